@@ -8,7 +8,7 @@ The one seam to ironic-lib (retired upstream): rooms use its ``MetricLogger`` in
 
 A name is a row of ``DECLARED``, then the values of its labels.  Timers are sent in milliseconds,
 as that API does, and shown in seconds, as Prometheus wants.  What is only known when somebody
-looks (how many nodes are in which state) is asked for then: ``Watched``.
+looks (how many nodes are in which state) is asked for then: ``Gauge``.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ DECLARED: Final[dict[str, Metric]] = {
 }
 
 
-class Watched(NamedTuple):
+class Gauge(NamedTuple):
     """A gauge that is read when somebody looks."""
 
     name: str
@@ -98,11 +98,11 @@ class Exporter(metrics.MetricLogger):  # type: ignore[misc]
 class _Watch:
     """Reads the watched gauges of a process when the registry is rendered."""
 
-    def __init__(self, watched: tuple[Watched, ...]) -> None:
-        self._watched = watched
+    def __init__(self, gauges: tuple[Gauge, ...]) -> None:
+        self._gauges = gauges
 
     def collect(self) -> Any:
-        for one in self._watched:
+        for one in self._gauges:
             family = GaugeMetricFamily(f"bloomery_{one.name}", one.help, labels=one.labels)
             for labels, value in one.read().items():
                 family.add_metric(list(labels), value)
@@ -112,8 +112,8 @@ class _Watch:
 METRICS: Final = Exporter()
 
 
-def render(watched: tuple[Watched, ...] = ()) -> bytes:
-    """Return everything in Prometheus' text form, the ``watched`` gauges read now."""
+def render(gauges: tuple[Gauge, ...] = ()) -> bytes:
+    """Return everything in Prometheus' text form, ``gauges`` read now."""
     fresh = prometheus_client.CollectorRegistry()
-    fresh.register(_Watch(watched))
+    fresh.register(_Watch(gauges))
     return exposition.generate_latest(METRICS.registry) + exposition.generate_latest(fresh)

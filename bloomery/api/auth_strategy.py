@@ -9,7 +9,7 @@ from bloomery.api import auth
 from bloomery.conf import Conf
 
 
-def chosen(conf: Conf, config_files: Sequence[str] = ()) -> auth.Auth:
+def logins(conf: Conf, config_files: Sequence[str] = ()) -> auth.Auth:
     """Return what [DEFAULT]auth_strategy asks for.
 
     ``config_files``: where keystonemiddleware finds options of its own.  Raises CannotStart.

@@ -50,7 +50,7 @@ class Middleware:
         """``logins``: who tells callers apart; None: whoever the configuration names."""
         self._inner = inner
         self._site = services
-        self._auth = logins or auth_strategy.chosen(services.conf)
+        self._auth = logins or auth_strategy.logins(services.conf)
         self._plain: dict[str, Wsgi] = {"/healthz": self._alive, "/readyz": self._ready}
         self._plain |= layers.healthcheck(services.conf)
         if metrics is not None:

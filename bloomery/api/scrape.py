@@ -9,11 +9,11 @@ from bloomery import metrics
 from bloomery.api.layers import Wsgi
 
 
-def make(watched: tuple[metrics.Watched, ...]) -> Wsgi:
-    """Return the application that shows the process' metrics and the ``watched`` gauges."""
+def make(gauges: tuple[metrics.Gauge, ...]) -> Wsgi:
+    """Return the application that shows the process' metrics and ``gauges``."""
 
     def scrape(_environ: dict[str, Any], start_response: Any) -> Iterable[bytes]:
-        body = metrics.render(watched)
+        body = metrics.render(gauges)
         headers = [("Content-Type", metrics.CONTENT_TYPE), ("Content-Length", str(len(body)))]
         start_response("200 OK", headers)
         return [body]

@@ -12,7 +12,7 @@ from time import monotonic
 import click
 
 from bloomery import conf
-from bloomery.cmd import foundation, fronts, options, process, stacks, watched
+from bloomery.cmd import api_servers, foundation, gauges, options, process, stacks
 from bloomery.cmd.serve import listening_on, log_to_stderr, warn_of
 from bloomery.conf import Conf
 from bloomery.state_dir import StateDir
@@ -43,18 +43,18 @@ def api(
     with process.ends_here():
         home = StateDir(state_dir, role="api")
         home.take()
-        fronts_alone = ApiProcess(settings, home, config_files)
-        fronts_alone.start()
+        apis = ApiProcess(settings, home, config_files)
+        apis.start()
         if settings.api.enable_ssl_api:
-            shutdown.on_hangup(fronts_alone.reload)
+            shutdown.on_hangup(apis.reload)
         shutdown.allow_grace_of(settings)
         click.echo(
-            f"Bloomery answers at {fronts_alone.url} (state in {home.path}); "
-            f"stacks are at {fronts_alone.orchestration_url}"
+            f"Bloomery answers at {apis.url} (state in {home.path}); "
+            f"stacks are at {apis.orchestration_url}"
         )
         shutdown.requested.wait()
         click.echo("stopping: waiting for the requests that go on")
-        fronts_alone.stop(settings.conductor.graceful_shutdown_timeout)
+        apis.stop(settings.conductor.graceful_shutdown_timeout)
 
 
 class ApiProcess:
@@ -69,38 +69,38 @@ class ApiProcess:
             self._base = base
             self._stacks = stacks.Stacks(
                 lambda: self.services, base.conf, base.db, base.sealer,
-                endpoint=lambda: fronts.signals_url(base, self.orchestration_url),
+                endpoint=lambda: api_servers.signals_url(base, self.orchestration_url),
                 on_events_written=base.relay.wake,
             )  # fmt: skip
             self.services = base.services(engine=self._stacks.contract)
-            self._fronts = fronts.Fronts(base, self.services, watched.of_site(base.db))
+            self._api_servers = api_servers.ApiServers(base, self.services, gauges.of_site(base.db))
 
     @property
     def url(self) -> str:
-        return self._fronts.api.url
+        return self._api_servers.api.url
 
     @property
     def orchestration_url(self) -> str:
-        return self._fronts.orchestration_api.url
+        return self._api_servers.orchestration_api.url
 
     def start(self) -> None:
         """Answer, and return.  Raises CannotStart."""
         with contextlib.ExitStack() as started, foundation.start_errors():
             started.callback(self._base.db.close)
-            started.callback(self._fronts.api.stop)
-            started.callback(self._fronts.orchestration_api.stop)
+            started.callback(self._api_servers.api.stop)
+            started.callback(self._api_servers.orchestration_api.stop)
             self._base.relay.start()
             started.callback(self._base.relay.stop)
             started.callback(self._base.ring.stop)
             self._base.warn_of_another_ring()
             self._base.ring.start()
-            self._fronts.start()
+            self._api_servers.start()
             started.pop_all()
-        self._fronts.write_clouds()
+        self._api_servers.write_clouds()
 
     def reload(self) -> None:
         """Read certificates again: new connections get what is in their files now."""
-        self._fronts.reload()
+        self._api_servers.reload()
 
     def stop(self, grace_s: float = 0.0) -> None:
         """Refuse new requests, and let those that run end, for ``grace_s`` at most."""
@@ -114,6 +114,6 @@ class ApiProcess:
             started.callback(self._base.relay.stop)
             started.callback(self._base.ring.stop)
             started.callback(self.services.rpc.close)
-            started.callback(lambda: self._fronts.orchestration_api.stop(left_s()))
-            started.callback(lambda: self._fronts.api.stop(left_s()))
-            started.callback(self._fronts.begin_stop)
+            started.callback(lambda: self._api_servers.orchestration_api.stop(left_s()))
+            started.callback(lambda: self._api_servers.api.stop(left_s()))
+            started.callback(self._api_servers.begin_stop)

@@ -16,7 +16,7 @@ from time import monotonic
 import click
 
 from bloomery import conf
-from bloomery.cmd import foundation, monitoring, options, process, watched
+from bloomery.cmd import foundation, gauges, monitoring, options, process
 from bloomery.cmd.conductor_list import drain, list_conductors
 from bloomery.cmd.serve import log_to_stderr, warn_of
 from bloomery.conductor import lease, lifecycle
@@ -86,7 +86,7 @@ class ConductorProcess:
             )
             self._rpc_server = base.rpc_server(self.host, self.service.manager)
             self._monitor = monitoring.Monitor(
-                base.conf, "conductor_port", watched.of_conductor(self.service),
+                base.conf, "conductor_port", gauges.of_conductor(self.service),
                 self.service.missing,
             )  # fmt: skip
 

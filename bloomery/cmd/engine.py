@@ -11,7 +11,7 @@ from typing import Final
 import click
 
 from bloomery import conf, errors
-from bloomery.cmd import foundation, fronts, monitoring, options, process, stacks, watched
+from bloomery.cmd import api_servers, foundation, gauges, monitoring, options, process, stacks
 from bloomery.cmd.serve import log_to_stderr, warn_of
 from bloomery.conf import Conf
 from bloomery.state_dir import StateDir
@@ -60,12 +60,12 @@ class EngineProcess:
             services = self._services = base.services(threads=base.conf.engine.num_engine_workers)
             self._stacks = stacks.Stacks(
                 lambda: services, base.conf, base.db, base.sealer,
-                endpoint=lambda: fronts.signals_url(base, fronts.configured_url(base)),
+                endpoint=lambda: api_servers.signals_url(base, api_servers.configured_url(base)),
                 on_events_written=base.relay.wake,
             )  # fmt: skip
             engine = self._stacks.engine
             self._monitor = monitoring.Monitor(
-                base.conf, "engine_port", watched.of_engine(engine), engine.missing
+                base.conf, "engine_port", gauges.of_engine(engine), engine.missing
             )
 
     @property

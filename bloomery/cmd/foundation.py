@@ -124,7 +124,7 @@ def build(
         host = home.name_conductor(db, conf.default.host)
         if is_conductor:
             host = transports.conductor_name(conf, host)
-        conf = placed(named(conf, host), home.path)
+        conf = with_certificates_path(with_host(conf, host), home.path)
         if relay.needs_oslo(conf) or transports.needs_oslo(conf):
             threads.use_threads()
         sealer = home.sealer(db, conf.default.sealing_key_file)
@@ -157,11 +157,11 @@ def require_several(home: StateDir, conf: Conf, role: str) -> None:
     )
 
 
-def named(conf: Conf, host: str) -> Conf:
+def with_host(conf: Conf, host: str) -> Conf:
     return dataclasses.replace(conf, default=dataclasses.replace(conf.default, host=host))
 
 
-def placed(conf: Conf, state_dir: Path) -> Conf:
+def with_certificates_path(conf: Conf, state_dir: Path) -> Conf:
     """Return the configuration with folders in the state dir where it names none."""
     if conf.agent.certificates_path is not None:
         return conf

@@ -1,6 +1,6 @@
 """``/metrics``, ``/healthz`` and ``/readyz`` of roles that have no API; [monitoring] says where.
 
-monitor = Monitor(conf, "conductor_port", watched, service.missing)    # bound, or of no port
+monitor = Monitor(conf, "conductor_port", gauges, service.missing)    # bound, or of no port
 monitor.start()
 """
 
@@ -13,7 +13,7 @@ from typing import Any, Final
 from bloomery.api import replies, scrape, server
 from bloomery.api.layers import Wsgi
 from bloomery.conf import Conf, rpc
-from bloomery.metrics import Watched
+from bloomery.metrics import Gauge
 
 _THREADS: Final = 2
 
@@ -25,13 +25,13 @@ class Monitor:
         self,
         conf: Conf,
         option: str,
-        watched: tuple[Watched, ...],
+        gauges: tuple[Gauge, ...],
         missing: Callable[[], list[str]],
     ) -> None:
         """``missing``: what keeps the process from its work, or nothing.  Raises CannotStart."""
         self._server: server.Server | None = None
         if port := getattr(conf.monitoring, option):
-            app = _app(scrape.make(watched), missing)
+            app = _app(scrape.make(gauges), missing)
             settings = _settings(conf, port)
             self._server = server.Server(app, settings, port_option=f"[monitoring]{option}")
 

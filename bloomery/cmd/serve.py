@@ -51,7 +51,7 @@ def serve(
         if settings.api.enable_ssl_api or settings.json_rpc.use_ssl:
             shutdown.on_hangup(service.reload)
         shutdown.allow_grace_of(settings)
-        click.echo(told(service, home))
+        click.echo(next_steps(service, home))
         shutdown.requested.wait()
         click.echo("stopping: waiting for the work that goes on")
         service.stop(shutdown.grace_s(settings), stays_online=shutdown.restarts)
@@ -109,7 +109,7 @@ def log_to_stderr(level: int) -> None:
     logging.getLogger("alembic").setLevel(logging.WARNING)
 
 
-def told(service: Service, home: StateDir) -> str:
+def next_steps(service: Service, home: StateDir) -> str:
     """What to do next, in the words of a shell."""
     hardware = service.conf.default.enabled_hardware_types
     driver = "fake-hardware" if "fake-hardware" in hardware else hardware[0]

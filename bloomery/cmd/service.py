@@ -15,7 +15,7 @@ from collections.abc import Callable, Sequence
 from time import monotonic
 from typing import Self
 
-from bloomery.cmd import foundation, fronts, stacks, watched
+from bloomery.cmd import api_servers, foundation, gauges, stacks
 from bloomery.conductor import lease, lifecycle
 from bloomery.conf import Conf
 from bloomery.state_dir import StateDir
@@ -44,7 +44,7 @@ class Service:
             self.conf, self.db, self.relay = base.conf, base.db, base.relay
             self.stacks = stacks.Stacks(
                 lambda: self.services, base.conf, base.db, base.sealer,
-                endpoint=lambda: fronts.signals_url(base, self.orchestration_url),
+                endpoint=lambda: api_servers.signals_url(base, self.orchestration_url),
                 on_events_written=base.relay.wake,
             )  # fmt: skip
             base.relay.add_reader(self.stacks.engine.wakes.wake)
@@ -54,17 +54,17 @@ class Service:
             host, manager = self.conductor.runtime.host, self.conductor.manager
             self._rpc_server = base.rpc_server(host, manager)
             self.services = base.services({host: manager}, self.stacks.contract)
-            self._fronts = fronts.Fronts(
+            self._api_servers = api_servers.ApiServers(
                 base,
                 self.services,
                 (
-                    *watched.of_site(base.db),
-                    *watched.of_engine(self.stacks.engine),
-                    *watched.of_conductor(self.conductor),
+                    *gauges.of_site(base.db),
+                    *gauges.of_engine(self.stacks.engine),
+                    *gauges.of_conductor(self.conductor),
                 ),
             )
-            self.api = self._fronts.api
-            self.orchestration_api = self._fronts.orchestration_api
+            self.api = self._api_servers.api
+            self.orchestration_api = self._api_servers.orchestration_api
 
     @property
     def url(self) -> str:
@@ -91,13 +91,13 @@ class Service:
             started.callback(self._rpc_server.stop, 0)
             self._rpc_server.start()
             self.stacks.start()
-            self._fronts.start()
+            self._api_servers.start()
             started.pop_all()
-        self._fronts.write_clouds()
+        self._api_servers.write_clouds()
 
     def reload(self) -> None:
         """Read certificates again: new connections get what is in their files now."""
-        self._fronts.reload()
+        self._api_servers.reload()
         self._rpc_server.reload()
 
     def stop(self, grace_s: float | None = None, *, stays_online: bool = False) -> None:
@@ -128,7 +128,7 @@ class Service:
             started.callback(lambda: self.api.stop(left_s()))
             started.callback(self.conductor.periodics.stop)
             started.callback(self.stacks.begin_stop)
-            started.callback(self._fronts.begin_stop)
+            started.callback(self._api_servers.begin_stop)
 
     def __enter__(self) -> Self:
         self.start()

@@ -169,7 +169,7 @@ def late_app(services: Services, logins: auth.Auth) -> Wsgi:
     return answer
 
 
-def front_conf(conf: Conf) -> Conf:
+def orchestration_conf(conf: Conf) -> Conf:
     """Return the settings of the HTTP server of the orchestration API.
 
     Where any port will do for the one API, any will do for the other, too.

@@ -137,5 +137,5 @@ def test_every_metric_has_a_row():
     ending = {"counter": "total", "timer": "seconds"}
     for name, one in metrics.DECLARED.items():
         assert rows.pop(f"bloomery_{name}_{ending[one.kind]}") == ", ".join(one.labels)
-    serving = (ROOT / "bloomery/cmd/watched.py").read_text(encoding="utf-8")
-    assert set(rows) == {f"bloomery_{name}" for name in re.findall(r'Watched\(\s*"(\w+)"', serving)}
+    serving = (ROOT / "bloomery/cmd/gauges.py").read_text(encoding="utf-8")
+    assert set(rows) == {f"bloomery_{name}" for name in re.findall(r'Gauge\(\s*"(\w+)"', serving)}

@@ -102,7 +102,7 @@ class Site:
         if self._identity is None:
             return self.claims
         file = self._identity.write_options(path / "bloomery.conf")
-        return auth_strategy.chosen(conf.load([file]), [file])
+        return auth_strategy.logins(conf.load([file]), [file])
 
     def as_admin(self, method: str, path: str, body: Any = None) -> Any:
         self.become("system", "admin")

@@ -48,7 +48,7 @@ def open_doors(path: Path) -> Iterator[Doors]:
         yield {
             "password": documented.Client(app.make_app(services, logins=auth.HttpBasic(logins))),
             "token": documented.Client(
-                app.make_app(services, logins=auth_strategy.chosen(conf.load([file]), [file]))
+                app.make_app(services, logins=auth_strategy.logins(conf.load([file]), [file]))
             ),
         }
 

@@ -41,7 +41,7 @@ def make_app(services: Services, logins: auth.Auth | None = None) -> Wsgi:
 
     ``logins`` tells callers apart; None: whoever the configuration names.
     """
-    application = Application(services, logins or auth_strategy.chosen(services.conf))
+    application = Application(services, logins or auth_strategy.logins(services.conf))
     return layers.around(application, services.conf, CLIENT_HEADERS)
 
 

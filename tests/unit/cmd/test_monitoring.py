@@ -9,7 +9,7 @@ import pytest
 import urllib3
 
 from bloomery import errors
-from bloomery.cmd import watched
+from bloomery.cmd import gauges as process_gauges
 from bloomery.cmd.monitoring import Monitor
 from bloomery.conf import Conf
 from bloomery.conf.web import Monitoring
@@ -25,7 +25,7 @@ Ask = Callable[[str], urllib3.BaseHTTPResponse]
 def ask(site: Site) -> Iterator[Ask]:
     """Return what asks the monitor of the site's conductor."""
     conf = Conf(monitoring=Monitoring(conductor_port=free_port()))
-    gauges = watched.of_conductor(site.service)
+    gauges = process_gauges.of_conductor(site.service)
     monitor = Monitor(conf, "conductor_port", gauges, site.service.missing)
     monitor.start()
     url = f"http://127.0.0.1:{conf.monitoring.conductor_port}"

@@ -9,27 +9,27 @@ from bloomery.api import app, auth_strategy, scrape, server
 from bloomery.api.orchestration import faults
 from bloomery.cmd import stacks
 from bloomery.cmd.foundation import Foundation
-from bloomery.metrics import Watched
+from bloomery.metrics import Gauge
 from bloomery.operations.context import Services
 
 LOG = logging.getLogger(__name__)
 
 
-class Fronts:
+class ApiServers:
     """``api`` is Ironic's, ``orchestration_api`` Heat's."""
 
-    def __init__(self, base: Foundation, services: Services, watched: tuple[Watched, ...]) -> None:
+    def __init__(self, base: Foundation, services: Services, gauges: tuple[Gauge, ...]) -> None:
         """Bind the addresses of both APIs.  Raises CannotStart."""
         self._base, conf = base, base.conf
-        logins = auth_strategy.chosen(conf, base.config_files)
+        logins = auth_strategy.logins(conf, base.config_files)
         self._identity_url = auth_strategy.identity_url(logins)
         of_stacks = auth_strategy.for_stacks(conf, logins, base.config_files)
         server.raise_descriptor_limit()
-        self.api = server.Server(app.make_app(services, scrape.make(watched), logins), conf)
+        self.api = server.Server(app.make_app(services, scrape.make(gauges), logins), conf)
         try:
             self.orchestration_api = server.Server(
                 stacks.late_app(services, of_stacks),
-                stacks.front_conf(conf),
+                stacks.orchestration_conf(conf),
                 port_option="--orchestration-port",
                 fault=faults.unparsed,
             )

@@ -1,0 +1,59 @@
+"""What /metrics asks of a process when somebody looks."""
+
+from __future__ import annotations
+
+from bloomery.conductor.lifecycle import ConductorService
+from bloomery.db import nodes, stack_drift, stacks
+from bloomery.db.engine import Database
+from bloomery.metrics import Gauge, Readings
+from bloomery.orchestration.service.engine_service import EngineService
+
+
+def of_site(db: Database) -> tuple[Gauge, ...]:
+    """What any process can tell, because it stands in rows."""
+
+    def nodes_by_state() -> Readings:
+        with db.read() as conn:
+            return {(state,): count for state, count in nodes.count_by_state(conn).items()}
+
+    def stacks_by_state() -> Readings:
+        with db.read() as conn:
+            return {(state,): n for state, n in stacks.count_by_state(conn).items()}
+
+    def resources_by_state() -> Readings:
+        with db.read() as conn:
+            return {(state,): n for state, n in stacks.count_resources_by_state(conn).items()}
+
+    def drifted_by_type() -> Readings:
+        with db.read() as conn:
+            return {(name,): count for name, count in stack_drift.count_by_type(conn).items()}
+
+    return (
+        Gauge("nodes", "Nodes by provision state.", ("state",), nodes_by_state),
+        Gauge("stacks", "Stacks by state.", ("state",), stacks_by_state),
+        Gauge("stack_resources", "Resources of stacks.", ("state",), resources_by_state),
+        Gauge("stack_drifted", "Resources that differ from their machines.", ("type",),
+                drifted_by_type),
+    )  # fmt: skip
+
+
+def of_engine(engine: EngineService) -> tuple[Gauge, ...]:
+    trees = engine.groups
+    return (
+        Gauge("stack_trees", "Stacks worked on here.", (), lambda: {(): len(trees)}),
+        Gauge("stack_workers_busy", "Workers at stacks.", (), lambda: {(): trees.busy}),
+    )
+
+
+def of_conductor(conductor: ConductorService) -> tuple[Gauge, ...]:
+    workers, locks = conductor.runtime.workers, conductor.runtime.node_locks
+    jobs = conductor.periodics
+    return (
+        Gauge("workers_busy", "Workers in use.", (), lambda: {(): workers.busy}),
+        Gauge("nodes_held", "Nodes locked here.", (), lambda: {(): locks.in_use}),
+        Gauge("lock_waiters", "Callers waiting now.", (), lambda: {(): locks.waiting}),
+        Gauge("periodic_age_seconds", "Since its last run.", ("job",), jobs.ages_s),
+        Gauge("periodic_failing", "1: its last run failed.", ("job",), jobs.failing),
+        Gauge("periodic_lag_seconds", "How late the latest look is.", ("job",), jobs.lags_s),
+        Gauge("periodic_suspects", "Nodes that did not answer.", ("job",), jobs.suspects),
+    )
