@@ -916,10 +916,6 @@ class ResourceFailure(Failure):
     code, text = "resource.failed", "{reason}"
 
 
-class StackTimedOut(Failure):
-    code, text = "stack.timed_out", "{action} timed out"
-
-
 # ------------------------------------------------------- what keeps a process from starting
 
 
