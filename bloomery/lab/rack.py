@@ -17,7 +17,6 @@ import threading
 import uuid
 from collections.abc import Iterable
 from dataclasses import dataclass
-from types import TracebackType
 from typing import Any, Final, Self
 
 from bloomery import errors
@@ -153,12 +152,7 @@ class Rack:
         self.start()
         return self
 
-    def __exit__(
-        self,
-        _kind: type[BaseException] | None,
-        _exc: BaseException | None,
-        _tb: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_exc: object) -> None:
         self.stop()
 
     def _serve(self) -> None:

@@ -11,7 +11,6 @@ from __future__ import annotations
 import http.client
 import json
 from pathlib import Path
-from types import TracebackType
 from typing import Any, Self
 
 from bloomery.cmd.service import Service
@@ -53,12 +52,7 @@ class Orchestration:
         self.service.start()
         return self
 
-    def __exit__(
-        self,
-        _kind: type[BaseException] | None,
-        _exc: BaseException | None,
-        _tb: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_exc: object) -> None:
         self.service.stop()
         self._home.leave()
 
