@@ -3,8 +3,9 @@
 A write leaves the conductor when its lease has been checked, and takes effect some time later: by
 then its conductor may be dead, or another one may be at work.  The BMC knows the generation of the
 lock under which each write was sent: one that takes effect after a newer lock has written is a
-write that the fence did not stop; unless a conductor that was killed and started anew has sent the
-same order once more, as it may.
+write that the fence did not stop.  The same order of a conductor that was killed and begins anew is
+borne: a resumable step is by contract one that its BMC may be told again while it still obeys, as
+after an answer that never came.
 """
 
 from __future__ import annotations
