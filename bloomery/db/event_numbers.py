@@ -26,7 +26,13 @@ CHANNEL: Final = "bloomery_events"  # of PostgreSQL: the payload is the number g
 _ROW: Final = 1
 _T, _N = EVENTS.c, EVENT_NUMBERING.c
 _LAST: Final = sa.select(_N.last_number).where(_N.id == _ROW)
-_LOCK: Final = _LAST.with_for_update()
+_STILL_S: Final = 5  # that a process may stand still while it numbers and others wait
+_LOCK: Final = {
+    "mysql": _LAST.with_for_update(),
+    "postgresql": _LAST.with_for_update().add_columns(  # no statement more; ends with the COMMIT
+        sa.func.set_config("idle_in_transaction_session_timeout", f"{_STILL_S}s", True)
+    ),
+}
 _UNNUMBERED: Final = (
     sa.select(_T.id).where(_T.number.is_(None)).order_by(_T.id).limit(sa.bindparam("most"))
 )
@@ -78,9 +84,10 @@ def assign(conn: sa.Connection, most: int = BATCH) -> tuple[int, int]:
     Returns the number given last, and how many rows got theirs.
 
     Waits for whoever numbers at this moment, and for no writer: the rows are read without a lock
-    and changed by primary key.  The caller owns the transaction.
+    and changed by primary key.  PostgreSQL ends the transaction of a process that stands still in
+    it after 5 s, MariaDB after [database]statement_timeout.  The caller owns the transaction.
     """
-    last = conn.execute(_LOCK).scalar_one()
+    last: int = conn.execute(_LOCK[conn.dialect.name]).scalar_one()
     idents = list(conn.execute(_UNNUMBERED, {"most": most}).scalars())
     if not idents:
         return last, 0

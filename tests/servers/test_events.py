@@ -4,7 +4,9 @@ import contextlib
 import os
 import subprocess
 import sys
+import threading
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime
 from typing import Any, Final
 
@@ -54,6 +56,30 @@ def test_numbers_are_never_lower_than_keys_so_that_old_cursors_stay_right(db: en
         key = conn.execute(sa.select(EVENTS.c.id)).scalar_one()
     assert key == 2
     assert db.transact(event_numbers.assign) == (2, 1)
+
+
+@pytest.mark.only_on("postgresql")
+def test_who_stands_still_while_it_numbers_holds_nobody_up(
+    db: engine.Database, elsewhere: engine.Database
+):
+    """The server ends its transaction before others give up; it numbers anew, and none twice."""
+    db.transact(lambda conn: events.insert(conn, [event("first"), event("second")]))
+    has_numbered, goes_on = threading.Event(), threading.Event()
+
+    def number(conn: sa.Connection) -> tuple[int, int]:
+        numbers = event_numbers.assign(conn)
+        has_numbered.set()
+        goes_on.wait()
+        return numbers
+
+    with ThreadPoolExecutor(1) as peer:
+        stands_still = peer.submit(elsewhere.transact, number)
+        has_numbered.wait()
+        try:
+            assert db.transact(event_numbers.assign) == (2, 2)
+        finally:
+            goes_on.set()
+        assert stands_still.result() == (2, 0)
 
 
 def test_no_number_is_given_that_a_cursor_has_passed(db: engine.Database):
