@@ -179,6 +179,8 @@ class InstanceGroup(resource_group.Indexed, stepwise.Stepwise):
             faults.append(f"{ROLLOUT} is {errors.shortened(repr(word))}")
         if record.status is not Status.IN_PROGRESS or state not in (RUNNING, PAUSED):
             faults.append("no roll-out is under way, and nothing waits for a signal")
+        elif word == Signal.CONTINUE and state == RUNNING:  # kept, it would end the next pause
+            faults.append("the roll-out is not paused")
         if faults:
             way_out = f'a roll-out takes {{"{ROLLOUT}": one of {", ".join(words)}}}'
             raise errors.SignalRefused(name=record.name, reason="; ".join([*faults, way_out]))
