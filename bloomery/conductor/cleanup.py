@@ -81,7 +81,8 @@ _ASYNC: Final = (
     "cleaning_reboot", "deployment_reboot", "servicing_reboot",
     "skip_current_clean_step", "skip_current_deploy_step", "skip_current_service_step",
     "cleaning_polling", "deployment_polling", "servicing_polling",
-    "redfish_raid",  # the plan of a step: the next flow makes its own
+    # what a step has planned, or seen before: the next flow looks by itself
+    "redfish_raid", "redfish_setting_until", "redfish_setting_was_off", "redfish_setting_late",
 )  # fmt: skip
 _KEYS_OF: Final = {
     "deploy": (

@@ -123,6 +123,20 @@ def test_an_instance_is_restarted_to_get_its_settings(stage, machine, node) -> N
     assert (machine.system.bios["ProcTurboMode"], machine.system.power) == ("Disabled", "On")
 
 
+def test_an_instance_that_was_switched_on_since_a_failure_stays_on(stage, machine, node) -> None:
+    stage.site.set(node, provision_state="active", power_state="power off")
+    machine.bmc.faults.add(method="POST", path="Reset$", kind="status", status=400)
+    steps = [apply(ProcTurboMode="Disabled")]
+    stage.ask(node, "service", service_steps=steps)
+    stage.wait_for(node, "service failed")
+    stage.wait_until_free(node)
+    stage.api.delete(f"/v1/nodes/{node}/maintenance")
+    stage.power(node, "power on")
+    stage.ask(node, "service", service_steps=steps)
+    assert stage.wait_for(node, "active")["last_error"] is None
+    assert (machine.system.bios["ProcTurboMode"], machine.system.power) == ("Disabled", "On")
+
+
 def test_a_deployment_sets_the_bios_before_it_boots(stage, machine) -> None:
     node = available(stage, machine)
     machine.system.history.clear()
