@@ -3,7 +3,7 @@
 Both are cleaning of a node that is manageable, or service of one that is active: a verb with steps
 or a runbook, ordered once, and waited for::
 
-    look -> run -> ran
+    look [-> manage -> look] -> run -> ran
 
 A HardwareConfiguration may wait instead: an Instance of the same stack takes its steps along.
 """
@@ -59,7 +59,7 @@ class StepRun(stepwise.OnNode):
     """A subclass says ``arguments`` and ``mode``; no arguments: there is nothing to run."""
 
     attributes_schema: ClassVar[Mapping[str, Attribute]] = ATTRIBUTES
-    ordering_steps: ClassVar[frozenset[str]] = frozenset({"run"})
+    ordering_steps: ClassVar[frozenset[str]] = frozenset({"manage", "run"})
     preemptible: ClassVar[bool] = True
 
     def mode(self) -> str:
@@ -82,6 +82,9 @@ class StepRun(stepwise.OnNode):
         self.resource_id_set(node["uuid"])
         if node["provision_state"] in RUNS[mode]:
             self.wait_for(node["uuid"], self.timeout_s(), f"while it is {node['provision_state']}")
+        if mode == CLEAN and _was_aborted(node):
+            self.note_move(node)
+            return "manage"
         if node["provision_state"] != RESTS[mode]:
             raise stepwise.MachineRefused(
                 f"cannot run steps on node {node['name'] or node['uuid']}: it is "
@@ -91,6 +94,10 @@ class StepRun(stepwise.OnNode):
         self.record.data["started_at"] = self.context.utc()
         self.record.data.pop("finished_at", None)
         return "run"
+
+    def step_manage(self) -> str | None:
+        self.order("manage")
+        return "look"
 
     def step_run(self) -> str | None:
         self.order(self.mode(), **self.arguments())
@@ -137,6 +144,11 @@ class StepRun(stepwise.OnNode):
             at = data.get(name)
             return None if at is None else datetime.fromtimestamp(at, UTC).isoformat()
         return data.get(name)
+
+
+def _was_aborted(node: Json) -> bool:
+    """Tell whether a cleaning has only been stopped: one that fails leaves maintenance behind."""
+    return node["provision_state"] == State.CLEANFAIL and not node["maintenance"]
 
 
 def numbered(user_steps: Sequence[Mapping[str, Any]]) -> list[Json]:

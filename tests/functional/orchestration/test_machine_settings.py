@@ -252,3 +252,36 @@ def test_a_port_group_tells_its_ports(site: Orchestration) -> None:
     outputs = {"ports": {"value": {"get_attr": ["group", "ports"]}}}
     path = created(site, "groups", resources, outputs)
     assert outputs_of(site, path) == {"ports": [port["address"]]}
+
+
+def cleaning(node_name: str, *user_steps: dict[str, Any]) -> dict[str, Any]:
+    properties = {"node": node_name, "mode": "clean", "steps": list(user_steps)}
+    return {"run": {"type": "OS::Ironic::RunbookExecution", "properties": properties}}
+
+
+def manageable(site: Orchestration, name: str, **more: Any) -> None:
+    fields = {"name": name, "driver": "fake-hardware", **more}
+    assert ironic(site, "POST", "/v1/nodes", fields)[0] == 201
+    ironic(site, "PUT", f"/v1/nodes/{name}/states/provision", {"target": "manage"})
+    wait_for(lambda: node_of(site, name)["provision_state"] == "manageable", "manage")
+
+
+def test_steps_that_a_later_order_stops_leave_room_for_its_own(site: Orchestration) -> None:
+    manageable(site, "stopped-1")
+    path = site.create(
+        "stopped", template(cleaning("stopped-1", {"interface": "power", "step": "wait"}))
+    )
+    wait_for(
+        lambda: node_of(site, "stopped-1")["provision_state"] == "clean wait", "the steps to wait"
+    )
+    updated(site, path, cleaning("stopped-1", STEP))
+    assert node_of(site, "stopped-1")["provision_state"] == "manageable"
+
+
+def test_steps_that_failed_are_left_to_the_operator(site: Orchestration) -> None:
+    manageable(site, "failed-1", driver_info={"fake": {"fail": ["bios.factory_reset"]}})
+    path = site.create("failed", template(cleaning("failed-1", STEP)))
+    site.wait_for(path, "CREATE_FAILED")
+    assert site.ask("PUT", path, {"template": template(cleaning("failed-1", STEP, STEP))})[0] == 202
+    failed = site.wait_for(path, "UPDATE_FAILED")
+    assert "it is clean failed, and clean needs it manageable" in failed["stack_status_reason"]
