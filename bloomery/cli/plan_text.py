@@ -110,6 +110,7 @@ def _leaves(step: Json) -> Iterator[str]:
         if "known_after" in each:
             after = f"(known after {each['known_after']})"
         before = terminal.brief(each["before"])
-        yield terminal.visible(f"{each['path']}: {before} -> {after}")
+        hidden = f" ({each['hidden']})" if "hidden" in each else ""
+        yield terminal.visible(f"{each['path']}: {before} -> {after}{hidden}")
     if len(leaves) > SHOWN_LEAVES:
         yield f"and {len(leaves) - SHOWN_LEAVES} more"

@@ -83,7 +83,7 @@ def _value(stack: Stack, tree: Any) -> Any:
         return [_value(stack, value) for value in tree]
     if not isinstance(tree, Function):
         return tree
-    if secrets.asks_hidden(stack, tree, stack.hidden):
+    if secrets.asked_hidden(stack, tree, stack.hidden):
         return environment.MASKED
     if any(True for _ in base.references(tree, stack.view)):
         return _call(tree)

@@ -78,6 +78,7 @@ class PlanBuilder:
     nested_plan: dict[str, NestedPlan | None] = field(default_factory=dict)  # plans below resources
     hidden: Collection[str] = ()  # parameters that are secret because they were above
     secret: bool = False  # nothing of it may be shown
+    secret_properties: Collection[str] = ()  # of its members, that may not be shown
     absence: Callable[[str], str] = lambda name: "no longer in the template"  # why one goes
     secretive: set[str] | None = None  # resources that a secret went into; found when asked for
     graph: Graph[Key] = field(default_factory=Graph)

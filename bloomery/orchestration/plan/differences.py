@@ -42,15 +42,16 @@ class Difference:
     before: Any
     after: Any
     certain: bool = True
+    hidden: str = ""  # why the values are not shown
 
     @property
     def where(self) -> str:
         return errors.spelled(self.path)
 
-    def masked(self) -> Difference:
-        """The same without values, and without the path below the property, which may tell some."""
+    def masked(self, path: tuple[str | int, ...], why: str) -> Difference:
+        """The same without values, and without what is below ``path``, which may tell some."""
         after = self.after if isinstance(self.after, Unknown) else MASK
-        return replace(self, path=self.path[:1], before=MASK, after=after)
+        return replace(self, path=path, before=MASK, after=after, hidden=why)
 
 
 def between(

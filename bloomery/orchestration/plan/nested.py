@@ -43,6 +43,12 @@ SHAPING: Final = frozenset(
     }
 )
 
+# Where groups and chains have the properties of their members.
+OF_MEMBERS: Final = (
+    ("member",), ("resource_def", "properties"), ("resource", "properties"),
+    ("resource_properties",),
+)  # fmt: skip
+
 
 def is_composite(side: TemplateSide, name: str) -> bool:
     return isinstance(side, Stack) and issubclass(side.kind(name), composite.Composite)
@@ -87,7 +93,7 @@ def _nested_plan(
         old, new = _below(builder, builder.old, before), _below(builder, builder.new, after)
         present = (builder.present.below(name) if before else Present(records={})) or Present()
         inner = PlanBuilder(old=old, new=new, present=present, transforms=builder.transforms)
-        inner.hidden, inner.secret = _secrets(builder, name, after or before)
+        _hide(inner, builder, name, after or before)
         inner.budget = builder.budget
         if isinstance(after, composite.Membered):
             inner.absence = functools.partial(_absence, after)
@@ -126,13 +132,26 @@ def _below(
     return child
 
 
-def _secrets(
-    builder: PlanBuilder, name: str, resource: composite.Composite | None
-) -> tuple[frozenset[str], bool]:
-    """Return which parameters of the stack below are secret, and whether all of it is."""
+def _hide(
+    inner: PlanBuilder, builder: PlanBuilder, name: str, resource: composite.Composite | None
+) -> None:
+    """Say what is secret of the stack below: parameters, properties of members, or all of it."""
     mask, properties = Mask(builder), resource.properties if resource else ()
-    keys = frozenset(key for key in properties if mask.secret(name, "properties", key))
-    return keys, bool(keys) and not isinstance(resource, NestedStack)
+    paths = [path for key in properties for path in mask.reasons(name, "properties", key)]
+    inner.hidden = {str(path[0]) for path in paths}
+    if isinstance(resource, NestedStack):
+        return
+    members = {_property_of_member(path) for path in paths}
+    inner.secret = None in members
+    inner.secret_properties = {each for each in members if each is not None}
+
+
+def _property_of_member(path: Sequence[str | int]) -> str | None:
+    """Return which property of each member is at a path of a group; None: it is about all."""
+    for above in OF_MEMBERS:
+        if tuple(path[: len(above)]) == above and len(path) > len(above):
+            return str(path[len(above)])
+    return None
 
 
 # ------------------------------------------------------------------- the resource, as it would be

@@ -99,7 +99,8 @@ def _lines(key: Key, action: Action, names: int, types: int) -> Iterator[str]:
 
 
 def _leaf(each: Difference) -> str:
-    return f"{each.where} {_value(each.before)} -> {_value(each.after)}"
+    hidden = f" ({each.hidden})" if each.hidden else ""
+    return f"{each.where} {_value(each.before)} -> {_value(each.after)}{hidden}"
 
 
 def _value(value: Any) -> str:
@@ -153,6 +154,8 @@ def _difference(each: Difference) -> dict[str, Any]:
     entry = {"path": each.where, "before": _bare(each.before), "after": _bare(each.after)}
     if isinstance(each.after, Unknown):
         entry["known_after"] = each.after.after
+    if each.hidden:
+        entry["hidden"] = each.hidden
     return entry | ({} if each.certain else {"certain": False})
 
 

@@ -1,15 +1,16 @@
 """Which values a plan never shows: those that a hidden parameter or a secret went into.
 
 A property is secret when its tree, old or new, asks for a hidden parameter or for a resource that
-has a secret.  What cannot be resolved is judged by the texts in it, rather once too often.
+has a secret; of a plain map only the keys are whose trees do.  What cannot be resolved is judged by
+the texts in it, rather once too often.
 """
 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final, TypeAlias
 
 from bloomery import errors
 from bloomery.orchestration.plan import forecast
@@ -20,6 +21,10 @@ from bloomery.orchestration.plan.forecast import Forecast
 from bloomery.orchestration.plan.template_side import TemplateSide
 from bloomery.orchestration.template.functions import base
 from bloomery.orchestration.template.functions.base import Function
+
+Reasons: TypeAlias = Mapping[tuple[str | int, ...], str]  # why what is at a path is not shown
+
+IN_GROUP: Final = "its group is given a secret"
 
 
 @dataclass(slots=True)
@@ -44,24 +49,45 @@ class Mask:
         whole = Difference(
             path=(key,), before=changed.before, after=changed.after, certain=changed.certain
         )
-        if self.secret(name, part, key):
-            yield whole.masked()
+        reasons = self.reasons(name, part, key)
+        if (key,) in reasons:
+            yield whole.masked((key,), reasons[key,])
             return
         was, will_be = (_set(value) for value in changed.parts or (changed.before, changed.after))
         # No leaf differs where two values are not known, and not the same.
-        yield from list(between(was, will_be, (key,), certain=changed.certain)) or [whole]
+        leaves = list(between(was, will_be, (key,), certain=changed.certain)) or [whole]
+        shown = [_masked(each, reasons) for each in leaves]
+        yield from {each.path: each for each in shown}.values()
 
     # ------------------------------------------------------------------------- what is a secret
 
-    def secret(self, name: str, part: str, key: str) -> bool:
-        """Whether a value of one resource must not be shown."""
+    def reasons(self, name: str, part: str, key: str) -> Reasons:
+        """Return why parts of a value must not be shown, by path; ``(key,)`` is all of it."""
         if self.builder.secret:
-            return True
+            return {(key,): IN_GROUP}
+        if part == "properties" and key in self.builder.secret_properties:
+            return {(key,): IN_GROUP}
         sides = (self.builder.old, self.builder.new)
         kinds = (side.kind(name) for side in sides if name in side.definitions)
         if part == "properties" and any(key in kind.secret_properties for kind in kinds):
-            return True
-        return any(self._asks_secret(side, self._tree(side, name, part, key)) for side in sides)
+            return {(key,): f"{key} is a secret"}
+        trees = [(side, self._tree(side, name, part, key)) for side in sides]
+        return dict(self._reasons(trees, (key,)))
+
+    def _reasons(
+        self, trees: Sequence[tuple[TemplateSide, Any]], path: tuple[str | int, ...]
+    ) -> Iterator[tuple[tuple[str | int, ...], str]]:
+        """Yield where secrets are below ``path``: as deep as both sides are plain maps."""
+        trees = [(side, tree) for side, tree in trees if tree is not None]
+        why = next(filter(None, (self._reason(side, tree) for side, tree in trees)), None)
+        if why is None:
+            return
+        inside: list[tuple[tuple[str | int, ...], str]] = []
+        if all(isinstance(tree, dict) for _, tree in trees):
+            for key in dict.fromkeys(key for _, tree in trees for key in tree):
+                below = [(side, tree.get(key)) for side, tree in trees]
+                inside += self._reasons(below, (*path, key))
+        yield from inside or [(path, why)]
 
     @staticmethod
     def _tree(side: TemplateSide, name: str, part: str, key: str) -> Any:
@@ -69,14 +95,17 @@ class Mask:
         tree = getattr(definition, part, None)
         return tree.get(key) if part == "properties" and isinstance(tree, dict) else tree
 
-    def _asks_secret(self, side: TemplateSide, tree: Any) -> bool:
+    def _reason(self, side: TemplateSide, tree: Any) -> str | None:
+        """Say which secret a tree asks for; None: it asks for none."""
         if not isinstance(tree, dict | list | Function):
-            return False
-        if asks_hidden(side, tree, hidden_of(self.builder, side)):
-            return True
+            return None
+        if names := asked_hidden(side, tree, hidden_of(self.builder, side)):
+            return f"parameter {', '.join(sorted(names))} is hidden"
         if not self._secretive():
-            return False
-        return any(self.secretive(each.resource) for each in base.references(tree, side.view))
+            return None
+        asked = (each.resource for each in base.references(tree, side.view))
+        resource = next(filter(self.secretive, asked), None)
+        return None if resource is None else f"resource {resource} has a secret"
 
     def secretive(self, name: str) -> bool:
         """Whether a secret went into a resource, so that its id and attributes may tell it."""
@@ -86,6 +115,15 @@ class Mask:
         if self.builder.secretive is None:
             self.builder.secretive = spread(self.builder)
         return self.builder.secretive
+
+
+def _masked(leaf: Difference, reasons: Reasons) -> Difference:
+    """Return a leaf without what is secret in it, or above it."""
+    for path, why in reasons.items():
+        depth = min(len(path), len(leaf.path))
+        if path[:depth] == leaf.path[:depth]:
+            return leaf.masked(leaf.path[:depth], why)
+    return leaf
 
 
 def _set(value: Any) -> Any:
@@ -100,7 +138,7 @@ def spread(builder: PlanBuilder) -> set[str]:
     for side in sides:
         hidden = hidden_of(builder, side)
         tree_diff = ((name, each.properties) for name, each in side.definitions.items())
-        reached |= {name for name, tree in tree_diff if asks_hidden(side, tree, hidden)}
+        reached |= {name for name, tree in tree_diff if asked_hidden(side, tree, hidden)}
     users = _users(sides) if reached else {}
     todo = list(reached)
     while todo:
@@ -125,14 +163,14 @@ def hidden_of(builder: PlanBuilder, side: TemplateSide) -> set[str]:
     return {*side.hidden, *builder.hidden}
 
 
-def asks_hidden(side: TemplateSide, tree: Any, hidden: Collection[str]) -> bool:
-    """Whether a tree asks for a hidden parameter, or may."""
+def asked_hidden(side: TemplateSide, tree: Any, hidden: Collection[str]) -> set[str]:
+    """Return the hidden parameters that a tree asks for, or may."""
     if not hidden:
-        return False
+        return set()
     view = Forecast(side.view)
     try:
         left = forecast.settled(tree, view)
     except errors.Failure:
-        return True
+        return {*hidden}
     names = {text for residue in forecast.residues(left) for text in residue.texts()}
-    return not names.isdisjoint(hidden) or not view.asked_parameters.isdisjoint(hidden)
+    return (names | {*view.asked_parameters}) & {*hidden}

@@ -352,6 +352,31 @@ resources:
     assert '"one"' not in printing.text(made)
 
 
+def test_a_secret_of_members_hides_no_other_property_of_theirs() -> None:
+    def of(secret: str, wait: int) -> Stack:
+        return stack(
+            f"""
+heat_template_version: 2021-04-16
+parameters: {{p: {{type: string, hidden: true}}}}
+resources:
+  group:
+    type: OS::Heat::ResourceGroup
+    properties:
+      resource_def:
+        type: OS::Heat::TestResource
+        properties: {{value: {{get_param: p}}, wait_secs: {wait}}}
+""",
+            p=secret,
+        )
+
+    text = printing.text(plan.plan(of("one", 1), of("two", 2)))
+    assert "one" not in text
+    assert text.count("(parameter p is hidden)") == 1
+    assert text.count("(its group is given a secret)") == 1
+    assert "resource_def.properties.wait_secs 1 -> 2" in text
+    assert "  wait_secs 1 -> 2" in text
+
+
 def test_a_stack_below_that_cannot_be_made_sense_of_stays_one_vertex() -> None:
     def of(length: int) -> Stack:
         below = BELOW.replace("string", "number").replace("OS::Heat::Value", "OS::Heat::Delay")

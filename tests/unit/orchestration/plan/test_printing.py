@@ -246,7 +246,8 @@ def test_a_hidden_parameter_is_masked_outside_of_properties(part: str) -> None:
 
     made = plan.plan(side("hunter1"), side("hunter2"))
     assert printing.text(made).startswith(
-        f'~  a  Thing  update in place: {part} "******" -> "******"\n'
+        f'~  a  Thing  update in place: {part}.x "******" -> "******" '
+        "(parameter password is hidden)\n"
     )
 
 
@@ -269,6 +270,38 @@ def test_what_comes_from_a_resource_with_a_secret_is_masked() -> None:
     made = plan.plan(side(1), side(2), Present(records=records, live=live))
     leaves = made.actions[Key("c", MAKE)].differences
     assert [(each.before, each.after) for each in leaves] == [("******", "******"), (1, 2)]
+    assert [each.hidden for each in leaves] == ["resource b has a secret", ""]
+
+
+@pytest.mark.parametrize("secret", [param("password"), join("x-", param("password")), attr("s")])
+def test_a_secret_hides_no_other_key_of_its_map(secret: Any) -> None:
+    def side(size: int) -> Template:
+        value = {"size": size, "login": {"user": f"u{size}", "password": secret}}
+        resources = {"s": thing(value=param("password")), "a": thing(value=value)}
+        return Template(resources, parameters={"password": f"{SECRET}{size}"}, hidden=["password"])
+
+    live = {"s": PlainResource(name="s", id="s", values={"value": SECRET})}
+    old = {"size": 1, "login": {"user": "u1", "password": SECRET}}
+    records = rows(row("s", value=f"{SECRET}1"), row("a", value=old))
+    made = plan.plan(side(1), side(2), Present(records=records, live=live))
+    leaves = {each["path"]: each for each in printing.differences_of(made.actions[Key("a", MAKE)])}
+    assert leaves["value.size"] == {"path": "value.size", "before": 1, "after": 2}
+    assert leaves["value.login.user"]["after"] == "u2"
+    assert leaves["value.login.password"]["before"] == "******"
+    assert leaves["value.login.password"]["hidden"]
+    assert SECRET not in printing.text(made) + json.dumps(printing.document(made))
+
+
+@pytest.mark.parametrize("gone", ["old", "new"])
+def test_a_map_that_comes_or_goes_with_a_secret_in_it_is_hidden(gone: str) -> None:
+    def side(which: str) -> Template:
+        value = {"login": {"password": param("password")}, "size": 1}
+        resources = {"a": thing(value={"size": 1} if gone == which else value)}
+        return Template(resources, parameters={"password": SECRET}, hidden=["password"])
+
+    made = plan.plan(side("old"), side("new"))
+    (leaf,) = made.actions[Key("a", MAKE)].differences
+    assert (leaf.where, leaf.before, leaf.after) == ("value.login", "******", "******")
 
 
 def test_what_a_kind_keeps_redacted_is_masked_where_it_goes() -> None:

@@ -76,11 +76,13 @@ TEXT = """\
 -> "node-1-(known after network is updated)"
 ~  account/user    OS::Heat::Value          update in place: value "user-(key)" -> \
 "user-(known after key is replaced)"
-~  account/secret  OS::Heat::Value          update in place: value "******" -> "******"
+~  account/secret  OS::Heat::Value          update in place: value "******" -> "******" \
+(parameter password is hidden)
 :  machines        OS::Heat::ResourceGroup  wait: 60 s after batch 1 of 2
 ~  account         account.yaml             update in place
                                             name (not known) -> (known after key is replaced)
-                                            password "******" -> "******"
+                                            password "******" -> "******" \
+(parameter password is hidden)
 ~  machines/0      OS::Heat::TestResource   update in place: value "machine-0-(network.value)" \
 -> "node-0-(known after network is updated)"
 ~  machines        OS::Heat::ResourceGroup  update in place: \
