@@ -23,6 +23,7 @@ from bloomery.db import conductors, kept_rows, schema
 from bloomery.db.engine import Database
 from bloomery.events import relay
 from bloomery.operations.context import Services
+from bloomery.operations.heavy_jobs import HeavyJobs
 from bloomery.operations.policy_engine import Policies
 from bloomery.rpc import ring_options, transports
 from bloomery.rpc.client import Client
@@ -68,6 +69,7 @@ class Foundation:
             conf=self.conf,
             policies=Policies(self.conf, folders),
             sealer=self.sealer,
+            heavy_jobs=HeavyJobs(patient=self.conf.orchestration.threads // 2),
             engine=engine,
             live=self.relay.live,
             on_webhooks_changed=self.relay.look_at_webhooks,

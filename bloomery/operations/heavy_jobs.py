@@ -21,7 +21,7 @@ from bloomery import errors
 from bloomery.db.fair_lock import FairLock
 
 _BRISK_S: Final = 0.0005
-_PATIENT_S: Final = 60
+_PATIENT_S: Final = 45  # proxies give up after a minute, and few clients ask again
 _HASTY_S: Final = 1
 
 
@@ -55,8 +55,8 @@ frequent_switches: Final = _SwitchInterval().shortened
 class HeavyJobs:
     """First come, first served.
 
-    ``patient``: so many may wait as long as it takes.  Others wait a second, which is enough
-    behind usual templates, so that a few hostile ones do not take every thread of an API.
+    ``patient``: so many may wait for long, such as half of an API's threads.  Others wait a second,
+    so that a few hostile templates do not take every thread.
     """
 
     def __init__(

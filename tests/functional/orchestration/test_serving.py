@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import urllib.request
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
 import yaml
 
 from tests.kit.orchestration import Orchestration, template
+from tests.kit.waiting import wait_for
 
 
 @pytest.fixture
@@ -24,6 +26,24 @@ def test_a_service_without_stacks_has_an_engine_and_an_empty_list(site: Orchestr
     assert status == 200
     [engine] = document["services"]
     assert (engine["status"], engine["topic"]) == ("up", "engine")
+
+
+def test_checks_of_templates_wait_for_their_turn(site: Orchestration) -> None:
+    """As many as half of the threads: a client that is sent away asks no second time."""
+    jobs = site.service.services.heavy_jobs
+    jobs._waits_s = (0, jobs._waits_s[1])  # who is not patient is sent away at once
+    count = site.service.conf.orchestration.threads // 2
+    with ThreadPoolExecutor(count) as clients:
+        with jobs.enter():
+            asked = [
+                clients.submit(site.ask, "POST", "/validate", {"template": template({})})
+                for _ in range(count)
+            ]
+            wait_for(lambda: jobs._turn.waiting == count, "all of them to wait")
+            status, document = site.ask("POST", "/validate", {"template": template({})})
+            assert (status, document["error"]["type"]) == (503, "HeavyJobsBusy")
+            assert site.ask("GET", "/stacks")[0] == 200
+        assert [each.result()[0] for each in asked] == [200] * count
 
 
 def test_clouds_name_both_apis(site: Orchestration) -> None:
