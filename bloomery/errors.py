@@ -333,7 +333,8 @@ class NotSupported(Invalid):
 
 
 class ResourceActionNotSupported(Invalid):
-    code, text = "resource.action_not_supported", "{action} is not supported for resource."
+    code = "resource.action_not_supported"
+    text = "{action} is not supported for resource {name}: {type} takes none"
 
 
 class SignalRefused(Invalid):

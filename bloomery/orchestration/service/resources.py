@@ -253,7 +253,9 @@ def _check_hears(ctx: StackContext, stack: Stack, resource: Resource, details: J
         raise errors.NotSupported(feature=f"Signal resource during {resource.action}")
     kind = definitions.of(ctx, stack).kind_of_type(resource.name, resource.type)
     if not callable(getattr(kind, "handle_signal", None)):
-        raise errors.ResourceActionNotSupported(action="signal")
+        raise errors.ResourceActionNotSupported(
+            action="signal", name=resource.name, type=resource.type
+        )
     record = base.Record(
         name=resource.name, type=resource.type, uuid=resource.uuid, data=dict(resource.data),
         action=Action(resource.action), status=Status(resource.status),

@@ -47,7 +47,8 @@ def test_a_signal_is_an_order_and_changes_no_state(face, web):
 
 
 def test_what_cannot_hear_is_not_signalled(face, web):
-    with pytest.raises(errors.ResourceActionNotSupported, match="signal"):
+    words = "signal is not supported for resource a: OS::Heat::Value takes none"
+    with pytest.raises(errors.ResourceActionNotSupported, match=words):
         signal(face, web, "a", {"x": 1})
     with pytest.raises(errors.ResourceNotFound, match="zzz"):
         signal(face, web, "zzz")
