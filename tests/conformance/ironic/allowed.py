@@ -266,7 +266,7 @@ ALLOWED: Final[Mapping[str, Allowance]] = {
         24,
         _odd_path,
     ),
-    "order of checks": Allowance("a request with two faults is refused for either", 61, _order),
+    "order of checks": Allowance("a request with two faults is refused for either", 53, _order),
     "words of a refusal": Allowance("names what is missing, or is called otherwise", 96, _words),
     "OPTIONS of /": Allowance("is empty, as that of every other path", 6, _options),
 }

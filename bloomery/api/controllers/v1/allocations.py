@@ -84,11 +84,11 @@ class AllocationOfNode(Rest):
     @endpoint(rule="baremetal:allocation:get", since=SINCE, query=records.FIELDS)
     def get(self, call: Call, node: str, *, fields: tuple[str, ...] | None = None) -> Json:
         """An unknown node is a bad request here, as in Ironic."""
-        check_fields(call, fields)
         try:
             uuid = allocations.uuid_of_node(call.context, node_views.known_ident(call, node))
         except errors.NodeNotFound as exc:
             raise errors.InvalidParameterValue(reason=str(exc)) from exc
+        check_fields(call, fields)
         serializer = views.Serializer(call, nouns.ALLOCATION, fields)
         row = operations.get(call.context, nouns.ALLOCATION, uuid, serializer.columns)
         return serializer.write(row)

@@ -40,7 +40,7 @@ class InjectNmi(Rest):
         rule="baremetal:node:inject_nmi",
         status=204,
         since=NMI_SINCE,
-        too_old=TooOld.NOT_FOUND,
+        too_old=TooOld.NOT_FOUND_AFTER_ARGUMENTS,
         named={},
     )
     def put(self, call: Call, node: str) -> None:
