@@ -558,11 +558,14 @@ def _outage_pause_s(exc: errors.BmcUnreachable, since_s: float) -> float:
 
 def take_turn(flow: Flow) -> None:
     """Go on in a worker as soon as one is free."""
-    runtime = flow.task.runtime
+    runtime, uuid = flow.task.runtime, flow.task.node.uuid
     try:
         runtime.workers.spawn(run, flow)
     except errors.NoFreeConductorWorker:
+        runtime.workers.missing_since.setdefault(uuid, rows.now())
         runtime.timers.after(_NO_WORKER_RETRY_S, take_turn, flow)
+    else:
+        runtime.workers.missing_since.pop(uuid, None)
 
 
 def _waiting(flow: Flow, run: StepRun, outcome: WaitForCall) -> EncodedWrite:

@@ -396,4 +396,7 @@ def advice(state: str | None, *, maintenance: bool) -> str:
     if state is None:
         return "ask for manage"
     words = ADVICE.get(State(state), "wait")
-    return words if maintenance else words.replace(" end maintenance,", "")
+    if not maintenance:
+        return words.replace(" end maintenance,", "")
+    is_said = "end maintenance" in words or State(state) not in ADVICE
+    return words if is_said else f"end maintenance (baremetal node maintenance unset); then {words}"

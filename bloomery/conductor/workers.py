@@ -9,6 +9,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable
 from concurrent.futures import Future
+from datetime import datetime
 from typing import Any, Final, Self, TypeVar
 
 import futurist
@@ -21,7 +22,10 @@ _KEPT: Final = 16  # threads that stay: ending and starting them cost a tenth of
 
 
 class Workers:
-    """So many threads; a slot is the right to use one of them."""
+    """So many threads; a slot is the right to use one of them.
+
+    ``missing_since``: the nodes whose flows have their turn and no worker, since when.
+    """
 
     def __init__(self, size: int, reserved_percentage: int = 0) -> None:
         self._pool = futurist.DynamicThreadPoolExecutor(
@@ -32,6 +36,7 @@ class Workers:
         self._size = size
         self._open_to_all = size - size * reserved_percentage // 100
         self.busy = 0
+        self.missing_since: dict[str, datetime] = {}
 
     def slot(self, *, allow_reserved: bool = True) -> Slot:
         """Take a slot.  Raises NoFreeConductorWorker."""

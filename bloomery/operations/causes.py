@@ -26,6 +26,9 @@ from bloomery.model.step import Run, StepRun
 Json = dict[str, Any]
 
 _LATE_BEATS: Final = 2  # signs of life that failed to come: something is wrong with their sender
+_ADVICE_IF_OFF: Final = (
+    "power it on (baremetal node power on), unless it is to be off: its user's system does not run"
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,13 +37,15 @@ class Standing:
 
     ``host``: the conductor that serves it, by the ring; ``nobody``: why there is none.
     ``unreachable``: why that one could not be asked; ``unusable``: what it says of the driver.
-    ``bmc``: what it remembers of the BMC.  ``deploying``, ``cleaning``: how many other nodes are.
+    ``bmc``: what it remembers of the BMC; ``no_worker_since``: when it had none for the flow's
+    turn, and has none yet.  ``deploying``, ``cleaning``: how many other nodes are.
     """
 
     node: Node
     runs: Sequence[StepRun]
     run: StepRun | None
     bmc: Json | None
+    no_worker_since: datetime | None
     host: str | None
     nobody: str | None
     unreachable: str | None
@@ -180,16 +185,26 @@ def _step_bears_an_outage(s: Standing) -> Cause | None:
 
 
 def _step_waits_for_a_worker(s: Standing) -> Cause | None:
-    """Its turn came a while ago, and no worker was free to take it."""
-    if s.run is None or s.run.state != Run.AGAIN or s.run.due_at is None:
-        return None
-    late_s = (s.now - s.run.due_at).total_seconds()
-    if late_s < _LATE_BEATS:
+    """Its turn came, and the conductor had no worker to take it."""
+    if s.run is None or s.run.state != Run.AGAIN or s.no_worker_since is None:
         return None
     return Cause(
         f"step {s.run.step.name} of {s.run.phase} has its turn, and no worker of conductor "
-        f"{s.node.reservation} is free", s.run.due_at,
+        f"{s.node.reservation} is free", s.no_worker_since,
         "wait, or give that conductor more workers: [conductor]workers_pool_size",
+    )  # fmt: skip
+
+
+def _step_waits_for_the_bmc(s: Standing) -> Cause | None:
+    """The BMC failed to answer during the step, which may bear that for a while."""
+    run = s.run
+    if run is None or run.step.child or (silence := _silence(s, run.started_at)) is None:
+        return None
+    since, sentence = silence
+    own = f" ({run.reason})" if run.state == Run.AGAIN and run.reason else ""
+    return Cause(
+        f"step {run.step.name} of {run.phase} waits{own}: {sentence}", since,
+        f"look at the BMC, or wait: step {run.step.name} goes on when it answers, or fails",
     )  # fmt: skip
 
 
@@ -263,6 +278,18 @@ def _since_bmc(s: Standing) -> datetime | None:
     return None if s.bmc is None else _time(s.bmc.get("last_contact_at"))
 
 
+def _silence(s: Standing, after: datetime | None = None) -> tuple[datetime, str] | None:
+    """Since when the BMC does not answer, and a sentence; None: it does, or was not asked since."""
+    bmc = s.bmc or {}
+    since, asked_at = _time(bmc.get("silent_since")), _time(bmc.get("last_error_at"))
+    if since is None or asked_at is None or (after and asked_at < after):
+        return None
+    return since, (
+        f"the BMC does not answer since {since:%H:%M:%S} UTC, asked last at {asked_at:%H:%M:%S}: "
+        f"{secrets.mask(bmc['last_error'])}"
+    )
+
+
 def _bmc_is_left_alone(s: Standing) -> Cause | None:
     if s.bmc is None or not s.bmc.get("left_alone"):
         return None
@@ -274,13 +301,26 @@ def _bmc_is_left_alone(s: Standing) -> Cause | None:
     )
 
 
+def _bmc_is_silent(s: Standing) -> Cause | None:
+    if s.node.maintenance or (silence := _silence(s)) is None:
+        return None
+    since, sentence = silence
+    return Cause(
+        f"it is in {s.node.provision_state}, and {sentence}", since,
+        "look at the BMC: nothing that needs it can be done; once it answers again, "
+        f"{_action_by_state(s)}",
+    )  # fmt: skip
+
+
 def _fault_is_set(s: Standing) -> Cause | None:
     """A flow that failed has put the node into maintenance."""
     node = s.node
     if not node.maintenance or node.fault is None:
         return None
-    return Cause(f"it is in maintenance for {node.fault}: {_reason(s)}",
-                 node.provision_updated_at, _action_by_state(s))  # fmt: skip
+    return Cause(
+        f"it is in {node.provision_state}, and in maintenance for {node.fault}: {_reason(s)}",
+        node.provision_updated_at, _action_by_state(s),
+    )  # fmt: skip
 
 
 def _is_in_maintenance(s: Standing) -> Cause | None:
@@ -357,18 +397,34 @@ def _is_allocated(s: Standing) -> Cause | None:
 
 def _state_says_all(s: Standing) -> Cause:
     node, state = s.node, str(s.node.provision_state or "unknown")
-    is_failed = state in states.FAILURE_STATES or state in (State.ERROR, State.ENROLL)
-    if is_failed and node.last_error is not None:
-        return Cause(f"it is in {state}: {secrets.mask(node.last_error)}",
-                     node.provision_updated_at, _action_by_state(s))  # fmt: skip
-    return Cause(f"it is in {state}", node.provision_updated_at, _action_by_state(s))
+    off = ", and is powered off" if _is_off(node) else ""
+    error = ""
+    if node.last_error is not None:
+        rests = "" if _failed(node) else "; the last error is"
+        error = f"{rests}: {secrets.mask(node.last_error)}"
+    return Cause(f"it is in {state}{off}{error}", node.provision_updated_at, _action_by_state(s))
+
+
+def _is_off(node: Node) -> bool:
+    return node.provision_state == State.ACTIVE and node.power_state == states.Power.OFF
+
+
+def _failed(node: Node) -> bool:
+    """Is the state itself about the last error?"""
+    state = node.provision_state
+    return state in states.FAILURE_STATES or state in (State.ERROR, State.ENROLL)
 
 
 def _action_by_state(s: Standing) -> str:
-    state = s.node.provision_state
-    if state == State.ENROLL and s.node.last_error is not None:
+    node, state = s.node, s.node.provision_state
+    if state == State.ENROLL and node.last_error is not None:
         return "read last_error, set it right, and ask for manage again"
-    return states.advice(state, maintenance=bool(s.node.maintenance))
+    words = states.advice(state, maintenance=bool(node.maintenance))
+    if _is_off(node) and not node.maintenance:
+        words = _ADVICE_IF_OFF
+    if node.last_error is None or node.maintenance or _failed(node):
+        return words
+    return f"set right what last_error tells, and ask again for what failed; or {words}"
 
 
 def _time(text: str | None) -> datetime | None:
@@ -385,12 +441,14 @@ _RULES: Final[tuple[Rule, ...]] = (
     _waits_for_call,
     _step_bears_an_outage,
     _step_waits_for_a_worker,
+    _step_waits_for_the_bmc,
     _step_goes_on,
     _login_is_refused,
     _is_locked,
     _is_underway_alone,
     _power_failed,
     _bmc_is_left_alone,
+    _bmc_is_silent,
     _fault_is_set,
     _is_in_maintenance,
     _limit_is_reached,

@@ -106,6 +106,7 @@ def _standing(
     ring = ctx.services.rpc.ring
     return Standing(
         node=node, runs=runs, run=_standing_at(runs), bmc=facts.get("bmc"),
+        no_worker_since=_at(facts.get("no_worker_since")),
         host=facts.get("host"), nobody=facts.get("nobody"), unreachable=facts.get("unreachable"),
         unusable=facts.get("unusable"),
         conductors={each.hostname: each for each in ring.list_conductors()},
@@ -123,18 +124,17 @@ def _serving_host(ctx: Context, node: Node) -> Json:
 
 
 def _ask_conductor(ctx: Context, node: Node) -> Json:
-    """Ask who serves the node what it remembers of the BMC; or say why that cannot be asked."""
+    """Ask who serves the node what it knows of the work on it; or say why that cannot be asked."""
     serving = _serving_host(ctx, node)
     if (host := serving.get("host")) is None:
         return serving
     try:
-        return {"host": host, "bmc": lookup.conductor_of(ctx, node).describe_bmc(
-            ctx.request, node.uuid
-        )}  # fmt: skip
+        work = lookup.conductor_of(ctx, node).describe_work(ctx.request, node.uuid)
     except errors.Unavailable as exc:
         return {"host": host, "unreachable": _reason(exc)}
     except errors.Failure as exc:
         return {"host": host, "unusable": _reason(exc)}
+    return {"host": host, **work}
 
 
 def _reason(failure: errors.Failure) -> str:
@@ -150,6 +150,10 @@ def _standing_at(runs: list[StepRun]) -> StepRun | None:
 
 def _age(since: datetime | None, now: datetime) -> float | None:
     return None if since is None else round((now - since).total_seconds(), 3)
+
+
+def _at(text: str | None) -> datetime | None:
+    return None if text is None else datetime.fromisoformat(text)
 
 
 def _iso(at: datetime | None) -> str | None:

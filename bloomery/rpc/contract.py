@@ -305,11 +305,13 @@ class Power(Protocol):
         """
 
     @since("1.0", question=True, longest_s=3)
-    def describe_bmc(self, request: Request, node_uuid: str) -> Json | None:
-        """Return what this conductor remembers of the node's BMC, without asking it; needs no lock.
+    def describe_work(self, request: Request, node_uuid: str) -> Json:
+        """Return {"bmc": facts or None, "no_worker_since": time or None}; needs no lock.
 
-        None where it never spoke with it.  Keys: address, last_contact_at, last_error,
-        last_error_at, left_alone, latency.
+        ``bmc``: what this conductor remembers of the node's BMC, without asking it; None where it
+        never spoke with it.  Keys: address, last_contact_at, last_error, last_error_at,
+        silent_since, left_alone, next_try_at, login_refused, latency.
+        ``no_worker_since``: for how long the flow's turn waits for one of its workers.
         """
 
     @since("1.0", question=True)

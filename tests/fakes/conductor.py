@@ -341,8 +341,8 @@ class FakeConductor:
     ) -> None:
         self.calls.append(("heartbeat", node_uuid, callback_url))
 
-    def describe_bmc(self, request: Any, node_uuid: str) -> Any:
-        return None
+    def describe_work(self, request: Any, node_uuid: str) -> Any:
+        return {"bmc": None, "no_worker_since": None}
 
     # ------------------------------------------------------------------ drivers
 

@@ -85,9 +85,11 @@ class PowerEndpoints:
         with tasks.shared(self.runtime, request, node_uuid) as task:
             return {kind: _validated(task, kind) for kind in INTERFACES if kind != "vendor"}
 
-    def describe_bmc(self, request: Request, node_uuid: str) -> Json | None:
+    def describe_work(self, request: Request, node_uuid: str) -> Json:
+        since = self.runtime.workers.missing_since.get(node_uuid)
         with tasks.shared(self.runtime, request, node_uuid) as task:
-            return task.driver.power.describe_bmc(task)
+            bmc = task.driver.power.describe_bmc(task)
+        return {"bmc": bmc, "no_worker_since": since and since.isoformat()}
 
     def get_driver_properties(self, request: Request, driver: str) -> Json:
         return dict(self.runtime.registry.properties_of(driver))

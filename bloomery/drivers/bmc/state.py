@@ -40,7 +40,7 @@ class BmcState:
         self._logins: OrderedDict[str, Breaker] = OrderedDict()
         self._mutex = threading.Lock()
         self.latency = Latency()
-        self._is_suspect = False
+        self.silent_since: datetime | None = None  # the first failure after its last answer
         self.last_contact_at: datetime | None = None
         self._heard_at: datetime | None = None  # as deadlines are measured
         self.last_error: str | None = None
@@ -49,7 +49,7 @@ class BmcState:
     @property
     def is_suspect(self) -> bool:
         """Did the last call fail?  A suspect is asked once, and waits behind those that live."""
-        return self._is_suspect
+        return self.silent_since is not None
 
     def login(self, account: str) -> Breaker:
         """Return what is known of an account; one that was never refused is closed.
@@ -72,7 +72,7 @@ class BmcState:
 
     def answered(self) -> None:
         self.last_contact_at, self._heard_at = datetime.now(UTC), steady.now()
-        self._is_suspect = False
+        self.silent_since = None
         self.breaker.succeeded()
 
     def failed(self, exc: errors.Failure) -> None:
@@ -85,7 +85,7 @@ class BmcState:
         if not isinstance(exc, errors.BmcUnreachable) or exc.facts.get("has_answered"):
             self.answered()
             return
-        self._is_suspect = True
+        self.silent_since = self.silent_since or self.last_error_at
         if exc.facts.get("was_cut_short") and not self.breaker.is_open:
             self.breaker.abandoned()
         else:
@@ -100,6 +100,7 @@ class BmcState:
             "last_contact_at": _text(self.last_contact_at),
             "last_error": self.last_error,
             "last_error_at": _text(self.last_error_at),
+            "silent_since": _text(self.silent_since),
             "left_alone": breaker.is_open,
             "next_try_at": _text(breaker.next_try_at),
             "login_refused": None if account is None else _refusal(self.login(account)),

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import re
 import uuid as uuids
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 import sqlalchemy as sa
 
+from bloomery import errors
+from bloomery.conductor import runner
 from bloomery.conductor.periodics import consoles, power_sync
 from bloomery.db import rows
 from bloomery.db.tables import STEP_RUNS
@@ -82,6 +86,11 @@ class Scene:
         said = {"last_error": None, "last_error_at": None, "left_alone": False} | facts
         power = self.stage.site.runtime.registry.interfaces["power"]["fake"]
         power.describe_bmc = lambda task: said
+
+    def is_silent(self, at):
+        """Let every BMC have failed to answer, once."""
+        at = at.isoformat()
+        self.remembers(silent_since=at, last_error_at=at, last_error="cannot reach it")
 
     def nodes_of_peer(self):
         """Return a node that the ring gives to the other conductor."""
@@ -220,7 +229,44 @@ def step_bears_an_outage(scene):
     since=90,
 )
 def worker_pool_full(scene):
-    return scene.working(state="again", due_at=rows.now() - AGO)
+    """The turn comes while all workers are busy, and is tried again after a while."""
+    node = scene.working(state="again", due_at=rows.now() - AGO)
+    runtime = scene.stage.site.runtime
+    task = SimpleNamespace(runtime=runtime, node=SimpleNamespace(uuid=node))
+    with contextlib.ExitStack() as slots:
+        while not runtime.workers.missing_since:
+            with contextlib.suppress(errors.NoFreeConductorWorker):
+                slots.enter_context(runtime.workers.slot())
+                continue
+            runner.take_turn(SimpleNamespace(task=task))
+    runtime.workers.missing_since[node] -= AGO
+    return node
+
+
+@situation("step deploy.deploy of deploy runs: waiting for power off",
+           "wait: step deploy.deploy of deploy is going on", since=0)  # fmt: skip
+def turn_that_takes_long(scene):
+    """A worker is at it: the row keeps the time of the first of many turns."""
+    return scene.working(state="again", reason="waiting for power off", due_at=rows.now() - AGO)
+
+
+@situation(
+    "step deploy.deploy of deploy waits .waiting for power off.: the BMC does not answer since "
+    "[0-9:]* UTC, asked last at [0-9:]*: cannot reach it",
+    "look at the BMC, or wait: step deploy.deploy goes on when it answers, or fails",
+    since=0,
+)
+def bmc_silent_in_a_step(scene):
+    node = scene.working(state="again", reason="waiting for power off", due_at=rows.now() - AGO)
+    scene.is_silent(rows.now())
+    return node
+
+
+@situation("step deploy.deploy of deploy runs: waiting for power off",
+           "wait: step deploy.deploy of deploy is going on", since=0)  # fmt: skip
+def bmc_silent_before_a_step_that_has_not_asked_it(scene):
+    scene.is_silent(rows.now() - AGO)
+    return scene.working(state="again", reason="waiting for power off", due_at=rows.now() - AGO)
 
 
 @situation("step deploy.deploy of deploy runs: disks are slow",
@@ -300,6 +346,16 @@ def breaker_open(scene):
     return scene.node("active")
 
 
+@situation(
+    "it is in active, and the BMC does not answer since [0-9:]* UTC, asked last at .*: cannot",
+    "look at the BMC: nothing that needs it can be done; once it answers again, nothing: it runs",
+    since=90,
+)
+def bmc_silent(scene):
+    scene.is_silent(rows.now() - AGO)
+    return scene.node("active")
+
+
 @situation("an operator has set maintenance: new fans",
            r"end maintenance .* is done \(baremetal node maintenance unset\)")  # fmt: skip
 def maintenance_by_hand(scene):
@@ -309,7 +365,7 @@ def maintenance_by_hand(scene):
 
 
 @situation(
-    "it is in maintenance for clean failure: .*vendor",
+    "it is in clean failed, and in maintenance for clean failure: .*vendor",
     "read last_error, set it right, end maintenance, and ask for manage and then for provide "
     r"\(baremetal node manage, baremetal node provide\)",
     since=0,
@@ -403,7 +459,30 @@ def verification_failed(scene):
     return node
 
 
-@situation("it is in active", "nothing: it runs its user's system", since=0)
+@situation(
+    "it is in available, and in maintenance for clean failure: .*vendor",
+    "^end maintenance .baremetal node maintenance unset.; then nothing: it waits for a user",
+)
+def provided_with_maintenance_of_a_failure(scene):
+    return scene.node("available", maintenance=True, fault="clean failure",
+                      maintenance_reason="vendor step failed")  # fmt: skip
+
+
+@situation("it is in active; the last error is: failed power: cannot reach the BMC",
+           "set right what last_error tells, and ask again for what failed; or nothing: it runs",
+           since=0)  # fmt: skip
+def order_failed(scene):
+    return scene.node("active", last_error="failed power: cannot reach the BMC")
+
+
+@situation("it is in active, and is powered off$",
+           "power it on .baremetal node power on., unless it is to be off: its user's system does",
+           since=0)  # fmt: skip
+def powered_off(scene):
+    return scene.node("active", power_state="power off")
+
+
+@situation("it is in active$", "nothing: it runs its user's system", since=0)
 def nothing_is_wrong(scene):
     return scene.node("active")
 

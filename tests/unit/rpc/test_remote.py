@@ -26,8 +26,8 @@ class Channel:
 
 @pytest.mark.parametrize(
     ("method", "wait_s", "timeout_s"),
-    [("vif_list", None, 60), ("vif_list", 30, 90), ("describe_bmc", None, 3),
-     ("describe_bmc", 30, 3)],
+    [("vif_list", None, 60), ("vif_list", 30, 90), ("describe_work", None, 3),
+     ("describe_work", 30, 3)],
 )  # fmt: skip
 def test_memory_is_not_waited_for(method, wait_s, timeout_s):
     channel = Channel()

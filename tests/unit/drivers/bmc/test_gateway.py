@@ -213,6 +213,16 @@ def test_who_failed_last_time_is_a_suspect(made, task):
     assert not made.bmc(ADDRESS).is_suspect
 
 
+def test_silence_begins_with_the_first_failure_and_ends_with_an_answer(made):
+    bmc = made.bmc(ADDRESS)
+    for _ in range(2):
+        bmc.failed(SILENT)
+    told = bmc.describe()
+    assert told["silent_since"] < told["last_error_at"]
+    bmc.failed(REFUSED)
+    assert bmc.describe()["silent_since"] is None
+
+
 def test_a_person_who_insists_is_let_through_once(made, task):
     for _ in range(2):
         with pytest.raises(errors.BmcUnreachable):
