@@ -29,6 +29,8 @@ def of_site(db: Database) -> tuple[Gauge, ...]:
             return {(name,): count for name, count in stack_drift.count_by_type(conn).items()}
 
     return (
+        Gauge("database_refuses_writes", "1: its disk takes nothing, as when it is full.", (),
+                lambda: {(): float(db.refusal is not None)}),
         Gauge("nodes", "Nodes by provision state.", ("state",), nodes_by_state),
         Gauge("stacks", "Stacks by state.", ("state",), stacks_by_state),
         Gauge("stack_resources", "Resources of stacks.", ("state",), resources_by_state),

@@ -124,6 +124,9 @@ class ConductorService:
             elif not self._is_drain_told and self.registration.is_drain_ordered():
                 self._is_drain_told = True
                 self._on_drain()
+        except errors.DatabaseBusy as exc:
+            if self.runtime.db.refusal is None:  # which the log has told once
+                LOG.warning("conductor %s: no sign of life: %s", self.runtime.host, exc)
         finally:
             self._heart.after(self.runtime.conf.conductor.heartbeat_interval, self._beat)
 

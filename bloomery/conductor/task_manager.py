@@ -554,5 +554,6 @@ def _release_row(runtime: ConductorRuntime, guard: locks.Guard) -> None:
     try:
         runtime.db.transact(lambda conn: locks.release(conn, guard))
     except (errors.DatabaseBusy, sa.exc.SQLAlchemyError) as exc:
-        LOG.warning("node %s: cannot release it yet: %s", guard.node_uuid, exc)
+        if runtime.db.refusal is None:  # which the log has told once
+            LOG.warning("node %s: cannot release it yet: %s", guard.node_uuid, exc)
         runtime.timers.after(_RETRY_RELEASE_S, _release_row, runtime, guard)

@@ -9,11 +9,14 @@ SQL belongs inside: no BMC, RPC or log call.
 from __future__ import annotations
 
 import dataclasses
+import logging
 import os
 import sqlite3
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
+from dataclasses import dataclass
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Final, TypeVar
 
@@ -24,6 +27,8 @@ from bloomery.conf.database import Database as Settings
 from bloomery.db.fair_lock import FairLock
 from bloomery.db.server_edge import ServerEdge
 
+LOG = logging.getLogger(__name__)
+
 T = TypeVar("T")
 
 _FORMS = {  # of URLs, and the extra that brings the driver
@@ -33,8 +38,9 @@ _FORMS = {  # of URLs, and the extra that brings the driver
 _DRIVERS: Final = {"postgresql": "postgresql+psycopg", "mysql": "mysql+pymysql"}
 
 MOST_LOG_BYTES = 8 << 20  # of SQLite's -wal file, once nobody reads what is old: twice the usual
+_LOCKED: Final = "database is locked"
 _BUSY_SIGNS = {
-    "database is locked": "another program holds a lock on it",
+    _LOCKED: "another program holds a lock on it",
     "database or disk is full": "the disk is full",
     "disk I/O error": "the disk failed",
     "attempt to write a readonly database": "the file is not writable",
@@ -46,6 +52,17 @@ _BROKEN_SIGNS = {
 }
 _PAGE_CACHE_KIB = 256  # per connection; 2 MiB cost 16 MiB in all and, measured, saved no time
 _CLOSE_S = 1.0
+
+
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    """Why SQLite's file took nothing of the last write, and since when it takes none."""
+
+    reason: str
+    since: datetime
+
+    def __str__(self) -> str:
+        return f"nothing can be written since {self.since:%H:%M:%S} UTC: {self.reason}"
 
 
 class Database:
@@ -71,6 +88,14 @@ class Database:
                 if self.is_sqlite
                 else ServerEdge(self.url, self.settings)
             )
+
+    @property
+    def refusal(self) -> Refusal | None:
+        """What a full or failing disk made of the last write; None once one was committed.
+
+        None on a server, too: who writes seldom would not learn that it takes writes again.
+        """
+        return self._edge.refusal if isinstance(self._edge, _SqliteEdge) else None
 
     def read(self) -> AbstractContextManager[sa.Connection]:
         """A connection for reading: each statement sees the last commit before it.
@@ -185,6 +210,7 @@ class _SqliteEdge:
         self._readers: list[sa.Connection] = []  # that nobody reads from now
         self.engine = _engine(url, settings, foreign_writer_timeout_s)
         self.on_commit: list[Callable[[], None]] = []
+        self.refusal: Refusal | None = None
 
     @contextmanager
     def read(self) -> Iterator[sa.Connection]:
@@ -214,10 +240,36 @@ class _SqliteEdge:
                 _roll_back(conn)
 
     def transact(self, work: Callable[[sa.Connection], T]) -> T:
-        with self._turn(), self._naming_faults:
+        with self._turn(), self._noting_refusals(), self._naming_faults:
             if self._writer is None:
                 self._writer = self.engine.connect()
             return self._run(self._writer, work)
+
+    @contextmanager
+    def _noting_refusals(self) -> Iterator[None]:
+        """Remember and log once that the disk refuses what is written, and once that it ends."""
+        rows_before = self._count_changes()
+        try:
+            yield
+        except errors.DatabaseBusy as exc:
+            if self.refusal is None and exc.facts.get("is_disk"):
+                self.refusal = Refusal(exc.facts["reason"], datetime.now(UTC))
+                LOG.error("database: %s", self.refusal)  # noqa: TRY400  no fault of ours
+            raise
+        if self.refusal is not None and self._count_changes() != rows_before:
+            LOG.warning(
+                "database: writes are committed again; before, nothing could be since %s UTC: %s",
+                f"{self.refusal.since:%H:%M:%S}",
+                self.refusal.reason,
+            )
+            self.refusal = None
+
+    def _count_changes(self) -> int:
+        """How many rows the writer has changed: a commit of none proves nothing of the disk."""
+        if self._writer is None:
+            return 0
+        count: int = self._writer.connection.dbapi_connection.total_changes  # type: ignore[union-attr]
+        return count
 
     def alter(self, work: Callable[[sa.Connection], T]) -> T:
         """Run ``work`` with foreign keys off, and check them before the commit.
@@ -330,7 +382,10 @@ def _named(exc: sa.exc.DatabaseError, url: sa.URL) -> errors.Failure | None:
     message = str(exc.orig)
     for sign, meaning in _BUSY_SIGNS.items():
         if sign in message:
-            return errors.DatabaseBusy(reason=f"{meaning} ({url.database})", log=message)
+            is_disk = sign != _LOCKED
+            return errors.DatabaseBusy(
+                reason=f"{meaning} ({url.database})", log=message, is_disk=is_disk
+            )
     for sign, meaning in _BROKEN_SIGNS.items():
         if sign in message:
             return errors.CannotStart(

@@ -19,6 +19,7 @@ from bloomery import secrets
 from bloomery.conductor import states
 from bloomery.conductor.states import State
 from bloomery.conf.conductor import Conductor as Options
+from bloomery.db.engine import Refusal
 from bloomery.model.conductor import Conductor
 from bloomery.model.node import Node
 from bloomery.model.step import Run, StepRun
@@ -35,12 +36,14 @@ _ADVICE_IF_OFF: Final = (
 class Standing:
     """What is known of a node when somebody asks.
 
+    ``refusal``: why nothing can be written.
     ``host``: the conductor that serves it, by the ring; ``nobody``: why there is none.
     ``unreachable``: why that one could not be asked; ``unusable``: what it says of the driver.
     ``bmc``: what it remembers of the BMC; ``no_worker_since``: when it had none for the flow's
     turn, and has none yet.  ``deploying``, ``cleaning``: how many other nodes are.
     """
 
+    refusal: Refusal | None
     node: Node
     runs: Sequence[StepRun]
     run: StepRun | None
@@ -75,6 +78,16 @@ def find(standing: Standing) -> Cause:
 
 
 # ------------------------------------------------------------------------------- conductors
+
+
+def _nothing_can_be_written(s: Standing) -> Cause | None:
+    """Signs of life, locks and steps stand still with it, and tell nothing of themselves."""
+    if s.refusal is None:
+        return None
+    return Cause(
+        f"{s.refusal}", s.refusal.since,
+        "make room on the disk, or see why it fails: work goes on by itself with the next write",
+    )  # fmt: skip
 
 
 def _holder_is_away(s: Standing) -> Cause | None:
@@ -432,6 +445,7 @@ def _time(text: str | None) -> datetime | None:
 
 
 _RULES: Final[tuple[Rule, ...]] = (
+    _nothing_can_be_written,
     _holder_is_away,
     _nobody_serves,
     _flow_is_orphaned,

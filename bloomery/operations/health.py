@@ -12,8 +12,11 @@ from bloomery.rpc import ring
 def missing(services: Services) -> list[str]:
     """Return what keeps the service from working; nothing: it is ready.
 
-    Looks at the conductors anew: two statements.
+    Looks at the conductors anew: two statements.  Where nothing can be written, that is all:
+    signs of life fail with it.
     """
+    if services.db.refusal is not None:
+        return [str(services.db.refusal)]
     of_conductors = services.rpc.ring
     try:
         of_conductors.refresh()

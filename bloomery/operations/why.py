@@ -105,6 +105,7 @@ def _standing(
 ) -> Standing:
     ring = ctx.services.rpc.ring
     return Standing(
+        refusal=ctx.services.db.refusal,
         node=node, runs=runs, run=_standing_at(runs), bmc=facts.get("bmc"),
         no_worker_since=_at(facts.get("no_worker_since")),
         host=facts.get("host"), nobody=facts.get("nobody"), unreachable=facts.get("unreachable"),

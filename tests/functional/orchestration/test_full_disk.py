@@ -7,25 +7,12 @@ from pathlib import Path
 
 import pytest
 
+from tests.kit import disks
 from tests.kit.orchestration import Orchestration, template
 from tests.kit.waiting import wait_for
 
 pytestmark = pytest.mark.sqlite
 LARGE = "x" * 100_000  # more than what is free in pages that are there
-
-
-def set_pages(site: Orchestration, count: str) -> None:
-    """Let SQLite's file have so many pages, as a disk would."""
-    site.service.db.transact(
-        lambda conn: conn.exec_driver_sql(f"PRAGMA max_page_count={count}").close()
-    )
-
-
-def fill(site: Orchestration) -> None:
-    pages = site.service.db.transact(
-        lambda conn: conn.exec_driver_sql("PRAGMA page_count").scalar_one()
-    )
-    set_pages(site, pages)
 
 
 def test_a_full_disk_stops_handlers_and_nothing_else(
@@ -37,7 +24,7 @@ def test_a_full_disk_stops_handlers_and_nothing_else(
     with Orchestration(tmp_path / "state") as site, caplog.at_level(logging.WARNING):
         path = site.create("web", first)
         wait_for(lambda: ("a", "CREATE_IN_PROGRESS") in site.events(path), "a to begin")
-        fill(site)
+        disks.fill(site.service.db)
         wait_for(lambda: "waits for the database" in caplog.text, "the turn to be refused")
         assert site.stack(path)["stack_status"] == "CREATE_IN_PROGRESS"
         assert site.resources(path)["b"]["resource_status"] == "INIT_COMPLETE"
@@ -46,7 +33,7 @@ def test_a_full_disk_stops_handlers_and_nothing_else(
         assert status == 503
         assert "the disk is full" in refusal["error"]["message"]
         assert site.ask("GET", "/stacks/new")[0] == 404
-        set_pages(site, "1000000")
+        disks.make_room(site.service.db)
         site.wait_for(path, "CREATE_COMPLETE")
         seen = [event for event in reversed(site.events(path)) if event[0] in "ab"]
         assert seen == [

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import re
 import sqlite3
 import sys
 import threading
@@ -14,6 +15,7 @@ from bloomery.conf.database import Database as Settings
 from bloomery.db import engine, schema, settings
 from bloomery.db.tables import NODE_TRAITS, SETTINGS
 from bloomery.state_dir import StateDir
+from tests.kit import disks
 
 
 def put(conn: sa.Connection, name: str, value: str = "") -> None:
@@ -184,16 +186,23 @@ def test_a_database_that_another_program_locks_whole_is_named_at_start(tmp_path:
     other.close()
 
 
-def test_a_full_disk_is_named_and_damages_nothing(db: engine.Database):
+def test_a_full_disk_is_named_and_damages_nothing(
+    db: engine.Database, caplog: pytest.LogCaptureFixture
+):
     db.transact(lambda conn: put(conn, "before"))
-    pagination = db.transact(lambda conn: conn.exec_driver_sql("PRAGMA page_count").scalar_one())
-    db.transact(lambda conn: conn.exec_driver_sql(f"PRAGMA max_page_count={pagination}").close())
-    with pytest.raises(errors.DatabaseBusy, match="the disk is full"):
-        db.transact(lambda conn: put(conn, "large", "x" * 10_000_000))
-    db.transact(
-        lambda conn: conn.exec_driver_sql(f"PRAGMA max_page_count={pagination * 9}").close()
-    )
+    assert db.refusal is None
+    disks.fill(db)
+    for _ in range(2):
+        with pytest.raises(errors.DatabaseBusy, match="the disk is full"):
+            db.transact(lambda conn: put(conn, "large", "x" * 10_000_000))
+    disks.make_room(db)
+    db.transact(lambda conn: conn.execute(sa.delete(NODE_TRAITS)))
+    assert "the disk is full" in str(db.refusal), "a commit of no rows has proved nothing"
     db.transact(lambda conn: put(conn, "after"))
+    assert db.refusal is None
+    refused, ended = (record.getMessage() for record in caplog.records)
+    assert re.match("database: nothing can be written since .* UTC: the disk is full", refused)
+    assert ended.startswith("database: writes are committed again; before, nothing could be")
     assert count(db) == 2
     with db.read() as conn:
         assert conn.exec_driver_sql("PRAGMA integrity_check").scalar() == "ok"
