@@ -224,6 +224,7 @@ def step(stack: EngineStack, row: Row) -> None:
 
 
 def _handle(stack: EngineStack, row: Row, resource: base.Resource, act: Act) -> Any:
+    resource.enter_action()
     handler = getattr(resource, f"handle_{_verb(act)}", None)
     if act.word is Action.UPDATE:
         return resource.handle_update(row.definition, *_differences(stack, row, act))

@@ -191,6 +191,9 @@ class Resource:
         that whoever comes with it is known from the first moment, and after a crash as well.
         """
 
+    def enter_action(self) -> None:
+        """Forget where an earlier action stopped: it is called right before each handler."""
+
     # Handlers are optional. Those of an action are called handle_<action> and return a token, which
     # check_<action>_complete is handed until it says true, or handle_<action>_cancel once when the
     # wait is given up. handle_signal is given what was posted; its text goes into the event.

@@ -258,7 +258,6 @@ class RunbookExecution(StepRun):
         return self.advance()
 
     def handle_delete(self) -> Any:
-        self.record.data.pop(stepwise.STEP, None)
         if self.record.physical_id is not None:
             self._start_on(Action.DELETE)
 

@@ -62,6 +62,10 @@ class Stepwise(base.Resource):
 
     # ---------------------------------------------------------------------------------- steps
 
+    def enter_action(self) -> None:
+        """Go on with no step of an action that has failed: each begins its own, or has none."""
+        self.record.data.pop(STEP, None)
+
     def begin(self, step: str) -> None:
         """Let an action begin with a step; it is stored with the action, or done again."""
         self.record.data.pop(UNTIL, None)
