@@ -66,7 +66,7 @@ def updated(builder: PlanBuilder, name: str, change: Change) -> NestedPlan | Non
     return _nested_plan(
         builder,
         name,
-        lambda: _composite(builder.old, name, change.before, old, record),
+        lambda: _composite(_old_side(builder, name), name, change.before, old, record),
         lambda: _composite(builder.new, name, change.after, new, record),
     )
 
@@ -90,7 +90,8 @@ def _nested_plan(
     try:
         builder.budget.take(0)
         before, after = was and was(), will_be and will_be()
-        old, new = _below(builder, builder.old, before), _below(builder, builder.new, after)
+        old = _below(builder, _old_side(builder, name), before)
+        new = _below(builder, builder.new, after)
         present = (builder.present.below(name) if before else Present(records={})) or Present()
         inner = PlanBuilder(old=old, new=new, present=present, transforms=builder.transforms)
         _hide(inner, builder, name, after or before)
@@ -164,7 +165,16 @@ def _was(builder: PlanBuilder, name: str) -> composite.Composite:
         return Knowledge.KNOWN if known else Knowledge.STEADY
 
     view, record = Guesses(builder.old.view, judge, builder.present.live), builder.records.get(name)
-    return _composite(builder.old, name, _guessed(builder.old, name, view), view, record)
+    side = _old_side(builder, name)
+    return _composite(side, name, _guessed(side, name, view), view, record)
+
+
+def _old_side(builder: PlanBuilder, name: str) -> TemplateSide:
+    """Return where a resource is defined; what a template before the old one made: as it will be.
+
+    It is of the same kind, or it would be replaced.
+    """
+    return builder.old if name in builder.old.definitions else builder.new
 
 
 def _will_be(builder: PlanBuilder, name: str) -> composite.Composite:

@@ -22,6 +22,7 @@ from bloomery.orchestration.resources.base import Record, Resource, Status
 from bloomery.orchestration.resources.effects import NO_EFFECT, Effect
 from bloomery.orchestration.resources.nested import NestedStack
 from bloomery.orchestration.template.definitions import ResourceDefinition
+from bloomery.orchestration.template.registry import FILES
 
 
 class Decision(NamedTuple):
@@ -64,7 +65,8 @@ class Candidate:
     def same_kind(self) -> bool:
         """Whether what exists can be changed into what is wanted; type names are only names."""
         if self.old is None or self.old_type != self.old.type:  # made for a template before the old
-            return self.old_type == self.new.type
+            is_nested = self.old_type.endswith(FILES) and issubclass(self.kind, NestedStack)
+            return is_nested or self.old_type == self.new.type
         return _alike(self.builder.old.kind(self.name), self.kind)
 
     @cached_property

@@ -251,7 +251,7 @@ def _check_hears(ctx: StackContext, stack: Stack, resource: Resource, details: J
         raise missing(stack, resource.name)
     if resource.action in _DEAF:
         raise errors.NotSupported(feature=f"Signal resource during {resource.action}")
-    kind = definitions.of(ctx, stack).kind_of_type(resource.name, resource.type)
+    kind = StoredStack(ctx, stack).kind_of(resource)
     if not callable(getattr(kind, "handle_signal", None)):
         raise errors.ResourceActionNotSupported(
             action="signal", name=resource.name, type=resource.type

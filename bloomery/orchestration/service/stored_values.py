@@ -50,6 +50,18 @@ class StoredStack:
     def definition(self) -> Stack:
         return definitions.of(self.ctx, self.row, self.template)
 
+    def kind_of(self, row: model.Resource) -> type[base.Resource]:
+        """Return the kind of a resource; where the template says another type, that of its own.
+
+        The files of a template that was replaced stay with that one alone.
+        """
+        here = self.definition.definitions.get(row.name)
+        if here is not None and here.type == row.type:
+            return self.definition.kind(row.name)
+        with self.ctx.services.db.read() as conn:
+            template = raw_templates.get(conn, row.template_uuid, sealer_of(self.ctx))
+        return definitions.of(self.ctx, self.row, template).kind(row.name)
+
     @functools.cached_property
     def names(self) -> Collection[str]:
         """The resources that the template has, whatever their conditions say."""
@@ -167,7 +179,7 @@ class StoredResource:
 
     @functools.cached_property
     def kind(self) -> type[base.Resource]:
-        return self.stack.definition.kind_of_type(self.row.name, self.row.type)
+        return self.stack.kind_of(self.row)
 
     @functools.cached_property
     def resource(self) -> base.Resource:
