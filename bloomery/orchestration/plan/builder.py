@@ -28,6 +28,7 @@ class Present:
     ``requires``   by name who came before, where the old template does not say it
     ``resource``   one that exists, which can be asked how its real thing is now; None: nobody asks
     ``below``      what exists of the stack that a resource stands for; None: as its template says
+    ``template``   that it was brought to last; None: what the resource above says
     """
 
     records: Mapping[str, Record] | None = None
@@ -36,6 +37,7 @@ class Present:
     requires: Mapping[str, Sequence[str]] = field(default_factory=dict)
     resource: Callable[[str], Resource | None] = lambda name: None
     below: Callable[[str], Present | None] = lambda name: None
+    template: TemplateSide | None = None
 
 
 def gone(record: Record) -> bool:

@@ -90,9 +90,9 @@ def _nested_plan(
     try:
         builder.budget.take(0)
         before, after = was and was(), will_be and will_be()
-        old = _below(builder, _old_side(builder, name), before)
-        new = _below(builder, builder.new, after)
         present = (builder.present.below(name) if before else Present(records={})) or Present()
+        old = present.template or _below(builder, _old_side(builder, name), before)
+        new = _below(builder, builder.new, after)
         inner = PlanBuilder(old=old, new=new, present=present, transforms=builder.transforms)
         _hide(inner, builder, name, after or before)
         inner.budget = builder.budget

@@ -174,6 +174,7 @@ def _present(stored: StoredStack) -> Present:
         live=live,
         resource=lambda name: members[name].resource if name in members else None,
         below=lambda name: _below_member(members, name),
+        template=stored.definition,
     )
 
 

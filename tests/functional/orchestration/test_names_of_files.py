@@ -63,6 +63,9 @@ def test_another_name_of_a_template_makes_nothing_anew(site: Orchestration) -> N
             status, answer = site.ask("PUT", f"{path}/preview", body(other, fail=True))
             assert status == 200, answer
             assert answer["resource_changes"]["replaced"] == [], (name, other)
+            replaced = {each["resource"] for each in answer["plan"]["steps"]
+                        if "made anew" in each["reason"]}  # fmt: skip
+            assert replaced == {"alone/it", "group/0/it", "group/1/it"}, (name, other)
     update(site, path, THEIRS, "UPDATE_COMPLETE", fail=False)
     assert parts(site, path) == before
 
