@@ -65,14 +65,18 @@ class Mask:
         """Return why parts of a value must not be shown, by path; ``(key,)`` is all of it."""
         if self.builder.secret:
             return {(key,): IN_GROUP}
-        if part == "properties" and key in self.builder.secret_properties:
-            return {(key,): IN_GROUP}
         sides = (self.builder.old, self.builder.new)
-        kinds = (side.kind(name) for side in sides if name in side.definitions)
+        kinds = [side.kind(name) for side in sides if name in side.definitions]
         if part == "properties" and any(key in kind.secret_properties for kind in kinds):
             return {(key,): f"{key} is a secret"}
+        if part == "properties" and key in self.builder.secret_properties:
+            return {(key,): IN_GROUP}
         trees = [(side, self._tree(side, name, part, key)) for side in sides]
-        return dict(self._reasons(trees, (key,)))
+        reasons = dict(self._reasons(trees, (key,)))
+        for below in {each for kind in kinds for each in kind.secret_keys.get(key, ())}:
+            if any(below in tree for _, tree in trees if isinstance(tree, dict)):
+                reasons[key, below] = f"{below} is a secret"
+        return reasons
 
     def _reasons(
         self, trees: Sequence[tuple[TemplateSide, Any]], path: tuple[str | int, ...]

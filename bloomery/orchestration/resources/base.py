@@ -165,6 +165,7 @@ class Resource:
     effect_properties: ClassVar[frozenset[str]] = frozenset()  # that decide what machines are told
     machine_properties: ClassVar[frozenset[str]] = frozenset()  # that tell what kind of machine
     secret_properties: ClassVar[frozenset[str]] = frozenset()  # sealed at rest, shown as stars
+    secret_keys: ClassVar[Mapping[str, Collection[str]]] = {}  # of maps: stars in a plan
     default_timeout_mins: ClassVar[int | None] = None  # of a stack that has one, and says nothing
     ignores_properties: ClassVar[bool] = False  # takes whatever it is given, unchecked
     always_updated: ClassVar[bool] = False  # its update is called even if nothing has changed

@@ -377,6 +377,29 @@ resources:
     assert "  wait_secs 1 -> 2" in text
 
 
+def test_a_secret_property_of_machines_is_hidden_in_their_group_as_well() -> None:
+    def of(number: int) -> Stack:
+        return stack(
+            f"""
+heat_template_version: 2021-04-16
+resources:
+  group:
+    type: OS::Ironic::InstanceGroup
+    properties:
+      count: 1
+      member:
+        selector: {{resource_class: bm}}
+        image: {{boot_iso: "http://{number}.iso"}}
+        user_data: "#cloud-config {number}"
+""",
+        )
+
+    text = printing.text(plan.plan(of(1), of(2)))
+    assert "cloud-config" not in text
+    assert text.count("(user_data is a secret)") == 2  # of the group, and of the machine
+    assert 'member.image.boot_iso "http://1.iso" -> "http://2.iso"' in text
+
+
 def test_a_stack_below_that_cannot_be_made_sense_of_stays_one_vertex() -> None:
     def of(length: int) -> Stack:
         below = BELOW.replace("string", "number").replace("OS::Heat::Value", "OS::Heat::Delay")
