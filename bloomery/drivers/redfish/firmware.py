@@ -19,7 +19,7 @@ from typing import Any, Final, TypeAlias
 from bloomery import clock, errors, secrets
 from bloomery.conductor.states import Power as PowerState
 from bloomery.drivers import base, steps
-from bloomery.drivers.redfish import firmware_image, reading, tasks
+from bloomery.drivers.redfish import firmware_image, power, reading, tasks
 from bloomery.drivers.redfish.hardware import RedfishInterface
 from bloomery.outcome import DONE, Again, Done, Outcome
 
@@ -230,10 +230,20 @@ class _Update:
         )
 
     def _restart(self) -> Outcome | None:
-        """Restart the machine, then look at the task again: it may have waited for that."""
+        """Restart the machine, then look at the task again: it may have waited for that.
+
+        One that was cut off may flash by now, which a second restart would interrupt.
+        """
+        now = self._now
+        if now.get("restarts") and not self._task.turn:
+            now.update(stage="settle", settles_by=None, restarts=False, unsure=True)
+            self._task.node.driver_internal_info.pop(power.REBOOT, None)
+            return None
+        now["restarts"] = True
+        self._task.save()
         outcome = self._task.driver.power.reboot(self._task)
         if isinstance(outcome, Done):
-            self._now.update(stage="poll", restarted=True)
+            now.update(stage="poll", restarted=True)
         return outcome
 
     def _settle(self) -> Outcome | None:
@@ -248,6 +258,9 @@ class _Update:
             return self._bear(exc)
         if not is_new and not _is_past(now["settles_by"]):
             return self._again("its new version does not show yet")
+        if not is_new and now.pop("unsure", False):
+            now["stage"] = "restart"
+            return None
         now["stage"] = "switch off" if now["was_off"] else "wait"
         now["waits_until"] = _later(self._entry.get("wait", 0))
         return None

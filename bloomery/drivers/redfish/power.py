@@ -25,6 +25,7 @@ _READS: Final = {
     "PoweringOff": PowerState.OFF,
 }
 _MEMORY: Final = "redfish_power"
+REBOOT: Final = "redfish_reboot"  # in driver_internal_info: how far it is
 _RESTART_S: Final = 15.0  # after a forced restart nothing is to be seen for a while
 _MOST_ORDERS: Final = 3  # that a BMC takes, or may have taken, without doing them
 _PATIENCE: Final = 1 / 3  # the share of the time left that an order has before it is repeated
@@ -111,7 +112,7 @@ class RedfishPower(RedfishInterface, base.Power):
             return self._take_turn(task, _order(state), state, timeout_s)
 
         outcome = substeps.run_in_order(
-            task, "redfish_reboot", lambda: bring(PowerState.OFF), lambda: bring(PowerState.ON),
+            task, REBOOT, lambda: bring(PowerState.OFF), lambda: bring(PowerState.ON),
         )  # fmt: skip
         return _recorded(task, outcome, PowerState.ON)
 

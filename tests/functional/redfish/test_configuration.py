@@ -422,6 +422,7 @@ def test_a_step_goes_on_whose_worker_died_right_after_any_order(
     assert (ended["last_error"], ended["power_state"]) == (None, "power off")
     assert seen[: dies_at + 1] == orders[: dies_at + 1]
     assert len(target.bmc.tasks) == seen.count("POST SimpleUpdate") <= 1
+    assert seen == orders or step["interface"] == "bios"  # no flash is cut off by a restart
     system = target.system
     assert system.power == "Off"
     assert system.bios["NumCores"] == 4 or system.firmware["BIOS"] == "boot-2.1"
