@@ -23,7 +23,7 @@ from bench import harness
 from bench.harness import ROOT, Line
 from bloomery.db import events, schema
 from bloomery.db.engine import Database
-from bloomery.db.events import Stored
+from bloomery.db.events import EventRow
 from bloomery.events.relay import Relay
 from tools import servers
 
@@ -47,7 +47,7 @@ class Clocked:
 
     def open(self) -> None: ...
 
-    def send(self, event: Stored) -> None:
+    def send(self, event: EventRow) -> None:
         self.came_at[str(event.request_id)] = time.time()
 
     def close(self) -> None: ...

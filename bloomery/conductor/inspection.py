@@ -40,7 +40,7 @@ _FIELDS: Final = (*(name for name in COLUMNS if name not in _LOCK), "traits")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Stored:
+class InspectionResult:
     """What of an inspection goes into other rows than the node's.
 
     ``traits``: those that the node has from now on; None: as they are.  ``data``: None where no
@@ -150,7 +150,7 @@ def _result(task: TaskManager, ports: Sequence[Port], draft: Draft) -> Json:
         "inventory": draft.inventory,
         "plugin_data": {n: v for n, v in draft.plugin_data.items() if n != "logs"},
     }
-    stored = Stored(
+    stored = InspectionResult(
         new_ports=draft.new_ports,
         changed_ports={uuid: fields for uuid, fields in changes.items() if fields},
         removed_ports=[port.uuid for port in draft.removed_ports],
@@ -160,7 +160,7 @@ def _result(task: TaskManager, ports: Sequence[Port], draft: Draft) -> Json:
     return {"node": changed, "inspection": stored}
 
 
-def store(conn: sa.Connection, node_uuid: str, stored: Stored) -> None:
+def store(conn: sa.Connection, node_uuid: str, stored: InspectionResult) -> None:
     """Write it.  A port, or a port's name, that somebody else has got meanwhile stays theirs."""
     for uuid in stored.removed_ports:
         records.delete(conn, PORT, uuid)

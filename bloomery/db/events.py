@@ -67,7 +67,7 @@ def insert(conn: sa.Connection, encoded: Sequence[Mapping[str, Any]]) -> None:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Stored:
+class EventRow:
     """An event row; what it holds as JSON text is decoded only when it is looked at.
 
     ``id`` is the number by which readers go: see ``event_numbers``.
@@ -124,11 +124,11 @@ def _stored(number: sa.Column[int]) -> sa.Select[Any]:
     ).order_by(number)  # fmt: skip
 
 
-def list_after(conn: sa.Connection, last_id: int, limit: int) -> list[Stored]:
+def list_after(conn: sa.Connection, last_id: int, limit: int) -> list[EventRow]:
     """Return the next rows after number ``last_id``; those without a number come later."""
     number = _number(conn)
     query = _stored(number).where(number > last_id).limit(limit)
-    return [Stored(**row) for row in conn.execute(query).mappings()]
+    return [EventRow(**row) for row in conn.execute(query).mappings()]
 
 
 class Happened(NamedTuple):

@@ -94,7 +94,7 @@ class EncodedTurn:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Written:
+class TurnResult:
     """How a turn ended.  ``released``: nobody works on the tree any more.
 
     ``overtaken``: stacks whose traversal has moved on by an order that waits; neither their rows
@@ -188,7 +188,7 @@ def encode_tags(stack: Stack) -> list[Row]:
     ]
 
 
-def write(conn: sa.Connection, guard: stack_locks.Guard, turn: EncodedTurn) -> Written:
+def write(conn: sa.Connection, guard: stack_locks.Guard, turn: EncodedTurn) -> TurnResult:
     """Write a turn under the lock of its tree, or nothing.
 
     A stack whose traversal has moved on keeps the state that was accepted meanwhile; its resources
@@ -198,7 +198,7 @@ def write(conn: sa.Connection, guard: stack_locks.Guard, turn: EncodedTurn) -> W
     is_new = stack_locks.advance(conn, guard)
     overtaken = _overtaken(conn, turn) if is_new else _moved_on(conn, turn)
     if not is_new:
-        return Written(released=stack_locks.is_free(conn, guard.root_uuid), overtaken=overtaken)
+        return TurnResult(released=stack_locks.is_free(conn, guard.root_uuid), overtaken=overtaken)
     _write_documents(conn, turn)
     _write_resources(conn, turn)
     if turn.snapshots:
@@ -207,7 +207,7 @@ def write(conn: sa.Connection, guard: stack_locks.Guard, turn: EncodedTurn) -> W
     events.insert(conn, [row for stack, row in turn.relay if stack not in overtaken])
     stack_orders.delete(conn, turn.orders)
     released = turn.rests and not overtaken and stack_locks.release(conn, guard)
-    return Written(released=released, overtaken=overtaken)
+    return TurnResult(released=released, overtaken=overtaken)
 
 
 def _is_void(event: Row, overtaken: frozenset[str]) -> bool:

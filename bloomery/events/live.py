@@ -142,6 +142,6 @@ def _feed(listener: Listener, frames: Sequence[Frames]) -> None:
         if was_behind and listener.stream.unsent >= _MOST_UNSENT:
             listener.is_behind = True
             return
-        if listener.selection.takes(each.stored):
+        if listener.selection.takes(each.event):
             listener.stream.push(each.of(listener.selection))
-        listener.last_id = each.stored.id
+        listener.last_id = each.event.id

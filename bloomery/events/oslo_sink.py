@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from typing import Any, Final
 
 from bloomery.conf import Conf
-from bloomery.db.events import Stored
+from bloomery.db.events import EventRow
 from bloomery.notifications import payloads, stack_messages
 
 LOG = logging.getLogger(__name__)
@@ -48,13 +48,13 @@ class OsloSink:
             topics = conf.oslo_messaging_notifications.topics
             self._of_stacks = _open(conf, self._config_files, stack_messages.EXCHANGE, topics)
 
-    def send(self, event: Stored) -> None:
+    def send(self, event: EventRow) -> None:
         if event.object == stack_messages.OBJECT:
             self._of_stacks.send(_request_context(event), _stack_message(event, self._conf))
         elif self._least is not None and passes(event.level, self._least):
             self._send_versioned(event)
 
-    def _send_versioned(self, event: Stored) -> None:
+    def _send_versioned(self, event: EventRow) -> None:
         if (message := _message(event)) is not None:
             self._transport.send(_request_context(event), message)
 
@@ -70,7 +70,7 @@ def passes(level: str, least: str) -> bool:
     return LEVELS.index(level) >= LEVELS.index(least)
 
 
-def _message(event: Stored) -> dict[str, Any] | None:
+def _message(event: EventRow) -> dict[str, Any] | None:
     """Return what goes on the wire; None where the event has no payload, or none that fits."""
     kind, snapshot = payloads.find(event.object, event.action), event.snapshot
     if kind is None or snapshot is None:
@@ -85,7 +85,7 @@ def _message(event: Stored) -> dict[str, Any] | None:
     return _envelope(event, event.publisher, event.level, payload)
 
 
-def _stack_message(event: Stored, conf: Conf) -> dict[str, Any]:
+def _stack_message(event: EventRow, conf: Conf) -> dict[str, Any]:
     """Return what Heat sends of a stack; where it was ordered no engine has a part in it yet."""
     level = event.level if event.level == "error" else conf.engine.default_notification_level
     publisher = event.publisher or f"orchestration.{conf.default.host}"
@@ -94,7 +94,7 @@ def _stack_message(event: Stored, conf: Conf) -> dict[str, Any]:
 
 
 def _envelope(
-    event: Stored, publisher: str | None, level: str, payload: dict[str, Any]
+    event: EventRow, publisher: str | None, level: str, payload: dict[str, Any]
 ) -> dict[str, Any]:
     return {
         "message_id": event.message_id,
@@ -106,7 +106,7 @@ def _envelope(
     }
 
 
-def _request_context(event: Stored) -> dict[str, Any]:
+def _request_context(event: EventRow) -> dict[str, Any]:
     """Return the keys of a request context that consumers on AMQP know, with the request's id."""
     return {
         "user": None,

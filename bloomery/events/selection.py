@@ -1,7 +1,7 @@
 """Which events somebody is told of, and how each is shown: as JSON, secrets masked.
 
 selection = Selection(event_type="baremetal.node", project="c0ffee")
-selection.takes(stored)                    # asked for, and of that project
+selection.takes(event)                    # asked for, and of that project
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from typing import Any, Final
 
 import orjson
 
-from bloomery.db.events import Stored
+from bloomery.db.events import EventRow
 
 LAST_ERROR: Final = "last_error"
 
@@ -30,39 +30,39 @@ class Selection:
     project: str | None = None
     hides_errors_from: frozenset[str] = frozenset()
 
-    def takes(self, stored: Stored) -> bool:
+    def takes(self, event: EventRow) -> bool:
         """Is this event asked for, and may it be seen?"""
-        if self.object_uuid is not None and stored.object_uuid != self.object_uuid:
+        if self.object_uuid is not None and event.object_uuid != self.object_uuid:
             return False
-        if self.object is not None and stored.object != self.object:
+        if self.object is not None and event.object != self.object:
             return False
-        if self.project is not None and self._role(stored) is None:
+        if self.project is not None and self._role(event) is None:
             return False
         kind = self.event_type
-        return kind is None or f"{stored.event_type}.".startswith(f"{kind}.")
+        return kind is None or f"{event.event_type}.".startswith(f"{kind}.")
 
-    def _role(self, stored: Stored) -> str | None:
-        if stored.owner == self.project:
+    def _role(self, event: EventRow) -> str | None:
+        if event.owner == self.project:
             return "owner"
-        return "lessee" if stored.lessee == self.project else None
+        return "lessee" if event.lessee == self.project else None
 
-    def hides_error(self, stored: Stored) -> bool:
-        return self.project is not None and self._role(stored) in self.hides_errors_from
+    def hides_error(self, event: EventRow) -> bool:
+        return self.project is not None and self._role(event) in self.hides_errors_from
 
 
-def document(stored: Stored, *, hides_error: bool = False) -> dict[str, Any]:
+def document(event: EventRow, *, hides_error: bool = False) -> dict[str, Any]:
     """Return what is told of an event: who, what and when, and its facts, never a whole object."""
-    facts: Any = orjson.Fragment(stored.facts_text)
-    if hides_error and LAST_ERROR in stored.facts_text:
-        facts = {name: value for name, value in stored.facts.items() if name != LAST_ERROR}
+    facts: Any = orjson.Fragment(event.facts_text)
+    if hides_error and LAST_ERROR in event.facts_text:
+        facts = {name: value for name, value in event.facts.items() if name != LAST_ERROR}
     return {
-        "id": stored.id,
-        "at": stored.created_at,
-        "event_type": stored.event_type,
-        "object_uuid": stored.object_uuid,
-        "level": stored.level,
-        "publisher": stored.publisher,
-        "request_id": stored.request_id,
+        "id": event.id,
+        "at": event.created_at,
+        "event_type": event.event_type,
+        "object_uuid": event.object_uuid,
+        "level": event.level,
+        "publisher": event.publisher,
+        "request_id": event.request_id,
         "facts": facts,
     }
 
@@ -70,17 +70,17 @@ def document(stored: Stored, *, hides_error: bool = False) -> dict[str, Any]:
 class Frames:
     """An event as server-sent events have it, encoded once for all who get the same."""
 
-    def __init__(self, stored: Stored) -> None:
-        self.stored = stored
+    def __init__(self, event: EventRow) -> None:
+        self.event = event
         self._frames: dict[bool, bytes] = {}
 
     def of(self, selection: Selection) -> bytes:
-        hides_error = selection.hides_error(self.stored)
+        hides_error = selection.hides_error(self.event)
         if hides_error not in self._frames:
-            self._frames[hides_error] = frame(self.stored, hides_error=hides_error)
+            self._frames[hides_error] = frame(self.event, hides_error=hides_error)
         return self._frames[hides_error]
 
 
-def frame(stored: Stored, *, hides_error: bool = False) -> bytes:
-    data = orjson.dumps(document(stored, hides_error=hides_error))
-    return b"id: %d\nevent: %s\ndata: %s\n\n" % (stored.id, stored.event_type.encode(), data)
+def frame(event: EventRow, *, hides_error: bool = False) -> bytes:
+    data = orjson.dumps(document(event, hides_error=hides_error))
+    return b"id: %d\nevent: %s\ndata: %s\n\n" % (event.id, event.event_type.encode(), data)

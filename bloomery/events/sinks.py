@@ -7,7 +7,7 @@ from typing import Final, Protocol
 
 import orjson
 
-from bloomery.db.events import Stored
+from bloomery.db.events import EventRow
 
 LOG: Final = logging.getLogger("bloomery.events")
 
@@ -25,7 +25,7 @@ class Sink(Protocol):
     def open(self) -> None:
         """Get ready; again after a failure."""
 
-    def send(self, event: Stored) -> None: ...
+    def send(self, event: EventRow) -> None: ...
 
     def close(self) -> None: ...
 
@@ -39,7 +39,7 @@ class LogSink:
     def open(self) -> None:
         return
 
-    def send(self, event: Stored) -> None:
+    def send(self, event: EventRow) -> None:
         level = logging.getLevelName(event.level.upper())
         if LOG.isEnabledFor(level):
             LOG.log(level, "%s", line(event))
@@ -48,7 +48,7 @@ class LogSink:
         return
 
 
-def line(event: Stored) -> str:
+def line(event: EventRow) -> str:
     return orjson.dumps(
         {
             "id": event.id,

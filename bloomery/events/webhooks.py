@@ -24,7 +24,7 @@ from bloomery import errors, fetching
 from bloomery.conf.notifications import Events
 from bloomery.db import webhooks
 from bloomery.db.engine import Database
-from bloomery.db.events import Stored
+from bloomery.db.events import EventRow
 from bloomery.events import selection as selections
 from bloomery.events.selection import Selection
 from bloomery.events.sink_worker import Pace, SinkWorker
@@ -66,7 +66,7 @@ class WebhookSink:
     def open(self) -> None:
         return
 
-    def send(self, event: Stored) -> None:
+    def send(self, event: EventRow) -> None:
         """Raises DeliveryFailed, which is noted for the operator."""
         if not self._selection.takes(event):
             return
@@ -86,7 +86,7 @@ class WebhookSink:
             self._db.transact(lambda conn: webhooks.note_delivery(conn, self._webhook.uuid))
             self._noted_at = now
 
-    def _post(self, event: Stored) -> None:
+    def _post(self, event: EventRow) -> None:
         body, headers = signed(self._signer, event, datetime.now(UTC))
         until_s = time.monotonic() + self._conf.webhook_timeout
         connection = fetching.Connection(self._url, self._addresses, until_s)
@@ -119,7 +119,7 @@ class WebhookSink:
 
 
 def signed(
-    signer: standardwebhooks.Webhook, event: Stored, now: datetime
+    signer: standardwebhooks.Webhook, event: EventRow, now: datetime
 ) -> tuple[bytes, dict[str, str]]:
     """Return body and headers; the id is the same each time: receivers know a repetition by it."""
     body = orjson.dumps(

@@ -242,7 +242,7 @@ class Listener:
             for event in self._events() if event.message_id not in heard
         ]  # fmt: skip
 
-    def _events(self) -> list[events.Stored]:
+    def _events(self) -> list[events.EventRow]:
         with opened(self._site.url) as database, database.read() as conn:
             count = conn.execute(sa.select(sa.func.count()).select_from(EVENTS)).scalar_one()
             stored = events.list_after(conn, 0, count)

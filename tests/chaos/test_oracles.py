@@ -16,7 +16,7 @@ import pytest
 import sqlalchemy as sa
 
 from bloomery.db import nodes, rows
-from bloomery.db.events import Stored
+from bloomery.db.events import EventRow
 from bloomery.db.tables import NODES
 from bloomery.model.node import OBJECTS, Node
 from tests.chaos import oracles, witness
@@ -98,8 +98,8 @@ def test_what_is_told_late_is_noticed_and_what_is_told_twice_is_not(
     assert listener.untold() == []
 
 
-def _event(number: int) -> Stored:
-    return Stored(
+def _event(number: int) -> EventRow:
+    return EventRow(
         id=number, created_at=rows.now(), object="node", object_uuid=str(uuid.UUID(int=1)),
         action="update", status="end", level="info", publisher=None, request_id=None,
         facts_text="{}", snapshot_text=None, owner=None, lessee=None,

@@ -15,7 +15,7 @@ from typing import Any, Final, NamedTuple
 
 from bloomery.conductor import states
 from bloomery.conductor.states import State
-from bloomery.db.events import Stored
+from bloomery.db.events import EventRow
 from bloomery.model.step import OPEN_RUNS
 from tests.cluster.virtual import Scheduler
 
@@ -53,7 +53,7 @@ class Audit:
     timeout_s: float
     faults: list[str] = field(default_factory=list)
     acknowledged: dict[str, str] = field(default_factory=dict)  # request id: what was ordered
-    told: dict[int, Stored] = field(default_factory=dict)
+    told: dict[int, EventRow] = field(default_factory=dict)
     started_at: dict[str, float] = field(default_factory=dict)  # when a host's life began
     _order: dict[str, int] = field(default_factory=lambda: defaultdict(int))
     _nodes: dict[str, NodeRow] = field(default_factory=dict)
@@ -101,7 +101,7 @@ class Audit:
 
     # ------------------------------------------------------------------------------- events
 
-    def tell(self, event: Stored) -> None:
+    def tell(self, event: EventRow) -> None:
         """Take an event as a sink does; it may come twice, and never after a later one."""
         if event.id in self.told:
             return

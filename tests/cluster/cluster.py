@@ -27,7 +27,7 @@ from bloomery.conductor.periodics import table
 from bloomery.conductor.workers import Workers
 from bloomery.conf.database import Database as Settings
 from bloomery.db.engine import Database
-from bloomery.db.events import Stored
+from bloomery.db.events import EventRow
 from bloomery.events.sink_worker import Pace, SinkWorker
 from bloomery.rpc.client import Client
 from bloomery.rpc.ring import Ring
@@ -145,7 +145,7 @@ class AuditSink:
     def open(self) -> None:
         return
 
-    def send(self, event: Stored) -> None:
+    def send(self, event: EventRow) -> None:
         self._scheduler.switch(f"tell {event.id}")
         self._audit.tell(event)
 

@@ -14,7 +14,7 @@ import pytest
 import sqlalchemy as sa
 
 from bloomery.db import engine, event_cursors, event_numbers, events
-from bloomery.db.events import Stored
+from bloomery.db.events import EventRow
 from bloomery.db.tables import EVENT_CURSORS, EVENTS
 from bloomery.events.relay import Relay
 from bloomery.events.trimmer import Trimmer
@@ -97,7 +97,7 @@ class Keeper:
     name = "keeper"
 
     def __init__(self, *, wants_snapshots: bool = False) -> None:
-        self.taken: list[Stored] = []
+        self.taken: list[EventRow] = []
         self.wants_snapshots = wants_snapshots
 
     @property
@@ -106,7 +106,7 @@ class Keeper:
 
     def open(self) -> None: ...
 
-    def send(self, stored: Stored) -> None:
+    def send(self, stored: EventRow) -> None:
         self.taken.append(stored)
 
     def close(self) -> None: ...

@@ -26,7 +26,7 @@ from typing import Final
 
 from bloomery.db import stack_orders, trees
 from bloomery.db.engine import Database
-from bloomery.db.trees import Written
+from bloomery.db.trees import TurnResult
 from bloomery.model.stacks import Event, Stack, Tree, Turn
 from bloomery.orchestration.service.locks import Lease
 from bloomery.secrets import Sealer
@@ -95,7 +95,7 @@ class RowStore:
             known.accepted.append((ids, _traversals(news.stacks)))
         return news
 
-    def write(self, root_uuid: str, lease: Lease, turn: Turn) -> Written:
+    def write(self, root_uuid: str, lease: Lease, turn: Turn) -> TurnResult:
         """Write a turn whole, or nothing; return whether the lock was released with it.
 
         Raises StackLockLost: another engine has the tree, drop it; DatabaseBusy: nothing was
@@ -112,7 +112,7 @@ class RowStore:
             self.forget(root_uuid)
         return written
 
-    def give_up(self, root_uuid: str, lease: Lease, reason: str) -> Written:
+    def give_up(self, root_uuid: str, lease: Lease, reason: str) -> TurnResult:
         """Let every stack of a tree that is at work be FAILED, and drop the orders that wait.
 
         For a tree that cannot be gone on with: nothing of it is read but its stacks.  What is at

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bloomery.conductor import inspection
-from bloomery.conductor.inspection import Stored
+from bloomery.conductor.inspection import InspectionResult
 from bloomery.db import records
 from bloomery.model.nouns import PORT
 from bloomery.model.port import Port
@@ -19,7 +19,7 @@ def test_a_name_that_another_port_has_got_meanwhile_stays_there(make_site):
         Port(uuid=THEIRS, address="52:54:00:00:00:03", node_uuid=other, name="nic-a"),
     ]
     new = Port(uuid=NEW, address="52:54:00:00:00:02", node_uuid=node, name="nic-a")
-    stored = Stored(
+    stored = InspectionResult(
         new_ports=[new], changed_ports={OURS: {"name": "nic-a", "extra": {"seen": 1}}},
         removed_ports=[], traits=None, data=None,
     )  # fmt: skip

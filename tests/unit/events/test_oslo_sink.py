@@ -14,7 +14,7 @@ from bloomery.conf.default import Default
 from bloomery.conf.notifications import OsloMessagingNotifications
 from bloomery.db import events
 from bloomery.db.engine import Database
-from bloomery.db.events import Stored
+from bloomery.db.events import EventRow
 from bloomery.events import snapshots
 from bloomery.events.oslo_sink import OsloSink
 from bloomery.model.node import Node
@@ -40,7 +40,7 @@ def sent() -> Iterator[list[Any]]:
     _impl_test.reset()
 
 
-def stored(db: Database, number: int) -> Stored:
+def stored(db: Database, number: int) -> EventRow:
     with db.read() as conn:
         [event] = events.list_after(conn, number - 1, 1)
     return event

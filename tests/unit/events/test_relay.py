@@ -14,7 +14,7 @@ from bloomery.conf.default import Default
 from bloomery.conf.notifications import Events, OsloMessagingNotifications
 from bloomery.db import event_cursors, rows
 from bloomery.db.engine import Database, Meter
-from bloomery.db.events import Stored
+from bloomery.db.events import EventRow
 from bloomery.db.tables import EVENT_CURSORS, EVENTS
 from bloomery.events import relay
 from bloomery.events.relay import Relay
@@ -35,7 +35,7 @@ class Keeper:
     def __init__(self, name: str = "keeper") -> None:
         self.name = name
         self.got: list[int] = []
-        self.refuses: Callable[[Stored], bool] = lambda event: False
+        self.refuses: Callable[[EventRow], bool] = lambda event: False
         self.asked = 0
         self.opened = self.closed = 0
         self.free = threading.Event()
@@ -44,7 +44,7 @@ class Keeper:
     def open(self) -> None:
         self.opened += 1
 
-    def send(self, event: Stored) -> None:
+    def send(self, event: EventRow) -> None:
         self.asked += 1
         self.free.wait(10)
         if self.refuses(event):

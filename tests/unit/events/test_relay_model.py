@@ -9,7 +9,7 @@ import pytest
 
 from bloomery.db import event_cursors
 from bloomery.db.engine import Database
-from bloomery.db.events import Stored
+from bloomery.db.events import EventRow
 from bloomery.events.sink_worker import Pace, SinkWorker
 
 PACE = Pace(batch=3, acknowledge_s=2.0)
@@ -25,7 +25,7 @@ class Sink:
     def open(self) -> None:
         return
 
-    def send(self, event: Stored) -> None:
+    def send(self, event: EventRow) -> None:
         fate = self._lots.random()
         if fate < 0.2:
             raise ConnectionError("not taken")

@@ -7,11 +7,11 @@ import pytest
 
 from bloomery.db import events
 from bloomery.db.engine import Database
-from bloomery.db.events import Stored
+from bloomery.db.events import EventRow
 from bloomery.events.sinks import LogSink
 
 
-def stored(db: Database, number: int) -> Stored:
+def stored(db: Database, number: int) -> EventRow:
     with db.read() as conn:
         [event] = events.list_after(conn, number - 1, 1)
     return event

@@ -13,7 +13,7 @@ from bloomery.conf.engine import Engine
 from bloomery.conf.notifications import OsloMessagingNotifications
 from bloomery.db import trees as rows
 from bloomery.db.engine import Database
-from bloomery.db.events import Stored, insert, list_after
+from bloomery.db.events import EventRow, insert, list_after
 from bloomery.events.oslo_sink import OsloSink
 from tests.kit import trees
 from tests.kit.trees import ident
@@ -31,7 +31,7 @@ def sent() -> Iterator[list[Any]]:
     _impl_test.reset()
 
 
-def stored(db: Database, status: str, **more: Any) -> Stored:
+def stored(db: Database, status: str, **more: Any) -> EventRow:
     stack = trees.stack(user="ann", tags=("b", "a"))
     row = rows.relay_row(trees.event(status, reason="why"), stack, **more)
     db.transact(lambda conn: insert(conn, [row]))
@@ -39,7 +39,7 @@ def stored(db: Database, status: str, **more: Any) -> Stored:
         return list_after(conn, 0, 100)[-1]
 
 
-def tell(event: Stored, **engine: Any) -> None:
+def tell(event: EventRow, **engine: Any) -> None:
     conf = Conf(
         default=Default(host="host-a"),
         engine=Engine(**engine),
