@@ -33,6 +33,7 @@ _STOP_POLL_S: Final = 0.05
 _LAST_S: Final = 3.0  # for workers to see that the lease is over, or to hear what a BMC made of it
 _ADOPT_AFTER_S: Final = 1.0
 _ADOPT_TRIES: Final = 30
+_REFUSED_BEAT_S: Final = 1.0  # while the disk takes nothing: to be back as soon as it does
 
 
 def build(
@@ -128,7 +129,9 @@ class ConductorService:
             if self.runtime.db.refusal is None:  # which the log has told once
                 LOG.warning("conductor %s: no sign of life: %s", self.runtime.host, exc)
         finally:
-            self._heart.after(self.runtime.conf.conductor.heartbeat_interval, self._beat)
+            is_refused = self.runtime.db.refusal is not None
+            interval_s = self.runtime.conf.conductor.heartbeat_interval
+            self._heart.after(_REFUSED_BEAT_S if is_refused else interval_s, self._beat)
 
     def _begin_anew(self) -> None:
         """Peers have declared us dead: what they took over is theirs; serve as a new life."""

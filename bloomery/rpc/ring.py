@@ -269,6 +269,8 @@ class Ring:
 
     def _nobody(self, driver: str, group: str) -> errors.Failure:
         view = self._current()
+        if not view.hosts and (refusal := self._db.refusal) is not None:
+            return errors.DatabaseBusy(reason=refusal.reason)  # signs of life, too, are refused
         if not view.hosts:
             return errors.TemporaryFailure(reason=why_nobody(view.conductors))
         away = [

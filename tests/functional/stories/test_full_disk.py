@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+
 import pytest
 
 from bloomery.cmd import gauges
 from bloomery.conductor import task_manager
 from bloomery.conductor.periodics import looking
+from bloomery.rpc.liveness import Liveness
 from tests.kit import disks
 from tests.kit.waiting import wait_for
 
@@ -42,6 +45,30 @@ def test_why_readiness_and_a_metric_name_the_disk(stage, db):
     assert stage.why(node)["cause"] == "it is in active"
     assert stage.api.get("/readyz").status == 200
     assert not is_refused(db)
+
+
+def test_who_cannot_give_a_sign_of_life_for_want_of_a_disk_is_not_called_dead(
+    stage, db, monkeypatch
+):
+    site, conf, now, pauses_s = stage.site, stage.site.runtime.conf, [0.0], []
+    disks.make_readonly(db)
+    heart = SimpleNamespace(after=lambda delay_s, call: pauses_s.append(delay_s))
+    monkeypatch.setattr(site.service, "_heart", heart)
+    site.service._beat()
+    disks.make_writable(db)
+    site.service._beat()
+    assert pauses_s == [1.0, conf.conductor.heartbeat_interval]
+    disks.make_readonly(db)
+    site.service._beat()
+    ring = stage.services.rpc.ring
+    ring._clock = lambda: now[0]
+    ring.liveness = Liveness.of(conf, ring._clock)
+    while any(conductor.alive for conductor in ring.list_conductors()):
+        now[0] += 10
+        ring.refresh()
+    refused = stage.api.post("/v1/nodes", {"driver": "fake-hardware"})
+    assert refused.status == 503
+    assert "the file is not writable" in refused.said
 
 
 def test_the_log_tells_of_the_disk_once_and_not_of_what_it_refuses(stage, db, caplog):
