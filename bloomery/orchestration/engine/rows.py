@@ -186,9 +186,10 @@ class Row:
         return name == "show" or self.kind.offers_attribute(name)
 
     def attribute(self, name: str, path: Sequence[Any] = ()) -> Any:
-        if not self.ready or name == "show":
+        if not self.ready:
             return None
-        return self.resource().resolve_attribute(name, path)
+        resource = self.resource()
+        return resource.show() if name == "show" else resource.resolve_attribute(name, path)
 
     def attributes(self) -> Mapping[str, Any]:
         return self.resource().all_attributes() if self.ready else {}

@@ -266,6 +266,10 @@ class Resource:
         """The live value of one attribute of the schema."""
         return None
 
+    def show(self) -> Any:
+        """Return the real thing as its API has it, for the attribute ``show``; None: nothing."""
+        return None
+
     def all_attributes(self) -> Mapping[str, Any]:
         """What get_attr gives that names none."""
         values = {name: self.resolve_attribute(name) for name in self.listed_attributes()}

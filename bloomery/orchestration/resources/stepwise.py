@@ -128,8 +128,11 @@ class Stepwise(base.Resource):
         return [*self.differences(real)] if self.properties else []
 
     def real(self) -> Json:
-        """Return the thing as the API has it.  Raises NotFound."""
+        """Return the thing as the API has it, secrets as stars.  Raises NotFound."""
         raise NotImplementedError
+
+    def show(self) -> Any:
+        return if_told(self.real) if self.compares else None
 
     def differences(self, real: Json) -> Iterator[drift.Difference]:
         """Yield where the thing is not as the properties say."""

@@ -212,8 +212,10 @@ class StoredResource:
         return name == "show" or self.kind.offers_attribute(name)
 
     def attribute(self, name: str, path: Sequence[Any] = ()) -> Any:
-        if not self.ready or name == "show":
+        if not self.ready:
             return None
+        if name == "show":
+            return self.resource.show()
         return self.resource.resolve_attribute(name, path)
 
     def attributes(self) -> Mapping[str, Any]:

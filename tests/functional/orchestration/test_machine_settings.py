@@ -285,3 +285,20 @@ def test_steps_that_failed_are_left_to_the_operator(site: Orchestration) -> None
     assert site.ask("PUT", path, {"template": template(cleaning("failed-1", STEP, STEP))})[0] == 202
     failed = site.wait_for(path, "UPDATE_FAILED")
     assert "it is clean failed, and clean needs it manageable" in failed["stack_status_reason"]
+
+
+def test_show_gives_a_node_as_the_api_does(site: Orchestration) -> None:
+    """Secrets are stars in it; what has no real thing of its own shows nothing."""
+    resources = {
+        "node": node("seen", inspect="none", driver_info={"a": "b", "fake_password": "s3cret"}),
+        "word": {"type": "OS::Heat::RandomString"},
+    }
+    outputs = {
+        "whole": {"value": {"get_attr": ["node", "show"]}},
+        "name": {"value": {"get_attr": ["node", "show", "name"]}},
+        "word": {"value": {"get_attr": ["word", "show"]}},
+    }
+    seen = outputs_of(site, created(site, "shows", resources, outputs))
+    assert (seen["name"], seen["word"]) == ("seen", None)
+    assert seen["whole"]["uuid"] == node_of(site, "seen")["uuid"]
+    assert seen["whole"]["driver_info"] == {"a": "b", "fake_password": "******"}
