@@ -15,6 +15,7 @@ from bloomery import clock
 from bloomery.conductor import recovery
 from bloomery.conf.redfish import BmcOptions, Redfish
 from bloomery.drivers import registry
+from bloomery.drivers.redfish.power import RedfishPower
 from bloomery.drivers.redfish.wire import Wire
 from bloomery.lab import models
 from bloomery.lab.bmc import Rules
@@ -426,3 +427,26 @@ def test_a_step_goes_on_whose_worker_died_right_after_any_order(
     system = target.system
     assert system.power == "Off"
     assert system.bios["NumCores"] == 4 or system.firmware["BIOS"] == "boot-2.1"
+
+
+@pytest.mark.parametrize("runs", [True, False])
+def test_a_restart_that_a_worker_died_before_is_made_later(
+    flashing, target, monkeypatch, runs
+) -> None:
+    target.system._on = runs
+    node, deaths, reboot = manageable(flashing, target), [SystemExit], RedfishPower.reboot
+
+    def deadly(self, task, timeout_s=None):
+        if deaths:
+            raise deaths.pop()
+        return reboot(self, task, timeout_s)
+
+    monkeypatch.setattr(RedfishPower, "reboot", deadly)
+    step = update(("bios", f"{FILES}/boot-2.1"))
+    flashing.ask(node, "clean", clean_steps=[step], disable_ramdisk=True)
+    wait_for(lambda: flashing.site.is_free(node), "the worker to end")
+    recovery.adopt(flashing.site.runtime, node)
+    assert flashing.wait_for(node, "manageable")["last_error"] is None
+    flashing.wait_until_free(node)
+    assert target.system.firmware["BIOS"] == "boot-2.1"
+    assert target.system.power == ("On" if runs else "Off")
