@@ -163,7 +163,7 @@ class Interface:
                 verb="run a step on",
                 node=task.node.uuid,
                 steps=step.name,
-                offered=", ".join(offered) or "none",
+                offered=", ".join(offered) or f"no steps of {self.kind}",
             )
         outcome: Outcome | None = method(task, **step.args)  # type: ignore[misc]
         return outcome or DONE

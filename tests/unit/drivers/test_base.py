@@ -80,6 +80,12 @@ def test_a_step_that_returns_nothing_is_done():
     assert Marked(Conf()).run_step(task, Step(interface="deploy", step="erase")) == DONE
 
 
+def test_an_interface_without_steps_does_not_speak_for_the_others():
+    task: Any = SimpleNamespace(node=SimpleNamespace(uuid="n"))
+    with pytest.raises(errors.StepNotFound, match="it offers no steps of network"):
+        noop.NoopNetwork(Conf()).run_step(task, Step(interface="network", step="nope"))
+
+
 @pytest.mark.parametrize("absent", [noop.NoBios, noop.NoRescue, noop.NoRaid, noop.NoConsole])
 def test_an_interface_that_is_not_there_says_so(absent: type[base.Interface]):
     task: Any = SimpleNamespace(node=SimpleNamespace(driver="fake-hardware"))
