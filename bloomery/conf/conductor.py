@@ -25,8 +25,8 @@ class Conductor:
     heartbeat_interval: int = option(10, "seconds between two signs of life", least=1)
     heartbeat_timeout: int = option(
         60,
-        "seconds of silence after which a peer is dead; at least 20, or twice "
-        "[redfish]connect_timeout if that is more, and twice heartbeat_interval",
+        "seconds of silence after which a peer is dead; at least the sum of twice "
+        "heartbeat_interval and 20, or twice [redfish]connect_timeout if that is more",
         least=22,
     )
     conductor_cleanup_interval: int = option(
