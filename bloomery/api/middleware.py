@@ -20,7 +20,7 @@ from bloomery.api.declare import EVENT_STREAM, KEY, Call
 from bloomery.api.layers import Wsgi
 from bloomery.conf.api import Api
 from bloomery.metrics import METRICS
-from bloomery.model.request import Request
+from bloomery.model.request import IN_LOG, Request
 from bloomery.operations import health
 from bloomery.operations.context import Context, Services
 
@@ -60,6 +60,7 @@ class Middleware:
         if environ["REQUEST_METHOD"] == "OPTIONS":
             return replies.empty(200)(environ, start_response)
         request = Request.new()
+        IN_LOG.set(request)
         start = with_ids(counted(start_response, environ["REQUEST_METHOD"]), request)
         return self._answer(request, environ)(environ, start)
 
@@ -99,6 +100,7 @@ class Middleware:
         is_public = auth.PUBLIC.fullmatch(path) is not None
         if not is_public:
             request = self._auth.identify(request, environ)
+            IN_LOG.set(request)
         version = versions.negotiate(environ)
         conf = self._site.conf.api
         call = Call(

@@ -110,7 +110,7 @@ def failure(error: Exception, headers: Headers = ()) -> webob.Response:
         LOG.error("unexpected error", exc_info=error)
         return first_form(_SERVER_FAULT, UNEXPECTED, headers)
     if error.log:
-        LOG.info("%s: %s", error.code, error.log)
+        LOG.info("%s: %s; %s", error.code, error, error.log)
     if error.status >= _SERVER_FAULT and error.retry_after_s is None:  # those are many, and meant
         LOG.warning("%s: %s", error.code, error)
     return first_form(error.status, errors.brief(error), headers)

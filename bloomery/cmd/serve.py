@@ -13,6 +13,7 @@ import click
 from bloomery import conf
 from bloomery.cmd import options, process
 from bloomery.cmd.service import Service
+from bloomery.model.request import IN_LOG
 from bloomery.state_dir import CLOUD, StateDir
 
 LOG = logging.getLogger(__name__)
@@ -84,12 +85,17 @@ def warn_of(options: list[str]) -> None:
 
 
 class LineFormatter(logging.Formatter):
-    """Nothing that is logged, whoever named it, begins a line of its own or steers a terminal.
+    """Each line names the request that it belongs to, if any, and who sent it.
+
+    Nothing that is logged, whoever named it, begins a line of its own or steers a terminal.
 
     Lines of a traceback are indented.
     """
 
     def formatMessage(self, record: logging.LogRecord) -> str:  # noqa: N802  logging's name
+        request = IN_LOG.get()
+        who = "" if request is None else f"[{request.request_id} {request.user or '-'}] "
+        record.message = who + record.message
         return _escaped(super().formatMessage(record))
 
     def formatException(self, ei: Any) -> str:  # noqa: N802  logging's name

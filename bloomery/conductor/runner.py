@@ -39,6 +39,7 @@ from bloomery.db import rows
 from bloomery.db import steps as step_rows
 from bloomery.metrics import METRICS
 from bloomery.model.node import Node
+from bloomery.model.request import IN_LOG
 from bloomery.model.step import Run, Step, StepRun, internal_step
 from bloomery.outcome import DONE, Again, Done, Hold, Outcome, WaitForCall
 
@@ -247,6 +248,7 @@ def launch(slot: Slot, flow: Flow) -> Future[None]:
 
 def run(flow: Flow) -> None:
     """Run steps as far as it goes without waiting.  The supervisor of its thread."""
+    IN_LOG.set(flow.task.context.request)
     try:
         current = flow.current
         if flow.task.turn or (current is not None and current.state == Run.AGAIN):

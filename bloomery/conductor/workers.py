@@ -15,6 +15,7 @@ from typing import Any, Final, Self, TypeVar
 import futurist
 
 from bloomery import errors
+from bloomery.model.request import IN_LOG, Request
 
 T = TypeVar("T")
 
@@ -52,7 +53,7 @@ class Workers:
             return slot.spawn(work, *args, **more)
 
     def submit(self, work: Callable[..., T], *args: Any, **more: Any) -> Future[T]:
-        return self._pool.submit(work, *args, **more)
+        return self._pool.submit(_in_name_of, IN_LOG.get(), work, *args, **more)
 
     def give_back(self) -> None:
         with self._mutex:
@@ -61,6 +62,12 @@ class Workers:
     def stop(self) -> None:
         """Wait for the work that goes on; take no more."""
         self._pool.shutdown(wait=True)
+
+
+def _in_name_of(request: Request | None, work: Callable[..., T], *args: Any, **more: Any) -> T:
+    """Run ``work``; what it logs names the request that ordered it."""
+    IN_LOG.set(request)
+    return work(*args, **more)
 
 
 class Slot:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import uuid
+from contextvars import ContextVar
 from dataclasses import dataclass
+from typing import Final
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,3 +37,7 @@ class Request:
     @classmethod
     def new(cls, *, user: str | None = None, project: str | None = None) -> Request:
         return cls(request_id=f"req-{uuid.uuid4()}", user=user, project=project)
+
+
+IN_LOG: Final[ContextVar[Request | None]] = ContextVar("bloomery.request_in_log", default=None)
+"""What the lines name that this thread logs; changes nothing else."""

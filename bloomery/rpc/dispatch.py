@@ -22,6 +22,7 @@ from typing import Any, Final
 import cachetools
 
 from bloomery import errors
+from bloomery.model.request import IN_LOG
 from bloomery.rpc import wire
 from bloomery.rpc.methods import Method, understands
 
@@ -120,13 +121,14 @@ class Dispatcher:
             return False
 
     def _run(self, call: wire.Call) -> wire.Reply:
+        IN_LOG.set(call.request)
         try:
             result = getattr(self._endpoint, call.method)(call.request, **call.arguments)
             return wire.replied(result)
         except errors.Failure as exc:
             return wire.failed(exc)
         except Exception:
-            LOG.exception("call %s of %s failed unexpectedly", call.method, call.request.request_id)
+            LOG.exception("call %s failed unexpectedly", call.method)
             return wire.failed(
                 errors.Failure(
                     reason=f"cannot {call.method}: an unexpected fault of conductor {self.host}; "

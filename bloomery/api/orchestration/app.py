@@ -19,7 +19,7 @@ from bloomery.api import auth, auth_strategy, bodies, layers, middleware
 from bloomery.api.layers import Wsgi
 from bloomery.api.orchestration import answers, callers, faults, routes, routing, versions
 from bloomery.api.orchestration.call import Call, Reply
-from bloomery.model.request import Request
+from bloomery.model.request import IN_LOG, Request
 from bloomery.operations.context import Services
 from bloomery.orchestration.limits import LIMITS
 
@@ -54,6 +54,7 @@ class Application:
 
     def __call__(self, environ: dict[str, Any], start_response: Any) -> Iterable[bytes]:
         request = Request.new()
+        IN_LOG.set(request)
         counted = middleware.counted(start_response, environ["REQUEST_METHOD"])
         start = middleware.with_ids(counted, request)
         return self._response(request, environ)(environ, start)
@@ -96,6 +97,7 @@ class Application:
             raise faults.BadRequest(reason="a path and a query must not hold the character NUL")
         router, project, rest = self._place(path, environ.get("HTTP_ACCEPT", ""))
         request, token = self._identified(request, environ, project, rest)
+        IN_LOG.set(request)
         method = environ["REQUEST_METHOD"]
         if method == "OPTIONS":
             return answers.empty(204, [("Allow", ",".join(router.allowed(rest)))])

@@ -68,7 +68,7 @@ def answer(error: Exception, client: str = "") -> webob.Response:
         LOG.error("unexpected error", exc_info=error)
         return _form(_SERVER_FAULT, type(error).__name__)
     if error.log:
-        LOG.info("%s: %s", error.code, error.log)
+        LOG.info("%s: %s; %s", error.code, error, error.log)
     if error.status >= _SERVER_FAULT and error.retry_after_s is None:  # those are many, and meant
         LOG.warning("%s: %s", error.code, error)
     name = getattr(error, "wire_type", None) or type(error).__name__

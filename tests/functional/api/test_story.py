@@ -7,6 +7,7 @@ import threading
 import pytest
 
 from bloomery.api import app
+from bloomery.cmd import serve
 from bloomery.conf import Conf
 from bloomery.operations.context import Services
 from bloomery.operations.policy_engine import Policies
@@ -53,6 +54,17 @@ def test_machine_goes_from_enrolled_to_running_and_back(api):
     assert len(history) >= 8
     assert api.delete("/v1/nodes/web-1").status == 204
     assert api.get("/v1/nodes").json == {"nodes": []}
+
+
+def test_log_names_the_request_whose_step_failed(api, caplog):
+    caplog.handler.setFormatter(serve.LineFormatter("%(message)s"))
+    api.node(name="web-1", driver_info={"fake": {"fail": ["deploy.deploy"]}})
+    ask(api, "manage", "manageable")
+    ask(api, "provide", "available")
+    answer = api.put("/v1/nodes/web-1/states/provision", {"target": "active"})
+    wait_for(lambda: "failed deploy" in caplog.text, "the step to fail")
+    (line,) = [each for each in caplog.text.split("\n") if "failed deploy" in each]
+    assert line.startswith(f"[{answer.headers['x-openstack-request-id']} -] node ")
 
 
 def test_no_acknowledged_patch_is_lost(api):

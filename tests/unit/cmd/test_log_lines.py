@@ -8,6 +8,7 @@ import logging
 import pytest
 
 from bloomery.cmd import serve
+from bloomery.model.request import IN_LOG, Request
 
 FORGED = "clean\n2026-01-01 00:00:00,000 ERROR bloomery: all nodes were erased\r\x1b[2J\x85\u2028"
 
@@ -33,6 +34,15 @@ def test_line_ends_in_a_name_are_escaped(log, monkeypatch):
     (line,) = lines(log, monkeypatch)
     assert line.endswith("erased\\r\\x1b[2J\\x85\\u2028")
     assert line.isprintable()
+
+
+def test_line_names_its_request_and_who_sent_it(log, monkeypatch):
+    token = IN_LOG.set(Request(request_id="req-7", user="ada\n"))
+    try:
+        (line,) = lines(log, monkeypatch)
+    finally:
+        IN_LOG.reset(token)
+    assert "INFO bloomery: [req-7 ada\\n] step clean" in line
 
 
 def test_traceback_is_indented(log, monkeypatch):

@@ -8,6 +8,7 @@ import pytest
 from bloomery import errors
 from bloomery.conductor.timers import Timers
 from bloomery.conductor.workers import Workers
+from bloomery.model.request import IN_LOG, Request
 from tests.kit.waiting import wait_for
 
 
@@ -56,6 +57,16 @@ def test_a_full_pool_says_so_and_how_to_have_more(workers: Workers):
     with slots[0]:
         pass
     workers.slot()
+
+
+def test_work_is_logged_in_the_name_of_who_ordered_it_and_of_nobody_after():
+    one = Workers(size=2)
+    request = Request.new()
+    IN_LOG.set(request)
+    assert one.submit(IN_LOG.get).result(timeout=5) is request
+    IN_LOG.set(None)
+    assert one.submit(IN_LOG.get).result(timeout=5) is None
+    one.stop()
 
 
 def test_a_part_of_the_pool_is_kept_for_orders(workers: Workers):
