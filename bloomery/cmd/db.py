@@ -31,24 +31,28 @@ def upgrade(state_dir: Path, config_files: tuple[str, ...]) -> None:
     if home.sqlite_file(settings) is None:
         database = home.existing_database(settings)
         schema.upgrade(database)
-        click.echo(f"the schema is {schema.HEAD}")
+        click.echo(f"the schema is {schema.revision_of(database)}")
         return
     with home:
-        backup = schema.prepare(home.open_database(settings))
+        database = home.open_database(settings)
+        backup = schema.prepare(database)
+        revision = schema.revision_of(database)
     if backup:
         click.echo(f"the database as it was is kept in {backup}")
-    click.echo(f"the schema is {schema.HEAD}")
+    click.echo(f"the schema is {revision}")
 
 
 @db.command()
 @options.state_dir
 @options.config_file
 def check(state_dir: Path, config_files: tuple[str, ...]) -> None:
-    """Succeed if the schema is the one that this release needs."""
+    """Succeed if the schema is one that this release can use."""
     home = StateDir(state_dir)
     database = home.existing_database(conf.load(config_files).database)
     schema.require_head(database, state_dir=home.path, config_files=config_files)
-    click.echo(f"the schema is {schema.HEAD}, as this release needs")
+    revision = schema.revision_of(database)
+    use = "as this release needs" if revision == schema.HEAD else "which this release can use"
+    click.echo(f"the schema is {revision}, {use}")
 
 
 @db.command()

@@ -8,6 +8,7 @@ A start asks one plain question and imports no alembic:
 
 from __future__ import annotations
 
+import logging
 import re
 import shlex
 from collections.abc import Sequence
@@ -19,6 +20,8 @@ import sqlalchemy as sa
 
 from bloomery import errors
 from bloomery.db import engine, rows
+
+LOG = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,6 +38,9 @@ _VERSION_TABLE: Final = "alembic_version"
 _VERSION: Final = sa.text("SELECT version_num FROM alembic_version")
 _CONTRACTED_AT: Final = sa.text("SELECT value FROM home WHERE name = 'contracted_at'")
 _NUMBER: Final = re.compile(r"\d{4}")  # what our revisions are called
+_ANOTHER_DATABASE: Final = (
+    "name a database of Bloomery's own, or an empty one, by [database]connection or --state-dir"
+)
 
 
 def revision_of(db: engine.Database) -> str | None:
@@ -77,17 +83,25 @@ def _may_use_newer(db: engine.Database, revision: str | None, line: Line) -> boo
     """Whether a newer release brought the schema up, and took nothing away that we need.
 
     So that the old processes of a site can start again while the new ones come, one by one.
-    Raises SchemaOutdated for a newer schema that we can't use.
+    Raises SchemaOutdated for a newer schema that we can't use, and for one that is not ours.
     """
+    if revision is not None and not _NUMBER.fullmatch(revision):
+        raise errors.SchemaOutdated(
+            found=revision,
+            wanted=line.head,
+            advice=f"no release of Bloomery calls a schema {revision}: {_ANOTHER_DATABASE}",
+        )
     if revision is None or revision <= line.head:
         return False
-    contracted_at = _contracted_at(db) if _NUMBER.fullmatch(revision) else revision
+    contracted_at = _contracted_at(db)
     if contracted_at is not None and contracted_at > line.head:
         raise errors.SchemaOutdated(
             found=revision,
             wanted=line.head,
             advice="a newer release wrote it: start that one, or put back a backup from before",
         )
+    LOG.warning("the schema is %s: a newer release brought it up from %s, which this one needs, "
+                "and this one can use it; upgrade this one, too", revision, line.head)  # fmt: skip
     return True
 
 
@@ -112,7 +126,8 @@ def upgrade(db: engine.Database, *, line: Line = OURS) -> None:
     except sa.exc.DBAPIError as exc:
         raise errors.CannotStart(
             reason=f"cannot bring the schema from {revision or 'nothing'} to {line.head} "
-            f"in {_shown(db)}: {exc.orig}",
+            f"in {_shown(db)}: {exc.orig}"
+            + ("" if revision else f"; if its tables are another program's, {_ANOTHER_DATABASE}"),
         ) from exc
 
 

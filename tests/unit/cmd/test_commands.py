@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import importlib
+import sqlite3
 import subprocess
 import sys
 from pathlib import Path
@@ -96,6 +97,15 @@ def test_upgrade_makes_a_database_that_check_accepts(state: Path):
     assert checked.exit_code == 0
     assert schema.HEAD in checked.output
     assert run("db", "upgrade", "--state-dir", state).exit_code == 0
+
+
+def test_check_and_upgrade_tell_the_newer_schema_that_is_there(state: Path):
+    with sqlite3.connect(state / "bloomery.sqlite") as conn:
+        conn.execute("UPDATE alembic_version SET version_num = '9998'")
+    conn.close()
+    checked = run("db", "check", "--state-dir", state)
+    assert "the schema is 9998, which this release can use" in checked.output
+    assert "the schema is 9998" in run("db", "upgrade", "--state-dir", state).output
 
 
 def test_version_tells_what_is_there_and_what_is_needed(state: Path):

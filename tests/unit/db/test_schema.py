@@ -182,13 +182,16 @@ def set_revision(db: engine.Database, revision: str) -> None:
     db.transact(lambda conn: conn.execute(update, {"r": revision}))
 
 
-def test_a_newer_schema_that_only_added_something_is_used_and_not_touched(db: engine.Database):
+def test_a_newer_schema_that_only_added_something_is_used_and_not_touched(
+    db: engine.Database, caplog: pytest.LogCaptureFixture
+):
     set_revision(db, "9998")
     db.transact(lambda conn: settings.put(conn, "contracted_at", schema.HEAD))
     schema.require_head(db, state_dir=Path("/srv/b"))
     schema.upgrade(db)
     assert schema.prepare(db) is None
     assert schema.revision_of(db) == "9998"
+    assert caplog.messages[0].startswith("the schema is 9998: a newer release brought it up")
 
 
 def test_a_revision_that_takes_something_away_is_noted(fresh: engine.Database, scripts: Scripts):
@@ -217,21 +220,30 @@ def test_the_command_to_run_repeats_what_was_asked(fresh: engine.Database):
         schema.require_head(fresh, state_dir=Path("/srv/b"), config_files=files)
 
 
-@pytest.mark.parametrize("revision", ["9999", "c3e0d1f4a5b6"])
-def test_a_newer_schema_is_refused_and_not_touched(db: engine.Database, revision: str):
+@pytest.mark.parametrize(
+    ("revision", "message"),
+    [
+        ("9999", "a newer release wrote it"),
+        ("d163df1bab88", "no release of Bloomery calls a schema d163df1bab88: name a database"),
+        ("0003abcdef12", "no release of Bloomery calls a schema 0003abcdef12: name a database"),
+    ],
+)
+def test_a_schema_that_is_newer_or_of_another_program_is_refused_and_not_touched(
+    db: engine.Database, revision: str, message: str
+):
     set_revision(db, revision)
     db.transact(lambda conn: settings.put(conn, "contracted_at", "9999"))
     for refuse in (schema.prepare, schema.upgrade):
-        with pytest.raises(errors.SchemaOutdated, match="a newer release wrote it"):
+        with pytest.raises(errors.SchemaOutdated, match=message):
             refuse(db)
-    with pytest.raises(errors.SchemaOutdated, match="a newer release wrote it"):
+    with pytest.raises(errors.SchemaOutdated, match=message):
         schema.require_head(db, state_dir=Path("/srv/b"))
     assert schema.revision_of(db) == revision
 
 
 def test_a_database_of_somebody_else_is_refused_and_not_touched(fresh: engine.Database):
     fresh.transact(lambda conn: conn.exec_driver_sql("CREATE TABLE nodes (mine TEXT)"))
-    with pytest.raises(errors.CannotStart, match="table nodes already exists"):
+    with pytest.raises(errors.CannotStart, match=r"table nodes already exists; if .* an empty one"):
         schema.prepare(fresh)
     assert names_in(fresh) == {"nodes"}
 
