@@ -141,6 +141,8 @@ class Lane:
             while (uuid := self._next()) is not None:
                 try:
                     self._look(uuid)
+                except errors.DatabaseBusy as exc:
+                    LOG.warning("node %s: not looked at: %s", uuid, errors.brief(exc))
                 except Exception as exc:  # noqa: BLE001  the supervisor: the next node has its turn
                     LOG.error("node %s: the look failed\n%s", uuid, secrets.trace(exc))  # noqa: TRY400  masked
                 finally:

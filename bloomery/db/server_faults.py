@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any, Final
 
 import sqlalchemy as sa
@@ -20,6 +21,7 @@ _BUSY: Final = {
     **dict.fromkeys(("25006", "1290", "1792", "1836"), "the server takes no writes: it is "
                     "read-only, or a replica"),
 }  # fmt: skip
+_FULL: Final = re.compile(r"connection slots are reserved|too many (clients|connections)")
 _KEPT: Final = frozenset({"55P03", "1205"})
 _GOING: Final = frozenset({"57P01", "57P02", "57P03", "1053", "1927"})  # it stops, or starts
 
@@ -53,9 +55,11 @@ def named(exc: Exception, url: sa.URL) -> errors.DatabaseBusy | None:
 
 def away(exc: sa.exc.DBAPIError, url: sa.URL) -> errors.DatabaseBusy:
     """Return the error for a connection that is gone, or could not be opened."""
-    if reason := _BUSY.get(_code(exc)):
-        return errors.DatabaseBusy(reason=reason, log=_message(exc))
-    lines = [line for line in _message(exc).splitlines() if line.strip()]
+    message = _message(exc)
+    code = "53300" if _FULL.search(message) else _code(exc)  # psycopg opens without an SQLSTATE
+    if reason := _BUSY.get(code):
+        return errors.DatabaseBusy(reason=reason, log=message)
+    lines = [line for line in message.splitlines() if line.strip()]
     return errors.DatabaseAway(server=server_name(url), reason=lines[0] if lines else "it is gone")
 
 

@@ -421,6 +421,16 @@ def test_a_node_that_comes_while_the_last_worker_leaves_is_looked_at(rack):
     wait_for(lambda: lane.is_idle, "its workers to leave")
 
 
+def test_a_database_that_is_full_is_one_line_of_the_log(rack, caplog):
+    def look(uuid: str) -> None:
+        raise errors.DatabaseBusy(reason="the server has no connection left")
+
+    lanes.Lane(rack.site.runtime.workers, look, most=1).walk(["web"])
+    (record,) = caplog.records
+    assert record.levelname == "WARNING"
+    assert record.message.startswith("node web: not looked at: cannot use the database: the server")
+
+
 def test_workers_that_are_free_together_begin_together_and_no_more_than_they(rack):
     """Three workers and looks that take no time: three at once, then one each gap."""
     clock, began = HandClock(), []
