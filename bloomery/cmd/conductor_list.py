@@ -63,7 +63,7 @@ def list_conductors(state_dir: Path, config_files: tuple[str, ...]) -> None:
         rows = conductors.list_all(conn)
     for each in rows:
         table.add_row(
-            each.hostname, each.conductor_group or "-", state_of(each), _age(each),
+            each.hostname, each.conductor_group or "-", _state_by_age(each, settings), _age(each),
             str(counts[each.hostname]), _process(each), ", ".join(each.drivers),
         )  # fmt: skip
     console = Console()
@@ -72,11 +72,22 @@ def list_conductors(state_dir: Path, config_files: tuple[str, ...]) -> None:
     console.print(table if rows else "no conductor has ever started on this database")
 
 
+def _state_by_age(conductor: Conductor, settings: Conf) -> str:
+    """Say of a conductor that has not signed off, and is silent for too long, that it is."""
+    timeout_s = settings.conductor.heartbeat_timeout
+    is_silent = conductor.incarnation is not None and (_age_s(conductor) or 0.0) > timeout_s
+    return "no sign of life" if is_silent else state_of(conductor)
+
+
 def _age(conductor: Conductor) -> str:
+    age_s = _age_s(conductor)
+    return "-" if age_s is None else f"{age_s:.0f} s ago"
+
+
+def _age_s(conductor: Conductor) -> float | None:
     if conductor.updated_at is None:
-        return "-"
-    age_s = max((rows.now() - conductor.updated_at).total_seconds(), 0.0)
-    return f"{age_s:.0f} s ago"
+        return None
+    return max((rows.now() - conductor.updated_at).total_seconds(), 0.0)
 
 
 def _process(conductor: Conductor) -> str:

@@ -65,12 +65,17 @@ def test_conductors_are_listed(site: Site, served: list[str]) -> None:
     peers.bury(site.db, "died")
     peers.join(site.db, "left")
     peers.leave(site.db, "left")
+    peers.join(site.db, "mute")
+    site.db.transact(lambda conn: conn.exec_driver_sql(
+        "UPDATE conductors SET updated_at = '2026-01-01 00:00:00.000000' WHERE hostname = 'mute'"
+    ))  # fmt: skip
     shown = CliRunner().invoke(main, ["conductor", "list", *served], env={"COLUMNS": "200"})
     assert shown.exit_code == 0, shown.output
     lines = {words[0]: words for line in shown.output.splitlines() if (words := line.split())}
     assert lines["drains"][2] == "draining"
     assert lines["died"][2] == "dead"
     assert lines["left"][2] == "offline"
+    assert lines["mute"][2:6] == ["no", "sign", "of", "life"]
     ours = lines[site.runtime.host]
     assert ours[2:7] == ["online", ours[3], "s", "ago", "1"]
 
