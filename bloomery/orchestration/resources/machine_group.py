@@ -114,6 +114,8 @@ class InstanceGroup(resource_group.Indexed, stepwise.Stepwise):
         child, staying = self.child(), set(surge_names)
         if states is None:
             states = {} if child is None else child.statuses()
+        unborn = self._unborn(states)
+        present = {name: body for name, body in present.items() if name not in unborn}
         members = [
             rollouts.Member(
                 name=name,
@@ -144,9 +146,11 @@ class InstanceGroup(resource_group.Indexed, stepwise.Stepwise):
         self._begin_rollout()
 
     def _begin_rollout(self) -> None:
-        data = self.record.data
+        data, child = self.record.data, self.child()
+        unborn = set() if child is None else self._unborn(child.statuses())
         data[resource_group.SKIPPED] = self.skip_list()
         data[ROLLOUT] = {
+            "unborn": sorted(unborn),
             "state": RUNNING, "batch": 0, "of": 0, "left": self._outdated(), "changed": [],
             "new": [], "failed": [], "excused": [], "members": [], "canary": DUE,
         }  # fmt: skip
@@ -212,10 +216,15 @@ class InstanceGroup(resource_group.Indexed, stepwise.Stepwise):
         left, present = self._rollout["left"], self.present()
         if not self._rollout["batch"]:
             self._wait_for_others()
-        if new := [name for name in self._names(surge=bool(left)) if name not in present]:
+        unborn = {name for name in left if name in self._rollout.get("unborn", ())}
+        in_service = [name for name in left if name not in unborn]
+        names = self._names(surge=bool(in_service))
+        if new := [name for name in names if name not in present or name in unborn]:
             batch = new[: self._pace.create_batch_size]
-            self._rollout["new"] += batch
-            return self._begin_batch(batch, len(new) + len(left))
+            self._rollout["new"] += [name for name in batch if name not in present]
+            self._rollout["settles"] = bool(in_service)
+            return self._begin_batch(batch, len(new) + len(in_service))
+        self._rollout["settles"] = True
         if left:
             is_canary, batch = self._rollout["canary"] == DUE, self._next_batch()
             if is_canary:
@@ -228,6 +237,12 @@ class InstanceGroup(resource_group.Indexed, stepwise.Stepwise):
             return self._change(dict.fromkeys(leaving))
         self._end()
         return None
+
+    def _unborn(self, states: Mapping[str, Status]) -> set[str]:
+        """Return whom the last roll-out has failed to make: they are not in service."""
+        last = self._rollout
+        made = {*last.get("new", ()), *last.get("unborn", ())}.intersection(last.get("failed", ()))
+        return {name for name in made if states.get(name) is Status.FAILED}
 
     def _next_batch(self) -> list[str]:
         states, failed = self._states(), set(self._rollout["failed"])
@@ -258,8 +273,9 @@ class InstanceGroup(resource_group.Indexed, stepwise.Stepwise):
     def step_change(self) -> str | None:
         """Wait until the child rests; a member that failed may leave others at work."""
         self._wait_for_child()
-        settles = self.record.action is Action.UPDATE and bool(self._rollout["members"])
-        self._wait_later(self._pace.settle_s if settles else 0)
+        rollout = self._rollout
+        settles = self.record.action is Action.UPDATE and rollout.get("settles", True)
+        self._wait_later(self._pace.settle_s if settles and rollout["members"] else 0)
         return "settle"
 
     def step_settle(self) -> str | None:

@@ -211,9 +211,10 @@ def rollout_steps(
 ) -> Iterator[Step]:
     """Yield the batches of a roll-out in which nothing fails and nobody sends a signal.
 
-    ``members``: those that stay, and ``leaving`` those that do not.  ``names``: whom the group has
-    in the end; ``surge_names``: whom it has meanwhile, if anybody changes.  Nothing more comes
-    where too few members are ready for the next batch: there the roll-out pauses.
+    ``members``: those that stay and were made, and ``leaving`` those that do not stay.
+    ``names``: whom the group has in the end; ``surge_names``: whom it has meanwhile, if anybody
+    changes.  Nothing more comes where too few members are ready for the next batch: there the
+    roll-out pauses.
     """
     present = {member.name for member in members}
     outdated = sorted_by(pace.order, (member for member in members if not member.is_current))
@@ -221,7 +222,8 @@ def rollout_steps(
     for begin in range(0, len(new), pace.create_batch_size):
         end = begin + pace.create_batch_size
         pause_s = pace.pause_s if outdated or new[end:] else 0
-        yield Step(tuple(new[begin:end]), Deed.CREATE, pace.settle_s + pause_s)
+        settle_s = pace.settle_s if outdated else 0
+        yield Step(tuple(new[begin:end]), Deed.CREATE, settle_s + pause_s)
     ready, is_canary = sum(member.is_ready for member in members) + len(new), bool(pace.canary)
     while changing := _batch(outdated, ready, pace, len(names), is_canary=is_canary):
         ready += sum(not member.is_ready for member in changing)

@@ -246,14 +246,13 @@ def events_of(site: Orchestration, path: str) -> list[dict[str, Any]]:
     return events
 
 
-def test_the_retry_of_a_group_that_failed_goes_in_batches(site: Orchestration) -> None:
+def test_the_retry_of_a_group_that_was_never_there_is_one_batch(site: Orchestration) -> None:
     path = site.create("none-free", group(2, "http://images/a.img", "bm.none"))
     site.wait_for(path, "CREATE_FAILED")
     plan = planned(site, path, group(2, "http://images/a.img", "bm.none"))
     assert [(step["resource"], step["action"], step["stage"]) for step in plan["steps"]] == [
-        ("workers/1", "replace", 1), ("workers", "wait", 2), ("workers/0", "replace", 3),
-        ("workers", "patch", 4),
+        ("workers/0", "replace", 1), ("workers/1", "replace", 1), ("workers", "patch", 2),
     ]  # fmt: skip
-    assert (plan["machines_at_once"], plan["summary"]["replace"]) == (1, 2)
+    assert (plan["machines_at_once"], plan["summary"]["replace"]) == (2, 2)
     assert site.ask("DELETE", path)[0] == 204
     site.wait_for(path, "DELETE_COMPLETE")

@@ -174,13 +174,14 @@ def _of_resources(
     groups.time_of_each(len(steps), pause_s=pause_s, timeout_s=timeout_s)  # refuses too long
     define = functools.cache(group.member)
     skipped = set(group.skip_list())
-    for step in steps:
+    for number, step in enumerate(steps, 1):
         names = groups.names(step.size, skipped)
         after = groups.after_batch(present, step, names, group.count(), define)
         changed = [name for name in after if after[name] != present.get(name)]
         gone = [name for name in present if name not in after]
         ends = (batches.key(name, CLEAN) for name in gone)
-        yield _Batch([*batches.members(changed), *ends], float(pause_s))
+        later = number < len(steps)
+        yield _Batch([*batches.members(changed), *ends], float(pause_s) if later else 0.0)
         present = after
 
 
@@ -202,8 +203,10 @@ class _Batches:
         for number, batch in enumerate(laid_out, 1):
             self._put(batch.keys, wait)
             wait = Key(self.name, BATCH, str(number))
-            if number < len(laid_out):
+            if number < len(laid_out) or batch.pause_s:
                 self._wait(wait, batch, f"batch {number} of {len(laid_out)}")
+        if wait is not None and wait in self.builder.actions:  # the last ones are looked at, too
+            self.builder.graph.add(Key(self.name, MAKE), wait)
 
     def members(self, changed: Iterable[str]) -> Iterator[Key]:
         """Yield what is done to members that change; a replaced one goes in the same batch."""
