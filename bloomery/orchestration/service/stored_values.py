@@ -56,11 +56,13 @@ class StoredStack:
         The files of a template that was replaced stay with that one alone.
         """
         here = self.definition.definitions.get(row.name)
-        if here is not None and here.type == row.type:
-            return self.definition.kind(row.name)
-        with self.ctx.services.db.read() as conn:
-            template = raw_templates.get(conn, row.template_uuid, sealer_of(self.ctx))
-        return definitions.of(self.ctx, self.row, template).kind(row.name)
+        if here is None or here.type != row.type:
+            with self.ctx.services.db.read() as conn:
+                template = raw_templates.get(conn, row.template_uuid, sealer_of(self.ctx))
+            own = definitions.of(self.ctx, self.row, template)
+            if row.name in own.definitions:
+                return own.kind(row.name)
+        return self.definition.kind_of_type(row.name, row.type)
 
     @functools.cached_property
     def names(self) -> Collection[str]:
