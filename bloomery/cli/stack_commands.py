@@ -109,17 +109,17 @@ def why(find: Find, name: str, as_json: bool) -> None:
         return
     click.echo(terminal.visible(f"{document['stack_name']}: {_state(document)}"))
     for each in document["waiting"]:
-        line = f"{each['resource']} waits for {each['for']}, {each['state']} since {each['since']}"
+        line = f"{each['path']} waits for {each['for']}, {each['state']} since {each['since']}"
         click.echo(terminal.visible(f"  {line}"))
     for each in document["failed"]:
-        click.echo(terminal.visible(f"  {each['resource']} is {each['state']}: {each['reason']}"))
+        click.echo(terminal.visible(f"  {each['path']} is {each['state']}: {each['reason']}"))
         node = each["node"]
         if node and node["next_action"] not in each["reason"]:
             line = f"node {node['name'] or node['uuid']} is {node['provision_state']}; "
             click.echo(terminal.visible(f"    {line}{node['next_action']}"))
     for each in document["drifted"]:
         differences = "; ".join(each["differences"].values())
-        line = f"{each['resource']} differs from its machine since {each['since']}: {differences}"
+        line = f"{each['path']} differs from its machine since {each['since']}: {differences}"
         click.echo(terminal.visible(f"  {line}"))
     click.echo(terminal.visible(f"next: {document['next_action']}"))
 

@@ -24,7 +24,7 @@ from bloomery.orchestration.resources import composite
 from bloomery.orchestration.resources.base import Record
 from bloomery.orchestration.resources.nested import NestedStack
 from bloomery.orchestration.resources.resource_chain import ResourceChain
-from bloomery.orchestration.resources.resource_group import ResourceGroup
+from bloomery.orchestration.resources.resource_group import Indexed
 from bloomery.orchestration.stack import Stack, children
 from bloomery.orchestration.template.functions import base
 from bloomery.orchestration.template.functions.base import Reference
@@ -107,7 +107,7 @@ def _absence(resource: composite.Membered, name: str) -> str:
     """Say why a group or a chain does not have a member any more."""
     if isinstance(resource, ResourceChain):
         return "beyond the end of the new chain"
-    if not isinstance(resource, ResourceGroup):
+    if not isinstance(resource, Indexed):
         return "the oldest of too many"
     if name in resource.skip_list():
         return "named by the removal policies"

@@ -147,6 +147,7 @@ def _waiting(resource: Resource, things: _Things, now: datetime) -> Json:
     since = _began_at(resource)
     return {
         "resource": resource.name,
+        "path": _path(resource, things.stacks),
         "stack": things.stacks[resource.stack_uuid].name,
         "state": f"{resource.action}_{resource.status}",
         "since": _iso(since),
@@ -185,6 +186,7 @@ def _signal_advice(row: Stack, group: Resource) -> str:
 def _failed(resource: Resource, things: _Things) -> Json:
     return {
         "resource": resource.name,
+        "path": _path(resource, things.stacks),
         "stack": things.stacks[resource.stack_uuid].name,
         "state": f"{resource.action}_{resource.status}",
         "reason": resource.reason,
@@ -192,10 +194,20 @@ def _failed(resource: Resource, things: _Things) -> Json:
     }
 
 
+def _path(resource: Any, below: Mapping[str, Stack]) -> str:
+    """Return where a resource stands, such as ``machines/0/hw``."""
+    parts, stack = [resource.name], below.get(resource.stack_uuid)
+    while stack is not None and stack.owner_uuid in below:
+        parts.append(str(stack.owner_resource))
+        stack = below.get(stack.owner_uuid or "")
+    return "/".join(reversed(parts))
+
+
 def _drifted(resource: sa.Row[Any], below: Mapping[str, Stack]) -> Json:
     """Say what the drift watch has found, and has told of once."""
     return {
         "resource": resource.name,
+        "path": _path(resource, below),
         "stack": below[resource.stack_uuid].name,
         "since": _iso(resource.since),
         "differences": rows.load(resource.differences),
@@ -224,7 +236,8 @@ def _next_action(
         return "wait: no engine has taken the order yet; look whether one runs"
     if waiting:
         ends = _ENDS.get(Action(row.action), "; or delete")
-        return f"wait for {waiting[0].name}: {things.awaited(waiting[0])}{ends}"
+        place = _path(waiting[0], things.stacks)
+        return f"wait for {place}: {things.awaited(waiting[0])}{ends}"
     return "wait: the engine is at work"
 
 

@@ -647,3 +647,24 @@ def test_members_that_wait_for_a_value_that_stays_are_planned_from_rows_too() ->
         for name, properties in values.items()
     }
     assert plan.plan(made, made, rows).changes == {}
+
+
+def machines(count: int, image: str) -> Stack:
+    member = f"{{selector: {{resource_class: bm}}, image: {{source: {image}}}}}"
+    return resources(f"""
+  web:
+    type: OS::Ironic::InstanceGroup
+    properties: {{count: {count}, member: {member}}}
+""")
+
+
+def test_a_group_of_machines_is_done_when_the_last_batch_has_settled() -> None:
+    made = plan.plan(machines(2, "a"), machines(2, "b"))
+    assert [made.actions[Key("web", BATCH, number)].pause_s for number in "12"] == [60, 60]
+    assert Key("web", BATCH, "2") in made.requires(Key("web", MAKE))
+    assert Key("web", BATCH, "1") not in plan.plan(machines(2, "a"), machines(4, "a")).actions
+
+
+def test_a_group_of_machines_that_shrinks_says_which_count_is_passed() -> None:
+    made = plan.plan(machines(3, "a"), machines(2, "a"))
+    assert made.actions[Key("web/2", CLEAN)].reason == "beyond the new count of 2"

@@ -189,7 +189,7 @@ def test_why_names_what_waits_for_what(face, web):
     assert why["stack_status"] == "UPDATE_IN_PROGRESS"
     assert why["waiting"] == [
         {
-            "resource": "a", "stack": "web", "state": "UPDATE_IN_PROGRESS",
+            "resource": "a", "path": "a", "stack": "web", "state": "UPDATE_IN_PROGRESS",
             "since": trees.AT.isoformat(), "age_s": why["waiting"][0]["age_s"],
             "for": f"resource h ({HANDLE}), such as a signal to it", "for_uuid": handle.uuid,
             "due_at": None, "attempt": 2,
@@ -198,6 +198,7 @@ def test_why_names_what_waits_for_what(face, web):
     assert why["failed"] == [
         {
             "resource": "h",
+            "path": "h",
             "stack": "web",
             "state": "CREATE_FAILED",
             "reason": "it broke",
@@ -272,3 +273,11 @@ def test_engines_are_listed_while_there_are_some(face):
     )  # fmt: skip
     (engine,) = face.engine.list_services(face.member)
     assert (engine.engine_id, engine.topic, engine.up) == ("e1", "engine", True)
+
+
+def test_why_says_where_below_a_resource_stands(face, web):
+    below = face.create("below")
+    face.change(below, root_uuid=web.uuid, owner_uuid=web.uuid, owner_resource="a", depth=1)
+    face.add_resource(below, "hw", {}, status="FAILED", reason="it broke", root_uuid=web.uuid)
+    why = face.engine.explain_stack(face.member, web)
+    assert [(each["resource"], each["path"]) for each in why["failed"]] == [("hw", "a/hw")]
