@@ -36,6 +36,7 @@ RUNS: Final = {
 RESETS: Final = {"bios": ("bios", "factory_reset"), "raid": ("raid", "delete_configuration")}
 RESET: Final = "resets"  # it is deleted, and takes back what it has applied
 TAKEN: Final = "taken"  # sections that a deployment has taken along
+UP: Final = (State.AVAILABLE, CLEAN)  # where no cleaning that is asked for runs
 WAITS: Final = frozenset({State.CLEANWAIT, State.SERVICEWAIT})
 _MEMBERS: Final = {
     "interface": Schema(Type.STRING, "The interface that has the step.", required=True),
@@ -59,6 +60,7 @@ class StepRun(stepwise.OnNode):
     """A subclass says ``arguments`` and ``mode``; no arguments: there is nothing to run."""
 
     attributes_schema: ClassVar[Mapping[str, Attribute]] = ATTRIBUTES
+    way_down: ClassVar[str] = "; let its OS::Ironic::Node have target_state: manageable"
     ordering_steps: ClassVar[frozenset[str]] = frozenset({"manage", "run"})
     preemptible: ClassVar[bool] = True
 
@@ -89,6 +91,7 @@ class StepRun(stepwise.OnNode):
             raise stepwise.MachineRefused(
                 f"cannot run steps on node {node['name'] or node['uuid']}: it is "
                 f"{node['provision_state']}, and {mode} needs it {RESTS[mode]}"
+                + (self.way_down if (node["provision_state"], mode) == UP else "")
             )
         self.note_move(node)
         self.record.data["started_at"] = self.context.utc()
@@ -265,6 +268,7 @@ class RunbookExecution(StepRun):
 class HardwareConfiguration(StepRun):
     """Firmware, BIOS, RAID and further steps in one cleaning, or one service, of a node."""
 
+    way_down: ClassVar[str] = StepRun.way_down + ", or this as its hardware_configuration"
     effect_properties: ClassVar[frozenset[str]] = frozenset({*SECTIONS, "apply_when", "on_delete"})
 
     properties_schema: ClassVar[Mapping[str, Schema]] = {

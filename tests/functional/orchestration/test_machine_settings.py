@@ -302,3 +302,17 @@ def test_show_gives_a_node_as_the_api_does(site: Orchestration) -> None:
     assert (seen["name"], seen["word"]) == ("seen", None)
     assert seen["whole"]["uuid"] == node_of(site, "seen")["uuid"]
     assert seen["whole"]["driver_info"] == {"a": "b", "fake_password": "******"}
+
+
+def test_configuring_an_available_node_names_the_ways_out(site: Orchestration) -> None:
+    hardware = {
+        "type": "OS::Ironic::HardwareConfiguration",
+        "properties": {"node": {"get_resource": "node"}, "bios": {"settings": {"a": "b"}}},
+    }
+    resources = {"node": node("up-1", inspect="none"), "hardware": hardware}
+    path = site.create("up", template(resources))
+    reason = site.wait_for(path, "CREATE_FAILED")["stack_status_reason"]
+    assert "it is available, and clean needs it manageable; let its OS::Ironic::Node" in reason
+    assert reason.endswith("target_state: manageable, or this as its hardware_configuration")
+    assert site.ask("DELETE", path)[0] == 204
+    site.wait_for(path, "DELETE_COMPLETE")
