@@ -276,6 +276,8 @@ class StackRun:
         """Return the tree; of one with more lines than ``most_lines`` only what is not done."""
         tree = rich.tree.Tree(f"{_plain(stack['stack_name'])}  {_state(stack['stack_status'])}")
         rows = list(self._rows.values())
+        if stack["stack_status"].startswith("DELETE"):  # what was never begun has no end, either
+            rows = [each for each in rows if each["resource_status"] != NOT_BEGUN]
         if most_lines is not None and len(rows) > most_lines:
             left = [each for each in rows if not _is_done(each)]
             tree.add(f"{len(rows) - len(left)} of {len(rows)} resources are complete")

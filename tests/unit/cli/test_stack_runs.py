@@ -51,10 +51,10 @@ def _hurry(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(stacks, "_POLL_S", 0)
 
 
-def watch(service: Any, capsys: pytest.CaptureFixture[str]) -> str:
+def watch(service: Any, capsys: pytest.CaptureFixture[str], end: str = "UPDATE_COMPLETE") -> str:
     run = stacks.StackRun(service, "web")
     run._follow("/stacks/web/S")
-    run.watch("UPDATE_COMPLETE")
+    run.watch(end)
     return capsys.readouterr().out
 
 
@@ -68,6 +68,16 @@ def test_the_end_of_a_replaced_resource_is_not_the_end_of_its_name(
     assert "] a: DELETE_COMPLETE" in shown  # it was told
     assert "── a  T  CREATE_COMPLETE" in shown
     assert "── b  DELETE_COMPLETE" in shown
+
+
+def test_a_tree_of_a_deletion_leaves_out_what_was_never_begun(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    rows = [resource("a", "DELETE_COMPLETE", "t"), resource("b", "INIT_COMPLETE", "")]
+    shown = watch(Service(("DELETE_COMPLETE", [], rows)), capsys, "DELETE_COMPLETE")
+    assert "── a  T  DELETE_COMPLETE" in shown
+    assert "INIT_COMPLETE" not in shown
+    assert "── b  T  INIT_COMPLETE" in watch(Service(("UPDATE_COMPLETE", [], rows)), capsys)
 
 
 def test_a_pause_is_shown_with_its_reason(capsys: pytest.CaptureFixture[str]) -> None:
