@@ -155,6 +155,7 @@ def _give_up(task: TaskManager, args: Mapping[str, Any], sentence: str) -> list[
 
 def corrected(task: TaskManager, from_power: str | None) -> list[EncodedWrite]:
     """Return the writes that tell that another power state was read than was recorded."""
+    task.log("power was recorded as %s, and is %s", from_power, task.node.power_state)
     return [emit_power_state_corrected_notification(task.context, task.node, from_power)]
 
 

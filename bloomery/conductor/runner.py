@@ -285,6 +285,7 @@ def _run_steps(flow: Flow) -> None:
         if _was_aborted(flow, run):
             _fail(flow, run, _aborted(flow, run), aborted=True)
             return
+        flow.task.log("%s step %s ends", flow.phase.name, run.step.name)
         flow.result |= outcome.result
         flow.result_writes += steps.store_result(flow.task, outcome.result)
         if flow.at + 1 == len(flow.runs):
@@ -297,6 +298,8 @@ def _run_steps(flow: Flow) -> None:
 def _execute(flow: Flow, run: StepRun) -> Outcome:
     """Take one turn; what is read of the hardware in it is read once."""
     flow.task.reads = {}
+    if not flow.task.turn:
+        flow.task.log("%s step %s begins", flow.phase.name, run.step.name)
     try:
         return _called(flow, run)
     finally:
@@ -326,8 +329,7 @@ def _advance(flow: Flow, run: StepRun) -> bool:
     """
     now = rows.now()
     ended = flow.mark(run, Run.DONE, finished_at=now) if run.state != Run.FAILED else None
-    flow.at += 1
-    flow.task.turn = 0
+    flow.at, flow.task.turn = flow.at + 1, 0
     following = flow.runs[flow.at]
     closing = [*([ended] if ended else []), *_take_result_writes(flow)]
     _show(flow)

@@ -147,6 +147,8 @@ class TaskManager:
                 self._lock()
             if load_driver:
                 self.load_driver()
+            if insists:
+                self.log("%s is ordered", purpose)
         except BaseException:
             self.release_resources()
             raise
@@ -328,6 +330,12 @@ class TaskManager:
         finally:
             if in_turn:
                 self.runtime.node_locks.leave(self.node_id)
+
+    def log(self, text: str, *args: object) -> None:
+        """Log what happens to the node, for those who want to know (``--verbose``)."""
+        if LOG.isEnabledFor(logging.INFO):
+            name = self.node.name if self.node is not None else None
+            LOG.info(f"node %s %s: {text}", self.node_id, name or "-", *args)  # noqa: G004  a constant
 
     # ------------------------------------------------------------------------------- spawning
 
@@ -514,8 +522,10 @@ class TaskManager:
                     change.previous_target_provision_state,
                 )  # fmt: skip
             self.spawn_after(callback, *(call_args or ()), **(call_kwargs or {}))
+        state = self.node.provision_state
         record = transition.record(self.context, self.node, change)
         self.save(*record, *journal, release=release)
+        self.log("%s -> %s on %s", change.previous_provision_state, state, change.event)
 
     # The last transition by the private names that code written for Ironic reads (spec 1.4).
     _event = property(operator.attrgetter("_change.event"))

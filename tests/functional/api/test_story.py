@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import logging
+import re
 import threading
 
 import pytest
@@ -65,6 +67,20 @@ def test_log_names_the_request_whose_step_failed(api, caplog):
     wait_for(lambda: "failed deploy" in caplog.text, "the step to fail")
     (line,) = [each for each in caplog.text.split("\n") if "failed deploy" in each]
     assert line.startswith(f"[{answer.headers['x-openstack-request-id']} -] node ")
+
+
+def test_log_tells_of_orders_moves_and_steps_where_it_is_asked_for(api, caplog):
+    api.node(name="web-1")
+    ask(api, "manage", "manageable")
+    assert not caplog.messages
+    with caplog.at_level(logging.INFO, "bloomery.conductor.task_manager"):
+        ask(api, "provide", "available")
+        wait_for(lambda: "on done" in caplog.text, "the last line")
+    lines = [re.sub(r"^node \S{36} web-1: ", "", line) for line in caplog.messages]
+    assert lines[:2] == ["provide is ordered", "manageable -> cleaning on provide"]
+    assert any(re.fullmatch("clean step .* begins", line) for line in lines), lines
+    assert any(re.fullmatch("clean step .* ends", line) for line in lines), lines
+    assert lines[-1] == "cleaning -> available on done"
 
 
 def test_no_acknowledged_patch_is_lost(api):
