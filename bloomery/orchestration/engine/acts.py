@@ -176,7 +176,7 @@ def _open(stack: EngineStack, row: Row, act: Act) -> None:
 
 def _freeze(stack: EngineStack, row: Row, properties: Mapping[str, Any]) -> None:
     stack.ledger.holdings.hold(row, properties)
-    hidden = stack.hides or any(properties.get(name) for name in row.kind.secret_properties)
+    hidden = stack.hides or any(row.kind.secrets_in(properties))
     row.properties_uuid = stack.ledger.add_properties(properties, hidden=hidden)
 
 

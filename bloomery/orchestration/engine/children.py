@@ -16,6 +16,7 @@ from bloomery.orchestration.engine.rows import RowFacade
 from bloomery.orchestration.engine.stacks import EngineStack, TemplatePart
 from bloomery.orchestration.engine.traversals import Traversals
 from bloomery.orchestration.resources import composite, groups
+from bloomery.orchestration.resources.base import ending
 from bloomery.orchestration.resources.children import Blueprint
 from bloomery.orchestration.resources.states import Action, Status
 from bloomery.orchestration.stack import Stack, validate
@@ -82,7 +83,7 @@ class EngineChildren:
         if part is None:
             stack, template = self._defined(stack_id, child.name, blueprint)
         else:
-            stack, template = self._amended(child, part, blueprint)
+            stack, template = self._amended(child, part, present, blueprint)
         if template != replace(present, uuid=template.uuid):
             self._keep(template, stack)
             child.change(template_uuid=template.uuid)
@@ -121,13 +122,13 @@ class EngineChildren:
         return TemplatePart(stack, template.uuid, names)
 
     def _amended(
-        self, child: EngineStack, part: TemplatePart, blueprint: Blueprint
+        self, child: EngineStack, part: TemplatePart, present: model.Template, blueprint: Blueprint
     ) -> tuple[Stack, model.Template]:
         """Return the whole of which a part is; nothing but the part is read anew."""
         uuid, document = self._parent.ledger.runtime.new_id(), blueprint.document
-        template = replace(
-            self._traversals.library.templates[part.template_uuid], uuid=uuid, template=document
-        )
+        template = self._traversals.library.templates[part.template_uuid]
+        hidden = template.hidden or present.hidden
+        template = replace(template, uuid=uuid, template=document, hidden=hidden)
         parsed = part.stack.tree.template_of(document)
         return child.first.amended(parsed, part.stack), template
 
@@ -218,9 +219,14 @@ class EngineChildren:
             template=dict(blueprint.document),
             environment=definition.environment.shown() | {"parameters": dict(blueprint.parameters)},
             files=files,
-            hidden=parent.hides,
+            hidden=parent.hides or self._is_secret(blueprint),
         )
         return stack, template
+
+    def _is_secret(self, blueprint: Blueprint) -> bool:
+        """Has a group put a secret of its members in their template?"""
+        ends = self._parent.rows[blueprint.owner].kind.secret_paths
+        return any(ending(ends, blueprint.document))
 
     def _definition(self, stack_id: str, name: str, blueprint: Blueprint) -> Definition:
         parent = self._parent

@@ -19,6 +19,7 @@ from bloomery.orchestration.plan.changes import Change, Changed
 from bloomery.orchestration.plan.differences import NOT_SET, Difference, between
 from bloomery.orchestration.plan.forecast import Forecast
 from bloomery.orchestration.plan.template_side import TemplateSide
+from bloomery.orchestration.resources.base import Resource, ending
 from bloomery.orchestration.template.functions import base
 from bloomery.orchestration.template.functions.base import Function
 
@@ -49,11 +50,15 @@ class Mask:
         whole = Difference(
             path=(key,), before=changed.before, after=changed.after, certain=changed.certain
         )
-        reasons = self.reasons(name, part, key)
+        reasons = dict(self.reasons(name, part, key))
         if (key,) in reasons:
             yield whole.masked((key,), reasons[key,])
             return
         was, will_be = (_set(value) for value in changed.parts or (changed.before, changed.after))
+        if part == "properties":
+            ends = {end for kind in self._kinds(name) for end in kind.secret_paths}
+            for path in (each for value in (was, will_be) for each in ending(ends, value, (key,))):
+                reasons[path] = f"{path[-1]} is a secret"
         # No leaf differs where two values are not known, and not the same.
         leaves = list(between(was, will_be, (key,), certain=changed.certain)) or [whole]
         shown = [_masked(each, reasons) for each in leaves]
@@ -66,17 +71,18 @@ class Mask:
         if self.builder.secret:
             return {(key,): IN_GROUP}
         sides = (self.builder.old, self.builder.new)
-        kinds = [side.kind(name) for side in sides if name in side.definitions]
-        if part == "properties" and any(key in kind.secret_properties for kind in kinds):
+        if part == "properties" and any(
+            key in kind.secret_properties for kind in self._kinds(name)
+        ):
             return {(key,): f"{key} is a secret"}
         if part == "properties" and key in self.builder.secret_properties:
             return {(key,): IN_GROUP}
         trees = [(side, self._tree(side, name, part, key)) for side in sides]
-        reasons = dict(self._reasons(trees, (key,)))
-        for below in {each for kind in kinds for each in kind.secret_keys.get(key, ())}:
-            if any(below in tree for _, tree in trees if isinstance(tree, dict)):
-                reasons[key, below] = f"{below} is a secret"
-        return reasons
+        return dict(self._reasons(trees, (key,)))
+
+    def _kinds(self, name: str) -> list[type[Resource]]:
+        sides = (self.builder.old, self.builder.new)
+        return [side.kind(name) for side in sides if name in side.definitions]
 
     def _reasons(
         self, trees: Sequence[tuple[TemplateSide, Any]], path: tuple[str | int, ...]

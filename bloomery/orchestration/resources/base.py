@@ -25,7 +25,7 @@ import base64
 import math
 import re
 import uuid as uuids
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Final, Protocol, Self, TypeVar
 
@@ -151,6 +151,20 @@ class Record:
 NAME_TAIL: Final = re.compile(r"\*$")
 
 
+def ending(
+    ends: Collection[tuple[str, ...]], value: Any, path: tuple[str | int, ...] = ()
+) -> Iterator[tuple[str | int, ...]]:
+    """Yield the paths in a value, which is at ``path`` itself, that have one of these ends."""
+    if not ends or not isinstance(value, dict | list):
+        return
+    for key, inner in value.items() if isinstance(value, dict) else enumerate(value):
+        below = (*path, key)
+        if any(below[-len(end) :] == end for end in ends):
+            yield below
+        else:
+            yield from ending(ends, inner, below)
+
+
 class Resource:
     """One resource of one stack.  ``self.properties``: checked values of the present action."""
 
@@ -165,7 +179,7 @@ class Resource:
     effect_properties: ClassVar[frozenset[str]] = frozenset()  # that decide what machines are told
     machine_properties: ClassVar[frozenset[str]] = frozenset()  # that tell what kind of machine
     secret_properties: ClassVar[frozenset[str]] = frozenset()  # sealed at rest, shown as stars
-    secret_keys: ClassVar[Mapping[str, Collection[str]]] = {}  # of maps: stars in a plan
+    secret_paths: ClassVar[frozenset[tuple[str, ...]]] = frozenset()  # ends of paths into others
     default_timeout_mins: ClassVar[int | None] = None  # of a stack that has one, and says nothing
     ignores_properties: ClassVar[bool] = False  # takes whatever it is given, unchecked
     always_updated: ClassVar[bool] = False  # its update is called even if nothing has changed
@@ -184,6 +198,15 @@ class Resource:
         self.properties = properties
         self.context = context
         self.update_policy = update_policy or {}  # checked values of the present action
+
+    @classmethod
+    def secrets_in(cls, properties: Mapping[str, Any]) -> Iterator[tuple[str | int, ...]]:
+        """Yield the paths of what is secret: whole properties, and parts of others."""
+        for key, value in properties.items():
+            if value and key in cls.secret_properties:
+                yield (key,)
+            else:
+                yield from ending(cls.secret_paths, value, (key,))
 
     def prepare_create(self) -> None:
         """Choose what must be stored before handle_create runs: it is called in the turn before.

@@ -12,7 +12,7 @@ from typing import Any, ClassVar, Final
 
 from bloomery import errors
 from bloomery.orchestration.properties.schema import Attribute, Type
-from bloomery.orchestration.resources import base, states
+from bloomery.orchestration.resources import base, groups, states
 from bloomery.orchestration.resources.children import Blueprint, Child, Children
 from bloomery.orchestration.resources.states import Action, Status
 from bloomery.orchestration.template.functions import references
@@ -249,6 +249,7 @@ class Membered(Composite):
     """
 
     dynamic_attributes: ClassVar[bool] = True
+    secret_paths: ClassVar[frozenset[tuple[str, ...]]] = groups.SECRETS
     attributes_schema: ClassVar[Mapping[str, Attribute]] = {
         REFS: Attribute("The reference id of each member.", Type.LIST, cached=False),
         ATTRIBUTES: Attribute(

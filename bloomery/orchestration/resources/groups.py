@@ -15,8 +15,15 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from typing import Any, Final, NamedTuple, TypeAlias
 
 from bloomery import errors
+from bloomery.orchestration.resources import instance_info
 
 VERSION: Final = "2015-04-30"  # of the templates that Heat makes itself
+SECRETS: Final = frozenset(
+    {
+        ("driver_info",), *((name,) for name in instance_info.SECRETS),
+        ("properties", "properties"), ("resource_properties", "properties"),
+    }
+)  # fmt: skip  # ends of paths where a group has what is secret of its members, whatever they are
 
 Members: TypeAlias = dict[str, Mapping[str, Any]]  # by name, in the order of their indices
 

@@ -51,7 +51,6 @@ class InstanceGroup(resource_group.Indexed, stepwise.Stepwise):
     update_policy_schema: ClassVar[Mapping[str, Schema]] = machine_group_schema.UPDATE_POLICY
     attributes_schema: ClassVar[Mapping[str, Attribute]] = machine_group_schema.ATTRIBUTES
 
-    secret_keys: ClassVar[Mapping[str, Collection[str]]] = {"member": instance_info.SECRETS}
     ordering_steps: ClassVar[frozenset[str]] = frozenset({"resume"})
     counts_below: ClassVar[bool] = False
     compares: ClassVar[bool] = False  # its members are, in its stack

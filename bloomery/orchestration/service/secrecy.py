@@ -10,12 +10,13 @@ from __future__ import annotations
 import functools
 import json
 from collections.abc import Collection, Mapping
-from typing import Any
+from typing import Any, TypeAlias
 
 from bloomery import errors
 from bloomery.db import stacks
 from bloomery.model import stacks as model
-from bloomery.orchestration.resources import base
+from bloomery.orchestration.resources import base, groups
+from bloomery.orchestration.resources.composite import Membered
 from bloomery.orchestration.resources.nested import NestedStack
 from bloomery.orchestration.service import definitions
 from bloomery.orchestration.service.access import StackContext
@@ -24,6 +25,8 @@ from bloomery.orchestration.template.definitions import ResourceDefinition
 from bloomery.orchestration.template.dialect import Key, Section
 from bloomery.orchestration.template.environment import MASKED
 from bloomery.orchestration.template.functions import base as functions
+
+Path: TypeAlias = tuple[str | int, ...]
 
 
 class Secrecy:
@@ -38,11 +41,34 @@ class Secrecy:
 
         Stars stand for secret ones, and for values of hidden parameters wherever they have come to.
         """
-        redaction = self._stack.definition.redaction
+        redaction, kind = self._stack.definition.redaction, self._kind(name)
+        paths = set() if kind is None else {*kind.secrets_in(properties)}
         return {
-            key: MASKED if self.is_secret(name, key) else definitions.masked(value, redaction)
+            key: MASKED
+            if self.is_secret(name, key)
+            else _starred(definitions.masked(value, redaction), paths, (key,))
             for key, value in properties.items()
         }
+
+    def shown_template(self, document: Mapping[str, Any]) -> dict[str, Any]:
+        """Return the template of the stack as it may be shown.
+
+        That of a group has the values of its members; others are as somebody wrote them.
+        """
+        if self._above is None or not self._above[0].is_group(self._above[1]):
+            return dict(document)
+        members = {
+            name: {**body, "properties": self.shown(name, body["properties"])}
+            if body.get("properties")
+            else body
+            for name, body in groups.members_of(document).items()
+        }
+        return {**document, **groups.document(members)}
+
+    def is_group(self, name: str) -> bool:
+        """Does a resource make the template of its members?"""
+        kind = self._kind(name)
+        return kind is not None and issubclass(kind, Membered)
 
     def is_secret(self, name: str, key: str) -> bool:
         """Is a property of a resource not to be shown?"""
@@ -180,6 +206,17 @@ def _names(body: Any, names: Collection[str]) -> bool:
         return False
     text = json.dumps(body, default=str)
     return any(json.dumps(each) in text for each in names)
+
+
+def _starred(value: Any, paths: Collection[Path], path: Path) -> Any:
+    """Return a value, which is at ``path``, with stars at those paths."""
+    if path in paths:
+        return MASKED
+    if paths and isinstance(value, dict):
+        return {key: _starred(inner, paths, (*path, key)) for key, inner in value.items()}
+    if paths and isinstance(value, list):
+        return [_starred(inner, paths, (*path, key)) for key, inner in enumerate(value)]
+    return value
 
 
 def _tree(definition: ResourceDefinition, key: str) -> Any:

@@ -13,7 +13,14 @@ from bloomery.model.stacks import OrderKind, Stack, Template
 from bloomery.orchestration import stack as definition
 from bloomery.orchestration.engine import definitions as engine_definitions
 from bloomery.orchestration.resources.states import Action, Status
-from bloomery.orchestration.service import acceptance, access, adoption, checks, definitions
+from bloomery.orchestration.service import (
+    acceptance,
+    access,
+    adoption,
+    checks,
+    definitions,
+    secrecy,
+)
 from bloomery.orchestration.service import inputs as readings
 from bloomery.orchestration.service.acceptance import Change
 from bloomery.orchestration.service.access import StackContext
@@ -225,8 +232,12 @@ def _declared(
 
 
 def get_template(ctx: StackContext, identity: StackIdentity) -> Json:
+    """Return the template, with stars for secrets that a group has put there for its members."""
     row = access.stack(ctx, identity, "stacks:template")
-    return dict(definitions.template_of(ctx, row).template)
+    stored = definitions.template_of(ctx, row)
+    if row.owner_uuid is None or not stored.hidden:
+        return dict(stored.template)
+    return secrecy.of(ctx, row).shown_template(stored.template)
 
 
 def get_environment(ctx: StackContext, identity: StackIdentity) -> Json:

@@ -391,12 +391,15 @@ resources:
         selector: {{resource_class: bm}}
         image: {{boot_iso: "http://{number}.iso"}}
         user_data: "#cloud-config {number}"
+      member_overrides:
+        yaql: {{expression: $.data, data: {{"0": {{user_data: "#!override {number}"}}}}}}
 """,
         )
 
     text = printing.text(plan.plan(of(1), of(2)))
     assert "cloud-config" not in text
-    assert text.count("(user_data is a secret)") == 2  # of the group, and of the machine
+    assert "override 1" not in text
+    assert text.count("(user_data is a secret)") == 3  # twice of the group, and of the machine
     assert 'member.image.boot_iso "http://1.iso" -> "http://2.iso"' in text
 
 

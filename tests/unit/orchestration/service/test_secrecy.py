@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import importlib.metadata
+import itertools
+
 import pytest
 
 from bloomery.orchestration.engine import definitions
 from bloomery.orchestration.engine.runtime import EngineRuntime
+from bloomery.orchestration.resources import base, groups
 from bloomery.orchestration.service.secrecy import Secrecy
 from bloomery.orchestration.stack import children
 from bloomery.orchestration.template import parse
@@ -120,3 +124,27 @@ def test_members_of_a_group_that_was_given_a_secret_are_hidden_whole():
     assert below(stack(g=group), "g").shown("0", {"type": "string"}) == {"type": "******"}
     group = group.replace(member, value("open"))
     assert below(stack(g=group), "g").shown("0", {"type": "string"}) == {"type": "string"}
+
+
+def test_members_of_a_group_show_no_secret_of_theirs():
+    drive = {"user_data": "#!", "name": "web"}
+    group = '{type: OS::Ironic::InstanceGroup, properties: {count: 1, member: {user_data: "#!"}}}'
+    values = {"member": drive, "member_overrides": {"0": drive}, "count": 1}
+    starred = {"user_data": "******", "name": "web"}
+    shown = Secrecy(stack(g=group)).shown("g", values)
+    assert shown == {"member": starred, "member_overrides": {"0": starred}, "count": 1}
+    group = "{type: OS::Heat::ResourceGroup, properties: {resource_def: {type: OS::Heat::Value}}}"
+    values = {"resource_def": {"type": "OS::Ironic::Node", "properties": {"driver_info": {"a": 1}}}}
+    shown = Secrecy(stack(g=group)).shown("g", values)
+    assert shown["resource_def"]["properties"] == {"driver_info": "******"}
+    assert shown["resource_def"]["type"] == "OS::Ironic::Node"
+
+
+def test_groups_know_the_secrets_of_every_kind():
+    kinds = [each.load() for each in importlib.metadata.entry_points(group="bloomery.resources")]
+    names = {name for kind in kinds for name in kind.secret_properties}
+    assert names >= {"user_data", "driver_info", "properties"}
+    groups_of = [("resource_def", "properties"), ("resource_properties",)]
+    for group, name in itertools.product(groups_of, names):
+        value = {group[-1]: {name: "x"}}
+        assert list(base.ending(groups.SECRETS, value, group[:-1])) == [(*group, name)]

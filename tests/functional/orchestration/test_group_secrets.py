@@ -1,0 +1,99 @@
+"""What is secret of a machine stays so where a group has it: in rows, answers and logs."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from bloomery.db import tables
+from tests.functional.orchestration.test_machines import CLASS, IMAGE, NODE, switch_off
+from tests.kit import trees
+from tests.kit.orchestration import Orchestration, template
+
+MARK = "correct-horse-battery"
+RACK = {
+    "type": "OS::Heat::ResourceGroup",
+    "properties": {
+        "count": 1,
+        "resource_def": {
+            "type": NODE["type"],
+            "properties": {**NODE["properties"], "driver_info": {"fake_password": MARK}},
+        },
+    },
+}  # fmt: skip
+WORKERS = {
+    "type": "OS::Ironic::InstanceGroup",
+    "properties": {
+        "count": 1,
+        "member": {
+            "name": "worker-%index%", "image": IMAGE, "selector": {"resource_class": CLASS},
+            "user_data": f"#!{MARK}",
+        },
+        "member_overrides": {"0": {"user_data": f"#!/bin/sh {MARK}"}},
+    },
+}  # fmt: skip
+
+
+@pytest.fixture
+def site(tmp_path: Path) -> Iterator[Orchestration]:
+    with Orchestration(tmp_path / "state") as running:
+        yield running
+
+
+def tree(site: Orchestration, path: str) -> list[str]:
+    """The paths of a stack and of those below, that owner first."""
+    below = [
+        link["href"].split("/v1/admin", 1)[1]
+        for each in site.resources(path).values()
+        for link in each["links"]
+        if link["rel"] == "nested"
+    ]
+    return [path, *(inner for each in below for inner in tree(site, each))]
+
+
+def answers(site: Orchestration, path: str) -> Iterator[tuple[str, Any]]:
+    """Everything that may be read of one stack."""
+    pages = ["", "/template", "/environment", "/files", "/outputs", "/resources", "/events"]
+    pages += [f"/resources/{name}" for name in site.resources(path)]
+    pages += [f"/resources/{name}/metadata" for name in site.resources(path)]
+    for each in site.ask("GET", f"{path}/events")[1]["events"]:
+        pages.append(f"/resources/{each['resource_name']}/events/{each['id']}")
+    for page in pages:
+        status, document = site.ask("GET", f"{path}{page}")
+        assert status == 200, page
+        yield f"{path}{page}", document
+
+
+def test_secrets_of_members_are_sealed_and_masked(
+    site: Orchestration, caplog: pytest.LogCaptureFixture
+) -> None:
+    rack = site.create("rack", template({"rack": RACK}))
+    site.wait_for(rack, "CREATE_COMPLETE")
+    switch_off(site, NODE["properties"]["name"])
+    web = site.create("web", template({"workers": WORKERS}))
+    site.wait_for(web, "CREATE_COMPLETE", timeout_s=60)
+
+    stacks = [*tree(site, rack), *tree(site, web)]
+    assert len(stacks) == 4
+    told = dict(page for path in stacks for page in answers(site, path))
+    own = {f"{rack}/template", f"{web}/template"}  # as their owner wrote them
+    assert [page for page, each in told.items() if MARK in json.dumps(each)] == sorted(own)
+    shown = next(each for page, each in told.items() if page.endswith("/template") and
+                 "worker-0" in json.dumps(each))  # fmt: skip
+    values = shown["resources"]["0"]["properties"]
+    assert (values["user_data"], values["image"]) == ("******", IMAGE)
+    assert MARK not in caplog.text
+
+    db = site.service.db
+    owners = {row.template_uuid for row in trees.rows_of(db, tables.STACKS) if not row.owner_uuid}
+    rows = [
+        (name, row)
+        for name, table in tables.METADATA.tables.items()
+        for row in trees.rows_of(db, table)
+    ]
+    plain = [(name, row) for name, row in rows if MARK in str(row)]
+    assert {row.uuid for _name, row in plain} == owners
