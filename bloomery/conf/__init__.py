@@ -152,13 +152,24 @@ def load(config_files: Sequence[str] = ()) -> Conf:
 
 
 def unknown(config_files: Sequence[str]) -> list[str]:
-    """Return what ``load`` left alone, as "[group]option": misspelt, or an option of another."""
+    """Return what ``load`` left alone, as "[group]option": misspelt, or an option of another.
+
+    Behind it, in parentheses, stands the option of its group that is spelt almost so.
+    """
     ours = {
         (group, option.name.replace("-", "_"))
         for group, declared in list_opts()
         for option in declared
     }
-    return sorted({f"[{group}]{name}" for group, name in _said(config_files) - ours})
+    return sorted(
+        f"[{group}]{name}" + _hint(name, [option for other, option in ours if other == group])
+        for group, name in _said(config_files) - ours
+    )
+
+
+def _hint(name: str, names: Sequence[str]) -> str:
+    near = errors.nearest(name, sorted(names)).strip()
+    return near and f" ({near})"
 
 
 def _said(config_files: Sequence[str]) -> set[tuple[str, str]]:

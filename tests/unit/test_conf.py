@@ -162,8 +162,8 @@ def test_options_that_are_not_ours_are_named(tmp_path: Path):
         "[oslo_messaging_rabbit]\nssl = true\n[neutron]\nurl = x\n",
     )
     assert conf.unknown([str(path)]) == [
-        "[DEFAULT]enabled_hardware_type",
-        "[conductor]automatic_clean",
+        "[DEFAULT]enabled_hardware_type (Did you mean 'enabled_hardware_types'?)",
+        "[conductor]automatic_clean (Did you mean 'automated_clean'?)",
         "[neutron]url",
     ]
 
