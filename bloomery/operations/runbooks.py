@@ -39,7 +39,11 @@ def plan(ctx: Context, ident: str, node_uuid: str) -> Plan:
         runbook = db.get(conn, RUNBOOK, ident)
         node_traits = nodes.traits_of(conn, node_uuid)
     if not runbook.traits:
-        raise errors.InvalidRunbook(runbook=ident, reason="it has no traits configured")
+        raise errors.InvalidRunbook(
+            runbook=ident,
+            reason="it has no traits configured; name one of the node's by: baremetal runbook "
+            f"trait add {ident} TRAIT",
+        )
     if not set(runbook.traits) & set(node_traits):
         traits = ", ".join(runbook.traits)
         raise errors.InvalidRunbook(runbook=ident, reason=f"the node has none of: {traits}")

@@ -60,7 +60,9 @@ def test_a_runbook_that_becomes_public_loses_its_owner(stage: Any, book: str):
 
 def test_a_node_is_cleaned_by_a_runbook_of_one_of_its_traits_in_its_order(stage: Any, book: str):
     node = stage.bring_to("manageable")
-    assert clean(stage, node).status == 400  # the runbook has no traits
+    refusal = clean(stage, node)
+    assert refusal.status == 400
+    assert b"no traits configured; name one of the node's by: baremetal runbook" in refusal.body
     stage.api.put(f"{BOOK}/traits", {"traits": ["CUSTOM_A", "CUSTOM_B"]})
     assert clean(stage, node).status == 400  # the node has none of them
     stage.api.put(f"/v1/nodes/{node}/traits", {"traits": ["CUSTOM_B"]})
