@@ -18,7 +18,7 @@ from bloomery.cli.client import Client
 from bloomery.cli.fleet import Fleet, Machine
 from bloomery.cli.stacks import StackRun
 from bloomery.cmd import process
-from bloomery.cmd.serve import log_to_stderr
+from bloomery.cmd.serve import CLIENTS, log_to_stderr
 from bloomery.cmd.service import Service
 from bloomery.lab import rack
 from bloomery.state_dir import CLOUD, StateDir
@@ -132,7 +132,7 @@ def _told(service: Service, home: StateDir, node: str) -> str:
     return "\n".join(
         (
             "",
-            f"The API is at {service.url}. In another terminal:",
+            f"The API is at {service.url}. In another terminal, after `pip install {CLIENTS}`:",
             f"  export OS_CLIENT_CONFIG_FILE={home.clouds} OS_CLOUD={CLOUD}",
             "  baremetal node list",
             f"  baremetal node show {node} --fields provision_state power_state instance_info",

@@ -18,6 +18,7 @@ from bloomery.state_dir import CLOUD, StateDir
 
 LOG = logging.getLogger(__name__)
 
+CLIENTS: Final = "python-ironicclient python-openstackclient python-heatclient"
 _CONTROLS: Final = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029]")
 
 
@@ -123,6 +124,7 @@ def next_steps(service: Service, home: StateDir) -> str:
     return "\n".join(
         (
             f"Bloomery answers at {service.url} (state in {home.path})",
+            f"In another terminal, after `pip install {CLIENTS}`:",
             f"  export OS_CLIENT_CONFIG_FILE={home.clouds} OS_CLOUD={CLOUD}",
             f"  baremetal{login} driver list",
             f"  baremetal{login} node create --driver {driver} --name node-1",

@@ -21,4 +21,6 @@ def test_first_node_has_a_driver_that_is_enabled(tmp_path, enabled, driver):
     service = SimpleNamespace(
         conf=conf, url="http://127.0.0.1:6385", orchestration_url="http://127.0.0.1:8004"
     )
-    assert f"node create --driver {driver} --name" in serve.next_steps(service, StateDir(tmp_path))
+    steps = serve.next_steps(service, StateDir(tmp_path))
+    assert f"node create --driver {driver} --name" in steps
+    assert "pip install python-ironicclient python-openstackclient python-heatclient" in steps
