@@ -125,12 +125,17 @@ def _serving_host(ctx: Context, node: Node) -> Json:
 
 
 def _ask_conductor(ctx: Context, node: Node) -> Json:
-    """Ask who serves the node what it knows of the work on it; or say why that cannot be asked."""
+    """Ask who serves the node what it knows of the work on it; or say why that cannot be asked.
+
+    One of another release may not know the question: the rows tell the rest.
+    """
     serving = _serving_host(ctx, node)
     if (host := serving.get("host")) is None:
         return serving
     try:
         work = lookup.conductor_of(ctx, node).describe_work(ctx.request, node.uuid)
+    except errors.MethodUnknown:
+        return {"host": host}
     except errors.Unavailable as exc:
         return {"host": host, "unreachable": _reason(exc)}
     except errors.Failure as exc:

@@ -190,6 +190,15 @@ def interface_not_enabled(scene):
     return scene.node("enroll", power_interface="nonsense")
 
 
+@situation("^it is in enroll$", "ask for manage")
+def conductor_of_another_release(scene):
+    def describe_work(request, node_uuid):
+        raise errors.MethodUnknown(method="describe_work", version="1.0", host=OURS, known="1.0")
+
+    scene.stage.site.service.manager.describe_work = describe_work
+    return scene.node("enroll")
+
+
 # -------------------------------------------------------------------------------------- flows
 
 
