@@ -53,7 +53,7 @@ class Timers:
                 self._wake.notify()
 
     def bring_forward(self, call: Callable[..., Any], matches: Callable[..., bool]) -> None:
-        """Make due at once what is to call ``call`` with arguments that ``wanted`` accepts."""
+        """Make due at once what is to call ``call`` with arguments that ``matches`` accepts."""
         with self._wake:
             now = self._clock()
             for at, entry in enumerate(self._due):

@@ -62,7 +62,7 @@ def find(conn: sa.Connection, sink: str) -> Cursor | None:
 
 
 def take(conn: sa.Connection, cursor: Cursor, holder: str) -> Cursor | None:
-    """Become the reader, unless the cursor was taken since it was ``seen``."""
+    """Become the reader, unless the cursor was taken since it was read."""
     taken = (
         sa.update(EVENT_CURSORS)
         .where(_T.sink == cursor.sink, _T.generation == cursor.generation)
