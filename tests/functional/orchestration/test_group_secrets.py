@@ -12,7 +12,10 @@ import pytest
 from bloomery.db import tables
 from tests.functional.orchestration.test_machines import CLASS, IMAGE, NODE, switch_off
 from tests.kit import trees
+from tests.kit.machine_sites import make_site
+from tests.kit.machine_sites import template as machine_template
 from tests.kit.orchestration import Orchestration, template
+from tests.kit.row_engines import Engine
 
 MARK = "correct-horse-battery"
 RACK = {
@@ -97,3 +100,22 @@ def test_secrets_of_members_are_sealed_and_masked(
     ]
     plain = [(name, row) for name, row in rows if MARK in str(row)]
     assert {row.uuid for _name, row in plain} == owners
+
+
+def test_a_batch_that_has_no_secret_leaves_those_of_others_sealed(tmp_path: Path) -> None:
+    site = make_site(trees.database(tmp_path))
+
+    def group(name: str) -> dict[str, Any]:
+        member = {"image": IMAGE, "selector": {"resource_class": "pool"}, "name": name}
+        overrides = {"1": {"user_data": f"#!{MARK}"}}
+        properties = {"count": 2, "member": member, "member_overrides": overrides}
+        return {"type": WORKERS["type"], "properties": properties}
+
+    site.create(machine_template({"workers": group("a-%index%")}, "first"))
+    Engine(site.db, site.runtime()).run(site.root)
+    site.update(machine_template({"workers": group("b-%index%")}, "second"))
+    Engine(site.db, site.runtime()).run(site.root)
+    assert [each.status for each in site.tree().stacks] == ["COMPLETE"] * 2
+    below = next(each for each in site.tree().stacks if each.owner_uuid)
+    rows = {row.uuid: row for row in trees.rows_of(site.db, tables.RAW_TEMPLATES)}
+    assert MARK not in str(rows[below.template_uuid])
