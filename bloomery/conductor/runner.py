@@ -408,7 +408,7 @@ def _history(flow: Flow, end: str) -> list[DeferredWrite]:
 
 
 def _fail(flow: Flow, run: StepRun, sentence: str, *, aborted: bool = False) -> None:
-    LOG.error("node %s: %s: %s", flow.task.node.uuid, flow.phase.name, sentence)
+    flow.task.log("%s: %s", flow.phase.name, sentence, level=logging.ERROR)
     clear_step_fields(flow)
     failure = FlowFailure(run=run, sentence=sentence, result=flow.result, aborted=aborted)
     transition = flow.phase.fail(flow.task, failure)

@@ -331,11 +331,14 @@ class TaskManager:
             if in_turn:
                 self.runtime.node_locks.leave(self.node_id)
 
-    def log(self, text: str, *args: object) -> None:
-        """Log what happens to the node, for those who want to know (``--verbose``)."""
-        if LOG.isEnabledFor(logging.INFO):
+    def log(self, text: str, *args: object, level: int = logging.INFO) -> None:
+        """Log what happens to the node, whose UUID and name the line begins with, once."""
+        if LOG.isEnabledFor(level):
             name = self.node.name if self.node is not None else None
-            LOG.info(f"node %s %s: {text}", self.node_id, name or "-", *args)  # noqa: G004  a constant
+            line = text % args
+            for words in ("Node {} ", " on node {}", " of node {}"):
+                line = line.replace(words.format(self.node_id), "")
+            LOG.log(level, "node %s %s: %s", self.node_id, name or "-", line)
 
     # ------------------------------------------------------------------------------- spawning
 

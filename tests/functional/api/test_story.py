@@ -60,13 +60,15 @@ def test_machine_goes_from_enrolled_to_running_and_back(api):
 
 def test_log_names_the_request_whose_step_failed(api, caplog):
     caplog.handler.setFormatter(serve.LineFormatter("%(message)s"))
-    api.node(name="web-1", driver_info={"fake": {"fail": ["deploy.deploy"]}})
+    uuid = api.node(name="web-1", driver_info={"fake": {"fail": ["deploy.deploy"]}})["uuid"]
     ask(api, "manage", "manageable")
     ask(api, "provide", "available")
     answer = api.put("/v1/nodes/web-1/states/provision", {"target": "active"})
     wait_for(lambda: "failed deploy" in caplog.text, "the step to fail")
     (line,) = [each for each in caplog.text.split("\n") if "failed deploy" in each]
-    assert line.startswith(f"[{answer.headers['x-openstack-request-id']} -] node ")
+    request_id = answer.headers["x-openstack-request-id"]
+    assert line.startswith(f"[{request_id} -] node {uuid} web-1: deploy: failed deploy step deploy")
+    assert line.count(uuid) == 1
 
 
 def test_log_tells_of_orders_moves_and_steps_where_it_is_asked_for(api, caplog):
