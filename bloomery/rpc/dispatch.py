@@ -121,7 +121,7 @@ class Dispatcher:
             return False
 
     def _run(self, call: wire.Call) -> wire.Reply:
-        IN_LOG.set(call.request)
+        of_thread = IN_LOG.set(call.request)
         try:
             result = getattr(self._endpoint, call.method)(call.request, **call.arguments)
             return wire.replied(result)
@@ -135,3 +135,5 @@ class Dispatcher:
                     f"its log has it under {call.request.request_id}"
                 )
             )
+        finally:
+            IN_LOG.reset(of_thread)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextvars
 import string
 import threading
 from types import SimpleNamespace
@@ -10,7 +11,7 @@ from typing import Any
 import pytest
 
 from bloomery import errors
-from bloomery.model.request import Request
+from bloomery.model.request import IN_LOG, Request
 from bloomery.rpc import contract, transports
 from bloomery.rpc.dispatch import Dispatcher
 from bloomery.rpc.methods import list_methods, since
@@ -289,6 +290,19 @@ def test_an_old_conductor_says_so_of_a_method_that_came_later():
     new = Dispatcher(endpoint, LATER, host="h", version="1.1")
     assert new.dispatch(call) == {"result": None}
     assert "failure" in new.dispatch(call | {"version": "1.0"})  # no such method in 1.0
+
+
+def test_a_call_is_logged_in_the_name_of_its_caller_and_what_comes_after_in_nobodys():
+    names = []
+    endpoint = SimpleNamespace(invent=lambda _request: names.append(IN_LOG.get().request_id))
+    call = {
+        "method": "invent", "version": "1.1", "call_id": "1", "host": "h",
+        "context": {"request_id": "r"}, "arguments": {},
+    }  # fmt: skip
+    context = contextvars.Context()
+    dispatcher = Dispatcher(endpoint, LATER, host="h", version="1.1")
+    assert context.run(dispatcher.dispatch, call) == {"result": None}
+    assert (names, context.run(IN_LOG.get)) == (["r"], None)
 
 
 def test_a_pin_to_an_unknown_release_is_refused():
