@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from bloomery import errors
+from bloomery.cmd import serve
 from bloomery.model.request import IN_LOG, Request
 from bloomery.rpc import contract, transports
 from bloomery.rpc.dispatch import Dispatcher
@@ -117,11 +118,12 @@ def test_a_fault_of_the_handler_is_told_without_its_words(remote_link, caplog):
         raise RuntimeError("hunter2")
 
     remote_link.endpoint.answer = fail
+    caplog.handler.setFormatter(serve.LineFormatter("%(message)s"))
     with pytest.raises(errors.Failure, match="its log has it under req-1") as caught:
         remote_link.conductor.vif_list(REQUEST, "a node")
     assert caught.value.status == 500
     assert "hunter2" not in str(caught.value)
-    assert "vif_list of req-1 failed unexpectedly" in caplog.text
+    assert "[req-1 u] call vif_list failed unexpectedly" in caplog.text
 
 
 def test_an_answer_that_does_not_come_is_a_503_that_says_it_may_have_been_done(remote_link):
