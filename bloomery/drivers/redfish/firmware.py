@@ -116,6 +116,8 @@ class _Update:
             until = _later(self._conf.firmware_update_overall_timeout)
             memory = {"asked": digest, "done": 0, "now": None, "until": until}
             task.node.driver_internal_info[_MEMORY] = memory
+        elif memory.get("flow") != flow and memory["now"] is not None:
+            memory["now"].pop("restarts", None)  # that flow has ended, and so has its restart
         memory["flow"] = flow
         self._memory: Json = memory
 
