@@ -8,6 +8,7 @@ from typing import Final, Protocol
 import orjson
 
 from bloomery.db.events import EventRow
+from bloomery.events import selection
 
 LOG: Final = logging.getLogger("bloomery.events")
 
@@ -49,15 +50,4 @@ class LogSink:
 
 
 def line(event: EventRow) -> str:
-    return orjson.dumps(
-        {
-            "id": event.id,
-            "at": event.created_at,
-            "event_type": event.event_type,
-            "object_uuid": event.object_uuid,
-            "level": event.level,
-            "publisher": event.publisher,
-            "request_id": event.request_id,
-            "facts": orjson.Fragment(event.facts_text),
-        },
-    ).decode()
+    return orjson.dumps(selection.document(event)).decode()
