@@ -240,8 +240,8 @@ class InstanceGroup(resource_group.Indexed, stepwise.Stepwise):
     def _unborn(self, states: Mapping[str, Status]) -> set[str]:
         """Return whom the last roll-out has failed to make: they are not in service."""
         last = self._rollout
-        made = {*last.get("new", ()), *last.get("unborn", ())}.intersection(last.get("failed", ()))
-        return {name for name in made if states.get(name) is Status.FAILED}
+        newcomers = {*last.get("new", ()), *last.get("unborn", ())} & set(last.get("failed", ()))
+        return {name for name in newcomers if states.get(name) is Status.FAILED}
 
     def _next_batch(self) -> list[str]:
         states, failed = self._states(), set(self._rollout["failed"])
