@@ -29,6 +29,7 @@ PROGRAMS: Final = (
     "orchestration_scheduler", "orchestration_templates",
 )  # fmt: skip
 RESULTS: Final = HERE / "results.json"
+NO_BYTECODE: Final = "PYTHONDONTWRITEBYTECODE"  # each start would compile each module anew
 
 
 def main(names: list[str]) -> int:
@@ -54,7 +55,8 @@ def _measured(name: str) -> list[dict[str, Any]]:
     """
     with tempfile.NamedTemporaryFile(suffix=".json") as file, tempfile.TemporaryFile() as log:
         command = [sys.executable, "-m", f"bench.{name}", file.name]
-        if subprocess.run(command, cwd=HERE.parent, check=False, stderr=log).returncode:
+        env = {key: value for key, value in os.environ.items() if key != NO_BYTECODE}
+        if subprocess.run(command, cwd=HERE.parent, check=False, stderr=log, env=env).returncode:
             log.seek(0)
             sys.stderr.write(log.read().decode(errors="replace"))
             return []
