@@ -407,12 +407,20 @@ class Boot(Interface):
         Raises InvalidParameterValue or BmcRefused if it cannot.
         """
 
+    def validate_ramdisk(self, task: DriverTask) -> None:
+        """Look whether an agent's ramdisk could be booted; asks no BMC.
+
+        When: ``validate`` of deploy interfaces that need an agent.  Raises
+        UnsupportedDriverExtension where it must come from elsewhere, and as ``validate``.
+        """
+        raise self.unsupported(task, "validate_ramdisk")
+
     def validate_inspection(self, task: DriverTask) -> None:
         """Look whether an agent that inspects could be booted.  When: inspection in band.
 
-        Raises UnsupportedDriverExtension where it must come from elsewhere, and as ``validate``.
+        Raises as ``validate_ramdisk``.
         """
-        raise self.unsupported(task, "validate_inspection")
+        self.validate_ramdisk(task)
 
     def prepare_ramdisk(self, task: DriverTask, params: Mapping[str, str]) -> Outcome | None:
         """Make the next boot that of the agent's ramdisk, with the machine off.

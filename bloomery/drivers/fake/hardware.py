@@ -165,6 +165,9 @@ class FakeManagement(FakeInterface, base.Management):
 class FakeBoot(FakeInterface, base.Boot):
     capabilities = frozenset({"ipxe_boot", "pxe_boot"})
 
+    def validate_ramdisk(self, task: base.DriverTask) -> None:
+        self.answer(task, "validate_ramdisk")
+
     def validate_inspection(self, task: base.DriverTask) -> None:
         self.answer(task, "validate_inspection")
 

@@ -35,7 +35,7 @@ class RedfishVirtualMedia(RedfishInterface, base.Boot):
             if where.get(key) is not None:
                 _check_url(key, where[key])
 
-    def validate_inspection(self, task: base.DriverTask) -> None:
+    def validate_ramdisk(self, task: base.DriverTask) -> None:
         """Raise unless the agent's ISO is named."""
         self.validate(task)
         _require_agent(task)

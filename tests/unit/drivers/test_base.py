@@ -112,3 +112,10 @@ def test_the_page_says_of_every_method_what_it_is_for(kind: type):
     """Others write drivers from it: a method without a word is one that they must guess at."""
     methods = {name: m for name, m in vars(kind).items() if callable(m) and name[0] != "_"}
     assert [name for name, method in methods.items() if not method.__doc__] == []
+
+
+def test_no_agent_is_booted_by_an_interface_that_does_not_say_so():
+    task: Any = SimpleNamespace(node=SimpleNamespace(driver="odd"))
+    for validate in (base.Boot.validate_ramdisk, base.Boot.validate_inspection):
+        with pytest.raises(errors.UnsupportedDriverExtension, match=r"odd .* validate_ramdisk"):
+            validate(noop.NoBoot(Conf()), task)
