@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from bloomery import errors, secrets
 from bloomery.conductor import cleanup, hardware, steps
-from bloomery.conductor.runner import FlowFailure, Phase, Transition
+from bloomery.conductor.phase import FlowFailure, Phase, Transition
 from bloomery.conductor.states import State
 from bloomery.conductor.task_manager import TaskManager
 from bloomery.db import records

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from typing import Final
 
 from bloomery import errors, secrets
-from bloomery.conductor.runner import FlowFailure
+from bloomery.conductor.phase import FlowFailure
 from bloomery.conductor.states import Power
 from bloomery.conductor.task_manager import TaskManager
 from bloomery.model.node import Node

@@ -13,7 +13,8 @@ from typing import Any, Final
 
 from bloomery import errors, secrets
 from bloomery.conductor import notification_utils, runner, writes
-from bloomery.conductor.runner import Flow, FlowFailure, Phase, Transition
+from bloomery.conductor.phase import FlowFailure, Phase, Transition
+from bloomery.conductor.runner import Flow
 from bloomery.conductor.runtime import ConductorRuntime
 from bloomery.conductor.task_manager import TaskManager
 from bloomery.conductor.workers import Slot

@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from bloomery import errors
 from bloomery.conductor import allocations, cleaning, cleanup, configdrive, console, rescue, steps
-from bloomery.conductor.runner import FlowFailure, Phase, Transition
+from bloomery.conductor.phase import FlowFailure, Phase, Transition
 from bloomery.conductor.states import State
 from bloomery.conductor.task_manager import TaskManager
 from bloomery.conductor.writes import Write

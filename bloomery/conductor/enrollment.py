@@ -19,7 +19,8 @@ from bloomery.conductor import (
     runner,
     steps,
 )
-from bloomery.conductor.runner import Flow, FlowFailure, Phase, Transition
+from bloomery.conductor.phase import FlowFailure, Phase, Transition
+from bloomery.conductor.runner import Flow
 from bloomery.conductor.states import State
 from bloomery.conductor.task_manager import TaskManager
 from bloomery.conductor.workers import Slot

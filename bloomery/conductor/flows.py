@@ -26,7 +26,8 @@ from bloomery.conductor import (
     vendor_passthru,
     virtual_media,
 )
-from bloomery.conductor.runner import Flow, FlowFailure, Phase, Transition
+from bloomery.conductor.phase import FlowFailure, Phase, Transition
+from bloomery.conductor.runner import Flow
 from bloomery.conductor.runtime import Context
 from bloomery.conductor.states import State
 from bloomery.conductor.task_manager import TaskManager

@@ -17,7 +17,8 @@ from bloomery.conductor.notification_utils import (
     emit_power_set_notification,
     emit_power_state_corrected_notification,
 )
-from bloomery.conductor.runner import Flow, FlowFailure, Phase, Transition
+from bloomery.conductor.phase import FlowFailure, Phase, Transition
+from bloomery.conductor.runner import Flow
 from bloomery.conductor.states import Power
 from bloomery.conductor.task_manager import TaskManager
 from bloomery.conductor.workers import Slot

@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from bloomery import errors
 from bloomery.conductor import cleanup
-from bloomery.conductor.runner import FlowFailure, Phase, Transition
+from bloomery.conductor.phase import FlowFailure, Phase, Transition
 from bloomery.conductor.task_manager import TaskManager
 from bloomery.model.node import Node
 from bloomery.model.provision import ProvisionArguments

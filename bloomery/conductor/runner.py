@@ -1,6 +1,6 @@
 """The one engine of steps: it runs a flow, calls the interfaces, records, and chooses the event.
 
-A flow is a list of step runs of one phase (verify, deploy, clean, ...); the phase is data.  Its
+A flow is a list of step runs of one phase (verify, deploy, clean, ...), which is data.  Its
 rows are written in the transaction that starts it, the end of a step and the start of the next
 are one transaction, and the last step ends in the very transition that ends the flow.  So whoever
 finds the rows after a crash knows what was going on, and nothing has to be guessed.
@@ -31,6 +31,7 @@ from typing import Any, Final
 
 from bloomery import clock, errors, secrets
 from bloomery.conductor import child_steps, states, steps, writes
+from bloomery.conductor.phase import FlowFailure, Phase, Transition
 from bloomery.conductor.states import State
 from bloomery.conductor.task_manager import TaskManager
 from bloomery.conductor.workers import Slot
@@ -38,7 +39,6 @@ from bloomery.conductor.writes import DeferredWrite, EncodedWrite, Write
 from bloomery.db import rows
 from bloomery.db import steps as step_rows
 from bloomery.metrics import METRICS
-from bloomery.model.node import Node
 from bloomery.model.request import IN_LOG
 from bloomery.model.step import Run, Step, StepRun, internal_step
 from bloomery.outcome import DONE, Again, Done, Hold, Outcome, WaitForCall
@@ -50,55 +50,6 @@ _OUTAGE_PAUSES_S: Final = (1.0, 15.0)  # between two tries of a BMC that is sile
 _NOTHING: Final = internal_step("deploy", "nothing")
 _PARKING: Final[dict[type, str]] = {WaitForCall: "wait", Hold: "hold"}
 _CLEAN_FAMILY: Final = (State.CLEANING, State.CLEANWAIT, State.CLEANHOLD)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Transition:
-    """How a flow ends: the event to fire (None: the state stays), and what follows.
-
-    ``writes`` join its transaction; ``then`` is a flow that begins with it.
-    """
-
-    event: str | None
-    target_state: str | None = None
-    last_error: str | None = None
-    writes: Sequence[Write] = ()
-    then: tuple[Phase, Sequence[Step]] | None = None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FlowFailure:
-    """Why a flow ends early: at which step, in which words, and what its steps returned so far.
-
-    ``aborted``: somebody asked for it, and nothing is broken.
-    """
-
-    run: StepRun
-    sentence: str
-    result: Mapping[str, Any]
-    aborted: bool = False
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Phase:
-    """What distinguishes the flows: a row of data.
-
-    ``shows`` is the node's field that shows the step; ``own_steps`` holds the conductor's own
-    steps around those of the interfaces, called with the task and the step's arguments;
-    ``finish`` (with the joined results of the steps that ran in this process) and ``fail`` set
-    the node's fields and say how it moves.  ``tolerant``: a step that fails is recorded, and the
-    flow goes on.  ``urgent``: a person waits for it, and learns at once that the BMC does not
-    answer.  ``history_name``: what the history calls the flow, if it tells of it.
-    """
-
-    name: str
-    own_steps: Mapping[str, Callable[..., Outcome | None]]
-    finish: Callable[[TaskManager, Mapping[str, Any]], Transition]
-    fail: Callable[[TaskManager, FlowFailure], Transition]
-    shows: str | None = None
-    tolerant: bool = False
-    urgent: bool = False
-    history_name: Callable[[Node], str] | None = None
 
 
 @dataclass(slots=True)

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from bloomery.conductor import cleanup, steps
-from bloomery.conductor.runner import FlowFailure, Phase, Transition
+from bloomery.conductor.phase import FlowFailure, Phase, Transition
 from bloomery.conductor.task_manager import TaskManager
 from bloomery.model.provision import ProvisionArguments
 from bloomery.model.rules import verbs

@@ -14,7 +14,8 @@ from typing import Any, Final
 
 from bloomery import errors, secrets
 from bloomery.conductor import node_queue, runner, task_manager, tasks, writes
-from bloomery.conductor.runner import Flow, FlowFailure, Phase, Transition
+from bloomery.conductor.phase import FlowFailure, Phase, Transition
+from bloomery.conductor.runner import Flow
 from bloomery.conductor.runtime import ConductorRuntime, Context
 from bloomery.conductor.task_manager import TaskManager
 from bloomery.conductor.workers import Slot

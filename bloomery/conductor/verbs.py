@@ -28,7 +28,8 @@ from bloomery.conductor import (
     tasks,
     transition,
 )
-from bloomery.conductor.runner import Flow, Phase
+from bloomery.conductor.phase import Phase
+from bloomery.conductor.runner import Flow
 from bloomery.conductor.runtime import ConductorRuntime
 from bloomery.conductor.states import State
 from bloomery.conductor.task_manager import TaskManager

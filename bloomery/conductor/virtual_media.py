@@ -10,7 +10,8 @@ from typing import Any, Final
 
 from bloomery import errors, secrets
 from bloomery.conductor import runner, writes
-from bloomery.conductor.runner import Flow, FlowFailure, Phase, Transition
+from bloomery.conductor.phase import FlowFailure, Phase, Transition
+from bloomery.conductor.runner import Flow
 from bloomery.conductor.task_manager import TaskManager
 from bloomery.conductor.workers import Slot
 from bloomery.conductor.writes import EncodedWrite

@@ -15,7 +15,7 @@ import pytest
 from bloomery.conductor import flows, states
 from bloomery.conductor.manager import ConductorManager
 from bloomery.conductor.periodics import table as periodics
-from bloomery.conductor.runner import Phase
+from bloomery.conductor.phase import Phase
 from bloomery.conf import Conf
 from bloomery.drivers import steps
 from bloomery.model.node import INTERFACES
