@@ -2,8 +2,9 @@
 """Print the files that one request walks through, in order, and how often it moves between them.
 
 The service runs in this process, on fake hardware; calls of its own functions are traced from the
-first line of the WSGI application until the answer is there and, for a verb, until its flow has
-ended.  A move is a call from one file into another.  ``doc/architecture.md`` shows the same way.
+first line of the WSGI application until the answer is there, in the thread that asks.  A verb is
+answered when its flow has been handed to a worker, whose steps are not traced.  A move is a call
+from one file into another.  ``doc/architecture.md`` shows the same way.
 
     tools/route.py                 GET one node, and PUT a provision verb: counts
     tools/route.py put             the files of the PUT in order, with the functions entered
@@ -114,7 +115,7 @@ class _Client:
 
 
 def _traced(route: Route, work: Callable[[], Any]) -> None:
-    """Note this thread's calls: those of the flow's worker are another walk."""
+    """Note this thread's calls while it works."""
     sys.setprofile(route.note)
     route.active = True
     try:
