@@ -9,7 +9,6 @@ from __future__ import annotations
 import logging
 from typing import Any, Final
 
-import pecan
 import webob
 from pecan import hooks
 from webob import exc as statuses
@@ -19,7 +18,7 @@ from bloomery.api.controllers import root
 from bloomery.api.declare import KEY
 from bloomery.api.layers import Wsgi
 from bloomery.api.middleware import Middleware
-from bloomery.api.routing import Rest
+from bloomery.api.routing import Application
 from bloomery.operations.context import Services
 
 CLIENT_HEADERS: Final = ("X-Auth-Token", versions.NAME, *(name for name, _ in versions.RANGE))
@@ -33,7 +32,7 @@ class Errors(hooks.PecanHook):
             return replies.page(406, "Not Acceptable: this API speaks application/json only")
         if isinstance(exc, statuses.HTTPException):
             return replies.second_form(exc.status_int, _described(exc), _allow(exc))
-        headers = routing.version_headers(state.request.environ[KEY])
+        headers = versions.headers(state.request.environ[KEY].version)
         again = replies.retry_after(exc, state.request.user_agent or "")
         return replies.failure(exc, [*headers, *again])
 
@@ -51,13 +50,6 @@ def _described(error: statuses.HTTPException) -> str:
     if error.status_int == statuses.HTTPNotFound.code:
         return "This API version knows nothing of that path"
     return ""
-
-
-class Application(pecan.Pecan):
-    """Pecan, which asks the controllers' ``_route`` and looks for no other way."""
-
-    def route(self, req: webob.Request, node: Rest, path: str) -> tuple[Any, list[str]]:
-        return node._route(path.split("/"), req)  # noqa: SLF001  Pecan's name for it
 
 
 def make_app(

@@ -1,8 +1,8 @@
 """From a path to a controller's method.
 
-Pecan walks; each controller names what is below it.  ``subresources`` lie behind an ident
-(/nodes/<ident>/states), ``children`` directly below (/nodes/detail).  Nothing is found by
-attribute look-up, so that no path reaches what was not declared.
+Pecan asks ``Application`` for the way; each controller names what is below it.  ``subresources``
+lie behind an ident (/nodes/<ident>/states), ``children`` directly below (/nodes/detail).  Nothing
+is found by attribute look-up, so that no path reaches what was not declared.
 """
 
 from __future__ import annotations
@@ -14,10 +14,9 @@ from typing import Any, ClassVar, Final
 import pecan
 import pecan.core
 import pecan.decorators
-import pecan.rest
 import pecan.routing
 import pecan.util
-from pecan import rest
+import webob
 from webob import exc as statuses
 
 from bloomery.api import versions
@@ -26,14 +25,24 @@ from bloomery.api.declare import KEY, Call, Endpoint, TooOld
 METHODS: Final = ("DELETE", "GET", "PATCH", "POST", "PUT")
 
 
-class Rest(rest.RestController):
+class Application(pecan.Pecan):
+    """Pecan, with our way from a path to a method in place of its own."""
+
+    def route(self, req: webob.Request, node: Rest, path: str) -> tuple[Any, list[str]]:
+        """Return the method that answers, and no segments: idents are noted on the call."""
+        segments = [segment for segment in path.split("/") if segment]
+        return node.walk(req.environ[KEY], segments), []
+
+
+class Rest:
     """A controller: one path, or a collection and its items.
 
     Its methods are get (or get_all and get_one), post (and post_one, where the path has an
     ident), put, patch and delete.  To clients older than ``unknown_before`` none of them is there,
-    whatever each says itself.
+    whatever each says itself.  ``since``: the version whose document names the collection.
     """
 
+    since: int = versions.MIN
     unknown_before: ClassVar[int] = versions.MIN
     children: ClassVar[Mapping[str, Rest]] = {}
     subresources: ClassVar[Mapping[str, Rest]] = {}
@@ -45,14 +54,8 @@ class Rest(rest.RestController):
         """Go where a path leads that names a subresource, and not of what."""
         raise statuses.HTTPNotFound
 
-    @pecan.expose()
-    def _route(self, args: list[str], request: Any = None) -> tuple[Any, list[str]]:
-        """Return the method that answers; Pecan's own walk is not used."""
-        call: Call = request.environ[KEY]
-        return self.walk(call, [each for each in args if each]), []
-
     def walk(self, call: Call, segments: list[str]) -> Any:
-        """Go down as far as ``segments`` name something; idents are noted on the call."""
+        """Go down as far as ``segments`` name something, and return the method that answers."""
         if segments and segments[0] in self.children:
             return self.children[segments[0]].walk(call, segments[1:])
         return self.walk_on(call, segments)
@@ -158,9 +161,5 @@ def memoise_argspecs() -> None:
     if hasattr(pecan.util.getargspec, "cache_info"):
         return
     remembered = functools.lru_cache(maxsize=None)(pecan.util.getargspec)
-    for module in (pecan.util, pecan.core, pecan.decorators, pecan.rest, pecan.routing):
+    for module in (pecan.util, pecan.core, pecan.decorators, pecan.routing):
         module.getargspec = remembered
-
-
-def version_headers(call: Call) -> list[tuple[str, str]]:
-    return versions.headers(call.version)

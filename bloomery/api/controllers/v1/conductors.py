@@ -33,7 +33,7 @@ DRIVER_LIST: Final = {
 
 
 class Conductors(Rest):
-    since: ClassVar[int] = SINCE
+    since = SINCE
 
     @endpoint(rule="baremetal:conductor:get", since=SINCE, too_old=TooOld.NOT_FOUND, query=LIST)
     def get_all(self, call: Call, **query: Any) -> dict[str, Any]:
@@ -79,7 +79,7 @@ class Raid(Rest):
 
 
 class Drivers(Rest):
-    since: ClassVar[int] = 1
+    since = 1
     subresources: ClassVar[Mapping[str, Rest]] = {
         "properties": Properties(),
         "raid": Raid(),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar, Final
+from typing import Any, Final
 
 from bloomery.api.declare import Call, Schema, TooOld, endpoint
 from bloomery.api.routing import Rest
@@ -42,7 +42,7 @@ EVENTS: Final = Schema(
 
 
 class Events(Rest):
-    since: ClassVar[int] = SINCE
+    since = SINCE
 
     @endpoint(
         rule="baremetal:events:post", since=SINCE, status=204, too_old=TooOld.NOT_FOUND, body=EVENTS

@@ -125,7 +125,7 @@ class Children(Rest):
 
 
 class Nodes(Rest):
-    since: ClassVar[int] = 1
+    since = 1
     children: ClassVar[Mapping[str, Rest]] = {"detail": Detail(), "validate": ValidateAny()}
     subresources: ClassVar[Mapping[str, Rest]] = {
         "states": node_states.States(),

@@ -6,7 +6,7 @@ No login is asked for, but for a heartbeat that names its node in the body.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, ClassVar, Final
+from typing import Any, Final
 
 from bloomery import errors
 from bloomery.api import arguments
@@ -67,7 +67,7 @@ INVENTORY: Final = Schema(
 
 
 class Lookup(Rest):
-    since: ClassVar[int] = SINCE
+    since = SINCE
 
     @endpoint(
         rule="baremetal:driver:ipa_lookup", since=SINCE, query=LOOKUP,
@@ -83,7 +83,7 @@ class Lookup(Rest):
 
 
 class Heartbeats(Rest):
-    since: ClassVar[int] = SINCE
+    since = SINCE
 
     @endpoint(
         rule="baremetal:node:ipa_heartbeat", since=SINCE, status=202,
@@ -113,7 +113,7 @@ def _hear(call: Call, node: str, fields: Mapping[str, str | None]) -> None:
 class ContinueInspection(Rest):
     """Since 1.84, and in 1.1 for those who called ironic-inspector."""
 
-    since: ClassVar[int] = INSPECTION_SINCE
+    since = INSPECTION_SINCE
 
     @endpoint(
         rule="baremetal:driver:ipa_continue_inspection", since=INSPECTION_SINCE,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar, Final
+from typing import Any, Final
 
 from bloomery import errors
 from bloomery.api.declare import Call, TooOld, endpoint
@@ -15,7 +15,7 @@ SINCE: Final = 82
 class Shards(Rest):
     """Nodes without a shard count under the name ``None``, a text, as in Ironic."""
 
-    since: ClassVar[int] = SINCE
+    since = SINCE
 
     def check_ident(self, call: Call, ident: str) -> None:
         raise errors.NotFound(reason=f"Not Found: nothing is called {ident} here")

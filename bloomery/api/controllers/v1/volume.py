@@ -29,7 +29,7 @@ def document(call: Call, path: str) -> Json:
 class Volume(Rest):
     """/v1/volume."""
 
-    since: ClassVar[int] = SINCE
+    since = SINCE
     children: ClassVar[Mapping[str, Rest]] = {
         noun.plural: records.Collection(
             noun, has_detail_path=False, detail_since=SINCE, too_old=TooOld.NO_PAGE
