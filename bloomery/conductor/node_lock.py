@@ -1,7 +1,7 @@
 """The lock of a node inside one process.
 
 Whoever wants a node queues for it and wakes when its turn comes; nobody polls.  Whoever was let in
-lets the next one in: ``runtime.node_locks.leave``.  ``node_queue`` is how a task waits.
+lets the next one in: ``runtime.node_locks.leave``.  How a request waits stands in ``Context``.
 
 Waiting must not starve the server: so many may wait for one node, and at most half of the API's
 threads in all (``Places``), for nodes and for BMCs together; the next one is told at once.

@@ -24,7 +24,6 @@ from typing import Any, Final, TypeAlias, TypeVar
 import sqlalchemy as sa
 
 from bloomery import errors, secrets
-from bloomery.conductor import node_queue
 from bloomery.conductor.runtime import Context
 from bloomery.conductor.writes import EncodedWrite
 from bloomery.db import events, locks, nodes, records, rows
@@ -52,9 +51,9 @@ def change(context: Context, uuid: str, work: Callable[[sa.Connection, Node], T]
             raise locks.locked(node)
         return work(conn, node)
 
-    node_queue.enter(context, uuid, context.patience_s)
+    context.enter_queue(uuid, context.patience_s)
     try:
-        return node_queue.until_free(context, give_up_at, lambda: runtime.db.transact(locked_work))
+        return context.until_free(give_up_at, lambda: runtime.db.transact(locked_work))
     finally:
         runtime.node_locks.leave(uuid)
 

@@ -1,24 +1,36 @@
-"""The parts of a running conductor, and the context of one request in it."""
+"""The parts of a running conductor, and one request in it: whose it is, and how it waits.
+
+It waits for a node twice: for its turn in this process, then for the reservation of another one.
+A thread of the API takes one place while it waits, however many things it waits for: what waits
+within a place is said so by ``Context.in_place``.
+"""
 
 from __future__ import annotations
 
+import contextlib
 import threading
-from collections.abc import Callable, Iterable
+import time
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
+from typing import TypeVar
 
+from bloomery import errors
 from bloomery.conductor.allocation_queue import AllocationQueue
 from bloomery.conductor.heartbeats import Heartbeats
 from bloomery.conductor.lease import Lease
-from bloomery.conductor.node_lock import NodeLocks
+from bloomery.conductor.node_lock import NodeLocks, TooManyWaiting
 from bloomery.conductor.timers import Timers
 from bloomery.conductor.workers import Workers
 from bloomery.conf import Conf
+from bloomery.db import nodes
 from bloomery.db.engine import Database
 from bloomery.drivers.registry import Registry
 from bloomery.model.node import Node, RingKey
 from bloomery.model.request import Request
 from bloomery.rpc.ring import Ring
 from bloomery.secrets import Sealer
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,13 +77,25 @@ class ConductorRuntime:
         """Return the UUIDs of those nodes that the ring gives to this conductor, in order."""
         return self.ring.list_served(self.host, keys)
 
+    @contextlib.contextmanager
+    def waiting_place(self, reason: str) -> Iterator[None]:
+        """Be one of the API's threads that wait.  Raises ApiThreadsBusy when as many do as may."""
+        places = self.node_locks.places
+        if not places.take():
+            option, size = self.conf.calling_threads
+            raise errors.ApiThreadsBusy(reason=reason, count=places.most, option=option, size=size)
+        try:
+            yield
+        finally:
+            places.give_back()
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Context:
     """One request inside a conductor; periodics make their own.
 
-    ``in_place``: its waiting needs no place among the threads of the API that wait
-    (``node_queue``), because a place was taken for it, or because no thread of the API waits.
+    ``in_place``: its waiting needs no place among the threads of the API that wait, because a
+    place was taken for it, or because no thread of the API waits.
     """
 
     runtime: ConductorRuntime
@@ -85,3 +109,50 @@ class Context:
             return self.request.wait_s
         ours = self.runtime.conf.conductor
         return float(ours.node_locked_retry_attempts * ours.node_locked_retry_interval)
+
+    def enter_queue(self, uuid: str, patience_s: float, *, patient: bool = False) -> None:
+        """Queue for the node; whoever was let in says so with ``runtime.node_locks.leave``.
+
+        Raises NodeLocked, which says who has the node, when the time is up or no more may wait;
+        NodeNotFound.
+        """
+        locks = self.runtime.node_locks
+        try:
+            entered = locks.enter(uuid, patience_s, patient=patient, in_place=self.in_place)
+        except TooManyWaiting:
+            entered = False
+        if not entered:
+            raise self._locked(uuid, log=f"waited {patience_s:g} s in the queue")
+
+    def _locked(self, uuid: str, log: str) -> errors.NodeLocked:
+        with self.runtime.db.read() as conn:
+            node = nodes.get(conn, uuid)
+        return errors.NodeLocked(
+            node=node.uuid,
+            holder=node.reservation or self.runtime.host,
+            action=node.reserved_for or "",
+            log=log,
+        )
+
+    def until_free(
+        self, give_up_at: float, attempt: Callable[[], T], *, patient: bool = False
+    ) -> T:
+        """Return what ``attempt`` returns; while it raises NodeLocked ask again until time is up.
+
+        Whoever has to ask again takes a place as in the queue; where there is none, NodeLocked it
+        is.
+        """
+        runtime, needs_place = self.runtime, not (patient or self.in_place)
+        pause_s = float(runtime.conf.conductor.node_locked_retry_interval)
+        with contextlib.ExitStack() as until_done:
+            while True:
+                try:
+                    return attempt()
+                except errors.NodeLocked:
+                    left_s = give_up_at - time.monotonic()
+                    if left_s <= 0 or (needs_place and not runtime.node_locks.places.take()):
+                        raise
+                if needs_place:
+                    until_done.callback(runtime.node_locks.places.give_back)
+                    needs_place = False
+                time.sleep(min(pause_s, left_s))

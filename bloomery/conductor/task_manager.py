@@ -30,7 +30,7 @@ from typing import Any, Final, ParamSpec, Self, TypeAlias, TypeVar
 import sqlalchemy as sa
 
 from bloomery import errors, secrets
-from bloomery.conductor import node_queue, states, transition, writes
+from bloomery.conductor import states, transition, writes
 from bloomery.conductor.runtime import ConductorRuntime, Context
 from bloomery.conductor.states import State
 from bloomery.conductor.writes import Write
@@ -238,12 +238,10 @@ class TaskManager:
         """Queue for the node, then reserve; another process may hold the reservation still."""
         patience_s = self._patience_s()
         give_up_at = time.monotonic() + patience_s
-        node_queue.enter(self.context, self.node_id, patience_s, patient=self._patient)
+        self.context.enter_queue(self.node_id, patience_s, patient=self._patient)
         self._in_turn = True
         try:
-            node = node_queue.until_free(
-                self.context, give_up_at, self._reserve, patient=self._patient
-            )
+            node = self.context.until_free(give_up_at, self._reserve, patient=self._patient)
         except BaseException:
             self._release_lock()
             raise

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Final, TypeVar
 
-from bloomery.conductor import node_queue, task_manager
+from bloomery.conductor import task_manager
 from bloomery.conductor.runtime import ConductorRuntime, Context
 from bloomery.conductor.task_manager import TaskManager
 from bloomery.conductor.workers import Slot
@@ -61,7 +61,7 @@ def in_worker(
     context = Context(runtime=runtime, request=request, in_place=True)
     with (
         runtime.workers.slot() as slot,
-        node_queue.place(runtime, f"{purpose} of node {node_uuid}"),
+        runtime.waiting_place(f"{purpose} of node {node_uuid}"),
         task_manager.acquire(
             context, node_uuid, shared=shared, purpose=purpose, insists=insists,
             budget_s=_API_CALL_S,

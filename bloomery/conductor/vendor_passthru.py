@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from bloomery import errors, secrets
-from bloomery.conductor import node_queue, runner, task_manager, tasks, writes
+from bloomery.conductor import runner, task_manager, tasks, writes
 from bloomery.conductor.phase import FlowFailure, Phase, Transition
 from bloomery.conductor.runner import Flow
 from bloomery.conductor.runtime import ConductorRuntime, Context
@@ -171,7 +171,7 @@ def perform_for_driver(runtime: ConductorRuntime, driver: str, call: VendorCall)
         future = runtime.workers.spawn(work, **call.info)
         future.add_done_callback(lambda done: _log(driver, call, done.exception()))
         return _answer(method, None)
-    with runtime.workers.slot() as slot, node_queue.place(runtime, f"{call.purpose} of {driver}"):
+    with runtime.workers.slot() as slot, runtime.waiting_place(f"{call.purpose} of {driver}"):
         return _answer(method, slot.spawn(work, **call.info).result())
 
 

@@ -10,7 +10,6 @@ from typing import Any
 import pytest
 
 from bloomery import errors
-from bloomery.conductor import node_queue
 from bloomery.conductor.manager import ConductorManager
 from bloomery.conductor.node_lock import NodeLocks
 from bloomery.conductor.runtime import Context
@@ -106,12 +105,12 @@ def test_who_waits_for_another_process_takes_a_place(site, runtime) -> None:
         if len(seen) < 2:
             raise errors.NodeLocked(node=node, holder="somebody")
 
-    node_queue.until_free(context, threading.TIMEOUT_MAX, attempt)
+    context.until_free(threading.TIMEOUT_MAX, attempt)
     assert seen == [1, 2]
     assert runtime.node_locks.places.take()
     seen.clear()
     with pytest.raises(errors.NodeLocked):
-        node_queue.until_free(context, threading.TIMEOUT_MAX, attempt)
+        context.until_free(threading.TIMEOUT_MAX, attempt)
     runtime.node_locks.places.give_back()
     runtime.node_locks.places.give_back()
     assert (runtime.node_locks.places.in_use, len(seen)) == (0, 1)
