@@ -13,11 +13,11 @@ from bloomery.conductor import (
     console,
     hardware,
     inspection,
-    notification_utils,
     power_change,
     row_updates,
     runner,
     steps,
+    writes,
 )
 from bloomery.conductor.phase import FlowFailure, Phase, Transition
 from bloomery.conductor.runner import Flow
@@ -79,15 +79,15 @@ def _finish_verify(task: TaskManager, result: Mapping[str, Any]) -> Transition:
 
 
 def _fail_verify(task: TaskManager, failure: FlowFailure) -> Transition:
-    writes = _power_correction(task, failure.result)
-    return Transition(event="fail", last_error=failure.sentence, writes=writes)
+    correction = _power_correction(task, failure.result)
+    return Transition(event="fail", last_error=failure.sentence, writes=correction)
 
 
 def _power_correction(task: TaskManager, result: Mapping[str, Any]) -> list[DeferredWrite]:
     """Tell, with the transition, that another power state was read than was recorded."""
     if "from_power" not in result:
         return []
-    emit = notification_utils.emit_power_state_corrected_notification
+    emit = writes.emit_power_state_corrected_notification
     return [DeferredWrite(lambda: emit(task.context, task.node, result["from_power"]))]
 
 
