@@ -16,7 +16,6 @@ from __future__ import annotations
 
 import copy
 import logging
-import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any, Final, TypeAlias, TypeVar
@@ -43,7 +42,7 @@ def change(context: Context, uuid: str, work: Callable[[sa.Connection, Node], T]
 
     Raises NodeNotFound, NodeLocked when the node stays busy, and what ``work`` raises.
     """
-    runtime, give_up_at = context.runtime, time.monotonic() + context.patience_s
+    runtime = context.runtime
 
     def locked_work(conn: sa.Connection) -> T:
         node = nodes.get_for_update(conn, uuid)
@@ -51,11 +50,9 @@ def change(context: Context, uuid: str, work: Callable[[sa.Connection, Node], T]
             raise locks.locked(node)
         return work(conn, node)
 
-    context.enter_queue(uuid, context.patience_s)
-    try:
-        return context.until_free(give_up_at, lambda: runtime.db.transact(locked_work))
-    finally:
-        runtime.node_locks.leave(uuid)
+    result = context.take_turn(uuid, lambda: runtime.db.transact(locked_work))
+    runtime.node_locks.leave(uuid)
+    return result
 
 
 class CrudEvent:

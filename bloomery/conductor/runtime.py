@@ -110,19 +110,39 @@ class Context:
         ours = self.runtime.conf.conductor
         return float(ours.node_locked_retry_attempts * ours.node_locked_retry_interval)
 
-    def enter_queue(self, uuid: str, patience_s: float, *, patient: bool = False) -> None:
-        """Queue for the node; whoever was let in says so with ``runtime.node_locks.leave``.
+    def take_turn(
+        self, uuid: str, attempt: Callable[[], T], *, retry: bool = True, patient: bool = False
+    ) -> T:
+        """Queue for the node, and return what ``attempt`` returns when its turn has come.
+
+        ``retry``: wait as long as the caller agreed to; ``patient``: as long as it takes.  Whoever
+        got an answer lets the next one in, with ``runtime.node_locks.leave``.
 
         Raises NodeLocked, which says who has the node, when the time is up or no more may wait;
-        NodeNotFound.
+        NodeNotFound; and what ``attempt`` raises, with the next one let in.
         """
+        wait_s = self._wait_s(retry, patient)
+        give_up_at = time.monotonic() + wait_s
+        self._enter_queue(uuid, wait_s, patient)
+        try:
+            return self._until_free(give_up_at, attempt, patient)
+        except BaseException:
+            self.runtime.node_locks.leave(uuid)
+            raise
+
+    def _wait_s(self, retry: bool, patient: bool) -> float:
+        if patient:
+            return threading.TIMEOUT_MAX
+        return self.patience_s if retry else 0.0
+
+    def _enter_queue(self, uuid: str, wait_s: float, patient: bool) -> None:
         locks = self.runtime.node_locks
         try:
-            entered = locks.enter(uuid, patience_s, patient=patient, in_place=self.in_place)
+            entered = locks.enter(uuid, wait_s, patient=patient, in_place=self.in_place)
         except TooManyWaiting:
             entered = False
         if not entered:
-            raise self._locked(uuid, log=f"waited {patience_s:g} s in the queue")
+            raise self._locked(uuid, log=f"waited {wait_s:g} s in the queue")
 
     def _locked(self, uuid: str, log: str) -> errors.NodeLocked:
         with self.runtime.db.read() as conn:
@@ -134,9 +154,7 @@ class Context:
             log=log,
         )
 
-    def until_free(
-        self, give_up_at: float, attempt: Callable[[], T], *, patient: bool = False
-    ) -> T:
+    def _until_free(self, give_up_at: float, attempt: Callable[[], T], patient: bool) -> T:
         """Return what ``attempt`` returns; while it raises NodeLocked ask again until time is up.
 
         Whoever has to ask again takes a place as in the queue; where there is none, NodeLocked it

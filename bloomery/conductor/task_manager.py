@@ -20,8 +20,6 @@ import functools
 import logging
 import math
 import operator
-import threading
-import time
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
 from types import TracebackType
@@ -236,16 +234,10 @@ class TaskManager:
 
     def _lock(self) -> None:
         """Queue for the node, then reserve; another process may hold the reservation still."""
-        patience_s = self._patience_s()
-        give_up_at = time.monotonic() + patience_s
-        self.context.enter_queue(self.node_id, patience_s, patient=self._patient)
-        self._in_turn = True
-        try:
-            node = self.context.until_free(give_up_at, self._reserve, patient=self._patient)
-        except BaseException:
-            self._release_lock()
-            raise
-        self._reserved = True
+        node = self.context.take_turn(
+            self.node_id, self._reserve, retry=self._retry, patient=self._patient
+        )
+        self._in_turn = self._reserved = True
         self._guard = locks.Guard(
             node_uuid=node.uuid, holder=self.runtime.host, generation=node.lock_generation,
         )  # fmt: skip
@@ -263,11 +255,6 @@ class TaskManager:
         )  # fmt: skip
         self._confirmed_at, self._incarnation = began, incarnation
         return node
-
-    def _patience_s(self) -> float:
-        if self._patient:
-            return threading.TIMEOUT_MAX
-        return self.context.patience_s if self._retry else 0.0
 
     def upgrade_lock(self, purpose: str | None = None, retry: bool | None = None) -> None:
         """Make a shared task exclusive; the node is read anew.  An exclusive one stays."""
