@@ -127,7 +127,7 @@ def uuid_of_node(ctx: Context, ident: str) -> str:
 
     Raises NodeNotFound, and NodeHasNoAllocation also where the caller may not read it.
     """
-    node = policy.readable_node(ctx, ident)
+    node = policy.get_uuid(ctx, ident)
     with ctx.services.db.read() as conn:
         uuid = db.find_of_node(conn, node)
     if uuid is None:

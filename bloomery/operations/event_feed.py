@@ -100,7 +100,7 @@ def _select(ctx: Context, query: Query, project: str | None) -> Selection:
         )
     node = query.node
     if node is not None and not idents.is_uuid(node):
-        node = policy.readable_node(ctx, node)
+        node = policy.get_uuid(ctx, node)
     return Selection(
         event_type=query.event_type,
         object="node" if node is not None else "stack" if query.stack is not None else None,

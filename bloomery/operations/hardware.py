@@ -23,8 +23,7 @@ def set_target_raid_config(ctx: Context, ident: str, config: Json) -> None:
 
     Raises NotFound where the node has no RAID.
     """
-    policy.authorize_node(ctx, ident, "baremetal:node:set_raid_state")
-    node = lookup.row(ctx, ident)
+    node = policy.get_node(ctx, ident, "baremetal:node:set_raid_state")
     attributes.refuse_sealed_in(config)
     try:
         lookup.conductor_of(ctx, node).set_target_raid_config(ctx.request, node.uuid, config)
@@ -33,8 +32,7 @@ def set_target_raid_config(ctx: Context, ident: str, config: Json) -> None:
 
 
 def inject_nmi(ctx: Context, ident: str) -> None:
-    policy.authorize_node(ctx, ident, "baremetal:node:inject_nmi")
-    node = lookup.row(ctx, ident)
+    node = policy.get_node(ctx, ident, "baremetal:node:inject_nmi")
     lookup.conductor_of(ctx, node).inject_nmi(ctx.request, node.uuid)
 
 
@@ -43,8 +41,7 @@ def inject_nmi(ctx: Context, ident: str) -> None:
 
 def list_indicators(ctx: Context, ident: str) -> list[Json]:
     """Return the lights: name, component, readonly, and states in alphabetical order."""
-    policy.authorize_node(ctx, ident, "baremetal:node:get_indicator_state")
-    node = lookup.row(ctx, ident)
+    node = policy.get_node(ctx, ident, "baremetal:node:get_indicator_state")
     conductor = lookup.conductor_of(ctx, node)
     components = conductor.get_supported_indicators(ctx.request, node.uuid, None)
     return [
@@ -61,16 +58,14 @@ def list_indicators(ctx: Context, ident: str) -> list[Json]:
 
 def get_indicator(ctx: Context, ident: str, indicator: str) -> str:
     """Return the state of a light, which is named as ``led@chassis``."""
-    policy.authorize_node(ctx, ident, "baremetal:node:get_indicator_state")
-    node = lookup.row(ctx, ident)
+    node = policy.get_node(ctx, ident, "baremetal:node:get_indicator_state")
     name, component = _parts(indicator)
     conductor = lookup.conductor_of(ctx, node)
     return conductor.get_indicator_state(ctx.request, node.uuid, component, name)
 
 
 def set_indicator(ctx: Context, ident: str, indicator: str, state: str) -> None:
-    policy.authorize_node(ctx, ident, "baremetal:node:set_indicator_state")
-    node = lookup.row(ctx, ident)
+    node = policy.get_node(ctx, ident, "baremetal:node:set_indicator_state")
     name, component = _parts(indicator)
     conductor = lookup.conductor_of(ctx, node)
     conductor.set_indicator_state(ctx.request, node.uuid, component, name, state)
@@ -91,15 +86,13 @@ def _parts(indicator: str) -> tuple[str, str]:
 
 def list_virtual_media(ctx: Context, ident: str) -> list[Json]:
     """Return the devices as the driver has them: media_types, inserted, image."""
-    policy.authorize_node(ctx, ident, "baremetal:node:vmedia:get")
-    node = lookup.row(ctx, ident)
+    node = policy.get_node(ctx, ident, "baremetal:node:vmedia:get")
     return lookup.conductor_of(ctx, node).get_virtual_media(ctx.request, node.uuid)
 
 
 def attach_virtual_media(ctx: Context, ident: str, media: Json) -> None:
     """Insert an image; the conductor's worker does it, and last_error tells of a failure."""
-    policy.authorize_node(ctx, ident, "baremetal:node:vmedia:attach")
-    node = lookup.row(ctx, ident)
+    node = policy.get_node(ctx, ident, "baremetal:node:vmedia:attach")
     attributes.check_text("image_url", media["image_url"])
     lookup.conductor_of(ctx, node).attach_virtual_media(
         ctx.request,
@@ -112,8 +105,7 @@ def attach_virtual_media(ctx: Context, ident: str, media: Json) -> None:
 
 def detach_virtual_media(ctx: Context, ident: str, device_types: Sequence[str] | None) -> None:
     """Eject what is in devices of these types; none named: in all."""
-    policy.authorize_node(ctx, ident, "baremetal:node:vmedia:detach")
-    node = lookup.row(ctx, ident)
+    node = policy.get_node(ctx, ident, "baremetal:node:vmedia:detach")
     unknown = [each for each in device_types or () if each not in DEVICE_TYPES]
     if unknown:
         raise errors.InvalidParameterValue(

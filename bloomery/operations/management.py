@@ -29,8 +29,7 @@ def set_power_state(
 
     ``admit`` is asked for ("target", target) and for ("timeout",).
     """
-    policy.authorize_node(ctx, ident, "baremetal:node:set_power_state")
-    node = lookup.row(ctx, ident)
+    node = policy.get_node(ctx, ident, "baremetal:node:set_power_state")
     if target is not None and not isinstance(target, str):
         raise errors.InvalidParameterValue(reason=f"Expected string for target: {target}")
     admit("target", target)
@@ -45,15 +44,13 @@ def set_power_state(
 
 def set_boot_mode(ctx: Context, ident: str, target: Any) -> None:
     """Ask for bios or uefi; a driver's refusal is told in last_error only."""
-    policy.authorize_node(ctx, ident, "baremetal:node:set_boot_mode")
-    node = lookup.row(ctx, ident)
+    node = policy.get_node(ctx, ident, "baremetal:node:set_boot_mode")
     verbs.check_boot_mode(node, target)
     lookup.conductor_of(ctx, node).change_node_boot_mode(ctx.request, node.uuid, target)
 
 
 def set_secure_boot(ctx: Context, ident: str, target: Any) -> None:
-    policy.authorize_node(ctx, ident, "baremetal:node:set_secure_boot")
-    node = lookup.row(ctx, ident)
+    node = policy.get_node(ctx, ident, "baremetal:node:set_secure_boot")
     on = attributes.boolean("target", target)
     verbs.check_secure_boot(node, on)
     lookup.conductor_of(ctx, node).change_node_secure_boot(ctx.request, node.uuid, on)
@@ -61,21 +58,18 @@ def set_secure_boot(ctx: Context, ident: str, target: Any) -> None:
 
 def get_boot_device(ctx: Context, ident: str) -> Json:
     """Return the boot device as the driver reads it now."""
-    policy.authorize_node(ctx, ident, "baremetal:node:get_boot_device")
-    node = lookup.row(ctx, ident)
+    node = policy.get_node(ctx, ident, "baremetal:node:get_boot_device")
     return lookup.conductor_of(ctx, node).get_boot_device(ctx.request, node.uuid)
 
 
 def list_boot_devices(ctx: Context, ident: str) -> list[str]:
     """Return the boot devices that the driver can set."""
-    policy.authorize_node(ctx, ident, "baremetal:node:get_boot_device")
-    node = lookup.row(ctx, ident)
+    node = policy.get_node(ctx, ident, "baremetal:node:get_boot_device")
     return lookup.conductor_of(ctx, node).get_supported_boot_devices(ctx.request, node.uuid)
 
 
 def set_boot_device(ctx: Context, ident: str, device: str, *, persistent: bool) -> None:
-    policy.authorize_node(ctx, ident, "baremetal:node:set_boot_device")
-    node = lookup.row(ctx, ident)
+    node = policy.get_node(ctx, ident, "baremetal:node:set_boot_device")
     lookup.conductor_of(ctx, node).set_boot_device(ctx.request, node.uuid, device, persistent)
 
 
@@ -84,16 +78,14 @@ def set_boot_device(ctx: Context, ident: str, device: str, *, persistent: bool) 
 
 def get_console(ctx: Context, ident: str) -> dict[str, Any]:
     """Return whether the console is on, and where; ``console_info`` is as the driver has it."""
-    policy.authorize_node(ctx, ident, "baremetal:node:get_console")
-    node = lookup.row(ctx, ident)
+    node = policy.get_node(ctx, ident, "baremetal:node:get_console")
     info = lookup.conductor_of(ctx, node).get_console_information(ctx.request, node.uuid)
     return {"console_enabled": info is not None, "console_info": info}
 
 
 def set_console(ctx: Context, ident: str, enabled: bool) -> None:
     """Ask for the console to be on or off; the conductor's worker does it."""
-    policy.authorize_node(ctx, ident, "baremetal:node:set_console_state")
-    node = lookup.row(ctx, ident)
+    node = policy.get_node(ctx, ident, "baremetal:node:set_console_state")
     lookup.conductor_of(ctx, node).set_console_mode(ctx.request, node.uuid, enabled)
 
 
@@ -101,15 +93,13 @@ def set_console(ctx: Context, ident: str, enabled: bool) -> None:
 
 
 def list_vifs(ctx: Context, ident: str) -> list[Json]:
-    policy.authorize_node(ctx, ident, "baremetal:node:vif:list")
-    node = lookup.row(ctx, ident)
+    node = policy.get_node(ctx, ident, "baremetal:node:vif:list")
     return lookup.conductor_of(ctx, node).vif_list(ctx.request, node.uuid)
 
 
 def attach_vif(ctx: Context, ident: str, vif: Json) -> None:
     """Attach a virtual interface; keys beyond ``id`` go to the network interface as they are."""
-    policy.authorize_node(ctx, ident, "baremetal:node:vif:attach")
-    node = lookup.row(ctx, ident)
+    node = policy.get_node(ctx, ident, "baremetal:node:vif:attach")
     attributes.refuse_sealed_in(vif)
     idents.check_ident("id", vif["id"])
     if vif.get("port_uuid") and vif.get("portgroup_uuid"):
@@ -120,6 +110,5 @@ def attach_vif(ctx: Context, ident: str, vif: Json) -> None:
 
 
 def detach_vif(ctx: Context, ident: str, vif_id: str) -> None:
-    policy.authorize_node(ctx, ident, "baremetal:node:vif:detach")
-    node = lookup.row(ctx, ident)
+    node = policy.get_node(ctx, ident, "baremetal:node:vif:detach")
     lookup.conductor_of(ctx, node).vif_detach(ctx.request, node.uuid, vif_id)

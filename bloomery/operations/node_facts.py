@@ -37,16 +37,14 @@ def get_history_entry(ctx: Context, ident: str, uuid: str) -> sa.RowMapping:
 
 def list_bios_settings(ctx: Context, ident: str) -> list[Json]:
     """Return the BIOS settings by name."""
-    policy.authorize_node(ctx, ident, "baremetal:node:bios:get")
-    uuid = lookup.uuid_of(ctx, ident)
+    uuid = policy.get_uuid(ctx, ident, "baremetal:node:bios:get")
     with ctx.services.db.read() as conn:
         return hardware.list_bios(conn, uuid)
 
 
 def get_bios_setting(ctx: Context, ident: str, name: str) -> Json:
     """Return one BIOS setting.  Raises BIOSSettingNotFound."""
-    policy.authorize_node(ctx, ident, "baremetal:node:bios:get")
-    uuid = lookup.uuid_of(ctx, ident)
+    uuid = policy.get_uuid(ctx, ident, "baremetal:node:bios:get")
     with ctx.services.db.read() as conn:
         setting = hardware.find_bios(conn, uuid, name)
     if setting is None:
@@ -56,16 +54,14 @@ def get_bios_setting(ctx: Context, ident: str, name: str) -> Json:
 
 def list_firmware(ctx: Context, ident: str) -> list[Json]:
     """Return the firmware components, with the versions seen first, now and flashed last."""
-    policy.authorize_node(ctx, ident, "baremetal:node:firmware:get")
-    uuid = lookup.uuid_of(ctx, ident)
+    uuid = policy.get_uuid(ctx, ident, "baremetal:node:firmware:get")
     with ctx.services.db.read() as conn:
         return hardware.list_firmware(conn, uuid)
 
 
 def get_inventory(ctx: Context, ident: str) -> Json:
     """Return what the last inspection read.  Raises InventoryNotFound."""
-    policy.authorize_node(ctx, ident, "baremetal:node:inventory:get")
-    uuid = lookup.uuid_of(ctx, ident)
+    uuid = policy.get_uuid(ctx, ident, "baremetal:node:inventory:get")
     with ctx.services.db.read() as conn:
         inventory = hardware.find_inventory(conn, uuid)
     if inventory is None:

@@ -48,14 +48,12 @@ def get_row(ctx: Context, ident: str, columns: tuple[str, ...]) -> Any:
     Objects are JSON text as they are stored, traits joined by commas: who shows them decodes
     what must be.
     """
-    policy.authorize_node(ctx, ident, "baremetal:node:get")
-    return lookup.row(ctx, ident, columns)
+    return policy.get_node(ctx, ident, "baremetal:node:get", columns=columns)
 
 
 def get_states(ctx: Context, ident: str, columns: tuple[str, ...]) -> Any:
     """Return columns of a node that tell its states; see ``get_row``."""
-    policy.authorize_node(ctx, ident, "baremetal:node:get_states")
-    return lookup.row(ctx, ident, columns)
+    return policy.get_node(ctx, ident, "baremetal:node:get_states", columns=columns)
 
 
 def find_host(ctx: Context, driver: str, group: str, uuid: str) -> str | None:
@@ -145,15 +143,14 @@ def _check_chassis(ctx: Context, uuid: str) -> None:
 def _parent(ctx: Context, ident: str) -> str:
     """Return the UUID of the parent asked for; children of an unknown node are none."""
     try:
-        return policy.readable_node(ctx, ident)
+        return policy.get_uuid(ctx, ident)
     except errors.NodeNotFound:
         return ident
 
 
 def list_children(ctx: Context, ident: str) -> tuple[str, list[str]]:
     """Return the UUID of a node, and those of the nodes below it."""
-    policy.authorize_node(ctx, ident, "baremetal:node:get")
-    uuid = lookup.uuid_of(ctx, ident)
+    uuid = policy.get_uuid(ctx, ident, "baremetal:node:get")
     project = policy.visible_project(ctx, "node")
     query = db.Query(columns=("uuid",), equal={"parent_node": uuid}, project=project)
     with ctx.services.db.read() as conn:
@@ -340,8 +337,7 @@ def _conductor_after(ctx: Context, node: Any, patch: Patch) -> Conductor:
 
 def delete(ctx: Context, ident: str) -> None:
     """Delete a node; the conductor decides whether its state allows that."""
-    policy.authorize_node(ctx, ident, "baremetal:node:delete")
-    node = lookup.row(ctx, ident)
+    node = policy.get_node(ctx, ident, "baremetal:node:delete")
     lookup.conductor_of(ctx, node).destroy_node(ctx.request, node.uuid)
 
 
@@ -360,6 +356,5 @@ def set_maintenance(ctx: Context, ident: str, on: bool, reason: str | None = Non
 
 def validate(ctx: Context, ident: str) -> Json:
     """Ask each interface of the node whether it has what it needs."""
-    policy.authorize_node(ctx, ident, "baremetal:node:validate")
-    node = lookup.row(ctx, ident)
+    node = policy.get_node(ctx, ident, "baremetal:node:validate")
     return lookup.conductor_of(ctx, node).validate_driver_interfaces(ctx.request, node.uuid)

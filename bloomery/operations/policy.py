@@ -1,7 +1,7 @@
 """Who may: every operation asks here first, with the name of its rule.
 
     policy.authorize(ctx, "baremetal:conductor:get")
-    policy.authorize_node(ctx, "web-1", "baremetal:node:set_power_state")
+    node = policy.get_node(ctx, "web-1", "baremetal:node:set_power_state")
     project = policy.visible_project(ctx, "node", asked.get("project"))
 
 Where callers have no roles (``noauth``, ``http_basic``) whoever got in may do everything, and no
@@ -126,10 +126,18 @@ def authorize_named(ctx: Context, uuid: str, hidden: errors.Failure, *rules: str
         authorize_part(ctx, lookup.row(ctx, uuid, lookup.OWNED), hidden, *rules)
 
 
-def readable_node(ctx: Context, ident: str) -> str:
-    """Return the UUID of a node.  Raises NodeNotFound, also to those who may not read it."""
-    authorize_node(ctx, ident)
-    return lookup.uuid_of(ctx, ident)
+def get_node(ctx: Context, ident: str, *rules: str, columns: tuple[str, ...] = lookup.BRIEF) -> Any:
+    """Return columns of a node to which the caller may do all of ``rules``, and which may be read.
+
+    Raises NodeNotFound, Forbidden: see ``authorize_node``.
+    """
+    authorize_node(ctx, ident, *rules)
+    return lookup.row(ctx, ident, columns)
+
+
+def get_uuid(ctx: Context, ident: str, *rules: str) -> str:
+    """Return the UUID of a node as ``get_node`` does its columns."""
+    return str(get_node(ctx, ident, *rules, columns=("uuid",)).uuid)
 
 
 def visible_project(ctx: Context, noun: str, project: str | None = None) -> str | None:

@@ -49,8 +49,7 @@ def set_provision_state(ctx: Context, ident: str, body: Json, admit: Admit = adm
     ``admit`` is asked for ("verb", verb), then for arguments (see ``read_arguments``),
     at last for ("transition", verb, state).
     """
-    policy.authorize_node(ctx, ident, "baremetal:node:set_provision_state", *_step_rules(body))
-    node = lookup.row(ctx, ident)
+    node = policy.get_node(ctx, ident, "baremetal:node:set_provision_state", *_step_rules(body))
     verb = body.get("target")
     admit("verb", verb)
     attributes.refuse_sealed_in(body)

@@ -77,8 +77,8 @@ def _portgroup(ctx: Context, ident: str) -> str:
 
 
 EQUAL: Final[Mapping[str, tuple[str, Callable[[Context, Any], Any]]]] = {
-    "node": ("node_uuid", policy.readable_node),
-    "node_uuid": ("node_uuid", policy.readable_node),
+    "node": ("node_uuid", policy.get_uuid),
+    "node_uuid": ("node_uuid", policy.get_uuid),
     "portgroup": ("portgroup_uuid", _portgroup),
     "phase": ("phase", lambda _, phase: phase),
     "address": ("address", lambda _, mac: idents.mac(mac)),

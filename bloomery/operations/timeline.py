@@ -23,7 +23,7 @@ from bloomery.db import nodes, rows, steps, timelines
 from bloomery.db.timelines import EVENT, STEP, Position, StepKey
 from bloomery.model.node import Node
 from bloomery.model.step import OPEN_RUNS, Run, StepRun
-from bloomery.operations import lookup, policy
+from bloomery.operations import policy
 from bloomery.operations.context import Context
 
 Json = dict[str, Any]
@@ -63,8 +63,7 @@ def get_page(ctx: Context, ident: str, *, limit: int, marker: str | None) -> Jso
     ``marker`` is that of the last entry of the page before.  Times are ISO 8601, durations
     seconds.  Raises NodeNotFound, InvalidParameterValue for a marker that is not there.
     """
-    policy.authorize_node(ctx, ident, "baremetal:node:history:get")
-    uuid = lookup.uuid_of(ctx, ident)
+    uuid = policy.get_uuid(ctx, ident, "baremetal:node:history:get")
     with ctx.services.db.read() as conn:
         node = nodes.get(conn, uuid)
         listed = _list_rows(conn, uuid, limit, _position(conn, uuid, marker))
@@ -83,8 +82,7 @@ def get_page(ctx: Context, ident: str, *, limit: int, marker: str | None) -> Jso
 
 def list_steps(ctx: Context, ident: str, phase: str) -> list[Json]:
     """Return the steps of the newest run of a phase on a node, in their order: step, duration."""
-    policy.authorize_node(ctx, ident, "baremetal:node:history:get")
-    uuid = lookup.uuid_of(ctx, ident)
+    uuid = policy.get_uuid(ctx, ident, "baremetal:node:history:get")
     with ctx.services.db.read() as conn:
         return [
             {"step": run.step.name, "duration": _seconds(run.started_at, run.finished_at)}

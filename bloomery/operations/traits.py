@@ -11,8 +11,7 @@ from bloomery.operations.context import Context
 
 
 def list_traits(ctx: Context, ident: str) -> list[str]:
-    policy.authorize_node(ctx, ident, "baremetal:node:traits:list")
-    uuid = lookup.uuid_of(ctx, ident)
+    uuid = policy.get_uuid(ctx, ident, "baremetal:node:traits:list")
     with ctx.services.db.read() as conn:
         return sorted(db.traits_of(conn, uuid))
 
@@ -36,7 +35,6 @@ def add(ctx: Context, ident: str, trait: str) -> None:
 
 def remove(ctx: Context, ident: str, trait: str | None = None) -> None:
     """Take one trait, or all, away.  One that is not there is not found, however it is spelt."""
-    policy.authorize_node(ctx, ident, "baremetal:node:traits:delete")
-    node = lookup.row(ctx, ident)
+    node = policy.get_node(ctx, ident, "baremetal:node:traits:delete")
     gone = None if trait is None else [trait]
     lookup.conductor_of(ctx, node).remove_node_traits(ctx.request, node.uuid, gone)

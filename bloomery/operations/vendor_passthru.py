@@ -26,15 +26,13 @@ class Result:
 
 def list_node_methods(ctx: Context, ident: str) -> Json:
     """Return {method: what is known of it}."""
-    policy.authorize_node(ctx, ident, "baremetal:node:vendor_passthru")
-    node = lookup.row(ctx, ident)
+    node = policy.get_node(ctx, ident, "baremetal:node:vendor_passthru")
     return lookup.conductor_of(ctx, node).get_node_vendor_passthru_methods(ctx.request, node.uuid)
 
 
 def call_node(ctx: Context, ident: str, call: VendorCall) -> Result:
-    """VendorCall a method of a node's vendor interface."""
-    policy.authorize_node(ctx, ident, "baremetal:node:vendor_passthru")
-    node = lookup.row(ctx, ident)
+    """Call a method of a node's vendor interface."""
+    node = policy.get_node(ctx, ident, "baremetal:node:vendor_passthru")
     attributes.refuse_sealed_in(call.info)
     conductor = lookup.conductor_of(ctx, node)
     return _result(
@@ -50,7 +48,7 @@ def list_driver_methods(ctx: Context, name: str) -> Json:
 
 
 def call_driver(ctx: Context, name: str, call: VendorCall) -> Result:
-    """VendorCall a method of a driver's vendor interface.  Raises DriverNotFound."""
+    """Call a method of a driver's vendor interface.  Raises DriverNotFound."""
     policy.authorize(ctx, "baremetal:driver:vendor_passthru")
     conductor = ctx.services.rpc.conductor_for_driver(name)
     attributes.refuse_sealed_in(call.info)

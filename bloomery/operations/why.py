@@ -32,8 +32,7 @@ def explain(ctx: Context, ident: str) -> Json:
     Times are ISO 8601, ages in seconds.  ``contact`` is null where no agent or BMC was heard of;
     ``bmc`` is what the node's conductor remembers of it, null when that one cannot be asked.
     """
-    policy.authorize_node(ctx, ident, _RULE)
-    uuid = lookup.uuid_of(ctx, ident)
+    uuid = policy.get_uuid(ctx, ident, _RULE)
     now = datetime.now(UTC)
     with ctx.services.db.read() as conn:
         node = nodes.get(conn, uuid)

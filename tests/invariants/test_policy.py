@@ -206,8 +206,8 @@ def test_every_rule_has_a_name_of_the_table():
 OPERATIONS = Path(__file__).parents[2] / "bloomery" / "operations"
 API = OPERATIONS.parent / "api"
 ASKING = {
-    "authorize", "authorize_node", "authorize_record", "authorize_new_record", "readable_node",
-    "visible_project", "visible_records",
+    "authorize", "authorize_node", "authorize_record", "authorize_new_record", "get_node",
+    "get_uuid", "visible_project", "visible_records",
 }  # fmt: skip
 # A fact of a node that is shown; it was asked whether the caller may read that.
 PARTS = {("nodes", "find_host")}

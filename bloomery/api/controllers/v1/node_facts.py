@@ -30,7 +30,7 @@ HISTORY_LIST: Final = {**arguments.PAGING, "detail": Arg(arguments.boolean)}
 class History(Rest):
     @endpoint(rule="baremetal:node:history:get", since=HISTORY_SINCE, query=HISTORY_LIST)
     def get_all(self, call: Call, node: str, **query: Any) -> dict[str, Any]:
-        uuid = policy.readable_node(call.context, node)
+        uuid = policy.get_uuid(call.context, node)
         page = pagination.read(call, query, history.FIELDS, default_key="created_at")
         rows = node_facts.list_history(call.context, uuid, page)
         return views.history_page(call, node, page, rows, detail=query.get("detail"))

@@ -333,7 +333,7 @@ def malformed(noun: Noun) -> errors.Invalid:
 def of_node(call: Call, ident: str) -> Json:
     """Name a node by UUID only: a name, or an unknown one, gets Ironic's words for it."""
     try:
-        node = idents.is_uuid(ident) and policy.readable_node(call.context, ident)
+        node = idents.is_uuid(ident) and policy.get_uuid(call.context, ident)
     except errors.NodeNotFound:
         node = None
     if not node:

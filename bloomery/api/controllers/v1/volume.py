@@ -60,7 +60,7 @@ class VolumeOfNode(Rest):
 
     @endpoint(rule=READ, since=SINCE, too_old=TooOld.NOT_FOUND)
     def get(self, call: Call, node: str) -> Json:
-        uuid = policy.readable_node(call.context, nodes.known_ident(call, node))
+        uuid = policy.get_uuid(call.context, nodes.known_ident(call, node))
         policy.authorize_node(call.context, uuid, READ)
         return document(call, f"nodes/{uuid}/volume")
 
