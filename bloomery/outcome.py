@@ -2,7 +2,7 @@
 
 ``Done`` goes on, ``Again`` asks for another turn, ``WaitForCall`` parks until somebody
 calls, ``Hold`` parks until an operator says so.  Failures are raised.  Each ``reason``
-is shown to the user.
+is shown to the user.  ``FlowOutcome`` is what all steps of a flow have come to.
 """
 
 from __future__ import annotations
@@ -49,3 +49,16 @@ class Hold:
 Outcome: TypeAlias = Done | Again | WaitForCall | Hold
 
 DONE = Done()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FlowOutcome:
+    """How a flow goes, or went; neither open nor an error: all its steps are done.
+
+    ``is_aborted``: somebody asked for its end.
+    """
+
+    request_id: str | None
+    is_open: bool
+    error: str | None
+    is_aborted: bool

@@ -37,7 +37,7 @@ from bloomery.db import rows
 from bloomery.db import steps as step_rows
 from bloomery.drivers.base import Heartbeat
 from bloomery.model.node import Node
-from bloomery.model.step import Run, StepRun, find_parked, internal_step
+from bloomery.model.step import ABORTED, Run, StepRun, find_parked, internal_step
 from bloomery.outcome import Done
 
 
@@ -218,7 +218,7 @@ def _abort_now(task: TaskManager, slot: Slot, row: Abort, run: StepRun | None) -
     """End the flow that waits, and begin the one that cleans up after it, in one transaction."""
     step = f" at step {run.step.name}" if run is not None and not run.step.internal else ""
     state = task.node.provision_state
-    sentence = f"Node {task.node.uuid}: aborted on request in {state}{step}"
+    sentence = f"Node {task.node.uuid}: {ABORTED} in {state}{step}"
     clean_up = internal_step("deploy", "clean_up", {"state": state, "reason": sentence})
     flow = runner.plan(task, ABORT, [clean_up])
     journal: list[Write] = [*_close_rows(run, sentence), *flow.opening]

@@ -40,7 +40,7 @@ from bloomery.db import rows
 from bloomery.db import steps as step_rows
 from bloomery.metrics import METRICS
 from bloomery.model.request import IN_LOG
-from bloomery.model.step import Run, Step, StepRun, internal_step
+from bloomery.model.step import ABORTED, Run, Step, StepRun, internal_step
 from bloomery.outcome import DONE, Again, Done, Hold, Outcome, WaitForCall
 
 LOG = logging.getLogger(__name__)
@@ -310,7 +310,7 @@ def _was_aborted(flow: Flow, run: StepRun) -> bool:
 
 def _aborted(flow: Flow, run: StepRun) -> str:
     """Say that a step was the last one because somebody asked to stop."""
-    return f"Node {flow.task.node.uuid}: aborted on request after step {run.step.name}"
+    return f"Node {flow.task.node.uuid}: {ABORTED} after step {run.step.name}"
 
 
 def _show(flow: Flow) -> None:

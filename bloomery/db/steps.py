@@ -152,6 +152,7 @@ def _rows_of_latest(*conditions: sa.ColumnElement[bool]) -> sa.Select[Any]:
 _OF_OPEN: Final = _rows_of_latest(_T.state.in_(OPEN_RUNS))
 _OF_LAST: Final = _rows_of_latest()
 _OF_PHASE: Final = _rows_of_latest(_T.phase == sa.bindparam("of_phase"))
+_OF_REQUEST: Final = _rows_of_latest(_T.request_id == sa.bindparam("of_request"))
 
 
 def list_open(conn: sa.Connection, node_uuid: str) -> list[StepRun]:
@@ -167,6 +168,12 @@ def list_last(conn: sa.Connection, node_uuid: str) -> list[StepRun]:
 def list_newest(conn: sa.Connection, node_uuid: str, phase: str) -> list[StepRun]:
     """Return the rows of the flow of a phase that began last, in order."""
     rows = conn.execute(_OF_PHASE, {"of_node": node_uuid, "of_phase": phase})
+    return [from_row(row) for row in rows.mappings()]
+
+
+def list_of_request(conn: sa.Connection, node_uuid: str, request_id: str) -> list[StepRun]:
+    """Return the rows of the flow that a request has begun on a node, in order; none: []."""
+    rows = conn.execute(_OF_REQUEST, {"of_node": node_uuid, "of_request": request_id})
     return [from_row(row) for row in rows.mappings()]
 
 

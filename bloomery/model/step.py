@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
-from typing import Any
+from typing import Any, Final
 
 
 class Run(StrEnum):
@@ -22,6 +22,7 @@ class Run(StrEnum):
     SKIPPED = "skipped"  # its flow ended before its turn
 
 
+ABORTED: Final = "aborted on request"  # in the error of the step at which a flow was aborted
 OPEN_RUNS = (Run.RUNNING, Run.AGAIN, Run.WAITING, Run.HELD, Run.PLANNED)
 
 

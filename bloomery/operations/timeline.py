@@ -11,9 +11,10 @@ on nodes of the same driver and resource class.
 from __future__ import annotations
 
 import statistics
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from functools import partial
 from typing import Any, Final
 
 import sqlalchemy as sa
@@ -22,9 +23,10 @@ from bloomery import errors, secrets
 from bloomery.db import nodes, rows, steps, timelines
 from bloomery.db.timelines import EVENT, STEP, Position, StepKey
 from bloomery.model.node import Node
-from bloomery.model.step import OPEN_RUNS, Run, StepRun
+from bloomery.model.step import ABORTED, OPEN_RUNS, Run, StepRun
 from bloomery.operations import policy
 from bloomery.operations.context import Context
+from bloomery.outcome import FlowOutcome
 
 Json = dict[str, Any]
 
@@ -88,6 +90,45 @@ def list_steps(ctx: Context, ident: str, phase: str) -> list[Json]:
             {"step": run.step.name, "duration": _seconds(run.started_at, run.finished_at)}
             for run in steps.list_newest(conn, uuid, phase) if not run.step.internal
         ]  # fmt: skip
+
+
+def find_flow(ctx: Context, ident: str, request_id: str) -> FlowOutcome | None:
+    """Return how the flow goes that a request has begun on a node; who may see the node may ask.
+
+    None: it has begun none, or its steps are not kept any more.  Raises NodeNotFound.
+    """
+    return _find_flow(ctx, ident, partial(steps.list_of_request, request_id=request_id))
+
+
+def find_newest_flow(ctx: Context, ident: str, phase: str) -> FlowOutcome | None:
+    """Return how the flow of a phase goes that began last; else as ``find_flow``."""
+    return _find_flow(ctx, ident, partial(steps.list_newest, phase=phase))
+
+
+def _find_flow(
+    ctx: Context, ident: str, list_runs: Callable[..., Sequence[StepRun]]
+) -> FlowOutcome | None:
+    node = policy.get_node(ctx, ident)
+    with ctx.services.db.read() as conn:
+        runs = list_runs(conn, node.uuid)
+    if not runs:
+        return None
+    is_hidden = "last_error" in policy.hidden_fields(ctx, node.owner, node.lessee)
+    return FlowOutcome(
+        request_id=runs[0].request_id,
+        is_open=any(run.state in OPEN_RUNS for run in runs),
+        error=_error_of(runs, is_hidden=is_hidden),
+        is_aborted=any(ABORTED in (run.error or "") for run in runs),
+    )
+
+
+def _error_of(runs: Sequence[StepRun], *, is_hidden: bool) -> str | None:
+    """Return why the steps of a flow did not come to their end; None: none has failed."""
+    failed = next((run for run in runs if run.state == Run.FAILED), None)
+    if failed is not None:
+        return f"step {failed.step.name} failed" if is_hidden else str(secrets.mask(failed.error))
+    skipped = next((run for run in runs if run.state == Run.SKIPPED), None)
+    return None if skipped is None else f"step {skipped.step.name} did not come to its end"
 
 
 # ------------------------------------------------------------------------------------- its rows

@@ -29,7 +29,7 @@ from tests.kit import trees
 from tests.kit.row_engines import Clients
 
 TAKES_S = {"manage": 5, "inspect": 40, "provide": 70, "active": 100, "rebuild": 100, "deleted": 45}
-_KEPT = ("nodes", "records", "vifs", "orders", "_moves", "_failures")
+_KEPT = ("nodes", "records", "vifs", "orders", "_moves", "_failures", "flows")
 
 
 def template(resources: Mapping[str, Any], name: str = "t") -> Template:

@@ -45,7 +45,6 @@ PREPARED: Final = instance_preparation.CLEANABLE | {State.AVAILABLE}  # nothing 
 GIVEN_UP: Final = frozenset({
     "reserve", "await_node", "await_former", "withdraw_former", "prepare", "come_up",
 })  # steps of a creation or update that need not be gone through for a later order  # fmt: skip
-SERVICING: Final = frozenset({State.SERVICING, State.SERVICEWAIT, State.SERVICEHOLD})
 BOOTING: Final = frozenset({base.Action.CREATE, base.Action.UPDATE})
 POWER: Final = {"on": Power.ON, "off": Power.OFF}
 SUSPEND: Final = {"power_off": Power.OFF, "soft_power_off": Power.SOFT_OFF}
@@ -246,19 +245,19 @@ class Instance(instance_placement.Placement, instance_retry.Retry):
         if not self.properties["runbook_after"]:
             return "check_power"
         self.note_move(self.get_node())
+        self.number_order()
         return "run_after"
 
     def step_run_after(self) -> str | None:
-        self.order("service", runbook=self.properties["runbook_after"])
-        return "ran_after"
+        """Order the runbook; where another has moved the node since the look, look again."""
+        runbook = self.properties["runbook_after"]
+        return "ran_after" if self.order_numbered("service", runbook=runbook) else "look_after"
 
     def step_ran_after(self) -> str | None:
-        node = self.get_node()
-        if node["provision_state"] in SERVICING:
-            timeout_s = instance_schema.timeout_s(self.properties, "service")
-            self.wait_for(node["uuid"], timeout_s, "for its runbook to end")
-        if node["provision_state"] != State.ACTIVE:
-            raise stepwise.MachineFailed(str(node["last_error"]))
+        timeout_s = instance_schema.timeout_s(self.properties, "service")
+        error = self.wait_for_flow(timeout_s, "for its runbook to end")
+        if error is not None:
+            raise stepwise.MachineFailed(error)
         return "check_power"
 
     def step_check_power(self) -> str | None:

@@ -16,6 +16,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, Final, Protocol
 
+from bloomery.outcome import FlowOutcome
+
 Json = dict[str, Any]
 Patch = Sequence[Mapping[str, Any]]
 
@@ -84,8 +86,19 @@ class Machines(Protocol):
 
     def set_maintenance(self, uuid: str, on: bool, reason: str | None = None) -> None: ...
 
-    def set_provision_state(self, uuid: str, verb: str, **arguments: Any) -> None:
-        """Order a verb; ``arguments`` as in the body of states/provision."""
+    def set_provision_state(
+        self, uuid: str, verb: str, *, order_id: str | None = None, **arguments: Any
+    ) -> None:
+        """Order a verb; ``arguments`` as in the body of states/provision.
+
+        ``order_id``: at most 20 characters, by which ``find_flow`` finds what the order began.
+        """
+
+    def find_flow(self, uuid: str, order_id: str) -> FlowOutcome | None:
+        """Return how the flow goes that an order has begun; None: it has begun none."""
+
+    def has_aborted_cleaning(self, uuid: str) -> bool:
+        """Tell whether the last cleaning of a node was one of this stack, and was aborted."""
 
     def set_power_state(self, uuid: str, target: str, timeout_s: int | None = None) -> None: ...
 

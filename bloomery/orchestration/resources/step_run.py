@@ -84,7 +84,7 @@ class StepRun(stepwise.OnNode):
         self.resource_id_set(node["uuid"])
         if node["provision_state"] in RUNS[mode]:
             self.wait_for(node["uuid"], self.timeout_s(), f"while it is {node['provision_state']}")
-        if mode == CLEAN and _was_aborted(node):
+        if mode == CLEAN and self._has_stopped(node):
             self.note_move(node)
             return "manage"
         if node["provision_state"] != RESTS[mode]:
@@ -94,6 +94,7 @@ class StepRun(stepwise.OnNode):
                 + (self.way_down if (node["provision_state"], mode) == UP else "")
             )
         self.note_move(node)
+        self.number_order()
         self.record.data["started_at"] = self.context.utc()
         self.record.data.pop("finished_at", None)
         return "run"
@@ -103,18 +104,15 @@ class StepRun(stepwise.OnNode):
         return "look"
 
     def step_run(self) -> str | None:
-        self.order(self.mode(), **self.arguments())
-        return "ran"
+        """Order the steps; where another has moved the node since the look, look again."""
+        return "ran" if self.order_numbered(self.mode(), **self.arguments()) else "look"
 
     def step_ran(self) -> str | None:
-        node, data = self.get_node(), self.record.data
-        state = node["provision_state"]
-        if state in RUNS[self.mode()]:
-            self.wait_for(node["uuid"], self.timeout_s(), "for the steps to end")
+        error, data = self.wait_for_flow(self.timeout_s(), "for the steps to end"), self.record.data
         data["finished_at"] = self.context.utc()
-        data["result"] = "success" if state == RESTS[self.mode()] else str(node["last_error"])
-        if state != RESTS[self.mode()]:
-            raise stepwise.MachineFailed(data["result"])
+        data["result"] = error or "success"
+        if error is not None:
+            raise stepwise.MachineFailed(error)
         return None
 
     def handle_create_cancel(self, token: Any) -> None:
@@ -129,6 +127,12 @@ class StepRun(stepwise.OnNode):
             node = self.get_node()
             if node["provision_state"] in WAITS:
                 self.machines.set_provision_state(node["uuid"], "abort")
+
+    def _has_stopped(self, node: Json) -> bool:
+        """Tell whether nothing of a cleaning has failed: an order of this stack has ended it."""
+        if node["provision_state"] != State.CLEANFAIL or node["maintenance"]:
+            return False
+        return self.machines.has_aborted_cleaning(node["uuid"])
 
     def timeout_s(self) -> float:
         return float(self.properties["timeout"])
@@ -147,11 +151,6 @@ class StepRun(stepwise.OnNode):
             at = data.get(name)
             return None if at is None else datetime.fromtimestamp(at, UTC).isoformat()
         return data.get(name)
-
-
-def _was_aborted(node: Json) -> bool:
-    """Tell whether a cleaning has only been stopped: one that fails leaves maintenance behind."""
-    return node["provision_state"] == State.CLEANFAIL and not node["maintenance"]
 
 
 def numbered(user_steps: Sequence[Mapping[str, Any]]) -> list[Json]:

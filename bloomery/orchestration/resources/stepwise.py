@@ -25,9 +25,15 @@ from typing import Any, ClassVar, Final, NoReturn
 from bloomery import errors
 from bloomery.orchestration.resources import base, drift
 from bloomery.orchestration.resources.machines import MARK, Busy, Json, Machines
+from bloomery.outcome import FlowOutcome
 
 STEP: Final = "step"
 SINCE: Final = "since"  # when the node moved last, before it is ordered to
+ORDERS: Final = "orders"  # how many orders were numbered, whose flows are looked for
+UNTOLD: Final = (
+    "cannot tell how the steps ended: the node has no record of them any more (see "
+    "[conductor]step_flows_max_entries); update the stack to run them anew"
+)
 REFUSED_IN_MAINTENANCE: Final = frozenset({"active", "rebuild", "clean", "service"})
 UNTIL: Final = "until"  # when the present step gives up, in seconds since the epoch
 
@@ -256,6 +262,36 @@ class OnNode(Stepwise):
     def note_move(self, node: Json) -> None:
         """Note when a node moved last; to be stored before an order is given."""
         self.record.data[SINCE] = node["provision_updated_at"]
+
+    def number_order(self) -> None:
+        """Give the next order a number; to be stored before it is given."""
+        self.record.data[ORDERS] = self.record.data.get(ORDERS, 0) + 1
+
+    def order_id(self) -> str:
+        """Return what tells the order that was numbered last from all others on its node."""
+        return f"{self.record.uuid[:8]}-{self.record.data.get(ORDERS, 0)}"
+
+    def order_numbered(self, verb: str, **arguments: Any) -> bool:
+        """Give the order that was numbered, unless it was given already.
+
+        False: another has moved the node since the move that was noted, and nothing was ordered.
+        """
+        if self._find_flow() is None:
+            self.order(verb, order_id=self.order_id(), **arguments)
+        return self._find_flow() is not None
+
+    def wait_for_flow(self, timeout_s: float, purpose: str) -> str | None:
+        """Wait until what was ordered has ended, whatever else the node does; return its error.
+
+        Raises as ``wait_for``.
+        """
+        flow = self._find_flow()
+        if flow is not None and flow.is_open:
+            self.wait_for(self.node_uuid(), timeout_s, purpose)
+        return UNTOLD if flow is None else flow.error
+
+    def _find_flow(self) -> FlowOutcome | None:
+        return self.machines.find_flow(self.node_uuid(), self.order_id())
 
     def order(self, verb: str, **arguments: Any) -> None:
         """Order a verb, unless the node has moved since the move that was noted."""

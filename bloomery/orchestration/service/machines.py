@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from datetime import datetime
 from typing import Any, Final
 
@@ -35,6 +36,7 @@ from bloomery.operations import (
 from bloomery.operations.context import Context, Services
 from bloomery.orchestration.resources.machines import Busy, Json, Machines, Patch
 from bloomery.orchestration.service import access, budgets
+from bloomery.outcome import FlowOutcome
 
 _UNSEEN: Final = frozenset({"driver_internal_info", "clean_step", "deploy_step", "service_step"})
 COLUMNS: Final = tuple(
@@ -111,11 +113,31 @@ class ServiceMachines:
         with _busy_is_told(uuid):
             nodes.set_maintenance(self._context(), uuid, on, reason)
 
-    def set_provision_state(self, uuid: str, verb: str, **arguments: Any) -> None:
+    def set_provision_state(
+        self, uuid: str, verb: str, *, order_id: str | None = None, **arguments: Any
+    ) -> None:
         body = {"target": verb} | {n: value for n, value in arguments.items() if value is not None}
         budgets.check(self._services, uuid, verb)
+        context = self._context() if order_id is None else self._context_of(order_id)
         with _busy_is_told(uuid):
-            provision.set_provision_state(self._context(), uuid, body)
+            provision.set_provision_state(context, uuid, body)
+
+    def find_flow(self, uuid: str, order_id: str) -> FlowOutcome | None:
+        context = self._context_of(order_id)
+        return timeline.find_flow(context, uuid, context.request.request_id)
+
+    def has_aborted_cleaning(self, uuid: str) -> bool:
+        context = self._context()
+        flow = timeline.find_newest_flow(context, uuid, "clean")
+        if flow is None or not flow.is_aborted:
+            return False
+        return str(flow.request_id).startswith(context.request.request_id)
+
+    def _context_of(self, order_id: str) -> Context:
+        """Return the context of one order, whose request no other has."""
+        context = self._context()
+        request_id = f"{context.request.request_id}-{order_id}"
+        return replace(context, request=replace(context.request, request_id=request_id))
 
     def set_power_state(self, uuid: str, target: str, timeout_s: int | None = None) -> None:
         with _busy_is_told(uuid):

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import uuid as uuids
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any, Final, NamedTuple
 
 import jsonpatch
@@ -28,6 +29,7 @@ from bloomery.orchestration.resources.machines import (
     Json,
     Patch,
 )
+from bloomery.outcome import FlowOutcome
 
 _INVENTED: Final = "simulated-"  # how the names of nodes begin that nobody has named
 _SPACE: Final = uuids.UUID("3a0c3f5e-6d0c-4f0a-9d0b-5f2b7c1d9e10")  # of nodes that are invented
@@ -92,6 +94,14 @@ _NODE: Final[Json] = {
 }  # fmt: skip
 
 
+class SimulatedFlow(NamedTuple):
+    """What an order has begun on a node."""
+
+    order_id: str | None
+    verb: str
+    outcome: FlowOutcome
+
+
 class SimulatedMachines:
     """``invents`` False: only what was enrolled is there.  ``busy``: nodes that are locked."""
 
@@ -112,6 +122,7 @@ class SimulatedMachines:
         self._utc, self._takes_s, self._invents = utc, takes_s or {}, invents
         self._moves: dict[str, tuple[float, State, str]] = {}
         self._failures: list[tuple[str, str]] = []
+        self.flows: dict[str, list[SimulatedFlow]] = {}
 
     def of_stack(self, _stack: object) -> SimulatedMachines:
         """The machines of a stack: all of them."""
@@ -149,6 +160,7 @@ class SimulatedMachines:
         if node["uuid"] not in self._moves or self._moves[node["uuid"]][0] > self._utc():
             return
         _, state, reason = self._moves.pop(node["uuid"])
+        self._end_flow(node["uuid"], reason)
         was_deleting = node["provision_state"] == State.DELETING
         node |= {"provision_state": state, "last_error": reason or None}
         node["provision_updated_at"] = f"{len(self.orders)}.1"
@@ -210,7 +222,9 @@ class SimulatedMachines:
     def set_maintenance(self, uuid: str, on: bool, reason: str | None = None) -> None:
         self._node(uuid).update(maintenance=on, maintenance_reason=reason)
 
-    def set_provision_state(self, uuid: str, verb: str, **arguments: Any) -> None:
+    def set_provision_state(
+        self, uuid: str, verb: str, *, order_id: str | None = None, **arguments: Any
+    ) -> None:
         node = self._node(uuid)
         move = _MOVES[verb] if verb != "abort" else _abort_of(node["provision_state"])
         if node["provision_state"] not in move.sources:
@@ -226,7 +240,27 @@ class SimulatedMachines:
         node["provision_state"] = move.meanwhile
         node["provision_updated_at"] = f"{len(self.orders)}.0"
         ends_at = self._utc() + self._takes_s.get(verb, 0)
+        self._end_flow(uuid, "aborted on request", is_aborted=True)
         self._moves[uuid] = (ends_at, move.failed if reason else move.target, reason)
+        begun = FlowOutcome(request_id=order_id, is_open=True, error=None, is_aborted=False)
+        self.flows.setdefault(uuid, []).append(SimulatedFlow(order_id, verb, begun))
+
+    def _end_flow(self, uuid: str, error: str, *, is_aborted: bool = False) -> None:
+        """End what a node is at, if it is at anything."""
+        flows = self.flows.get(uuid)
+        if flows and flows[-1].outcome.is_open:
+            begun = flows[-1].outcome
+            ended = replace(begun, is_open=False, error=error or None, is_aborted=is_aborted)
+            flows[-1] = flows[-1]._replace(outcome=ended)
+
+    def find_flow(self, uuid: str, order_id: str) -> FlowOutcome | None:
+        self._node(uuid)
+        flows = self.flows.get(uuid, ())
+        return next((each.outcome for each in flows if each.order_id == order_id), None)
+
+    def has_aborted_cleaning(self, uuid: str) -> bool:
+        cleanings = [each for each in self.flows.get(uuid, ()) if each.verb == "clean"]
+        return bool(cleanings) and cleanings[-1].outcome.is_aborted
 
     def _configure(self, node: Json, step: Mapping[str, Any]) -> None:
         """Remember what a step leaves behind, where checks look at it."""

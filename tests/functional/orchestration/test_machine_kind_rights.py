@@ -289,6 +289,8 @@ def request_of(call: Call) -> tuple[str, str, Any]:
     node = f"/v1/nodes/{arguments[0]}"
     requests: dict[str, Callable[[], tuple[str, str, Any]]] = {
         "get_node": lambda: ("GET", node, None),
+        "find_flow": lambda: ("GET", node, None),  # who may see the node may ask
+        "has_aborted_cleaning": lambda: ("GET", node, None),
         "create_node": lambda: ("POST", "/v1/nodes", arguments[0] | {"uuid": str(uuid.uuid4())}),
         "update_node": lambda: ("PATCH", node, list(arguments[1])),
         "delete_node": lambda: ("DELETE", node, None),
@@ -298,7 +300,8 @@ def request_of(call: Call) -> tuple[str, str, Any]:
         "set_maintenance": lambda: ("PUT", f"{node}/maintenance", {}),
         "set_provision_state": lambda: (
             "PUT", f"{node}/states/provision",
-            {"target": arguments[1]} | {k: v for k, v in more.items() if v is not None}),
+            {"target": arguments[1]} | {
+                    k: v for k, v in more.items() if v is not None and k != "order_id"}),
         "set_boot": lambda: ("PUT", f"{node}/states/{arguments[1]}", {"target": arguments[2]}),
         "set_power_state": lambda: ("PUT", f"{node}/states/power", {"target": arguments[1]}),
         "find": lambda: ("GET", f"{_plural(arguments[0])}/{arguments[1]}", None),

@@ -27,8 +27,10 @@ class Noting(SimulatedMachines):
         self.arguments: dict[str, dict[str, Any]] = {}
         self.powers: list[str] = []
 
-    def set_provision_state(self, uuid: str, verb: str, **arguments: Any) -> None:
-        super().set_provision_state(uuid, verb, **arguments)
+    def set_provision_state(
+        self, uuid: str, verb: str, *, order_id: str | None = None, **arguments: Any
+    ) -> None:
+        super().set_provision_state(uuid, verb, order_id=order_id, **arguments)
         self.arguments[verb] = arguments
 
     def set_power_state(self, uuid: str, target: str, timeout_s: int | None = None) -> None:

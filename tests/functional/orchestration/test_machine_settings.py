@@ -282,9 +282,31 @@ def test_steps_that_failed_are_left_to_the_operator(site: Orchestration) -> None
     manageable(site, "failed-1", driver_info={"fake": {"fail": ["bios.factory_reset"]}})
     path = site.create("failed", template(cleaning("failed-1", STEP)))
     site.wait_for(path, "CREATE_FAILED")
+    assert ironic(site, "DELETE", "/v1/nodes/failed-1/maintenance")[0] == 202  # by hand
     assert site.ask("PUT", path, {"template": template(cleaning("failed-1", STEP, STEP))})[0] == 202
     failed = site.wait_for(path, "UPDATE_FAILED")
     assert "it is clean failed, and clean needs it manageable" in failed["stack_status_reason"]
+
+
+def test_a_service_that_somebody_aborts_is_no_success(site: Orchestration) -> None:
+    """The node is active again after it, as after steps that have ended well."""
+    created(site, "aborts", {"node": node("aborted-1", inspect="none")})
+    switch_off(site, "aborted-1")
+    image = {"boot_iso": "http://images/a.iso"}
+    web = {"type": "OS::Ironic::Instance", "properties": {"node": "aborted-1", "image": image}}
+    run = {
+        "type": "OS::Ironic::RunbookExecution",
+        "properties": {
+            "instance": {"get_resource": "web"}, "steps": [{"interface": "power", "step": "wait"}],
+        },
+    }  # fmt: skip
+    path = site.create("aborted", template({"web": web, "run": run}))
+    wait_for(lambda: node_of(site, "aborted-1")["provision_state"] == "service wait", "the steps")
+    abort = {"target": "abort"}
+    assert ironic(site, "PUT", "/v1/nodes/aborted-1/states/provision", abort)[0] == 202
+    failed = site.wait_for(path, "CREATE_FAILED")
+    assert "aborted on request in service wait at step power.wait" in failed["stack_status_reason"]
+    assert node_of(site, "aborted-1")["provision_state"] == "active"
 
 
 def test_show_gives_a_node_as_the_api_does(site: Orchestration) -> None:
