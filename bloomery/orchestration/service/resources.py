@@ -120,7 +120,8 @@ def _detail(stored: StoredStack, name: str) -> dict[str, Any]:
 
 
 def _description(stored: StoredStack, name: str) -> str:
-    return definitions.description_of(stored.definition.definition.template, name)
+    definition = stored.definition.definition
+    return definition.redaction.masked(definitions.description_of(definition.template, name))
 
 
 # ------------------------------------------------------------------------------------------ show

@@ -18,6 +18,7 @@ from bloomery.model import stacks as model
 from bloomery.orchestration.resources import base, groups
 from bloomery.orchestration.resources.composite import Membered
 from bloomery.orchestration.resources.nested import NestedStack
+from bloomery.orchestration.resources.template_stack import TemplateStack
 from bloomery.orchestration.service import definitions
 from bloomery.orchestration.service.access import StackContext
 from bloomery.orchestration.stack import Stack
@@ -53,9 +54,15 @@ class Secrecy:
     def shown_template(self, document: Mapping[str, Any]) -> dict[str, Any]:
         """Return the template of the stack as it may be shown.
 
-        That of a group has the values of its members; others are as somebody wrote them.
+        That of a group has the values of its members, and that of OS::Heat::Stack is a value
+        itself; others are as somebody wrote them.
         """
-        if self._above is None or not self._above[0].is_group(self._above[1]):
+        if self._above is None:
+            return dict(document)
+        above, owner = self._above
+        if above.is_secret_template(owner):
+            return _names_and_types(document, self._stack.definition.template.features.version_key)
+        if not above.is_group(owner):
             return dict(document)
         members = {
             name: {**body, "properties": self.shown(name, body["properties"])}
@@ -69,6 +76,18 @@ class Secrecy:
         """Does a resource make the template of its members?"""
         kind = self._kind(name)
         return kind is not None and issubclass(kind, Membered)
+
+    def is_secret_template(self, name: str) -> bool:
+        """Is the template of the stack that a resource owns a value that is not to be shown?"""
+        kind = self._kind(name)
+        is_value = kind is not None and issubclass(kind, TemplateStack)
+        return is_value and self.is_secret(name, "template")
+
+    def secret_parameters(self) -> Collection[str]:
+        """Return the parameters of the stack whose values are not to be shown."""
+        if self._whole:
+            return [*self._stack.definition.template.section(Section.PARAMETERS)]
+        return self._secret_names
 
     def is_secret(self, name: str, key: str) -> bool:
         """Is a property of a resource not to be shown?"""
@@ -217,6 +236,22 @@ def _starred(value: Any, paths: Collection[Path], path: Path) -> Any:
     if paths and isinstance(value, list):
         return [_starred(inner, paths, (*path, key)) for key, inner in enumerate(value)]
     return value
+
+
+def _names_and_types(document: Mapping[str, Any], version_key: str) -> dict[str, Any]:
+    """Return a template with stars for all that is no name, no type and no version."""
+    return {
+        key: {name: _type_alone(body) for name, body in section.items()}
+        if isinstance(section, Mapping)
+        else (section if key == version_key else MASKED)
+        for key, section in document.items()
+    }
+
+
+def _type_alone(body: Any) -> Any:
+    if not isinstance(body, Mapping):
+        return MASKED
+    return {key: each if key.lower() == Key.TYPE else MASKED for key, each in body.items()}
 
 
 def _tree(definition: ResourceDefinition, key: str) -> Any:

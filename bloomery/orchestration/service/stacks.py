@@ -245,7 +245,8 @@ def get_environment(ctx: StackContext, identity: StackIdentity) -> Json:
     row = access.stack(ctx, identity, "stacks:environment")
     stored = definitions.template_of(ctx, row)
     stack = definitions.of(ctx, row, stored)
-    return stack.definition.environment.shown(definitions.hidden_names(stack))
+    hidden = {*definitions.hidden_names(stack), *secrecy.of(ctx, row).secret_parameters()}
+    return stack.definition.environment.shown(hidden)
 
 
 def get_files(ctx: StackContext, identity: StackIdentity) -> dict[str, str]:

@@ -119,3 +119,35 @@ def test_a_batch_that_has_no_secret_leaves_those_of_others_sealed(tmp_path: Path
     below = next(each for each in site.tree().stacks if each.owner_uuid)
     rows = {row.uuid: row for row in trees.rows_of(site.db, tables.RAW_TEMPLATES)}
     assert MARK not in str(rows[below.template_uuid])
+
+
+def test_what_is_hidden_above_is_told_nowhere_below(site: Orchestration) -> None:
+    word = {"word": {"type": "string"}}
+    inner = template({"a": {"type": "OS::Heat::RandomString"}}, parameters=word)
+    made = {"params": {"KEY": {"get_param": "key"}}, "template": json.dumps(
+        {**template({"a": {"type": "OS::Heat::RandomString"}}), "description": "KEY"})}  # fmt: skip
+    given = {"word": {"get_param": "key"}}
+    above = template(
+        {
+            "file": {"type": "inner.yaml", "properties": given},
+            "text": {"type": "OS::Heat::Stack", "properties": {
+                "template": {"str_replace": made}}},
+            "both": {"type": "OS::Heat::Stack", "properties": {
+                "template": {"get_file": "inner.yaml"}, "parameters": given}},
+        },
+        parameters={"key": {"type": "string", "hidden": True}},
+    )  # fmt: skip
+    path = site.create(
+        "above", above, parameters={"key": MARK}, files={"inner.yaml": json.dumps(inner)}
+    )
+    site.wait_for(path, "CREATE_COMPLETE")
+    stacks = tree(site, path)
+    assert len(stacks) == 4
+    told = {
+        f"{each}{page}": json.dumps(site.ask("GET", f"{each}{page}")[1])
+        for each in stacks for page in ("", "/template", "/environment", "/files")
+    }  # fmt: skip
+    assert [page for page, text in told.items() if MARK in text] == []
+    assert sum('"word": "******"' in text for text in told.values()) == 4  # shown, and as given
+    assert any('"a": {"type": "OS::Heat::RandomString"}' in text and '"description": "******"' in
+               text for text in told.values())  # fmt: skip

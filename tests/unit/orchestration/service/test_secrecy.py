@@ -112,6 +112,43 @@ def test_a_parameter_is_hidden_below_if_it_is_given_a_secret():
     assert inner.shown("secret", {"value": "text"}) == {"value": "text"}
 
 
+def test_a_parameter_below_that_is_given_a_secret_is_not_told():
+    assert "word" in below(stack(n=nested("{get_param: key}")), "n").secret_parameters()
+    assert "size" not in below(stack(n=nested("{get_param: key}")), "n").secret_parameters()
+    assert "word" not in below(stack(n=nested("open")), "n").secret_parameters()
+
+
+def of_text(text):
+    return f"{{type: OS::Heat::Stack, properties: {{template: {text}}}}}"
+
+
+MADE = (
+    "{str_replace: {params: {KEY: {get_param: key}}, template: '{heat_template_version: "
+    "2021-04-16, description: KEY, resources: {a: {type: OS::Heat::Value, properties: "
+    "{value: KEY}}}}'}}"
+)
+
+
+def test_a_template_that_was_made_with_a_secret_shows_names_and_types():
+    made = below(stack(s=of_text(MADE)), "s")
+    document = made._stack.definition.template.document
+    assert "correct horse" in str(document)
+    assert made.shown_template(document) == {
+        "heat_template_version": "2021-04-16",
+        "description": "******",
+        "resources": {"a": {"type": "OS::Heat::Value", "properties": "******"}},
+    }
+
+
+def test_a_template_without_secrets_is_shown_as_it_was_written():
+    made = below(stack(s=of_text(MADE.replace("get_param: key", "get_param: size"))), "s")
+    document = made._stack.definition.template.document
+    assert made.shown_template(document) == document
+    inner = below(stack(n=nested("{get_param: key}")), "n")
+    document = inner._stack.definition.template.document
+    assert inner.shown_template(document) == document
+
+
 def test_an_output_of_a_nested_stack_hands_a_secret_on():
     given = nested("{digest: [md5, {get_param: key}]}")
     assert shown(n=given, a=value("{get_attr: [n, it]}")) == "******"
