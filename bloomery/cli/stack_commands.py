@@ -78,7 +78,8 @@ def list_(find: Find, as_json: bool) -> None:
 @click.pass_obj
 def show(find: Find, name: str, as_json: bool) -> None:
     """Show the state of a stack, its resources and its outputs."""
-    client = find().orchestration
+    service = find()
+    client = service.orchestration
     path = stacks.path_of(stacks.get(client, name))
     document = client.get(path)["stack"]
     resources = stacks.resources(client, path)
@@ -86,11 +87,14 @@ def show(find: Find, name: str, as_json: bool) -> None:
         click.echo(json.dumps(document | {"resources": resources}, indent=2))
         return
     click.echo(terminal.visible(f"{document['stack_name']}: {_state(document)}"))
-    owners = stacks.by_thing(resources)
+    owners, leaving = stacks.by_thing(resources), set[str]()
+    if document["stack_status"] == "UPDATE_IN_PROGRESS":
+        leaving = stacks.leaving(service.extensions, document["id"])
+    rows = [(stacks.path_of_resource(owners, each), each) for each in resources]
     _echo_rows(
-        (stacks.path_of_resource(owners, each), each["resource_status"], each["resource_type"],
-         each["physical_resource_id"] or "-", _reason_of(each))
-        for each in resources
+        (path, each["resource_status"], each["resource_type"], each["physical_resource_id"] or "-",
+         stacks.LEAVES if path in leaving else _reason_of(each))
+        for path, each in rows
     )  # fmt: skip
     _echo_outputs(document["outputs"])
 
@@ -109,18 +113,20 @@ def why(find: Find, name: str, as_json: bool) -> None:
         return
     click.echo(terminal.visible(f"{document['stack_name']}: {_state(document)}"))
     for each in document["waiting"]:
-        line = f"{each['path']} waits for {each['for']}, {each['state']} since {each['since']}"
+        line = f"{_place(each)} waits for {each['for']}, {each['state']} since {each['since']}"
         click.echo(terminal.visible(f"  {line}"))
     for each in document["failed"]:
-        click.echo(terminal.visible(f"  {each['path']} is {each['state']}: {each['reason']}"))
-        node = each["node"]
+        click.echo(terminal.visible(f"  {_place(each)} is {each['state']}: {each['reason']}"))
+        node = each.get("node")
         if node and node["next_action"] not in each["reason"]:
             line = f"node {node['name'] or node['uuid']} is {node['provision_state']}; "
             click.echo(terminal.visible(f"    {line}{node['next_action']}"))
     for each in document["drifted"]:
         differences = "; ".join(each["differences"].values())
-        line = f"{each['path']} differs from its machine since {each['since']}: {differences}"
+        line = f"{_place(each)} differs from its machine since {each['since']}: {differences}"
         click.echo(terminal.visible(f"  {line}"))
+    for each in document.get("leaving", ()):
+        click.echo(terminal.visible(f"  {_place(each)} {stacks.LEAVES}"))
     click.echo(terminal.visible(f"next: {document['next_action']}"))
 
 
@@ -201,8 +207,8 @@ def up(
     NAME is the stack's; made from the file's if not given. Ends with 0 if the stack is complete.
     Ctrl-C ends the watching; the stack goes on.
     """
-    client, body = find().orchestration, _body(file, environments, parameters)
-    named = _stack_name(file, name)
+    service, body = find(), _body(file, environments, parameters)
+    client, named = service.orchestration, _stack_name(file, name)
     present = _find_updatable(client, named)
     document = _preview(client, named, present, body, existing=existing)
     click.echo(plan_text.text(document["plan"]))
@@ -211,7 +217,7 @@ def up(
     _confirm(f"{'Update' if present else 'Create'} stack {named}?", yes=yes)
     order = body | {"disable_rollback": not rollback}
     order |= {"timeout_mins": timeout_min} if timeout_min else {}
-    run = stacks.StackRun(client, named, limit_s=None)
+    run = stacks.StackRun(client, named, limit_s=None, extensions=service.extensions)
     _watched(run, named, lambda: run.update(present, order, existing=existing) if present
              else run.create(order))  # fmt: skip
     _echo_outputs(
@@ -362,6 +368,11 @@ def _echo_event(event: Json) -> None:
         f"{event['resource_name']}  {event['resource_status_reason'] or ''}"
     )
     click.echo(terminal.visible(line.rstrip()))
+
+
+def _place(entry: Json) -> str:
+    """Return where a resource stands; a service of an older release tells its name alone."""
+    return str(entry.get("path", entry["resource"]))
 
 
 def _state(document: Json) -> str:

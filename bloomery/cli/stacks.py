@@ -11,7 +11,7 @@ from __future__ import annotations
 import re
 import time
 import urllib.parse
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from contextlib import AbstractContextManager, nullcontext
 from typing import Any, Final
 
@@ -26,6 +26,8 @@ from bloomery.cli.client import ApiError, Client
 
 DEPTH: Final = 10  # of stacks below each other that are looked at
 NOT_BEGUN: Final = "INIT_COMPLETE"
+GROUP: Final = "OS::Ironic::InstanceGroup"
+LEAVES: Final = "is deleted when the roll-out comes to its end"
 _CHANGED: Final = "state changed"  # the reason of whoever has none
 _NOT_FOUND, _SERVER_FAULT = 404, 500
 _PATH: Final = re.compile(r"resources\.\S+: ")  # before what a resource itself said
@@ -83,6 +85,20 @@ def resources(client: Client, path: str, query: str = "") -> list[Json]:
     return listed
 
 
+def leaving(extensions: Client, uuid: str) -> set[str]:
+    """Return the paths of the members that roll-outs of a stack delete when they end.
+
+    A service of an older release, or of others, tells of none.
+    """
+    try:
+        document = extensions.get(f"/ext/v1/stacks/{uuid}/why")
+    except ApiError as exc:
+        if exc.facts["answer"] == _NOT_FOUND:
+            return set()
+        raise
+    return {each["path"] for each in document.get("leaving", ())}
+
+
 class EventLog:
     """Events of a stack and of those below it, the oldest first; each is told once."""
 
@@ -135,11 +151,20 @@ class Absence:
 class StackRun:
     """One stack, watched with a request for it and one for its events a look.
 
-    ``limit_s``: how long it is watched at most; None: as long as it takes.
+    ``limit_s``: how long it is watched at most; None: as long as it takes.  ``extensions`` tells
+    who leaves with a roll-out; None: nobody says so.
     """
 
-    def __init__(self, client: Client, name: str, limit_s: float | None = 120) -> None:
+    def __init__(
+        self,
+        client: Client,
+        name: str,
+        limit_s: float | None = 120,
+        extensions: Client | None = None,
+    ) -> None:
         self._client, self._name, self._limit_s = client, name, limit_s
+        self._extensions = extensions
+        self._leaving: set[str] | None = None  # paths; None: it was not asked for yet
         self._console = rich.console.Console(highlight=False)
         self._path = ""
         self._log = EventLog(client, "")
@@ -247,6 +272,7 @@ class StackRun:
             self._rows[_key(event)] = _told(self._rows.get(_key(event)), event)
         self._rows |= known
         self._news = []
+        self._ask_who_leaves(stack, news)
         if news and not self._console.is_terminal:
             owners = by_thing(self._rows.values())
             for each in news:
@@ -255,6 +281,22 @@ class StackRun:
                     each["resource_status"],
                     each["resource_status_reason"],
                 )
+
+    def _ask_who_leaves(self, stack: Json, news: Iterable[Json]) -> None:
+        """Ask once, when a member of a group has begun: then its roll-out is planned."""
+        if self._extensions is None or self._leaving is not None:
+            return
+        rolling = {
+            each["physical_resource_id"]
+            for each in self._rows.values()
+            if each["resource_type"] == GROUP and each["resource_status"] == "UPDATE_IN_PROGRESS"
+        }
+        if not any(_stack_id(each) in rolling for each in news):
+            return
+        self._leaving = leaving(self._extensions, stack["id"])
+        for path in sorted(self._leaving):
+            if not self._console.is_terminal:
+                self._print(path, LEAVES, "")
 
     def _print(self, path: str, state: str, reason: str) -> None:
         """Print a change; a sentence that a member has said is not said again by its group."""
@@ -286,23 +328,30 @@ class StackRun:
         for row in sorted(rows, key=lambda each: str(each["resource_name"])):
             below.setdefault(_stack_id(row), []).append(row)
         shown = {each["physical_resource_id"] for each in rows}
+        owners, leaving = by_thing(rows), self._leaving or set()
+        leaves = {_key(each) for each in rows if path_of_resource(owners, each) in leaving}
         for stack_id in [each for each in below if each == stack["id"] or each not in shown]:
-            _add(tree, stack_id, below)
+            _add(tree, stack_id, below, leaves)
         return tree
 
 
-def _add(tree: rich.tree.Tree, stack_id: str, below: dict[str, list[Json]]) -> None:
+def _add(
+    tree: rich.tree.Tree,
+    stack_id: str,
+    below: dict[str, list[Json]],
+    leaves: Collection[tuple[str, str]],
+) -> None:
     """Add the resources of a stack; one whose members are shown leaves the reason to them."""
     for row in below.pop(stack_id, ()):
         child_id = str(row["physical_resource_id"])
-        branch = tree.add(_line(row, says_why=child_id not in below))
-        _add(branch, child_id, below)
+        branch = tree.add(_line(row, says_why=child_id not in below, leaves=_key(row) in leaves))
+        _add(branch, child_id, below, leaves)
 
 
-def _line(row: Json, *, says_why: bool) -> str:
+def _line(row: Json, *, says_why: bool, leaves: bool) -> str:
     state, reason = str(row["resource_status"]), str(row["resource_status_reason"] or "")
     if not (says_why and state.endswith("FAILED")) and not _says_more(state, reason):
-        reason = ""
+        reason = LEAVES if leaves else ""
     needs = ", ".join(sorted(row.get("required_by") or ()))
     parts: Iterable[str] = (
         _plain(row["resource_name"]), _plain(row["resource_type"]), _state(row["resource_status"]),

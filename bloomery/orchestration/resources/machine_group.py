@@ -149,7 +149,7 @@ class InstanceGroup(resource_group.Indexed, stepwise.Stepwise):
         unborn = set() if child is None else self._unborn(child.statuses())
         data[resource_group.SKIPPED] = self.skip_list()
         data[ROLLOUT] = {
-            "unborn": sorted(unborn),
+            "unborn": sorted(unborn), "leaving": sorted(self.present().keys() - self._names()),
             "state": RUNNING, "batch": 0, "of": 0, "left": self._outdated(), "changed": [],
             "new": [], "failed": [], "excused": [], "members": [], "canary": DUE,
         }  # fmt: skip
@@ -377,6 +377,7 @@ class InstanceGroup(resource_group.Indexed, stepwise.Stepwise):
     def step_revert(self) -> str | None:
         """Give the next members what they had; those that were new leave; then it has failed."""
         rollout, present = self._rollout, self.present()
+        rollout["leaving"] = rollout["new"]
         before = {
             name: self._member_of(self.record.properties, name)
             for name in rollout["reverts"]
@@ -517,6 +518,12 @@ class InstanceGroup(resource_group.Indexed, stepwise.Stepwise):
 def is_paused(data: Mapping[str, Any]) -> bool:
     """Does a group with this data wait for a signal, as long as it is at work?"""
     return (data.get(ROLLOUT) or {}).get("state") == PAUSED
+
+
+def leaving(data: Mapping[str, Any]) -> Collection[str]:
+    """Return the members that a group with this data deletes when its roll-out comes to its end."""
+    rollout = data.get(ROLLOUT) or {}
+    return rollout.get("leaving", ()) if rollout.get("state") in (RUNNING, PAUSED) else ()
 
 
 def _is_critical(member: ResourceView) -> bool:

@@ -81,6 +81,7 @@ def explain_stack(ctx: StackContext, identity: StackIdentity) -> Json:
         "waiting": [_waiting(each, things, now) for each in waiting[:_MOST]],
         "failed": [_failed(each, things) for each in failed[:_MOST]],
         "drifted": [_drifted(each, below) for each in drifted[:_MOST]],
+        "leaving": [_leaving(each, below) for each in _list_leaving(held)[:_MOST]],
         "next_action": _next_action(row, waiting, things, bool(orders), engine, bool(drifted)),
     }
 
@@ -211,6 +212,22 @@ def _drifted(resource: sa.Row[Any], below: Mapping[str, Stack]) -> Json:
         "stack": below[resource.stack_uuid].name,
         "since": _iso(resource.since),
         "differences": rows.load(resource.differences),
+    }
+
+
+def _list_leaving(held: Sequence[Resource]) -> list[Resource]:
+    """Return the members that roll-outs under way delete when they come to their end."""
+    groups = [each for each in held if each.status == Status.IN_PROGRESS]
+    leaving = {(each.physical_id, name) for each in groups
+               for name in machine_group.leaving(each.data)}  # fmt: skip
+    return [each for each in held if (each.stack_uuid, each.name) in leaving]
+
+
+def _leaving(resource: Resource, below: Mapping[str, Stack]) -> Json:
+    return {
+        "resource": resource.name,
+        "path": _path(resource, below),
+        "stack": below[resource.stack_uuid].name,
     }
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from bloomery.cli import stacks
+from bloomery.cli import client, stacks
 from tests.functional.cli.conftest import Run, write
 from tests.kit.orchestration import Orchestration, template
 from tests.kit.waiting import wait_for
@@ -308,3 +308,60 @@ def test_each_failure_below_is_told_once_with_the_path_of_who_failed(
     assert "group-g-" not in made.output.split("group  CREATE_FAILED")[0]  # the stack below
     assert "g/0" in run("stack show group").output
     assert run("stack down group --yes").exit_code == 0
+
+
+def test_why_of_an_older_service_names_resources_without_their_path(
+    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    broken = {"type": "OS::Heat::TestResource", "properties": {"value": "x", "fail": True}}
+    file = write(tmp_path, "old.yaml", template({"broken": broken}))
+    assert run(f"stack up {file} --yes").exit_code == 1
+    get = client.Client.get
+
+    def get_older(self: client.Client, path: str) -> Any:
+        document = get(self, path)
+        if path.endswith("/why"):
+            del document["leaving"]
+            for each in document["failed"]:
+                del each["path"], each["node"]
+        return document
+
+    monkeypatch.setattr(client.Client, "get", get_older)
+    why = run("stack why old")
+    assert (why.exit_code, "broken is CREATE_FAILED" in why.output) == (0, True), why.output
+
+
+def test_members_that_wait_for_their_deletion_are_marked(
+    site: Orchestration, run: Run, tmp_path: Path
+) -> None:
+    registry = {"resource_registry": {"OS::Ironic::Instance": "OS::Heat::Value"}}
+    env = write(tmp_path, "env.yaml", registry)
+
+    def pool(count: int, value: str, **canary: Any) -> dict[str, Any]:
+        gate = {"check": False, "settle_seconds": 1}
+        group = {
+            "type": "OS::Ironic::InstanceGroup",
+            "properties": {"count": count, "member": {"value": value}},
+            "update_policy": {"rolling_update": {"health_gate": gate}, "canary": canary},
+        }
+        return template({"pool": group})
+
+    made = run(f"stack up {write(tmp_path, 'pool.yaml', pool(3, 'a'))} -e {env} --yes")
+    assert made.exit_code == 0, made.output
+    changed = run(f"stack up {write(tmp_path, 'pool.yaml', pool(2, 'b'))} -e {env} --yes")
+    assert changed.exit_code == 0, changed.output
+    assert changed.output.count(f"pool/2: {stacks.LEAVES}") == 1
+    assert f"pool/1: {stacks.LEAVES}" not in changed.output
+
+    stack = site.ask("GET", "/stacks/pool")[1]["stack"]
+    path = f"/stacks/pool/{stack['id']}"
+    paused = pool(1, "c", size=1, require_signal=True)
+    body = {"template": paused, "environment": registry}
+    assert site.ask("PUT", path, body)[0] == 202
+    wait_for(lambda: "paused" in run("stack why pool").output, "the pause")
+    shown = run("stack show pool").output.splitlines()
+    assert [line.split()[0] for line in shown if line.endswith(stacks.LEAVES)] == ["pool/1"]
+    assert f"  pool/1 {stacks.LEAVES}" in run("stack why pool").output.splitlines()
+    assert site.ask("POST", f"{path}/resources/pool/signal", {"rollout": "continue"})[0] == 200
+    site.wait_for(path, "UPDATE_COMPLETE")
+    assert stacks.LEAVES not in run("stack show pool").output

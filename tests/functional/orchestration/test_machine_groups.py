@@ -19,12 +19,12 @@ def site(tmp_path: Path) -> Iterator[Orchestration]:
         yield running
 
 
-def group_of(image: str, canary: dict[str, Any] | None = None) -> dict[str, Any]:
-    """A template of two workers."""
+def group_of(image: str, canary: dict[str, Any] | None = None, count: int = 2) -> dict[str, Any]:
+    """A template of workers."""
     workers = {
         "type": "OS::Ironic::InstanceGroup",
         "properties": {
-            "count": 2,
+            "count": count,
             "member": {
                 "name": "worker-%index%", "image": {**IMAGE, "source": image},
                 "selector": {"resource_class": CLASS},
@@ -90,3 +90,13 @@ def test_a_new_image_goes_to_a_canary_and_after_a_signal_to_all(site: Orchestrat
     assert ("SIGNAL_COMPLETE", "Signal: roll-out: continue") in told(site, path)
     assert [each for _state, each in told(site, path)].count(reason) == 1
     assert site.ask("POST", f"{path}/resources/workers/signal", signal)[0] == 400
+
+    fewer = group_of("http://images/c.img", {"size": 1, "require_signal": True}, count=1)
+    assert site.ask("PUT", path, {"template": fewer})[0] == 202
+    wait_for(lambda: "paused" in site.resources(path)["workers"]["resource_status_reason"],
+             "the second pause", timeout_s=60)  # fmt: skip
+    [leaving] = why_of(site, path)["leaving"]
+    assert (leaving["path"], leaving["resource"]) == ("workers/1", "1")
+    assert site.ask("POST", f"{path}/resources/workers/signal", signal)[0] == 200
+    site.wait_for(path, "UPDATE_COMPLETE")
+    assert why_of(site, path)["leaving"] == []
