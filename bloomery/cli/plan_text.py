@@ -94,6 +94,8 @@ def _row(step: Json) -> tuple[str, str, str, str, str]:
     action = step["action"]
     doubt = "" if step["certain"] else "?"
     words = WORDS.get(action, str(action))
+    if doubt:
+        words = words.replace("would fail", "may fail")
     if step["loses_data"] and action != "rebuild":
         words += ", its data is lost"
     takes = duration(step["takes"])

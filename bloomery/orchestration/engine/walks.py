@@ -10,6 +10,7 @@ values that its requirements now have; what was foreseen as uncertain turns out 
 
 from __future__ import annotations
 
+import functools
 from collections import deque
 from collections.abc import Callable, Mapping
 from typing import Any, Final
@@ -25,7 +26,7 @@ from bloomery.orchestration.plan.forecast import Knowledge
 from bloomery.orchestration.plan.plans import CLEAN, MAKE, Key, Verb
 from bloomery.orchestration.plan.template_side import TemplateSide
 from bloomery.orchestration.properties import values
-from bloomery.orchestration.resources import base
+from bloomery.orchestration.resources import base, machines
 from bloomery.orchestration.resources.states import Action, Fault, Status
 from bloomery.orchestration.stack import Stack
 from bloomery.orchestration.template.dialect import DeletionPolicy
@@ -258,8 +259,8 @@ class Walk:
             return True
         before = row.acting().properties
         changed = values.differences(row.kind.properties_schema, before, after).changed
-        same = row.kind.is_same_thing
-        names = [name for name, value in changed.items() if not same(row.record, name, value)]
+        same, find_node = row.kind.is_same_thing, builder.present.find_node
+        names = [n for n, value in changed.items() if not same(row.record, n, value, find_node)]
         return row.kind.preempted_by(before, after, names)
 
     def _is_refused(self, row: Row) -> bool:
@@ -320,7 +321,8 @@ class Walk:
         if row.template_uuid not in self._builders:
             new, _uuid = self.stack.target()
             live = self.stack.current_rows
-            present = Present(records={}, live=live, below=self._below)
+            find_node = functools.partial(machines.find_node, self.stack.context().machines)
+            present = Present(records={}, live=live, below=self._below, find_node=find_node)
             builder = ResolvedBuilder(old=row.definitions, new=new, present=present)
             self._builders[row.template_uuid] = builder
         return self._builders[row.template_uuid]

@@ -50,8 +50,8 @@ def plan(old: TemplateSide, new: TemplateSide, existing: Existing = None) -> Pla
     )
 
 
-def create(new: TemplateSide) -> Plan:
-    return begin(NOTHING, new, {}).build()
+def create(new: TemplateSide, existing: Existing = None) -> Plan:
+    return begin(NOTHING, new, existing or {}).build()
 
 
 def delete(old: TemplateSide, existing: Existing = None) -> Plan:

@@ -14,6 +14,7 @@ from bloomery.orchestration.plan.plans import MAKE, Action, Key, NestedPlan, Pla
 from bloomery.orchestration.plan.template_side import TemplateSide
 from bloomery.orchestration.resources.base import Action as Doing
 from bloomery.orchestration.resources.base import Record, Resource, Status
+from bloomery.orchestration.resources.machines import FindNode, find_no_node
 from bloomery.orchestration.template.functions.base import Reference
 from bloomery.orchestration.template.view import ResourceView
 
@@ -29,6 +30,7 @@ class Present:
     ``resource``   one that exists, which can be asked how its real thing is now; None: nobody asks
     ``below``      what exists of the stack that a resource stands for; None: as its template says
     ``template``   that it was brought to last; None: what the resource above says
+    ``find_node``  a node as it is now, whoever made it
     """
 
     records: Mapping[str, Record] | None = None
@@ -38,6 +40,7 @@ class Present:
     resource: Callable[[str], Resource | None] = lambda name: None
     below: Callable[[str], Present | None] = lambda name: None
     template: TemplateSide | None = None
+    find_node: FindNode = find_no_node
 
 
 def gone(record: Record) -> bool:

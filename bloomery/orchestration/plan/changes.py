@@ -73,10 +73,11 @@ def _pass_over_names(builder: PlanBuilder, name: str, change: Change) -> None:
     """Leave out what only has another name of the thing that a resource has already."""
     record, kind = builder.records[name], builder.new.kind(name)
     if record is not None:
+        find_node = builder.present.find_node
         change.properties = {
             key: each
             for key, each in change.properties.items()
-            if not kind.is_same_thing(record, key, each.after)
+            if not kind.is_same_thing(record, key, each.after, find_node)
         }
 
 

@@ -63,6 +63,8 @@ def tell_effects(builder: PlanBuilder) -> None:
             effect = replace(effect, certain=False)
         if action.verb is Verb.UPDATE and effect.verbs:
             effect = _as_machine_is(builder, key, effect)
+        if key.phase == MAKE and action.verb in {*MADE, Verb.UPDATE}:
+            effect = _at_its_node(builder, key, effect, is_new=action.verb in MADE)
         if effect is not action.effect:
             builder.actions[key] = replace(action, effect=effect)
 
@@ -71,6 +73,45 @@ def _as_machine_is(builder: PlanBuilder, key: Key, effect: Effect) -> Effect:
     """Say of an order that the machine would refuse now that it is not certain, and why."""
     reason = answer_of(builder, key.name, lambda real: real.reason_to_refuse(effect.verbs))
     return replace(effect, certain=False, reason=reason) if reason else effect
+
+
+def _at_its_node(builder: PlanBuilder, key: Key, effect: Effect, *, is_new: bool) -> Effect:
+    """Say which node it is, and whether that will refuse what is ordered first."""
+    kind = builder.new.kind(key.name)
+    if is_new:
+        values = _values(builder.new, key.name, kind, builder.after)
+        if reason := kind.reason_to_refuse_new(values, builder.present.find_node):
+            return replace(effect, is_refused=True, certain=False, reason=reason)
+    tree = _tree_of_node(builder, key.name, kind)
+    if tree is None or not effect.verbs:
+        return effect
+    ident = _value(tree, builder.after)
+    effect = replace(effect, node=ident if isinstance(ident, str) else None)
+    state, certain = _state_of_node(builder, tree), True
+    if state is None and effect.node and (node := builder.present.find_node(effect.node)):
+        state, certain = node["provision_state"], False
+    reason = kind.reason_to_refuse_at(state, effect.verbs) if state else ""
+    return replace(effect, is_refused=True, certain=certain, reason=reason) if reason else effect
+
+
+def _tree_of_node(builder: PlanBuilder, name: str, kind: type[Resource]) -> Any:
+    """Return what the template says of the node that a resource works at; None: nothing."""
+    tree = builder.new.definitions[name].properties
+    if not isinstance(tree, Mapping):
+        return None
+    return next((tree[key] for key in kind.node_properties if key in tree), None)
+
+
+def _state_of_node(builder: PlanBuilder, tree: Any) -> str | None:
+    """Return where the resource leaves the node that is meant; None: none does, or who knows."""
+    for each in builder.after.references(tree):
+        definition = builder.new.definitions.get(each.resource)
+        if each.attribute is not None or definition is None or definition.external_id is not None:
+            continue
+        kind = builder.new.kind(each.resource)
+        values = _values(builder.new, each.resource, kind, builder.after)
+        return kind.state_of_node(values) if _knows_all(kind, values) else None
+    return None
 
 
 def answer_of(builder: PlanBuilder, name: str, ask: Callable[[Resource], str]) -> str:

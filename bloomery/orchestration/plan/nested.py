@@ -90,7 +90,8 @@ def _nested_plan(
     try:
         builder.budget.take(0)
         before, after = was and was(), will_be and will_be()
-        present = (builder.present.below(name) if before else Present(records={})) or Present()
+        nothing = Present(records={}, find_node=builder.present.find_node)
+        present = (builder.present.below(name) if before else nothing) or Present()
         old = present.template or _below(builder, _old_side(builder, name), before)
         new = _below(builder, builder.new, after)
         inner = PlanBuilder(old=old, new=new, present=present, transforms=builder.transforms)

@@ -98,6 +98,19 @@ class Action:
     record: Record | None = field(default=None, repr=False)  # what exists; of CLEAN what goes
     properties: Mapping[str, Any] | None = field(default=None, repr=False)  # None: not resolved
 
+    @property
+    def forecast(self) -> Verb:
+        """The verb, or REFUSE where the machine refuses what is ordered of it."""
+        return Verb.REFUSE if self.effect.is_refused else self.verb
+
+    @property
+    def forecast_reason(self) -> str:
+        return self.effect.reason if self.effect.is_refused else self.reason
+
+    @property
+    def is_certain(self) -> bool:
+        return self.certain and (self.effect.certain or not self.effect.is_refused)
+
 
 CHANGES: Final = frozenset(Verb) - {Verb.UNCHANGED, Verb.WAIT}
 
@@ -151,10 +164,10 @@ class Plan:
 
     @property
     def refused(self) -> dict[Key, Action]:
-        return {key: each for key, each in self.changes.items() if each.verb is Verb.REFUSE}
+        return {key: each for key, each in self.changes.items() if each.forecast is Verb.REFUSE}
 
     def counts(self) -> Counter[Verb]:
-        return Counter(action.verb for action in self.actions.values())
+        return Counter(action.forecast for action in self.actions.values())
 
 
 @dataclass(frozen=True, slots=True)

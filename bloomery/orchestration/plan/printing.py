@@ -68,7 +68,7 @@ def _fails(plan: Plan) -> list[str]:
         return []
     names = [key.name for key in refused]
     more = f" and {len(names) - SHOWN_NAMES} more" if len(names) > SHOWN_NAMES else ""
-    would = "would" if any(each.certain for each in refused.values()) else "may"
+    would = "would" if any(each.is_certain for each in refused.values()) else "may"
     return [f"The update {would} fail at {', '.join(names[:SHOWN_NAMES])}{more}."]
 
 
@@ -82,18 +82,18 @@ def _is_listed(verb: Verb, counts: Mapping[Verb, int]) -> bool:
 
 
 def _lines(key: Key, action: Action, names: int, types: int) -> Iterator[str]:
-    sign, words = SIGNS[action.verb]
-    if action.verb is Verb.REFUSE and not action.certain:
+    sign, words = SIGNS[action.forecast]
+    if action.forecast is Verb.REFUSE and not action.is_certain:
         words = words.replace("would", "may")
-    doubt = "" if action.certain else "?"
+    doubt = "" if action.is_certain else "?"
     head = f"{sign + doubt:2} {key.name:{names}}  {action.type:{types}}  {words}"
     details = [_leaf(each) for each in action.differences[:SHOWN_LEAVES]]
     if len(action.differences) > SHOWN_LEAVES:
         details.append(f"and {len(action.differences) - SHOWN_LEAVES} more")
     if len(details) == 1:
-        yield ": ".join(part for part in (head, action.reason, *details) if part)
+        yield ": ".join(part for part in (head, action.forecast_reason, *details) if part)
         return
-    yield ": ".join(part for part in (head, action.reason) if part)
+    yield ": ".join(part for part in (head, action.forecast_reason) if part)
     for detail in details:
         yield f"{'':{names + types + 7}}{detail}"
 
@@ -137,12 +137,12 @@ def _entry(plan: Plan, key: Key) -> dict[str, Any]:
 def _act(action: Action) -> dict[str, Any]:
     entry = {
         "type": action.type,
-        "action": str(action.verb),
-        "reason": action.reason,
+        "action": str(action.forecast),
+        "reason": action.forecast_reason,
         "differences": differences_of(action),
         "pause_s": action.pause_s,
     }
-    return entry | ({} if action.certain else {"certain": False})
+    return entry | ({} if action.is_certain else {"certain": False})
 
 
 def differences_of(action: Action) -> list[dict[str, Any]]:

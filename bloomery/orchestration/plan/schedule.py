@@ -20,6 +20,7 @@ from bloomery.orchestration.plan.plans import MAKE, Action, Key, Plan, Verb
 from bloomery.orchestration.plan.printing import differences_of
 from bloomery.orchestration.resources.states import Status
 from bloomery.orchestration.template.functions.base import Function
+from bloomery.orchestration.template.functions.references import GetParam
 
 WORDS: Final[Mapping[Verb, str]] = {
     Verb.CREATE: "create",
@@ -49,17 +50,19 @@ class Step:
     """One thing that is done; ``times`` None: it waits for no machine, or nobody knows how long.
 
     ``works_at``: the resource whose machine it is, or will be; itself, if it names no other.
+    ``node``: its UUID or name, where the template tells.
     """
 
     key: Key
     works_at: Key
+    node: str | None
     action: Action
     stage: int
     times: Times | None
 
     @property
     def word(self) -> str:
-        return WORDS.get(self.action.verb) or str(self.action.effect.impact)
+        return WORDS.get(self.action.forecast) or str(self.action.effect.impact)
 
     @property
     def is_certain(self) -> bool:
@@ -111,7 +114,8 @@ class _Layout:
             median_s += times.median_s if times else action.pause_s
             p95_s += times.p95_s if times else action.pause_s
             place = _works_at(self.plan, key)
-            step = Step(key=key, works_at=place, action=action, stage=stage, times=times)
+            node = self.plan.actions[place].effect.node
+            step = Step(key=key, works_at=place, node=node, action=action, stage=stage, times=times)
             self.steps.append(step)
             if action.effect.verbs:
                 self.spans.append((began_s, median_s, stage))
@@ -166,20 +170,27 @@ def _machine_named_by(action: Action | None) -> str | None:
     if not isinstance(tree, Mapping):
         return None
     calls = (tree.get(name) for name in MACHINE_NAMING)
-    named = (each.args for each in calls if isinstance(each, Function))
+    named = (
+        each.args for each in calls if isinstance(each, Function) and not isinstance(each, GetParam)
+    )
     return next((name for name in named if isinstance(name, str)), None)
 
 
 # ------------------------------------------------------------------------------------- as JSON
 
 
-def document(schedule: Schedule, machines: Mapping[Key, str]) -> dict[str, Any]:
-    """Return a schedule as maps, lists and scalars.  ``machines``: UUIDs of nodes, where known."""
+def document(
+    schedule: Schedule, machines: Mapping[Key, str], nodes: Mapping[str, str] | None = None
+) -> dict[str, Any]:
+    """Return a schedule as maps, lists and scalars.
+
+    ``machines``: UUIDs of nodes, where known; ``nodes``: those of nodes that templates name.
+    """
     counts: dict[str, int] = {}
     for step in schedule.steps:
         counts[step.word] = counts.get(step.word, 0) + 1
-    working = [step.works_at for step in schedule.steps if step.action.effect.verbs]
-    count = len({machines.get(place, place) for place in working})
+    working = [step for step in schedule.steps if step.action.effect.verbs]
+    count = len({_machine(step, machines, nodes or {}) for step in working})
     return {
         "steps": [_step(step, machines.get(step.key)) for step in schedule.steps],
         "machines": count,
@@ -190,6 +201,13 @@ def document(schedule: Schedule, machines: Mapping[Key, str]) -> dict[str, Any]:
         "takes": _times(schedule.times),
         "summary": counts,
     }
+
+
+def _machine(step: Step, machines: Mapping[Key, str], nodes: Mapping[str, str]) -> str | Key:
+    """Return what tells the machine of a step from others."""
+    if step.works_at in machines:
+        return machines[step.works_at]
+    return step.works_at if step.node is None else nodes.get(step.node, step.node)
 
 
 def _step(step: Step, machine: str | None) -> dict[str, Any]:

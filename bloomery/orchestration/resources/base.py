@@ -35,7 +35,7 @@ from bloomery.orchestration.properties import translation
 from bloomery.orchestration.properties.schema import SUPPORTED, Attribute, Schema, Support
 from bloomery.orchestration.resources.children import Children
 from bloomery.orchestration.resources.effects import NO_EFFECT, Effect
-from bloomery.orchestration.resources.machines import Machines
+from bloomery.orchestration.resources.machines import FindNode, Machines
 from bloomery.orchestration.resources.software import SoftwareStore
 from bloomery.orchestration.resources.states import Action, Status
 from bloomery.orchestration.template.definitions import ResourceDefinition
@@ -178,6 +178,7 @@ class Resource:
     translation_rules: ClassVar[Sequence[translation.Rule]] = ()  # old spellings of properties
     effect_properties: ClassVar[frozenset[str]] = frozenset()  # that decide what machines are told
     machine_properties: ClassVar[frozenset[str]] = frozenset()  # that tell what kind of machine
+    node_properties: ClassVar[tuple[str, ...]] = ()  # of which one names the node that it works at
     secret_properties: ClassVar[frozenset[str]] = frozenset()  # sealed at rest, shown as stars
     secret_paths: ClassVar[frozenset[tuple[str, ...]]] = frozenset()  # ends of paths into others
     default_timeout_mins: ClassVar[int | None] = None  # of a stack that has one, and says nothing
@@ -325,7 +326,7 @@ class Resource:
         return False
 
     @classmethod
-    def is_same_thing(cls, record: Record, name: str, value: Any) -> bool:
+    def is_same_thing(cls, record: Record, name: str, value: Any, find_node: FindNode) -> bool:
         """Whether another value of a property names what a resource has already: no change."""
         return False
 
@@ -373,6 +374,21 @@ class Resource:
     def reason_to_refuse(self, verbs: Collection[str]) -> str:
         """Say why the real thing, as it is now, would refuse an order; it only reads."""
         return ""
+
+    @classmethod
+    def reason_to_refuse_at(cls, state: str, verbs: Collection[str]) -> str:
+        """Say why a node in a provision state would refuse an order; empty: it would not."""
+        return ""
+
+    @classmethod
+    def reason_to_refuse_new(cls, properties: Mapping[str, Any], find_node: FindNode) -> str:
+        """Say why a creation would be refused, as nodes are now; ``properties`` as of effects."""
+        return ""
+
+    @classmethod
+    def state_of_node(cls, properties: Mapping[str, Any]) -> str | None:
+        """Return the provision state of a node that the resource has brought to its properties."""
+        return None
 
     @classmethod
     def effect_of_delete(cls, properties: Mapping[str, Any]) -> Effect:

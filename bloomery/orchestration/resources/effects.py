@@ -25,7 +25,8 @@ class Effect:
     """``verbs``: ordered of the machine, in this order; "power on" and "power off" are two.
 
     ``certain`` False: the state of the machine decides, which properties do not tell.  ``driver``
-    and ``resource_class`` of the machine, where properties tell them.
+    and ``resource_class`` of the machine, and its UUID or name as ``node``, where properties tell
+    them.  ``is_refused``: nothing is done, and the action fails; ``reason`` says why.
     """
 
     impact: Impact = Impact.PATCH
@@ -35,6 +36,8 @@ class Effect:
     certain: bool = True
     driver: str | None = None
     resource_class: str | None = None
+    node: str | None = None
+    is_refused: bool = False
 
 
 NO_EFFECT = Effect()

@@ -34,7 +34,7 @@ from bloomery.orchestration.resources import (
     stepwise,
 )
 from bloomery.orchestration.resources.effects import Effect
-from bloomery.orchestration.resources.machines import Json
+from bloomery.orchestration.resources.machines import FindNode, Json
 
 ON_ITS_WAY: Final = frozenset({State.DEPLOYING, State.DEPLOYWAIT, State.DEPLOYHOLD})
 ABORTED: Final = {
@@ -60,6 +60,7 @@ class Instance(instance_placement.Placement, instance_retry.Retry):
     repairs_failed: ClassVar[bool] = True
     effect_properties: ClassVar[frozenset[str]] = instance_info.DECISIVE
     machine_properties: ClassVar[frozenset[str]] = frozenset({"selector"})
+    node_properties: ClassVar[tuple[str, ...]] = ("node",)
     ordering_steps: ClassVar[frozenset[str]] = frozenset(
         {
             "prepare",
@@ -135,10 +136,12 @@ class Instance(instance_placement.Placement, instance_retry.Retry):
                 )
 
     @classmethod
-    def is_same_thing(cls, record: base.Record, name: str, value: Any) -> bool:
+    def is_same_thing(cls, record: base.Record, name: str, value: Any, find_node: FindNode) -> bool:
         """Another name of the node that it runs on, or of its allocation, is no other place."""
         places = {"node": record.physical_id, "allocation": record.data.get("instance")}
-        return value is not None and value == places.get(name)
+        if value is not None and value == places.get(name):
+            return True
+        return super().is_same_thing(record, name, value, find_node)
 
     @classmethod
     def needs_replace(

@@ -13,12 +13,14 @@ whatever is asked twice lands in the same place.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any, Final, Protocol
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Final, Protocol, TypeAlias
 
+from bloomery import errors
 from bloomery.outcome import FlowOutcome
 
 Json = dict[str, Any]
+FindNode: TypeAlias = Callable[[str], Json | None]  # by UUID or name; None: nobody sees such a node
 Patch = Sequence[Mapping[str, Any]]
 
 ALLOCATION: Final = "allocation"
@@ -145,3 +147,15 @@ class Machines(Protocol):
 
     def is_live_stack(self, stack_id: str) -> bool:
         """Tell whether a stack of this id is there, whoever owns it."""
+
+
+def find_node(machines: Machines | None, ident: str) -> Json | None:
+    """Return a node by UUID or name; None: it is not there, or no machine is.  Raises Busy."""
+    try:
+        return None if machines is None else machines.get_node(ident)
+    except errors.NodeNotFound:
+        return None
+
+
+def find_no_node(ident: str) -> None:
+    """Find none: where nobody can be asked."""

@@ -21,7 +21,7 @@ from bloomery.conductor.states import UNSTABLE_STATES, State
 from bloomery.orchestration.properties.schema import Attribute, Schema
 from bloomery.orchestration.resources import base, drift, machines, node_schema, step_run, stepwise
 from bloomery.orchestration.resources.effects import NO_EFFECT, Effect, Impact
-from bloomery.orchestration.resources.machines import Json
+from bloomery.orchestration.resources.machines import FindNode, Json
 
 FAILED: Final = frozenset({State.INSPECTFAIL, State.CLEANFAIL, State.ADOPTFAIL})
 REMOVABLE: Final = frozenset({State.ENROLL, State.MANAGEABLE, State.ADOPTFAIL})
@@ -49,7 +49,7 @@ class Node(stepwise.OnNode):
     attributes_schema: ClassVar[Mapping[str, Attribute]] = node_schema.ATTRIBUTES
     secret_properties: ClassVar[frozenset[str]] = frozenset({"driver_info"})
     effect_properties: ClassVar[frozenset[str]] = DECISIVE
-    machine_properties: ClassVar[frozenset[str]] = frozenset({"driver", "resource_class"})
+    machine_properties: ClassVar[frozenset[str]] = frozenset({"driver", "resource_class", "name"})
     preemptible: ClassVar[bool] = True
     repairs_failed: ClassVar[bool] = True
     ordering_steps: ClassVar[frozenset[str]] = frozenset({"order", "set_boot", "remove"})
@@ -62,7 +62,8 @@ class Node(stepwise.OnNode):
             configures=bool(_unapplied({}, properties)),
         )  # fmt: skip
         driver, resource_class = _text(properties["driver"]), _text(properties["resource_class"])
-        return replace(effect, driver=driver, resource_class=resource_class)
+        name = _text(properties["name"])
+        return replace(effect, driver=driver, resource_class=resource_class, node=name)
 
     @classmethod
     def effect_of_update(
@@ -87,6 +88,24 @@ class Node(stepwise.OnNode):
     @classmethod
     def needs_replace_failed(cls) -> bool:
         return False
+
+    @classmethod
+    def state_of_node(cls, properties: Mapping[str, Any]) -> str | None:
+        return target_of(properties)
+
+    @classmethod
+    def reason_to_refuse_new(cls, properties: Mapping[str, Any], find_node: FindNode) -> str:
+        """Two nodes have no name in common; a resource of another name makes another node."""
+        name = _text(properties["name"])
+        node = find_node(name) if name else None
+        if node is None:
+            return ""
+        mark = (node["extra"] or {}).get(machines.MARK)
+        holder = f", made by resource {mark.get('resource')}" if isinstance(mark, Mapping) else ""
+        return (
+            f"cannot enrol node {name}: one of that name is there ({node['uuid']}{holder}); give "
+            "another name, or keep the name of the resource that has it"
+        )
 
     def reason_to_refuse(self, verbs: Collection[str]) -> str:
         """Maintenance that the template has set may end with the template."""

@@ -68,6 +68,7 @@ class PortGroup(machine_records.MachineRecord):
     """Ports refer to it in ``portgroup``."""
 
     noun = machines.PORTGROUP
+    node_properties: ClassVar[tuple[str, ...]] = ("node",)
     fields: ClassVar[Mapping[str, str]] = {
         "node": "node_uuid",
         "name": "name",

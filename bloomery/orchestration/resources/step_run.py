@@ -63,6 +63,14 @@ class StepRun(stepwise.OnNode):
     way_down: ClassVar[str] = "; let its OS::Ironic::Node have target_state: manageable"
     ordering_steps: ClassVar[frozenset[str]] = frozenset({"manage", "run"})
     preemptible: ClassVar[bool] = True
+    node_properties: ClassVar[tuple[str, ...]] = ("node",)
+
+    @classmethod
+    def reason_to_refuse_at(cls, state: str, verbs: Collection[str]) -> str:
+        """Cleaning that is asked for begins where a node is manageable."""
+        if state != State.AVAILABLE or next(iter(verbs), None) != CLEAN:
+            return ""
+        return f"its node is {state}, and {CLEAN} needs it {RESTS[CLEAN]}{cls.way_down}"
 
     def mode(self) -> str:
         raise NotImplementedError
@@ -170,6 +178,7 @@ class RunbookExecution(StepRun):
     """Runs in the actions of ``run_on``, and anew when a property changes."""
 
     effect_properties: ClassVar[frozenset[str]] = frozenset({"mode", "run_on"})
+    node_properties: ClassVar[tuple[str, ...]] = ("node", "instance")
 
     properties_schema: ClassVar[Mapping[str, Schema]] = {
         "node": Schema(Type.STRING, "UUID or name of the node."),

@@ -24,7 +24,7 @@ from typing import Any, ClassVar, Final, NoReturn
 
 from bloomery import errors
 from bloomery.orchestration.resources import base, drift
-from bloomery.orchestration.resources.machines import MARK, Busy, Json, Machines
+from bloomery.orchestration.resources.machines import MARK, Busy, FindNode, Json, Machines
 from bloomery.outcome import FlowOutcome
 
 STEP: Final = "step"
@@ -65,6 +65,15 @@ class Stepwise(base.Resource):
                 reason=f"cannot use {self.record.type}: no bare-metal service is here"
             )
         return self.context.machines
+
+    @classmethod
+    def is_same_thing(cls, record: base.Record, name: str, value: Any, find_node: FindNode) -> bool:
+        """Another name of the same node is no other node."""
+        before = record.properties.get(name)
+        if name not in cls.node_properties or not (before and isinstance(value, str)):
+            return False
+        node, other = find_node(before), find_node(value)
+        return node is not None and other is not None and node["uuid"] == other["uuid"]
 
     # ---------------------------------------------------------------------------------- steps
 

@@ -43,6 +43,7 @@ class Volume(machine_records.MachineRecord):
     ordering_steps: ClassVar[frozenset[str]] = frozenset({"power_off", "power_on"})
     effect_properties: ClassVar[frozenset[str]] = frozenset({"allow_power_off"})
     repairs_failed: ClassVar[bool] = True
+    node_properties: ClassVar[tuple[str, ...]] = ("node",)
 
     @classmethod
     def effect_of_update(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
@@ -20,9 +21,11 @@ from bloomery.orchestration import plan
 from bloomery.orchestration.plan.builder import Present
 from bloomery.orchestration.plan.plans import MAKE, Key, Verb
 from bloomery.orchestration.resources.composite import Composite
+from bloomery.orchestration.resources.machines import FindNode, find_no_node, find_node
 from bloomery.orchestration.resources.states import Action, Status
 from bloomery.orchestration.service import access, checks, definitions, lists, stacks, step_times
 from bloomery.orchestration.service.access import StackContext
+from bloomery.orchestration.service.machine_pages import MachinePage, PageMachines
 from bloomery.orchestration.service.secrecy import Secrecy
 from bloomery.orchestration.service.stored_values import StoredChild, StoredResource, StoredStack
 from bloomery.orchestration.stack import Stack, children
@@ -50,7 +53,8 @@ def preview_stack(ctx: StackContext, name: object, arguments: StackArguments) ->
     access.authorize(ctx, "stacks:preview")
     new = stacks.read_new(ctx, name, arguments)
     with ctx.services.heavy_jobs.enter():
-        laid_out = step_times.document(ctx, None, plan.create(new.stack))
+        planned = plan.create(new.stack, Present(records={}, find_node=_find_node(ctx)))
+        laid_out = step_times.document(ctx, None, planned)
     definition = new.stack.definition
     identity = StackIdentity(project=ctx.project, name=new.name, uuid=_NOT_STORED)
     return PreviewedStack(
@@ -175,7 +179,16 @@ def _present(stored: StoredStack) -> Present:
         resource=lambda name: members[name].resource if name in members else None,
         below=lambda name: _below_member(members, name),
         template=stored.definition,
+        find_node=_find_node(stored.ctx),
     )
+
+
+def _find_node(ctx: StackContext) -> FindNode:
+    """Return what finds nodes as the caller may see them; none where no bare metal is."""
+    if ctx.runtime.machines is None:
+        return find_no_node
+    seen = PageMachines(ctx.services, ctx.request, MachinePage())
+    return functools.partial(find_node, seen)
 
 
 def _below_member(members: Mapping[str, StoredResource], name: str) -> Present | None:

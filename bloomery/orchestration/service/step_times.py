@@ -11,6 +11,7 @@ from typing import Any, Final
 
 import sqlalchemy as sa
 
+from bloomery.db import nodes as node_rows
 from bloomery.db import resources, stacks, timelines
 from bloomery.db.timelines import FlowTime
 from bloomery.model import stacks as model
@@ -44,6 +45,8 @@ def document(ctx: StackContext, root: model.Stack | None, plan: Plan) -> dict[st
     with ctx.services.db.read() as conn:
         things = _things(conn, root, changed)
         kinds = timelines.kinds_of_nodes(conn, sorted(set(things.values())))
+        named = {each.effect.node for each in changed.values() if each.effect.node}
+        nodes = {name: uuid for name in named if (uuid := node_rows.find_uuid(conn, name))}
         phases = {_PHASES[verb] for each in changed.values() for verb in each.effect.verbs}
         flows = {
             phase: timelines.list_flow_times(conn, phase, most=_FLOWS_COMPARED) for phase in phases
@@ -56,7 +59,7 @@ def document(ctx: StackContext, root: model.Stack | None, plan: Plan) -> dict[st
 
     laid_out = schedule.schedule_of(plan, times_of)
     machines = {key: uuid for key, uuid in things.items() if uuid in kinds}
-    return schedule.document(laid_out, machines) | {
+    return schedule.document(laid_out, machines, nodes) | {
         "outputs": {name: str(verb) for name, verb in plan.outputs.items()},
         "differs": plan.differs or bool(plan.outputs),
     }

@@ -256,3 +256,97 @@ def test_the_retry_of_a_group_that_was_never_there_is_one_batch(site: Orchestrat
     assert (plan["machines_at_once"], plan["summary"]["replace"]) == (2, 2)
     assert site.ask("DELETE", path)[0] == 204
     site.wait_for(path, "DELETE_COMPLETE")
+
+
+def preview_of_new(site: Orchestration, resources: dict[str, Any]) -> dict[str, Any]:
+    body = {"stack_name": "new", "template": template(resources)}
+    status, preview = site.ask("POST", "/stacks/preview", body)
+    assert status == 200, preview
+    plan: dict[str, Any] = preview["plan"]
+    return plan
+
+
+def hardware_on(node: Any) -> dict[str, Any]:
+    properties = {"node": node, "bios": {"settings": {"Turbo": "on"}}}
+    return {"type": "OS::Ironic::HardwareConfiguration", "properties": properties}
+
+
+REFUSED = (
+    "its node is available, and clean needs it manageable; let its OS::Ironic::Node have "
+    "target_state: manageable, or this as its hardware_configuration"
+)
+
+
+def test_hardware_of_a_node_that_is_to_be_available_is_planned_to_fail(site: Orchestration) -> None:
+    node = {"name": "hw-0", "driver": "fake-hardware"}
+    resources = {
+        "node": {"type": "OS::Ironic::Node", "properties": node},
+        "hardware": hardware_on({"get_resource": "node"}),
+    }
+    plan = preview_of_new(site, resources)
+    step = next(each for each in plan["steps"] if each["resource"] == "hardware")
+    assert (step["action"], step["certain"], step["reason"]) == ("refuse", True, REFUSED)
+    assert plan["summary"] == {"create": 1, "refuse": 1}
+
+    resources["node"]["properties"] = {**node, "target_state": "manageable"}
+    assert preview_of_new(site, resources)["summary"] == {"create": 2}
+
+
+def test_hardware_of_a_node_that_is_available_now_may_fail(site: Orchestration) -> None:
+    enrol(site, "hw-1", resource_class="bm.hw", ports=[])
+    [step] = preview_of_new(site, {"hardware": hardware_on("hw-1")})["steps"]
+    assert (step["action"], step["certain"], step["reason"]) == ("refuse", False, REFUSED)
+    [step] = preview_of_new(site, {"hardware": hardware_on("nobody-knows-it")})["steps"]
+    assert step["action"] == "create"
+
+
+def test_another_resource_of_the_same_node_is_planned_to_fail(site: Orchestration) -> None:
+    path = enrol(site, "hw-2", resource_class="bm.hw", ports=[])
+    node = {"name": "hw-2", "driver": "fake-hardware", "resource_class": "bm.hw"}
+    renamed = {"other": {"type": "OS::Ironic::Node", "properties": node}}
+    step = next(
+        each for each in planned(site, path, template(renamed))["steps"]
+        if each["resource"] == "other"
+    )  # fmt: skip
+    assert step["action"] == "refuse"
+    assert step["reason"].startswith("cannot enrol node hw-2: one of that name is there (")
+    assert "made by resource node); give another name, or keep the name" in step["reason"]
+    renamed["other"]["properties"] = {**node, "name": "hw-3"}
+    assert words(planned(site, path, template(renamed)))["other"] == "create"
+
+
+def test_one_node_under_several_names_is_one_machine(site: Orchestration) -> None:
+    enrol(site, "hw-4", resource_class="bm.hw", ports=[])
+    run = {"mode": "service", "steps": RUN["properties"]["steps"]}
+    resources = {
+        "web": {"type": WEB["type"], "properties": {"image": IMAGE, "node": "hw-4"}},
+        "run": {"type": RUN["type"], "properties": {**run, "node": "hw-4"}},
+        "again": {
+            "type": RUN["type"], "properties": {**run, "node": node_of(site, "hw-4")["uuid"]},
+        },
+    }  # fmt: skip
+    plan = preview_of_new(site, resources)
+    assert (plan["machines"], len(plan["steps"])) == (1, 3)
+    resources["run"]["properties"]["node"] = "n1"
+    assert preview_of_new(site, resources)["machines"] == 2
+
+
+def test_another_name_of_the_same_node_changes_nothing(site: Orchestration) -> None:
+    enrol(site, "hw-5", resource_class="bm.hw", ports=[])
+    uuid = node_of(site, "hw-5")["uuid"]
+
+    def both(ident: str) -> dict[str, Any]:
+        run = {**RUN["properties"], "node": ident}
+        del run["instance"]
+        web = {"type": WEB["type"], "properties": {"image": IMAGE, "node": ident}}
+        run = {"type": RUN["type"], "depends_on": "web", "properties": run}
+        return template({"web": web, "run": run})
+
+    path = site.create("names", both(uuid))
+    site.wait_for(path, "CREATE_COMPLETE")
+    moved_at = node_of(site, "hw-5")["provision_updated_at"]
+    for ident in ("hw-5", uuid):
+        assert planned(site, path, both(ident))["steps"] == []
+        assert site.ask("PUT", path, {"template": both(ident)})[0] == 202
+        site.wait_for(path, "UPDATE_COMPLETE")
+        assert node_of(site, "hw-5")["provision_updated_at"] == moved_at

@@ -10,7 +10,7 @@ from bloomery.orchestration.resources.step_run import HardwareConfiguration, Run
 from bloomery.orchestration.resources.stepwise import reason_to_refuse
 
 NODE = {"target_state": "available", "inspect": "once", "on_delete": "delete",
-        "driver": "redfish", "resource_class": "bm"}  # fmt: skip
+        "driver": "redfish", "resource_class": "bm", "name": "n1"}  # fmt: skip
 CONFIG = {"firmware": None, "bios": {"settings": {"A": "1"}}, "raid": None, "extra_steps": None,
           "apply_when": "manageable", "on_delete": "keep"}  # fmt: skip
 
