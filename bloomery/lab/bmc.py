@@ -25,7 +25,8 @@ class Rules:
     ``max_sessions``: how many it bears; a login beyond is refused with 503.  ``idle_s``: how long
     a connection may say nothing before the BMC closes it.  ``late_s``: by how much each answer
     is late.  ``expands``: ``$expand`` is answered, and offered in the root; else it is a 501.
-    ``require_etag``: 412 without If-Match; one that differs always is.
+    ``require_etag``: 412 without If-Match; one that differs always is.  ``tells_payload``: an
+    update's task shows what it was asked for.
     """
 
     users: Mapping[str, str] = field(default_factory=lambda: {"admin": "password"})
@@ -35,6 +36,7 @@ class Rules:
     late_s: float = 0.0
     expands: bool = True
     require_etag: bool = False
+    tells_payload: bool = True
     volume_s: float = 0.0
     update_s: float = 2.0
     restart_s: float = 3.0
@@ -131,13 +133,23 @@ class SimulatedBmc:
 
     # --------------------------------------------------------------------------------- tasks
 
-    def begin(self, name: str, seconds: float, then: Callable[[], None]) -> str:
-        """Begin a task that calls ``then`` at its end; a Refusal fails it.  Return its id."""
+    def begin(
+        self,
+        name: str,
+        seconds: float,
+        then: Callable[[], None],
+        payload: Mapping[str, str] | None = None,
+    ) -> str:
+        """Begin a task that calls ``then`` at its end; a Refusal fails it.  Return its id.
+
+        ``payload``: what the task shows of the request that it does.
+        """
         with self.lock:
             self._tasks_made += 1
             task: dict[str, Any] = {
                 "id": str(self._tasks_made), "name": name, "start": time.time(),
                 "seconds": seconds, "state": "Running", "end": None, "why": name,
+                "payload": payload if self.rules.tells_payload else None,
             }  # fmt: skip
             self.tasks[task["id"]] = task
         threading.Thread(target=self._run, args=(task, then), name=name, daemon=True).start()

@@ -3,8 +3,9 @@
 Components are updated one after another, each in as many turns as it takes: the BMC is asked, its
 task is looked after, the machine is restarted where that makes the new version run, and the version
 is waited for.  The position stands in ``driver_internal_info``, and is saved before each write.
-Whoever goes on after a crash, or after an answer that was lost, takes the task that the BMC has
-begun meanwhile for the one that was asked for, and asks for another one only if there is none.
+Whoever goes on after a crash, or after an answer that was lost, looks for the task that the BMC has
+begun meanwhile for this machine, and asks for another one only if there is none.  A task that does
+not say whose it is, at a BMC of many machines, is waited for: then the version tells.
 Source: DMTF DSP2046, UpdateService, action SimpleUpdate.
 """
 
@@ -173,11 +174,18 @@ class _Update:
         self._memory["until"] = _later(self._conf.firmware_update_overall_timeout)
 
     def _ask(self) -> Outcome | None:
-        """Ask for the update, unless a task has come since that was done before."""
-        now, begun = self._now, self._begun_task() if self._now["orders"] else None
-        if begun is not None:
-            self._look_after(begun)
-            return None
+        """Ask for the update, unless that was done before, and has begun or is over."""
+        now = self._now
+        if now["orders"]:
+            own, others = self._access.read(self._task, self._find_begun)
+            if own is not None:
+                self._look_after(own)
+                return None
+            if others:
+                return self._wait_for(others)
+            if now["before"] is not None and self._reads_new():
+                now.update(stage="settle", settles_by=None)
+                return None
         now["orders"] += 1
         self._task.save()
         url = self._entry["url"]
@@ -193,10 +201,17 @@ class _Update:
         self._look_after(monitor)
         return None
 
-    def _begun_task(self) -> str | None:
-        """Return the task that has come since the update was asked for, if there is one."""
-        listed = self._access.read(self._task, tasks.listed)
-        return next((path for path in listed if path not in self._now["tasks"]), None)
+    def _find_begun(self, system: Any) -> tuple[str | None, list[str]]:
+        return tasks.find_own(system, self._now["tasks"], _action(system)["target"])
+
+    def _wait_for(self, others: list[str]) -> Again:
+        """Look again later: one of these tasks may be ours.  Raises StepFailure."""
+        why = f"{', '.join(others)} may be its task, and does not say for which machine it works"
+        if _is_past(self._memory["until"]):
+            raise errors.StepFailure(
+                reason=f"nobody knows whether the BMC has begun to update {self._component}: {why}",
+            )
+        return self._again(why)
 
     def _look_after(self, monitor: str | None) -> None:
         self._now.update(monitor=monitor, stage="poll", starts_by=_later(_START_S))
@@ -315,16 +330,22 @@ def _is_past(moment: str) -> bool:
     return clock.now() >= datetime.fromisoformat(moment)
 
 
-def _simple_update(system: Any, url: str) -> str | None:
-    """Ask for an update; return the path of the task.  Raises InvalidParameterValue."""
-    import sushy
-
+def _action(system: Any) -> Json:
+    """Return what the BMC tells of SimpleUpdate.  Raises InvalidParameterValue: it has none."""
     service = reading.follow(system, system.root.json, "UpdateService")
-    action = (service.get("Actions") or {}).get(_ACTION) or {}
+    action: Json = (service.get("Actions") or {}).get(_ACTION) or {}
     if not action.get("target"):
         raise errors.InvalidParameterValue(
             reason="its BMC offers no update of firmware from an address (SimpleUpdate)",
         )
+    return action
+
+
+def _simple_update(system: Any, url: str) -> str | None:
+    """Ask for an update; return the path of the task.  Raises InvalidParameterValue."""
+    import sushy
+
+    action = _action(system)
     payload: Json = {"ImageURI": url}
     protocols = action.get("TransferProtocol@Redfish.AllowableValues")
     if protocols:
@@ -335,8 +356,8 @@ def _simple_update(system: Any, url: str) -> str | None:
                 f"not by {payload['TransferProtocol']}",
             )
     own = {"Targets": [system.path]}
-    if len(system.root.get_system_collection().members_identities) > 1:
-        payload |= own  # it has other machines as well
+    if tasks.has_neighbours(system):
+        payload |= own
     connection = system.root._conn  # noqa: SLF001  sushy's call names a protocol of its own
     try:
         answer = connection.post(action["target"], data=payload)

@@ -5,7 +5,9 @@ Source: DMTF DSP2046, Task; DSP0266, asynchronous operations.
 
 from __future__ import annotations
 
+import json
 import urllib.parse
+from collections.abc import Collection, Mapping
 from typing import Any, Final
 
 from bloomery import errors
@@ -14,6 +16,7 @@ from bloomery.drivers.redfish import reading
 COMPLETED: Final = "Completed"
 NOT_BEGUN: Final = ("New", "Pending", "Starting", "Suspended")
 _FAILED: Final = ("Exception", "Killed", "Cancelled", "Interrupted")
+_AT_WORK: Final = ("Running", "Stopping", "Cancelling", "Service")
 _MOST_CHARS: Final = 300
 
 
@@ -56,3 +59,44 @@ def listed(system: Any) -> list[str]:
     service = reading.follow(system, root, "Tasks") or reading.follow(system, root, "TaskService")
     members = reading.follow(system, service, "Tasks").get("Members") or ()
     return [member["@odata.id"] for member in members]
+
+
+def find_own(system: Any, before: Collection[str], target: str) -> tuple[str | None, list[str]]:
+    """Return the task that a POST to ``target`` for this machine began; and those that may be it.
+
+    ``before``: the tasks that are older.  What a task was asked for is its Payload, which a BMC
+    may leave out: where the machine is the only one such a task is its own, and else, as long as
+    it is at work, one that may be.
+    """
+    unsure: dict[str, Any] = {}
+    for path in listed(system):
+        document = None if path in before else reading.optional(reading.fetch, system, path)
+        is_own = _is_own(document, target, system.path) if document else False
+        if is_own:
+            return path, []
+        if is_own is None and document:
+            unsure[path] = document.get("TaskState")
+    if unsure and not has_neighbours(system):
+        return next(iter(unsure)), []
+    return None, [path for path, state in unsure.items() if state in _AT_WORK]
+
+
+def has_neighbours(system: Any) -> bool:
+    """Tell whether the BMC has other machines as well."""
+    return len(system.root.get_system_collection().members_identities) > 1
+
+
+def _is_own(task: Mapping[str, Any], target: str, machine: str) -> bool | None:
+    """Tell whether a task does what a POST to ``target`` asked for ``machine``; None: no word."""
+    payload = task.get("Payload")
+    uri = payload.get("TargetUri") if isinstance(payload, dict) else None
+    if not isinstance(uri, str):
+        return None
+    if urllib.parse.urlsplit(uri).path != target:
+        return False
+    try:
+        body = json.loads(payload.get("JsonBody") or "null")  # type: ignore[union-attr]
+    except (TypeError, ValueError):
+        return None
+    targets = body.get("Targets") if isinstance(body, dict) else None
+    return machine in targets if isinstance(targets, list) else None

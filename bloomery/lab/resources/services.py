@@ -124,6 +124,8 @@ def _task(bmc: SimulatedBmc, ident: str) -> Json:
         "PercentComplete": 100 if task["end"] else min(99, int(100 * passed)),
         "Messages": [{"Message": task["why"], "Severity": health, "MessageId": "Lab.1.0.Task"}],
     }  # fmt: skip
+    if task["payload"] is not None:
+        shown["Payload"] = task["payload"]
     return shown | ({"EndTime": stamp(task["end"])} if task["end"] else {})
 
 

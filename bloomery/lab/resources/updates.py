@@ -6,6 +6,7 @@ it runs after the next boot; a BMC restarts with its own.
 
 from __future__ import annotations
 
+import json
 from typing import Final
 
 from bloomery.lab.bmc import SimulatedBmc
@@ -84,4 +85,14 @@ def update(bmc: SimulatedBmc, ask: Ask) -> Answer:
             if part == "BMC":
                 bmc.restart(system)
 
-    return services.accepted(bmc.begin(f"update with {version}", bmc.rules.update_s, apply))
+    name = f"update with {version}"
+    return services.accepted(bmc.begin(name, bmc.rules.update_s, apply, _payload(bmc, ask)))
+
+
+def _payload(bmc: SimulatedBmc, ask: Ask) -> dict[str, str] | None:
+    """What the task shows of its request; makes with paths of their own show nothing."""
+    if bmc.view is not None:
+        return None
+    return {
+        "HttpOperation": ask.method, "TargetUri": ask.path, "JsonBody": json.dumps(ask.body),
+    }  # fmt: skip

@@ -11,7 +11,7 @@ from datetime import timedelta
 
 import pytest
 
-from bloomery import clock
+from bloomery import clock, errors
 from bloomery.conductor import recovery
 from bloomery.conf.redfish import BmcOptions, Redfish
 from bloomery.drivers import registry
@@ -291,8 +291,10 @@ def test_an_update_waits_for_a_bmc_that_is_silent_when_it_begins(flashing, targe
     assert target.system.firmware["BIOS"] == "2.1"
 
 
-def test_an_update_that_a_crash_cut_off_goes_on(flashing, make_rack) -> None:
-    machine = make_rack(rules=Rules(update_s=60)).machines[0]
+@pytest.mark.parametrize(("machines", "tells"), [(1, False), (2, True), (2, False)])
+def test_an_update_that_a_crash_cut_off_goes_on(flashing, make_rack, machines, tells) -> None:
+    rules = Rules(update_s=60, tells_payload=tells)
+    machine = make_rack(machines, apart=False, rules=rules).machines[0]
     node = manageable(flashing, machine)
     settings = [{"component": "bios", "url": f"{FILES}/2.1"}]
     saved = []
@@ -305,6 +307,44 @@ def test_an_update_that_a_crash_cut_off_goes_on(flashing, make_rack) -> None:
             assert isinstance(task.driver.firmware.update(task, settings), Again)
         del task.save
     assert len(machine.bmc.tasks) == 1
+
+
+@pytest.mark.parametrize("tells", [True, False])
+def test_a_task_of_a_neighbour_is_not_taken_for_ones_own(flashing, make_rack, tells) -> None:
+    one, other = make_rack(2, apart=False, rules=Rules(update_s=60, tells_payload=tells)).machines
+    tasks, settings = one.bmc.tasks, [{"component": "bios", "url": f"{FILES}/2.1"}]
+    nodes = [manageable(flashing, machine) for machine in (one, other)]
+    with flashing.site.acquire(nodes[0]) as own, flashing.site.acquire(nodes[1]) as neighbour:
+        one.bmc.faults.add(method="POST", path="SimpleUpdate", kind="reset")
+        with pytest.raises(errors.BmcUnreachable):
+            own.driver.firmware.update(own, settings)
+        neighbour.driver.firmware.update(neighbour, settings)
+        outcome = own.driver.firmware.update(own, settings)
+        assert ("may be its task, and does not say" in outcome.reason) is not tells
+        assert len(tasks) == (2 if tells else 1)
+        tasks["1"]["state"] = "Completed"
+        own.driver.firmware.update(own, settings)
+        monitors = [monitor_of(each) for each in (neighbour, own)]
+    assert [path.rpartition("/")[2] for path in monitors] == ["1", "2"]
+
+
+def monitor_of(task):
+    return task.node.driver_internal_info["redfish_firmware"]["now"]["monitor"]
+
+
+def test_an_update_that_may_have_begun_is_waited_for_so_long(
+    flashing, make_rack, monkeypatch
+) -> None:
+    rules = Rules(update_s=60, tells_payload=False)
+    machine = make_rack(2, apart=False, rules=rules).machines[0]
+    settings = [{"component": "bios", "url": f"{FILES}/2.1"}]
+    with flashing.site.acquire(manageable(flashing, machine)) as task:
+        machine.bmc.faults.add(method="POST", path="SimpleUpdate", kind="after")
+        assert "HTTP 500" in task.driver.firmware.update(task, settings).reason
+        now = clock.now
+        monkeypatch.setattr(clock, "now", lambda: now() + timedelta(seconds=8000))
+        with pytest.raises(errors.StepFailure, match="nobody knows whether the BMC has begun"):
+            task.driver.firmware.update(task, settings)
 
 
 def test_a_rest_that_a_crash_cut_off_flashes_nothing_again(flashing, target, monkeypatch) -> None:
