@@ -42,6 +42,7 @@ INSTANCE_HEADER: Final = "Bloomery-Instance"
 CLASSES: Final = "bloomery.errors."
 REUSED_WITHIN_S: Final = 1.0  # of its last answer, by a caller
 _CLOSED_AFTER_S: Final = 2.0  # of its last answer, by a server that stops
+_SLACK_S: Final = 2.0  # to look for those, twice a second
 _IDLE_S: Final = 75  # that a connection is kept between two calls
 _LOOK_S: Final = 0.01
 _BACKLOG: Final = 128
@@ -82,7 +83,8 @@ class JsonRpcServer:
     def stop(self, within_s: float | None = None, *, returns: bool = False) -> None:
         """Take no more calls, and let those that run end: as long as it takes, or ``within_s``.
 
-        Before that, calls are taken for ``_CLOSED_AFTER_S`` at most, until no connection is kept.
+        Before that, calls are taken until no connection is kept: for ``_CLOSED_AFTER_S`` and
+        ``_SLACK_S`` at most.  Those that are kept still are closed, whoever is about to use them.
         """
         self._server.shutdown_timeout = within_s
         self._server.stop()
@@ -238,11 +240,17 @@ class _HttpServer(wsgi.Server):
         self._connections = _Connections(self)
 
     def stop(self) -> None:
-        """Part with the callers, close the listener, and let calls that run end."""
+        """Part with the callers, close the listener, and let calls that run end.
+
+        How long a connection was idle is told by the time of day, which may be set back meanwhile.
+        """
         self.keep_alive_conn_limit = -1  # each answer ends its own
         self.timeout = self.closed_after_s
-        while self._connections.has_kept:
+        give_up_at = time.monotonic() + self.closed_after_s + _SLACK_S
+        while self._connections.has_kept and time.monotonic() < give_up_at:
             time.sleep(_LOOK_S)
+        if self._connections.has_kept:
+            LOG.warning("json-rpc: stopping: closes connections that callers may still use")
         super().stop()
 
     @staticmethod

@@ -8,6 +8,7 @@ import json
 import socket
 import ssl
 import threading
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -396,6 +397,22 @@ def test_a_server_that_stops_waits_for_no_connection_that_nobody_uses_any_more(p
     conductor.inject_nmi(Request.new(), "a")
     server._server.closed_after_s = 0.0
     server.stop(5)
+    with pytest.raises(ConnectionRefusedError):
+        socket.create_connection(wire.target)
+
+
+def test_a_server_stops_though_the_time_of_day_was_set_back(proxied, monkeypatch):
+    wire, conductor, server = proxied
+    conductor.inject_nmi(Request.new(), "a")
+    kept = server._server._connections._selector
+    wait_for(lambda: len(kept) > 1, "the connection to be kept")
+    for _, connection in kept.connections:
+        monkeypatch.setattr(connection, "last_used", time.time() + 3600, raising=False)
+    server._server.closed_after_s = 0.0
+    ending = threading.Thread(target=server.stop, args=(5,), daemon=True)
+    ending.start()
+    ending.join(20)
+    assert not ending.is_alive()
     with pytest.raises(ConnectionRefusedError):
         socket.create_connection(wire.target)
 
