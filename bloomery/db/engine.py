@@ -74,9 +74,12 @@ class Database:
         settings: Settings | None = None,
         *,
         foreign_writer_timeout_s: float = 5.0,
+        idle_s: int | None = None,
     ) -> None:
         """``foreign_writer_timeout_s``: patience with another program that locks SQLite's file.
 
+        ``idle_s``: how long a server lets a transaction be in which nothing happens; None: for
+        [database]statement_timeout.
         Raises CannotStart for a URL that is none, or whose driver is not installed.
         """
         self.settings = settings or Settings()
@@ -86,7 +89,7 @@ class Database:
             self._edge: _SqliteEdge | ServerEdge = (
                 _SqliteEdge(self.url, self.settings, foreign_writer_timeout_s)
                 if self.is_sqlite
-                else ServerEdge(self.url, self.settings)
+                else ServerEdge(self.url, self.settings, idle_s)
             )
 
     @property
@@ -120,16 +123,16 @@ class Database:
         """Run ``work``, which changes the schema, while no other process does so."""
         return self._edge.alter(work)
 
-    def reserved(self) -> Database:
-        """Return this database with one connection of its own, for signs of life.
+    def reserved(self, idle_s: int | None = None) -> Database:
+        """Return this database with one connection of its own, such as for signs of life.
 
         Whoever uses up the pool does not delay them.  SQLite has one writer: it returns itself.
-        The caller closes it.
+        The caller closes it.  ``idle_s``: as ``__init__`` has it.
         """
         if self.is_sqlite:
             return self
         single = dataclasses.replace(self.settings, max_pool_size=1, max_overflow=0)
-        return Database(self.url, single)
+        return Database(self.url, single, idle_s=idle_s)
 
     def close(self) -> None:
         """Give every connection back; the database may be used again afterwards."""

@@ -19,6 +19,7 @@ from typing import Final
 import sqlalchemy as sa
 
 from bloomery.db import upserts
+from bloomery.db.engine import Database
 from bloomery.db.tables import EVENT_CURSORS, EVENT_NUMBERING, EVENTS
 
 BATCH: Final = 500
@@ -27,12 +28,7 @@ _ROW: Final = 1
 _T, _N = EVENTS.c, EVENT_NUMBERING.c
 _LAST: Final = sa.select(_N.last_number).where(_N.id == _ROW)
 _STILL_S: Final = 5  # that a process may stand still while it numbers and others wait
-_LOCK: Final = {
-    "mysql": _LAST.with_for_update(),
-    "postgresql": _LAST.with_for_update().add_columns(  # no statement more; ends with the COMMIT
-        sa.func.set_config("idle_in_transaction_session_timeout", f"{_STILL_S}s", True)
-    ),
-}
+_LOCK: Final = _LAST.with_for_update()
 _UNNUMBERED: Final = (
     sa.select(_T.id).where(_T.number.is_(None)).order_by(_T.id).limit(sa.bindparam("most"))
 )
@@ -78,16 +74,24 @@ def last_number(conn: sa.Connection) -> int:
     return conn.execute(_LAST).scalar_one_or_none() or 0
 
 
+def reserved(db: Database) -> Database:
+    """Return the database with the connection on which a process numbers.
+
+    The server ends its transaction once the process has stood still in it for 5 s: others wait for
+    it, for longer than that.  The caller closes it.
+    """
+    return db.reserved(idle_s=_STILL_S)
+
+
 def assign(conn: sa.Connection, most: int = BATCH) -> tuple[int, int]:
     """Number the oldest rows that have none, ``most`` at once.
 
     Returns the number given last, and how many rows got theirs.
 
     Waits for whoever numbers at this moment, and for no writer: the rows are read without a lock
-    and changed by primary key.  PostgreSQL ends the transaction of a process that stands still in
-    it after 5 s, MariaDB after [database]statement_timeout.  The caller owns the transaction.
+    and changed by primary key.  The caller owns the transaction, on a connection of ``reserved``.
     """
-    last: int = conn.execute(_LOCK[conn.dialect.name]).scalar_one()
+    last: int = conn.execute(_LOCK).scalar_one()
     idents = list(conn.execute(_UNNUMBERED, {"most": most}).scalars())
     if not idents:
         return last, 0

@@ -39,10 +39,10 @@ _SCHEMA_TURN: Final = 0x626C6F6F6D  # PostgreSQL's advisory lock of who changes 
 class ServerEdge:
     """Reads and transactions on the connections of one pool."""
 
-    def __init__(self, url: sa.URL, settings: Settings) -> None:
+    def __init__(self, url: sa.URL, settings: Settings, idle_s: int | None = None) -> None:
         self._url = url
         self._settings = settings
-        self.engine = server_pool.create(url, settings)
+        self.engine = server_pool.create(url, settings, idle_s)
         self.on_commit: list[Callable[[], None]] = []
         sa.event.listen(self.engine, "before_cursor_execute", _note_write)
 

@@ -21,14 +21,17 @@ ALTERING_LOCK_S: Final = 60  # to wait for a table: whoever comes later waits be
 ALTERING_TURN_S: Final = 600  # to wait for another process that changes the schema
 
 
-def create(url: sa.URL, settings: Settings) -> sa.Engine:
-    """Return the pool for everyday use: bounded in size, and each wait bounded in time."""
+def create(url: sa.URL, settings: Settings, idle_s: int | None = None) -> sa.Engine:
+    """Return the pool for everyday use: bounded in size, and each wait bounded in time.
+
+    ``idle_s``: for a transaction in which nothing happens; None: as long as a statement may take.
+    """
     engine = sa.create_engine(
         url,
         pool_size=settings.max_pool_size,
         max_overflow=settings.max_overflow,
         pool_timeout=settings.pool_timeout,
-        connect_args=_connect_args(url, settings, settings.statement_timeout),
+        connect_args=_connect_args(url, settings, settings.statement_timeout, idle_s),
         **_PLAIN,
     )
     sa.event.listen(engine, "checkout", _refuse_stale)
@@ -47,21 +50,26 @@ _PLAIN: Final[dict[str, Any]] = {
 }
 
 
-def _connect_args(url: sa.URL, settings: Settings, statement_timeout_s: int) -> dict[str, Any]:
+def _connect_args(
+    url: sa.URL, settings: Settings, statement_timeout_s: int, idle_s: int | None = None
+) -> dict[str, Any]:
+    idle_s = statement_timeout_s if idle_s is None else idle_s
     arguments: dict[str, Any] = {"autocommit": True, "connect_timeout": settings.connect_timeout}
     if url.get_backend_name() == "postgresql":
-        return arguments | _postgresql(url, settings, statement_timeout_s)
+        return arguments | _postgresql(url, settings, statement_timeout_s, idle_s)
     if url.host in _LOOPBACK and not any(name.startswith("ssl") for name in url.query):
         arguments["ssl_disabled"] = True  # PyMySQL reads every authority for each connection
-    return arguments | _mysql(settings, statement_timeout_s)
+    return arguments | _mysql(settings, statement_timeout_s, idle_s)
 
 
-def _postgresql(url: sa.URL, settings: Settings, statement_timeout_s: int) -> dict[str, Any]:
+def _postgresql(
+    url: sa.URL, settings: Settings, statement_timeout_s: int, idle_s: int
+) -> dict[str, Any]:
     limits = {
         "default_transaction_isolation": "read\\ committed",
         "lock_timeout": f"{settings.lock_timeout}s",
         "statement_timeout": f"{statement_timeout_s}s",
-        "idle_in_transaction_session_timeout": f"{statement_timeout_s}s",
+        "idle_in_transaction_session_timeout": f"{idle_s}s",
     }
     options = [f"-c {name}={value}" for name, value in limits.items()]
     silent_s = settings.connect_timeout + _NETWORK_SLACK_S
@@ -75,14 +83,14 @@ def _postgresql(url: sa.URL, settings: Settings, statement_timeout_s: int) -> di
     }
 
 
-def _mysql(settings: Settings, statement_timeout_s: int) -> dict[str, Any]:
+def _mysql(settings: Settings, statement_timeout_s: int, idle_s: int) -> dict[str, Any]:
     """What begins with /*M! is read by MariaDB alone, with /*!8 by MySQL."""
     command = (
         f"SET SESSION sql_mode = 'TRADITIONAL', innodb_lock_wait_timeout = {settings.lock_timeout}"
         " /*!80000 , transaction_isolation = 'READ-COMMITTED' */"
         " /*M!100300 , tx_isolation = 'READ-COMMITTED'"
         f", max_statement_time = {statement_timeout_s}"
-        f", idle_transaction_timeout = {statement_timeout_s} */"
+        f", idle_transaction_timeout = {idle_s} */"
     )
     wait_s = statement_timeout_s + _NETWORK_SLACK_S if statement_timeout_s else None
     return {"init_command": command, "read_timeout": wait_s, "write_timeout": wait_s}

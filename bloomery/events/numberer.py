@@ -43,7 +43,7 @@ class Numberer:
     def __init__(
         self, db: Database, on_numbers: Callable[[], None], pace: NumberingPace | None = None
     ) -> None:
-        self._db, self._on_numbers = db, on_numbers
+        self._db, self._on_numbers = event_numbers.reserved(db), on_numbers
         self._pace = pace or NumberingPace()
         self._last_number = 0
         self.wants_snapshots = False
@@ -68,12 +68,12 @@ class Numberer:
 
     def stop(self) -> None:
         """Number what was committed before, and end the thread."""
-        if self._bell is None:
-            return
-        self._stopping.set()
-        self._bell.ring()
-        self._thread.join()
-        self._bell.close()
+        if self._bell is not None:
+            self._stopping.set()
+            self._bell.ring()
+            self._thread.join()
+            self._bell.close()
+        self._db.close()
 
     def _run(self) -> None:
         assert self._bell is not None

@@ -58,7 +58,6 @@ def test_numbers_are_never_lower_than_keys_so_that_old_cursors_stay_right(db: en
     assert db.transact(event_numbers.assign) == (2, 1)
 
 
-@pytest.mark.only_on("postgresql")
 def test_who_stands_still_while_it_numbers_holds_nobody_up(
     db: engine.Database, elsewhere: engine.Database
 ):
@@ -72,8 +71,9 @@ def test_who_stands_still_while_it_numbers_holds_nobody_up(
         goes_on.wait()
         return numbers
 
-    with ThreadPoolExecutor(1) as peer:
-        stands_still = peer.submit(elsewhere.transact, number)
+    numbering = event_numbers.reserved(elsewhere)
+    with contextlib.closing(numbering), ThreadPoolExecutor(1) as peer:
+        stands_still = peer.submit(numbering.transact, number)
         has_numbered.wait()
         try:
             assert db.transact(event_numbers.assign) == (2, 2)
