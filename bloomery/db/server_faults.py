@@ -18,6 +18,10 @@ _BUSY: Final = {
     **dict.fromkeys(("53300", "1040", "1203"), "the server has no connection left: raise its "
                     "max_connections, or lower [database]max_pool_size and max_overflow"),
     **dict.fromkeys(("53100", "1021", "1114"), "the server's disk is full"),
+    **dict.fromkeys(("58030", "1026"), "the server's disk is full, or fails"),
+    **dict.fromkeys(("53200", "1037", "1038", "1041"), "the server is out of memory"),
+    **dict.fromkeys(("53000", "53400"), "the server cannot give a statement what it takes: "
+                    "its log says more"),
     **dict.fromkeys(("25006", "1290", "1792", "1836"), "the server takes no writes: it is "
                     "read-only, or a replica"),
 }  # fmt: skip

@@ -53,6 +53,30 @@ def test_the_migrated_schema_is_the_declared_one(db: engine.Database):
         assert compare_metadata(context, tables.METADATA) == []
 
 
+RAISE = {
+    "postgresql": "DO $$ BEGIN RAISE EXCEPTION 'kein Platz' USING ERRCODE = '{}'; END $$",
+    "mysql": "SIGNAL SQLSTATE 'HY000' SET MYSQL_ERRNO = {}, MESSAGE_TEXT = 'kein Platz'",
+}
+
+
+@pytest.mark.parametrize(
+    ("codes", "reason"),
+    [
+        ({"postgresql": "53100", "mysql": "1021"}, "the server's disk is full"),
+        ({"postgresql": "53100", "mysql": "1114"}, "the server's disk is full"),
+        ({"postgresql": "58030", "mysql": "1026"}, "the server's disk is full, or fails"),
+        ({"postgresql": "53200", "mysql": "1037"}, "the server is out of memory"),
+        ({"postgresql": "53300", "mysql": "1040"}, "the server has no connection left"),
+    ],
+)
+def test_what_a_server_lacks_is_named_whatever_its_language(
+    db: engine.Database, codes: dict[str, str], reason: str
+):
+    backend = db.url.get_backend_name()
+    with pytest.raises(errors.DatabaseBusy, match=f"database: {reason}"), db.read() as conn:
+        conn.exec_driver_sql(RAISE[backend].format(codes[backend]))
+
+
 def test_an_empty_database_has_no_schema_and_is_refused(fresh: engine.Database):
     assert schema.revision_of(fresh) is None
     with pytest.raises(errors.SchemaOutdated, match="bloomery db upgrade"):
