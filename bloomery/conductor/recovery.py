@@ -15,12 +15,13 @@ from typing import Final
 import sqlalchemy as sa
 
 from bloomery import errors
-from bloomery.conductor import flows, runner, task_manager
+from bloomery.conductor import flows, runner, task_manager, writes
 from bloomery.conductor.lanes import Lane
 from bloomery.conductor.runtime import ConductorRuntime, Context
 from bloomery.conductor.states import STUCK_STATES_TREATED_AS_FAIL, State
 from bloomery.conductor.task_manager import TaskManager
 from bloomery.conductor.workers import Slot
+from bloomery.conductor.writes import EncodedWrite
 from bloomery.db import locks, nodes, rows, steps
 from bloomery.model.node import Node, RingKey
 from bloomery.model.request import Request
@@ -147,12 +148,25 @@ def _go_on(slot: Slot, task: TaskManager, runs: list[StepRun], weight: int) -> F
         return runner.launch_failure(slot, flow, _hopeless(task, run, weight))
     if not run.step.resumable and _has_begun(run):
         return runner.launch_failure(slot, flow, _interrupted(task, run))
-    taken_up = run.taken_up + weight
-    values = {"taken_up": taken_up, "conductor": task.runtime.host}
+    values = {"taken_up": run.taken_up + weight, "conductor": task.runtime.host}
     if run.started_at is None:
         values["started_at"] = run.started_at = rows.now()
-    task.save(flow.mark(run, Run.RUNNING, **values))
+        task.save(flow.mark(run, Run.RUNNING, **values))
+    else:
+        task.save(flow.mark(run, Run.RUNNING, **values), _begun_again(task, run))
     return runner.launch(slot, flow)
+
+
+def _begun_again(task: TaskManager, run: StepRun) -> EncodedWrite:
+    """The entry in the node's history that says why a step takes longer than it would."""
+    host = task.runtime.host
+    ended = "its work there was cut off" if run.conductor == host else _end_of(run)
+    text = f"Step {run.step.name} begun again by conductor {host}: {ended}"
+    return writes.history_entry(task.context, task.node, text, event_type="recovery")
+
+
+def _end_of(run: StepRun) -> str:
+    return f"conductor {run.conductor} died" if run.conductor else "its conductor was stopped"
 
 
 def _has_begun(run: StepRun) -> bool:
@@ -173,10 +187,9 @@ def _is_overtaken(task: TaskManager, run: StepRun) -> bool:
 
 
 def _overtaken(task: TaskManager, run: StepRun) -> str:
-    ended = f"conductor {run.conductor} died" if run.conductor else "its conductor was stopped"
     return (
-        f"Node {task.node.uuid} failed {run.phase}: {ended} at step {run.step.name}, and another "
-        "order came before it could go on; give it again if it is still wanted"
+        f"Node {task.node.uuid} failed {run.phase}: {_end_of(run)} at step {run.step.name}, and "
+        "another order came before it could go on; give it again if it is still wanted"
     )
 
 
@@ -192,9 +205,8 @@ def _hopeless(task: TaskManager, run: StepRun, weight: int) -> str:
 
 def _interrupted(task: TaskManager, run: StepRun) -> str:
     since = f" since {run.started_at:%Y-%m-%d %H:%M:%S} UTC" if run.started_at else ""
-    ended = f"conductor {run.conductor} died" if run.conductor else "its conductor was stopped"
     return (
-        f"Node {task.node.uuid} failed {run.phase}: {ended} while step "
+        f"Node {task.node.uuid} failed {run.phase}: {_end_of(run)} while step "
         f"{run.step.name} was running{since}; it was not repeated because it may not be run twice"
     )
 

@@ -204,6 +204,26 @@ def test_a_flow_goes_on_in_the_name_of_who_asked(make_site: MakeSite):
     assert {entry["request_id"] for entry in site.history(node)} == {asked}
 
 
+@pytest.mark.parametrize(
+    ("ran_on", "why"),
+    [
+        ("host-b", "conductor host-b died"),
+        (None, "its conductor was stopped"),
+        (HOST, "its work there was cut off"),
+    ],
+)
+def test_a_step_that_is_begun_again_is_history(make_site: MakeSite, ran_on: str | None, why: str):
+    site = make_site(check_provision_state_interval=0)
+    node = orphan(site)
+    row = sa.update(STEP_RUNS).where(STEP_RUNS.c.state == "running").values(conductor=ran_on)
+    site.db.transact(lambda conn: conn.execute(row))
+    recovery.adopt(site.runtime, node)
+    site.wait_for_state(node, "active")
+    [entry] = [each for each in site.history(node) if each["event_type"] == "recovery"]
+    assert entry["event"] == f"Step deploy.prepare begun again by conductor {HOST}: {why}"
+    assert entry["state"] == "deploying"
+
+
 def test_a_moment_without_the_database_fails_no_deployment(make_site: MakeSite, monkeypatch):
     """A full disk, a foreign lock: the flow is taken up again when the database is back."""
     script = Script()
