@@ -22,7 +22,7 @@ from bloomery.db import allocations, events, records
 from bloomery.db.allocations import Criteria
 from bloomery.model.allocation import Allocation, AllocationState
 from bloomery.model.nouns import ALLOCATION
-from bloomery.model.request import Request
+from bloomery.model.request import Request, in_name_of
 
 LOG = logging.getLogger(__name__)
 
@@ -70,13 +70,18 @@ def _start(runtime: ConductorRuntime) -> None:
 def _serve(runtime: ConductorRuntime) -> None:
     """Look for nodes until the queue is empty; no failure ends it, or nobody would be served."""
     while (entry := runtime.allocations.next()) is not None:
-        try:
-            _serve_entry(runtime, entry)
-        except Exception as exc:  # noqa: BLE001  the supervisor: the others must not wait for this one
-            LOG.warning("allocation %s: not looked at: %s", entry.uuid, secrets.brief(exc))
-            faults = entry.faults + isinstance(exc, sa.exc.SQLAlchemyError)
-            again = replace(entry, faults=faults)
-            runtime.timers.after(_RETRY_S, _add_again, runtime, again)
+        with in_name_of(entry.request):
+            _serve_or_retry(runtime, entry)
+
+
+def _serve_or_retry(runtime: ConductorRuntime, entry: Entry) -> None:
+    try:
+        _serve_entry(runtime, entry)
+    except Exception as exc:  # noqa: BLE001  the supervisor: the others must not wait for this one
+        LOG.warning("allocation %s: not looked at: %s", entry.uuid, secrets.brief(exc))
+        faults = entry.faults + isinstance(exc, sa.exc.SQLAlchemyError)
+        again = replace(entry, faults=faults)
+        runtime.timers.after(_RETRY_S, _add_again, runtime, again)
 
 
 def _serve_entry(runtime: ConductorRuntime, entry: Entry) -> None:

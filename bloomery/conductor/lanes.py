@@ -20,6 +20,7 @@ from typing import Final
 
 from bloomery import errors, secrets
 from bloomery.conductor.workers import Workers
+from bloomery.model.request import Request, in_name_of
 
 LOG = logging.getLogger(__name__)
 
@@ -30,7 +31,8 @@ PART_OF_INTERVAL: Final = 0.75  # that many nodes are spread over, with time to 
 class Lane:
     """A queue of nodes, no node in it twice, and the workers that look at them.
 
-    ``look`` is called with a node's UUID, in a worker; what it raises ends nothing but itself.
+    ``look`` is called with a node's UUID, in a worker, under a request of its own that log lines
+    name; what it raises ends nothing but itself.
     """
 
     def __init__(
@@ -139,17 +141,21 @@ class Lane:
         """Work off the queue until it is empty, or somebody else took this one's place."""
         try:
             while (uuid := self._next()) is not None:
-                try:
-                    self._look(uuid)
-                except errors.DatabaseBusy as exc:
-                    LOG.warning("node %s: not looked at: %s", uuid, errors.brief(exc))
-                except Exception as exc:  # noqa: BLE001  the supervisor: the next node has its turn
-                    LOG.error("node %s: the look failed\n%s", uuid, secrets.trace(exc))  # noqa: TRY400  masked
-                finally:
-                    self._ended(uuid)
+                with in_name_of(Request.new()):
+                    self._look_at(uuid)
         except BaseException:
             self._resign()
             raise
+
+    def _look_at(self, uuid: str) -> None:
+        try:
+            self._look(uuid)
+        except errors.DatabaseBusy as exc:
+            LOG.warning("node %s: not looked at: %s", uuid, errors.brief(exc))
+        except Exception as exc:  # noqa: BLE001  the supervisor: the next node has its turn
+            LOG.error("node %s: the look failed\n%s", uuid, secrets.trace(exc))  # noqa: TRY400  masked
+        finally:
+            self._ended(uuid)
 
     def _next(self) -> str | None:
         """Return a node when its time has come; None: there is none, and this worker is out.

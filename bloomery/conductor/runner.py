@@ -39,7 +39,7 @@ from bloomery.conductor.writes import DeferredWrite, EncodedWrite, Write
 from bloomery.db import rows
 from bloomery.db import steps as step_rows
 from bloomery.metrics import METRICS
-from bloomery.model.request import IN_LOG
+from bloomery.model.request import IN_LOG, Request
 from bloomery.model.step import ABORTED, Run, Step, StepRun, internal_step
 from bloomery.outcome import DONE, Again, Done, Hold, Outcome, WaitForCall
 
@@ -199,7 +199,7 @@ def launch(slot: Slot, flow: Flow) -> Future[None]:
 
 def run(flow: Flow) -> None:
     """Run steps as far as it goes without waiting.  The supervisor of its thread."""
-    IN_LOG.set(flow.task.context.request)
+    _name_in_log(flow)
     try:
         current = flow.current
         if flow.task.turn or (current is not None and current.state == Run.AGAIN):
@@ -213,6 +213,13 @@ def run(flow: Flow) -> None:
         flow.future.set_result(None)
     except BaseException as exc:  # noqa: BLE001  a supervisor: the future carries it on
         flow.future.set_exception(exc)
+
+
+def _name_in_log(flow: Flow) -> None:
+    """Let this worker log in the name of who asked for the flow, whoever let it go on."""
+    request = flow.task.context.request
+    asked = flow.runs[0].request_id if flow.runs else None
+    IN_LOG.set(request if asked in (None, request.request_id) else Request(request_id=asked))
 
 
 def _run_steps(flow: Flow) -> None:
@@ -376,6 +383,7 @@ def launch_failure(slot: Slot, flow: Flow, sentence: str, aborted: bool = False)
 def fail_now(flow: Flow, sentence: str, aborted: bool = False) -> None:
     """End a flow that cannot go on (interrupted, timed out) at its current step."""
     run = flow.standing_at
+    _name_in_log(flow)
     try:
         _fail(flow, run, sentence, aborted=aborted)
     except errors.LockLost as lost:

@@ -1,6 +1,7 @@
 """One thread that calls back later: turns of flows that wait, retries, periodics.
 
-What it calls must return at once: long work goes to the workers.
+What it calls must return at once: long work goes to the workers.  What is logged meanwhile names
+the request that asked to be called back.
 """
 
 from __future__ import annotations
@@ -11,11 +12,14 @@ import logging
 import threading
 import time
 from collections.abc import Callable
-from typing import Any
+from typing import Any, TypeAlias
 
 from bloomery import secrets
+from bloomery.model.request import IN_LOG, Request
 
 LOG = logging.getLogger(__name__)
+
+_Entry: TypeAlias = tuple[float, int, Callable[..., Any], tuple[Any, ...], Request | None]
 
 
 class Timers:
@@ -28,7 +32,7 @@ class Timers:
     ) -> None:
         self._clock = clock
         self._wake = threading.Condition()
-        self._due: list[tuple[float, int, Callable[..., Any], tuple[Any, ...]]] = []
+        self._due: list[_Entry] = []
         self._order = itertools.count()
         self._stopping = False
         self._thread = threading.Thread(target=self._run, name=name, daemon=True)
@@ -47,7 +51,7 @@ class Timers:
     def after(self, delay_s: float, call: Callable[..., Any], *args: Any) -> None:
         """Call ``call(*args)`` once, ``delay_s`` seconds from now."""
         with self._wake:
-            entry = (self._clock() + delay_s, next(self._order), call, args)
+            entry = (self._clock() + delay_s, next(self._order), call, args, IN_LOG.get())
             heapq.heappush(self._due, entry)
             if self._due[0] is entry:
                 self._wake.notify()
@@ -64,20 +68,21 @@ class Timers:
 
     def _run(self) -> None:
         while (due := self._next()) is not None:
-            call, args = due
+            call, args, request = due
+            IN_LOG.set(request)
             try:
                 call(*args)
             except Exception as exc:  # noqa: BLE001  the supervisor: one bad call must not end it
                 trace = secrets.trace(exc)
                 LOG.error("timer call %s failed: %s", call, trace)  # noqa: TRY400  masked
 
-    def _next(self) -> tuple[Callable[..., Any], tuple[Any, ...]] | None:
+    def _next(self) -> tuple[Callable[..., Any], tuple[Any, ...], Request | None] | None:
         """Wait for the next call that is due; None when stopping."""
         with self._wake:
             while not self._stopping:
                 wait_s = self._due[0][0] - self._clock() if self._due else None
                 if wait_s is not None and wait_s <= 0:
-                    _, _, call, args = heapq.heappop(self._due)
-                    return call, args
+                    _, _, call, args, request = heapq.heappop(self._due)
+                    return call, args, request
                 self._wake.wait(wait_s)
         return None

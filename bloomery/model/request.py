@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import uuid
+from collections.abc import Iterator
+from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import Final
@@ -41,3 +43,13 @@ class Request:
 
 IN_LOG: Final[ContextVar[Request | None]] = ContextVar("bloomery.request_in_log", default=None)
 """What the lines name that this thread logs; changes nothing else."""
+
+
+@contextmanager
+def in_name_of(request: Request) -> Iterator[None]:
+    """Let the lines that this thread logs inside the block name ``request``."""
+    of_thread = IN_LOG.set(request)
+    try:
+        yield
+    finally:
+        IN_LOG.reset(of_thread)

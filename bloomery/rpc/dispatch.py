@@ -22,7 +22,7 @@ from typing import Any, Final
 import cachetools
 
 from bloomery import errors
-from bloomery.model.request import IN_LOG
+from bloomery.model.request import in_name_of
 from bloomery.rpc import wire
 from bloomery.rpc.methods import Method, understands
 
@@ -86,9 +86,10 @@ class Dispatcher:
             self._check_instance(message, call)
         except errors.Failure as exc:
             return wire.failed(exc)
-        if method.is_question:
-            return self._run(call)
-        return self._replies.once(call.call_id, lambda: self._run(call))
+        with in_name_of(call.request):
+            if method.is_question:
+                return self._run(call)
+            return self._replies.once(call.call_id, lambda: self._run(call))
 
     def _method(self, call: wire.Call) -> Method:
         """Return the method; raises CallMalformed, MethodUnknown, ConductorUnreached."""
@@ -121,7 +122,6 @@ class Dispatcher:
             return False
 
     def _run(self, call: wire.Call) -> wire.Reply:
-        of_thread = IN_LOG.set(call.request)
         try:
             result = getattr(self._endpoint, call.method)(call.request, **call.arguments)
             return wire.replied(result)
@@ -135,5 +135,3 @@ class Dispatcher:
                     f"its log has it under {call.request.request_id}"
                 )
             )
-        finally:
-            IN_LOG.reset(of_thread)

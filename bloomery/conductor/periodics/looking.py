@@ -12,14 +12,16 @@ from bloomery import errors, secrets
 from bloomery.conductor import task_manager
 from bloomery.conductor.runtime import ConductorRuntime, Context
 from bloomery.conductor.task_manager import TaskManager
-from bloomery.model.request import Request
+from bloomery.model.request import IN_LOG, Request
 
 LOG = logging.getLogger(__name__)
 
 
 def context_of(runtime: ConductorRuntime) -> Context:
-    """A context of our own: each run of a job is a request, and no thread of the API."""
-    return Context(runtime=runtime, request=Request.new(), in_place=True)
+    """A context of our own, and no thread of the API: the request that log lines name already."""
+    current = IN_LOG.get()
+    request = Request.new() if current is None else Request(request_id=current.request_id)
+    return Context(runtime=runtime, request=request, in_place=True)
 
 
 @contextlib.contextmanager

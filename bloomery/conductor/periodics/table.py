@@ -29,6 +29,7 @@ from bloomery.conductor.periodics import (
 )
 from bloomery.conductor.runtime import ConductorRuntime
 from bloomery.conf.conductor import Conductor
+from bloomery.model.request import Request, in_name_of
 
 LOG = logging.getLogger(__name__)
 
@@ -210,7 +211,8 @@ class Periodics:
 
         def run() -> None:
             try:
-                self._run(periodic, job)
+                with in_name_of(Request.new()):
+                    self._run(periodic, job)
             finally:
                 took_s = self.standing[periodic.name].last_took_s or 0.0
                 rest_s = max(every_s - took_s, every_s * _LEAST_REST)

@@ -13,6 +13,7 @@ from bloomery.conductor.periodics import timeouts
 from bloomery.db import rows
 from bloomery.db.engine import Meter
 from bloomery.drivers.base import DriverTask, Heartbeat
+from bloomery.model.request import IN_LOG
 from bloomery.outcome import DONE, Hold, WaitForCall
 from tests.kit.scripted import Script, failing, in_turn
 from tests.kit.site import Site
@@ -97,6 +98,15 @@ def test_a_call_counts_once(make_site, phase: str):
 def test_the_aim_survives_the_waiting(make_site, phase: str):
     waiting = Waiting(make_site, phase, BOOTS)
     assert waiting.site.node(waiting.node).target_provision_state == AIMS[phase]
+
+
+def test_what_an_agent_lets_go_on_is_logged_in_the_name_of_who_asked_for_it(make_site):
+    names = []
+    waiting = Waiting(make_site, "deploy", BOOTS)
+    waiting.script.when("two", lambda task: names.append(IN_LOG.get().request_id))
+    waiting.beat()
+    waiting.site.wait_for_state(waiting.node, "active")
+    assert names == [waiting.site.runs(waiting.node)[0]["request_id"]]
 
 
 def test_a_call_that_finds_the_node_busy_is_told_at_once(make_site):

@@ -69,6 +69,15 @@ def test_work_is_logged_in_the_name_of_who_ordered_it_and_of_nobody_after():
     one.stop()
 
 
+def test_a_call_back_is_logged_in_the_name_of_who_asked_for_it(timers: Timers):
+    requests, names = [Request.new(), None, Request.new()], []
+    for request in requests:
+        IN_LOG.set(request)
+        timers.after(0, lambda: names.append(IN_LOG.get()))
+    wait_for(lambda: len(names) == len(requests), "the calls")
+    assert sorted(map(id, names)) == sorted(map(id, requests))
+
+
 def test_a_part_of_the_pool_is_kept_for_orders(workers: Workers):
     for _ in range(8):
         workers.slot(allow_reserved=False)

@@ -11,6 +11,7 @@ from bloomery import errors
 from bloomery.conductor import lanes
 from bloomery.conductor.periodics.power_sync import LOOK_BUDGET_S, SLOWEST_PACE, PowerSync
 from bloomery.drivers.fake.hardware import FakeManagement
+from bloomery.model.request import IN_LOG
 from tests.kit.bmc import UNREACHABLE, FakeBmc
 from tests.kit.clock import HandClock
 from tests.kit.stories import full_pool
@@ -419,6 +420,15 @@ def test_a_node_that_comes_while_the_last_worker_leaves_is_looked_at(rack):
     lane.put("first")
     wait_for(lambda: looks == ["first", "late"], "both to be looked at")
     wait_for(lambda: lane.is_idle, "its workers to leave")
+
+
+def test_each_look_is_logged_under_a_request_of_its_own(rack):
+    names = []
+    look = lanes.Lane(
+        rack.site.runtime.workers, lambda _: names.append(IN_LOG.get().request_id), most=1
+    )
+    look.walk(["a", "b"])
+    assert len(set(names)) == 2
 
 
 def test_a_database_that_is_full_is_one_line_of_the_log(rack, caplog):

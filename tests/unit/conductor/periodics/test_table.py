@@ -10,6 +10,7 @@ import pytest
 from bloomery.conductor.periodics import table
 from bloomery.conductor.periodics.table import Periodic, Periodics
 from bloomery.conf.conductor import Conductor
+from bloomery.model.request import IN_LOG
 from tests.kit.stories import full_pool
 from tests.kit.waiting import wait_for
 
@@ -44,6 +45,13 @@ def test_job_runs_again_and_again_and_its_standing_shows(start):
     assert standing.last_started is not None
     assert standing.last_took_s >= 0
     assert standing.last_error is None
+
+
+def test_each_run_is_logged_under_a_request_of_its_own(start):
+    names = []
+    start(job(lambda: names.append(IN_LOG.get().request_id)))
+    wait_for(lambda: len(names) > 2, "a third run")
+    assert len(set(names)) == len(names)
 
 
 def test_failing_job_is_tried_again_and_ends_no_other(start):
