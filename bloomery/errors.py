@@ -792,7 +792,10 @@ class HeavyJobsBusy(Unavailable):
     """Templates are validated one by one, and the ones before this one take long."""
 
     code = "unavailable.heavy_jobs"
-    text = "cannot validate the template now: {count} others take long; retry later"
+    text = (
+        "cannot validate the template now: {count} others come first, and may take long; send it "
+        "again in a few seconds, or raise [orchestration]threads, half of which may wait"
+    )
     retry_after_s = 5
 
 

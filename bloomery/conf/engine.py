@@ -116,7 +116,7 @@ class Orchestration:
     host_ip: str | None = option(None, "address to listen on; unset: [api]host_ip")
     port: int = option(8004, "TCP port; 0: any free one", least=0, most=65535)
     threads: int = option(
-        8, "requests handled at a time, half of which may wait to have a template checked", least=2
+        12, "requests handled at a time, half of which may wait to have a template checked", least=2
     )
     public_endpoint: str | None = option(None, "URL of this API in links; unset: as asked")
     max_json_body_size: int = option(1_048_576, "largest body, bytes", least=1)
