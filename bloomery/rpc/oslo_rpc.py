@@ -10,6 +10,7 @@ Whoever starts the process has chosen threads for oslo.service before this is im
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import logging
 import threading
@@ -42,6 +43,7 @@ _RABBIT: Final = "oslo_messaging_rabbit"
 _RESERVED: Final = frozenset({"target", "oslo_rpc_server_ping"})  # oslo.messaging asks for them
 _BROKER_AWAY: Final = "the message broker does not answer"
 _NOT_CONNECTED: Final = (kombu_exceptions.OperationalError, OSError)
+_BROKER_FAULTS: Final = (exceptions.MessagingException, amqp.AMQPError, *_NOT_CONNECTED)
 
 
 class OsloServer:
@@ -90,11 +92,24 @@ class OsloServer:
 
     def _end(self, returns: bool) -> None:
         self._server.stop()
+        self._server._work_executor.shutdown(wait=True)  # noqa: SLF001  those acknowledge, too
+        self._cancel_fanout()
         self._server.wait()
         self._answer_last_calls()
         if not returns:
             self._delete_queue()
         self._transport.cleanup()
+
+    def _cancel_fanout(self) -> None:
+        """Listen no more to the queue that oslo.messaging deletes with the connection.
+
+        The broker would say so of a consumer that is still there, and each stop log a warning.
+        """
+        if (listener := self._listener) is not None:
+            for consumer, tag in listener.conn._consumers.items():  # noqa: SLF001
+                if consumer.type == "fanout":
+                    with contextlib.suppress(*_BROKER_FAULTS):
+                        consumer.cancel(tag)
 
     def _answer_last_calls(self) -> None:
         """Answer what came between the last look at the queue and the end of the connection.
@@ -102,10 +117,15 @@ class OsloServer:
         oslo.messaging acknowledges a call as it comes, and forgets these: their callers would wait
         until their time is up.
         """
-        listener = self._server.listener._poll_style_listener  # noqa: SLF001  nothing else has them
-        if isinstance(listener, amqpdriver.AMQPListener):
+        if (listener := self._listener) is not None:
             while listener.incoming:
                 self._server._process_incoming([listener.incoming.pop(0)])  # noqa: SLF001
+
+    @property
+    def _listener(self) -> Any:
+        """What listens at a RabbitMQ; None: the broker is another one."""
+        listener = self._server.listener._poll_style_listener  # noqa: SLF001  there is no other way in
+        return listener if isinstance(listener, amqpdriver.AMQPListener) else None
 
     def _delete_queue(self) -> None:
         """A broker that is away keeps the queue: callers wait for the time-out, as for the dead."""
@@ -115,7 +135,7 @@ class OsloServer:
         try:
             with driver._get_connection(retry=0) as connection:  # noqa: SLF001
                 connection.channel.queue_delete(self._queue)
-        except (exceptions.MessagingException, amqp.AMQPError, *_NOT_CONNECTED) as exc:
+        except _BROKER_FAULTS as exc:
             LOG.warning("cannot delete queue %s while stopping: %s", self._queue, exc)
 
 

@@ -122,6 +122,13 @@ def test_a_conductor_that_was_stopped_is_told_at_once():
             link.conductor.vif_list(Request.new(), "a")
 
 
+def test_a_clean_stop_warns_of_nothing(caplog):
+    with rpc.link("oslo", rpc.Endpoint()) as link:
+        link.conductor.vif_list(Request.new(), "a")
+        link.server.stop(5)
+    assert [line for line in caplog.messages if "during closing" in line] == []
+
+
 def test_a_call_waits_for_a_conductor_that_returns():
     with rpc.link("oslo", rpc.Endpoint()) as link, ThreadPoolExecutor(1) as callers:
         link.conductor.vif_list(Request.new(), "a")
