@@ -911,6 +911,27 @@ class BmcLoginRefused(BmcRefused):
     code = "bmc.login_refused"
 
 
+class AgentUnreachable(Failure):
+    """The agent in a machine's ramdisk did not answer: asking again later may help."""
+
+    code = "agent.unreachable"
+    text = "cannot reach the agent of node {node} at {address}: {reason}"
+
+
+class AgentBusy(Failure):
+    """The agent works on another command: it calls when that has ended."""
+
+    code = "agent.busy"
+    text = "the agent of node {node} takes no command now: {reason}"
+
+
+class AgentRefused(Failure):
+    """The agent answered no: asking again will not help."""
+
+    code = "agent.refused"
+    text = "the agent of node {node} at {address} refused {command}: {reason}"
+
+
 # --------------------------------------------------------- 500: a resource of a stack has failed
 
 

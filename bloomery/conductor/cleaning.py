@@ -178,7 +178,7 @@ def _prepare(task: TaskManager) -> Outcome | None:
 
 def tear_down(task: TaskManager) -> None:
     """Take the agent away, if there is one; the failure that is reported is another one."""
-    cleanup.tidy(task, task.driver.deploy.tear_down_cleaning)
+    cleanup.tidy_in_turns(task, task.driver.deploy.tear_down_cleaning)
 
 
 def _tear_down(task: TaskManager) -> Outcome | None:

@@ -12,6 +12,7 @@ from bloomery import errors, secrets
 from bloomery.conductor.phase import FlowFailure
 from bloomery.conductor.states import Power
 from bloomery.conductor.task_manager import TaskManager
+from bloomery.drivers import substeps
 from bloomery.model.node import Node
 from bloomery.outcome import Again, Outcome
 
@@ -45,6 +46,7 @@ def tidy_in_turns(task: TaskManager, call: Callable[[TaskManager], Outcome | Non
 
     def run(task: TaskManager) -> None:
         task.turn = 0
+        task.node.driver_internal_info.pop(substeps.POSITIONS, None)  # of the step that failed
         outcome = call(task)
         while isinstance(outcome, Again) and time.monotonic() < ends:
             _NEVER.wait(outcome.after_s)
@@ -82,19 +84,20 @@ _ASYNC: Final = (
     "skip_current_clean_step", "skip_current_deploy_step", "skip_current_service_step",
     "cleaning_polling", "deployment_polling", "servicing_polling",
     # what a step has planned, or seen before: the next flow looks by itself
+    "agent_command", "agent_tries", "agent_power_looks", "agent_steps_reread", substeps.POSITIONS,
     "redfish_raid", "redfish_setting_until", "redfish_setting_was_off", "redfish_setting_late",
 )  # fmt: skip
 _KEYS_OF: Final = {
     "deploy": (
-        "user_deploy_steps", "agent_cached_deploy_steps", "deploy_step_index", "steps_validated",
+        "user_deploy_steps", "deploy_step_index", "steps_validated",
         "image_source", "agent_start_attempted", "deploy_steps",
     ),
     "clean": (
-        "agent_cached_clean_steps", "clean_step_index", "cleaning_disable_ramdisk",
+        "clean_step_index", "cleaning_disable_ramdisk",
         "steps_validated", "declarative_cleaning", "agent_start_attempted", "clean_steps",
     ),
     "service": (
-        "agent_cached_service_steps", "service_step_index", "service_disable_ramdisk",
+        "service_step_index", "service_disable_ramdisk",
         "steps_validated", "image_source", "agent_start_attempted", "service_steps",
     ),
     "instance": (

@@ -151,7 +151,7 @@ def _steps_of(task: TaskManager, template: DeployTemplate) -> list[Step]:
 
 def clean_up(task: TaskManager) -> None:
     """Take away what was prepared; the failure that is reported is another one."""
-    cleanup.tidy(task, task.driver.deploy.clean_up)
+    cleanup.tidy_in_turns(task, task.driver.deploy.clean_up)
 
 
 def _prepare(task: TaskManager) -> Outcome | None:

@@ -13,7 +13,6 @@ from bloomery.conductor import (
     console,
     hardware,
     inspection,
-    power_change,
     row_updates,
     runner,
     steps,
@@ -146,7 +145,7 @@ def _finish_inspect(task: TaskManager, result: Mapping[str, Any]) -> Transition:
     if not task.driver.inspect.in_band:
         return Transition(event="done")
     if task.runtime.conf.inspector.power_off:
-        power_change.forget_agent(task)
+        task.forget_agent()
     return Transition(event="done", writes=[_forget_inventory(task)])
 
 

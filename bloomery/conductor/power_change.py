@@ -15,10 +15,6 @@ from bloomery.model.rules import verbs
 from bloomery.outcome import DONE, Outcome
 
 _REBOOTS: Final = (Power.REBOOT, Power.SOFT_REBOOT)
-_AGENT: Final = (
-    "agent_url", "agent_cached_deploy_steps", "agent_cached_clean_steps", "agent_verify_ca",
-    "agent_start_attempted",
-)  # fmt: skip
 
 
 def change(task: TaskManager, target: str, timeout_s: float | None = None) -> Outcome:
@@ -34,19 +30,9 @@ def change(task: TaskManager, target: str, timeout_s: float | None = None) -> Ou
         return DONE
     if not task.turn:  # an agent that boots while the BMC still works is a new one
         task.log("power: %s", target)
-        forget_agent(task)
+        task.forget_agent()
     changed_at = rows.now().replace(tzinfo=None)  # as Ironic writes it: UTC, and no word of that
     node.driver_internal_info["last_power_state_change"] = changed_at.isoformat()
     if target == Power.REBOOT:
         return power.reboot(task, timeout_s) or DONE
     return power.set_power_state(task, target, timeout_s) or DONE
-
-
-def forget_agent(task: TaskManager) -> None:
-    """Forget an agent that a power action ends; a token made in advance stays."""
-    info = task.node.driver_internal_info
-    for key in _AGENT:
-        info.pop(key, None)
-    if not info.get("agent_secret_token_pregenerated"):
-        info.pop("agent_secret_token", None)
-        task.ends_agent_session = True

@@ -40,7 +40,7 @@ def user_steps(task: TaskManager, arguments: ProvisionArguments) -> list[Step]:
 
 def tear_down(task: TaskManager) -> None:
     """Take the agent away, if there is one; the failure that is reported is another one."""
-    cleanup.tidy(task, task.driver.deploy.tear_down_service)
+    cleanup.tidy_in_turns(task, task.driver.deploy.tear_down_service)
 
 
 def _prepare(task: TaskManager) -> Outcome | None:

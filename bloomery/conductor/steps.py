@@ -42,7 +42,7 @@ _DEFAULT_ORDER: Final = {name: 7 - i for i, name in enumerate(STEP_INTERFACES)}
 
 def available_steps(task: TaskManager, phase: str) -> list[Step]:
     """Return every step that the node's interfaces offer in ``phase``, in no order."""
-    return task.driver.steps(phase, _ORDER.get(phase, _DEFAULT_ORDER))
+    return task.driver.steps(task.node, phase, _ORDER.get(phase, _DEFAULT_ORDER))
 
 
 def by_priority(steps: Iterable[Step], phase: str) -> list[Step]:
@@ -121,7 +121,7 @@ def _placed(
 
     Raises InvalidParameterValue for what no child could run, and for more steps than a flow has.
     """
-    own = _Place(child=None, offered=_offered(task.driver, phase))
+    own = _Place(child=None, offered=_offered(task.driver, task.node, phase))
     children: dict[str, Node] = {}
     places: dict[str, _Place] = {}
     number = 0
@@ -146,8 +146,9 @@ def _check_number(task: TaskManager, number: int) -> None:
         )
 
 
-def _offered(driver: Driver, phase: str) -> dict[str, Step]:
-    return {step.name: step for step in driver.steps(phase, _ORDER.get(phase, _DEFAULT_ORDER))}
+def _offered(driver: Driver, node: Node, phase: str) -> dict[str, Step]:
+    kinds = _ORDER.get(phase, _DEFAULT_ORDER)
+    return {step.name: step for step in driver.steps(node, phase, kinds)}
 
 
 def _children(task: TaskManager) -> dict[str, Node]:
@@ -162,7 +163,7 @@ def _place_below(task: TaskManager, phase: str, child: Node) -> _Place:
         raise errors.InvalidParameterValue(
             reason=f"cannot run steps on child node {child.uuid}: {exc}",
         ) from exc
-    return _Place(child=child.uuid, offered=_offered(driver, phase))
+    return _Place(child=child.uuid, offered=_offered(driver, child, phase))
 
 
 def _chosen(task: TaskManager, user_step: UserStep, children: Mapping[str, Node]) -> list[str]:

@@ -63,6 +63,7 @@ _SAVED: Final = _PLAIN + _OBJECTS
 _INFO: Final = "driver_internal_info"
 _INFO_AT: Final = _SAVED.index(_INFO)
 _TOKEN: Final = nodes.AGENT_TOKEN
+_OF_SESSION: Final = ("agent_url", "agent_verify_ca", "agent_start_attempted")  # of an agent
 _plain_of = operator.attrgetter(*_PLAIN)
 _objects_of = operator.attrgetter(*_OBJECTS)
 _RETRY_RELEASE_S: Final = 1.0
@@ -167,6 +168,10 @@ class TaskManager:
             if self.shared:  # those are short, and ask for it again and again
                 self._opened = self.node.driver_info, opened
         return opened
+
+    def opened(self, value: Any) -> Any:
+        """Return a value of the node with its secrets readable: for drivers, never to be stored."""
+        return self.runtime.sealer.open(value)
 
     @property
     def ports(self) -> Sequence[Port]:
@@ -462,6 +467,15 @@ class TaskManager:
         if self.ends_agent_session:
             changed[_INFO] = columns[_INFO_AT]
         return changed
+
+    def forget_agent(self) -> None:
+        """End the session of the node's agent; a token made in advance stays."""
+        info = self.node.driver_internal_info
+        for key in _OF_SESSION:
+            info.pop(key, None)
+        if not info.get("agent_secret_token_pregenerated"):
+            info.pop(_TOKEN, None)
+            self.ends_agent_session = True
 
     @property
     def is_changed(self) -> bool:

@@ -22,6 +22,20 @@ class Agent:
     enable_bios_bootloader_install: bool = option(
         False, "tell agents to install a boot loader on machines that boot in BIOS mode"
     )
+    verify_ca: str = option(
+        "True", "how agents that show no certificate are trusted: True, False, or a file of CAs"
+    )
+    command_timeout: int = option(60, "seconds that an agent may take for an answer", least=1)
+    max_command_attempts: int = option(
+        3, "calls of an agent at which one that does not answer is asked anew", least=1
+    )
+    stream_raw_images: bool = option(True, "write raw images to disk as they are fetched")
+    post_deploy_get_power_state_retries: int = option(
+        6, "looks whether an agent has shut its machine down, before power is cut", least=0
+    )
+    post_deploy_get_power_state_retry_interval: int = option(
+        5, "seconds between those looks", least=0
+    )
     tls_minimum_version: str = option("1.3", "least TLS version that agents are told to offer")
     tls_ciphers: str | None = option(None, "cipher suites that agents are told to offer")
 
@@ -60,3 +74,34 @@ class Deploy:
     fast_track: bool = option(
         False, "listen to agents of nodes that are enrolled, manageable or available, too"
     )
+    default_boot_mode: str = option(
+        "uefi", "how machines boot of which nothing says it", choices=("uefi", "bios")
+    )
+    image_server_auth_strategy: str = option(
+        "noauth", "how agents log in where images are", choices=("noauth", "http_basic")
+    )
+    image_server_user: str | None = option(None, "user of that login")
+    image_server_password: str | None = option(None, "its password", secret=True)
+    erase_devices_priority: int | None = option(
+        None,
+        "priority of the clean step erase_devices, which erases whole disks; 0: only on request; "
+        "unset: the agent's own, 10",
+        least=0,
+    )
+    erase_devices_metadata_priority: int | None = option(
+        None,
+        "priority of the clean step erase_devices_metadata, which erases partition tables; 0: only "
+        "on request; unset: the agent's own, 99",
+        least=0,
+    )
+    shred_random_overwrite_iterations: int = option(
+        1, "how often a disk that cannot erase itself is written with random data", least=0
+    )
+    shred_final_overwrite_with_zeros: bool = option(True, "write zeros at the end of that")
+    continue_if_disk_secure_erase_fails: bool = option(
+        False, "overwrite a disk whose own erasure fails, instead of failing the cleaning"
+    )
+    enable_ata_secure_erase: bool = option(True, "let ATA disks erase themselves")
+    enable_nvme_secure_erase: bool = option(True, "let NVMe disks erase themselves")
+    erase_skip_read_only: bool = option(False, "leave read-only disks out of an erasure")
+    disk_erasure_concurrency: int = option(4, "disks of a machine erased at a time", least=1)

@@ -78,6 +78,12 @@ class DriverTask(Protocol):
         ``task.node.driver_info`` is the same with its secrets sealed.
         """
 
+    def opened(self, value: Any) -> Any:
+        """Return a value of the node, such as of instance_info, with its secrets readable.
+
+        Never store or log it.
+        """
+
     @property
     def ports(self) -> Sequence[Port]:
         """The node's ports, read when first asked for, as are the lists below."""
@@ -95,6 +101,9 @@ class DriverTask(Protocol):
 
         Call it before an act that a successor must know of after a crash.
         """
+
+    def forget_agent(self) -> None:
+        """End the session of the node's agent: the one that boots next gets a token of its own."""
 
     def assert_exclusive(self) -> None:
         """Raise ExclusiveLockRequired unless the lock is exclusive."""
@@ -480,6 +489,13 @@ class Deploy(Interface):
 
     kind = "deploy"
 
+    def agent_steps(self, node: Node, phase: str) -> Sequence[Step]:
+        """Return the steps that the agent of ``node`` offers, as far as that is known.
+
+        When: a flow is planned, beside ``steps``; of two of one name the interface's own counts.
+        """
+        return ()
+
     def periodics(self) -> Sequence[Periodic]:
         """Return what the conductor should look at for nodes with this interface.  When: start."""
         return ()
@@ -717,9 +733,13 @@ class Driver:
         interface: Interface = getattr(self, kind)
         return interface
 
-    def steps(self, phase: str, kinds: Iterable[str]) -> list[Step]:
-        """Return every step that the interfaces of these kinds offer in ``phase``, kind by kind."""
-        return [step for kind in kinds for step in self.interface(kind).steps(phase)]
+    def steps(self, node: Node, phase: str, kinds: Iterable[str]) -> list[Step]:
+        """Return every step that the interfaces of these kinds, or an agent, offer in ``phase``."""
+        own = [step for kind in kinds for step in self.interface(kind).steps(phase)]
+        if agents := self.deploy.agent_steps(node, phase):
+            names = {step.name for step in own}
+            own += [step for step in agents if step.name not in names]
+        return own
 
 
 class HardwareType:

@@ -7,7 +7,7 @@ Found through the entry points ``bloomery.hardware.types`` and
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, Final
 
 import stevedore
 
@@ -16,6 +16,8 @@ from bloomery.conf import Conf
 from bloomery.drivers.base import Driver, HardwareType, Interface
 from bloomery.model.conductor import EnabledInterface
 from bloomery.model.node import INTERFACES, Node
+
+_BESIDE: Final = {"deploy": ("direct",)}  # what a type prefers: an ISO is booted, an image written
 
 
 class Registry:
@@ -168,13 +170,13 @@ def _load_types(names: Sequence[str]) -> dict[str, HardwareType]:
 
 
 def _enabled_names(conf: Conf, types: Mapping[str, HardwareType], kind: str) -> list[str]:
-    """The configured names; none: what each enabled hardware type prefers, and doing without."""
+    """The configured names; none: what each enabled hardware type prefers, and some beside it."""
     named = getattr(conf.default, f"enabled_{kind}_interfaces")
     if named:
         return list(dict.fromkeys(named))
-    without = f"no-{kind}"
     preferred = [hw.supported[kind][0] for hw in types.values()]
-    also = [without] if any(without in hw.supported[kind] for hw in types.values()) else []
+    beside = (f"no-{kind}", *_BESIDE.get(kind, ()))
+    also = [name for name in beside if any(name in hw.supported[kind] for hw in types.values())]
     return list(dict.fromkeys(preferred + also))
 
 

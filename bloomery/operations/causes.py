@@ -180,8 +180,9 @@ def _step_is_held(s: Standing) -> Cause | None:
 def _waits_for_call(s: Standing) -> Cause | None:
     if s.run is None or s.run.state != Run.WAITING:
         return None
-    last = s.node.driver_internal_info.get("agent_last_heartbeat")
-    heard = f"heard of last at {last}" if last else "not heard of in this boot"
+    info = s.node.driver_internal_info
+    last, place = info.get("agent_last_heartbeat"), info.get("agent_url")
+    heard = f"heard of last at {last} from {place}" if place else "not heard of in this boot"
     return Cause(
         f"step {s.run.step.name} of {s.run.phase} waits for a call of the agent, {heard}",
         s.run.started_at, f"wait for the call, or ask for abort: {s.run.reason}",

@@ -27,6 +27,13 @@ class FakeTask:
         self.shared = shared
         self.saves = 0
 
+    def opened(self, value: Any) -> Any:
+        return value
+
+    def forget_agent(self) -> None:
+        for key in ("agent_url", "agent_verify_ca", "agent_secret_token"):
+            self.node.driver_internal_info.pop(key, None)
+
     def save(self) -> None:
         self.saves += 1
 

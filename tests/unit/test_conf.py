@@ -40,7 +40,8 @@ def another(option: cfg.Opt) -> tuple[str, Any]:
         case cfg.BoolOpt():
             return str(not option.default), not option.default
         case cfg.IntOpt():
-            other = option.default + (-1 if option.default == option.type.max else 1)
+            base = option.default or 0
+            other = base + (-1 if base == option.type.max else 1)
             return str(other), other
         case cfg.ListOpt():
             return "one, two", ("one", "two")

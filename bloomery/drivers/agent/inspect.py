@@ -18,6 +18,7 @@ from oslo_utils import strutils
 from bloomery import errors
 from bloomery.conductor.states import Power as PowerState
 from bloomery.drivers import base, substeps
+from bloomery.drivers.agent import ramdisk
 from bloomery.outcome import Done, Outcome, WaitForCall
 
 LOG = logging.getLogger(__name__)
@@ -53,13 +54,13 @@ class AgentInspect(base.Inspect):
         outcome = substeps.run_in_order(
             task,
             "agent_inspect",
-            lambda: _off(task),
+            lambda: ramdisk.switch_off(task),
             lambda: boot(task),
-            lambda: _on(task),
+            lambda: ramdisk.switch_on(task),
             lambda: WaitForCall(reason=_WAITS, then="same"),
         )
         if isinstance(outcome, WaitForCall):
-            info.pop("agent_inspect", None)
+            substeps.forget(task, "agent_inspect")
         return outcome
 
     def finish(self, task: base.DriverTask) -> Outcome:
@@ -91,18 +92,8 @@ class AgentInspect(base.Inspect):
         return own
 
     def _boot_ramdisk(self, task: base.DriverTask) -> Outcome | None:
-        return task.driver.boot.prepare_ramdisk(task, self._kernel_parameters())
-
-    def _kernel_parameters(self) -> dict[str, str]:
-        """Return where the agent finds us; one that has its own parameters needs none."""
-        url = self.conf.api.public_endpoint
-        if url is None:
-            return {}
-        root = url.rstrip("/").removesuffix("/v1")
-        return {
-            "ipa-api-url": root,
-            "ipa-inspection-callback-url": f"{root}/v1/continue_inspection",
-        }
+        params = ramdisk.kernel_parameters(self.conf, inspects=True)
+        return task.driver.boot.prepare_ramdisk(task, params)
 
     def _switch_off(self, task: base.DriverTask) -> Outcome | None:
         if not self.conf.inspector.power_off:
@@ -110,19 +101,6 @@ class AgentInspect(base.Inspect):
         if task.node.disable_power_off:
             return task.driver.power.reboot(task)
         return task.driver.power.set_power_state(task, PowerState.OFF)
-
-
-def _off(task: base.DriverTask) -> Outcome | None:
-    """What may not be off boots the agent with a restart."""
-    if task.node.disable_power_off:
-        return None
-    return task.driver.power.set_power_state(task, PowerState.OFF)
-
-
-def _on(task: base.DriverTask) -> Outcome | None:
-    if task.node.disable_power_off:
-        return task.driver.power.reboot(task)
-    return task.driver.power.set_power_state(task, PowerState.ON)
 
 
 def _boot_from_network(task: base.DriverTask) -> None:

@@ -19,7 +19,7 @@ from typing import Any, Final, TypeAlias
 
 from bloomery import clock, errors, secrets
 from bloomery.conductor.states import Power as PowerState
-from bloomery.drivers import base, steps
+from bloomery.drivers import base, steps, substeps
 from bloomery.drivers.redfish import firmware_image, power, reading, tasks
 from bloomery.drivers.redfish.hardware import RedfishInterface
 from bloomery.outcome import DONE, Again, Done, Outcome
@@ -254,7 +254,7 @@ class _Update:
         now = self._now
         if now.get("restarts") and not self._task.turn:
             now.update(stage="settle", settles_by=None, restarts=False, unsure=True)
-            self._task.node.driver_internal_info.pop(power.REBOOT, None)
+            substeps.forget(self._task, power.REBOOT)
             return None
         now["restarts"] = True
         self._task.save()

@@ -17,7 +17,7 @@ class RedfishHardware(base.HardwareType):
         "bios": ("redfish", "no-bios"),
         "boot": ("redfish-virtual-media",),
         "console": ("no-console",),
-        "deploy": ("ramdisk",),
+        "deploy": ("ramdisk", "direct"),
         "firmware": ("redfish", "no-firmware"),
         "inspect": ("redfish", "agent", "no-inspect"),
         "management": ("redfish", "noop"),

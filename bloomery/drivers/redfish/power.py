@@ -25,7 +25,7 @@ _READS: Final = {
     "PoweringOff": PowerState.OFF,
 }
 _MEMORY: Final = "redfish_power"
-REBOOT: Final = "redfish_reboot"  # in driver_internal_info: how far it is
+REBOOT: Final = "redfish_reboot"  # of its substeps
 _RESTART_S: Final = 15.0  # after a forced restart nothing is to be seen for a while
 _MOST_ORDERS: Final = 3  # that a BMC takes, or may have taken, without doing them
 _PATIENCE: Final = 1 / 3  # the share of the time left that an order has before it is repeated

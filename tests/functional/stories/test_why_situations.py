@@ -208,10 +208,10 @@ def agent_silent(scene):
     return scene.deploying()
 
 
-@situation("step deploy.deploy of deploy waits .* agent, heard of last at 2026-01-02T03:04:05",
+@situation("step deploy.deploy .* agent, heard of last at 2026-01-02T03:04:05.* from https://a",
            "wait for the call, or ask for abort", since=0)  # fmt: skip
 def agent_fell_silent(scene):
-    info = {"agent_last_heartbeat": "2026-01-02T03:04:05.000000"}
+    info = {"agent_last_heartbeat": "2026-01-02T03:04:05.000000", "agent_url": "https://a"}
     return scene.set(scene.deploying(), driver_internal_info=rows.dump(info))
 
 

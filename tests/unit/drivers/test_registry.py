@@ -29,6 +29,15 @@ def test_without_options_a_hardware_type_brings_what_it_prefers():
     assert found.default_for("fake-hardware", "network") == "noop"
 
 
+def test_without_options_a_node_may_boot_an_iso_or_have_an_image_written():
+    found = load()
+    assert found.default_for("redfish", "deploy") == "ramdisk"
+    assert (
+        found.driver_of(node(driver="redfish", deploy_interface="direct")).deploy.name == "direct"
+    )
+    assert "direct" not in load(enabled_hardware_types=("fake-hardware",)).interfaces["deploy"]
+
+
 def test_without_options_a_node_may_do_without():
     for kind in ("bios", "raid", "vendor"):
         values = {"driver": "redfish", f"{kind}_interface": f"no-{kind}"}

@@ -74,7 +74,10 @@ def test_settings_that_never_come_are_named(conf):
         task = FakeTask(rack.machines[0].driver_info, power_state="power on")
         task.turn = 1
         until = "2026-01-01T00:00:00+00:00"
-        task.node.driver_internal_info = {"redfish_setting": 2, "redfish_setting_until": until}
+        task.node.driver_internal_info = {
+            "substeps": {"redfish_setting": 2},
+            "redfish_setting_until": until,
+        }
         with pytest.raises(errors.StepFailure, match="BIOS configuration of NumCores was set and"):
             RedfishBios(conf).apply_configuration(task, SETTINGS)
         assert task.node.driver_internal_info == {}

@@ -72,7 +72,7 @@ def test_a_mode_that_never_takes_effect_is_given_up(management, task, machine):
     task.driver = SimpleNamespace(power=RedfishPower(management.conf))
     task.turn = 1
     task.node.driver_internal_info = {
-        "redfish_setting": 2,
+        "substeps": {"redfish_setting": 2},
         "redfish_setting_until": "2026-01-01T00:00:00+00:00",
     }
     with pytest.raises(errors.StepFailure, match="boot mode bios was set and did not take effect"):
@@ -91,7 +91,7 @@ def test_a_machine_that_was_off_is_off_again_when_a_mode_is_given_up(management,
     machine.system._on = True
     task.driver = SimpleNamespace(power=RedfishPower(management.conf))
     task.node.driver_internal_info = {
-        "redfish_setting": 2,
+        "substeps": {"redfish_setting": 2},
         "redfish_setting_until": "2026-01-01T00:00:00+00:00",
         "redfish_setting_was_off": True,
     }

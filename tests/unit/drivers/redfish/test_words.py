@@ -55,7 +55,7 @@ def test_stages_begin_anew_in_a_new_run():
 
 def test_a_stage_that_fails_leaves_nothing_behind():
     task = FakeTask({})
-    task.turn, task.node.driver_internal_info = 1, {"x": 1}
+    task.turn, task.node.driver_internal_info = 1, {"substeps": {"x": 1}}
 
     def broken():
         raise errors.StepFailure(reason="no")
@@ -92,7 +92,8 @@ def test_a_stage_that_met_silence_is_done_again_and_none_before_it():
 
 def test_a_stage_within_a_stage_goes_on_where_it_stood():
     task, done = FakeTask({}), []
-    task.turn, task.node.driver_internal_info = 3, {"outer": 1, "inner": 1}
+    memory = {"substeps": {"outer": 1, "inner": 1}}
+    task.turn, task.node.driver_internal_info = 3, dict(memory)
 
     def silent():
         done.append("silent")
@@ -104,4 +105,4 @@ def test_a_stage_within_a_stage_goes_on_where_it_stood():
     with pytest.raises(errors.BmcUnreachable):
         substeps.run_in_order(task, "outer", lambda: done.append("done before"), inner)
     assert done == ["silent"]
-    assert task.node.driver_internal_info == {"outer": 1, "inner": 1}
+    assert task.node.driver_internal_info == memory

@@ -1,0 +1,220 @@
+"""Steps that an agent itself offers: which ones, as far as is known, and how one is run.
+
+A flow is planned before its agent has booted.  So a node's agent is remembered by what it
+offered the last time (``agent_cached_clean_steps`` and its like, in driver_internal_info); before
+that it is taken to be ironic-python-agent without hardware managers of others.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterator, Mapping
+from typing import Any, Final
+
+from bloomery import errors, secrets
+from bloomery.clock import now
+from bloomery.conductor.states import State
+from bloomery.conf import Conf
+from bloomery.drivers.agent import client, commands
+from bloomery.drivers.base import DriverTask
+from bloomery.model.node import Node
+from bloomery.model.step import Step
+from bloomery.outcome import Done, Outcome
+
+Json = dict[str, Any]
+
+_VERSION: Final = "hardware_manager_version"  # in driver_internal_info, and of the agent's answer
+_REREAD: Final = "agent_steps_reread"  # there, too: the step was refused for old versions before
+_KIND: Final = "deploy"  # steps for other interfaces need interfaces of ours that hand them on
+_PHASES: Final[dict[str, str]] = {
+    State.CLEANING: "clean", State.DEPLOYING: "deploy", State.SERVICING: "service",
+}  # fmt: skip
+_BURN_IN: Final = ("burnin_cpu", "burnin_disk", "burnin_gpu", "burnin_memory", "burnin_network")
+_FILES: Final = {
+    "files": {"description": "files, each with path, content in base64, partition, mode, dirmode"},
+    "verify_ca": {"description": "whether, or with which CA, HTTPS is verified"},
+}
+_NVRAM: Final = {"match_patterns": {"description": "which boot entries are removed, as patterns"}}
+
+
+def _step(name: str, priority: int = 0, argsinfo: Json | None = None) -> Json:
+    return {"step": name, "interface": _KIND, "priority": priority, "abortable": True} | (
+        {"argsinfo": argsinfo} if argsinfo else {}
+    )
+
+
+# What ironic-python-agent 13 offers by its generic hardware manager.
+_GENERIC: Final[dict[str, list[Json]]] = {
+    "clean": [
+        _step("erase_devices", 10),
+        _step("erase_devices_metadata", 99),
+        _step("erase_devices_express"),
+        _step("erase_pstore"),
+        _step("clean_uefi_nvram", argsinfo=_NVRAM),
+        *map(_step, _BURN_IN),
+    ],
+    "deploy": [
+        _step("erase_devices_metadata"),
+        _step("clean_uefi_nvram", argsinfo=_NVRAM),
+        _step("inject_files", argsinfo=_FILES),
+    ],
+    "service": [*map(_step, _BURN_IN), _step("inject_files", argsinfo=_FILES)],
+}
+
+
+# -------------------------------------------------------------------------------- which ones
+
+
+def list_steps(node: Node, phase: str, conf: Conf) -> list[Step]:
+    """Return the steps of the node's agent in ``phase``, the operator's priorities in force."""
+    own = {
+        "erase_devices": conf.deploy.erase_devices_priority,
+        "erase_devices_metadata": conf.deploy.erase_devices_metadata_priority,
+    }
+    planned = [_planned(entry) for entry in _entries(node, phase)]
+    if phase != "clean":
+        return planned
+    return [
+        step if (priority := own.get(step.step)) is None
+        else dataclasses.replace(step, priority=priority)
+        for step in planned
+    ]  # fmt: skip
+
+
+def _planned(entry: Json) -> Step:
+    return Step(
+        interface=_KIND,
+        step=entry["step"],
+        priority=int(entry.get("priority") or 0),
+        abortable=bool(entry.get("abortable")),
+        requires_ramdisk=bool(entry.get("requires_ramdisk", True)),
+        argsinfo=entry.get("argsinfo"),
+        resumable=True,  # the agent is asked what it does before it is told again
+    )
+
+
+def _entries(node: Node, phase: str) -> list[Json]:
+    known: Json | None = node.driver_internal_info.get(_key(phase))
+    if known is None:
+        return _GENERIC.get(phase, [])
+    return list(known[_KIND])
+
+
+def _key(phase: str) -> str:
+    return f"agent_cached_{phase}_steps"
+
+
+def refresh(task: DriverTask, conf: Conf, phase: str) -> None:
+    """Ask the agent what it offers, and remember it.  Raises as ``commands.call``."""
+    params = {"node": _node(task.node, conf), "ports": _ports(task)}
+    name = f"{phase}.get_{phase}_steps"
+    answer = commands.call(client.of(task, conf), name, params)
+    try:
+        entries = {entry["step"]: entry for entry in _valid(answer[f"{phase}_steps"])}
+        version = dict(answer[_VERSION])
+    except (AttributeError, KeyError, TypeError, ValueError) as exc:
+        raise errors.StepFailure(
+            reason=f"the agent's answer to {name} is no list of steps: {exc!r}"
+        ) from exc
+    task.node.driver_internal_info |= {
+        _key(phase): {_KIND: list(entries.values())}, f"{_key(phase)}_refreshed": now().isoformat(),
+        _VERSION: version,
+    }  # fmt: skip
+
+
+def _valid(by_manager: Mapping[str, list[Json]]) -> Iterator[Json]:
+    for entries in by_manager.values():
+        for entry in entries:
+            args = entry.get("argsinfo") or {}
+            if not isinstance(entry["step"], str) or not all(map(_is_object, args.values())):
+                raise TypeError(entry["step"])
+            int(entry.get("priority") or 0)
+            if entry["interface"] == _KIND:
+                yield entry
+
+
+def _is_object(value: Any) -> bool:
+    return isinstance(value, dict)
+
+
+# ---------------------------------------------------------------------------------- to run one
+
+
+def phase_of(task: DriverTask) -> str | None:
+    """Return which kind of flow works on the node; None: one in which no agent runs."""
+    return _PHASES.get(str(task.node.provision_state))
+
+
+def require_offered(node: Node, phase: str, step: Step) -> None:
+    """Raise StepNotFound for a step that the node's agent does not have."""
+    names = sorted(f"{_KIND}.{entry['step']}" for entry in _entries(node, phase))
+    if step.name not in names:
+        raise errors.StepNotFound(
+            verb=phase, node=node.uuid, steps=step.name, offered=", ".join(names) or "none"
+        )
+
+
+def wants_reboot(node: Node, phase: str, name: str) -> bool:
+    """Tell whether the machine is to be booted anew after a step of the agent."""
+    return any(e["step"] == name and e.get("reboot_requested") for e in _entries(node, phase))
+
+
+def execute(task: DriverTask, conf: Conf, step: Step, phase: str) -> Outcome:
+    """Have the agent run one of its steps.  Raises as ``commands.run``."""
+    command = f"{phase}.execute_{phase}_step"
+
+    def params() -> Json:
+        return {
+            "step": step.shown() | {"args": dict(step.args)},
+            "node": _node(task.node, conf),
+            "ports": _ports(task),
+            f"{phase}_version": task.node.driver_internal_info.get(_VERSION),
+        }
+
+    def run() -> Outcome:
+        return commands.run(task, conf, command, params, f"the agent runs {step.step}")
+
+    info = task.node.driver_internal_info
+    try:
+        outcome = run()
+    except commands.VersionMismatch as exc:  # booted from another ramdisk since it was asked
+        if info.get(_REREAD):
+            raise errors.StepFailure(
+                reason=f"the agent refuses {step.step}: its hardware managers change all the time"
+            ) from exc
+        outcome = commands.with_retries(task, conf, lambda: refresh(task, conf, phase))
+        if isinstance(outcome, Done):
+            info[_REREAD] = True
+            outcome = run()
+    if isinstance(outcome, Done):
+        info.pop(_REREAD, None)
+    return outcome
+
+
+def _node(node: Node, conf: Conf) -> Json:
+    """Return the node as an agent may see it: without secrets, with how disks are to be erased."""
+    plain = ("uuid", "name", "driver", "resource_class", "extra", "properties", "raid_config",
+             "target_raid_config", "provision_state")  # fmt: skip
+    deploy = conf.deploy
+    erasure = {
+        "agent_erase_devices_iterations": deploy.shred_random_overwrite_iterations,
+        "agent_erase_devices_zeroize": deploy.shred_final_overwrite_with_zeros,
+        "agent_continue_if_secure_erase_failed": deploy.continue_if_disk_secure_erase_fails,
+        "agent_enable_ata_secure_erase": deploy.enable_ata_secure_erase,
+        "agent_enable_nvme_secure_erase": deploy.enable_nvme_secure_erase,
+        "agent_erase_skip_read_only": deploy.erase_skip_read_only,
+        "disk_erasure_concurrency": deploy.disk_erasure_concurrency,
+    }
+    return {name: getattr(node, name) for name in plain} | {
+        "instance_info": secrets.mask(node.instance_info, instance_info=True),
+        "driver_info": secrets.mask(node.driver_info),
+        "driver_internal_info": secrets.mask(node.driver_internal_info) | erasure,
+    }
+
+
+def _ports(task: DriverTask) -> list[Json]:
+    return [
+        {"uuid": port.uuid, "address": port.address, "pxe_enabled": port.pxe_enabled,
+         "extra": port.extra}
+        for port in task.ports
+    ]  # fmt: skip

@@ -1,0 +1,191 @@
+"""The command API of an agent: the only place that speaks to it.
+
+    agent = client.of(task, conf)
+    agent.commands()                                     # what it was told in this boot, in order
+    agent.send("standby.prepare_image", {"image_info": {...}})
+
+The token stands in the query of each request, as agents want it: so no address of a request may
+reach a log or an error.  Source: ironic-python-agent, its API of version v1.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import http.client
+import logging
+import re
+import ssl
+from dataclasses import dataclass
+from typing import Any, Final
+from urllib.parse import urlencode, urlsplit
+
+import orjson
+from oslo_utils import strutils
+
+from bloomery import errors, secrets
+from bloomery.conf import Conf
+from bloomery.drivers.base import DriverTask
+
+LOG = logging.getLogger(__name__)
+
+Json = dict[str, Any]
+
+TOKEN: Final = "agent_secret_token"  # noqa: S105  a key of driver_internal_info, as are the others
+URL: Final = "agent_url"
+CERTIFICATE: Final = "agent_verify_ca"  # the path of the certificate's file; of driver_info, too
+RUNNING: Final = "RUNNING"
+SUCCEEDED: Final = "SUCCEEDED"
+_PATH: Final = "/v1/commands/"
+_MOST_BYTES: Final = 16 << 20
+_MOST_WORDS: Final = 1000  # characters of what an agent says that we repeat
+_HEADERS: Final = {"Content-Type": "application/json", "Accept": "application/json"}
+_ADDRESS: Final = re.compile(r"https?://[^\s'\"<>]+")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Command:
+    """One command as the agent tells of it; ``name`` is without its extension.
+
+    ``status``: RUNNING, SUCCEEDED, FAILED, or a mismatch of versions.  ``error``: in its words.
+    """
+
+    id: str
+    name: str
+    status: str
+    result: Json
+    error: str
+
+
+class AgentClient:
+    """Speaks to one agent in one boot of its machine."""
+
+    def __init__(
+        self, node: str, url: str, token: str, trust: bool | str, timeout_s: float
+    ) -> None:
+        """``trust``: the file of a certificate; True: what the system trusts, False: anybody."""
+        self._node, self._url, self._token = node, url.rstrip("/"), token
+        self._trust, self._timeout_s = trust, timeout_s
+
+    def commands(self) -> list[Command]:
+        """Return the commands of this boot, the oldest first.  Raises as ``send``."""
+        answer = self._ask("GET", "commands", {}, None)
+        rows = answer.get("commands")
+        if not isinstance(rows, list):
+            raise self._refused("commands", "its answer is no list of commands")
+        return [self._command("commands", row) for row in rows]
+
+    def send(self, name: str, params: Json) -> Command:
+        """Tell the agent to do something; return it as it was begun, or has ended already.
+
+        Raises AgentUnreachable (it may have been begun), AgentBusy, AgentRefused.
+        """
+        answer = self._ask("POST", name, {"wait": "false"}, {"name": name, "params": params})
+        command = self._command(name, answer)
+        LOG.info("node %s: agent command %s: %s", self._node, name, command.status)
+        return command
+
+    def _command(self, name: str, row: Any) -> Command:
+        try:
+            return Command(
+                id=str(row["id"]),
+                name=str(row["command_name"]),
+                status=str(row["command_status"]),
+                result=row.get("command_result") or {},
+                error=_words(row.get("command_error")),
+            )
+        except (AttributeError, KeyError, TypeError) as exc:
+            raise self._refused(name, "its answer is no command") from exc
+
+    def _ask(self, method: str, name: str, query: dict[str, str], body: Json | None) -> Json:
+        query_text = urlencode(query | {"agent_token": self._token})
+        data = None if body is None else orjson.dumps(body)
+        try:
+            with contextlib.closing(self._connection()) as connection:
+                path = urlsplit(self._url).path + _PATH
+                connection.request(method, f"{path}?{query_text}", body=data, headers=_HEADERS)
+                answer = connection.getresponse()
+                content = answer.read(_MOST_BYTES)
+        except (http.client.HTTPException, OSError) as exc:
+            raise errors.AgentUnreachable(
+                node=self._node, address=self._url, reason=self._why(exc)
+            ) from exc
+        return self._document(name, answer.status, content)
+
+    def _connection(self) -> http.client.HTTPConnection:
+        """Return a connection that is yet to be made, and waits so long for each answer."""
+        parts = urlsplit(self._url)
+        host, port, timeout_s = parts.hostname or "", parts.port, self._timeout_s
+        if parts.scheme != "https":
+            return http.client.HTTPConnection(host, port, timeout=timeout_s)
+        context = self._context()
+        return http.client.HTTPSConnection(host, port, timeout=timeout_s, context=context)
+
+    def _context(self) -> ssl.SSLContext:
+        """Trust what the heartbeat brought; agents' certificates are their own authorities."""
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+        if isinstance(self._trust, str):
+            context.load_verify_locations(self._trust)
+        elif self._trust:
+            context.load_default_certs()
+        else:
+            context.check_hostname = False
+            context.verify_mode = ssl.CERT_NONE
+        return context
+
+    def _why(self, exc: Exception) -> str:
+        """Return in a few words why there was no answer."""
+        if isinstance(exc, ssl.SSLCertVerificationError):
+            return f"its certificate is not the one that it has shown: {exc.verify_message}"
+        if isinstance(exc, TimeoutError):
+            return f"no answer within {self._timeout_s:g} s"
+        return getattr(exc, "strerror", None) or type(exc).__name__
+
+    def _document(self, name: str, status: int, content: bytes) -> Json:
+        try:
+            document = orjson.loads(content)
+        except orjson.JSONDecodeError:
+            document = None
+        if status == 200 and isinstance(document, dict):
+            return document
+        fault = document.get("faultstring") if isinstance(document, dict) else None
+        words = _words(fault) or f"HTTP {status}"
+        if status == 409:
+            raise errors.AgentBusy(node=self._node, reason=words)
+        raise self._refused(name, words)
+
+    def _refused(self, name: str, reason: str) -> errors.AgentRefused:
+        return errors.AgentRefused(
+            node=self._node, address=self._url, command=name, reason=reason
+        )  # fmt: skip
+
+
+def of(task: DriverTask, conf: Conf, timeout_s: float | None = None) -> AgentClient:
+    """Return a client of the node's agent.  Raises StepFailure if none has called.
+
+    ``timeout_s``: of one request; None: [agent]command_timeout.
+    """
+    info = task.node.driver_internal_info
+    url, token = info.get(URL), task.opened(info.get(TOKEN))
+    if not url or not token:
+        raise errors.StepFailure(
+            reason="no agent has called since the machine was booted: it cannot be told anything"
+        )
+    limit_s = timeout_s or conf.agent.command_timeout
+    return AgentClient(task.node.uuid, str(url), str(token), _trust(task, conf), limit_s)
+
+
+def _trust(task: DriverTask, conf: Conf) -> bool | str:
+    """Return what the agent's certificate is checked with: that of its heartbeats comes first."""
+    shown = task.node.driver_internal_info.get(CERTIFICATE)
+    own = shown or task.driver_info.get(CERTIFICATE)
+    value = str(conf.agent.verify_ca if own is None else own)
+    word = strutils.bool_from_string(value, default=None)
+    return value if word is None else bool(word)
+
+
+def _words(error: Any) -> str:
+    """Return an agent's words for people: on one line, no secrets in them, and not too many."""
+    parts = [error.get("message"), error.get("details")] if isinstance(error, dict) else [error]
+    said = " ".join(str(part) for part in parts if part)
+    text = _ADDRESS.sub(lambda found: secrets.mask_address(found[0]), " ".join(said.split()))
+    return str(secrets.mask(text))[:_MOST_WORDS]

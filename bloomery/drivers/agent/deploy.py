@@ -1,0 +1,215 @@
+"""The deploy interface ``direct``: an agent in a ramdisk writes the image, and cleans the machine.
+
+The boot interface boots the agent, which calls; it is told what to do, and calls when that is
+done (``commands``).  At the end it shuts the machine down, which then boots its disk.  The steps
+and their priorities are those of Ironic, so that others may be put between them.
+"""
+
+from __future__ import annotations
+
+import logging
+from typing import Final
+
+from oslo_utils import strutils
+
+from bloomery import errors
+from bloomery.conductor.states import Power as PowerState
+from bloomery.drivers import base, steps, substeps
+from bloomery.drivers.agent import agent_steps, client, commands, image, ramdisk
+from bloomery.model import capabilities
+from bloomery.model.node import Node
+from bloomery.model.step import Step
+from bloomery.outcome import DONE, Again, Done, Outcome
+
+LOG = logging.getLogger(__name__)
+
+_LOOKS: Final = "agent_power_looks"  # in driver_internal_info: how often the machine was still on
+_BY_BMC: Final = "deploy_forces_oob_reboot"  # in driver_info
+
+
+class AgentDeploy(base.Deploy):
+    def get_properties(self) -> dict[str, str]:
+        return image.PROPERTIES | {
+            client.CERTIFICATE: "How an agent that shows no certificate is trusted: True, False, "
+            "or a file of CAs. Optional.",
+            _BY_BMC: "True: the BMC cuts power after the agent has synced the disks. Optional.",
+        }
+
+    def validate(self, task: base.DriverTask) -> None:
+        """Raise unless an agent could be booted, and could write what instance_info names."""
+        image.check(task, self.conf)
+        task.driver.boot.validate_ramdisk(task)
+
+    def agent_steps(self, node: Node, phase: str) -> list[Step]:
+        """Return what the node's agent offers beside the steps below."""
+        return agent_steps.list_steps(node, phase, self.conf)
+
+    def run_step(self, task: base.DriverTask, step: Step) -> Outcome:
+        """Run one of the steps below, or have the agent run one of its own."""
+        phase, name = agent_steps.phase_of(task), step.step
+        if phase is None or name in {own.step for own in self.steps(phase)}:
+            outcome = super().run_step(task, step)
+        else:
+            agent_steps.require_offered(task.node, phase, step)
+            outcome = self._run_in_band(task, step, phase)
+        if isinstance(outcome, Done):
+            commands.forget(task)
+        return outcome
+
+    def _run_in_band(self, task: base.DriverTask, step: Step, phase: str) -> Outcome:
+        parts = [lambda: agent_steps.execute(task, self.conf, step, phase)]
+        if agent_steps.wants_reboot(task.node, phase, step.step):
+            parts.append(lambda: self._boot_agent(task, phase))
+        return substeps.run_in_order(task, "agent_step", *parts)
+
+    def on_heartbeat(self, task: base.DriverTask, heartbeat: base.Heartbeat) -> Outcome | None:
+        """Let the step go on, unless the agent still carries out its command."""
+        return DONE if commands.may_go_on(task, self.conf) else None
+
+    # ------------------------------------------------------------------------------- deploying
+
+    @steps.deploy_step(priority=100, resumable=True)
+    def deploy(self, task: base.DriverTask) -> Outcome:
+        """Boot the agent, and learn what it offers."""
+        return self._boot_agent(task, "deploy")
+
+    @steps.deploy_step(priority=80, resumable=True)
+    def write_image(self, task: base.DriverTask) -> Outcome:
+        """Have the agent fetch the image, write it to the disk, and the config drive behind it."""
+        return commands.run(
+            task, self.conf, "standby.prepare_image",
+            lambda: image.parameters(task, self.conf), "the agent writes the image",
+        )  # fmt: skip
+
+    @steps.deploy_step(priority=60, resumable=True)
+    def prepare_instance_boot(self, task: base.DriverTask) -> Outcome:
+        """Make the machine boot what was written, the firmware's own entry included."""
+        parts = [lambda: task.driver.boot.prepare_instance(task)]
+        if self._boot_mode(task) == "uefi":
+            parts.insert(0, lambda: self._install_bootloader(task))
+        return substeps.run_in_order(task, "agent_instance_boot", *parts)
+
+    @steps.deploy_step(priority=40, resumable=True)
+    def tear_down_agent(self, task: base.DriverTask) -> Outcome:
+        """Let the agent shut the machine down, or lock itself up where that may not be off."""
+        if task.node.disable_power_off:
+            parts: tuple[substeps.Substep, ...] = (lambda: self._tell(task, "system.lockdown"),)
+        elif strutils.bool_from_string(task.driver_info.get(_BY_BMC)):
+            parts = (
+                lambda: self._tell(task, "standby.sync"),
+                lambda: task.driver.power.set_power_state(task, PowerState.OFF),
+            )
+        else:
+            parts = (
+                lambda: self._shut_down(task),
+                lambda: self._until_off(task),
+                lambda: task.driver.power.set_power_state(task, PowerState.OFF),
+            )
+        return substeps.run_in_order(task, "agent_tear_down", *parts, task.forget_agent)
+
+    @steps.deploy_step(priority=30, resumable=True)
+    def switch_to_tenant_network(self, task: base.DriverTask) -> None:
+        """Do nothing: somebody else wires the machines."""
+
+    @steps.deploy_step(priority=20, resumable=True)
+    def boot_instance(self, task: base.DriverTask) -> Outcome | None:
+        """Switch the machine on: it boots what was written."""
+        return ramdisk.switch_on(task)
+
+    def clean_up(self, task: base.DriverTask) -> Outcome | None:
+        """Switch off, and take the agent away."""
+        return ramdisk.take_away(task)
+
+    def tear_down(self, task: base.DriverTask) -> Outcome:
+        """Switch off; what is on the disk is the business of cleaning."""
+        return substeps.run_in_order(
+            task,
+            "agent_undeploy",
+            lambda: ramdisk.switch_off(task),
+            lambda: task.driver.boot.clean_up_instance(task),
+        )
+
+    # -------------------------------------------------------------------- cleaning and servicing
+
+    def prepare_cleaning(self, task: base.DriverTask) -> Outcome:
+        """Boot the agent, and learn what it offers."""
+        return self._boot_agent(task, "clean")
+
+    def tear_down_cleaning(self, task: base.DriverTask) -> Outcome | None:
+        """Switch off, and take the agent away."""
+        return ramdisk.take_away(task)
+
+    def prepare_service(self, task: base.DriverTask) -> Outcome:
+        """Boot the agent instead of the instance, and learn what it offers."""
+        return self._boot_agent(task, "service")
+
+    def tear_down_service(self, task: base.DriverTask) -> Outcome:
+        """Take the agent away, and boot the instance again."""
+        return substeps.run_in_order(
+            task,
+            "agent_service_end",
+            lambda: ramdisk.take_away(task),
+            lambda: task.driver.boot.prepare_instance(task),
+            lambda: ramdisk.switch_on(task),
+        )
+
+    # ------------------------------------------------------------------------------ their parts
+
+    def _boot_agent(self, task: base.DriverTask, phase: str) -> Outcome:
+        params = ramdisk.kernel_parameters(self.conf)
+        return substeps.run_in_order(
+            task,
+            "agent_start",
+            lambda: ramdisk.boot(task, params),
+            lambda: commands.with_retries(
+                task, self.conf, lambda: agent_steps.refresh(task, self.conf, phase)
+            ),
+        )
+
+    def _boot_mode(self, task: base.DriverTask) -> str:
+        """Return how the machine boots: as it is asked to, as it was seen to, or as most do."""
+        node = task.node
+        asked = [capabilities.of(where).get("boot_mode")
+                 for where in (node.instance_info, node.properties)]  # fmt: skip
+        return next(filter(None, [*asked, node.boot_mode]), self.conf.deploy.default_boot_mode)
+
+    def _install_bootloader(self, task: base.DriverTask) -> Outcome:
+        """Have the agent write the firmware's boot entry: it finds the EFI partition by itself."""
+        params = {
+            "root_uuid": None, "efi_system_part_uuid": None, "prep_boot_part_uuid": None,
+            "target_boot_mode": "uefi",
+        }  # fmt: skip
+        return commands.run(
+            task, self.conf, "image.install_bootloader", lambda: params,
+            "the agent writes the boot entry of the firmware",
+        )  # fmt: skip
+
+    def _tell(self, task: base.DriverTask, name: str) -> Outcome:
+        """Have the agent carry out a short command; after a crash it may be told twice."""
+
+        def work() -> None:
+            commands.call(client.of(task, self.conf), name, {})
+
+        return commands.with_retries(task, self.conf, work)
+
+    def _shut_down(self, task: base.DriverTask) -> None:
+        """Ask the agent to; an agent that is silent may be off already, else power is cut later."""
+        if task.driver.power.get_power_state(task) == PowerState.OFF:
+            return
+        try:
+            client.of(task, self.conf).send("standby.power_off", {})
+        except (errors.AgentUnreachable, errors.AgentBusy) as exc:
+            LOG.warning("node %s: cannot shut down by its agent: %s", task.node.uuid, exc)
+
+    def _until_off(self, task: base.DriverTask) -> Outcome | None:
+        """Give the machine its time to go off by itself."""
+        options, memory = self.conf.agent, task.node.driver_internal_info
+        looks = memory.pop(_LOOKS, 0)
+        if looks >= options.post_deploy_get_power_state_retries:
+            LOG.warning("node %s: still on after its agent was to shut it down", task.node.uuid)
+            return None
+        if task.driver.power.get_power_state(task) == PowerState.OFF:
+            return None
+        memory[_LOOKS] = looks + 1
+        pause_s = options.post_deploy_get_power_state_retry_interval
+        return Again(after_s=pause_s, reason="the machine shuts down")

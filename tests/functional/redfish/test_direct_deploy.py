@@ -1,0 +1,330 @@
+"""A machine that its BMC boots into an agent, which writes the image: deploy interface direct.
+
+Beside the BMC of the lab there is an agent that looks up, calls, and takes commands over HTTPS.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import logging
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from bloomery.conductor import states
+from bloomery.conf.agent import Agent as AgentOptions
+from bloomery.conf.agent import Deploy
+from bloomery.drivers import registry
+from bloomery.lab.rack import Machine
+from tests.functional.redfish.conftest import BUDGET_S, conf, manageable
+from tests.kit.agent import Agent
+from tests.kit.agent_server import AgentServer, step
+from tests.kit.stories import Stage
+from tests.kit.waiting import wait_for
+
+AGENT = "http://images.test/agent.iso"
+IMAGE = "http://images.test/os.qcow2"
+MAC = "52:54:00:00:00:77"
+DIGEST = "ab" * 32
+INSTANCE = {
+    "image_source": IMAGE, "image_disk_format": "qcow2", "image_os_hash_algo": "sha256",
+    "image_os_hash_value": DIGEST,
+}  # fmt: skip
+
+
+class Ramdisk:
+    """The agent of one machine: it boots with it, looks up, calls, and does what it is told."""
+
+    def __init__(self, stage: Stage, machine: Machine, server: AgentServer) -> None:
+        self.stage, self.machine, self.server = stage, machine, server
+        self.agent = Agent(stage.api, [MAC])
+        self.boots = 0  # of the machine, so far
+
+    def live(self) -> None:
+        """Do what an agent does next, if its machine runs it and its node waits."""
+        boots = self.machine.system.happened.count("power is On")
+        if self.machine.system.booted.get("image") != AGENT or self.machine.system.power != "On":
+            return
+        if boots != self.boots:
+            self.boots = boots
+            self.server.boot()
+            self.agent.look_up()
+            self.server.token = self.agent.config["agent_token"]
+        elif self.server.running is not None and self.server.told[-1] == "standby.power_off":
+            self.machine.system.reset("ForceOff")
+            return
+        self.server.finish()
+        self.agent.call(callback_url=self.server.url, agent_verify_ca=self.server.certificate)
+
+    def live_until(self, node: str, *ends: str) -> dict[str, Any]:
+        """Live until the node rests in one of these states."""
+
+        def arrived() -> bool:
+            now = self.stage.site.node(node)
+            if now.reservation is None and now.provision_state in ends:
+                return True
+            waits = now.provision_state in states.WAIT_STATES and now.reservation is None
+            if waits or self.server.told[-1:] == ["standby.power_off"]:
+                self.live()
+            return False
+
+        wait_for(arrived, f"{node} to be {' or '.join(ends)}", timeout_s=20)
+        self.stage.wait_until_free(node)
+        return self.stage.show(node)
+
+    def live_until_it_writes(self, node: str) -> None:
+        """Live until the agent writes the image, which does not end by itself."""
+        self.server.endless.add("prepare_image")
+
+        def writes() -> bool:
+            if self.server.running is None:
+                self.live()
+            return self.server.running is not None
+
+        wait_for(writes, "the agent to write", timeout_s=20)
+        self.stage.wait_for(node, "wait call-back")
+
+
+@pytest.fixture
+def server(tmp_path) -> Iterator[AgentServer]:
+    folder = tmp_path / "agent"
+    folder.mkdir()
+    with AgentServer(folder) as made:
+        yield made
+
+
+@pytest.fixture
+def stage(make_site, tmp_path) -> Iterator[Stage]:
+    plain = conf()
+    changed = dataclasses.replace(
+        plain,
+        agent=AgentOptions(
+            certificates_path=str(tmp_path / "certificates"),
+            command_timeout=3, post_deploy_get_power_state_retry_interval=0,
+        ),
+        deploy=Deploy(erase_devices_priority=0),
+    )  # fmt: skip
+    made = Stage(make_site(registry=registry.load(changed), bmc_outage_budget=int(BUDGET_S)))
+    made.configure("agent", certificates_path=str(tmp_path / "certificates"))
+    yield made
+    assert made.nothing_is_left(), "a reservation is left"
+
+
+@pytest.fixture
+def ramdisk(stage: Stage, machine: Machine, server: AgentServer) -> Ramdisk:
+    return Ramdisk(stage, machine, server)
+
+
+@pytest.fixture
+def node(stage: Stage, machine: Machine) -> str:
+    """A node that may be cleaned and deployed by an agent."""
+    node = manageable(stage, machine, deploy_iso=AGENT)
+    stage.patch(node, deploy_interface="direct", instance_info=INSTANCE)
+    stage.api.post("/v1/ports", {"node_uuid": node, "address": MAC})
+    return node
+
+
+@pytest.fixture
+def available(stage: Stage, node: str, ramdisk: Ramdisk) -> str:
+    stage.ask(node, "provide")
+    ramdisk.live_until(node, "available")
+    ramdisk.server.told.clear()
+    return node
+
+
+def test_cleaning_erases_metadata_and_takes_the_agent_away(stage, node, machine, ramdisk):
+    stage.ask(node, "provide")
+    shown = ramdisk.live_until(node, "available", "clean failed")
+    assert (shown["provision_state"], shown["last_error"]) == ("available", None)
+    assert ramdisk.server.told == ["boot", "clean.get_clean_steps", "clean.execute_clean_step"]
+    told = ramdisk.server.params["clean.execute_clean_step"]
+    assert told["step"]["step"] == "erase_devices_metadata"
+    assert told["clean_version"] == ramdisk.server.versions
+    assert told["node"]["uuid"] == node
+    assert told["node"]["driver_internal_info"]["disk_erasure_concurrency"] == 4
+    assert told["ports"][0]["address"] == MAC
+    assert shown["power_state"] == "power off"
+    assert machine.system.media == {"Cd": None}
+    assert "agent_url" not in shown["driver_internal_info"]
+
+
+def test_an_image_is_written_and_booted_with_its_config_drive(stage, available, machine, ramdisk):
+    stage.ask(available, "active", configdrive={"meta_data": {"hostname": "web-1"}})
+    shown = ramdisk.live_until(available, "active", "deploy failed")
+    assert (shown["provision_state"], shown["last_error"]) == ("active", None)
+    assert ramdisk.server.told == [
+        "boot", "deploy.get_deploy_steps", "standby.prepare_image", "image.install_bootloader",
+        "standby.power_off",
+    ]  # fmt: skip
+    told = ramdisk.server.params["standby.prepare_image"]
+    assert told["configdrive"].startswith("H4sI")
+    assert told["image_info"] == {
+        "id": "os.qcow2", "urls": [IMAGE], "disk_format": "qcow2", "container_format": "bare",
+        "image_type": "whole-disk-image", "stream_raw_images": True, "node_uuid": available,
+        "os_hash_algo": "sha256", "os_hash_value": DIGEST,
+    }  # fmt: skip
+    assert shown["power_state"] == "power on"
+    assert machine.system.media == {"Cd": None}
+    assert machine.system.booted["target"] == "Hdd"
+    assert [name for name, _ in stage.steps(available, "deploy")] == [
+        "deploy.prepare", "deploy.deploy", "deploy.write_image", "deploy.prepare_instance_boot",
+        "deploy.tear_down_agent", "deploy.switch_to_tenant_network", "deploy.boot_instance",
+    ]  # fmt: skip
+
+
+def test_a_machine_in_bios_mode_needs_no_boot_entry(stage, available, ramdisk):
+    stage.patch(available, **{"instance_info.capabilities": {"boot_mode": "bios"}})
+    stage.ask(available, "active")
+    ramdisk.live_until(available, "active")
+    assert "image.install_bootloader" not in ramdisk.server.told
+
+
+def test_a_rebuild_writes_anew_and_an_undeploy_cleans(stage, available, machine, ramdisk):
+    stage.ask(available, "active")
+    ramdisk.live_until(available, "active")
+    ramdisk.server.told.clear()
+    stage.ask(available, "rebuild")
+    ramdisk.live_until(available, "active")
+    assert ramdisk.server.told.count("standby.prepare_image") == 1
+    ramdisk.server.told.clear()
+    stage.ask(available, "deleted")
+    shown = ramdisk.live_until(available, "available", "clean failed")
+    assert (shown["provision_state"], shown["last_error"]) == ("available", None)
+    assert ramdisk.server.told[-1] == "clean.execute_clean_step"
+    assert machine.system.power == "Off"
+
+
+def test_an_agent_that_calls_while_it_writes_is_heard_and_changes_nothing(
+    stage, available, ramdisk
+):
+    stage.ask(available, "active")
+    ramdisk.live_until_it_writes(available)
+    before = len(stage.moves(available))
+    for _ in range(3):
+        answer = ramdisk.agent.call(
+            callback_url=ramdisk.server.url, agent_verify_ca=ramdisk.server.certificate
+        )
+        assert answer.status == 202
+    assert len(stage.moves(available)) == before
+    ramdisk.server.endless.clear()
+    ramdisk.live_until(available, "active")
+
+
+# ------------------------------------------------------------------------------- what goes wrong
+
+
+def failed(stage: Stage, node: str, ramdisk: Ramdisk) -> str:
+    """Deploy a node that fails; return why, its machine being off and without its CD."""
+    stage.ask(node, "active")
+    shown = ramdisk.live_until(node, "active", "deploy failed")
+    assert shown["provision_state"] == "deploy failed"
+    assert ramdisk.machine.system.media == {"Cd": None}
+    assert ramdisk.machine.system.power == "Off"
+    return str(shown["last_error"])
+
+
+def test_a_wrong_checksum_is_told_in_the_agents_words(stage, available, ramdisk):
+    ramdisk.server.fails["prepare_image"] = "Error verifying image checksum: not what was meant"
+    told = failed(stage, available, ramdisk)
+    assert "deploy.write_image" in told
+    assert "Error verifying image checksum: not what was meant" in told
+
+
+def test_an_agent_that_refuses_its_token_is_named(stage, available, ramdisk):
+    stage.ask(available, "active")
+    ramdisk.live_until_it_writes(available)
+    ramdisk.server.token = "another"
+    ramdisk.agent.call(callback_url=ramdisk.server.url, agent_verify_ca=ramdisk.server.certificate)
+    shown = stage.wait_for(available, "deploy failed")
+    assert "refused commands: Token invalid." in shown["last_error"]
+
+
+def test_an_agent_that_vanishes_runs_out_of_time(stage, available, ramdisk):
+    stage.ask(available, "active")
+    ramdisk.live_until_it_writes(available)
+    stage.let_time_pass(available)
+    shown = stage.wait_for(available, "deploy failed")
+    assert "no call came within 1800 s" in shown["last_error"]
+    assert ramdisk.machine.system.media == {"Cd": None}
+
+
+def test_an_agent_that_was_started_anew_has_lost_its_command(stage, available, ramdisk):
+    stage.ask(available, "active")
+    ramdisk.live_until_it_writes(available)
+    ramdisk.server.commands.clear()
+    told = ramdisk.live_until(available, "active", "deploy failed")["last_error"]
+    assert "knows nothing of standby.prepare_image" in told
+
+
+def test_an_answer_that_is_lost_is_no_second_order(stage, available, ramdisk):
+    """The command was taken, and its answer did not come: the agent is asked before it is told."""
+    ramdisk.server.loses_answers_to.add("standby.prepare_image")
+    stage.ask(available, "active")
+    ramdisk.live_until(available, "active")
+    assert ramdisk.server.told.count("standby.prepare_image") == 1
+
+
+def test_the_token_is_in_no_log_and_no_error(stage, available, ramdisk, caplog):
+    caplog.set_level(logging.DEBUG)
+    ramdisk.server.fails["prepare_image"] = "gone"
+    failed(stage, available, ramdisk)
+    token = ramdisk.agent.config["agent_token"]
+    assert token not in caplog.text
+    assert token not in str(stage.site.everything())
+
+
+# ------------------------------------------------------------------- steps that the agent offers
+
+
+def test_an_agents_step_is_run_on_request_with_its_arguments(stage, node, ramdisk):
+    asked = [{"interface": "deploy", "step": "burnin_cpu"}]
+    stage.ask(node, "clean", clean_steps=asked)
+    shown = ramdisk.live_until(node, "manageable", "clean failed")
+    assert (shown["provision_state"], shown["last_error"]) == ("manageable", None)
+    assert ramdisk.server.params["clean.execute_clean_step"]["step"]["step"] == "burnin_cpu"
+
+
+def test_a_step_that_wants_a_reboot_gets_one(stage, node, ramdisk):
+    ramdisk.server.steps["clean"].append(step("flash", 50, reboot_requested=True))
+    stage.ask(node, "provide")
+    ramdisk.live_until(node, "available")  # the next plan knows of it
+    stage.ask(node, "manage")
+    stage.wait_for(node, "manageable")
+    ramdisk.server.told.clear()
+    stage.ask(node, "clean", clean_steps=[{"interface": "deploy", "step": "flash"}])
+    ramdisk.live_until(node, "manageable", "clean failed")
+    assert ramdisk.server.told == [
+        "boot", "clean.get_clean_steps", "clean.execute_clean_step", "boot",
+        "clean.get_clean_steps",
+    ]  # fmt: skip
+
+
+def test_a_step_that_the_agent_lacks_fails_by_name(stage, node, ramdisk):
+    ramdisk.server.steps["clean"] = [step("erase_devices", 10)]
+    stage.ask(node, "provide")
+    shown = ramdisk.live_until(node, "clean failed", "available")
+    assert "deploy.erase_devices_metadata" in shown["last_error"]
+
+
+def test_a_mismatch_of_versions_is_asked_about_and_the_step_repeated(stage, node, ramdisk):
+    ramdisk.server.mismatches = 1
+    stage.ask(node, "provide")
+    ramdisk.live_until(node, "available")
+    assert ramdisk.server.told == [
+        "boot", "clean.get_clean_steps", "clean.execute_clean_step", "clean.get_clean_steps",
+        "clean.execute_clean_step",
+    ]  # fmt: skip
+
+
+def test_a_service_boots_the_instance_again(stage, available, machine, ramdisk):
+    stage.ask(available, "active")
+    ramdisk.live_until(available, "active")
+    ramdisk.server.told.clear()
+    asked = [{"interface": "deploy", "step": "burnin_cpu"}]
+    stage.ask(available, "service", service_steps=asked)
+    ramdisk.live_until(available, "active", "service failed")
+    assert ramdisk.server.told == [
+        "boot", "service.get_service_steps", "service.execute_service_step",
+    ]  # fmt: skip
+    assert (machine.system.power, machine.system.booted["target"]) == ("On", "Hdd")

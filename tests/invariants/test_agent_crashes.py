@@ -1,0 +1,109 @@
+"""The process dies after any commit of a machine's life with an agent, which lives on.
+
+What was ordered is done, and no order reaches the agent twice: it is asked what it does first.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from bloomery import errors
+from bloomery.conductor import states
+from bloomery.conf.agent import Agent as AgentOptions
+from bloomery.conf.agent import Deploy
+from bloomery.db import rows
+from bloomery.drivers.agent.deploy import AgentDeploy
+from bloomery.drivers.registry import Registry
+from bloomery.model.node import Node
+from tests.invariants.test_crashes import LIFE, Life, assert_clean, crash_and_recover
+from tests.kit import site
+from tests.kit.agent_server import AgentServer
+from tests.kit.dying import Mortal
+from tests.kit.scripted import Script
+
+ORDERS = (LIFE[1], LIFE[2])  # provide, active
+TOLD = [
+    "boot", "clean.get_clean_steps", "clean.execute_clean_step",
+    "boot", "deploy.get_deploy_steps", "standby.prepare_image", "image.install_bootloader",
+    "standby.power_off",
+]  # fmt: skip
+MOST_ONCE = ("clean.execute_clean_step", "standby.prepare_image", "image.install_bootloader")
+INSTANCE = {"image_source": "http://images.test/os.raw", "image_checksum": "ab" * 32}
+
+
+class Directed(Script):
+    """Fake hardware whose deploy interface is ``direct``."""
+
+    def registry(self, conf: Any = None) -> Registry:
+        options = AgentOptions(
+            verify_ca="False", post_deploy_get_power_state_retries=0, command_timeout=3,
+        )  # fmt: skip
+        conf = dataclasses.replace(
+            site.conf(), agent=options, deploy=Deploy(erase_devices_priority=0)
+        )
+        found = super().registry(conf)
+        interfaces = found.interfaces | {"deploy": {"fake": AgentDeploy(conf)}}
+        return Registry(found.types, interfaces, dict.fromkeys(interfaces))
+
+
+class AgentLife(Life):
+    def __init__(self, path: Path, server: AgentServer) -> None:
+        self.server = server
+        super().__init__(path, Directed(), ORDERS)
+        self.site.set(self.node, instance_info=rows.dump(INSTANCE))
+
+    def call_back(self, node: Node) -> None:
+        """A machine whose node knows no token has booted its agent anew."""
+        if node.provision_state not in states.WAIT_STATES or node.reservation is not None:
+            return
+        if "agent_secret_token" not in node.driver_internal_info:
+            manager = self.site.service.manager
+            self.server.boot()
+            document = manager.get_node_with_token(self.site.request(), self.node)
+            self.server.token = document["agent_token"]
+        self.server.finish()
+        with contextlib.suppress(errors.NodeLocked):
+            self.site.agent_calls(self.node, callback_url=self.server.url)
+
+
+@pytest.fixture
+def server(tmp_path: Path) -> Iterator[AgentServer]:
+    with AgentServer(tmp_path) as made:
+        yield made
+
+
+def whole(tmp_path: Path, server: AgentServer) -> int:
+    """How many commits a life without a crash takes."""
+    life = AgentLife(tmp_path / "whole.sqlite", server)
+    db = life.site.db
+    assert isinstance(db, Mortal)
+    began = db.commits
+    for order in ORDERS:
+        life.obey(order)
+    life.die()
+    assert server.told == TOLD
+    return db.commits - began
+
+
+def test_a_life_with_an_agent_goes_on_after_a_crash_at_any_commit(
+    tmp_path: Path, server: AgentServer
+) -> None:
+    for lives in range(whole(tmp_path, server) + 1):
+        server.told.clear()
+        server.commands.clear()
+        life = AgentLife(tmp_path / f"{lives}.sqlite", server)
+        try:
+            assert_clean(crash_and_recover(life, lives))
+            for name in MOST_ONCE:
+                assert server.told.count(name) == 1, server.told
+        except AssertionError as exc:
+            exc.add_note(f"the process died after commit {lives}; the agent was told {server.told}")
+            raise
+        finally:
+            life.die()
