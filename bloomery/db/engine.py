@@ -38,18 +38,18 @@ _FORMS = {  # of URLs, and the extra that brings the driver
 _DRIVERS: Final = {"postgresql": "postgresql+psycopg", "mysql": "mysql+pymysql"}
 
 MOST_LOG_BYTES = 8 << 20  # of SQLite's -wal file, once nobody reads what is old: twice the usual
-_LOCKED: Final = "database is locked"
-_BUSY_SIGNS = {
-    _LOCKED: "another program holds a lock on it",
-    "database or disk is full": "the disk is full",
-    "disk I/O error": "the disk failed",
-    "attempt to write a readonly database": "the file is not writable",
+_BUSY: Final = {  # by SQLite's primary result code
+    sqlite3.SQLITE_BUSY: "another program holds a lock on it",
+    sqlite3.SQLITE_FULL: "the disk is full",
+    sqlite3.SQLITE_IOERR: "the disk failed",
+    sqlite3.SQLITE_READONLY: "the file is not writable",
 }
-_BROKEN_SIGNS = {
-    "file is not a database": "it is not an SQLite database",
-    "database disk image is malformed": "it is damaged",
-    "unable to open database file": "it cannot be opened",
+_BROKEN: Final = {
+    sqlite3.SQLITE_NOTADB: "it is not an SQLite database",
+    sqlite3.SQLITE_CORRUPT: "it is damaged",
+    sqlite3.SQLITE_CANTOPEN: "it cannot be opened",
 }
+_PRIMARY: Final = 0xFF  # of an extended code, which says more
 _PAGE_CACHE_KIB = 256  # per connection; 2 MiB cost 16 MiB in all and, measured, saved no time
 _CLOSE_S = 1.0
 
@@ -382,20 +382,18 @@ class _NamingFaults:
 
 def _named(exc: sa.exc.DatabaseError, url: sa.URL) -> errors.Failure | None:
     """Return the error that names a fault of SQLite's file, or None for other faults."""
-    message = str(exc.orig)
-    for sign, meaning in _BUSY_SIGNS.items():
-        if sign in message:
-            is_disk = sign != _LOCKED
-            return errors.DatabaseBusy(
-                reason=f"{meaning} ({url.database})", log=message, is_disk=is_disk
-            )
-    for sign, meaning in _BROKEN_SIGNS.items():
-        if sign in message:
-            return errors.CannotStart(
-                reason=f"cannot use {url.database}: {meaning}; put back a backup of it, "
-                "or choose another --state-dir",
-                log=message,
-            )
+    message, code = str(exc.orig), getattr(exc.orig, "sqlite_errorcode", 0) & _PRIMARY
+    if code in _BUSY:
+        return errors.DatabaseBusy(
+            reason=f"{_BUSY[code]} ({url.database})", log=message,
+            is_disk=code != sqlite3.SQLITE_BUSY,
+        )  # fmt: skip
+    if code in _BROKEN:
+        return errors.CannotStart(
+            reason=f"cannot use {url.database}: {_BROKEN[code]}; put back a backup of it, "
+            "or choose another --state-dir",
+            log=message,
+        )
     return None
 
 

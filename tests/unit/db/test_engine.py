@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import contextlib
 import re
 import sqlite3
 import sys
@@ -227,6 +228,17 @@ def test_a_file_that_cannot_be_opened_is_named(tmp_path: Path):
     db = engine.Database(f"sqlite:///{tmp_path}/missing/file.sqlite")
     with pytest.raises(errors.CannotStart, match="cannot be opened"):
         schema.revision_of(db)
+
+
+def test_a_file_with_a_damaged_schema_is_named(tmp_path: Path):
+    path = tmp_path / "damaged.sqlite"
+    with contextlib.closing(sqlite3.connect(path)) as damaged:
+        damaged.execute("CREATE TABLE t (x)")
+        damaged.execute("PRAGMA writable_schema=ON")
+        damaged.execute("UPDATE sqlite_master SET sql = 'nonsense'")
+        damaged.commit()
+    with pytest.raises(errors.CannotStart, match=f"cannot use {path}: it is damaged"):
+        schema.revision_of(engine.Database(f"sqlite:///{path}"))
 
 
 def test_a_backup_is_whole_private_and_made_while_somebody_writes(
