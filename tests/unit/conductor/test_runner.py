@@ -310,7 +310,7 @@ def test_a_phase_without_that_state_fails_instead(site: Site, script: Script, ou
 
 
 def test_a_full_pool_is_told_with_nothing_written(make_site):
-    site = make_site(workers_pool_size=3)
+    site = make_site(workers_pool_size=4)
     nodes = {
         "active": site.enrol(provision_state="available"),
         "deleted": site.enrol(provision_state="active"),
@@ -318,7 +318,7 @@ def test_a_full_pool_is_told_with_nothing_written(make_site):
     }
     orders = [("do_provisioning_action", (node, verb, {})) for verb, node in nodes.items()]
     orders.append(("change_node_power_state", (site.enrol(), "power on", None)))
-    slots = [site.runtime.workers.slot() for _ in range(3)]
+    slots = [site.runtime.workers.slot() for _ in range(4)]
     before = site.everything()
     for method, args in orders:
         with pytest.raises(errors.NoFreeConductorWorker) as told:
