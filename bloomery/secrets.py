@@ -25,7 +25,7 @@ from typing import TYPE_CHECKING, Any, Final
 import orjson
 from oslo_utils import strutils
 
-from bloomery import errors
+from bloomery import boot_isos, errors
 from bloomery.model.rules import attributes
 
 if TYPE_CHECKING:
@@ -103,10 +103,16 @@ def _mask(value: Any, also: frozenset[str], levels: int) -> Any:
 
 
 def in_address(address: str) -> tuple[str, ...]:
-    """Return what of an address nobody may read: a login, and the arguments of a signed one."""
+    """Return what of an address nobody may read.
+
+    A login, the arguments of a signed one, and what a boot CD is called.
+    """
     try:
         parts = urllib.parse.urlsplit(address)
-        named = (parts.netloc.rpartition("@")[0], parts.password, parts.query)
+        named = (
+            parts.netloc.rpartition("@")[0], parts.password, parts.query,
+            boot_isos.secret_of(parts.path),
+        )  # fmt: skip
     except ValueError:  # no address at all
         return ()
     return tuple(part for part in named if part)

@@ -35,12 +35,14 @@ LOG = logging.getLogger(__name__)
 
 PIECE: Final = 64 * KIB  # read at once
 ACCEPTED_AT_ONCE: Final = 64
+SENT_AT_ONCE: Final = 4 * KIB * KIB  # then it is another one's turn
 SWEEP_S: Final = 1.0
 FAULT_S: Final = (
     1.0  # rest after a fault of ours: should it last, it fills neither log nor processor
 )
 COMPLAIN_S: Final = 60.0  # a shortage is logged once in that time
 ROOM: Final = 16  # of that many idle connections one goes when there is no room for new ones
+NOTHING: Final[Iterator[bytes]] = iter(())
 _IN: Final = select.EPOLLIN | select.EPOLLONESHOT
 _OUT: Final = select.EPOLLOUT | select.EPOLLONESHOT
 _SHORTAGE: Final = frozenset(
@@ -77,11 +79,12 @@ class State(Enum):
 class Connection:
     """``since``: when it came, was answered or began a request; ``out``: what is still to be sent.
 
-    ``deadline``: when patience ends, unless it is BUSY.  ``stream``: its answer, if it has no end.
+    ``pieces``: what comes after that.  ``deadline``: when patience ends, unless it is BUSY.
+    ``stream``: its answer, if it has no end.
     """
 
-    __slots__ = ("address", "body_since", "closes", "deadline", "fd", "out", "reader", "since",
-                 "socket", "state", "stream")  # fmt: skip
+    __slots__ = ("address", "body_since", "closes", "deadline", "fd", "out", "pieces", "reader",
+                 "since", "socket", "state", "stream")  # fmt: skip
 
     def __init__(
         self,
@@ -99,6 +102,7 @@ class Connection:
         self.deadline = deadline
         self.body_since: float | None = None
         self.out = memoryview(b"")
+        self.pieces = NOTHING
         self.closes = False
         self.stream: Stream | None = None
 
@@ -374,12 +378,22 @@ class Connections:
                 return self._close(connection)
         return self._go_on(connection)
 
-    def answer(self, connection: Connection, data: bytes, *, keep: bool) -> None:
-        """Send the answer to the first message; whatever is left of that is dropped."""
+    def answer(
+        self,
+        connection: Connection,
+        data: bytes,
+        *,
+        keep: bool,
+        pieces: Iterator[bytes] = NOTHING,
+    ) -> None:
+        """Send the answer to the first message; whatever is left of that is dropped.
+
+        ``pieces``: what comes after ``data``, each asked for when the client has taken the last.
+        """
         message = connection.reader.messages.popleft()
         message.close()
         connection.closes = not (keep and message.is_whole and self._stop_at is None)
-        connection.out = memoryview(data)
+        connection.out, connection.pieces = memoryview(data), pieces
         self._send(connection)
         if self._stop_at is not None:
             self.wake()
@@ -406,15 +420,19 @@ class Connections:
         self._close(connection)
 
     def _send(self, connection: Connection) -> None:
+        sent = 0
         try:
-            while connection.out:
-                sent = connection.socket.send(connection.out)
-                connection.out = connection.out[sent:]
+            while connection.out and sent < SENT_AT_ONCE:
+                taken = connection.socket.send(connection.out)
+                sent += taken
+                connection.out = connection.out[taken:] or memoryview(next(connection.pieces, b""))
         except (BlockingIOError, InterruptedError):
-            deadline = time.monotonic() + self.limits.write_s
-            return self._arm(connection, State.WRITING, _OUT, deadline)
+            """The client takes the rest later."""
         except OSError:
             return self._close(connection)
+        if connection.out:
+            deadline = time.monotonic() + self.limits.write_s
+            return self._arm(connection, State.WRITING, _OUT, deadline)
         if not connection.closes:
             return self._go_on(connection)
         return self._hang_up(connection)
@@ -449,6 +467,7 @@ class Connections:
                 return False
             connection.state = State.CLOSED
         self._all.pop(connection.fd, None)
+        connection.pieces = NOTHING
         with contextlib.suppress(OSError):  # the descriptor is gone all the same
             connection.socket.close()
         for message in connection.reader.messages:

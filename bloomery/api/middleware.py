@@ -15,7 +15,7 @@ from urllib.parse import parse_qsl
 
 import webob
 
-from bloomery.api import auth, auth_strategy, bodies, layers, replies, versions
+from bloomery.api import auth, auth_strategy, bodies, boot_cds, layers, replies, versions
 from bloomery.api.declare import EVENT_STREAM, KEY, Call
 from bloomery.api.layers import Wsgi
 from bloomery.conf.api import Api
@@ -55,6 +55,7 @@ class Middleware:
         self._plain |= layers.healthcheck(services.conf)
         if metrics is not None:
             self._plain["/metrics"] = metrics
+        self._boot_cds = boot_cds.make(services.conf)
 
     def __call__(self, environ: dict[str, Any], start_response: Any) -> Iterable[bytes]:
         if environ["REQUEST_METHOD"] == "OPTIONS":
@@ -66,9 +67,12 @@ class Middleware:
 
     def _answer(self, request: Request, environ: dict[str, Any]) -> Wsgi:
         """Return what answers: the application behind, or a refusal."""
-        plain = self._plain.get(environ.get("PATH_INFO", ""))
+        path = environ.get("PATH_INFO", "")
+        plain = self._plain.get(path)
         if plain is not None:
             return plain
+        if self._boot_cds is not None and path.startswith(boot_cds.PREFIX):
+            return self._boot_cds
         try:
             environ[KEY] = self._understood(request, environ)
         except auth.Unauthorized:

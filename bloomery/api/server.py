@@ -172,7 +172,7 @@ class Server:
             data = response.encoded(message, keep=False)
         finally:
             environ.clear()  # Pecan keeps its last request in each thread, body included
-        return self._connections.answer(connection, data, keep=keep)
+        return self._connections.answer(connection, data, keep=keep, pieces=response.pieces)
 
     def _answer_after(self, check: auth.Check, connection: Connection) -> None:
         connection.reader.messages[0].login = check

@@ -6,7 +6,7 @@ import functools
 import re
 import sys
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from email.utils import formatdate
 from http import HTTPStatus
 from typing import Any, Final
@@ -15,6 +15,7 @@ from urllib.parse import unquote_to_bytes
 import orjson
 
 from bloomery.api.auth import DEFERRED
+from bloomery.api.boot_cds import FilePieces
 from bloomery.api.messages import Message, Refusal
 from bloomery.api.middleware import REQUEST_ID_HEADERS as IDS
 from bloomery.api.streams import Stream
@@ -95,13 +96,17 @@ def _unquoted(path: bytes) -> str:
 
 
 class Response:
-    """What an application answers, collected: our answers are whole before they are sent."""
+    """What an application answers, collected: our answers are whole before they are sent.
+
+    Files are not: ``pieces`` yields the body of one, behind what is ``encoded``.
+    """
 
     def __init__(self) -> None:
         self._status = ""
         self._headers: Headers = []
         self._parts: list[bytes] = []
         self.ends_connection = False
+        self.pieces: Iterator[bytes] = iter(())
         self.stream: Callable[[Stream], None] | None = None
 
     def hand_over(self, begin: Callable[[Stream], None]) -> None:
@@ -116,6 +121,9 @@ class Response:
         return self._parts.append
 
     def take(self, parts: Iterable[bytes]) -> None:
+        if isinstance(parts, FilePieces):
+            self.pieces = iter(parts)
+            return
         try:
             self._parts += parts
         finally:

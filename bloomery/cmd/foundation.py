@@ -126,7 +126,7 @@ def build(
         host = home.name_conductor(db, conf.default.host)
         if is_conductor:
             host = transports.conductor_name(conf, host)
-        conf = with_certificates_path(with_host(conf, host), home.path)
+        conf = with_folders(with_host(conf, host), home.path)
         if relay.needs_oslo(conf) or transports.needs_oslo(conf):
             threads.use_threads()
         sealer = home.sealer(db, conf.default.sealing_key_file)
@@ -163,12 +163,18 @@ def with_host(conf: Conf, host: str) -> Conf:
     return dataclasses.replace(conf, default=dataclasses.replace(conf.default, host=host))
 
 
-def with_certificates_path(conf: Conf, state_dir: Path) -> Conf:
+def with_folders(conf: Conf, state_dir: Path) -> Conf:
     """Return the configuration with folders in the state dir where it names none."""
-    if conf.agent.certificates_path is not None:
-        return conf
-    agent = dataclasses.replace(conf.agent, certificates_path=str(state_dir / "certificates"))
-    return dataclasses.replace(conf, agent=agent)
+    agent, deploy = conf.agent, conf.deploy
+    agent = dataclasses.replace(
+        agent, certificates_path=agent.certificates_path or str(state_dir / "certificates")
+    )
+    deploy = dataclasses.replace(
+        deploy,
+        http_root=deploy.http_root or str(state_dir / "http"),
+        ramdisk_cache_path=deploy.ramdisk_cache_path or str(state_dir / "cache"),
+    )
+    return dataclasses.replace(conf, agent=agent, deploy=deploy)
 
 
 def prepare_schema(db: Database, home: StateDir, config_files: Sequence[str] = ()) -> None:

@@ -105,3 +105,23 @@ class Deploy:
     enable_nvme_secure_erase: bool = option(True, "let NVMe disks erase themselves")
     erase_skip_read_only: bool = option(False, "leave read-only disks out of an erasure")
     disk_erasure_concurrency: int = option(4, "disks of a machine erased at a time", least=1)
+    http_root: str | None = option(
+        None,
+        "folder of files that machines fetch, boot CDs in its boot-iso; of this conductor alone, "
+        "unless http_url is set; unset: http in the state dir",
+        sample="<state dir>/http",
+    )
+    http_url: str | None = option(
+        None,
+        "URL at which a web server hands out http_root, without a list of what is there; unset: "
+        "the API does, below [api]public_endpoint, where it runs in the process of the conductor",
+    )
+    ramdisk_cache_path: str | None = option(
+        None,
+        "folder for kernels, ramdisks and boot loaders that were fetched, of this conductor "
+        "alone; unset: cache in the state dir",
+        sample="<state dir>/cache",
+    )
+    ramdisk_cache_ttl: int = option(
+        10080, "minutes after which a file there goes that no node has used", least=1
+    )

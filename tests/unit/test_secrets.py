@@ -161,6 +161,10 @@ def test_a_text_is_sealed_as_a_whole():
         ("http://ann@images.test/a.iso?sig=abc#x", "http://******@images.test/a.iso?******#x"),
         ("http://[::1", "http://[::1"),
         ("", ""),
+        (
+            f"http://host/boot-iso/{'0' * 36}-{'s' * 43}.iso",
+            f"http://host/boot-iso/{'0' * 36}-******.iso",
+        ),
     ],
 )
 def test_an_address_is_shown_without_a_login_and_a_signature(address, masked):

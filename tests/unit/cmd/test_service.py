@@ -19,6 +19,7 @@ from bloomery.cmd import service as service_module
 from bloomery.cmd.service import Service
 from bloomery.conductor.lifecycle import ConductorService
 from bloomery.conf import Conf
+from bloomery.conf.agent import Deploy
 from bloomery.conf.api import Api
 from bloomery.conf.conductor import Conductor
 from bloomery.conf.default import Default
@@ -235,3 +236,19 @@ def test_a_start_refuses_a_lease_that_is_too_short(home: StateDir) -> None:
     settings = Conf(api=Api(port=0), conductor=Conductor(heartbeat_timeout=21))
     with pytest.raises(errors.CannotStart, match="heartbeat_timeout = 21"):
         Service(settings, home)
+
+
+def test_what_is_kept_in_files_is_in_the_state_dir_unless_a_folder_is_named(
+    home: StateDir, tmp_path: Path
+) -> None:
+    settings = Conf(
+        api=Api(port=0),
+        orchestration=Orchestration(port=0),
+        deploy=Deploy(http_root=str(tmp_path / "www")),
+    )
+    with Service(settings, home) as service:
+        conf = service.conductor.runtime.conf
+    folders = (conf.agent.certificates_path, conf.deploy.http_root, conf.deploy.ramdisk_cache_path)
+    assert folders == (
+        str(home.path / "certificates"), str(tmp_path / "www"), str(home.path / "cache"),
+    )  # fmt: skip

@@ -1,0 +1,51 @@
+"""Boot CDs on this host that no node needs any more: their conductor died before it removed them.
+
+A node needs one only on its way from one state to another.  What is listed belongs to a flow that
+has begun already, so that a state which is read after it cannot be too old; and what a later flow
+builds has another name.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from functools import partial
+from typing import Final
+
+from bloomery import boot_isos
+from bloomery.conductor.runtime import ConductorRuntime
+from bloomery.conductor.states import HOLD_STATES, UNSTABLE_STATES
+from bloomery.db import nodes
+
+LOG = logging.getLogger(__name__)
+
+_NEED: Final = UNSTABLE_STATES | HOLD_STATES
+_AT_ONCE: Final = 500  # nodes in one statement
+
+
+def make(runtime: ConductorRuntime) -> Callable[[], None]:
+    return partial(run, runtime)
+
+
+def run(runtime: ConductorRuntime) -> None:
+    folder = boot_isos.folder_in(runtime.conf.deploy.http_root)
+    paths = boot_isos.list_paths(folder) if folder else []
+    needed = _needed(runtime, sorted({boot_isos.owner(path) for path in paths}))
+    for path in paths:
+        if boot_isos.owner(path) not in needed:
+            LOG.info("node %s: removing a boot CD that it does not need", boot_isos.owner(path))
+            path.unlink(missing_ok=True)
+
+
+def _needed(runtime: ConductorRuntime, owners: list[str]) -> set[str]:
+    """Return those nodes that are on their way."""
+    moving: set[str] = set()
+    for at in range(0, len(owners), _AT_ONCE):
+        among: dict[str, list[str]] = {
+            "uuid": owners[at : at + _AT_ONCE],
+            "provision_state": sorted(_NEED),
+        }
+        with runtime.db.read() as conn:
+            rows = nodes.list_rows(conn, nodes.Query(columns=("uuid",), among=among))
+        moving |= {row.uuid for row in rows}
+    return moving
