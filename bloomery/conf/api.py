@@ -56,6 +56,12 @@ class Api:
         "let an admin of a project enrol nodes of that project, and delete them",
     )
 
+    @property
+    def public_root(self) -> str | None:
+        """The URL above /v1 that machines and BMCs are told; None: nobody said it."""
+        url = self.public_endpoint
+        return None if url is None else url.rstrip("/").removesuffix("/v1")
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OsloPolicy:

@@ -130,5 +130,22 @@ class Conductor:
     permitted_image_formats: tuple[str, ...] = option(
         ("raw", "gpt", "qcow2", "iso"), "formats of images that agents may write"
     )
+    deploy_kernel: str | None = option(
+        None, "URL of the agent's kernel, http, https or file, for nodes that name none"
+    )
+    deploy_ramdisk: str | None = option(None, "URL of the agent's ramdisk, likewise")
+    bootloader: str | None = option(
+        None,
+        "URL of an EFI system partition image whose GRUB reads [DEFAULT]grub_config_path of the "
+        "CD, likewise; without it no boot CD starts in UEFI mode",
+    )
+    deploy_kernel_by_arch: dict[str, str] = option(
+        {}, "cpu_arch:URL, of nodes with that architecture; beats deploy_kernel"
+    )
+    deploy_ramdisk_by_arch: dict[str, str] = option({}, "likewise")
+    bootloader_by_arch: dict[str, str] = option({}, "likewise")
+    file_url_allowed_paths: tuple[str, ...] = option(
+        ("/var/lib/ironic",), "folders of files that file URLs may name"
+    )
     disallowed_deployment_boot_modes: tuple[str, ...] = option((), "boot modes refused on deploy")
     graceful_shutdown_timeout: int = option(60, "seconds to wait for work to end", least=0)

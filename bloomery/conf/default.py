@@ -108,6 +108,23 @@ class Default:
         "hash function of the ring; the same on every host",
         choices=("md5", "sha1", "sha224", "sha256", "sha384", "sha512"),
     )
+    webserver_verify_ca: str = option(
+        "True",
+        "check certificates of servers of kernels and ramdisks: True, False, or path of a file "
+        "or directory of CAs",
+    )
+    webserver_connection_timeout: int = option(
+        60, "seconds of silence after which such a server is given up", least=1
+    )
+    grub_config_path: str = option(
+        "EFI/BOOT/grub.cfg", "path on a boot CD at which the GRUB of [conductor]bootloader looks"
+    )
+    isolinux_bin: str | None = option(
+        None,
+        "ISOLINUX, without which no boot CD starts in BIOS mode; unset: where distributions "
+        "install it",
+    )
+    ldlinux_c32: str | None = option(None, "its module ldlinux.c32; unset: likewise")
     default_portgroup_mode: str = option(
         "active-backup",
         "mode of port groups that name none",

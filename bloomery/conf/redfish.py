@@ -37,6 +37,9 @@ class Redfish:
         "0: a new one for each request",
         least=0,
     )
+    kernel_append_params: str = option(
+        "nofb vga=normal", "parameters of the agent's kernel on boot CDs, for nodes that name none"
+    )
     boot_mode_config_timeout: int = option(
         900, "seconds for a boot mode, secure boot or settings of a BIOS to take effect", least=0
     )

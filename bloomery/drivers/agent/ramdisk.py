@@ -22,10 +22,9 @@ def kernel_parameters(conf: Conf, *, inspects: bool = False) -> dict[str, str]:
 
     ``inspects``: it is to hand in what its machine is made of.
     """
-    url = conf.api.public_endpoint
-    if url is None:
+    root = conf.api.public_root
+    if root is None:
         return {}
-    root = url.rstrip("/").removesuffix("/v1")
     params = {"ipa-api-url": root}
     return params | ({"ipa-inspection-callback-url": f"{root}/v1/continue_inspection"} if inspects
                      else {})  # fmt: skip

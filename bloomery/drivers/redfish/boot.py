@@ -1,4 +1,7 @@
-"""Boot by virtual media: the BMC fetches an ISO, and the machine finds it in its CD drive."""
+"""Boot by virtual media: the BMC fetches an ISO, and the machine finds it in its CD drive.
+
+The agent's is ready (``deploy_iso``), or is built here of a kernel and a ramdisk (``boot_iso``).
+"""
 
 from __future__ import annotations
 
@@ -6,9 +9,11 @@ import urllib.parse
 from collections.abc import Mapping
 from typing import Any, Final
 
-from bloomery import errors
+from bloomery import errors, secrets
 from bloomery.conductor.states import Power as PowerState
+from bloomery.conf import Conf
 from bloomery.drivers import base, substeps
+from bloomery.drivers.boot_iso import isos
 from bloomery.drivers.redfish import boot_device, media
 from bloomery.drivers.redfish.hardware import RedfishInterface
 from bloomery.model import capabilities
@@ -23,10 +28,13 @@ _IN_POST: Final = "UnableToModifyDuringSystemPOST"
 class RedfishVirtualMedia(RedfishInterface, base.Boot):
     capabilities = frozenset({"iscsi_volume_boot", "ramdisk_boot", "ramdisk_boot_configdrive"})
 
+    def __init__(self, conf: Conf) -> None:
+        super().__init__(conf)
+        self._isos = isos.AgentIsos(conf)
+
     def get_properties(self) -> dict[str, str]:
-        return super().get_properties() | {
-            "deploy_iso": "URL of the ISO with the agent that deploys. Optional.",
-        }
+        ready = {"deploy_iso": "URL of a ready ISO with the agent; it beats the others. Optional."}
+        return super().get_properties() | ready | isos.PROPERTIES
 
     def validate(self, task: base.DriverTask) -> None:
         """Raise unless BMC and image are named as they should be."""
@@ -36,9 +44,10 @@ class RedfishVirtualMedia(RedfishInterface, base.Boot):
                 _check_url(key, where[key])
 
     def validate_ramdisk(self, task: base.DriverTask) -> None:
-        """Raise unless the agent's ISO is named."""
+        """Raise unless the agent's ISO is named, or could be built."""
         self.validate(task)
-        _require_agent(task)
+        if task.driver_info.get("deploy_iso") is None:
+            self._isos.validate(task, _mode(task))
 
     def check_machine(self, task: base.DriverTask) -> None:
         """Raise InvalidParameterValue for a machine without a virtual CD."""
@@ -48,14 +57,17 @@ class RedfishVirtualMedia(RedfishInterface, base.Boot):
             )
 
     def prepare_ramdisk(self, task: base.DriverTask, params: Mapping[str, str]) -> Outcome:
-        """Boot the agent's ISO once."""
-        image = _require_agent(task)
+        """Boot the agent's ISO once; ``params`` reach the kernel of one that is built here."""
+        self.validate_ramdisk(task)
+        ready = task.driver_info.get("deploy_iso")
         return substeps.run_in_order(
             task,
             "redfish_boot",
             lambda: self.check_machine(task),
             lambda: task.driver.power.set_power_state(task, PowerState.OFF),
-            *self._from(task, image, persistent=False),
+            lambda: self._isos.remove(task),
+            lambda: self._insert(task, ready) if ready else self._insert_built(task, params),
+            *self._boot_cd(task, persistent=False),
         )
 
     def clean_up_ramdisk(self, task: base.DriverTask) -> Outcome:
@@ -70,7 +82,11 @@ class RedfishVirtualMedia(RedfishInterface, base.Boot):
         """Boot ``instance_info/boot_iso`` for good; without one, the disk."""
         image = task.node.instance_info.get("boot_iso")
         if image is not None:
-            parts = self._from(task, image, persistent=True)
+            parts: tuple[substeps.Substep, ...] = (
+                lambda: self._insert(task, image),
+                lambda: self._isos.remove(task),
+                *self._boot_cd(task, persistent=True),
+            )
         else:
             parts = (
                 lambda: self._eject(task),
@@ -81,19 +97,20 @@ class RedfishVirtualMedia(RedfishInterface, base.Boot):
     def clean_up_instance(self, task: base.DriverTask) -> None:
         self._eject(task)
 
-    def _from(
-        self,
-        task: base.DriverTask,
-        image: str,
-        *,
-        persistent: bool,
-    ) -> tuple[substeps.Substep, ...]:
-        """What it takes to boot from an image."""
+    def _boot_cd(self, task: base.DriverTask, *, persistent: bool) -> tuple[substeps.Substep, ...]:
+        """What it takes to boot from the CD that is inserted."""
         return (
-            lambda: self._insert(task, image),
             lambda: self._sync_mode(task),
             lambda: self._choose(task, "cdrom", persistent=persistent),
         )
+
+    def _insert_built(self, task: base.DriverTask, params: Mapping[str, str]) -> Outcome | None:
+        """Insert the CD of this boot, which is built unless an earlier turn did so on this host."""
+        url = self._isos.url(task)
+        if url is None:
+            pending = self._isos.build(task, _mode(task), params)
+            return pending or self._insert_built(task, params)
+        return self._insert(task, url)
 
     def _insert(self, task: base.DriverTask, image: str) -> Outcome | None:
         """Insert the image; a BMC that stumbles over it is given two more tries.
@@ -101,7 +118,12 @@ class RedfishVirtualMedia(RedfishInterface, base.Boot):
         It may be asked for twice: an image that is in already is left alone.
         """
         try:
-            self.access.change(task, lambda system: media.insert(system, image), repeatable=True)
+            self.access.change(
+                task,
+                lambda system: media.insert(system, image),
+                repeatable=True,
+                secrets=secrets.in_address(image),
+            )
         except errors.BmcRefused as no:
             status = no.facts.get("http_status") or 0
             if status < 500 or not _may_retry(task, "redfish_insert", _TRIES):
@@ -112,6 +134,7 @@ class RedfishVirtualMedia(RedfishInterface, base.Boot):
 
     def _eject(self, task: base.DriverTask) -> None:
         self.access.change(task, media.eject, repeatable=True)
+        self._isos.remove(task)
 
     def _sync_mode(self, task: base.DriverTask) -> Outcome | None:
         """Bring the boot mode to what the node asks for, where it asks for one."""
@@ -160,13 +183,10 @@ def requested_mode(instance_info: Mapping[str, Any], properties: Mapping[str, An
     return None
 
 
-def _require_agent(task: base.DriverTask) -> Any:
-    image = task.driver_info.get("deploy_iso")
-    if image is None:
-        raise errors.MissingParameterValue(
-            reason="driver_info/deploy_iso is missing: URL of the ISO with the agent",
-        )
-    return image
+def _mode(task: base.DriverTask) -> str | None:
+    """Return the mode in which the agent will boot, as far as that is known."""
+    node = task.node
+    return requested_mode(node.instance_info, node.properties) or node.boot_mode
 
 
 def _check_url(key: str, value: Any) -> None:

@@ -1,0 +1,169 @@
+"""Files of the agent, fetched once for all nodes, and asked for anew at each use.
+
+A server that names an ETag or a date is asked whether there is another one; of one that does
+neither, a file of the same size counts as the same.  A file has the name of its URL's hash; beside
+it stands what its server said of it.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import logging
+import os
+import tempfile
+import threading
+import time
+from pathlib import Path
+from typing import Any, BinaryIO, Final
+
+import orjson
+import urllib3
+from oslo_utils import strutils
+
+from bloomery import errors, secrets
+from bloomery.conf import Conf
+from bloomery.drivers.boot_iso import sources
+
+LOG = logging.getLogger(__name__)
+
+_PIECE: Final = 1 << 20
+_MOST_BYTES: Final = 4 << 30
+_MOST_S: Final = 1800.0
+_PART: Final = ".part"
+_NOT_MODIFIED: Final = 304
+_CONDITIONS: Final = {"etag": "If-None-Match", "last-modified": "If-Modified-Since"}
+
+
+class BeingFetched(Exception):
+    """Another node's worker fetches the file just now; ask again in a while."""
+
+
+class RamdiskFiles:
+    """The files in one folder.  Whoever opens one keeps it, whatever comes after it."""
+
+    def __init__(self, conf: Conf) -> None:
+        """Raises CannotStart for certificates that are not there."""
+        self._folder = conf.deploy.ramdisk_cache_path
+        self._ttl_s = conf.deploy.ramdisk_cache_ttl * 60.0
+        self._timeout = urllib3.Timeout(conf.default.webserver_connection_timeout)
+        self._trust = _trust(conf.default.webserver_verify_ca)
+        self._locks: dict[str, threading.Lock] = {}
+
+    def open(self, url: str) -> BinaryIO:
+        """Return the file as it is now.  Raises StepFailure, BeingFetched."""
+        shown = secrets.mask_address(url)
+        try:
+            return (sources.local_path(url) or self._fetched(url)).open("rb")
+        except urllib3.exceptions.HTTPError as exc:
+            why = type(exc).__name__
+            raise errors.StepFailure(reason=f"cannot fetch {shown}: {why}") from exc
+        except OSError as exc:
+            raise errors.StepFailure(reason=f"cannot have {shown} here: {exc.strerror}") from exc
+
+    def _fetched(self, url: str) -> Path:
+        if self._folder is None:
+            raise errors.Unavailable(reason="[deploy]ramdisk_cache_path names no folder")
+        lock = self._locks.setdefault(url, threading.Lock())
+        if not lock.acquire(blocking=False):
+            raise BeingFetched
+        try:
+            path = Path(self._folder) / hashlib.sha256(url.encode()).hexdigest()
+            self._refresh(url, path)
+        finally:
+            lock.release()
+        return path
+
+    def _refresh(self, url: str, path: Path) -> None:
+        """Bring the file to what its server has; one that is the same is not read again."""
+        note = _read_note(path)
+        asked = {header: note[name] for name, header in _CONDITIONS.items() if note.get(name)}
+        with urllib3.PoolManager(**self._trust) as pool:
+            answer = pool.request(
+                "GET", url, headers=asked, timeout=self._timeout, preload_content=False
+            )
+            try:
+                if answer.status == _NOT_MODIFIED or (note and note == _note_of(answer)):
+                    _mark_used(path)
+                elif answer.status == 200:
+                    self._store(answer, path)
+                else:
+                    shown = secrets.mask_address(url)
+                    raise errors.StepFailure(reason=f"cannot fetch {shown}: HTTP {answer.status}")
+            finally:
+                answer.close()
+
+    def _store(self, answer: Any, path: Path) -> None:
+        """Replace the file, whole or not at all; what is said of it is never newer than it."""
+        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        self._trim(path.parent)
+        with tempfile.NamedTemporaryFile(dir=path.parent, suffix=_PART, delete=False) as part:
+            fresh = Path(part.name)
+            try:
+                _copy(answer, part)
+            except BaseException:
+                fresh.unlink()
+                raise
+        fresh.replace(path)
+        _note_path(path).write_bytes(orjson.dumps(_note_of(answer)))
+
+    def _trim(self, folder: Path) -> None:
+        """Remove what no node has used for long."""
+        for path in folder.iterdir():
+            with contextlib.suppress(FileNotFoundError):  # of another one, complete by now
+                if path.stat().st_mtime < time.time() - self._ttl_s:
+                    LOG.info("removing %s: no node has used it for long", path)
+                    path.unlink()
+
+
+def _copy(answer: Any, part: Any) -> None:
+    """Copy what comes, which may be neither endless nor too slow.  Raises StepFailure."""
+    give_up_at, size = time.monotonic() + _MOST_S, 0
+    while piece := answer.read(_PIECE):
+        size += len(piece)
+        if size > _MOST_BYTES or time.monotonic() > give_up_at:
+            raise errors.StepFailure(
+                reason=f"cannot fetch a file for the agent: it takes more than {_MOST_S:g} s, or "
+                f"has more than {_MOST_BYTES >> 30} GiB",
+            )
+        part.write(piece)
+
+
+def _mark_used(path: Path) -> None:
+    for each in (path, _note_path(path)):
+        os.utime(each)
+
+
+def _note_path(path: Path) -> Path:
+    return path.with_suffix(".json")
+
+
+def _read_note(path: Path) -> dict[str, Any]:
+    """Return what the server said of the file; nothing where either is not there."""
+    try:
+        note: dict[str, Any] = orjson.loads(_note_path(path).read_bytes())
+    except (FileNotFoundError, orjson.JSONDecodeError):
+        return {}
+    return note if path.is_file() else {}
+
+
+def _note_of(answer: Any) -> dict[str, Any]:
+    """Return what tells a file from its successor; nothing where the server says too little."""
+    names = (*_CONDITIONS, "content-length")
+    note = {name: answer.headers[name] for name in names if name in answer.headers}
+    return note if answer.status == 200 else {}
+
+
+def _trust(verify_ca: str) -> dict[str, Any]:
+    """Return which certificates of servers are believed, as urllib3 takes it."""
+    try:
+        verify = strutils.bool_from_string(verify_ca, strict=True)
+    except ValueError:
+        path = Path(verify_ca)
+        if not path.exists():
+            raise errors.CannotStart(
+                reason=f"cannot use [DEFAULT]webserver_verify_ca {verify_ca}: there is no such "
+                "file or folder; name one, or say True or False",
+            ) from None
+        return {"ca_cert_dir" if path.is_dir() else "ca_certs": verify_ca}
+    return {} if verify else {"cert_reqs": "CERT_NONE"}

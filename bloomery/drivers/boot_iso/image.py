@@ -1,0 +1,160 @@
+"""A bootable ISO of a kernel and a ramdisk, for BIOS by ISOLINUX and for UEFI by a GRUB.
+
+The GRUB is in an image of an EFI system partition, and reads its configuration from the CD that
+it was started from.  Everything is copied from open files in pieces of a MiB.
+Source: El Torito 1.0, sections 2.1 to 2.4; UEFI 2.10, 13.3.2.1.
+"""
+
+from __future__ import annotations
+
+import io
+import os
+import re
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, BinaryIO, Final
+
+from bloomery.conf.default import Default
+from bloomery.drivers.boot_iso import parameters
+
+_PIECE: Final = 1 << 20
+_LABEL: Final = "VMEDIA_BOOT_ISO"  # by which an agent knows what it was booted from
+_ODD: Final = re.compile(r"[^A-Z0-9_]")
+_EFI: Final = 0xEF
+_SECTOR: Final = 512
+_MOST_SECTORS: Final = 0xFFFF
+_ISOLINUX_SECTORS: Final = 4  # it loads the rest of itself
+_ISOLINUX: Final = (
+    "/usr/lib/ISOLINUX/isolinux.bin",
+    "/usr/lib/syslinux/isolinux.bin",
+    "/usr/share/syslinux/isolinux.bin",
+)
+_LDLINUX: Final = (
+    "/usr/lib/syslinux/modules/bios/ldlinux.c32",
+    "/usr/share/syslinux/ldlinux.c32",
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Isolinux:
+    """The boot loader of CDs in BIOS mode; ``module``: what version 5 and newer load first."""
+
+    loader: Path
+    module: Path | None
+
+
+def find_isolinux(conf: Default) -> Isolinux | None:
+    """Return what is configured, else what distributions install; None: BIOS does not boot."""
+    loader = _first(conf.isolinux_bin, _ISOLINUX)
+    if loader is None:
+        return None
+    return Isolinux(loader=loader, module=_first(conf.ldlinux_c32, _LDLINUX))
+
+
+def _first(configured: str | None, usual: tuple[str, ...]) -> Path | None:
+    names = usual if configured is None else (configured,)
+    return next((Path(name) for name in names if Path(name).is_file()), None)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Contents:
+    """What is to boot; ``bootloader``: the image of an EFI system partition.
+
+    ``grub_config``: the path at which its GRUB looks for a configuration on the CD.
+    """
+
+    kernel: BinaryIO
+    ramdisk: BinaryIO
+    bootloader: BinaryIO | None
+    isolinux: Isolinux | None
+    grub_config: str
+    command_line: str
+
+
+def write(contents: Contents, out: BinaryIO) -> None:
+    """Write the ISO to an open file; other files may be opened for as long as it takes."""
+    import pycdlib  # most sites build none
+
+    iso = pycdlib.PyCdlib()
+    iso.new(interchange_level=3, rock_ridge="1.09", vol_ident=_LABEL)
+    tree = _Tree(iso)
+    tree.add("vmlinuz", contents.kernel)
+    tree.add("initrd", contents.ramdisk)
+    if contents.isolinux is not None:
+        _add_bios(tree, contents.isolinux, contents.command_line)
+    if contents.bootloader is not None:
+        _add_uefi(tree, contents.bootloader, contents)
+    iso.write_fp(out, blocksize=_PIECE)
+    iso.close()
+
+
+def _add_bios(tree: _Tree, isolinux: Isolinux, line: str) -> None:
+    tree.add("isolinux/isolinux.bin", io.BytesIO(isolinux.loader.read_bytes()))
+    if isolinux.module is not None:
+        tree.add("isolinux/ldlinux.c32", io.BytesIO(isolinux.module.read_bytes()))
+    tree.add_text(
+        "isolinux/isolinux.cfg",
+        "default agent\nprompt 0\nlabel agent\n"
+        f"  kernel /vmlinuz\n  append initrd=/initrd {line}\n",
+    )
+    tree.boot("isolinux/isolinux.bin", boot_load_size=_ISOLINUX_SECTORS, boot_info_table=True)
+
+
+def _add_uefi(tree: _Tree, bootloader: BinaryIO, contents: Contents) -> None:
+    tree.add("efiboot.img", bootloader)
+    tree.add_text(
+        contents.grub_config.strip("/"),
+        "set timeout=0\nmenuentry 'agent' {\n"
+        f"  linux /vmlinuz {parameters.quoted_for_grub(contents.command_line)}\n"
+        "  initrd /initrd\n}\n",
+    )
+    sectors = -(-_size(bootloader) // _SECTOR)  # what needs more reaches to the end of the CD
+    load_size = sectors if sectors <= _MOST_SECTORS else 0
+    tree.boot("efiboot.img", boot_load_size=load_size, platform_id=_EFI, efi=True)
+
+
+class _Tree:
+    """The files of an ISO under their names in lower case, which Rock Ridge keeps."""
+
+    def __init__(self, iso: Any) -> None:
+        self._iso = iso
+        self._folders = {""}
+
+    def add(self, path: str, file: BinaryIO) -> None:
+        folder, _, name = path.rpartition("/")
+        self._add_folder(folder)
+        self._iso.add_fp(file, _size(file), iso_path=_plain_file(path), rr_name=name)
+
+    def add_text(self, path: str, text: str) -> None:
+        self.add(path, io.BytesIO(text.encode("ascii")))
+
+    def boot(self, path: str, **entry: Any) -> None:
+        """Add an entry to the boot catalog."""
+        self._iso.add_eltorito(_plain_file(path), bootcatfile="/BOOT.CAT;1", **entry)
+
+    def _add_folder(self, path: str) -> None:
+        if path in self._folders:
+            return
+        parent, _, name = path.rpartition("/")
+        self._add_folder(parent)
+        self._folders.add(path)
+        self._iso.add_directory(_plain_folder(path), rr_name=name)
+
+
+def _size(file: BinaryIO) -> int:
+    size = file.seek(0, os.SEEK_END)
+    file.seek(0)
+    return size
+
+
+def _plain_folder(path: str) -> str:
+    """Return the path of a folder as ISO 9660 alone has it."""
+    return "".join("/" + _ODD.sub("_", name) for name in path.upper().split("/") if name)
+
+
+def _plain_file(path: str) -> str:
+    """Return the path of a file, likewise, with the dot and the version that it must have."""
+    folder, _, name = path.rpartition("/")
+    stem, dot, suffix = name.rpartition(".")
+    stem, suffix = (stem, suffix) if dot else (suffix, "")
+    return f"{_plain_folder(folder)}{_plain_folder(stem)}.{_plain_folder(suffix)[1:]};1"

@@ -1,0 +1,61 @@
+"""The command line of an agent's kernel, and how GRUB is told it.
+
+Source: Documentation/admin-guide/kernel-parameters of Linux, which takes double quotes around
+spaces, and has room for 2048 characters on x86.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Any, Final
+
+from bloomery import errors
+from bloomery.drivers.base import DriverTask
+
+KEY: Final = "kernel_append_params"
+PROPERTIES: Final = {
+    KEY: "Parameters for the agent's kernel, in place of [redfish]kernel_append_params, which "
+    "%default% stands for. Optional.",
+}
+_MOST: Final = 2047  # characters, also of ISOLINUX
+_WORD: Final = re.compile(r'(?:[^\s"]|"[^"]*")+')
+_UNFIT: Final = re.compile(r"[^ -~]|['\\]")
+
+
+def command_line(task: DriverTask, default: str, params: Mapping[str, str]) -> str:
+    """Return what the operator wants to be there, and ``params`` behind it.
+
+    Raises InvalidParameterValue for what boot loaders would not hand on as it stands.
+    """
+    own = next(filter(None, (info.get(KEY) for info in _infos(task))), default)
+    if not isinstance(own, str):
+        raise _unfit("must be a string")
+    line = " ".join((*own.replace("%default%", default).split(),
+                     *(f"{name}={value}" for name, value in params.items())))  # fmt: skip
+    if _UNFIT.search(line) or line.count('"') % 2:
+        raise _unfit("takes printable ASCII without ' and \\, and double quotes in pairs")
+    if len(line) > _MOST:
+        raise _unfit(f"is too long: a kernel takes {_MOST} characters, and this is {len(line)}")
+    return line
+
+
+def quoted_for_grub(line: str) -> str:
+    """Return the same words with nothing in them that GRUB's shell would act on."""
+    return " ".join("'" + word.replace('"', "") + "'" for word in _WORD.findall(line))
+
+
+def boot_interface(task: DriverTask) -> dict[str, str]:
+    """Return BOOTIF, which tells an agent by which port it may boot, if that is a single one."""
+    addresses = [port.address for port in task.ports if port.pxe_enabled]
+    if len(addresses) != 1:
+        return {}
+    return {"BOOTIF": "01-" + addresses[0].replace(":", "-")}
+
+
+def _infos(task: DriverTask) -> tuple[Mapping[str, Any], ...]:
+    return (task.node.instance_info, task.driver_info)
+
+
+def _unfit(why: str) -> errors.InvalidParameterValue:
+    return errors.InvalidParameterValue(reason=f"{KEY} {why}")

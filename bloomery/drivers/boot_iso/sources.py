@@ -1,0 +1,86 @@
+"""Which kernel, ramdisk and boot loader a node boots its agent with: driver_info, else options."""
+
+from __future__ import annotations
+
+import urllib.parse
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+from bloomery import errors, secrets
+from bloomery.conf.conductor import Conductor
+from bloomery.drivers.base import DriverTask
+
+PROPERTIES: Final = {
+    "deploy_kernel": "URL of the agent's kernel, http, https or file; unset: "
+    "[conductor]deploy_kernel. Optional.",
+    "deploy_ramdisk": "URL of the agent's ramdisk; unset: [conductor]deploy_ramdisk. Optional.",
+    "bootloader": "URL of an EFI system partition image with GRUB, for machines that boot in UEFI "
+    "mode; unset: [conductor]bootloader. Optional.",
+}
+_SCHEMES: Final = ("http", "https", "file")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sources:
+    """URLs; ``bootloader`` is of an EFI system partition image, None: UEFI does not boot."""
+
+    kernel: str
+    ramdisk: str
+    bootloader: str | None
+
+
+def of(task: DriverTask, conf: Conductor, mode: str | None) -> Sources:
+    """Return what the node boots in ``mode``: uefi, bios, or None where that is not known.
+
+    Raises MissingParameterValue with the name of each that is missing, InvalidParameterValue.
+    """
+    defaults = _defaults(conf, str(task.node.properties.get("cpu_arch")))
+    urls: dict[str, Any] = {key: task.driver_info.get(key) or defaults[key] for key in PROPERTIES}
+    needed = set(PROPERTIES) - (set() if mode == "uefi" else {"bootloader"})
+    missing = sorted(key for key in needed if urls[key] is None)
+    if missing:
+        raise errors.MissingParameterValue(
+            reason=f"driver_info lacks {', '.join(missing)}, and [conductor] has no default: name "
+            "them, or a ready ISO as deploy_iso",
+        )
+    for key, url in urls.items():
+        check_url(key, url, conf.file_url_allowed_paths)
+    return Sources(
+        kernel=str(urls["deploy_kernel"]), ramdisk=str(urls["deploy_ramdisk"]),
+        bootloader=urls["bootloader"],
+    )  # fmt: skip
+
+
+def _defaults(conf: Conductor, arch: str) -> dict[str, str | None]:
+    return {
+        "deploy_kernel": conf.deploy_kernel_by_arch.get(arch) or conf.deploy_kernel,
+        "deploy_ramdisk": conf.deploy_ramdisk_by_arch.get(arch) or conf.deploy_ramdisk,
+        "bootloader": conf.bootloader_by_arch.get(arch) or conf.bootloader,
+    }
+
+
+def check_url(key: str, url: Any, allowed: tuple[str, ...]) -> None:
+    """Raise InvalidParameterValue for what cannot be fetched, or is none of a user's business."""
+    if url is None:
+        return
+    parts = urllib.parse.urlsplit(url) if isinstance(url, str) else None
+    if parts is None or parts.scheme not in _SCHEMES:
+        raise errors.InvalidParameterValue(
+            reason=f"{key} must be a URL of {', '.join(_SCHEMES)}, not {url!r}",
+        )
+    if parts.scheme == "file" and not _is_below(local_path(url), allowed):
+        raise errors.InvalidParameterValue(
+            reason=f"{key} may not name {secrets.mask_address(url)}: files below "
+            f"[conductor]file_url_allowed_paths are allowed, {', '.join(allowed) or 'none'}",
+        )
+
+
+def local_path(url: str) -> Path | None:
+    """Return the path in a file URL, links resolved; None: it must be fetched."""
+    parts = urllib.parse.urlsplit(url)
+    return Path(urllib.parse.unquote(parts.path)).resolve() if parts.scheme == "file" else None
+
+
+def _is_below(path: Path | None, folders: tuple[str, ...]) -> bool:
+    return path is not None and any(path.is_relative_to(Path(each).resolve()) for each in folders)

@@ -1,0 +1,266 @@
+"""An agent boots from a CD that the service has built of a kernel and a ramdisk, and serves."""
+
+from __future__ import annotations
+
+import dataclasses
+import io
+import socket
+import urllib.request
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pycdlib
+import pytest
+
+from bloomery import boot_isos
+from bloomery.api import app, server
+from bloomery.conf import Conf
+from bloomery.conf.agent import Deploy
+from bloomery.conf.api import Api
+from bloomery.drivers import registry
+from bloomery.drivers.redfish import media
+from bloomery.lab.rack import Machine
+from tests.functional.redfish.conftest import BUDGET_S, conf, manageable
+from tests.kit import web
+from tests.kit.agent import Agent
+from tests.kit.dying import Dead, Mortal
+from tests.kit.site import Site, database
+from tests.kit.stories import Stage
+
+MAC = "52:54:00:00:00:77"
+FILES = {"/kernel": b"k" * 5000, "/ramdisk": b"r" * 70_000, "/esp": b"e" * 40_000}
+
+
+@pytest.fixture
+def images() -> Iterator[web.Site]:
+    with web.serving({path: web.text(body, ETag='"1"') for path, body in FILES.items()}) as site:
+        yield site
+
+
+@pytest.fixture
+def settings(tmp_path: Path, images: web.Site) -> Conf:
+    with socket.socket() as one:
+        one.bind(("127.0.0.1", 0))
+        port = one.getsockname()[1]
+    plain = conf()
+    return dataclasses.replace(
+        plain,
+        api=Api(port=port, public_endpoint=f"http://127.0.0.1:{port}/v1/"),
+        default=dataclasses.replace(
+            plain.default, enabled_inspect_interfaces=("agent", "redfish"), isolinux_bin="/none"
+        ),
+        conductor=dataclasses.replace(
+            plain.conductor,
+            deploy_kernel=images.url("/kernel"),
+            deploy_ramdisk=images.url("/ramdisk"),
+            bootloader=images.url("/esp"),
+        ),
+        deploy=Deploy(http_root=str(tmp_path / "http"), ramdisk_cache_path=str(tmp_path / "cache")),
+    )
+
+
+@pytest.fixture
+def stage(make_site: Callable[..., Site], settings: Conf) -> Iterator[Stage]:
+    loaded = registry.load(settings)
+    made = Stage(make_site(registry=loaded, bmc_outage_budget=int(BUDGET_S)))
+    for group in ("api", "deploy"):
+        made.configure(group, **dataclasses.asdict(getattr(settings, group)))
+    serving = server.Server(app.make_app(made.services), settings)
+    serving.start()
+    yield made
+    serving.stop()
+    assert made.nothing_is_left(), "a reservation is left"
+
+
+@pytest.fixture
+def machine(make_rack: Any) -> Machine:
+    """One whose BMC really fetches what it is told to insert."""
+    machine: Machine = make_rack(power_s=0.1, fetch=True).machines[0]
+    return machine
+
+
+def enrolled(stage: Stage, machine: Machine, **driver_info: Any) -> str:
+    node = manageable(stage, machine, **driver_info)
+    stage.patch(node, inspect_interface="agent")
+    stage.api.post("/v1/ports", {"node_uuid": node, "address": MAC})
+    return node
+
+
+def waiting(stage: Stage, machine: Machine, **driver_info: Any) -> str:
+    """Return a node whose machine has booted its agent."""
+    node = enrolled(stage, machine, **driver_info)
+    stage.ask(node, "inspect")
+    stage.wait_for(node, "inspect wait")
+    return node
+
+
+def left(settings: Conf) -> list[Path]:
+    folder = boot_isos.folder_in(settings.deploy.http_root)
+    assert folder is not None
+    return boot_isos.list_paths(folder)
+
+
+def opened(url: str) -> pycdlib.PyCdlib:
+    iso = pycdlib.PyCdlib()
+    with urllib.request.urlopen(url, timeout=10) as answer:
+        iso.open_fp(io.BytesIO(answer.read()))
+    return iso
+
+
+def content(iso: pycdlib.PyCdlib, path: str) -> bytes:
+    into = io.BytesIO()
+    iso.get_file_from_iso_fp(into, rr_path=path)
+    return into.getvalue()
+
+
+def test_the_machine_boots_a_cd_of_its_own_that_goes_with_the_agent(
+    stage: Stage, machine: Machine, settings: Conf
+) -> None:
+    node = waiting(stage, machine, kernel_append_params="%default% console=ttyS0")
+    url = machine.system.media["Cd"]
+    assert url is not None
+    assert url.startswith(f"http://127.0.0.1:{settings.api.port}/{boot_isos.FOLDER}/{node}-")
+    happened = machine.system.happened
+    assert happened.index(f"media inserted: {url}") < happened.index("reset On")
+    iso = opened(url)
+    assert content(iso, "/vmlinuz") == FILES["/kernel"]
+    assert content(iso, "/initrd") == FILES["/ramdisk"]
+    root = f"http://127.0.0.1:{settings.api.port}"
+    words = (
+        "nofb", "vga=normal", "console=ttyS0", f"ipa-api-url={root}",
+        f"ipa-inspection-callback-url={root}/v1/continue_inspection",
+        "BOOTIF=01-52-54-00-00-00-77", "boot_method=vmedia",
+    )  # fmt: skip
+    line = " ".join(f"'{word}'" for word in words)
+    assert f"linux /vmlinuz {line}\n" in content(iso, "/EFI/BOOT/grub.cfg").decode()
+    agent = Agent(stage.api, [MAC])
+    agent.learn(agent.try_to_hand_in(), 202)
+    assert stage.wait_for(node, "manageable")["last_error"] is None
+    assert (machine.system.media, left(settings)) == ({"Cd": None}, [])
+
+
+def test_abort_takes_it_away_too(stage: Stage, machine: Machine, settings: Conf) -> None:
+    node = waiting(stage, machine)
+    assert len(left(settings)) == 1
+    stage.ask(node, "abort")
+    stage.wait_for(node, "inspect failed")
+    assert (machine.system.media, left(settings)) == ({"Cd": None}, [])
+
+
+def test_each_boot_has_a_name_of_its_own_and_the_files_are_fetched_once(
+    stage: Stage, machine: Machine, images: web.Site
+) -> None:
+    names = set()
+    node = enrolled(stage, machine)
+    for _ in range(2):
+        stage.ask(node, "inspect")
+        stage.wait_for(node, "inspect wait")
+        names.add(machine.system.media["Cd"])
+        stage.ask(node, "abort")
+        stage.wait_for(node, "inspect failed")
+    assert len(names) == 2
+    assert sorted(images.asked) == sorted([*FILES, *FILES]), "asked anew for each boot"
+
+
+def test_a_ready_iso_wins(stage: Stage, machine: Machine, images: web.Site, settings: Conf) -> None:
+    node = waiting(stage, machine, deploy_iso=images.url("/esp"))
+    assert machine.system.media == {"Cd": images.url("/esp")}
+    assert left(settings) == []
+    stage.ask(node, "abort")
+    stage.wait_for(node, "inspect failed")
+
+
+def test_nobody_reads_the_name_of_a_cd_at_the_api(stage: Stage, machine: Machine) -> None:
+    node = waiting(stage, machine)
+    secret = boot_isos.secret_of(str(machine.system.media["Cd"]))
+    assert secret
+    shown = stage.api.get(f"/v1/nodes/{node}/vmedia")
+    assert (shown.status, boot_isos.FOLDER in shown.body.decode()) == (200, True)
+    told = [stage.api.get(f"/v1/nodes/{node}{part}").body for part in ("", "/vmedia", "/history")]
+    told.append(stage.api.get(f"/ext/v1/nodes/{node}/why").body)
+    assert not any(secret.encode() in body for body in told)
+    stage.ask(node, "abort")
+    stage.wait_for(node, "inspect failed")
+
+
+def test_a_bmc_that_cannot_fetch_it_is_quoted_without_its_name(
+    stage: Stage, machine: Machine, settings: Conf, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("bloomery.api.boot_cds.boot_isos.find", lambda *_: None)
+    monkeypatch.setattr("bloomery.drivers.redfish.boot._PAUSE_S", 0.01)
+    node = enrolled(stage, machine)
+    stage.ask(node, "inspect")
+    error = stage.wait_for(node, "inspect failed")["last_error"]
+    assert "cannot fetch" in error
+    assert "***" in error
+    assert f"{node}-" in error
+    assert left(settings) == []
+
+
+@pytest.mark.parametrize(
+    ("option", "changes", "reason"),
+    [
+        ("conductor", {"deploy_ramdisk": None}, "lacks deploy_ramdisk"),
+        ("conductor", {"bootloader": None}, "lacks bootloader"),
+        ("conductor", {"deploy_kernel": "file:///etc/shadow"}, "file_url_allowed_paths"),
+        ("api", {"public_endpoint": None}, r"[api]public_endpoint"),
+        ("default", {"rpc_transport": "json-rpc"}, r"[deploy]http_url"),
+    ],
+    ids=str,
+)
+def test_what_is_missing_is_named_before_anything_is_touched(
+    make_site: Any, settings: Conf, machine: Machine, option: str, changes: Any, reason: str
+) -> None:
+    group = dataclasses.replace(getattr(settings, option), **changes)
+    loaded = registry.load(dataclasses.replace(settings, **{option: group}))
+    stage = Stage(make_site(registry=loaded))
+    node = enrolled(stage, machine)
+    answer = stage.try_to(node, "inspect")
+    assert (answer.status, reason in answer.said) == (400, True), answer.said
+    assert stage.standing(node) == ("manageable", None)
+
+
+def test_a_web_server_of_the_site_may_hand_it_out(
+    make_site: Any, settings: Conf, make_rack: Any
+) -> None:
+    deploy = dataclasses.replace(settings.deploy, http_url="http://web.test/files/")
+    default = dataclasses.replace(settings.default, rpc_transport="json-rpc")
+    loaded = registry.load(dataclasses.replace(settings, deploy=deploy, default=default))
+    stage, machine = Stage(make_site(registry=loaded)), make_rack().machines[0]
+    node = waiting(stage, machine)
+    [path] = left(settings)
+    assert machine.system.media["Cd"] == f"http://web.test/files/{boot_isos.FOLDER}/{path.name}"
+    assert path.stat().st_mode & 0o777 == 0o644, "another user may serve it"
+    stage.ask(node, "abort")
+    stage.wait_for(node, "inspect failed")
+
+
+def test_a_crash_between_build_and_boot_leaves_nothing_in_the_end(
+    tmp_path: Path, settings: Conf, make_rack: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path, machine = tmp_path / "mortal.sqlite", make_rack().machines[0]
+    db = database(path, Mortal)
+    assert isinstance(db, Mortal)
+    dead = Stage(Site(path, db=db, registry=registry.load(settings)))
+    node = enrolled(dead, machine)
+
+    def die(*_: Any) -> None:
+        db.lives = db.commits
+        db.died.set()
+        raise Dead
+
+    with monkeypatch.context() as patch:
+        patch.setattr(media, "insert", die)
+        dead.ask(node, "inspect")
+        assert db.died.wait(10)
+        before = left(settings)
+        assert len(before) == 1
+        heir = Stage(dead.site.restarted())
+    heir.wait_for(node, "inspect wait")
+    [fresh] = left(settings)
+    assert fresh not in before
+    heir.ask(node, "abort")
+    heir.wait_for(node, "inspect failed")
+    assert left(settings) == []
+    heir.site.close()

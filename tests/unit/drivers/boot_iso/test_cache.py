@@ -1,0 +1,177 @@
+"""Files of the agent: fetched once, asked for anew each time."""
+
+from __future__ import annotations
+
+import os
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from http.server import BaseHTTPRequestHandler
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from bloomery import errors
+from bloomery.conf import Conf
+from bloomery.conf.agent import Deploy
+from bloomery.conf.default import Default
+from bloomery.drivers.boot_iso import cache
+from bloomery.drivers.boot_iso.cache import BeingFetched, RamdiskFiles
+from tests.kit import web
+
+
+class Image:
+    """A file on a server that counts how often it was read, and knows its ``etag``."""
+
+    def __init__(self, content: bytes, **headers: str) -> None:
+        self.content, self.headers, self.reads = content, headers, 0
+
+    def __call__(self, request: BaseHTTPRequestHandler) -> None:
+        etag, date = self.headers.get("ETag"), self.headers.get("Last-Modified")
+        asked = request.headers
+        if (etag, date) != (None, None) and (
+            asked["If-None-Match"] == etag and asked["If-Modified-Since"] == date
+        ):
+            return web.text(b"", 304)(request)
+        self.reads += 1
+        return web.text(self.content, 200, **self.headers)(request)
+
+
+@pytest.fixture
+def files(tmp_path: Path) -> RamdiskFiles:
+    return RamdiskFiles(Conf(deploy=Deploy(ramdisk_cache_path=str(tmp_path / "cache"))))
+
+
+def read(files: RamdiskFiles, url: str) -> bytes:
+    with files.open(url) as file:
+        return file.read()
+
+
+@pytest.mark.parametrize(
+    "headers", [{"ETag": '"1"'}, {"Last-Modified": "Mon, 01 Jan 2024 00:00:00 GMT"}, {}], ids=str
+)
+def test_a_file_is_read_again_when_it_is_another_one(files, headers: dict[str, str]) -> None:
+    image = Image(b"first", **headers)
+    with web.serving({"/k": image}) as site:
+        assert [read(files, site.url("/k")) for _ in range(3)] == [b"first"] * 3
+        assert image.reads == (1 if headers else 3), "of a server that tells, only the head"
+        image.content = b"second!"
+        image.headers = {name: value.replace("1", "2") for name, value in headers.items()}
+        assert read(files, site.url("/k")) == b"second!"
+
+
+def test_a_server_without_dates_is_believed_by_size(files, tmp_path: Path) -> None:
+    image = Image(b"12345")
+    with web.serving({"/k": image}) as site:
+        read(files, site.url("/k"))
+        image.content = b"54321"
+        assert read(files, site.url("/k")) == b"12345"
+
+
+def test_what_was_opened_stays_as_it_is_when_another_comes(files) -> None:
+    image = Image(b"first", ETag='"1"')
+    with web.serving({"/k": image}) as site, files.open(site.url("/k")) as old:
+        image.content, image.headers = b"second", {"ETag": '"2"'}
+        assert read(files, site.url("/k")) == b"second"
+        assert old.read() == b"first"
+
+
+def test_nodes_that_come_at_once_fetch_once(files) -> None:
+    begun, go_on = threading.Event(), threading.Event()
+    image = Image(b"content", ETag='"1"')
+
+    def slow(request: BaseHTTPRequestHandler) -> None:
+        begun.set()
+        assert go_on.wait(10)
+        image(request)
+
+    with web.serving({"/k": slow}) as site, ThreadPoolExecutor(1) as pool:
+        first = pool.submit(read, files, site.url("/k"))
+        assert begun.wait(10)
+        with pytest.raises(BeingFetched):
+            files.open(site.url("/k"))
+        go_on.set()
+        assert first.result(10) == b"content"
+        assert read(files, site.url("/k")) == b"content"
+    assert image.reads == 1
+
+
+def broken(request: BaseHTTPRequestHandler) -> None:
+    request.send_response(200)
+    request.send_header("Content-Length", "100")
+    request.end_headers()
+    request.wfile.write(b"half")
+
+
+@pytest.mark.parametrize(
+    ("answer", "why"), [(web.text("", 404), "HTTP 404"), (broken, "ProtocolError")], ids=str
+)
+def test_a_fetch_that_fails_is_told_and_leaves_nothing(
+    files, tmp_path: Path, answer: Any, why: str
+) -> None:
+    with (
+        web.serving({"/k?sig=hush": answer}) as site,
+        pytest.raises(errors.StepFailure, match=why) as told,
+    ):
+        files.open(site.url("/k?sig=hush"))
+    assert "hush" not in str(told.value)
+    folder = tmp_path / "cache"
+    assert not folder.exists() or not list(folder.iterdir())
+
+
+def test_an_endless_file_is_given_up(files, tmp_path: Path, monkeypatch) -> None:
+    monkeypatch.setattr(cache, "_MOST_BYTES", 3)
+    with (
+        web.serving({"/k": web.text("1234")}) as site,
+        pytest.raises(errors.StepFailure, match="more than"),
+    ):
+        files.open(site.url("/k"))
+    assert list((tmp_path / "cache").iterdir()) == []
+
+
+def test_a_server_that_is_away_is_told(files) -> None:
+    with web.serving({}) as site:
+        url = site.url("/k")
+    with pytest.raises(errors.StepFailure, match=r"cannot fetch http://127\.0\.0\.1:"):
+        files.open(url)
+
+
+def test_what_no_node_uses_goes(files, tmp_path: Path) -> None:
+    images = {f"/{name}": Image(name.encode(), ETag='"1"') for name in "abc"}
+    with web.serving(images) as site:
+        for name in "ab":
+            read(files, site.url(f"/{name}"))
+        for path in (tmp_path / "cache").iterdir():
+            os.utime(path, (0, 0))
+        read(files, site.url("/b"))  # used again
+        read(files, site.url("/c"))  # whoever fetches clears
+        assert [read(files, site.url(f"/{name}")) for name in "ab"] == [b"a", b"b"]
+    assert [image.reads for image in images.values()] == [2, 1, 1]
+
+
+def test_files_of_this_host_are_read_where_they_are(files, tmp_path: Path) -> None:
+    (tmp_path / "k").write_bytes(b"here")
+    assert read(files, f"file://{tmp_path}/k") == b"here"
+    with pytest.raises(errors.StepFailure, match="No such file"):
+        files.open(f"file://{tmp_path}/gone")
+
+
+@pytest.mark.parametrize(
+    ("said", "trusts"),
+    [
+        ("True", {}),
+        ("no", {"cert_reqs": "CERT_NONE"}),
+        ("FILE", "ca_certs"),
+        ("DIR", "ca_cert_dir"),
+    ],
+)
+def test_whom_to_trust(tmp_path: Path, said: str, trusts: Any) -> None:
+    (tmp_path / "ca.pem").touch()
+    path = {"FILE": str(tmp_path / "ca.pem"), "DIR": str(tmp_path)}.get(said, said)
+    made = RamdiskFiles(Conf(default=Default(webserver_verify_ca=path)))
+    assert made._trust == (trusts if isinstance(trusts, dict) else {trusts: path})
+
+
+def test_certificates_that_are_not_there_keep_it_from_starting() -> None:
+    with pytest.raises(errors.CannotStart, match="webserver_verify_ca /nowhere"):
+        RamdiskFiles(Conf(default=Default(webserver_verify_ca="/nowhere")))

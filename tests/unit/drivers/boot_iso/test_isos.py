@@ -1,0 +1,98 @@
+"""Boot CDs in their folder: what each firmware needs, and what is there of which node."""
+
+from __future__ import annotations
+
+import dataclasses
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from bloomery import boot_isos, errors
+from bloomery.conf import Conf
+from bloomery.conf.agent import Deploy
+from bloomery.conf.conductor import Conductor
+from bloomery.conf.default import Default
+from bloomery.drivers.boot_iso.cache import BeingFetched
+from bloomery.drivers.boot_iso.isos import AgentIsos
+from bloomery.outcome import Again
+from tests.kit.driver_task import FakeTask
+
+
+@pytest.fixture
+def conf(tmp_path: Path) -> Conf:
+    for name in ("isolinux.bin", "kernel", "ramdisk", "esp"):
+        (tmp_path / name).write_bytes(name.encode() * 1000)
+    return Conf(
+        default=Default(isolinux_bin=str(tmp_path / "isolinux.bin")),
+        conductor=Conductor(
+            deploy_kernel=f"file://{tmp_path}/kernel", deploy_ramdisk=f"file://{tmp_path}/ramdisk",
+            bootloader=f"file://{tmp_path}/esp", file_url_allowed_paths=(str(tmp_path),),
+        ),
+        deploy=Deploy(http_root=str(tmp_path / "http"), http_url="http://web.test"),
+    )  # fmt: skip
+
+
+def changed(conf: Conf, group: str, **options: Any) -> Conf:
+    return dataclasses.replace(
+        conf, **{group: dataclasses.replace(getattr(conf, group), **options)}
+    )
+
+
+@pytest.mark.parametrize("mode", ["uefi", "bios", None])
+@pytest.mark.parametrize("has_esp", [True, False])
+@pytest.mark.parametrize("has_isolinux", [True, False])
+def test_each_firmware_needs_its_boot_loader(
+    conf: Conf, mode: str | None, has_esp: bool, has_isolinux: bool
+) -> None:
+    if not has_esp:
+        conf = changed(conf, "conductor", bootloader=None)
+    if not has_isolinux:
+        conf = changed(conf, "default", isolinux_bin="/nowhere")
+    boots = {"uefi": has_esp, "bios": has_isolinux, None: has_esp or has_isolinux}[mode]
+    isos = AgentIsos(conf)
+    if boots:
+        isos.validate(FakeTask({}), mode)
+        return
+    with pytest.raises(errors.MissingParameterValue, match=r"bootloader|ISOLINUX"):
+        isos.validate(FakeTask({}), mode)
+
+
+def test_a_node_has_its_own_cd_and_loses_no_other(conf: Conf) -> None:
+    isos, one, other = AgentIsos(conf), FakeTask({}), FakeTask({})
+    for task in (one, other):
+        assert isos.url(task) is None
+        assert isos.build(task, None, {}) is None
+    assert isos.url(one) != isos.url(other)
+    assert str(isos.url(one)).startswith(f"http://web.test/boot-iso/{one.node.uuid}-")
+    isos.remove(one)
+    assert (isos.url(one), isos.url(other) is None) == (None, False)
+
+
+def test_one_that_is_not_complete_is_not_named_and_goes_with_the_others(conf: Conf) -> None:
+    isos, task = AgentIsos(conf), FakeTask({})
+    folder = Path(str(conf.deploy.http_root)) / boot_isos.FOLDER
+    folder.mkdir(parents=True)
+    (folder / (boot_isos.new_name(task.node.uuid) + boot_isos.PART)).touch()
+    assert isos.url(task) is None
+    isos.remove(task)
+    assert list(folder.iterdir()) == []
+
+
+def test_who_comes_while_the_files_are_fetched_comes_again(
+    conf: Conf, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    isos, task = AgentIsos(conf), FakeTask({})
+
+    def busy(_url: str) -> None:
+        raise BeingFetched
+
+    monkeypatch.setattr(isos._files, "open", busy)
+    assert isinstance(isos.build(task, None, {}), Again)
+    assert isos.url(task) is None
+
+
+def test_a_folder_that_cannot_be_written_is_named(conf: Conf, tmp_path: Path) -> None:
+    (tmp_path / "http").write_text("a file in the way")
+    with pytest.raises(errors.StepFailure, match=r"http/boot-iso: Not a directory"):
+        AgentIsos(conf).build(FakeTask({}), None, {})

@@ -1,0 +1,68 @@
+"""Which kernel and ramdisk a node boots, and what is refused."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from bloomery import errors
+from bloomery.conf.conductor import Conductor
+from bloomery.drivers.boot_iso import sources
+from tests.kit.driver_task import FakeTask
+
+NODE = {"deploy_kernel": "http://node/k", "deploy_ramdisk": "https://node/r"}
+SITE = {"deploy_kernel": "http://site/k", "deploy_ramdisk": "http://site/r"}
+
+
+def of(info: Any, mode: str | None = None, arch: str = "x86_64", **options: Any) -> sources.Sources:
+    task = FakeTask(info)
+    task.node.properties = {"cpu_arch": arch}
+    return sources.of(task, Conductor(**options), mode)
+
+
+def test_the_node_is_asked_first_then_its_architecture_then_the_site() -> None:
+    by_arch = {"deploy_kernel_by_arch": {"aarch64": "http://arm/k"}}
+    assert of(NODE, **SITE).kernel == "http://node/k"
+    assert of({}, **SITE, **by_arch).kernel == "http://site/k"
+    assert of({}, arch="aarch64", **SITE, **by_arch).kernel == "http://arm/k"
+    assert of({"deploy_kernel": "http://node/k"}, **SITE).ramdisk == "http://site/r"
+    assert of(NODE).bootloader is None
+    assert of(NODE, bootloader="http://site/esp").bootloader == "http://site/esp"
+
+
+@pytest.mark.parametrize(
+    ("info", "mode", "missing"),
+    [
+        ({}, None, "deploy_kernel, deploy_ramdisk"),
+        ({}, "uefi", "bootloader, deploy_kernel, deploy_ramdisk"),
+        ({"deploy_kernel": "http://node/k"}, "bios", "deploy_ramdisk"),
+        (NODE, "uefi", "bootloader"),
+    ],
+    ids=str,
+)
+def test_all_that_is_missing_is_named(info: Any, mode: str | None, missing: str) -> None:
+    with pytest.raises(errors.MissingParameterValue, match=f"lacks {missing}, and"):
+        of(info, mode)
+
+
+@pytest.mark.parametrize("url", ["ftp://node/k", "node/k", 7, "glance://1234"], ids=str)
+def test_what_cannot_be_fetched_is_refused_by_name(url: Any) -> None:
+    with pytest.raises(errors.InvalidParameterValue, match="deploy_kernel must be a URL"):
+        of(NODE | {"deploy_kernel": url})
+
+
+def test_files_are_read_below_the_allowed_folders_alone(tmp_path: Path) -> None:
+    images, key = tmp_path / "images", tmp_path / "keys" / "secrets.key"
+    for path in (images / "k", key):
+        path.parent.mkdir(exist_ok=True)
+        path.touch()
+    (images / "link").symlink_to(key)
+    allowed = {"file_url_allowed_paths": (str(images),)}
+    good = NODE | {"deploy_kernel": f"file://{images}/k"}
+    assert sources.local_path(of(good, **allowed).kernel) == images / "k"
+    for path in (key, f"{images}/../keys/secrets.key", f"{images}/link", f"{images}2/k"):
+        for url in (f"file://{path}", f"file://{path}".replace("..", "%2e%2e")):
+            with pytest.raises(errors.InvalidParameterValue, match="file_url_allowed_paths"):
+                of(NODE | {"deploy_kernel": url}, **allowed)
