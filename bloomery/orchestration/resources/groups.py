@@ -10,6 +10,7 @@ only tells say the same::
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final, NamedTuple, TypeAlias
@@ -30,13 +31,8 @@ Members: TypeAlias = dict[str, Mapping[str, Any]]  # by name, in the order of th
 
 def names(count: int, skip_list: Collection[str] = ()) -> list[str]:
     """The first ``count`` indices as names, without those that are never used again."""
-    result: list[str] = []
-    index = 0
-    while len(result) < count:
-        if (name := str(index)) not in skip_list:
-            result.append(name)
-        index += 1
-    return result
+    kept = (name for name in map(str, itertools.count()) if name not in skip_list)
+    return list(itertools.islice(kept, count))
 
 
 def member(definition: Mapping[str, Any], name: str, index_var: str) -> dict[str, Any]:
