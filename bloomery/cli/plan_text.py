@@ -20,7 +20,7 @@ SIGNS: Final = {
     "create": "+", "adopt": "+", "patch": "~", "service": "~", "rebuild": "!", "replace": "±",
     "delete": "-", "keep": "=", "take back": "<", "wait": ":", "refuse": "x",
 }  # fmt: skip
-WORDS: Final = {"refuse": "the update would fail"}
+WORDS: Final = {"refuse": "would fail"}
 CHANGING: Final = [word for word in SIGNS if word not in ("wait", "refuse")]
 SHOWN_LEAVES: Final = 5  # of one resource
 MINUTE_S, HOUR_S = 60, 3600
@@ -63,7 +63,7 @@ def summary(plan: Json) -> str:
     parts = [f"{counts[word]} to {word}" for word in CHANGING if counts.get(word)]
     if "refuse" in counts:
         names = [step["resource"] for step in plan["steps"] if step["action"] == "refuse"]
-        parts.append(f"the update would fail at {', '.join(names[:SHOWN_LEAVES])}")
+        parts.append(f"it would fail at {', '.join(names[:SHOWN_LEAVES])}")
     if not parts:
         return "No resource changes." if plan["differs"] else "Nothing changes."
     if at_once := plan["machines_at_once"]:
@@ -95,11 +95,13 @@ def _row(step: Json) -> tuple[str, str, str, str, str]:
     doubt = "" if step["certain"] else "?"
     words = WORDS.get(action, str(action))
     if doubt:
-        words = words.replace("would fail", "may fail")
+        words = words.replace("would", "may")
     if step["loses_data"] and action != "rebuild":
         words += ", its data is lost"
     takes = duration(step["takes"])
-    if step["verbs"] and not takes:
+    if action == "refuse":
+        takes = ""
+    elif step["verbs"] and not takes:
         takes = "no experience yet"
     reason = "; ".join(part for part in (step["reason"], takes) if part)
     return f"{SIGNS[action]}{doubt}", step["resource"], step["type"], words, reason
