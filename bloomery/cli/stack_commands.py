@@ -380,8 +380,8 @@ def _state(document: Json) -> str:
 
 
 def _reason_of(resource: Json) -> str:
-    failed = resource["resource_status"].endswith("FAILED")
-    return str(resource["resource_status_reason"]) if failed else ""
+    state, reason = resource["resource_status"], str(resource["resource_status_reason"] or "")
+    return reason if state.endswith("FAILED") or stacks.says_more(state, reason) else ""
 
 
 def _echo_rows(rows: Iterable[Iterable[Any]]) -> None:

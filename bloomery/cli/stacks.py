@@ -272,7 +272,6 @@ class StackRun:
             self._rows[_key(event)] = _told(self._rows.get(_key(event)), event)
         self._rows |= known
         self._news = []
-        self._ask_who_leaves(stack, news)
         if news and not self._console.is_terminal:
             owners = by_thing(self._rows.values())
             for each in news:
@@ -281,6 +280,7 @@ class StackRun:
                     each["resource_status"],
                     each["resource_status_reason"],
                 )
+        self._ask_who_leaves(stack, news)
 
     def _ask_who_leaves(self, stack: Json, news: Iterable[Json]) -> None:
         """Ask once, when a member of a group has begun: then its roll-out is planned."""
@@ -304,7 +304,7 @@ class StackRun:
         if state.endswith("FAILED") and not self.has_told(reason):
             self._told.append(_PATH.split(reason)[-1])
             why = f": {reason}"
-        elif _says_more(state, reason):
+        elif says_more(state, reason):
             why = f": {reason}"
         took = time.monotonic() - self._began
         line = f"[{took:5.1f} s] {path}: {state}{why}"
@@ -329,7 +329,8 @@ class StackRun:
             below.setdefault(_stack_id(row), []).append(row)
         shown = {each["physical_resource_id"] for each in rows}
         owners, leaving = by_thing(rows), self._leaving or set()
-        leaves = {_key(each) for each in rows if path_of_resource(owners, each) in leaving}
+        waiting = [each for each in rows if not each["resource_status"].startswith("DELETE")]
+        leaves = {_key(each) for each in waiting if path_of_resource(owners, each) in leaving}
         for stack_id in [each for each in below if each == stack["id"] or each not in shown]:
             _add(tree, stack_id, below, leaves)
         return tree
@@ -350,7 +351,7 @@ def _add(
 
 def _line(row: Json, *, says_why: bool, leaves: bool) -> str:
     state, reason = str(row["resource_status"]), str(row["resource_status_reason"] or "")
-    if not (says_why and state.endswith("FAILED")) and not _says_more(state, reason):
+    if not (says_why and state.endswith("FAILED")) and not says_more(state, reason):
         reason = LEAVES if leaves else ""
     needs = ", ".join(sorted(row.get("required_by") or ()))
     parts: Iterable[str] = (
@@ -360,7 +361,7 @@ def _line(row: Json, *, says_why: bool, leaves: bool) -> str:
     return "  ".join(part for part in parts if part)
 
 
-def _says_more(state: str, reason: str) -> bool:
+def says_more(state: str, reason: str) -> bool:
     """Whether a reason tells more of what is under way, such as a pause, than its state does."""
     return state.endswith("IN_PROGRESS") and reason not in ("", _CHANGED)
 

@@ -346,7 +346,7 @@ class InstanceGroup(resource_group.Indexed, stepwise.Stepwise):
             return following
         words = ", ".join(rollouts.ENDS_OF_PAUSE)
         raise machines.Paused(
-            f"roll-out paused {self._place()}: {self._rollout['reason']}; signal one of {words}",
+            f"roll-out paused {self._place()}, signal one of {words}: {self._rollout['reason']}",
             self.record.uuid,
             after_s=FAR_S,
         )

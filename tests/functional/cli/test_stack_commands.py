@@ -350,8 +350,8 @@ def test_members_that_wait_for_their_deletion_are_marked(
     assert made.exit_code == 0, made.output
     changed = run(f"stack up {write(tmp_path, 'pool.yaml', pool(2, 'b'))} -e {env} --yes")
     assert changed.exit_code == 0, changed.output
-    assert changed.output.count(f"pool/2: {stacks.LEAVES}") == 1
-    assert f"pool/1: {stacks.LEAVES}" not in changed.output
+    lines = [line for line in changed.output.splitlines() if stacks.LEAVES in line]
+    assert [line.partition("] ")[2] for line in lines] == [f"pool/2: {stacks.LEAVES}"]
 
     stack = site.ask("GET", "/stacks/pool")[1]["stack"]
     path = f"/stacks/pool/{stack['id']}"
@@ -361,7 +361,25 @@ def test_members_that_wait_for_their_deletion_are_marked(
     wait_for(lambda: "paused" in run("stack why pool").output, "the pause")
     shown = run("stack show pool").output.splitlines()
     assert [line.split()[0] for line in shown if line.endswith(stacks.LEAVES)] == ["pool/1"]
+    assert [line.split()[0] for line in shown if "signal one of continue" in line] == ["pool"]
     assert f"  pool/1 {stacks.LEAVES}" in run("stack why pool").output.splitlines()
     assert site.ask("POST", f"{path}/resources/pool/signal", {"rollout": "continue"})[0] == 200
     site.wait_for(path, "UPDATE_COMPLETE")
     assert stacks.LEAVES not in run("stack show pool").output
+
+
+HARDWARE = "OS::Ironic::HardwareConfiguration"
+
+
+def test_a_plan_marks_what_a_machine_would_refuse(run: Run, tmp_path: Path) -> None:
+    node = {"name": "refuses", "driver": "fake-hardware"}
+    hardware = {"node": {"get_resource": "node"}, "bios": {"settings": {"a": "b"}}}
+    resources = {
+        "node": {"type": "OS::Ironic::Node", "properties": node},
+        "hardware": {"type": HARDWARE, "properties": hardware},
+    }
+    planned = run(f"stack plan {write(tmp_path, 'refuses.yaml', template(resources))}").output
+    line = next(line for line in planned.splitlines() if "hardware " in line)
+    assert line.split()[:5] == ["x", "hardware", HARDWARE, "would", "fail"]
+    assert line.endswith("or this as its hardware_configuration")
+    assert "1 to create, it would fail at hardware; " in planned

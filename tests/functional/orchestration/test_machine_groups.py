@@ -70,8 +70,8 @@ def test_a_new_image_goes_to_a_canary_and_after_a_signal_to_all(site: Orchestrat
     )  # fmt: skip
     reason = site.resources(path)["workers"]["resource_status_reason"]
     assert reason == (
-        "roll-out paused after batch 1 of 2: the canary is up; "
-        "signal one of continue, abort, rollback"
+        "roll-out paused after batch 1 of 2, signal one of continue, abort, rollback: "
+        "the canary is up"
     )
     assert images(site) == ["http://images/a.img", "http://images/b.img"]
     assert told(site, path)[-1] == ("UPDATE_IN_PROGRESS", reason)
