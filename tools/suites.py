@@ -26,6 +26,7 @@ import shlex
 import signal
 import subprocess
 import sys
+import tempfile
 import threading
 import time
 from collections import ChainMap
@@ -46,6 +47,7 @@ CLOSING: Final = re.compile(  # pytest's last line
 )
 FAILED_TEST: Final = re.compile(r"(?:FAILED|ERROR) (?P<test>tests/\S.*?)(?: - .*)?\n")
 MOST_RETRIED: Final = 3  # tests that fail in a suite; more are no accident of a busy machine
+TEMPORARY: Final = "PYTEST_DEBUG_TEMPROOT"  # of pytest: where it keeps the folders of tests
 NO_BYTECODE: Final = "PYTHONDONTWRITEBYTECODE"  # each process would compile each module anew
 PYTEST: Final = "pytest --hypothesis-seed=$BLOOMERY_SEED"
 IN_PROCESS: Final = "SQLite, no broker"
@@ -253,6 +255,7 @@ class Session:
 
     def run_on(self, suite: Suite, servers: Sequence[Server]) -> Report:
         env = dict(ChainMap(dict(suite.env), *(dict(server.env) for server in servers), self.env))
+        env[TEMPORARY] = temporary_folder(suite)
         output = Output(f"{suite.name:{self.width}} | " if self.width else "")
         began = time.monotonic()
         status = self.runner.run(suite.command, env, suite.budget_s, output)
@@ -318,6 +321,17 @@ def chosen(names: Sequence[str], extra_args: Sequence[str]) -> list[Suite]:
     if not extra_args:
         return suites
     return [s._replace(command=f"{s.command} {shlex.join(extra_args)}") for s in suites]
+
+
+def temporary_folder(suite: Suite) -> str:
+    """Make and return a folder of the suite's own.
+
+    Suites that end at the same time would clear away each other's: a warning, and so a failure.
+    The path is short, as some tests put sockets there.
+    """
+    folder = Path(tempfile.gettempdir()) / f"bloomery-{suite.name}-{os.getuid()}"
+    folder.mkdir(mode=0o700, exist_ok=True)
+    return str(folder)
 
 
 def environment(seed: str) -> dict[str, str]:
