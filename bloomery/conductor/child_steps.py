@@ -12,7 +12,7 @@ import dataclasses
 from typing import Final
 
 from bloomery import errors
-from bloomery.conductor import steps, task_manager, writes
+from bloomery.conductor import notification_utils, steps, task_manager
 from bloomery.conductor.states import Power
 from bloomery.conductor.task_manager import TaskManager
 from bloomery.conductor.writes import EncodedWrite
@@ -61,7 +61,7 @@ def _power_events(child: TaskManager, step: Step) -> list[EncodedWrite]:
     """The events of a power change, written together once it is done."""
     if step.step not in _TARGETS:
         return []
-    emit = writes.emit_power_set_notification
+    emit = notification_utils.emit_power_set_notification
     target = _TARGETS[step.step]
     return [emit(child.context, child.node, status, target) for status in ("start", "end")]
 

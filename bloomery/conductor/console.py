@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 from bloomery import errors, secrets
-from bloomery.conductor import runner, writes
+from bloomery.conductor import notification_utils, runner, writes
 from bloomery.conductor.phase import FlowFailure, Phase, Transition
 from bloomery.conductor.runner import Flow
 from bloomery.conductor.runtime import ConductorRuntime
@@ -76,14 +76,14 @@ def _life(runtime: ConductorRuntime) -> dict[str, Any]:
 def _tell_around(
     task: TaskManager, action: str, work: Callable[[TaskManager], None], tell: Tell
 ) -> None:
-    tell(writes.emit_console_notification(task.context, task.node, action, "start"))
+    tell(notification_utils.emit_console_notification(task.context, task.node, action, "start"))
     try:
         work(task)
     except Exception as exc:
         task.node.last_error = secrets.brief(exc)
-        tell(writes.emit_console_notification(task.context, task.node, action, "error"))
+        tell(notification_utils.emit_console_notification(task.context, task.node, action, "error"))
         raise
-    tell(writes.emit_console_notification(task.context, task.node, action, "end"))
+    tell(notification_utils.emit_console_notification(task.context, task.node, action, "end"))
 
 
 def _start(task: TaskManager) -> None:
@@ -116,7 +116,9 @@ def start_switch(task: TaskManager, slot: Slot, enabled: bool) -> None:
 
 def _notification(task: TaskManager, status: str) -> EncodedWrite:
     """Return the write of the event ``baremetal.node.console_set.<status>``."""
-    return writes.emit_console_notification(task.context, task.node, "console_set", status)
+    return notification_utils.emit_console_notification(
+        task.context, task.node, "console_set", status
+    )
 
 
 def _switch(task: TaskManager, enabled: bool) -> None:

@@ -13,10 +13,10 @@ from bloomery.conductor import (
     console,
     hardware,
     inspection,
+    notification_utils,
     row_updates,
     runner,
     steps,
-    writes,
 )
 from bloomery.conductor.phase import FlowFailure, Phase, Transition
 from bloomery.conductor.runner import Flow
@@ -86,7 +86,7 @@ def _power_correction(task: TaskManager, result: Mapping[str, Any]) -> list[Defe
     """Tell, with the transition, that another power state was read than was recorded."""
     if "from_power" not in result:
         return []
-    emit = writes.emit_power_state_corrected_notification
+    emit = notification_utils.emit_power_state_corrected_notification
     return [DeferredWrite(lambda: emit(task.context, task.node, result["from_power"]))]
 
 

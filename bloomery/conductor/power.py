@@ -13,6 +13,10 @@ from oslo_utils import strutils
 
 from bloomery import errors, secrets
 from bloomery.conductor import power_change, runner, states, writes
+from bloomery.conductor.notification_utils import (
+    emit_power_set_notification,
+    emit_power_state_corrected_notification,
+)
 from bloomery.conductor.phase import FlowFailure, Phase, Transition
 from bloomery.conductor.runner import Flow
 from bloomery.conductor.states import Power
@@ -58,7 +62,7 @@ def start_power(
     if timeout_s is None and target in (Power.SOFT_OFF, Power.SOFT_REBOOT):
         timeout_s = float(task.runtime.conf.conductor.soft_power_off_timeout)
     step = internal_step("power", "change", {"target": target, "timeout_s": timeout_s})
-    started = writes.emit_power_set_notification(task.context, task.node, "start", target)
+    started = emit_power_set_notification(task.context, task.node, "start", target)
     runner.start(task, slot, POWER, step, _undo_power, started, before=before)
 
 
@@ -129,7 +133,7 @@ def _change(task: TaskManager, target: str, timeout_s: float | None) -> Outcome:
 
 def _finish_power(task: TaskManager, result: Mapping[str, Any]) -> Transition:
     task.node.target_power_state = None
-    ended = writes.emit_power_set_notification(task.context, task.node, "end", result["to_power"])
+    ended = emit_power_set_notification(task.context, task.node, "end", result["to_power"])
     return Transition(event=None, writes=[ended])
 
 
@@ -146,14 +150,14 @@ def _undo_power(exc: Exception, flow: Flow) -> None:
 def _give_up(task: TaskManager, args: Mapping[str, Any], sentence: str) -> list[EncodedWrite]:
     target = args.get("target", task.node.target_power_state)  # another node's step has none
     task.node.target_power_state, task.node.last_error = None, sentence
-    failed = writes.emit_power_set_notification(task.context, task.node, "error", target)
+    failed = emit_power_set_notification(task.context, task.node, "error", target)
     return [failed, _history(task, sentence, "power")]
 
 
 def corrected(task: TaskManager, from_power: str | None) -> list[EncodedWrite]:
     """Return the writes that tell that another power state was read than was recorded."""
     task.log("power was recorded as %s, and is %s", from_power, task.node.power_state)
-    return [writes.emit_power_state_corrected_notification(task.context, task.node, from_power)]
+    return [emit_power_state_corrected_notification(task.context, task.node, from_power)]
 
 
 POWER: Final = Phase(

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from bloomery import errors, secrets
-from bloomery.conductor import states, writes
+from bloomery.conductor import notification_utils, states, writes
 from bloomery.conductor.runtime import Context
 from bloomery.conductor.states import State
 from bloomery.conductor.writes import EncodedWrite
@@ -105,7 +105,7 @@ def record(context: Context, node: Node, change: StateChange) -> list[EncodedWri
             failed=change.last_error is not None,
             since=change.previous_updated_at,
         ),
-        writes.emit_provision_set_notification(
+        notification_utils.emit_provision_set_notification(
             context, node, level, status, change.previous_provision_state,
             change.previous_target_provision_state, change.event,
         ),
@@ -130,5 +130,7 @@ def undo(
     node.provision_updated_at, node.last_error = rows.now(), reason
     return [
         writes.history_entry(context, node, reason, event_type="transition", failed=True),
-        writes.emit_provision_set_notification(context, node, "error", "error", *moved, "fail"),
+        notification_utils.emit_provision_set_notification(
+            context, node, "error", "error", *moved, "fail"
+        ),
     ]
