@@ -14,9 +14,11 @@ from typing import Any, ClassVar, Final
 import pecan
 import pecan.core
 import pecan.decorators
+import pecan.rest
 import pecan.routing
 import pecan.util
 import webob
+from pecan import rest
 from webob import exc as statuses
 
 from bloomery.api import versions
@@ -26,15 +28,13 @@ METHODS: Final = ("DELETE", "GET", "PATCH", "POST", "PUT")
 
 
 class Application(pecan.Pecan):
-    """Pecan, with our way from a path to a method in place of its own."""
+    """Pecan, which asks the controllers' ``_route`` and looks for no other way."""
 
     def route(self, req: webob.Request, node: Rest, path: str) -> tuple[Any, list[str]]:
-        """Return the method that answers, and no segments: idents are noted on the call."""
-        segments = [segment for segment in path.split("/") if segment]
-        return node.walk(req.environ[KEY], segments), []
+        return node._route(path.split("/"), req)  # noqa: SLF001  Pecan's name for it
 
 
-class Rest:
+class Rest(rest.RestController):
     """A controller: one path, or a collection and its items.
 
     Its methods are get (or get_all and get_one), post (and post_one, where the path has an
@@ -53,6 +53,12 @@ class Rest:
     def walk_without_ident(self, call: Call, segments: list[str]) -> Any:
         """Go where a path leads that names a subresource, and not of what."""
         raise statuses.HTTPNotFound
+
+    @pecan.expose()
+    def _route(self, args: list[str], request: Any = None) -> tuple[Any, list[str]]:
+        """Return the method that answers, and no segments: idents are noted on the call."""
+        call: Call = request.environ[KEY]
+        return self.walk(call, [each for each in args if each]), []
 
     def walk(self, call: Call, segments: list[str]) -> Any:
         """Go down as far as ``segments`` name something, and return the method that answers."""
@@ -161,5 +167,5 @@ def memoise_argspecs() -> None:
     if hasattr(pecan.util.getargspec, "cache_info"):
         return
     remembered = functools.lru_cache(maxsize=None)(pecan.util.getargspec)
-    for module in (pecan.util, pecan.core, pecan.decorators, pecan.routing):
+    for module in (pecan.util, pecan.core, pecan.decorators, pecan.rest, pecan.routing):
         module.getargspec = remembered
