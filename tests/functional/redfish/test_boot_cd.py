@@ -8,6 +8,7 @@ import socket
 import urllib.request
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pycdlib
@@ -24,6 +25,7 @@ from bloomery.lab.rack import Machine
 from tests.functional.redfish.conftest import BUDGET_S, conf, manageable
 from tests.kit import web
 from tests.kit.agent import Agent
+from tests.kit.driver_task import FakeTask, walk
 from tests.kit.dying import Dead, Mortal
 from tests.kit.site import Site, database
 from tests.kit.stories import Stage
@@ -219,6 +221,23 @@ def test_what_is_missing_is_named_before_anything_is_touched(
     answer = stage.try_to(node, "inspect")
     assert (answer.status, reason in answer.said) == (400, True), answer.said
     assert stage.standing(node) == ("manageable", None)
+
+
+@pytest.mark.parametrize("instance", [{}, {"boot_iso": "http://images.test/os.iso"}], ids=str)
+def test_a_boot_of_the_instance_takes_the_agents_cd_away(
+    settings: Conf, make_rack: Any, instance: dict[str, str]
+) -> None:
+    """Whether the instance boots from its disk or from an ISO of its own."""
+    machine = make_rack().machines[0]
+    boot = registry.load(settings).interfaces["boot"]["redfish-virtual-media"]
+    power = SimpleNamespace(set_power_state=lambda *_: None)
+    task: Any = FakeTask(machine.driver_info, instance_info=instance)
+    task.driver = SimpleNamespace(power=power)
+    walk(task, lambda: boot.prepare_ramdisk(task, {}))
+    [path] = left(settings)
+    assert str(machine.system.media["Cd"]).endswith(path.name)
+    walk(task, lambda: boot.prepare_instance(task))
+    assert (left(settings), machine.system.media["Cd"]) == ([], instance.get("boot_iso"))
 
 
 def test_a_web_server_of_the_site_may_hand_it_out(
