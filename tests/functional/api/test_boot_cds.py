@@ -6,6 +6,7 @@ import dataclasses
 import http.client
 import os
 import socket
+import ssl
 import uuid
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -19,6 +20,7 @@ from bloomery.conf import Conf
 from bloomery.conf.agent import Deploy
 from bloomery.conf.api import Api
 from bloomery.conf.default import Default
+from tests.kit import tls
 from tests.kit.waiting import wait_for
 
 Ask: TypeAlias = Callable[..., tuple[http.client.HTTPResponse, bytes]]
@@ -42,8 +44,17 @@ def cd(root: Path) -> str:
 
 
 @pytest.fixture
-def serving(world, root: Path) -> Iterator[server.Server]:
-    conf = Conf(api=Api(port=0), deploy=Deploy(http_root=str(root)))
+def certificate(tmp_path: Path) -> tuple[str, str]:
+    return tls.certificate(tmp_path)
+
+
+@pytest.fixture(params=["http", "https"])
+def serving(world, root: Path, certificate, request) -> Iterator[server.Server]:
+    cert_file, key_file = certificate
+    api = Api(
+        port=0, enable_ssl_api=request.param == "https", cert_file=cert_file, key_file=key_file
+    )
+    conf = Conf(api=api, deploy=Deploy(http_root=str(root)))
     services = dataclasses.replace(world.site, conf=conf)
     serving = server.Server(app.make_app(services), conf)
     serving.start()
@@ -52,9 +63,12 @@ def serving(world, root: Path) -> Iterator[server.Server]:
 
 
 @pytest.fixture
-def ask(serving: server.Server) -> Iterator[Ask]:
+def ask(serving: server.Server, certificate) -> Iterator[Ask]:
     """Ask on one connection, which is kept."""
     connection = http.client.HTTPConnection(*serving.address, timeout=10)
+    if serving.url.startswith("https"):
+        trust = ssl.create_default_context(cafile=certificate[0])
+        connection = http.client.HTTPSConnection(*serving.address, timeout=10, context=trust)
 
     def ask(path: str, method: str = "GET", **headers: str):
         connection.request(method, path, headers={k.replace("_", "-"): headers[k] for k in headers})
@@ -155,6 +169,7 @@ def test_a_web_server_takes_the_place_of_the_api(world, root: Path, cd: str) -> 
     assert answer.status == 404
 
 
+@pytest.mark.parametrize("serving", ["http"], indirect=True)
 def test_a_client_that_takes_nothing_keeps_nobody_waiting(serving, ask: Ask, cd: str) -> None:
     with socket.create_connection(serving.address) as slow:
         slow.sendall(f"GET {cd} HTTP/1.1\r\nHost: x\r\n\r\n".encode())
