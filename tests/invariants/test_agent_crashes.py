@@ -18,9 +18,12 @@ from bloomery.conductor import states
 from bloomery.conf.agent import Agent as AgentOptions
 from bloomery.conf.agent import Deploy
 from bloomery.db import rows
+from bloomery.drivers import base
 from bloomery.drivers.agent.deploy import AgentDeploy
+from bloomery.drivers.fake.hardware import FakeBoot
 from bloomery.drivers.registry import Registry
 from bloomery.model.node import Node
+from bloomery.outcome import Again, Outcome
 from tests.invariants.test_crashes import LIFE, Life, assert_clean, crash_and_recover
 from tests.kit import site
 from tests.kit.agent_server import AgentServer
@@ -37,6 +40,19 @@ MOST_ONCE = ("clean.execute_clean_step", "standby.prepare_image", "image.install
 INSTANCE = {"image_source": "http://images.test/os.raw", "image_checksum": "ab" * 32}
 
 
+class SlowBoot(FakeBoot):
+    """Takes two turns for everything, whichever turn it begins in."""
+
+    def act(
+        self, task: base.DriverTask, method: str, limit_s: float | None = None
+    ) -> Outcome | None:
+        memory = task.node.driver_internal_info
+        if memory.pop("slow_boot", None) == method:
+            return None
+        memory["slow_boot"] = method
+        return Again(after_s=0.001, reason=f"{method} takes its time")
+
+
 class Directed(Script):
     """Fake hardware whose deploy interface is ``direct``."""
 
@@ -48,7 +64,9 @@ class Directed(Script):
             site.conf(), agent=options, deploy=Deploy(erase_devices_priority=0)
         )
         found = super().registry(conf)
-        interfaces = found.interfaces | {"deploy": {"fake": AgentDeploy(conf)}}
+        interfaces = found.interfaces | {
+            "boot": {"fake": SlowBoot(conf)}, "deploy": {"fake": AgentDeploy(conf)},
+        }  # fmt: skip
         return Registry(found.types, interfaces, dict.fromkeys(interfaces))
 
 
