@@ -46,7 +46,7 @@ def make_token(runtime: ConductorRuntime, node_uuid: str) -> str:
     sealed = runtime.sealer.seal_under(nodes.AGENT_TOKEN, token)
     is_new = runtime.db.transact(lambda conn: nodes.add_agent_token(conn, node_uuid, sealed))
     if not is_new:
-        LOG.warning("node %s: an agent asks for a token, and one was given out before", node_uuid)
+        LOG.info("node %s: an agent asks for a token, and one was given out before", node_uuid)
     return token if is_new else secrets.MASK
 
 
@@ -173,7 +173,9 @@ def _waits_on(look: TaskManager, heartbeat: Heartbeat) -> bool:
     """Ask the driver whether its step waits on; what it wants a lock for is asked again."""
     look.load_driver()
     try:
-        outcome = look.driver.deploy.on_heartbeat(look, heartbeat)
+        outcome = flows.ask_driver(look, heartbeat)
+    except errors.ApiThreadsBusy:
+        raise
     except errors.Failure:
         return False
     return not isinstance(outcome, Done) and not look.is_changed

@@ -38,7 +38,7 @@ from bloomery.db import steps as step_rows
 from bloomery.drivers.base import Heartbeat
 from bloomery.model.node import Node
 from bloomery.model.step import ABORTED, Run, StepRun, find_parked, internal_step
-from bloomery.outcome import Done
+from bloomery.outcome import Done, Outcome
 
 
 def open_runs(task: TaskManager) -> list[StepRun]:
@@ -104,8 +104,8 @@ def go_on(task: TaskManager, slot: Slot, heartbeat: Heartbeat) -> None:
         return
     flow = load(task, runs)
     try:
-        outcome = task.driver.deploy.on_heartbeat(task, heartbeat)
-    except errors.LockLost:
+        outcome = ask_driver(task, heartbeat)
+    except (errors.ApiThreadsBusy, errors.LockLost):
         raise
     except errors.Failure as exc:
         task.spawn_after(runner.launch_failure, slot, flow, secrets.brief(exc))
@@ -115,6 +115,18 @@ def go_on(task: TaskManager, slot: Slot, heartbeat: Heartbeat) -> None:
     else:
         task.node.provision_updated_at = rows.now()  # a sign of life: the time-out counts anew
         task.save(release=True)
+
+
+def ask_driver(task: TaskManager, heartbeat: Heartbeat) -> Outcome | None:
+    """Return what the driver makes of an agent's call; who asks the agent keeps a thread waiting.
+
+    Raises ApiThreadsBusy where too many wait, and what the driver raises.
+    """
+    deploy = task.driver.deploy
+    if not deploy.asks_agents:
+        return deploy.on_heartbeat(task, heartbeat)
+    with task.runtime.waiting_place(f"ask the agent of node {task.node.uuid}"):
+        return deploy.on_heartbeat(task, heartbeat)
 
 
 # ----------------------------------------------------------------------------------- unhold

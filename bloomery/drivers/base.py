@@ -488,6 +488,7 @@ class Deploy(Interface):
     """
 
     kind = "deploy"
+    asks_agents: ClassVar[bool] = False  # on_heartbeat may take seconds
 
     def agent_steps(self, node: Node, phase: str) -> Sequence[Step]:
         """Return the steps that the agent of ``node`` offers, as far as that is known.

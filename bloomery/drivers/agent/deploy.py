@@ -28,6 +28,8 @@ _BY_BMC: Final = "deploy_forces_oob_reboot"  # in driver_info
 
 
 class AgentDeploy(base.Deploy):
+    asks_agents = True
+
     def get_properties(self) -> dict[str, str]:
         return image.PROPERTIES | {
             client.CERTIFICATE: "How an agent that shows no certificate is trusted: True, False, "

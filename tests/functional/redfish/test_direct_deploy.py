@@ -17,6 +17,7 @@ from bloomery.conf.agent import Agent as AgentOptions
 from bloomery.conf.agent import Deploy
 from bloomery.drivers import registry
 from bloomery.lab.rack import Machine
+from tests.fakes.client import Answer
 from tests.functional.redfish.conftest import BUDGET_S, conf, manageable
 from tests.kit.agent import Agent
 from tests.kit.agent_server import AgentServer, step
@@ -55,7 +56,12 @@ class Ramdisk:
             self.machine.system.reset("ForceOff")
             return
         self.server.finish()
-        self.agent.call(callback_url=self.server.url, agent_verify_ca=self.server.certificate)
+        self.call()
+
+    def call(self) -> Answer:
+        """Send a heartbeat."""
+        shown = {"callback_url": self.server.url, "agent_verify_ca": self.server.certificate}
+        return self.agent.call(**shown)
 
     def live_until(self, node: str, *ends: str) -> dict[str, Any]:
         """Live until the node rests in one of these states."""
@@ -202,12 +208,24 @@ def test_an_agent_that_calls_while_it_writes_is_heard_and_changes_nothing(
     ramdisk.live_until_it_writes(available)
     before = len(stage.moves(available))
     for _ in range(3):
-        answer = ramdisk.agent.call(
-            callback_url=ramdisk.server.url, agent_verify_ca=ramdisk.server.certificate
-        )
-        assert answer.status == 202
+        assert ramdisk.call().status == 202
     assert len(stage.moves(available)) == before
     ramdisk.server.endless.clear()
+    ramdisk.live_until(available, "active")
+
+
+def test_an_agent_calls_again_where_too_many_threads_wait(stage, available, ramdisk):
+    """Its call asks it what it does, which takes a place among the threads that wait."""
+    stage.ask(available, "active")
+    ramdisk.live_until_it_writes(available)
+    ramdisk.server.endless.clear()
+    ramdisk.server.finish()
+    places = stage.site.runtime.node_locks.places
+    most, places.most = places.most, 0
+    assert ramdisk.call().status == 503
+    stage.wait_until_free(available)
+    assert stage.standing(available)[0] == "wait call-back"
+    places.most = most
     ramdisk.live_until(available, "active")
 
 
@@ -224,6 +242,39 @@ def failed(stage: Stage, node: str, ramdisk: Ramdisk) -> str:
     return str(shown["last_error"])
 
 
+@pytest.mark.parametrize(
+    ("command", "step"),
+    [("prepare_image", "write_image"), ("install_bootloader", "prepare_instance_boot")],
+)
+def test_a_command_that_fails_is_told_with_its_step(stage, available, ramdisk, command, step):
+    ramdisk.server.fails[command] = "no such disk"
+    told = failed(stage, available, ramdisk)
+    assert told.startswith(f"Node {available} failed deploy step deploy.{step}: ")
+    assert "no such disk" in told
+
+
+@pytest.mark.parametrize(
+    ("command", "said"),
+    [
+        ("deploy.get_deploy_steps", "refused deploy.get_deploy_steps: no deploy.get_deploy_steps"),
+        ("standby.prepare_image", "refused standby.prepare_image: no standby.prepare_image"),
+        ("standby.power_off", "refused standby.power_off: no standby.power_off"),
+    ],
+)
+def test_a_command_that_is_refused_fails_its_step(stage, available, ramdisk, command, said):
+    ramdisk.server.refuses[command] = 400
+    assert said in failed(stage, available, ramdisk)
+
+
+def test_a_step_that_fails_in_cleaning_calls_an_operator(stage, node, machine, ramdisk):
+    ramdisk.server.fails["execute_clean_step"] = "cannot erase /dev/sda"
+    stage.ask(node, "provide")
+    shown = ramdisk.live_until(node, "clean failed", "available")
+    assert "cannot erase /dev/sda" in shown["last_error"]
+    assert stage.care(node) == (True, "clean failure")
+    assert (machine.system.power, machine.system.media) == ("Off", {"Cd": None})
+
+
 def test_a_wrong_checksum_is_told_in_the_agents_words(stage, available, ramdisk):
     ramdisk.server.fails["prepare_image"] = "Error verifying image checksum: not what was meant"
     told = failed(stage, available, ramdisk)
@@ -235,7 +286,7 @@ def test_an_agent_that_refuses_its_token_is_named(stage, available, ramdisk):
     stage.ask(available, "active")
     ramdisk.live_until_it_writes(available)
     ramdisk.server.token = "another"
-    ramdisk.agent.call(callback_url=ramdisk.server.url, agent_verify_ca=ramdisk.server.certificate)
+    ramdisk.call()
     shown = stage.wait_for(available, "deploy failed")
     assert "refused commands: Token invalid." in shown["last_error"]
 
@@ -247,6 +298,22 @@ def test_an_agent_that_vanishes_runs_out_of_time(stage, available, ramdisk):
     shown = stage.wait_for(available, "deploy failed")
     assert "no call came within 1800 s" in shown["last_error"]
     assert ramdisk.machine.system.media == {"Cd": None}
+
+
+def test_a_machine_that_boots_its_agent_anew_gets_no_token(stage, available, ramdisk):
+    """What it was doing is lost, and who boots it was not us: nothing is written once more."""
+    stage.ask(available, "active")
+    ramdisk.live_until_it_writes(available)
+    ramdisk.server.boot()
+    ramdisk.agent.look_up()
+    assert ramdisk.agent.config["agent_token"] == "******"
+    assert "agent_token" in ramdisk.call().said
+    assert stage.standing(available)[0] == "wait call-back"
+    cause = stage.why(available)["cause"]
+    assert cause.startswith("step deploy.write_image of deploy waits for a call of the agent")
+    assert cause.endswith(f"from {ramdisk.server.url}")
+    stage.ask(available, "abort")
+    assert stage.wait_for(available, "deploy failed")["power_state"] == "power off"
 
 
 def test_an_agent_that_was_started_anew_has_lost_its_command(stage, available, ramdisk):
@@ -305,6 +372,17 @@ def test_a_step_that_the_agent_lacks_fails_by_name(stage, node, ramdisk):
     stage.ask(node, "provide")
     shown = ramdisk.live_until(node, "clean failed", "available")
     assert "deploy.erase_devices_metadata" in shown["last_error"]
+
+
+def test_news_of_the_agent_counts_from_the_next_cleaning_on(stage, node, ramdisk):
+    ramdisk.server.steps["clean"].append(step("flash", 50))
+    for flashes in (0, 1):
+        stage.ask(node, "provide")
+        ramdisk.live_until(node, "available")
+        names = [name for name, _ in stage.steps(node, "clean")]
+        assert names.count("deploy.flash") == flashes
+        stage.ask(node, "manage")
+        stage.wait_for(node, "manageable")
 
 
 def test_a_mismatch_of_versions_is_asked_about_and_the_step_repeated(stage, node, ramdisk):
