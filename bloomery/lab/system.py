@@ -112,8 +112,20 @@ class System:
         return [what for _, what in list(self.history)]
 
     @property
+    def is_on(self) -> bool:
+        return self._on
+
+    def start(self) -> None:
+        """Run what ``booted`` names; a machine that is more than its state does so here."""
+        self._on = True
+
+    def stop(self) -> None:
+        """Run no longer."""
+        self._on = False
+
+    @property
     def power(self) -> str:
-        return "On" if self._on else "Off"
+        return "On" if self.is_on else "Off"
 
     def set_boot(self, **settings: str) -> None:
         """Set ``target``, ``enabled`` and ``mode``."""
@@ -125,7 +137,7 @@ class System:
 
     @property
     def boot_progress(self) -> str:
-        if not self._on:
+        if not self.is_on:
             return "None"
         return "OSRunning" if self._in_post is None else "MemoryInitializationStarted"
 
@@ -134,8 +146,8 @@ class System:
     def reset(self, kind: str, *, stuck: bool = False) -> None:
         """Accept a power request; a stuck machine accepts it and does nothing."""
         if kind == "PushPowerButton":
-            kind = "GracefulShutdown" if self._on else "On"
-        pointless = kind in ("On", "ForceOn") if self._on else kind in _ONLY_WHEN_ON
+            kind = "GracefulShutdown" if self.is_on else "On"
+        pointless = kind in ("On", "ForceOn") if self.is_on else kind in _ONLY_WHEN_ON
         if pointless and self.spec.strict:
             raise Refusal(409, f"{kind}: the system is {self.power} already", "ResourceInUse")
         self.note(f"reset {kind}{' (stuck)' if stuck else ''}")
@@ -171,15 +183,15 @@ class System:
             self._stopping.wait(min(left_s, 0.05) if graceful else left_s)
 
     def _carry_out(self, kind: str) -> None:
-        was_on, stops = self._on, kind in _STOPS
+        was_on, stops = self.is_on, kind in _STOPS
         if stops:
-            self._on = False
+            self.stop()
             if self._in_post is not None:
                 self._in_post.cancel()
                 self._in_post = None
         if kind in _STARTS and (stops or not was_on):
             self._take_boot()
-            self._on = True
+            self.start()
 
     def _take_boot(self) -> None:
         """Boot with the settings of now; this spends a Once override."""
