@@ -16,7 +16,7 @@ SEED ?= 1
 SUITES := $(BIN)/python tools/suites.py
 SUITE_NAMES := lint types floors unit conformance functional invariants cluster mutants chaos chaos-long counts on-postgresql on-mariadb postgresql mariadb coverage fuzz
 
-.PHONY: help run test test-long bench heat ironic conformance-api docs faults states lock clean $(SUITE_NAMES)
+.PHONY: help run test test-long bench heat ironic vm conformance-api docs faults states lock clean $(SUITE_NAMES)
 
 help:  ## Show this list
 	@awk -F ':.*## ' '/^[a-z][a-z -]*:.*## /{printf "  make %-16s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -71,6 +71,14 @@ build/ironic/made.stamp:
 	@echo "installing the published Ironic into build/ironic"
 	@rm -rf build/ironic && python3 -m venv build/ironic
 	@build/ironic/bin/python -m pip -qq --no-input install ironic==39.0.0
+	@touch $@
+
+vm: $(VENV)/test.stamp build/vm/made.stamp  ## Deploy virtual machines with the published agent of Ironic; needs root and qemu
+	@unshare --net --pid --fork --kill-child --mount-proc $(BIN)/python -m tests.vm.life $(ARGS)
+
+build/vm/made.stamp: tests/vm/build.sh tests/vm/init
+	@echo "building ramdisk, boot loader and image into build/vm"
+	@PIP=$(BIN)/pip tests/vm/build.sh build/vm
 	@touch $@
 
 conformance-api: $(VENV)/test.stamp build/clients/made.stamp  ## Run the published suites of openstacksdk and Tempest, and write doc/conformance.md

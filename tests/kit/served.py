@@ -31,7 +31,12 @@ class Served:
     """The process; ``options`` are groups of the configuration file."""
 
     def __init__(
-        self, state_dir: Path, *, role: str = "serve", **options: Mapping[str, Any]
+        self,
+        state_dir: Path,
+        *,
+        role: str = "serve",
+        port: int = 0,
+        **options: Mapping[str, Any],
     ) -> None:
         config = state_dir.with_name(f"{state_dir.name}.conf")
         config.write_text(
@@ -42,7 +47,7 @@ class Served:
         )
         self.process = subprocess.Popen(
             [sys.executable, "-c", _PROGRAM, role, "--state-dir", str(state_dir),
-             "--port", "0", "--config-file", str(config)],
+             "--port", str(port), "--config-file", str(config)],
             stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
         )  # fmt: skip
         self.printed: list[str] = []

@@ -1,0 +1,251 @@
+"""Take a virtual machine through its life, with the published agent in its ramdisk.
+
+    make vm                 with UEFI, then with BIOS
+    make vm ARGS=bios       with one of them
+
+Enrol, inspect, clean by hand, provide, deploy with a config drive, undeploy.  The service is killed
+while the agent writes the image, and another one goes on.  What the machine says on its console and
+the service in its log stays in build/vm/uefi and build/vm/bios.
+
+The Makefile starts this as process 1 of a namespace: whatever it started ends with it.
+"""
+
+from __future__ import annotations
+
+import argparse
+import functools
+import hashlib
+import http.server
+import json
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any, Final, Self
+
+from bloomery.lab.bmc import ROOT, Rules, SimulatedBmc
+from bloomery.lab.system import Spec
+from bloomery.lab.wire import Server
+from tests.kit.served import Served
+from tests.kit.waiting import wait_for
+from tests.vm.machine import VirtualMachine
+
+BUILT: Final = Path("build/vm").resolve()
+MODES: Final = {"uefi": "UEFI", "bios": "Legacy"}
+TAP: Final = "tap0"
+ADDRESS: Final = "172.31.77.1"  # of the host; of no network but that of the namespace
+GUEST: Final = "172.31.77.2/24"
+API_PORT: Final = 6385
+IMAGES_PORT: Final = 8080
+MAC: Final = "52:54:00:00:00:01"
+UUID: Final = "11111111-2222-3333-4444-555555555551"
+BOOT_S: Final = 600  # from power on to a call of the agent, without KVM and on a busy machine
+DEPLOYED: Final = re.compile(r"VM-OS up, config drive (\{.*\})")
+OPTIONS: Final[Mapping[str, Mapping[str, Any]]] = {
+    "DEFAULT": {
+        "enabled_hardware_types": "redfish",
+        "enabled_inspect_interfaces": "agent",
+        "enabled_deploy_interfaces": "direct",
+    },
+    "api": {
+        "host_ip": ADDRESS,
+        "insecure_listen": True,
+        "public_endpoint": f"http://{ADDRESS}:{API_PORT}",
+    },
+    "conductor": {
+        "deploy_kernel": f"file://{BUILT}/ramdisk/vmlinuz",
+        "deploy_ramdisk": f"file://{BUILT}/ramdisk/initrd.img",
+        "bootloader": f"file://{BUILT}/esp.img",
+        "file_url_allowed_paths": BUILT,
+    },
+    "deploy": {"erase_devices_priority": 0},  # erase_devices_metadata does, in a second
+    "redfish": {"kernel_append_params": f"console=ttyS0 panic=-1 vm.address={GUEST}"},
+}
+
+
+class Life:
+    """One machine, its BMC, and the service that manages it; ``firmware``: a key of MODES."""
+
+    def __init__(self, firmware: str) -> None:
+        self.folder = BUILT / firmware
+        shutil.rmtree(self.folder, ignore_errors=True)
+        self.folder.mkdir()
+        self.firmware = firmware
+        spec = Spec(uuid=UUID, name="vm-1", macs=(MAC,), cpus=2, memory_gib=2, mode=MODES[firmware])
+        bmc = SimulatedBmc([], Rules())
+        self.machine = VirtualMachine(spec, bmc.stopping, self.folder, TAP)
+        bmc.systems[UUID] = self.machine
+        self._bmc = Server(("127.0.0.1", 0), bmc)
+        threading.Thread(target=self._bmc.serve_forever, daemon=True).start()
+        self.service = self._start()
+        self._began_at = time.monotonic()
+        self._shown: tuple[str, ...] = ()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_exc: object) -> None:
+        self._stop(signal.SIGTERM)
+        self.machine.stop()
+        self._bmc.shutdown()
+        self._bmc.server_close()
+
+    def _start(self) -> Served:
+        service = Served(self.folder / "state", port=API_PORT, **OPTIONS)
+        service.wait_until_it_answers()
+        return service
+
+    def _stop(self, number: signal.Signals) -> None:
+        self.service.send(number)
+        self.service.code()
+        with (self.folder / "service.log").open("a") as log:
+            log.writelines(self.service.complaints)
+
+    def say(self, *words: str) -> None:
+        line = " ".join((f"[{time.monotonic() - self._began_at:6.1f} s] {self.firmware}:", *words))
+        sys.stdout.write(f"{line}\n")
+        sys.stdout.flush()
+
+    # ------------------------------------------------------------------------------- the API
+
+    def node(self) -> dict[str, Any]:
+        """Return the node; what is new of it is printed.  Raises AssertionError if it failed."""
+        node = self.service.api("GET", "/v1/nodes/vm-1")
+        step = node["deploy_step"] or node["clean_step"] or {}
+        shown = (node["provision_state"], step.get("step", ""))
+        if shown != self._shown:
+            self._shown = shown
+            self.say(*shown)
+        assert not node["provision_state"].endswith("failed"), node["last_error"]
+        return node
+
+    def wait_until(self, condition: Callable[[dict[str, Any]], bool], what: str) -> None:
+        wait_for(lambda: condition(self.node()), what, timeout_s=BOOT_S, every_s=0.1)
+
+    def move(self, target: str, end: str, **arguments: Any) -> None:
+        """Ask for a provision state, and wait until the node is there."""
+        self.ask(target, **arguments)
+        self.wait_until(lambda node: _rests_in(node, end), end)
+
+    def ask(self, target: str, **arguments: Any) -> None:
+        path = "/v1/nodes/vm-1/states/provision"
+        self.service.api("PUT", path, {"target": target, **arguments})
+
+    # ------------------------------------------------------------------------------ the life
+
+    def enrol(self) -> None:
+        host, port = self._bmc.server_address[:2]
+        node = {
+            "name": "vm-1",
+            "driver": "redfish",
+            "driver_info": {
+                "redfish_address": f"http://{host!s}:{port}",
+                "redfish_system_id": f"{ROOT}/Systems/{UUID}",
+                "redfish_username": "admin",
+                "redfish_password": "password",
+            },
+            "properties": {
+                "cpu_arch": "x86_64",
+                "capabilities": f"boot_mode:{self.firmware}",
+            },
+        }
+        uuid = self.service.api("POST", "/v1/nodes", node)["uuid"]
+        self.service.api("POST", "/v1/ports", {"node_uuid": uuid, "address": MAC})
+        self.move("manage", "manageable")
+
+    def inspect(self) -> None:
+        self.move("inspect", "manageable")
+        inventory = self.service.api("GET", "/v1/nodes/vm-1/inventory")["inventory"]
+        assert inventory["boot"]["current_boot_mode"] == self.firmware, inventory["boot"]
+        assert MAC in {each["mac_address"] for each in inventory["interfaces"]}, inventory
+
+    def clean(self) -> None:
+        step = {"interface": "deploy", "step": "erase_devices_metadata"}
+        self.move("clean", "manageable", clean_steps=[step])
+        self.move("provide", "available")
+
+    def deploy(self) -> None:
+        """Deploy, with a service that is killed in the middle; wait for the system's own word."""
+        image = BUILT / "http/os.qcow2"
+        instance = {
+            "image_source": f"http://{ADDRESS}:{IMAGES_PORT}/{image.name}",
+            "image_os_hash_algo": "sha256",
+            "image_os_hash_value": hashlib.sha256(image.read_bytes()).hexdigest(),
+            "image_disk_format": "qcow2",
+        }
+        patch = [{"op": "add", "path": "/instance_info", "value": instance}]
+        self.service.api("PATCH", "/v1/nodes/vm-1", patch)
+        self.ask("active", configdrive={"meta_data": {"uuid": UUID, "hostname": "web-1"}})
+        self.wait_until(_writes_image, "the agent to write the image")
+        self._stop(signal.SIGKILL)
+        self.say("the service is killed, and started again")
+        self.service = self._start()
+        self.wait_until(lambda node: _rests_in(node, "active"), "active")
+        meta_data = wait_for(self._deployed, "the deployed system", timeout_s=BOOT_S, every_s=0.1)
+        assert meta_data["hostname"] == "web-1", meta_data
+        self.say("the deployed system runs and has its config drive")
+
+    def _deployed(self) -> dict[str, Any] | None:
+        line = DEPLOYED.search(self.machine.console.read_text(errors="replace"))
+        return line and json.loads(line[1])
+
+    def run(self) -> None:
+        self.enrol()
+        self.inspect()
+        self.clean()
+        self.deploy()
+        self.move("deleted", "available")
+        assert not self.machine.is_on
+
+
+def _rests_in(node: Mapping[str, Any], state: str) -> bool:
+    return bool(node["provision_state"] == state and not node["reservation"])
+
+
+def _writes_image(node: Mapping[str, Any]) -> bool:
+    return bool(
+        node["provision_state"] == "wait call-back" and node["deploy_step"]["step"] == "write_image"
+    )
+
+
+def serve_images() -> None:
+    """Serve the images over HTTP, for as long as this process lives."""
+    handler = functools.partial(_Quiet, directory=str(BUILT / "http"))
+    server = http.server.ThreadingHTTPServer((ADDRESS, IMAGES_PORT), handler)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+
+
+class _Quiet(http.server.SimpleHTTPRequestHandler):
+    def log_message(self, *_words: Any) -> None:
+        """Say nothing."""
+
+
+def make_network() -> None:
+    """Bring up loopback, and a network device for the machine, in the namespace of this process."""
+    for words in (
+        "link set lo up",
+        f"tuntap add {TAP} mode tap",
+        f"address add {ADDRESS}/24 dev {TAP}",
+        f"link set {TAP} up",
+    ):
+        subprocess.run(["ip", *words.split()], check=True)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=str(__doc__).partition("\n")[0])
+    parser.add_argument("firmware", nargs="*", choices=MODES, help="default: both, one by one")
+    firmwares = parser.parse_args().firmware or MODES
+    make_network()
+    serve_images()
+    for firmware in firmwares:
+        with Life(firmware) as life:
+            life.run()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,69 @@
+"""A machine of the simulated BMC that is real: its power is a process of qemu.
+
+Boot override, media and the times of power are those of ``bloomery.lab``.  What is in the CD drive
+is fetched when the machine boots from it, as by BMCs that stream their media.  A guest that resets
+itself ends qemu, and is off.
+"""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import threading
+import urllib.request
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Final
+
+from bloomery.lab.system import Spec, System
+
+OVMF: Final = Path("/usr/share/OVMF")
+DISK: Final = "6G"
+
+
+class VirtualMachine(System):
+    """``folder``: of its disk, its NVRAM and ``console.log``; ``tap``: its network device."""
+
+    def __init__(self, spec: Spec, stopping: threading.Event, folder: Path, tap: str) -> None:
+        super().__init__(spec, stopping)
+        self.console = folder / "console.log"
+        self._folder, self._tap = folder, tap
+        self._qemu: subprocess.Popen[bytes] | None = None
+        disk = ["qemu-img", "create", "-q", "-f", "qcow2", str(folder / "disk.qcow2"), DISK]
+        subprocess.run(disk, check=True)
+        shutil.copy(OVMF / "OVMF_VARS_4M.fd", folder / "nvram.fd")
+
+    @property
+    def is_on(self) -> bool:
+        return self._qemu is not None and self._qemu.poll() is None
+
+    def start(self) -> None:
+        with (self._folder / "qemu.log").open("ab") as log:
+            self._qemu = subprocess.Popen([*self._command()], stdout=log, stderr=log)
+
+    def stop(self) -> None:
+        if self._qemu is not None:
+            self._qemu.terminate()
+            self._qemu.wait()
+
+    def _command(self) -> Iterator[str]:
+        """Yield qemu's command line; without KVM, which not every machine has."""
+        spec, folder = self.spec, self._folder
+        boots_cd = self.booted["image"] is not None
+        yield from ("qemu-system-x86_64", "-nodefaults", "-display", "none", "-no-reboot")
+        yield from ("-accel", "tcg,thread=multi", "-cpu", "max")
+        yield from ("-smp", str(spec.cpus), "-m", f"{spec.memory_gib}G", "-uuid", spec.uuid)
+        yield from ("-chardev", f"file,id=console,append=on,path={self.console}")
+        yield from ("-serial", "chardev:console", "-device", "virtio-rng-pci")
+        if self.booted["mode"] == "UEFI":
+            pflash = "if=pflash,format=raw"
+            yield from ("-drive", f"{pflash},readonly=on,file={OVMF / 'OVMF_CODE_4M.fd'}")
+            yield from ("-drive", f"{pflash},file={folder / 'nvram.fd'}")
+        yield from ("-drive", f"if=none,id=disk,file={folder / 'disk.qcow2'},cache=unsafe")
+        yield from ("-device", f"virtio-blk-pci,drive=disk,bootindex={2 if boots_cd else 1}")
+        if boots_cd:
+            cd, _ = urllib.request.urlretrieve(self.booted["image"], folder / "cd.iso")
+            yield from ("-drive", f"if=none,id=cd,media=cdrom,format=raw,file={cd}")
+            yield from ("-device", "virtio-scsi-pci", "-device", "scsi-cd,drive=cd,bootindex=1")
+        yield from ("-netdev", f"tap,id=net,ifname={self._tap},script=no,downscript=no")
+        yield from ("-device", f"virtio-net-pci,netdev=net,mac={spec.macs[0]},bootindex=9")
