@@ -23,6 +23,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping
 from typing import Any, ClassVar, Final, NoReturn
 
 from bloomery import errors
+from bloomery.conductor.states import UNSTABLE_STATES, State
 from bloomery.orchestration.resources import base, drift
 from bloomery.orchestration.resources.machines import MARK, Busy, FindNode, Json, Machines
 from bloomery.outcome import FlowOutcome
@@ -35,6 +36,7 @@ UNTOLD: Final = (
     "[conductor]step_flows_max_entries); update the stack to run them anew"
 )
 REFUSED_IN_MAINTENANCE: Final = frozenset({"active", "rebuild", "clean", "service"})
+HELD: Final = frozenset({State.CLEANHOLD, State.SERVICEHOLD})
 UNTIL: Final = "until"  # when the present step gives up, in seconds since the epoch
 
 
@@ -294,10 +296,20 @@ class OnNode(Stepwise):
 
         Raises as ``wait_for``.
         """
+        if ORDERS not in self.record.data:  # by an engine that did not number its orders yet
+            return self._wait_for_rest(timeout_s, purpose)
         flow = self._find_flow()
         if flow is not None and flow.is_open:
             self.wait_for(self.node_uuid(), timeout_s, purpose)
         return UNTOLD if flow is None else flow.error
+
+    def _wait_for_rest(self, timeout_s: float, purpose: str) -> str | None:
+        """Wait until the node rests; return its error, unless it does so in good order."""
+        node = self.get_node()
+        if node["provision_state"] in UNSTABLE_STATES | HELD:
+            self.wait_for(node["uuid"], timeout_s, purpose)
+        is_well = node["provision_state"] in (State.MANAGEABLE, State.ACTIVE)
+        return None if is_well else str(node["last_error"])
 
     def _find_flow(self) -> FlowOutcome | None:
         return self.machines.find_flow(self.node_uuid(), self.order_id())

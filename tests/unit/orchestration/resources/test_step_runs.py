@@ -7,10 +7,13 @@ from typing import Any
 
 import pytest
 
+from bloomery.conductor.states import State
+from bloomery.orchestration.resources import base, stepwise
+from bloomery.orchestration.resources.step_run import RunbookExecution
 from bloomery.orchestration.resources.stepwise import UNTOLD
 from bloomery.orchestration.simulation.machines import SimulatedMachines
 from bloomery.outcome import FlowOutcome
-from tests.kit import trees
+from tests.kit import kinds, trees
 from tests.kit.machine_sites import TAKES_S, Site, make_site, template
 from tests.kit.row_engines import Engine
 
@@ -80,3 +83,27 @@ def test_who_was_overtaken_looks_again_and_runs_its_own_steps(
 def test_steps_whose_end_nobody_knows_any_more_are_no_success(tmp_path: Path) -> None:
     (row,) = run_on(ForgetfulMachines, tmp_path).tree().resources
     assert (row.status, row.data["result"]) == ("FAILED", UNTOLD)
+
+
+@pytest.mark.parametrize(
+    ("state", "end"),
+    [
+        ("cleaning", base.WaitFor), ("clean hold", base.WaitFor), ("manageable", None),
+        ("clean failed", stepwise.MachineFailed),
+    ],
+)  # fmt: skip
+def test_steps_that_an_older_engine_has_ordered_end_as_their_node_says(
+    state: str, end: type[Exception] | None
+) -> None:
+    machines = SimulatedMachines()
+    machines.add_node(State(state), name="p1", uuid=kinds.UUID, last_error="worn")
+    properties = {"node": "p1", "mode": "clean", "steps": STEPS, "timeout": 7200}
+    run = kinds.made(RunbookExecution, properties, machines=machines)
+    run.record.physical_id = kinds.UUID
+    run.record.data["step"] = "ran"
+    if end is None:
+        assert run.check_create_complete(None)
+        assert run.record.data["result"] == "success"
+    else:
+        with pytest.raises(end):
+            run.check_create_complete(None)
