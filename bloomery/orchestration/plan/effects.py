@@ -87,11 +87,11 @@ def _at_its_node(builder: PlanBuilder, key: Key, effect: Effect, *, is_new: bool
         return effect
     ident = _value(tree, builder.after)
     effect = replace(effect, node=ident if isinstance(ident, str) else None)
-    state, certain = _state_of_node(builder, tree), True
-    if state is None and effect.node and (node := builder.present.find_node(effect.node)):
-        state, certain = node["provision_state"], False
-    reason = kind.reason_to_refuse_at(state, effect.verbs) if state else ""
-    return replace(effect, is_refused=True, certain=certain, reason=reason) if reason else effect
+    state = _state_of_node(builder, tree)
+    if state is None:
+        return _refused_now(builder, kind, effect, effect.node) if effect.node else effect
+    reason = kind.reason_to_refuse_at(state, effect.verbs)
+    return replace(effect, is_refused=True, reason=reason) if reason else effect
 
 
 def _tree_of_node(builder: PlanBuilder, name: str, kind: type[Resource]) -> Any:
@@ -164,7 +164,17 @@ def _of_delete(builder: PlanBuilder, key: Key, action: Action) -> Effect:
         values = _decisive(kind, record.properties)
     else:
         values = _values(builder.old, key.name, kind, builder.before)
-    return kind.effect_of_delete(values) if _knows_all(kind, values) else LATER
+    effect = kind.effect_of_delete(values) if _knows_all(kind, values) else LATER
+    if record is not None and effect.verbs and kind.node_properties:
+        return _refused_now(builder, kind, effect, str(record.physical_id))
+    return effect
+
+
+def _refused_now(builder: PlanBuilder, kind: type[Resource], effect: Effect, ident: str) -> Effect:
+    """Say whether a node would refuse what is ordered of it first, as it is now."""
+    node = builder.present.find_node(ident)
+    reason = kind.reason_to_refuse_at(node["provision_state"], effect.verbs) if node else ""
+    return replace(effect, is_refused=True, certain=False, reason=reason) if reason else effect
 
 
 def _of_repair(builder: PlanBuilder, key: Key, action: Action) -> Effect:

@@ -9,6 +9,7 @@ import pytest
 
 from tests.functional.orchestration.test_machines import IMAGE, WEB, enrol, ironic, node_of
 from tests.kit.orchestration import Orchestration, template
+from tests.kit.waiting import wait_for
 
 RUN = {
     "type": "OS::Ironic::RunbookExecution",
@@ -298,6 +299,22 @@ def test_hardware_of_a_node_that_is_available_now_may_fail(site: Orchestration) 
     assert (step["action"], step["certain"], step["reason"]) == ("refuse", False, REFUSED)
     [step] = preview_of_new(site, {"hardware": hardware_on("nobody-knows-it")})["steps"]
     assert step["action"] == "create"
+
+
+def test_a_reset_that_the_node_would_refuse_is_planned_to_fail(site: Orchestration) -> None:
+    node = {"name": "hw-6", "driver": "fake-hardware", "inspect": "none"}
+    down = {"type": "OS::Ironic::Node", "properties": {**node, "target_state": "manageable"}}
+    hardware = hardware_on({"get_resource": "node"})
+    hardware["properties"]["on_delete"] = "reset"
+    path = site.create("resets", template({"node": down, "hardware": hardware}))
+    site.wait_for(path, "CREATE_COMPLETE")
+    assert words(planned(site, path, template({"node": down}))) == {"hardware": "delete"}
+    provide = {"target": "provide"}
+    assert ironic(site, "PUT", "/v1/nodes/hw-6/states/provision", provide)[0] == 202
+    wait_for(lambda: node_of(site, "hw-6")["provision_state"] == "available", "the node")
+    [step] = planned(site, path, template({"node": down}))["steps"]
+    assert (step["action"], step["certain"]) == ("refuse", False)
+    assert REFUSED in step["reason"]
 
 
 def test_another_resource_of_the_same_node_is_planned_to_fail(site: Orchestration) -> None:
