@@ -105,7 +105,7 @@ class AgentClient:
                 connection.request(method, f"{path}?{query_text}", body=data, headers=_HEADERS)
                 answer = connection.getresponse()
                 content = answer.read(_MOST_BYTES)
-        except (http.client.HTTPException, OSError) as exc:
+        except (http.client.HTTPException, OSError, ValueError) as exc:  # a port beyond all others
             raise errors.AgentUnreachable(
                 node=self._node, address=self._url, reason=self._why(exc)
             ) from exc

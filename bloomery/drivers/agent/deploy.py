@@ -195,12 +195,12 @@ class AgentDeploy(base.Deploy):
         return commands.with_retries(task, self.conf, work)
 
     def _shut_down(self, task: base.DriverTask) -> None:
-        """Ask the agent to; an agent that is silent may be off already, else power is cut later."""
+        """Ask the agent to; power is cut later where that is of no use."""
         if task.driver.power.get_power_state(task) == PowerState.OFF:
             return
         try:
             client.of(task, self.conf).send("standby.power_off", {})
-        except (errors.AgentUnreachable, errors.AgentBusy) as exc:
+        except (errors.AgentUnreachable, errors.AgentBusy, errors.AgentRefused) as exc:
             LOG.warning("node %s: cannot shut down by its agent: %s", task.node.uuid, exc)
 
     def _until_off(self, task: base.DriverTask) -> Outcome | None:

@@ -132,10 +132,9 @@ def node(stage: Stage, machine: Machine) -> str:
 
 
 @pytest.fixture
-def available(stage: Stage, node: str, ramdisk: Ramdisk) -> str:
-    stage.ask(node, "provide")
-    ramdisk.live_until(node, "available")
-    ramdisk.server.told.clear()
+def available(stage: Stage, node: str) -> str:
+    """One that was cleaned, for all that its row says."""
+    stage.site.set(node, provision_state="available")
     return node
 
 
@@ -258,12 +257,21 @@ def test_a_command_that_fails_is_told_with_its_step(stage, available, ramdisk, c
     [
         ("deploy.get_deploy_steps", "refused deploy.get_deploy_steps: no deploy.get_deploy_steps"),
         ("standby.prepare_image", "refused standby.prepare_image: no standby.prepare_image"),
-        ("standby.power_off", "refused standby.power_off: no standby.power_off"),
     ],
 )
 def test_a_command_that_is_refused_fails_its_step(stage, available, ramdisk, command, said):
     ramdisk.server.refuses[command] = 400
     assert said in failed(stage, available, ramdisk)
+
+
+def test_a_machine_that_its_agent_will_not_shut_down_loses_its_power(
+    stage, available, machine, ramdisk
+):
+    ramdisk.server.refuses["standby.power_off"] = 400
+    stage.ask(available, "active")
+    ramdisk.live_until(available, "active")
+    happened = machine.system.happened[-8:]
+    assert happened.index("reset ForceOff") < happened.index("boots from Hdd in UEFI mode")
 
 
 def test_a_step_that_fails_in_cleaning_calls_an_operator(stage, node, machine, ramdisk):

@@ -111,6 +111,13 @@ def test_a_token_reaches_neither_error_nor_log(
     assert TOKEN not in caplog.text
 
 
+@pytest.mark.parametrize("url", ["http://127.0.0.1:99999", "https://[::1", "http://"])
+def test_an_address_that_is_none_is_one_that_cannot_be_reached(task: FakeTask, url: str) -> None:
+    task.node.driver_internal_info["agent_url"] = url
+    with pytest.raises(errors.AgentUnreachable):
+        client.of(task, CONF).commands()
+
+
 def test_a_node_whose_agent_never_called_has_nobody_to_tell(task: FakeTask) -> None:
     del task.node.driver_internal_info["agent_url"]
     with pytest.raises(errors.StepFailure, match="no agent has called"):
