@@ -22,7 +22,10 @@ import threading
 from collections.abc import Callable
 from pathlib import Path
 from types import CodeType, FrameType
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
+
+if TYPE_CHECKING:
+    from bloomery.cmd.service import Service
 
 ROOT: Final = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
@@ -85,14 +88,14 @@ def _walk() -> dict[str, Route]:
     ):
         ask = _Client(service.api._app)  # noqa: SLF001  the HTTP server is threads and sockets
         uuid = ask("POST", "/v1/nodes", {"driver": "fake-hardware"})["uuid"]
-        node, provision = f"/v1/nodes/{uuid}", f"/v1/nodes/{uuid}/states/provision"
+        provision = f"/v1/nodes/{uuid}/states/provision"
         for verb in ("manage", "provide"):
             ask("PUT", provision, {"target": verb})
-            _rest(ask, node)
+            _rest(service)
         routes = {"get": Route(), "put": Route()}
-        _traced(routes["get"], lambda: ask("GET", node))
+        _traced(routes["get"], lambda: ask("GET", f"/v1/nodes/{uuid}"))
         _traced(routes["put"], lambda: ask("PUT", provision, {"target": "active"}))
-        _rest(ask, node)
+        _rest(service)
     return routes
 
 
@@ -125,9 +128,9 @@ def _traced(route: Route, work: Callable[[], Any]) -> None:
         sys.setprofile(None)
 
 
-def _rest(ask: _Client, node: str) -> None:
-    """Wait until nobody works on the node."""
-    while ask("GET", node)["reservation"] is not None:
+def _rest(service: Service) -> None:
+    """Wait until nobody has the node, nor leaves it just now: whoever waits walks a longer way."""
+    while service.conductor.runtime.node_locks.in_use:
         threading.Event().wait(0.02)
 
 
