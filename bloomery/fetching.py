@@ -17,7 +17,7 @@ import ssl
 import threading
 import time
 import urllib.parse
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Final, TypeAlias
 
 SCHEMES: Final = {"http": 80, "https": 443}
@@ -27,7 +27,7 @@ NAT64: Final = ipaddress.IPv6Network("64:ff9b::/96")
 
 Address: TypeAlias = ipaddress.IPv4Address | ipaddress.IPv6Address
 Resolve: TypeAlias = Callable[[str, int], Sequence[tuple[Any, ...]]]
-Addresses: TypeAlias = Callable[[str, int], Iterator[tuple[Any, ...]]]
+Addresses: TypeAlias = Callable[[str, int], Iterable[tuple[Any, ...]]]
 
 HEADERS: Final = {
     "Accept": "*/*",
@@ -71,13 +71,22 @@ class Connection(http.client.HTTPConnection):
     Time-outs of sockets begin again with each byte; so a timer shuts the socket down.
     """
 
-    def __init__(self, url: urllib.parse.SplitResult, addresses: Addresses, until_s: float) -> None:
-        """``addresses`` yields what ``getaddrinfo`` knows, without addresses off limits."""
+    def __init__(
+        self,
+        url: urllib.parse.SplitResult,
+        addresses: Addresses,
+        until_s: float,
+        context: ssl.SSLContext | None = None,
+    ) -> None:
+        """``addresses`` yields what ``getaddrinfo`` knows, without addresses off limits.
+
+        ``context``: whose certificates are trusted, if not those that the system trusts.
+        """
         host, port = str(url.hostname), url.port or SCHEMES[url.scheme]
         super().__init__(host, port)
         self._secure = url.scheme == "https"
         self._addresses = addresses
-        self._until_s = until_s
+        self._until_s, self._context = until_s, context
         self._timer: threading.Timer | None = None
         self._guard: socket.socket | None = None
 
@@ -88,7 +97,7 @@ class Connection(http.client.HTTPConnection):
         self._timer.daemon = True
         self._timer.start()
         if self._secure:
-            context = ssl.create_default_context()
+            context = self._context or ssl.create_default_context()
             self.sock = context.wrap_socket(plain, server_hostname=self.host)
         else:
             self.sock = plain
@@ -108,9 +117,13 @@ class Connection(http.client.HTTPConnection):
         raise fault
 
     def _left_s(self) -> float:
+        self.check_time()
+        return self._until_s - time.monotonic()
+
+    def check_time(self) -> None:
+        """Raise TimeoutError when time is over: what came until then may be a part."""
         if self.late():
             raise TimeoutError
-        return self._until_s - time.monotonic()
 
     def late(self) -> bool:
         return time.monotonic() >= self._until_s

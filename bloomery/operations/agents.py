@@ -163,7 +163,7 @@ def _callback_url(text: str) -> str:
     """Return the URL as it is stored; "" is an agent that cannot be called."""
     try:
         parts = urlsplit(text)
-        is_url = parts.scheme in ("http", "https") and bool(parts.hostname)
+        is_url = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
     except ValueError:
         is_url = False
     if text and not is_url:

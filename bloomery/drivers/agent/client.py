@@ -10,11 +10,11 @@ reach a log or an error.  Source: ironic-python-agent, its API of version v1.
 
 from __future__ import annotations
 
-import contextlib
 import http.client
 import logging
 import re
 import ssl
+import time
 from dataclasses import dataclass
 from typing import Any, Final
 from urllib.parse import urlencode, urlsplit
@@ -22,7 +22,7 @@ from urllib.parse import urlencode, urlsplit
 import orjson
 from oslo_utils import strutils
 
-from bloomery import errors, secrets
+from bloomery import errors, fetching, secrets
 from bloomery.conf import Conf
 from bloomery.drivers.base import DriverTask
 
@@ -36,7 +36,8 @@ CERTIFICATE: Final = "agent_verify_ca"  # the path of the certificate's file; of
 RUNNING: Final = "RUNNING"
 SUCCEEDED: Final = "SUCCEEDED"
 _PATH: Final = "/v1/commands/"
-_MOST_BYTES: Final = 16 << 20
+_MOST_BYTES: Final = 4 << 20  # of an answer
+_MOST_ID: Final = 64  # characters of what an agent calls a command
 _MOST_WORDS: Final = 1000  # characters of what an agent says that we repeat
 _HEADERS: Final = {"Content-Type": "application/json", "Accept": "application/json"}
 _ADDRESS: Final = re.compile(r"https?://[^\s'\"<>]+")
@@ -87,7 +88,7 @@ class AgentClient:
     def _command(self, name: str, row: Any) -> Command:
         try:
             return Command(
-                id=str(row["id"]),
+                id=str(row["id"])[:_MOST_ID],
                 name=str(row["command_name"]),
                 status=str(row["command_status"]),
                 result=row.get("command_result") or {},
@@ -100,25 +101,30 @@ class AgentClient:
         query_text = urlencode(query | {"agent_token": self._token})
         data = None if body is None else orjson.dumps(body)
         try:
-            with contextlib.closing(self._connection()) as connection:
-                path = urlsplit(self._url).path + _PATH
-                connection.request(method, f"{path}?{query_text}", body=data, headers=_HEADERS)
-                answer = connection.getresponse()
-                content = answer.read(_MOST_BYTES)
+            status, content = self._exchange(method, f"{_PATH}?{query_text}", data)
         except (http.client.HTTPException, OSError, ValueError) as exc:  # a port beyond all others
             raise errors.AgentUnreachable(
                 node=self._node, address=self._url, reason=self._why(exc)
             ) from exc
-        return self._document(name, answer.status, content)
+        return self._document(name, status, content)
 
-    def _connection(self) -> http.client.HTTPConnection:
-        """Return a connection that is yet to be made, and waits so long for each answer."""
-        parts = urlsplit(self._url)
-        host, port, timeout_s = parts.hostname or "", parts.port, self._timeout_s
-        if parts.scheme != "https":
-            return http.client.HTTPConnection(host, port, timeout=timeout_s)
-        context = self._context()
-        return http.client.HTTPSConnection(host, port, timeout=timeout_s, context=context)
+    def _exchange(self, method: str, target: str, data: bytes | None) -> tuple[int, bytes]:
+        """Return status and body; what comes a byte at a time ends when the time is over."""
+        url = urlsplit(self._url)
+        context = self._context() if url.scheme == "https" else None
+        until_s = time.monotonic() + self._timeout_s
+        connection = fetching.Connection(url, fetching.resolved, until_s, context)
+        try:
+            connection.request(method, url.path + target, body=data, headers=_HEADERS)
+            with connection.getresponse() as answer:
+                status, content = answer.status, answer.read(_MOST_BYTES + 1)
+        except (http.client.HTTPException, OSError):
+            connection.check_time()
+            raise
+        finally:
+            connection.end()
+        connection.check_time()
+        return status, content
 
     def _context(self) -> ssl.SSLContext:
         """Trust what the heartbeat brought; agents' certificates are their own authorities."""
@@ -141,6 +147,8 @@ class AgentClient:
         return getattr(exc, "strerror", None) or type(exc).__name__
 
     def _document(self, name: str, status: int, content: bytes) -> Json:
+        if len(content) > _MOST_BYTES:
+            raise self._refused(name, f"its answer has more than {_MOST_BYTES >> 20} MiB")
         try:
             document = orjson.loads(content)
         except orjson.JSONDecodeError:

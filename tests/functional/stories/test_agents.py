@@ -247,7 +247,8 @@ def test_what_an_agent_says_stands_on_its_node(stage, node, agent):
         {"agent_token": "another"}, {"agent_token": None}, {"agent_token": "******"},
         {"agent_version": None}, {"callback_url": "http://192.0.2.7:9999"}, {"callback_url": None},
         {"callback_url": "nonsense"}, {"callback_url": "https://"}, {"callback_url": "https://["},
-        {"agent_status": "happy"}, {"agent_token": 5}, {"unknown": "x"}, {"agent_token": "\u00e9"},
+        {"callback_url": "https://192.0.2.7:99999"}, {"agent_status": "happy"}, {"agent_token": 5},
+        {"unknown": "x"}, {"agent_token": "\u00e9"},
     ],
 )  # fmt: skip
 def test_a_call_that_is_wrong_is_refused_and_changes_nothing(stage, node, agent, changes):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import logging
 import socket
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -15,11 +16,13 @@ from bloomery.conf import Conf
 from bloomery.conf.agent import Agent
 from bloomery.drivers.agent import client, commands
 from bloomery.outcome import Done, WaitForCall
+from tests.kit import web
 from tests.kit.agent_server import AgentServer
 from tests.kit.driver_task import FakeTask
 
 TOKEN = "t0k3n" * 8
 PREPARE = "standby.prepare_image"
+COMMANDS = f"/v1/commands/?agent_token={TOKEN}"
 
 
 @pytest.fixture
@@ -111,7 +114,36 @@ def test_a_token_reaches_neither_error_nor_log(
     assert TOKEN not in caplog.text
 
 
-@pytest.mark.parametrize("url", ["http://127.0.0.1:99999", "https://[::1", "http://"])
+def test_an_agent_that_answers_a_byte_at_a_time_is_given_up(task: FakeTask) -> None:
+    enough = threading.Event()
+    with web.serving({COMMANDS: web.dripping(enough)}) as site:
+        task.node.driver_internal_info["agent_url"] = site.url("")
+        with pytest.raises(errors.AgentUnreachable, match=r"no answer within 0\.2 s"):
+            client.of(task, CONF, 0.2).commands()
+        enough.set()
+
+
+def test_an_answer_that_is_too_large_is_refused(
+    task: FakeTask, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(client, "_MOST_BYTES", 1 << 20)
+    with web.serving({COMMANDS: web.text(b" " * (1 << 20) + b"{}")}) as site:
+        task.node.driver_internal_info["agent_url"] = site.url("")
+        with pytest.raises(errors.AgentRefused, match="more than 1 MiB"):
+            client.of(task, CONF).commands()
+
+
+def test_an_agent_cannot_send_us_elsewhere(task: FakeTask) -> None:
+    with web.serving({}) as other, web.serving({COMMANDS: web.moved(other.url("/"))}) as site:
+        task.node.driver_internal_info["agent_url"] = site.url("")
+        with pytest.raises(errors.AgentRefused, match="HTTP 302"):
+            client.of(task, CONF).commands()
+    assert other.asked == []
+
+
+@pytest.mark.parametrize(
+    "url", ["http://127.0.0.1:99999", "https://[::1", "http://", f"http://{'a' * 70}"]
+)
 def test_an_address_that_is_none_is_one_that_cannot_be_reached(task: FakeTask, url: str) -> None:
     task.node.driver_internal_info["agent_url"] = url
     with pytest.raises(errors.AgentUnreachable):
