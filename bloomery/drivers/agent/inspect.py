@@ -55,6 +55,7 @@ class AgentInspect(base.Inspect):
             task,
             "agent_inspect",
             lambda: ramdisk.switch_off(task),
+            task.forget_agent,
             lambda: boot(task),
             lambda: ramdisk.switch_on(task),
             lambda: WaitForCall(reason=_WAITS, then="same"),

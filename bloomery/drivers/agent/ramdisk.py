@@ -31,12 +31,15 @@ def kernel_parameters(conf: Conf, *, inspects: bool = False) -> dict[str, str]:
 
 
 def boot(task: base.DriverTask, params: Mapping[str, str]) -> Outcome:
-    """Boot the agent, and wait until it calls; the agent of before is forgotten."""
+    """Boot the agent, and wait until it calls; the agent of before is forgotten.
+
+    So is what looked the node up until the power was off: the next one gets the token.
+    """
     return substeps.run_in_order(
         task,
         _BOOT,
-        task.forget_agent,
         lambda: switch_off(task),
+        task.forget_agent,
         lambda: task.driver.boot.prepare_ramdisk(task, params),
         lambda: switch_on(task),
         lambda: _await_call(task),
