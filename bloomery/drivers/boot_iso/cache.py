@@ -33,6 +33,17 @@ _MOST_S: Final = 1800.0
 _PART: Final = ".part"
 _NOT_MODIFIED: Final = 304
 _CONDITIONS: Final = {"etag": "If-None-Match", "last-modified": "If-Modified-Since"}
+_WHY: Final = (
+    (urllib3.exceptions.NameResolutionError, "the name of the server is not known"),
+    (urllib3.exceptions.NewConnectionError, "the server takes no connection"),
+    (urllib3.exceptions.TimeoutError, "the server does not answer in time"),
+    (
+        urllib3.exceptions.SSLError,
+        "the server's certificate is not trusted ([DEFAULT]webserver_verify_ca)",
+    ),
+    (urllib3.exceptions.ProtocolError, "the connection broke off"),
+    (urllib3.exceptions.LocationParseError, "this is no URL"),
+)
 
 
 class BeingFetched(Exception):
@@ -56,8 +67,7 @@ class RamdiskFiles:
         try:
             return (sources.local_path(url) or self._fetched(url)).open("rb")
         except urllib3.exceptions.HTTPError as exc:
-            why = type(exc).__name__
-            raise errors.StepFailure(reason=f"cannot fetch {shown}: {why}") from exc
+            raise errors.StepFailure(reason=f"cannot fetch {shown}: {_why(exc)}") from exc
         except OSError as exc:
             raise errors.StepFailure(reason=f"cannot have {shown} here: {exc.strerror}") from exc
 
@@ -117,9 +127,13 @@ class RamdiskFiles:
 
 
 def _copy(answer: Any, part: Any) -> None:
-    """Copy what comes, which may be neither endless nor too slow.  Raises StepFailure."""
+    """Copy what comes, as it comes, which may be neither endless nor too slow.
+
+    Raises StepFailure.  A ``Content-Encoding`` is that of the file: web servers name it so for
+    ramdisks that are compressed, and no other one was asked for.
+    """
     give_up_at, size = time.monotonic() + _MOST_S, 0
-    while piece := answer.read(_PIECE):
+    while piece := answer.read(_PIECE, decode_content=False):
         size += len(piece)
         if size > _MOST_BYTES or time.monotonic() > give_up_at:
             raise errors.StepFailure(
@@ -127,6 +141,12 @@ def _copy(answer: Any, part: Any) -> None:
                 f"has more than {_MOST_BYTES >> 30} GiB",
             )
         part.write(piece)
+
+
+def _why(exc: urllib3.exceptions.HTTPError) -> str:
+    """Return in a few words why there is no file, without what may be secret in its address."""
+    fault = getattr(exc, "reason", None) or exc
+    return next((words for kind, words in _WHY if isinstance(fault, kind)), type(fault).__name__)
 
 
 def _mark_used(path: Path) -> None:

@@ -64,16 +64,27 @@ def check_url(key: str, url: Any, allowed: tuple[str, ...]) -> None:
     """Raise InvalidParameterValue for what cannot be fetched, or is none of a user's business."""
     if url is None:
         return
-    parts = urllib.parse.urlsplit(url) if isinstance(url, str) else None
-    if parts is None or parts.scheme not in _SCHEMES:
+    scheme = _scheme(url) if isinstance(url, str) else None
+    if scheme not in _SCHEMES:
+        shown = secrets.mask_address(url) if isinstance(url, str) else url
         raise errors.InvalidParameterValue(
-            reason=f"{key} must be a URL of {', '.join(_SCHEMES)}, not {url!r}",
+            reason=f"{key} must be a URL of {', '.join(_SCHEMES)}, not {shown!r}",
         )
-    if parts.scheme == "file" and not _is_below(local_path(url), allowed):
+    if scheme == "file" and not _is_below(local_path(url), allowed):
         raise errors.InvalidParameterValue(
             reason=f"{key} may not name {secrets.mask_address(url)}: files below "
             f"[conductor]file_url_allowed_paths are allowed, {', '.join(allowed) or 'none'}",
         )
+
+
+def _scheme(url: str) -> str | None:
+    """Return the scheme of a URL; None: it leads nowhere."""
+    try:
+        parts = urllib.parse.urlsplit(url)
+        leads = parts.scheme == "file" or (parts.hostname and parts.port != 0)
+    except ValueError:
+        return None
+    return parts.scheme if leads else None
 
 
 def local_path(url: str) -> Path | None:

@@ -190,8 +190,12 @@ def _mode(task: base.DriverTask) -> str | None:
 
 
 def _check_url(key: str, value: Any) -> None:
-    scheme = urllib.parse.urlsplit(value).scheme if isinstance(value, str) else ""
+    try:
+        scheme = urllib.parse.urlsplit(value).scheme if isinstance(value, str) else ""
+    except ValueError:
+        scheme = ""
     if scheme not in ("http", "https"):
+        shown = secrets.mask_address(value) if isinstance(value, str) else value
         raise errors.InvalidParameterValue(
-            reason=f"{key} must be an http or https URL that the BMC can fetch, not {value!r}",
+            reason=f"{key} must be an http or https URL that the BMC can fetch, not {shown!r}",
         )

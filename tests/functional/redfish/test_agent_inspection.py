@@ -64,3 +64,14 @@ def test_a_node_without_an_agents_image_is_not_inspected(stage: Stage, machine: 
     answer = stage.try_to(node, "inspect")
     assert (answer.status, "deploy_iso" in answer.said) == (400, True)
     assert stage.standing(node) == ("manageable", None)
+
+
+@pytest.mark.parametrize("address", ["http://[x", "ftp://admin:geheim@images.test/a", 7], ids=str)
+def test_an_image_that_no_bmc_could_fetch_is_refused(
+    stage: Stage, machine: Machine, address: object
+) -> None:
+    node = manageable(stage, machine, deploy_iso=address)
+    stage.patch(node, inspect_interface="agent")
+    answer = stage.try_to(node, "inspect")
+    assert (answer.status, "deploy_iso must be an http" in answer.said) == (400, True)
+    assert "geheim" not in answer.said

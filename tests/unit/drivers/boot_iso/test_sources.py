@@ -47,10 +47,18 @@ def test_all_that_is_missing_is_named(info: Any, mode: str | None, missing: str)
         of(info, mode)
 
 
-@pytest.mark.parametrize("url", ["ftp://node/k", "node/k", 7, "glance://1234"], ids=str)
+@pytest.mark.parametrize(
+    "url",
+    [
+        "ftp://u:geheim@node/k", "node/k", 7, "glance://1234", "http://", "http://[x",
+        "http://node:99999/k",
+    ],
+    ids=str,
+)  # fmt: skip
 def test_what_cannot_be_fetched_is_refused_by_name(url: Any) -> None:
-    with pytest.raises(errors.InvalidParameterValue, match="deploy_kernel must be a URL"):
+    with pytest.raises(errors.InvalidParameterValue, match="deploy_kernel must be a URL") as no:
         of(NODE | {"deploy_kernel": url})
+    assert "geheim" not in str(no.value)
 
 
 def test_files_are_read_below_the_allowed_folders_alone(tmp_path: Path) -> None:
