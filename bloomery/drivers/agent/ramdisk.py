@@ -60,13 +60,17 @@ def switch_on(task: base.DriverTask) -> Outcome | None:
 
 
 def take_away(task: base.DriverTask) -> Outcome | None:
-    """Switch off, and take away what booted the agent, who is forgotten."""
+    """Switch off, and take away what booted the agent, who is forgotten.
+
+    What may not be off is restarted without it.
+    """
     task.forget_agent()
     return substeps.run_in_order(
         task,
         "agent_away",
         lambda: switch_off(task),
         lambda: task.driver.boot.clean_up_ramdisk(task),
+        lambda: task.driver.power.reboot(task) if task.node.disable_power_off else None,
     )
 
 

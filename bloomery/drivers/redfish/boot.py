@@ -64,7 +64,7 @@ class RedfishVirtualMedia(RedfishInterface, base.Boot):
             task,
             "redfish_boot",
             lambda: self.check_machine(task),
-            lambda: task.driver.power.set_power_state(task, PowerState.OFF),
+            lambda: _off(task),
             lambda: self._isos.remove(task),
             lambda: self._insert(task, ready) if ready else self._insert_built(task, params),
             *self._boot_cd(task, persistent=False),
@@ -74,7 +74,7 @@ class RedfishVirtualMedia(RedfishInterface, base.Boot):
         return substeps.run_in_order(
             task,
             "redfish_boot",
-            lambda: task.driver.power.set_power_state(task, PowerState.OFF),
+            lambda: _off(task),
             lambda: self._eject(task),
         )
 
@@ -157,6 +157,13 @@ class RedfishVirtualMedia(RedfishInterface, base.Boot):
             return Again(after_s=pause_s, reason="the machine is in POST")
         _settled(task, "redfish_post")
         return None
+
+
+def _off(task: base.DriverTask) -> Outcome | None:
+    """Switch off; what may not be off is left on, and its caller restarts it."""
+    if task.node.disable_power_off:
+        return None
+    return task.driver.power.set_power_state(task, PowerState.OFF)
 
 
 def _may_retry(task: base.DriverTask, key: str, most: int) -> bool:

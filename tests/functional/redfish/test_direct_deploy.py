@@ -185,6 +185,14 @@ def test_a_machine_in_bios_mode_needs_no_boot_entry(stage, available, ramdisk):
     assert "image.install_bootloader" not in ramdisk.server.told
 
 
+def test_power_is_cut_after_a_sync_where_the_node_says_so(stage, available, machine, ramdisk):
+    stage.patch(available, **{"driver_info.deploy_forces_oob_reboot": "true"})
+    stage.ask(available, "active")
+    ramdisk.live_until(available, "active")
+    assert ramdisk.server.told[-1] == "standby.sync"
+    assert machine.system.booted["target"] == "Hdd"
+
+
 def test_a_rebuild_writes_anew_and_an_undeploy_cleans(stage, available, machine, ramdisk):
     stage.ask(available, "active")
     ramdisk.live_until(available, "active")
