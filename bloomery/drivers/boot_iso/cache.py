@@ -14,6 +14,7 @@ import os
 import tempfile
 import threading
 import time
+import urllib.parse
 from pathlib import Path
 from typing import Any, BinaryIO, Final
 
@@ -88,6 +89,7 @@ class RamdiskFiles:
         """Bring the file to what its server has; one that is the same is not read again."""
         note = _read_note(path)
         asked = {header: note[name] for name, header in _CONDITIONS.items() if note.get(name)}
+        asked |= _login(url)
         with urllib3.PoolManager(**self._trust) as pool:
             answer = pool.request(
                 "GET", url, headers=asked, timeout=self._timeout, preload_content=False
@@ -124,6 +126,12 @@ class RamdiskFiles:
                 if path.stat().st_mtime < time.time() - self._ttl_s:
                     LOG.info("removing %s: no node has used it for long", path)
                     path.unlink()
+
+
+def _login(url: str) -> dict[str, str]:
+    """Return the login that stands in the address, as a server takes it; redirects lose it."""
+    login = urllib.parse.urlsplit(url).netloc.rpartition("@")[0]
+    return dict(urllib3.make_headers(basic_auth=urllib.parse.unquote(login))) if login else {}
 
 
 def _copy(answer: Any, part: Any) -> None:

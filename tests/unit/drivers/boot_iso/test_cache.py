@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import gzip
 import os
 import threading
@@ -144,6 +145,15 @@ def test_a_server_that_is_away_is_told(files) -> None:
 def test_a_name_that_leads_nowhere_is_told(files, url: str, why: str) -> None:
     with pytest.raises(errors.StepFailure, match=f"cannot fetch {url}: .*{why}"):
         files.open(url)
+
+
+def test_a_login_in_the_address_is_sent(files) -> None:
+    def guarded(request: BaseHTTPRequestHandler) -> None:
+        asked = request.headers["Authorization"] == "Basic " + base64.b64encode(b"me:g:h").decode()
+        web.text(b"content", 200 if asked else 401)(request)
+
+    with web.serving({"/k": guarded}) as site:
+        assert read(files, site.url("/k").replace("//", "//me:g%3Ah@")) == b"content"
 
 
 def test_a_file_that_its_server_calls_encoded_is_kept_as_it_is(files) -> None:
