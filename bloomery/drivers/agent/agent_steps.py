@@ -11,6 +11,8 @@ import dataclasses
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
+import orjson
+
 from bloomery import errors, secrets
 from bloomery.clock import now
 from bloomery.conductor.states import State
@@ -25,6 +27,7 @@ Json = dict[str, Any]
 
 _VERSION: Final = "hardware_manager_version"  # in driver_internal_info, and of the agent's answer
 _REREAD: Final = "agent_steps_reread"  # there, too: the step was refused for old versions before
+_MOST_BYTES: Final = 256 << 10  # of what is remembered, which is read whenever the node is
 _KIND: Final = "deploy"  # steps for other interfaces need interfaces of ours that hand them on
 _PHASES: Final[dict[str, str]] = {
     State.CLEANING: "clean", State.DEPLOYING: "deploy", State.SERVICING: "service",
@@ -116,10 +119,13 @@ def refresh(task: DriverTask, conf: Conf, phase: str) -> None:
         raise errors.StepFailure(
             reason=f"the agent's answer to {name} is no list of steps: {exc!r}"
         ) from exc
-    task.node.driver_internal_info |= {
-        _key(phase): {_KIND: list(entries.values())}, f"{_key(phase)}_refreshed": now().isoformat(),
-        _VERSION: version,
-    }  # fmt: skip
+    offer = {_key(phase): {_KIND: list(entries.values())}, _VERSION: version}
+    if (size := len(orjson.dumps(offer))) > _MOST_BYTES:
+        raise errors.StepFailure(
+            reason=f"the agent's answer to {name} has {size >> 10} KiB, and {_MOST_BYTES >> 10} "
+            "can be remembered",
+        )
+    task.node.driver_internal_info |= offer | {f"{_key(phase)}_refreshed": now().isoformat()}
 
 
 def _valid(by_manager: Mapping[str, list[Json]]) -> Iterator[Json]:

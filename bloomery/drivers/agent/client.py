@@ -130,13 +130,22 @@ class AgentClient:
         """Trust what the heartbeat brought; agents' certificates are their own authorities."""
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
         if isinstance(self._trust, str):
-            context.load_verify_locations(self._trust)
+            self._load_certificate(context, self._trust)
         elif self._trust:
             context.load_default_certs()
         else:
             context.check_hostname = False
             context.verify_mode = ssl.CERT_NONE
         return context
+
+    @staticmethod
+    def _load_certificate(context: ssl.SSLContext, path: str) -> None:
+        """Trust what is in a file.  Raises OSError, which names it."""
+        try:
+            context.load_verify_locations(path)
+        except OSError as exc:
+            why = f"its certificate in {path} cannot be read: {exc.strerror}"
+            raise OSError(exc.errno, why) from exc
 
     def _why(self, exc: Exception) -> str:
         """Return in a few words why there was no answer."""

@@ -78,6 +78,13 @@ def test_another_certificate_than_the_agent_has_shown_is_not_trusted(
             client.of(task, CONF).commands()
 
 
+def test_a_certificate_that_is_gone_is_named(task: FakeTask, tmp_path: Path) -> None:
+    path = Path(task.node.driver_internal_info["agent_verify_ca"])
+    path.unlink()
+    with pytest.raises(errors.AgentUnreachable, match=f"in {path} cannot be read: No such file"):
+        client.of(task, CONF).commands()
+
+
 @pytest.mark.parametrize(("word", "trusts"), [("True", False), ("False", True), (False, True)])
 def test_an_agent_without_a_certificate_is_trusted_as_the_operator_says(
     task: FakeTask, word: object, trusts: bool

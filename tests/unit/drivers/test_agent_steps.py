@@ -73,6 +73,15 @@ def test_what_an_agent_told_is_remembered_for_the_next_plan(
     assert task.node.driver_internal_info["hardware_manager_version"] == server.versions
 
 
+def test_an_agent_that_tells_too_much_is_not_remembered(
+    server: AgentServer, task: FakeTask
+) -> None:
+    server.steps["clean"] = [step(f"step-{n}", note="x" * 1000) for n in range(300)]
+    with pytest.raises(errors.StepFailure, match="KiB, and 256 can be remembered"):
+        agent_steps.refresh(task, CONF, "clean")
+    assert "agent_cached_clean_steps" not in task.node.driver_internal_info
+
+
 @pytest.mark.parametrize(
     "entry",
     [{}, {"step": 7, "interface": "deploy"}, {"step": "a"}, "a", None,
