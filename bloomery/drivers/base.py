@@ -422,7 +422,7 @@ class Boot(Interface):
         When: ``validate`` of deploy interfaces that need an agent.  Raises
         UnsupportedDriverExtension where it must come from elsewhere, and as ``validate``.
         """
-        raise self.unsupported(task, "validate_ramdisk")
+        raise self.unsupported(task, f"an agent's ramdisk by boot interface {self.name}")
 
     def validate_inspection(self, task: DriverTask) -> None:
         """Look whether an agent that inspects could be booted.  When: inspection in band.

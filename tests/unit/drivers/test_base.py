@@ -116,6 +116,8 @@ def test_the_page_says_of_every_method_what_it_is_for(kind: type):
 
 def test_no_agent_is_booted_by_an_interface_that_does_not_say_so():
     task: Any = SimpleNamespace(node=SimpleNamespace(driver="odd"))
-    for validate in (base.Boot.validate_ramdisk, base.Boot.validate_inspection):
-        with pytest.raises(errors.UnsupportedDriverExtension, match=r"odd .* validate_ramdisk"):
-            validate(noop.NoBoot(Conf()), task)
+    boot = noop.NoBoot(Conf())
+    boot.name = "no-boot"
+    for validate in (boot.validate_ramdisk, boot.validate_inspection):
+        with pytest.raises(errors.UnsupportedDriverExtension, match=r"odd .* interface no-boot"):
+            validate(task)
