@@ -39,8 +39,8 @@ class AgentDeploy(base.Deploy):
 
     def validate(self, task: base.DriverTask) -> None:
         """Raise unless an agent could be booted, and could write what instance_info names."""
+        task.driver.boot.validate_ramdisk(task)  # first: cleaning needs the agent, and no image
         image.check(task, self.conf)
-        task.driver.boot.validate_ramdisk(task)
 
     def agent_steps(self, node: Node, phase: str) -> list[Step]:
         """Return what the node's agent offers beside the steps below."""

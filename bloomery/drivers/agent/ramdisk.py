@@ -77,4 +77,7 @@ def take_away(task: base.DriverTask) -> Outcome | None:
 def _await_call(task: base.DriverTask) -> Outcome | None:
     if task.node.driver_internal_info.get(client.URL):
         return None
-    return WaitForCall(reason="the machine boots the agent's ramdisk", then="same")
+    lacks = "" if task.ports else (
+        "; the node has no port, and an agent finds its node by the MAC address of one: create it"
+    )  # fmt: skip
+    return WaitForCall(reason=f"the machine boots the agent's ramdisk{lacks}", then="same")

@@ -154,6 +154,23 @@ def test_cleaning_erases_metadata_and_takes_the_agent_away(stage, node, machine,
     assert "agent_url" not in shown["driver_internal_info"]
 
 
+def test_what_no_agent_can_find_says_so_while_it_waits(stage, node):
+    (port,) = stage.api.get("/v1/ports").json["ports"]
+    stage.api.delete(f"/v1/ports/{port['uuid']}")
+    stage.ask(node, "provide")
+    stage.wait_for(node, "clean wait")
+    why = stage.api.get(f"/ext/v1/nodes/{node}/why").json
+    assert "the node has no port" in why["next_action"]
+
+
+def test_what_booting_the_agent_lacks_is_named_before_there_is_an_image(stage, machine):
+    node = manageable(stage, machine)
+    stage.patch(node, deploy_interface="direct")
+    refusal = stage.api.get(f"/v1/nodes/{node}/validate").json["deploy"]
+    assert refusal["result"] is False
+    assert "deploy_iso" in refusal["reason"]
+
+
 def test_an_image_is_written_and_booted_with_its_config_drive(stage, available, machine, ramdisk):
     stage.ask(available, "active", configdrive={"meta_data": {"hostname": "web-1"}})
     shown = ramdisk.live_until(available, "active", "deploy failed")
