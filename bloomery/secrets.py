@@ -25,7 +25,7 @@ from typing import TYPE_CHECKING, Any, Final
 import orjson
 from oslo_utils import strutils
 
-from bloomery import boot_isos, errors
+from bloomery import boot_files, errors
 from bloomery.model.rules import attributes
 
 if TYPE_CHECKING:
@@ -111,7 +111,7 @@ def in_address(address: str) -> tuple[str, ...]:
         parts = urllib.parse.urlsplit(address)
         named = (
             parts.netloc.rpartition("@")[0], parts.password, parts.query,
-            boot_isos.secret_of(parts.path),
+            boot_files.secret_of(parts.path),
         )  # fmt: skip
     except ValueError:  # no address at all
         return ()

@@ -15,7 +15,7 @@ from urllib.parse import parse_qsl
 
 import webob
 
-from bloomery.api import auth, auth_strategy, bodies, boot_cds, layers, replies, versions
+from bloomery.api import auth, auth_strategy, bodies, boot_files, layers, replies, versions
 from bloomery.api.declare import EVENT_STREAM, KEY, Call
 from bloomery.api.layers import Wsgi
 from bloomery.conf.api import Api
@@ -55,7 +55,7 @@ class Middleware:
         self._plain |= layers.healthcheck(services.conf)
         if metrics is not None:
             self._plain["/metrics"] = metrics
-        self._boot_cds = boot_cds.make(services.conf)
+        self._boot_files = boot_files.make(services.conf)
 
     def __call__(self, environ: dict[str, Any], start_response: Any) -> Iterable[bytes]:
         if environ["REQUEST_METHOD"] == "OPTIONS":
@@ -71,8 +71,8 @@ class Middleware:
         plain = self._plain.get(path)
         if plain is not None:
             return plain
-        if self._boot_cds is not None and path.startswith(boot_cds.PREFIX):
-            return self._boot_cds
+        if self._boot_files is not None and path.startswith(boot_files.PREFIXES):
+            return self._boot_files
         try:
             environ[KEY] = self._understood(request, environ)
         except auth.Unauthorized:

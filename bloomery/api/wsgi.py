@@ -15,7 +15,7 @@ from urllib.parse import unquote_to_bytes
 import orjson
 
 from bloomery.api.auth import DEFERRED
-from bloomery.api.boot_cds import FilePieces
+from bloomery.api.boot_files import FilePieces
 from bloomery.api.messages import Message, Refusal
 from bloomery.api.middleware import REQUEST_ID_HEADERS as IDS
 from bloomery.api.streams import Stream

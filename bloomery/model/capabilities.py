@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Final
+
+_MODES: Final = ("uefi", "bios")
 
 
 def of(holder: Mapping[str, Any] | None) -> dict[str, str]:
@@ -17,6 +19,14 @@ def of(holder: Mapping[str, Any] | None) -> dict[str, str]:
         return {str(name): str(value) for name, value in told.items() if value is not None}
     pairs = (pair.partition(":") for pair in str(told or "").split(","))
     return {name.strip(): value.strip() for name, colon, value in pairs if colon}
+
+
+def boot_mode(
+    instance_info: Mapping[str, Any] | None, properties: Mapping[str, Any] | None
+) -> str | None:
+    """Return the boot mode that an instance, or else its node, is said to need."""
+    modes = (of(holder).get("boot_mode") for holder in (instance_info, properties))
+    return next((mode for mode in modes if mode in _MODES), None)
 
 
 def written(pairs: Mapping[str, str]) -> str:

@@ -162,8 +162,8 @@ def test_a_text_is_sealed_as_a_whole():
         ("http://[::1", "http://[::1"),
         ("", ""),
         (
-            f"http://host/boot-iso/{'0' * 36}-{'s' * 43}.iso",
-            f"http://host/boot-iso/{'0' * 36}-******.iso",
+            f"http://host/boot-files/{'0' * 36}-{'s' * 43}.iso",
+            f"http://host/boot-files/{'0' * 36}-******.iso",
         ),
     ],
 )

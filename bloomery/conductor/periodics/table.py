@@ -17,7 +17,7 @@ from bloomery import errors, secrets
 from bloomery.conductor.periodics import (
     agents,
     allocations,
-    boot_cds,
+    boot_files,
     consoles,
     leases,
     orphans,
@@ -36,7 +36,7 @@ LOG = logging.getLogger(__name__)
 
 _NO_WORKER_RETRY_S: Final = 1.0
 _TOKENS_EVERY_S: Final = 600.0
-_BOOT_CDS_EVERY_S: Final = 600.0
+_BOOT_FILES_EVERY_S: Final = 600.0
 _LEAST_REST: Final = 0.25  # of its period, for a job that takes all of it
 
 
@@ -129,9 +129,9 @@ TABLE: Final[tuple[Periodic, ...]] = (
         why="each transaction on a database server leaves one",
     ),
     Periodic(
-        name="remove_boot_cds",
-        every_s=lambda c: _BOOT_CDS_EVERY_S,
-        make=boot_cds.make,
+        name="remove_boot_files",
+        every_s=lambda c: _BOOT_FILES_EVERY_S,
+        make=boot_files.make,
         why="a conductor that dies leaves those that it has built",
     ),
     Periodic(name="ask_agents", every_s=lambda c: 1.0, make=agents.make, why="drivers may poll"),

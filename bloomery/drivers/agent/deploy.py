@@ -171,9 +171,8 @@ class AgentDeploy(base.Deploy):
     def _boot_mode(self, task: base.DriverTask) -> str:
         """Return how the machine boots: as it is asked to, as it was seen to, or as most do."""
         node = task.node
-        asked = [capabilities.of(where).get("boot_mode")
-                 for where in (node.instance_info, node.properties)]  # fmt: skip
-        return next(filter(None, [*asked, node.boot_mode]), self.conf.deploy.default_boot_mode)
+        asked = capabilities.boot_mode(node.instance_info, node.properties)
+        return asked or node.boot_mode or self.conf.deploy.default_boot_mode
 
     def _install_bootloader(self, task: base.DriverTask) -> Outcome:
         """Have the agent write the firmware's boot entry: it finds the EFI partition by itself."""

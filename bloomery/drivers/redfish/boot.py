@@ -1,6 +1,6 @@
 """Boot by virtual media: the BMC fetches an ISO, and the machine finds it in its CD drive.
 
-The agent's is ready (``deploy_iso``), or is built here of a kernel and a ramdisk (``boot_iso``).
+The agent's is ready (``deploy_iso``), or is built here of a kernel and a ramdisk (``agent_boot``).
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from bloomery import errors, secrets
 from bloomery.conductor.states import Power as PowerState
 from bloomery.conf import Conf
 from bloomery.drivers import base, substeps
-from bloomery.drivers.boot_iso import isos
+from bloomery.drivers.agent_boot import isos
 from bloomery.drivers.redfish import boot_device, media
 from bloomery.drivers.redfish.hardware import RedfishInterface
 from bloomery.model import capabilities
@@ -138,7 +138,7 @@ class RedfishVirtualMedia(RedfishInterface, base.Boot):
 
     def _sync_mode(self, task: base.DriverTask) -> Outcome | None:
         """Bring the boot mode to what the node asks for, where it asks for one."""
-        mode = requested_mode(task.node.instance_info, task.node.properties)
+        mode = capabilities.boot_mode(task.node.instance_info, task.node.properties)
         if mode is None:
             return None
         return task.driver.management.set_boot_mode(task, mode)
@@ -181,19 +181,10 @@ def _settled(task: base.DriverTask, key: str) -> None:
     task.node.driver_internal_info.pop(key, None)
 
 
-def requested_mode(instance_info: Mapping[str, Any], properties: Mapping[str, Any]) -> str | None:
-    """Return the boot mode that an instance, or else its node, is said to need."""
-    for where in (instance_info, properties):
-        mode = capabilities.of(where).get("boot_mode")
-        if mode in boot_device.MODES:
-            return mode
-    return None
-
-
 def _mode(task: base.DriverTask) -> str | None:
     """Return the mode in which the agent will boot, as far as that is known."""
     node = task.node
-    return requested_mode(node.instance_info, node.properties) or node.boot_mode
+    return capabilities.boot_mode(node.instance_info, node.properties) or node.boot_mode
 
 
 def _check_url(key: str, value: Any) -> None:

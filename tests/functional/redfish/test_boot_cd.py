@@ -14,7 +14,7 @@ from typing import Any
 import pycdlib
 import pytest
 
-from bloomery import boot_isos
+from bloomery import boot_files
 from bloomery.api import app, server
 from bloomery.conf import Conf
 from bloomery.conf.agent import Deploy
@@ -98,9 +98,7 @@ def waiting(stage: Stage, machine: Machine, **driver_info: Any) -> str:
 
 
 def left(settings: Conf) -> list[Path]:
-    folder = boot_isos.folder_in(settings.deploy.http_root)
-    assert folder is not None
-    return boot_isos.list_paths(folder)
+    return boot_files.list_files(settings.deploy.http_root)
 
 
 def opened(url: str) -> pycdlib.PyCdlib:
@@ -122,7 +120,7 @@ def test_the_machine_boots_a_cd_of_its_own_that_goes_with_the_agent(
     node = waiting(stage, machine, kernel_append_params="%default% console=ttyS0")
     url = machine.system.media["Cd"]
     assert url is not None
-    assert url.startswith(f"http://127.0.0.1:{settings.api.port}/{boot_isos.FOLDER}/{node}-")
+    assert url.startswith(f"http://127.0.0.1:{settings.api.port}/{boot_files.FOLDER}/{node}-")
     happened = machine.system.happened
     assert happened.index(f"media inserted: {url}") < happened.index("reset On")
     iso = opened(url)
@@ -175,10 +173,10 @@ def test_a_ready_iso_wins(stage: Stage, machine: Machine, images: web.Site, sett
 
 def test_nobody_reads_the_name_of_a_cd_at_the_api(stage: Stage, machine: Machine) -> None:
     node = waiting(stage, machine)
-    secret = boot_isos.secret_of(str(machine.system.media["Cd"]))
+    secret = boot_files.secret_of(str(machine.system.media["Cd"]))
     assert secret
     shown = stage.api.get(f"/v1/nodes/{node}/vmedia")
-    assert (shown.status, boot_isos.FOLDER in shown.body.decode()) == (200, True)
+    assert (shown.status, boot_files.FOLDER in shown.body.decode()) == (200, True)
     told = [stage.api.get(f"/v1/nodes/{node}{part}").body for part in ("", "/vmedia", "/history")]
     told.append(stage.api.get(f"/ext/v1/nodes/{node}/why").body)
     assert not any(secret.encode() in body for body in told)
@@ -189,7 +187,7 @@ def test_nobody_reads_the_name_of_a_cd_at_the_api(stage: Stage, machine: Machine
 def test_a_bmc_that_cannot_fetch_it_is_quoted_without_its_name(
     stage: Stage, machine: Machine, settings: Conf, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("bloomery.api.boot_cds.boot_isos.find", lambda *_: None)
+    monkeypatch.setattr("bloomery.api.boot_files.boot_files.find", lambda *_: None)
     monkeypatch.setattr("bloomery.drivers.redfish.boot._PAUSE_S", 0.01)
     node = enrolled(stage, machine)
     stage.ask(node, "inspect")
@@ -249,7 +247,7 @@ def test_a_web_server_of_the_site_may_hand_it_out(
     stage, machine = Stage(make_site(registry=loaded)), make_rack().machines[0]
     node = waiting(stage, machine)
     [path] = left(settings)
-    assert machine.system.media["Cd"] == f"http://web.test/files/{boot_isos.FOLDER}/{path.name}"
+    assert machine.system.media["Cd"] == f"http://web.test/files/{boot_files.FOLDER}/{path.name}"
     assert path.stat().st_mode & 0o777 == 0o644, "another user may serve it"
     stage.ask(node, "abort")
     stage.wait_for(node, "inspect failed")

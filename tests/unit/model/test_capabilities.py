@@ -26,3 +26,18 @@ def test_capabilities_are_read_as_text_and_as_object(told: Any, read: dict[str, 
 @pytest.mark.parametrize("holder", [{}, None])
 def test_who_names_none_has_none(holder: dict[str, Any] | None):
     assert capabilities.of(holder) == {}
+
+
+@pytest.mark.parametrize(
+    ("instance", "properties", "mode"),
+    [
+        ({}, {}, None),
+        ({}, {"capabilities": "boot_mode:uefi,raid:1"}, "uefi"),
+        ({"capabilities": {"boot_mode": "bios"}}, {"capabilities": "boot_mode:uefi"}, "bios"),
+        ({"capabilities": "boot_mode:nonsense"}, {}, None),
+    ],
+)
+def test_an_instance_chooses_the_boot_mode_before_its_node(
+    instance: dict[str, Any], properties: dict[str, Any], mode: str | None
+):
+    assert capabilities.boot_mode(instance, properties) == mode

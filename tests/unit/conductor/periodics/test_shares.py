@@ -105,7 +105,7 @@ ONCE = {"trim_history", "trim_steps", "trim_conductors", "trim_commit_tokens"}  
 APART = {
     "watch_leases", "adopt_allocations",  # tested below
     "free_strays",  # looks at what the rows say is its own
-    "remove_boot_cds",  # of its own host
+    "remove_boot_files",  # of its own host
 }  # fmt: skip
 
 

@@ -4,25 +4,12 @@ import pytest
 
 from bloomery import errors
 from bloomery.drivers import substeps
-from bloomery.drivers.redfish import boot, inspect
+from bloomery.drivers.redfish import inspect
 from bloomery.outcome import DONE, Again
 from tests.kit.bmc import UNREACHABLE
 from tests.kit.driver_task import FakeTask, walk
 
 AGAIN = Again(after_s=1, reason="not yet")
-
-
-@pytest.mark.parametrize(
-    ("instance", "properties", "mode"),
-    [
-        ({}, {}, None),
-        ({}, {"capabilities": "boot_mode:uefi,raid:1"}, "uefi"),
-        ({"capabilities": {"boot_mode": "bios"}}, {"capabilities": "boot_mode:uefi"}, "bios"),
-        ({"capabilities": "boot_mode:nonsense"}, {}, None),
-    ],
-)
-def test_an_instance_chooses_the_boot_mode_before_its_node(instance, properties, mode):
-    assert boot.requested_mode(instance, properties) == mode
 
 
 def test_a_found_boot_mode_leaves_other_capabilities_alone():

@@ -14,7 +14,7 @@ from typing import TypeAlias
 
 import pytest
 
-from bloomery import boot_isos
+from bloomery import boot_files
 from bloomery.api import app, server
 from bloomery.conf import Conf
 from bloomery.conf.agent import Deploy
@@ -30,7 +30,7 @@ CONTENT = os.urandom(9 * MIB + 7)
 
 @pytest.fixture
 def root(tmp_path: Path) -> Path:
-    (tmp_path / boot_isos.FOLDER).mkdir()
+    (tmp_path / boot_files.FOLDER).mkdir()
     (tmp_path / "secret.iso").write_bytes(b"not for you")
     return tmp_path
 
@@ -38,9 +38,9 @@ def root(tmp_path: Path) -> Path:
 @pytest.fixture
 def cd(root: Path) -> str:
     """The path of a boot CD."""
-    name = boot_isos.new_name(str(uuid.uuid4()))
-    (root / boot_isos.FOLDER / name).write_bytes(CONTENT)
-    return f"/{boot_isos.FOLDER}/{name}"
+    name = boot_files.new_name(str(uuid.uuid4()), boot_files.ISO)
+    (root / boot_files.FOLDER / name).write_bytes(CONTENT)
+    return f"/{boot_files.FOLDER}/{name}"
 
 
 @pytest.fixture
@@ -129,10 +129,10 @@ def test_who_has_it_already_gets_nothing(ask: Ask, cd: str) -> None:
 
 def test_nothing_else_is_there(ask: Ask, cd: str, root: Path) -> None:
     folder, name = cd.rsplit("/", 1)
-    (root / boot_isos.FOLDER / "other.iso").touch()
-    part = f"{name}{boot_isos.PART}"
-    (root / boot_isos.FOLDER / part).touch()
-    stranger = boot_isos.new_name(str(uuid.uuid4()))
+    (root / boot_files.FOLDER / "other.iso").touch()
+    part = f"{name}{boot_files.PART}"
+    (root / boot_files.FOLDER / part).touch()
+    stranger = boot_files.new_name(str(uuid.uuid4()), boot_files.ISO)
     below = (
         "", "/", "/.", "/../secret.iso", "/%2e%2e/secret.iso", "/..%2fsecret.iso",
         f"/{root}/secret.iso", f"//{name}", "/other.iso", f"/{part}", f"/{name}/", f"/{name}%00",

@@ -13,7 +13,7 @@ import pycdlib
 import pytest
 
 from bloomery.conf.default import Default
-from bloomery.drivers.boot_iso import image
+from bloomery.drivers.agent_boot import image
 
 MIB = 1 << 20
 LINE = 'console=ttyS0 nics="eth0 eth1" ipa-api-url=http://192.0.2.1/?a=1&b=2'

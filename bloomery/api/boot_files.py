@@ -1,4 +1,7 @@
-"""Boot CDs for BMCs: whoever knows the name of one gets it, without a login, whole or in ranges."""
+"""Boot CDs for BMCs, and what iPXE fetches: without a login, whole or in ranges.
+
+Whoever knows the name of one gets it.
+"""
 
 from __future__ import annotations
 
@@ -8,12 +11,15 @@ from typing import Any, Final
 
 import webob
 
-from bloomery import boot_isos
+from bloomery import boot_files
 from bloomery.api import replies
 from bloomery.conf import Conf
 
-PREFIX: Final = f"/{boot_isos.FOLDER}/"
-_TYPE: Final = "application/x-iso9660-image"
+PREFIXES: Final = tuple(
+    f"/{name}" for name in (f"{boot_files.FOLDER}/", f"{boot_files.LINKS}/", boot_files.ENTRY)
+)
+_TYPES: Final = {".iso": "application/x-iso9660-image", ".kernel": "application/octet-stream",
+                 ".ramdisk": "application/octet-stream"}  # fmt: skip
 _PIECE: Final = 256 << 10
 _METHODS: Final = ("GET", "HEAD")
 
@@ -37,14 +43,14 @@ class FilePieces:
                 yield piece
 
 
-class BootCds:
-    """A WSGI application over one folder."""
+class BootFiles:
+    """A WSGI application over ``[deploy]http_root``."""
 
-    def __init__(self, folder: Path) -> None:
-        self._folder = folder
+    def __init__(self, http_root: Path) -> None:
+        self._http_root = http_root
 
     def __call__(self, environ: dict[str, Any], start_response: Any) -> Iterable[bytes]:
-        path = boot_isos.find(self._folder, environ["PATH_INFO"].removeprefix(PREFIX))
+        path = boot_files.find(self._http_root, environ["PATH_INFO"][1:])
         answer: Iterable[bytes] = _reply(path, environ["REQUEST_METHOD"])(environ, start_response)
         return answer
 
@@ -60,12 +66,12 @@ def _reply(path: Path | None, method: str) -> webob.Response:
         return replies.second_form(404)
     return webob.Response(
         app_iter=FilePieces(path, 0, status.st_size), content_length=status.st_size,
-        last_modified=status.st_mtime, content_type=_TYPE, accept_ranges="bytes",
-        conditional_response=True,
+        last_modified=status.st_mtime, content_type=_TYPES.get(path.suffix, "text/plain"),
+        accept_ranges="bytes", conditional_response=True,
     )  # fmt: skip
 
 
-def make(conf: Conf) -> BootCds | None:
-    """Return what hands out boot CDs; None where a web server does."""
-    folder = boot_isos.folder_in(conf.deploy.http_root)
-    return None if folder is None or conf.deploy.http_url else BootCds(folder)
+def make(conf: Conf) -> BootFiles | None:
+    """Return what hands out boot files; None where a web server does."""
+    root = conf.deploy.http_root
+    return None if root is None or conf.deploy.http_url else BootFiles(Path(root))

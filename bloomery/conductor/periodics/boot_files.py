@@ -1,8 +1,8 @@
-"""Boot CDs on this host that no node needs any more: their conductor died before it removed them.
+"""Boot files on this host that no node needs: their conductor died before it removed them.
 
 A node needs one only on its way from one state to another.  What is listed belongs to a flow that
 has begun already, so that a state which is read after it cannot be too old; and what a later flow
-builds has another name.
+builds has another name.  Links keep theirs, and stay: those of files that are gone lead nowhere.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import Final
 
-from bloomery import boot_isos
+from bloomery import boot_files
 from bloomery.conductor.runtime import ConductorRuntime
 from bloomery.conductor.states import HOLD_STATES, UNSTABLE_STATES
 from bloomery.db import nodes
@@ -28,12 +28,12 @@ def make(runtime: ConductorRuntime) -> Callable[[], None]:
 
 
 def run(runtime: ConductorRuntime) -> None:
-    folder = boot_isos.folder_in(runtime.conf.deploy.http_root)
-    paths = boot_isos.list_paths(folder) if folder else []
-    needed = _needed(runtime, sorted({boot_isos.owner(path) for path in paths}))
+    paths = boot_files.list_files(runtime.conf.deploy.http_root)
+    needed = _needed(runtime, sorted({boot_files.owner(path) for path in paths}))
     for path in paths:
-        if boot_isos.owner(path) not in needed:
-            LOG.info("node %s: removing a boot CD that it does not need", boot_isos.owner(path))
+        if boot_files.owner(path) not in needed:
+            LOG.info("node %s: removing a %s that it does not need", boot_files.owner(path),
+                     path.suffix.lstrip("."))  # fmt: skip
             path.unlink(missing_ok=True)
 
 

@@ -24,7 +24,7 @@ from oslo_utils import strutils
 
 from bloomery import errors, secrets
 from bloomery.conf import Conf
-from bloomery.drivers.boot_iso import sources
+from bloomery.drivers.agent_boot import sources
 
 LOG = logging.getLogger(__name__)
 

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from bloomery import errors
-from bloomery.drivers.boot_iso import parameters
+from bloomery.drivers.agent_boot import parameters
 from bloomery.model.port import Port
 from tests.kit.driver_task import FakeTask
 

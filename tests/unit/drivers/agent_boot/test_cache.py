@@ -17,8 +17,8 @@ from bloomery import errors
 from bloomery.conf import Conf
 from bloomery.conf.agent import Deploy
 from bloomery.conf.default import Default
-from bloomery.drivers.boot_iso import cache
-from bloomery.drivers.boot_iso.cache import BeingFetched, RamdiskFiles
+from bloomery.drivers.agent_boot import cache
+from bloomery.drivers.agent_boot.cache import BeingFetched, RamdiskFiles
 from tests.kit import web
 
 

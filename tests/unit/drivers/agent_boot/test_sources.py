@@ -9,7 +9,7 @@ import pytest
 
 from bloomery import errors
 from bloomery.conf.conductor import Conductor
-from bloomery.drivers.boot_iso import sources
+from bloomery.drivers.agent_boot import sources
 from tests.kit.driver_task import FakeTask
 
 NODE = {"deploy_kernel": "http://node/k", "deploy_ramdisk": "https://node/r"}

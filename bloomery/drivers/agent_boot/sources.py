@@ -11,10 +11,12 @@ from bloomery import errors, secrets
 from bloomery.conf.conductor import Conductor
 from bloomery.drivers.base import DriverTask
 
-PROPERTIES: Final = {
+RAMDISK_PROPERTIES: Final = {
     "deploy_kernel": "URL of the agent's kernel, http, https or file; unset: "
     "[conductor]deploy_kernel. Optional.",
     "deploy_ramdisk": "URL of the agent's ramdisk; unset: [conductor]deploy_ramdisk. Optional.",
+}
+PROPERTIES: Final = RAMDISK_PROPERTIES | {
     "bootloader": "URL of an EFI system partition image with GRUB, for machines that boot in UEFI "
     "mode; unset: [conductor]bootloader. Optional.",
 }
@@ -31,7 +33,7 @@ class Sources:
 
 
 def of(task: DriverTask, conf: Conductor, mode: str | None) -> Sources:
-    """Return what the node boots in ``mode``: uefi, bios, or None where that is not known.
+    """Return what the node boots in ``mode``: uefi, which needs a boot loader, bios or None.
 
     Raises MissingParameterValue with the name of each that is missing, InvalidParameterValue.
     """
@@ -42,7 +44,7 @@ def of(task: DriverTask, conf: Conductor, mode: str | None) -> Sources:
     if missing:
         raise errors.MissingParameterValue(
             reason=f"driver_info lacks {', '.join(missing)}, and [conductor] has no default: name "
-            "them, or a ready ISO as deploy_iso",
+            "them, or a ready ISO as deploy_iso for virtual media",
         )
     for key, url in urls.items():
         check_url(key, url, conf.file_url_allowed_paths)

@@ -15,8 +15,8 @@ from bloomery.drivers.base import DriverTask
 
 KEY: Final = "kernel_append_params"
 PROPERTIES: Final = {
-    KEY: "Parameters for the agent's kernel, in place of [redfish]kernel_append_params, which "
-    "%default% stands for. Optional.",
+    KEY: "Parameters for the agent's kernel, in place of kernel_append_params in [redfish] for "
+    "virtual media and in [pxe] for ipxe, which %default% stands for. Optional.",
 }
 _MOST: Final = 2047  # characters, also of ISOLINUX
 _WORD: Final = re.compile(r'(?:[^\s"]|"[^"]*")+')

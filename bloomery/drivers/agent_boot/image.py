@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any, BinaryIO, Final
 
 from bloomery.conf.default import Default
-from bloomery.drivers.boot_iso import parameters
+from bloomery.drivers.agent_boot import parameters
 
 _PIECE: Final = 1 << 20
 _LABEL: Final = "VMEDIA_BOOT_ISO"  # by which an agent knows what it was booted from

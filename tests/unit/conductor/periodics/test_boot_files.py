@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from bloomery import boot_isos
-from bloomery.conductor.periodics import boot_cds
+from bloomery import boot_files
+from bloomery.conductor.periodics import boot_files as periodic
 from bloomery.conductor.states import State
 from bloomery.conf.agent import Deploy
 
@@ -26,13 +26,13 @@ def site(make_site, tmp_path: Path):
     deploy = Deploy(http_root=str(tmp_path / "http"))
     conf = dataclasses.replace(site.runtime.conf, deploy=deploy)
     object.__setattr__(site.runtime, "conf", conf)
-    (tmp_path / "http" / boot_isos.FOLDER).mkdir(parents=True)
+    (tmp_path / "http" / boot_files.FOLDER).mkdir(parents=True)
     return site
 
 
 def cd_of(site, node: str, end: str = "") -> Path:
-    folder = boot_isos.folder_in(site.runtime.conf.deploy.http_root)
-    path = folder / (boot_isos.new_name(node) + end)
+    folder = Path(site.runtime.conf.deploy.http_root, boot_files.FOLDER)
+    path = folder / (boot_files.new_name(node, boot_files.ISO) + end)
     path.touch()
     return path
 
@@ -42,8 +42,8 @@ def test_a_node_on_its_way_keeps_its_cd(site) -> None:
     for state in State:
         node = site.enrol()
         site.set(node, provision_state=state.value)
-        cds[state.value] = [cd_of(site, node), cd_of(site, node, boot_isos.PART)]
-    boot_cds.run(site.runtime)
+        cds[state.value] = [cd_of(site, node), cd_of(site, node, boot_files.PART)]
+    periodic.run(site.runtime)
     assert {state for state, paths in cds.items() if any(p.exists() for p in paths)} == NEEDED
     assert all(path.exists() for state in NEEDED for path in cds[state])
 
@@ -52,9 +52,9 @@ def test_a_node_that_is_gone_needs_none_and_files_of_others_stay(site) -> None:
     gone = cd_of(site, str(uuid.uuid4()))
     other = gone.with_name("readme.txt")
     other.touch()
-    boot_cds.run(site.runtime)
+    periodic.run(site.runtime)
     assert (gone.exists(), other.exists()) == (False, True)
 
 
 def test_a_host_that_never_built_one_has_nothing_to_do(make_site) -> None:
-    boot_cds.run(make_site().runtime)
+    periodic.run(make_site().runtime)

@@ -8,13 +8,13 @@ from typing import Any
 
 import pytest
 
-from bloomery import boot_isos, errors
+from bloomery import boot_files, errors
 from bloomery.conf import Conf
 from bloomery.conf.agent import Deploy
 from bloomery.conf.conductor import Conductor
 from bloomery.conf.default import Default
-from bloomery.drivers.boot_iso.cache import BeingFetched
-from bloomery.drivers.boot_iso.isos import AgentIsos
+from bloomery.drivers.agent_boot.cache import BeingFetched
+from bloomery.drivers.agent_boot.isos import AgentIsos
 from bloomery.outcome import Again
 from tests.kit.driver_task import FakeTask
 
@@ -64,16 +64,16 @@ def test_a_node_has_its_own_cd_and_loses_no_other(conf: Conf) -> None:
         assert isos.url(task) is None
         assert isos.build(task, None, {}) is None
     assert isos.url(one) != isos.url(other)
-    assert str(isos.url(one)).startswith(f"http://web.test/boot-iso/{one.node.uuid}-")
+    assert str(isos.url(one)).startswith(f"http://web.test/boot-files/{one.node.uuid}-")
     isos.remove(one)
     assert (isos.url(one), isos.url(other) is None) == (None, False)
 
 
 def test_one_that_is_not_complete_is_not_named_and_goes_with_the_others(conf: Conf) -> None:
     isos, task = AgentIsos(conf), FakeTask({})
-    folder = Path(str(conf.deploy.http_root)) / boot_isos.FOLDER
+    folder = Path(str(conf.deploy.http_root)) / boot_files.FOLDER
     folder.mkdir(parents=True)
-    (folder / (boot_isos.new_name(task.node.uuid) + boot_isos.PART)).touch()
+    (folder / (boot_files.new_name(task.node.uuid, boot_files.ISO) + boot_files.PART)).touch()
     assert isos.url(task) is None
     isos.remove(task)
     assert list(folder.iterdir()) == []
@@ -94,5 +94,5 @@ def test_who_comes_while_the_files_are_fetched_comes_again(
 
 def test_a_folder_that_cannot_be_written_is_named(conf: Conf, tmp_path: Path) -> None:
     (tmp_path / "http").write_text("a file in the way")
-    with pytest.raises(errors.StepFailure, match=r"http/boot-iso: Not a directory"):
+    with pytest.raises(errors.StepFailure, match="http: Not a directory"):
         AgentIsos(conf).build(FakeTask({}), None, {})

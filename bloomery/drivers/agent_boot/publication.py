@@ -1,0 +1,108 @@
+"""Boot files of nodes: published, found by whoever boots, and removed.
+
+What remembers them is the folder alone: another host that goes on with a flow makes its own.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import BinaryIO, Final
+
+from bloomery import boot_files, errors
+from bloomery.conf import Conf, rpc
+from bloomery.drivers.base import DriverTask
+
+_MODE: Final = 0o644  # a web server may run as another user
+
+
+class Publication:
+    def __init__(self, conf: Conf) -> None:
+        self._conf = conf
+        self._root = conf.deploy.http_root
+
+    def publish(self, task: DriverTask, kind: str, write: Callable[[BinaryIO], object]) -> str:
+        """Have ``write`` fill a file of the node; return its URL.  Raises StepFailure."""
+        name = boot_files.new_name(task.node.uuid, kind)
+        try:
+            self._replace(Path(boot_files.FOLDER, name), write)
+        except OSError as exc:
+            self.remove(task)
+            raise self._failure(exc) from exc
+        return self._url_of(name)
+
+    def lead(self, macs: list[str], url: str, entry: str) -> None:
+        """Lead machines with these MAC addresses from ``entry`` to their script at ``url``.
+
+        Raises StepFailure.
+        """
+        script = url.rpartition("/")[2]
+        try:
+            self._replace(Path(boot_files.ENTRY), lambda out: out.write(entry.encode("ascii")))
+            for mac in macs:
+                self._link(mac, Path("..", boot_files.FOLDER, script))
+        except OSError as exc:
+            raise self._failure(exc) from exc
+
+    def _replace(self, below: Path, write: Callable[[BinaryIO], object]) -> None:
+        """Write the file, whole or not at all."""
+        path = self._folder() / below
+        part = path.with_name(path.name + boot_files.PART)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with part.open("wb") as out:
+            os.fchmod(out.fileno(), _MODE)
+            write(out)
+        part.replace(path)
+
+    def _link(self, mac: str, target: Path) -> None:
+        link = self._folder() / boot_files.LINKS / boot_files.link_name(mac)
+        part = link.with_name(link.name + boot_files.PART)
+        link.parent.mkdir(exist_ok=True)
+        part.unlink(missing_ok=True)
+        part.symlink_to(target)
+        part.replace(link)
+
+    def url(self, task: DriverTask, kind: str) -> str | None:
+        """Return the address of a file of the node; None: this host has none."""
+        paths = (path for path in self._files(task) if path.suffix == f".{kind}")
+        return next((self._url_of(path.name) for path in paths), None)
+
+    def remove(self, task: DriverTask) -> None:
+        """Remove what there is of the node; fine where there is nothing."""
+        for path in (*boot_files.list_links(self._root), *boot_files.list_files(self._root)):
+            if boot_files.owner(path) == task.node.uuid:
+                path.unlink(missing_ok=True)
+
+    def _files(self, task: DriverTask) -> list[Path]:
+        paths = boot_files.list_files(self._root)
+        return [path for path in paths if boot_files.owner(path) == task.node.uuid]
+
+    def _url_of(self, name: str) -> str:
+        return f"{self.base_url()}/{boot_files.FOLDER}/{name}"
+
+    def base_url(self) -> str:
+        """Return the URL of what is in the folder.  Raises MissingParameterValue.
+
+        The API hands it out where it shares a process, and thus a folder, with the conductor.
+        """
+        url = self._conf.deploy.http_url
+        if url is None and self._conf.default.rpc_transport == rpc.NONE:
+            url = self._conf.api.public_root
+        if not url:
+            raise errors.MissingParameterValue(
+                reason="machines have no address for boot files: set [api]public_endpoint where "
+                "API and conductor are one process, else [deploy]http_url to that of a web server "
+                "that hands out [deploy]http_root",
+            )
+        return url.rstrip("/")
+
+    def _folder(self) -> Path:
+        if self._root is None:
+            raise errors.Unavailable(reason="[deploy]http_root names no folder")
+        return Path(self._root)
+
+    def _failure(self, exc: OSError) -> errors.StepFailure:
+        return errors.StepFailure(
+            reason=f"cannot write boot files to {self._root}: {exc.strerror}",
+        )
