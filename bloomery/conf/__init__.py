@@ -64,6 +64,7 @@ GROUPS: dict[str, type[Any]] = {
     "oslo_messaging_notifications": notifications.OsloMessagingNotifications,
     "oslo_middleware": web.OsloMiddleware,
     "oslo_policy": api.OsloPolicy,
+    "pxe": agent.Pxe,
     "redfish": redfish.Redfish,
     "ssl": web.Ssl,
 }
@@ -80,6 +81,7 @@ class Conf:
     deploy: agent.Deploy = field(default_factory=agent.Deploy)
     metrics: agent.Metrics = field(default_factory=agent.Metrics)
     metrics_statsd: agent.MetricsStatsd = field(default_factory=agent.MetricsStatsd)
+    pxe: agent.Pxe = field(default_factory=agent.Pxe)
     agent: agent.Agent = field(default_factory=agent.Agent)
     oslo_policy: api.OsloPolicy = field(default_factory=api.OsloPolicy)  # before ``api`` is a field
     api: api.Api = field(default_factory=api.Api)

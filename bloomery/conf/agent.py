@@ -1,6 +1,7 @@
-"""[agent], [agent_containers], [metrics] and [metrics_statsd]: what concerns agents in ramdisks.
+"""What concerns agents in ramdisks, and how machines boot them.
 
-The last three are handed to an agent when it looks its node up, and are not read otherwise.
+[agent_containers], [metrics] and [metrics_statsd] are handed to an agent when it looks its node
+up, and are not read otherwise.
 """
 
 from __future__ import annotations
@@ -107,7 +108,7 @@ class Deploy:
     disk_erasure_concurrency: int = option(4, "disks of a machine erased at a time", least=1)
     http_root: str | None = option(
         None,
-        "folder of files that machines fetch, boot CDs in its boot-iso; of this conductor alone, "
+        "folder of files that machines fetch to boot agents; of this conductor alone, "
         "unless http_url is set; unset: http in the state dir",
         sample="<state dir>/http",
     )
@@ -125,3 +126,14 @@ class Deploy:
     ramdisk_cache_ttl: int = option(
         10080, "minutes after which a file there goes that no node has used", least=1
     )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Pxe:
+    kernel_append_params: str = option(
+        "nofb vga=normal", "parameters of the agent's kernel, for nodes that name none"
+    )
+    ipxe_timeout: int = option(
+        0, "seconds that iPXE gives a kernel or a ramdisk before it boots the disk; 0: no limit",
+        least=0,
+    )  # fmt: skip

@@ -17,7 +17,7 @@ from bloomery.drivers.base import Driver, HardwareType, Interface
 from bloomery.model.conductor import EnabledInterface
 from bloomery.model.node import INTERFACES, Node
 
-_BESIDE: Final = {"deploy": ("direct",)}  # what a type prefers: an ISO is booted, an image written
+_BESIDE: Final = {"boot": ("ipxe",), "deploy": ("direct",)}  # enabled, and no default
 
 
 class Registry:

@@ -13,14 +13,16 @@ from typing import Any
 
 import pytest
 
-from bloomery import errors
+from bloomery import boot_files, errors
 from bloomery.conductor import states
+from bloomery.conf import Conf
 from bloomery.conf.agent import Agent as AgentOptions
 from bloomery.conf.agent import Deploy
 from bloomery.db import rows
 from bloomery.drivers import base
 from bloomery.drivers.agent.deploy import AgentDeploy
 from bloomery.drivers.fake.hardware import FakeBoot
+from bloomery.drivers.ipxe import IpxeBoot
 from bloomery.drivers.registry import Registry
 from bloomery.model.node import Node
 from bloomery.outcome import Again, Outcome
@@ -29,6 +31,7 @@ from tests.kit import site
 from tests.kit.agent_server import AgentServer
 from tests.kit.dying import Mortal
 from tests.kit.scripted import Script
+from tests.kit.stories import Stage
 
 ORDERS = (LIFE[1], LIFE[2])  # provide, active
 TOLD = [
@@ -37,6 +40,7 @@ TOLD = [
     "standby.power_off",
 ]  # fmt: skip
 MOST_ONCE = ("clean.execute_clean_step", "standby.prepare_image", "image.install_bootloader")
+MAC = "52:54:00:00:00:77"
 INSTANCE = {"image_source": "http://images.test/os.raw", "image_checksum": "ab" * 32}
 
 
@@ -54,7 +58,11 @@ class SlowBoot(FakeBoot):
 
 
 class Directed(Script):
-    """Fake hardware whose deploy interface is ``direct``."""
+    """Fake hardware whose deploy interface is ``direct``; with a folder it boots by ``ipxe``."""
+
+    def __init__(self, folder: Path | None) -> None:
+        super().__init__()
+        self.folder = folder
 
     def registry(self, conf: Any = None) -> Registry:
         options = AgentOptions(
@@ -64,17 +72,41 @@ class Directed(Script):
             site.conf(), agent=options, deploy=Deploy(erase_devices_priority=0)
         )
         found = super().registry(conf)
+        boot = (
+            SlowBoot(conf) if self.folder is None
+            else IpxeBoot(with_boot_files(conf, self.folder))
+        )  # fmt: skip
         interfaces = found.interfaces | {
-            "boot": {"fake": SlowBoot(conf)}, "deploy": {"fake": AgentDeploy(conf)},
+            "boot": {"fake": boot}, "deploy": {"fake": AgentDeploy(conf)},
         }  # fmt: skip
         return Registry(found.types, interfaces, dict.fromkeys(interfaces))
 
 
+def with_boot_files(conf: Conf, folder: Path) -> Conf:
+    for name in ("kernel", "ramdisk"):
+        (folder / name).touch()
+    conductor = dataclasses.replace(
+        conf.conductor, deploy_kernel=f"file://{folder}/kernel",
+        deploy_ramdisk=f"file://{folder}/ramdisk", file_url_allowed_paths=(str(folder),),
+    )  # fmt: skip
+    deploy = dataclasses.replace(
+        conf.deploy, http_root=str(folder / "http"), http_url="http://web.test"
+    )
+    return dataclasses.replace(conf, conductor=conductor, deploy=deploy)
+
+
 class AgentLife(Life):
-    def __init__(self, path: Path, server: AgentServer) -> None:
-        self.server = server
-        super().__init__(path, Directed(), ORDERS)
+    def __init__(self, path: Path, server: AgentServer, folder: Path | None) -> None:
+        self.server, self.folder = server, folder
+        super().__init__(path, Directed(folder), ORDERS)
         self.site.set(self.node, instance_info=rows.dump(INSTANCE))
+        if folder is not None:
+            Stage(self.site).api.post("/v1/ports", {"node_uuid": self.node, "address": MAC})
+
+    def is_bootable(self) -> bool:
+        """Is there a script for the machine, with what it boots?"""
+        link = Path(str(self.folder), "http", boot_files.LINKS, boot_files.link_name(MAC))
+        return link.exists()
 
     def call_back(self, node: Node) -> None:
         """A machine whose node knows no token has booted its agent anew."""
@@ -82,6 +114,7 @@ class AgentLife(Life):
             return
         if "agent_secret_token" not in node.driver_internal_info:
             manager = self.site.service.manager
+            assert self.folder is None or self.is_bootable(), "an agent without a script"
             self.server.boot()
             document = manager.get_node_with_token(self.site.request(), self.node)
             self.server.token = document["agent_token"]
@@ -96,9 +129,9 @@ def server(tmp_path: Path) -> Iterator[AgentServer]:
         yield made
 
 
-def whole(tmp_path: Path, server: AgentServer) -> int:
+def whole(tmp_path: Path, server: AgentServer, folder: Path | None) -> int:
     """How many commits a life without a crash takes."""
-    life = AgentLife(tmp_path / "whole.sqlite", server)
+    life = AgentLife(tmp_path / "whole.sqlite", server, folder)
     db = life.site.db
     assert isinstance(db, Mortal)
     began = db.commits
@@ -109,17 +142,20 @@ def whole(tmp_path: Path, server: AgentServer) -> int:
     return db.commits - began
 
 
+@pytest.mark.parametrize("boots_by", ["slow", "ipxe"])
 def test_a_life_with_an_agent_goes_on_after_a_crash_at_any_commit(
-    tmp_path: Path, server: AgentServer
+    tmp_path: Path, server: AgentServer, boots_by: str
 ) -> None:
-    for lives in range(whole(tmp_path, server) + 1):
+    folder = tmp_path if boots_by == "ipxe" else None
+    for lives in range(whole(tmp_path, server, folder) + 1):
         server.told.clear()
         server.commands.clear()
-        life = AgentLife(tmp_path / f"{lives}.sqlite", server)
+        life = AgentLife(tmp_path / f"{lives}.sqlite", server, folder)
         try:
             assert_clean(crash_and_recover(life, lives))
             for name in MOST_ONCE:
                 assert server.told.count(name) == 1, server.told
+            assert boot_files.list_files(str(tmp_path / "http")) == []
         except AssertionError as exc:
             exc.add_note(f"the process died after commit {lives}; the agent was told {server.told}")
             raise

@@ -16,14 +16,14 @@ from bloomery.drivers.ipmi.bmc import IpmiBmc
 class IpmiHardware(base.HardwareType):
     """Machines whose BMC speaks IPMI 1.5 or 2.0.  Raises CannotStart without ipmitool.
 
-    IPMI mounts no images, so that deploying waits for a boot interface of the network.
+    IPMI mounts no images: machines boot agents from the network, those whose nodes say so.
     """
 
     supported: ClassVar[Mapping[str, Sequence[str]]] = {
         "bios": ("no-bios",),
-        "boot": ("no-boot",),
+        "boot": ("no-boot", "ipxe"),
         "console": ("no-console",),
-        "deploy": ("no-deploy",),
+        "deploy": ("no-deploy", "direct"),
         "firmware": ("no-firmware",),
         "inspect": ("agent", "no-inspect"),
         "management": ("ipmitool", "noop"),

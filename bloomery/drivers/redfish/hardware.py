@@ -15,7 +15,7 @@ class RedfishHardware(base.HardwareType):
 
     supported: ClassVar[Mapping[str, Sequence[str]]] = {
         "bios": ("redfish", "no-bios"),
-        "boot": ("redfish-virtual-media",),
+        "boot": ("redfish-virtual-media", "ipxe"),
         "console": ("no-console",),
         "deploy": ("ramdisk", "direct"),
         "firmware": ("redfish", "no-firmware"),

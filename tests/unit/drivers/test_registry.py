@@ -35,7 +35,15 @@ def test_without_options_a_node_may_boot_an_iso_or_have_an_image_written():
     assert (
         found.driver_of(node(driver="redfish", deploy_interface="direct")).deploy.name == "direct"
     )
-    assert "direct" not in load(enabled_hardware_types=("fake-hardware",)).interfaces["deploy"]
+    fakes = load(enabled_hardware_types=("fake-hardware",)).interfaces
+    assert ("direct" in fakes["deploy"], "ipxe" in fakes["boot"]) == (False, False)
+
+
+def test_without_options_a_node_may_boot_an_agent_from_the_network():
+    found = load()
+    assert found.driver_of(node(driver="redfish", boot_interface="ipxe")).boot.name == "ipxe"
+    chosen = load(enabled_boot_interfaces=("fake", "ipxe", "redfish-virtual-media"))
+    assert chosen.driver_of(node(boot_interface="ipxe")).boot.name == "ipxe"
 
 
 def test_without_options_a_node_may_do_without():

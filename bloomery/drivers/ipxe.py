@@ -1,0 +1,126 @@
+"""The boot interface ``ipxe``: machines boot agents from the network, over HTTP.
+
+Whoever runs DHCP leads iPXE to ``boot.ipxe``, and that leads each machine to a script under its
+MAC address.  A machine without one boots its disk.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import shutil
+from collections.abc import Mapping
+from typing import BinaryIO, Final
+
+from bloomery import boot_files, errors
+from bloomery.conf import Conf
+from bloomery.drivers import base, substeps
+from bloomery.drivers.agent_boot import parameters, scripts, sources
+from bloomery.drivers.agent_boot.cache import BeingFetched, RamdiskFiles
+from bloomery.drivers.agent_boot.publication import Publication
+from bloomery.model import capabilities
+from bloomery.outcome import Again, Outcome
+
+_PAUSE_S: Final = 2.0
+_PIECE: Final = 1 << 20
+
+
+class IpxeBoot(base.Boot):
+    capabilities = frozenset({"ipxe_boot", "pxe_boot"})
+
+    def __init__(self, conf: Conf) -> None:
+        """Raises CannotStart for options that cannot be used."""
+        super().__init__(conf)
+        self._files = RamdiskFiles(conf)
+        self._publication = Publication(conf)
+
+    def get_properties(self) -> dict[str, str]:
+        return {**sources.RAMDISK_PROPERTIES, **parameters.PROPERTIES}
+
+    def validate(self, task: base.DriverTask) -> None:
+        """Raise unless the machine could find its script."""
+        if not _macs(task):
+            raise errors.MissingParameterValue(
+                reason=f"node {task.node.uuid} has no port with pxe_enabled: create one with the "
+                "MAC address of the port that it boots from",
+            )
+        self._publication.base_url()
+
+    def validate_ramdisk(self, task: base.DriverTask) -> None:
+        """Raise unless kernel and ramdisk are named, too, and may be told what they are to be."""
+        self.validate(task)
+        sources.of(task, self.conf.conductor, None)
+        self._command_line(task, {})
+
+    def prepare_ramdisk(self, task: base.DriverTask, params: Mapping[str, str]) -> Outcome:
+        """Publish kernel, ramdisk and script, and boot from the network once."""
+        self.validate_ramdisk(task)
+        return substeps.run_in_order(
+            task,
+            "ipxe_boot",
+            lambda: self._publish(task, params),
+            lambda: _sync_mode(task),
+            lambda: _choose(task, "pxe", persistent=False),
+        )
+
+    def clean_up_ramdisk(self, task: base.DriverTask) -> None:
+        self._publication.remove(task)
+
+    def prepare_instance(self, task: base.DriverTask) -> None:
+        """Boot the disk for good."""
+        self._publication.remove(task)
+        _choose(task, "disk", persistent=True)
+
+    def clean_up_instance(self, task: base.DriverTask) -> None:
+        self._publication.remove(task)
+
+    def _publish(self, task: base.DriverTask, params: Mapping[str, str]) -> Again | None:
+        """Replace what there is of the node.  Raises StepFailure."""
+        self._publication.remove(task)
+        line = self._command_line(task, params)
+        named = sources.of(task, self.conf.conductor, None)
+        with contextlib.ExitStack() as opened:
+            try:
+                files = [opened.enter_context(self._files.open(url))
+                         for url in (named.kernel, named.ramdisk)]  # fmt: skip
+            except BeingFetched:
+                return Again(after_s=_PAUSE_S, reason="the agent's ramdisk is being fetched")
+            kernel = self._publish_copy(task, boot_files.KERNEL, files[0])
+            ramdisk = self._publish_copy(task, boot_files.RAMDISK, files[1])
+        script = scripts.agent(kernel, ramdisk, line, self.conf.pxe.ipxe_timeout).encode("ascii")
+        url = self._publication.publish(task, boot_files.SCRIPT, lambda out: out.write(script))
+        self._publication.lead(_macs(task), url, scripts.ENTRY)
+        return None
+
+    def _publish_copy(self, task: base.DriverTask, kind: str, file: BinaryIO) -> str:
+        return self._publication.publish(
+            task, kind, lambda out: shutil.copyfileobj(file, out, _PIECE)
+        )
+
+    def _command_line(self, task: base.DriverTask, params: Mapping[str, str]) -> str:
+        line = parameters.command_line(
+            task, self.conf.pxe.kernel_append_params, {**params, **scripts.PARAMS}
+        )
+        scripts.check(line)
+        return line
+
+
+def _macs(task: base.DriverTask) -> list[str]:
+    return [port.address for port in task.ports if port.pxe_enabled]
+
+
+def _sync_mode(task: base.DriverTask) -> Outcome | None:
+    """Bring the boot mode to what the node asks for, where it asks and that can be done."""
+    mode = capabilities.boot_mode(task.node.instance_info, task.node.properties)
+    management = task.driver.management
+    try:
+        can_set = mode in management.get_supported_boot_modes(task)
+    except errors.UnsupportedDriverExtension:
+        can_set = False
+    return management.set_boot_mode(task, mode) if mode and can_set else None
+
+
+def _choose(task: base.DriverTask, device: str, *, persistent: bool) -> None:
+    """Choose the boot device, of those that can be chosen."""
+    management = task.driver.management
+    if device in management.get_supported_boot_devices(task):
+        management.set_boot_device(task, device, persistent=persistent)

@@ -1,0 +1,237 @@
+"""A machine with an IPMI BMC boots an agent from the network, and is cleaned and deployed by it.
+
+Its iPXE asks the API as a real one does, and does as the scripts say; BMC and ipmitool are real.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from bloomery import boot_files
+from bloomery.api import app
+from bloomery.conductor import states
+from bloomery.conf.agent import Agent as AgentOptions
+from bloomery.conf.agent import Deploy
+from bloomery.conf.api import Api
+from bloomery.drivers import registry
+from bloomery.lab.ipmi import IpmiMachine
+from tests.functional.ipmi.conftest import conf
+from tests.kit.agent import Agent
+from tests.kit.agent_server import AgentServer
+from tests.kit.documented import Client
+from tests.kit.site import Site
+from tests.kit.stories import Stage
+from tests.kit.waiting import wait_for
+
+API = "http://192.0.2.1:6385"
+MAC = "52:54:00:00:00:77"
+INSTANCE = {
+    "image_source": "http://images.test/os.raw", "image_disk_format": "raw",
+    "image_os_hash_algo": "sha256", "image_os_hash_value": "ab" * 32,
+}  # fmt: skip
+
+
+@pytest.fixture
+def stage(make_site: Callable[..., Site], tmp_path: Path) -> Iterator[Stage]:
+    for name in ("kernel", "ramdisk"):
+        (tmp_path / name).write_text(f"the {name}")
+    plain = conf()
+    options = dataclasses.replace(
+        plain,
+        agent=AgentOptions(
+            certificates_path=str(tmp_path / "certificates"), command_timeout=3,
+            post_deploy_get_power_state_retry_interval=0,
+        ),
+        api=Api(public_endpoint=API),
+        conductor=dataclasses.replace(
+            plain.conductor, deploy_kernel=f"file://{tmp_path}/kernel",
+            deploy_ramdisk=f"file://{tmp_path}/ramdisk", file_url_allowed_paths=(str(tmp_path),),
+        ),
+        deploy=Deploy(erase_devices_priority=0, http_root=str(tmp_path / "http")),
+    )  # fmt: skip
+    stage = Stage(make_site(registry=registry.load(options)))
+    for group in ("agent", "api", "deploy"):
+        stage.configure(group, **dataclasses.asdict(getattr(options, group)))
+    stage.api = Client(app.make_app(stage.services))
+    yield stage
+    assert stage.nothing_is_left(), "a reservation is left"
+
+
+@pytest.fixture
+def server(tmp_path: Path) -> Iterator[AgentServer]:
+    (tmp_path / "agent").mkdir()
+    with AgentServer(tmp_path / "agent") as server:
+        yield server
+
+
+class Netboot:
+    """A machine that is switched on: it does what iPXE was told, and its agent what it is told."""
+
+    def __init__(self, stage: Stage, machine: IpmiMachine, server: AgentServer) -> None:
+        self.stage, self.machine, self.server = stage, machine, server
+        self.agent = Agent(stage.api, [MAC])
+        self.runs: str | None = None  # what was booted
+        self.command_line = ""
+
+    def boot(self) -> None:
+        """Boot what the BMC and the scripts say."""
+        self.runs = "disk"
+        if self.machine.boot_device == "pxe" and self._run_scripts():
+            self.runs = "agent"
+            self.server.boot()
+
+    def _run_scripts(self) -> bool:
+        entry = self.stage.api.get("/boot.ipxe")
+        assert (entry.status, b"pxelinux.cfg/${mac:hexhyp} || goto disk" in entry.body) == (
+            200, True,
+        )  # fmt: skip
+        script = self.stage.api.get(f"/pxelinux.cfg/{boot_files.link_name(MAC)}")
+        if script.status == 404:
+            return False
+        _, kernel, initrd, boot = script.body.decode().splitlines()
+        assert boot == "boot"
+        _, url, self.command_line = kernel.split(maxsplit=2)
+        assert self._fetch(url) == b"the kernel"
+        assert self._fetch(initrd.split()[-1]) == b"the ramdisk"
+        return True
+
+    def _fetch(self, url: str) -> bytes:
+        answer = self.stage.api.get(url.removeprefix(API))
+        assert answer.status == 200, url
+        return answer.body
+
+    def live(self, node: str) -> None:
+        """Do what comes next: boot, call, or end the command that runs."""
+        if not self.machine.is_on:
+            self.runs = None
+            return
+        if self.runs is None:
+            self.boot()
+        if self.runs == "disk":
+            return
+        if self.server.token is None:
+            self.agent.look_up()
+            self.server.token = self.agent.config["agent_token"]
+        elif self.server.running is not None and self.server.told[-1] == "standby.power_off":
+            (self.machine.folder / "power").write_text("0")
+            return
+        self.server.finish()
+        if self.stage.site.node(node).provision_state in states.WAIT_STATES:
+            self.agent.call(callback_url=self.server.url, agent_verify_ca=self.server.certificate)
+
+    def live_until(self, node: str, *ends: str) -> dict[str, Any]:
+        """Live until the node rests in one of these states."""
+
+        def arrived() -> bool:
+            row = self.stage.site.node(node)
+            if row.reservation is None and row.provision_state in ends:
+                return True
+            waits = row.provision_state in states.WAIT_STATES and row.reservation is None
+            if waits or not self.machine.is_on or self.server.told[-1:] == ["standby.power_off"]:
+                self.live(node)
+            return False
+
+        wait_for(arrived, f"{node} to be {' or '.join(ends)}", timeout_s=20)
+        self.stage.wait_until_free(node)
+        return self.stage.show(node)
+
+
+@pytest.fixture
+def netboot(stage: Stage, machine: IpmiMachine, server: AgentServer) -> Netboot:
+    return Netboot(stage, machine, server)
+
+
+@pytest.fixture
+def node(stage: Stage, machine: IpmiMachine) -> str:
+    node = stage.enrol(
+        driver="ipmi", driver_info=machine.driver_info, boot_interface="ipxe",
+        deploy_interface="direct", inspect_interface="agent", instance_info=INSTANCE,
+    )  # fmt: skip
+    stage.api.post("/v1/ports", {"node_uuid": node, "address": MAC})
+    stage.ask(node, "manage")
+    stage.wait_for(node, "manageable")
+    return node
+
+
+def left(tmp_path: Path) -> list[Path]:
+    root = str(tmp_path / "http")
+    return [*boot_files.list_files(root), *boot_files.list_links(root)]
+
+
+def test_a_machine_is_cleaned_and_deployed_over_the_network(
+    stage: Stage, node: str, machine: IpmiMachine, netboot: Netboot, tmp_path: Path
+) -> None:
+    stage.ask(node, "provide")
+    shown = netboot.live_until(node, "available", "clean failed")
+    assert (shown["provision_state"], shown["last_error"]) == ("available", None)
+    assert netboot.command_line.split() == [
+        "nofb", "vga=normal", f"ipa-api-url={API}", "initrd=ramdisk", "BOOTIF=01-${mac:hexhyp}",
+    ]  # fmt: skip
+    assert (machine.is_on, left(tmp_path)) == (False, [])
+    netboot.server.told.clear()
+    stage.ask(node, "active")
+    shown = netboot.live_until(node, "active", "deploy failed")
+    assert (shown["provision_state"], shown["last_error"]) == ("active", None)
+    assert netboot.server.told == [
+        "boot", "deploy.get_deploy_steps", "standby.prepare_image", "image.install_bootloader",
+        "standby.power_off",
+    ]  # fmt: skip
+    assert (machine.is_on, machine.boot_device == "pxe", left(tmp_path)) == (True, False, [])
+
+
+def test_a_machine_that_has_nothing_to_boot_from_the_network_boots_its_disk(
+    stage: Stage, node: str, machine: IpmiMachine, netboot: Netboot
+) -> None:
+    stage.ask(node, "provide")
+    netboot.live_until(node, "available")
+    (machine.folder / "bootdev").write_text("pxe")
+    netboot.boot()
+    assert netboot.runs == "disk"
+
+
+def test_an_agent_inspects_and_is_taken_away_with_an_abort(
+    stage: Stage, node: str, netboot: Netboot, tmp_path: Path
+) -> None:
+    stage.ask(node, "inspect")
+    stage.wait_for(node, "inspect wait")
+    netboot.boot()
+    assert netboot.runs == "agent"
+    assert f"ipa-inspection-callback-url={API}/v1/continue_inspection" in netboot.command_line
+    netboot.agent.learn(netboot.agent.try_to_look_up(), 200)
+    stage.ask(node, "abort")
+    stage.wait_for(node, "inspect failed")
+    assert left(tmp_path) == []
+
+
+def test_an_agent_that_fails_leaves_nothing_to_boot(
+    stage: Stage, node: str, machine: IpmiMachine, netboot: Netboot, tmp_path: Path
+) -> None:
+    stage.ask(node, "provide")
+    netboot.live_until(node, "available")
+    netboot.server.fails["prepare_image"] = "no room on the disk"
+    stage.ask(node, "active")
+    shown = netboot.live_until(node, "active", "deploy failed")
+    assert "no room on the disk" in shown["last_error"]
+    assert (machine.is_on, left(tmp_path)) == (False, [])
+
+
+def test_a_node_that_names_neither_has_nothing_that_boots(
+    stage: Stage, machine: IpmiMachine
+) -> None:
+    node = stage.enrol(driver="ipmi", driver_info=machine.driver_info)
+    shown = stage.show(node)
+    assert (shown["boot_interface"], shown["deploy_interface"]) == ("no-boot", "no-deploy")
+
+
+def test_validation_names_the_port_that_is_missing(stage: Stage, machine: IpmiMachine) -> None:
+    node = stage.enrol(
+        driver="ipmi", driver_info=machine.driver_info, boot_interface="ipxe",
+        deploy_interface="direct",
+    )  # fmt: skip
+    answer = stage.api.get(f"/v1/nodes/{node}/validate").json
+    assert (answer["boot"]["result"], "pxe_enabled" in answer["boot"]["reason"]) == (False, True)

@@ -1,0 +1,207 @@
+"""The boot interface ``ipxe`` alone: what it publishes, and what it tells the BMC."""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from bloomery import boot_files, errors
+from bloomery.conf import Conf
+from bloomery.conf.agent import Deploy, Pxe
+from bloomery.conf.api import Api
+from bloomery.conf.conductor import Conductor
+from bloomery.drivers.agent_boot.cache import BeingFetched
+from bloomery.drivers.ipxe import IpxeBoot
+from bloomery.model.port import Port
+from bloomery.outcome import Again
+from tests.kit.driver_task import FakeTask, walk
+
+MACS = ["52:54:00:00:00:0A", "52:54:00:00:00:0b"]
+
+
+class Management:
+    """Notes what it is told; ``modes`` None: it cannot set any."""
+
+    def __init__(self, *devices: str, modes: tuple[str, ...] | None = None) -> None:
+        self.devices, self.modes, self.told = devices, modes, list[Any]()
+
+    def get_supported_boot_devices(self, _task: Any) -> tuple[str, ...]:
+        return self.devices
+
+    def set_boot_device(self, _task: Any, device: str, persistent: bool) -> None:
+        self.told.append((device, persistent))
+
+    def get_supported_boot_modes(self, _task: Any) -> tuple[str, ...]:
+        if self.modes is None:
+            raise errors.UnsupportedDriverExtension(driver="x", extension="y")
+        return self.modes
+
+    def set_boot_mode(self, _task: Any, mode: str) -> None:
+        self.told.append(mode)
+
+
+@pytest.fixture
+def conf(tmp_path: Path) -> Conf:
+    for name in ("kernel", "ramdisk"):
+        (tmp_path / name).write_bytes(name.encode() * 1000)
+    return Conf(
+        api=Api(public_endpoint="http://api.test:6385/v1"),
+        pxe=Pxe(kernel_append_params="quiet"),
+        conductor=Conductor(
+            deploy_kernel=f"file://{tmp_path}/kernel", deploy_ramdisk=f"file://{tmp_path}/ramdisk",
+            file_url_allowed_paths=(str(tmp_path),),
+        ),
+        deploy=Deploy(http_root=str(tmp_path / "http")),
+    )  # fmt: skip
+
+
+def task_of(management: Management, info: Any = None, **values: Any) -> Any:
+    task: Any = FakeTask(info or {}, **values)
+    task.ports = [Port(uuid=mac, address=mac, node_uuid="x", pxe_enabled=True) for mac in MACS]
+    task.ports.append(Port(uuid="z", address="52:54:00:00:00:ff", node_uuid="x", pxe_enabled=False))
+    task.driver = SimpleNamespace(management=management)
+    return task
+
+
+def files(conf: Conf) -> dict[str, str]:
+    """What is below http_root, by name; links are followed."""
+    root = Path(str(conf.deploy.http_root))
+    return {
+        str(path.relative_to(root)): path.read_text()
+        for path in root.rglob("*")
+        if path.is_symlink() or path.is_file()
+    }
+
+
+def published(conf: Conf, task: Any) -> str:
+    """Prepare the ramdisk; return the script of the first port."""
+    walk(task, lambda: IpxeBoot(conf).prepare_ramdisk(task, {"ipa-api-url": "http://api"}))
+    return files(conf)["pxelinux.cfg/52-54-00-00-00-0a"]
+
+
+def test_each_port_that_boots_leads_to_the_same_script(conf: Conf) -> None:
+    task = task_of(Management("pxe", "disk"))
+    script = published(conf, task)
+    below = files(conf)
+    assert [name for name in below if name.startswith("pxelinux.cfg")].__len__() == 2
+    assert below["pxelinux.cfg/52-54-00-00-00-0b"] == script
+    assert "chain" in below["boot.ipxe"]
+    kernel, ramdisk = script.splitlines()[1:3]
+    words = kernel.split()
+    assert words[2:] == [
+        "quiet", "ipa-api-url=http://api", "initrd=ramdisk", "BOOTIF=01-${mac:hexhyp}",
+    ]  # fmt: skip
+    for url, content in ((words[1], "kernel"), (ramdisk.split()[-1], "ramdisk")):
+        assert below[url.removeprefix("http://api.test:6385/")] == content * 1000
+
+
+def test_a_web_server_of_another_user_may_read_it(conf: Conf) -> None:
+    usual = os.umask(0o077)
+    try:
+        published(conf, task_of(Management("pxe")))
+    finally:
+        os.umask(usual)
+    root = Path(str(conf.deploy.http_root))
+    assert {root.joinpath(name).stat().st_mode & 0o777 for name in files(conf)} == {0o644}
+
+
+def test_the_network_is_booted_once_and_the_disk_for_good(conf: Conf) -> None:
+    management = Management("pxe", "disk")
+    task = task_of(management)
+    published(conf, task)
+    assert management.told == [("pxe", False)]
+    IpxeBoot(conf).prepare_instance(task)
+    assert management.told[1:] == [("disk", True)]
+
+
+@pytest.mark.parametrize(
+    ("modes", "told"), [(None, []), (("bios",), []), (("bios", "uefi"), ["uefi"])]
+)
+def test_the_boot_mode_is_set_where_that_can_be_done(conf: Conf, modes: Any, told: Any) -> None:
+    management = Management("pxe", modes=modes)
+    published(conf, task_of(management, properties={"capabilities": "boot_mode:uefi"}))
+    assert management.told == [*told, ("pxe", False)]
+
+
+def test_a_device_that_cannot_be_chosen_is_somebody_elses_business(conf: Conf) -> None:
+    management = Management("pxe")
+    IpxeBoot(conf).prepare_instance(task_of(management))
+    assert management.told == []
+
+
+@pytest.mark.parametrize("end", ["clean_up_ramdisk", "prepare_instance", "clean_up_instance"])
+def test_each_end_takes_away_what_is_the_nodes_alone(conf: Conf, end: str) -> None:
+    one, other = (task_of(Management("pxe", "disk")) for _ in range(2))
+    other.ports = [Port(uuid="o", address="52:54:00:00:00:0e", node_uuid="y", pxe_enabled=True)]
+    for task in (one, other):
+        walk(task, lambda task=task: IpxeBoot(conf).prepare_ramdisk(task, {}))
+    own = Path(str(conf.deploy.http_root), boot_files.LINKS, "52-54-00-00-00-99")
+    own.write_text("an operator's")
+    one.ports = []  # deleted meanwhile
+    getattr(IpxeBoot(conf), end)(one)
+    left = files(conf)
+    assert sorted(name for name in left if name.startswith("pxelinux.cfg")) == [
+        "pxelinux.cfg/52-54-00-00-00-0e", "pxelinux.cfg/52-54-00-00-00-99",
+    ]  # fmt: skip
+    assert not any(one.node.uuid in name for name in left)
+    assert sum(other.node.uuid in name for name in left) == 3
+
+
+def test_a_second_boot_replaces_what_the_first_has_left(conf: Conf) -> None:
+    task = task_of(Management("pxe"))
+    assert published(conf, task) != published(conf, task), "their names differ"
+    assert sum(task.node.uuid in name for name in files(conf)) == 3
+
+
+def test_who_comes_while_the_files_are_fetched_comes_again(
+    conf: Conf, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    boot, task = IpxeBoot(conf), task_of(Management("pxe"))
+
+    def busy(_url: str) -> None:
+        raise BeingFetched
+
+    monkeypatch.setattr(boot._files, "open", busy)
+    assert isinstance(boot.prepare_ramdisk(task, {}), Again)
+    assert task.driver.management.told == []
+
+
+def test_a_folder_that_cannot_be_written_is_named(conf: Conf, tmp_path: Path) -> None:
+    (tmp_path / "http").write_text("a file in the way")
+    with pytest.raises(errors.StepFailure, match="http: Not a directory"):
+        published(conf, task_of(Management("pxe")))
+
+
+@pytest.mark.parametrize(
+    ("group", "options", "reason"),
+    [
+        ("conductor", {"deploy_kernel": None}, "lacks deploy_kernel"),
+        ("conductor", {"deploy_ramdisk": None}, "lacks deploy_ramdisk"),
+        ("api", {"public_endpoint": None}, "public_endpoint"),
+        ("default", {"rpc_transport": "json-rpc"}, "http_url"),
+        ("pxe", {"kernel_append_params": "a || exit"}, "kernel_append_params"),
+    ],
+)
+def test_what_is_missing_is_named(conf: Conf, group: str, options: Any, reason: str) -> None:
+    changed = dataclasses.replace(getattr(conf, group), **options)
+    boot = IpxeBoot(dataclasses.replace(conf, **{group: changed}))
+    for validate in (boot.validate_ramdisk, boot.validate_inspection):
+        with pytest.raises(errors.Invalid, match=reason):
+            validate(task_of(Management("pxe")))
+
+
+def test_a_node_without_a_port_that_boots_is_refused(conf: Conf) -> None:
+    task = task_of(Management("pxe"))
+    task.ports = [port for port in task.ports if not port.pxe_enabled]
+    with pytest.raises(errors.MissingParameterValue, match="no port with pxe_enabled"):
+        IpxeBoot(conf).validate(task)
+
+
+def test_an_own_parameter_takes_the_place_of_the_sites(conf: Conf) -> None:
+    script = published(conf, task_of(Management("pxe"), {"kernel_append_params": "%default% x=1"}))
+    assert " quiet x=1 ipa-api-url=" in script
