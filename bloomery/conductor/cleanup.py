@@ -46,6 +46,7 @@ def tidy_in_turns(task: TaskManager, call: Callable[[TaskManager], Outcome | Non
 
     def run(task: TaskManager) -> None:
         task.turn = 0
+        task.reads = None  # each look asks the hardware: this worker waits within one turn
         task.node.driver_internal_info.pop(substeps.POSITIONS, None)  # of the step that failed
         outcome = call(task)
         while isinstance(outcome, Again) and time.monotonic() < ends:

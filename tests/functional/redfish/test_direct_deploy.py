@@ -349,6 +349,18 @@ def test_a_machine_that_boots_its_agent_anew_gets_no_token(stage, available, ram
     assert stage.wait_for(available, "deploy failed")["power_state"] == "power off"
 
 
+def test_an_abort_switches_off_once_however_long_that_takes(stage, available, machine):
+    """The machine is on at the first look: each further one asks the BMC anew."""
+    stage.ask(available, "active")
+    stage.wait_for(available, "wait call-back")
+    orders = machine.system.happened.count("reset ForceOff")
+    machine.system.spec = dataclasses.replace(machine.system.spec, power_s=0.8)
+    stage.ask(available, "abort")
+    stage.wait_until_free(available)
+    assert stage.wait_for(available, "deploy failed")["power_state"] == "power off"
+    assert machine.system.happened.count("reset ForceOff") == orders + 1
+
+
 def test_an_agent_that_was_started_anew_has_lost_its_command(stage, available, ramdisk):
     stage.ask(available, "active")
     ramdisk.live_until_it_writes(available)
