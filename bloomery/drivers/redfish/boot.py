@@ -189,10 +189,10 @@ def _mode(task: base.DriverTask) -> str | None:
 
 def _check_url(key: str, value: Any) -> None:
     try:
-        scheme = urllib.parse.urlsplit(value).scheme if isinstance(value, str) else ""
+        url = urllib.parse.urlsplit(value) if isinstance(value, str) else None
     except ValueError:
-        scheme = ""
-    if scheme not in ("http", "https"):
+        url = None
+    if url is None or url.scheme not in ("http", "https") or not url.hostname:
         shown = secrets.mask_address(value) if isinstance(value, str) else value
         raise errors.InvalidParameterValue(
             reason=f"{key} must be an http or https URL that the BMC can fetch, not {shown!r}",

@@ -66,7 +66,9 @@ def test_a_node_without_an_agents_image_is_not_inspected(stage: Stage, machine: 
     assert stage.standing(node) == ("manageable", None)
 
 
-@pytest.mark.parametrize("address", ["http://[x", "ftp://admin:geheim@images.test/a", 7], ids=str)
+@pytest.mark.parametrize(
+    "address", ["http://[x", "http:///a.iso", "ftp://admin:geheim@images.test/a", 7], ids=str
+)
 def test_an_image_that_no_bmc_could_fetch_is_refused(
     stage: Stage, machine: Machine, address: object
 ) -> None:
