@@ -15,6 +15,7 @@ from bloomery.conductor.states import Limit, State
 from bloomery.conductor.task_manager import TaskManager
 from bloomery.conductor.workers import Slot
 from bloomery.db import nodes, rows, steps
+from bloomery.model.step import StepRun, find_parked
 
 _LONG_AGO: Final = datetime.min.replace(tzinfo=UTC)
 
@@ -101,16 +102,25 @@ def _time_out(runtime: ConductorRuntime, uuid: str, why: str) -> bool:
         task_manager.acquire(context, uuid, purpose="time-out", retry=False) as task,
     ):
         if task.node.provision_state in states.WAIT_STATES and not task.node.maintenance:
-            _fail(task, slot, f"Node {uuid}: timed out in {task.node.provision_state}: {why}")
+            _fail(task, slot, why)
             return True
     return False
 
 
-def _fail(task: TaskManager, slot: Slot, sentence: str) -> None:
+def _fail(task: TaskManager, slot: Slot, why: str) -> None:
     """Fail the flow that waits; a node that waits without one fails by itself."""
     runs = flows.open_runs(task)
+    state = f"{task.node.provision_state}{_place(find_parked(runs))}"
+    sentence = f"Node {task.node.uuid}: timed out in {state}: {why}"
     if runs:
         flow = flows.load(task, runs)
         task.spawn_after(runner.launch_failure, slot, flow, sentence)
     else:
         task.process_event("fail", target_state=runner.kept_target(task), last_error=sentence)
+
+
+def _place(run: StepRun | None) -> str:
+    """Say which step waited, and for what: it tells how far a machine has come."""
+    if run is None:
+        return ""
+    return f" at step {run.step.name}" + (f" ({run.reason})" if run.reason else "")

@@ -329,7 +329,8 @@ def test_an_agent_that_vanishes_runs_out_of_time(stage, available, ramdisk):
     ramdisk.live_until_it_writes(available)
     stage.let_time_pass(available)
     shown = stage.wait_for(available, "deploy failed")
-    assert "no call came within 1800 s" in shown["last_error"]
+    place = "wait call-back at step deploy.write_image (the agent writes the image)"
+    assert f"timed out in {place}: no call came within 1800 s" in shown["last_error"]
     assert ramdisk.machine.system.media == {"Cd": None}
 
 

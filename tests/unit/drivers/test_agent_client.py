@@ -233,6 +233,16 @@ def test_a_failure_is_told_in_the_agents_words_without_secrets(
     assert "geheim" not in str(failed.value)
 
 
+def test_an_agents_words_are_few_and_without_passwords(server: AgentServer, task: FakeTask) -> None:
+    server.fails["prepare_image"] = "login failed, password=geheim " + "x" * 5000
+    run(task)
+    server.finish()
+    with pytest.raises(errors.StepFailure, match="login failed") as failed:
+        run(task)
+    assert "geheim" not in str(failed.value)
+    assert len(str(failed.value)) < 1100
+
+
 def test_a_command_that_the_agent_has_forgotten_fails(server: AgentServer, task: FakeTask) -> None:
     run(task)
     server.commands.clear()
