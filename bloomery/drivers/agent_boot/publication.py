@@ -6,6 +6,7 @@ What remembers them is the folder alone: another host that goes on with a flow m
 from __future__ import annotations
 
 import os
+import secrets
 from collections.abc import Callable
 from pathlib import Path
 from typing import BinaryIO, Final
@@ -46,9 +47,9 @@ class Publication:
             raise self._failure(exc) from exc
 
     def _replace(self, below: Path, write: Callable[[BinaryIO], object]) -> None:
-        """Write the file, whole or not at all."""
+        """Write the file, whole or not at all; others may write it at the same time."""
         path = self._folder() / below
-        part = path.with_name(path.name + boot_files.PART)
+        part = path.with_name(f"{path.name}.{secrets.token_hex(8)}{boot_files.PART}")
         path.parent.mkdir(parents=True, exist_ok=True)
         with part.open("wb") as out:
             os.fchmod(out.fileno(), _MODE)
