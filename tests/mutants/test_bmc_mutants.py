@@ -41,7 +41,7 @@ def recording_off(patch: Patch) -> None:
 
 def adoption_off(patch: Patch) -> None:
     """A task that an order has begun whose answer was lost is not looked for."""
-    patch.setattr(firmware._Update, "_begun_task", lambda update: None)
+    patch.setattr(firmware._Update, "_find_begun", lambda update, system: (None, []))
 
 
 class Mutant(NamedTuple):

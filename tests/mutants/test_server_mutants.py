@@ -30,10 +30,10 @@ def threads_wait_for_bodies(patch: Patch, over: threading.Event) -> None:
 
 
 def threads_wait_for_readers(patch: Patch, over: threading.Event) -> None:
-    def answer(self: Connections, connection: object, data: bytes, *, keep: bool) -> None:
+    def answer(self: Connections, connection: object, data: bytes, **more: object) -> None:
         if len(data) > slow_clients.MUCH:  # more than the kernel keeps
             over.wait()
-        send(self, connection, data, keep=keep)
+        send(self, connection, data, **more)
 
     send = Connections.answer
     patch.setattr(Connections, "answer", answer)
