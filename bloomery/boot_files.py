@@ -73,5 +73,5 @@ def owner(path: Path) -> str:
 
 def secret_of(address: str) -> str | None:
     """Return the part of an address that nobody may read, if it is one of a boot file."""
-    found = _NAME.search(address)
-    return found and found[1]
+    match = _NAME.search(address)
+    return match and match[1]

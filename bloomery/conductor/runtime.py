@@ -124,11 +124,11 @@ class Context:
         wait_s = self._wait_s(retry, patient)
         give_up_at = time.monotonic() + wait_s
         self._enter_queue(uuid, wait_s, patient)
-        try:
-            return self._until_free(give_up_at, attempt, patient)
-        except BaseException:
-            self.runtime.node_locks.leave(uuid)
-            raise
+        with contextlib.ExitStack() as on_failure:
+            on_failure.callback(self.runtime.node_locks.leave, uuid)
+            answer = self._until_free(give_up_at, attempt, patient)
+            on_failure.pop_all()
+        return answer
 
     def _wait_s(self, retry: bool, patient: bool) -> float:
         if patient:

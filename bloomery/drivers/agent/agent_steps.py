@@ -97,10 +97,10 @@ def _planned(entry: Json) -> Step:
 
 
 def _entries(node: Node, phase: str) -> list[Json]:
-    known: Json | None = node.driver_internal_info.get(_key(phase))
-    if known is None:
+    cache: Json | None = node.driver_internal_info.get(_key(phase))
+    if cache is None:
         return _GENERIC.get(phase, [])
-    return list(known[_KIND])
+    return list(cache[_KIND])
 
 
 def _key(phase: str) -> str:

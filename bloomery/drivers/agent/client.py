@@ -203,6 +203,6 @@ def _trust(task: DriverTask, conf: Conf) -> bool | str:
 def _words(error: Any) -> str:
     """Return an agent's words for people: on one line, no secrets in them, and not too many."""
     parts = [error.get("message"), error.get("details")] if isinstance(error, dict) else [error]
-    said = " ".join(str(part) for part in parts if part)
-    text = _ADDRESS.sub(lambda found: secrets.mask_address(found[0]), " ".join(said.split()))
+    words = " ".join(str(part) for part in parts if part)
+    text = _ADDRESS.sub(lambda match: secrets.mask_address(match[0]), " ".join(words.split()))
     return str(secrets.mask(text))[:_MOST_WORDS]

@@ -116,11 +116,11 @@ def _begun(task: DriverTask, agent: AgentClient, name: str, params: Callable[[],
     if not memory:
         memory = info[MEMORY] = {"name": name, "after": listed[-1].id if listed else None}
         task.save()
-    found = _find(memory, listed)
-    if found is None:
-        found = agent.send(name, params())
-    info[MEMORY] = memory | {"id": found.id}
-    return found
+    command = _find(memory, listed)
+    if command is None:
+        command = agent.send(name, params())
+    info[MEMORY] = memory | {"id": command.id}
+    return command
 
 
 def _find(memory: Json, listed: Sequence[Command]) -> Command | None:
@@ -129,13 +129,13 @@ def _find(memory: Json, listed: Sequence[Command]) -> Command | None:
     Raises StepFailure for one that it has forgotten.
     """
     if "id" in memory:
-        found = next((command for command in listed if command.id == memory["id"]), None)
-        if found is None:
+        ours = next((command for command in listed if command.id == memory["id"]), None)
+        if ours is None:
             raise errors.StepFailure(
                 reason=f"the agent knows nothing of {memory['name']}, which it had begun: it was "
                 "started anew",
             )
-        return found
+        return ours
     ids = [command.id for command in listed]
     after = ids.index(memory["after"]) + 1 if memory["after"] in ids else 0
     short = memory["name"].rpartition(".")[2]

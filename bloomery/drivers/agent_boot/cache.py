@@ -109,13 +109,14 @@ class RamdiskFiles:
         """Replace the file, whole or not at all; what is said of it is never newer than it."""
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         self._trim(path.parent)
-        with tempfile.NamedTemporaryFile(dir=path.parent, suffix=_PART, delete=False) as part:
+        with (
+            tempfile.NamedTemporaryFile(dir=path.parent, suffix=_PART, delete=False) as part,
+            contextlib.ExitStack() as on_failure,
+        ):
             fresh = Path(part.name)
-            try:
-                _copy(answer, part)
-            except BaseException:
-                fresh.unlink()
-                raise
+            on_failure.callback(fresh.unlink)
+            _copy(answer, part)
+            on_failure.pop_all()
         fresh.replace(path)
         _note_path(path).write_bytes(orjson.dumps(_note_of(answer)))
 
