@@ -54,14 +54,16 @@ $(SUITE_NAMES): $(VENV)/test.stamp
 bench: $(VENV)/test.stamp  ## Measure against the targets, five interleaved runs
 	@$(BIN)/python bench/run.py $(ARGS)
 
-heat: $(VENV)/test.stamp build/heat/made.stamp  ## Ask the published Heat itself, beside ours, case by case
+heat: $(VENV)/test.stamp build/heat/made.stamp  ## Ask the published Heat itself, beside ours, case by case; then run its own functional tests
 	@$(BIN)/python -m tests.conformance.compare --heat build/heat/bin/python $(ARGS)
 	@$(BIN)/python -m tests.conformance.compare_lives --heat build/heat/bin/python $(ARGS)
+	@$(BIN)/python -m tests.conformance.heat_suite --heat build/heat/bin/python
 
 build/heat/made.stamp:
 	@echo "installing the published Heat into build/heat"
 	@rm -rf build/heat && python3 -m venv build/heat
-	@build/heat/bin/python -m pip -qq --no-input install openstack-heat==27.0.1 psycopg2-binary==2.9.10
+	@build/heat/bin/python -m pip -qq --no-input install openstack-heat==27.0.1 psycopg2-binary==2.9.10 \
+		heat-tempest-plugin==3.0.0 tempest==47.0.0 testscenarios==0.7.0 python-novaclient==18.13.1
 	@touch $@
 
 ironic: $(VENV)/test.stamp build/ironic/made.stamp  ## Ask the published Ironic itself, beside ours, request by request

@@ -2,7 +2,8 @@
 
 64 want one node that is held, as its fake power takes its time; 50 ask for the boot devices of
 machines whose BMCs are mute.  Callers live in a process of their own; whoever is told that the
-node, or the API, is busy asks again after a second.
+node, or the API, is busy asks again after a second.  And how long it takes to set the boot devices
+of 50 machines at once, whose BMCs take half a second for an answer.
 """
 
 from __future__ import annotations
@@ -15,10 +16,13 @@ import sys
 import threading
 import time
 from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 from bench import harness
 from bench.harness import Client, Line, Server
+from bloomery.lab.bmc import Rules
+from bloomery.lab.rack import Rack
 
 CALLERS = 64
 ASKERS = 50
@@ -26,6 +30,7 @@ BMCS = 10
 GETS = 600
 HELD_S = 60
 _AGAIN_S = 1.0
+_LATE_S = 0.5
 _PATIENT = {"Prefer": "wait=30"}
 _DRIVERS = {"DEFAULT/enabled_hardware_types": "fake-hardware,redfish"}
 
@@ -43,7 +48,31 @@ def measure() -> Sequence[Line]:
         with _mute() as addresses:
             mute = [_enrol(server, _redfish(address)) for address in addresses]
             _beside(asking, server, other, quiet, mute)
-    return waiting, asking
+        setting = _set_at_once(server)
+    return waiting, asking, setting
+
+
+def _set_at_once(server: Server) -> Line:
+    """Note how long it takes to set the boot devices of a rack, all at once."""
+    line = Line(what=f"{ASKERS} boot devices set at once", unit="s", at_most=15, connections=ASKERS)
+    with Rack(ASKERS, apart=True, rules=Rules(late_s=_LATE_S)) as rack:
+        nodes = [
+            _enrol(server, {"driver": "redfish", "driver_info": machine.driver_info})
+            for machine in rack.machines
+        ]
+        for _ in harness.rounds():
+            began = time.perf_counter()
+            with ThreadPoolExecutor(ASKERS) as pool:
+                list(pool.map(lambda node: _set_boot_device(server, node), nodes))
+            line.add(time.perf_counter() - began)
+    return line
+
+
+def _set_boot_device(server: Server, node: str) -> None:
+    client = server.client()
+    order = {"boot_device": "pxe", "persistent": False}
+    client.ask("PUT", f"/v1/nodes/{node}/management/boot_device", order, allowed=(204,))
+    client.close()
 
 
 def _beside(

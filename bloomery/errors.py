@@ -140,14 +140,6 @@ class UnsupportedDriverExtension(Invalid):
     text = "Driver {driver} does not support {extension} (disabled or not implemented)."
 
 
-class DriverNotFoundInEntrypoint(Invalid):
-    code = "driver.not_installed"
-    text = (
-        "cannot enable hardware type(s) {names}: not among the installed entry points of "
-        "bloomery.hardware.types: {installed}"
-    )
-
-
 class InterfaceNotFoundInEntrypoint(Invalid):
     code = "driver.interface_not_enabled"
     text = (
@@ -548,6 +540,14 @@ class NodeLocked(Conflict):
         super().__init__(node=node, holder=holder, action=told, **facts)
 
 
+class BmcSystemShared(Conflict):
+    code = "node.bmc_system_shared"
+    text = (
+        "cannot store node {node}: its BMC and system are those of {others}, and "
+        "[conductor]allow_shared_bmc_system is false; see address and system in driver_info"
+    )
+
+
 class ParentNodeLocked(Conflict):
     code = "node.parent_locked"
     text = (
@@ -896,6 +896,20 @@ class BmcLeftAlone(BmcUnreachable):
     """
 
     code = "bmc.left_alone"
+
+
+class BmcLoginLeftAlone(BmcLeftAlone):
+    """The BMC was not asked: it refused this login a moment ago, of this node or of another one."""
+
+    code = "bmc.login_left_alone"
+    text = "the BMC of node {node} at {address} is not asked with this login: {reason}"
+
+
+class BmcQueueTimeout(BmcLeftAlone):
+    """The BMC was not asked: calls of this conductor that came first kept their places."""
+
+    code = "bmc.queue_timeout"
+    text = "cannot ask the BMC of node {node} at {address} yet: {reason}"
 
 
 class BmcRefused(Failure):

@@ -1,4 +1,4 @@
-"""GET of a URL that a user has named, sent by the service, and so with suspicion.
+"""Requests to a URL that a user has named, sent by the service, and so with suspicion.
 
     parts = fetching.checked("https://example.org/web.yaml")
     connection = fetching.Connection(parts, addresses, time.monotonic() + 5.0)
@@ -11,6 +11,7 @@ spoken, nothing is followed here, and the connection ends when its time is over.
 from __future__ import annotations
 
 import http.client
+import io
 import ipaddress
 import socket
 import ssl
@@ -22,8 +23,16 @@ from typing import Any, Final, TypeAlias
 
 SCHEMES: Final = {"http": 80, "https": 443}
 CHUNK: Final = 65_536
+_START: Final = 5  # bytes of a line that broke off which tell a record of TLS
 SAFE: Final = "/%:=&?~+!$,;'@()*[]"  # of a path and a query: stays as it is
 NAT64: Final = ipaddress.IPv6Network("64:ff9b::/96")
+# Where clouds tell machines their secrets; 169.254.169.254 is of the link already.
+METADATA: Final = frozenset(
+    ipaddress.ip_address(text)
+    for text in ("fd00:ec2::254", "fd20:ce::254", "100.100.100.200", "168.63.129.16")
+)
+
+_DISCARD: Final = 9  # a port: with 0 the kernel tells no peer
 
 Address: TypeAlias = ipaddress.IPv4Address | ipaddress.IPv6Address
 Resolve: TypeAlias = Callable[[str, int], Sequence[tuple[Any, ...]]]
@@ -55,14 +64,44 @@ def embedded(address: Address) -> Address:
 
 
 def is_local(entry: tuple[Any, ...]) -> bool:
-    """Does what ``getaddrinfo`` knows lead to the machine itself, or to its link?"""
+    """Does what ``getaddrinfo`` knows lead to this machine, its link or its cloud's metadata?"""
     address = embedded(ipaddress.ip_address(str(entry[4][0]).partition("%")[0]))
     return (
         address.is_loopback
         or address.is_link_local
         or address.is_unspecified
         or address.is_multicast
+        or address in METADATA
+        or is_own(entry)
     )
+
+
+def is_own(entry: tuple[Any, ...]) -> bool:
+    """Is the address one of this machine's?  The kernel then sends from it; no packet leaves."""
+    try:
+        with socket.socket(entry[0], socket.SOCK_DGRAM) as probe:
+            probe.connect((entry[4][0], _DISCARD, *entry[4][2:]))
+            own, there = probe.getsockname(), probe.getpeername()
+    except OSError:  # no route leads there, or the kernel does without IPv6
+        return False
+    return bool(own[0] == there[0])
+
+
+class Response(http.client.HTTPResponse):
+    """Raises ConnectionError for a head that was cut off; http.client takes it for a whole one."""
+
+    def __init__(self, *args: Any, **more: Any) -> None:
+        super().__init__(*args, **more)
+        self.fp = _Lines(self.fp.detach())
+
+
+class _Lines(io.BufferedReader):
+    def readline(self, size: int | None = -1, /) -> bytes:
+        line = super().readline(size)
+        if not line.endswith(b"\n") and len(line) != size:
+            start = line[:_START].decode("latin-1")
+            raise ConnectionError(start) if start else ConnectionResetError
+        return line
 
 
 class Connection(http.client.HTTPConnection):
@@ -70,6 +109,8 @@ class Connection(http.client.HTTPConnection):
 
     Time-outs of sockets begin again with each byte; so a timer shuts the socket down.
     """
+
+    response_class = Response
 
     def __init__(
         self,
@@ -127,6 +168,20 @@ class Connection(http.client.HTTPConnection):
 
     def late(self) -> bool:
         return time.monotonic() >= self._until_s
+
+    def content(self, answer: http.client.HTTPResponse, most: int) -> bytes:
+        """Return a body, or the beginning of one that is longer than ``most`` bytes.
+
+        Raises TimeoutError when time is over, ConnectionError for a body that was cut off.
+        """
+        parts, size, whole = [], 0, answer.length or 0
+        while size <= most and (chunk := answer.read1(CHUNK)):
+            parts.append(chunk)
+            size += len(chunk)
+        self.check_time()
+        if size < whole and size <= most:
+            raise ConnectionError
+        return b"".join(parts)
 
     def end(self) -> None:
         """Close all; ``close`` alone is called as soon as the headers of an answer are there."""

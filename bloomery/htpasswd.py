@@ -1,8 +1,6 @@
 """Files of ``user:bcrypt`` lines, as ``htpasswd -B`` writes them: who may log in.
 
-bcrypt costs a quarter of a second by design.  ``Checker`` remembers a login that was right by a
-keyed hash, so that it is paid once per process and password; the API has a checker of its own
-(``api.auth``), which lets no thread wait.
+``http_server.login`` checks logins by them.
 """
 
 from __future__ import annotations
@@ -11,21 +9,17 @@ import base64
 import hashlib
 import hmac
 import logging
-import os
 import re
 import threading
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final
 
-import bcrypt
-
 from bloomery import errors
 
 LOG = logging.getLogger(__name__)
 
 MAX_REMEMBERED: Final = 1000
-_MAX_WAITING: Final = 4  # logins that wait to be checked
 _BCRYPT: Final = re.compile(rb"\$2[aby]\$(\d\d)\$[./A-Za-z0-9]{53}")
 _ROUNDS: Final = range(4, 18)  # more take minutes
 _FORM: Final = "each line must be user:hash, the hash made by bcrypt (htpasswd -nbB user password)"
@@ -82,48 +76,6 @@ class PasswordFile:
             why = exc.strerror if isinstance(exc, OSError) else exc
             LOG.warning("cannot use %s: %s; the logins of before stay valid", self._path, why)
             return self._hashes
-
-
-class Checker:
-    """Checks logins in the calling thread, one at a time; safe to use from any."""
-
-    def __init__(self, file: PasswordFile) -> None:
-        self._file = file
-        self._key = os.urandom(32)
-        self._one_at_a_time = threading.Lock()
-        self._waiting = threading.BoundedSemaphore(_MAX_WAITING)
-        self._hashes = file.hashes()
-        self._right: set[bytes] = set()  # proofs of logins that were right by ``_hashes``
-
-    def user(self, header: str) -> str:
-        """Return whose login an Authorization header is.  Raises Unauthorized, Malformed, Busy."""
-        name, password = credentials(header)
-        proof = proof_of(self._key, name, password)
-        if self._file.hashes() is self._hashes and proof in self._right:
-            return name
-        if not self._waiting.acquire(blocking=False):
-            raise Busy
-        try:
-            with self._one_at_a_time:
-                self._check(name, password, proof)
-        finally:
-            self._waiting.release()
-        return name
-
-    def _check(self, name: str, password: bytes, proof: bytes) -> None:
-        hashes = self._file.hashes()
-        if hashes is not self._hashes:
-            self._hashes, self._right = hashes, set()
-        if proof in self._right:
-            return
-        stored = hashes.get(name)
-        if not bcrypt.checkpw(password[:72], stored or stand_in(self._key, hashes, name)):
-            raise Unauthorized
-        if stored is None:
-            raise Unauthorized
-        if len(self._right) >= MAX_REMEMBERED:
-            self._right.clear()
-        self._right.add(proof)
 
 
 def proof_of(key: bytes, name: str, password: bytes) -> bytes:

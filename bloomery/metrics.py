@@ -14,13 +14,19 @@ looks (how many nodes are in which state) is asked for then: ``Gauge``.
 from __future__ import annotations
 
 import functools
+import logging
 from collections.abc import Callable, Mapping
 from typing import Any, Final, NamedTuple
 
 import prometheus_client
+import sqlalchemy as sa
 from ironic_lib import metrics
 from prometheus_client import exposition
 from prometheus_client.core import GaugeMetricFamily
+
+from bloomery import errors
+
+LOG = logging.getLogger(__name__)
 
 CONTENT_TYPE: Final = prometheus_client.CONTENT_TYPE_LATEST
 prometheus_client.disable_created_metrics()  # type: ignore[no-untyped-call]
@@ -48,6 +54,10 @@ DECLARED: Final[dict[str, Metric]] = {
         "counter", "Differences between machines and stacks that were told of.", ("change",)
     ),
     "stack_drift_page": Metric("timer", "Time of one look at a page of machines of stacks."),
+    "power_corrections": Metric(
+        "counter", "Machines in another power state than recorded.", ("actual", "action")
+    ),
+    "gauge_failures": Metric("counter", "Gauges that were not read, and left out.", ("gauge",)),
     "bmc_call": Metric("timer", "Time of one call of a BMC.", ("driver",)),
 }
 
@@ -104,7 +114,13 @@ class _Watch:
     def collect(self) -> Any:
         for one in self._gauges:
             family = GaugeMetricFamily(f"bloomery_{one.name}", one.help, labels=one.labels)
-            for labels, value in one.read().items():
+            try:
+                readings = one.read()
+            except (errors.Failure, sa.exc.SQLAlchemyError) as exc:
+                LOG.warning("gauge %s was not read: %s", one.name, errors.brief(exc))
+                METRICS.send_counter(f"gauge_failures:{one.name}", 1)
+                continue
+            for labels, value in readings.items():
                 family.add_metric(list(labels), value)
             yield family
 
@@ -113,7 +129,11 @@ METRICS: Final = Exporter()
 
 
 def render(gauges: tuple[Gauge, ...] = ()) -> bytes:
-    """Return everything in Prometheus' text form, ``gauges`` read now."""
+    """Return everything in Prometheus' text form, ``gauges`` read now.
+
+    A gauge whose database does not answer is left out, and counted.
+    """
     fresh = prometheus_client.CollectorRegistry()
     fresh.register(_Watch(gauges))
-    return exposition.generate_latest(METRICS.registry) + exposition.generate_latest(fresh)
+    read_now = exposition.generate_latest(fresh)  # counts its failures
+    return exposition.generate_latest(METRICS.registry) + read_now

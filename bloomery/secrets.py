@@ -4,8 +4,9 @@ Only the secret values inside an object are sealed, in place, so that the rest s
 
     {"redfish_username": "admin", "redfish_password": {"$sealed": "3f2a", "token": "gAAA..."}}
 
-Which keys are secret is decided by name, with the word list of oslo.utils, as Ironic
-does.  Masking never decrypts.
+Which keys are secret is decided by name, with the word list of oslo.utils, as Ironic does.
+Addresses with a login or a signature are secrets, too, whatever they are called; beside such a
+sealed one stands ``shown``, the same with stars.  Masking never decrypts.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ import contextlib
 import functools
 import hashlib
 import os
+import re
 import tempfile
 import traceback
 import urllib.parse
@@ -38,10 +40,18 @@ _WORDS: Final = (
     "snmp_auth_key",
     "snmp_priv_key",
     "hex_kg_key",
+    "snmp_community",
+    "api_key",
 )
+_SHOWN: Final = "shown"  # of a sealed address
+_SEALED_PARTS: Final = (SEALED, "token", _SHOWN)
+_ADDRESS: Final = re.compile(r"\s*[a-z][a-z0-9+.-]*://", re.IGNORECASE)
+_OF_BMC: Final = "redfish_address"  # the one of these names that takes a login
+_MAIL: Final = re.compile(r"[^\s:/?#@]+@[^\s:/?#@]+")
 _ALSO_MASKED: Final = frozenset({"image_url"})  # in instance_info only
 _MOST_REMEMBERED: Final = 64  # characters: clients choose the keys
 _KEY_BYTES: Final = 32
+_TOKEN_BYTES: Final = 32
 _MOST_LEVELS: Final = 100  # of what is masked; no body nests as deep, and orjson ends at 254
 
 
@@ -76,12 +86,18 @@ def _is_secret(name: str) -> bool:
 
 def may_hold_secret(json_text: str) -> bool:
     """False where masking the object could change nothing, told without decoding it."""
-    return _holds(json_text, _MAYBE)
+    return _holds(json_text, _MAYBE) or _may_hold_address(json_text)
+
+
+def _may_hold_address(text: str) -> bool:
+    """False where no address in the text has a secret; most have none, and are not split."""
+    return "@" in text or ("://" in text and ("?" in text or boot_files.FOLDER in text))
 
 
 def mask(value: Any, *, instance_info: bool = False) -> Any:
     """Return ``value`` with secret values replaced by stars, at any depth.
 
+    In objects and lists so are the secrets of addresses; a text that quotes some stays as it is.
     What old rows nest deeper than anybody can read or write is stars as a whole.
     """
     return _mask(value, _ALSO_MASKED if instance_info else frozenset(), _MOST_LEVELS)
@@ -89,17 +105,45 @@ def mask(value: Any, *, instance_info: bool = False) -> Any:
 
 def _mask(value: Any, also: frozenset[str], levels: int) -> Any:
     if isinstance(value, dict):
-        if SEALED in value or not levels:
+        if SEALED in value:
+            return value.get(_SHOWN, MASK)
+        if not levels:
             return MASK
         return {
-            name: MASK if name in also or is_secret_key(name) else _mask(inner, also, levels - 1)
+            name: MASK
+            if name in also or is_secret_key(name)
+            else _mask_member(name, inner, also, levels)
             for name, inner in value.items()
         }
     if isinstance(value, list):
-        return [_mask(inner, also, levels - 1) for inner in value] if levels else MASK
+        return [_mask_member("", inner, also, levels) for inner in value] if levels else MASK
     if isinstance(value, str) and _holds(value, _SECRET_WORDS):
         return strutils.mask_password(value, MASK)
     return value
+
+
+def _mask_member(name: str, value: Any, also: frozenset[str], levels: int) -> Any:
+    """Return what stands in an object under ``name``, or in a list, masked."""
+    address = _address_under(name, value) if isinstance(value, str) else ""
+    return _shown(address) if address else _mask(value, also, levels - 1)
+
+
+def _address_under(name: str, value: str) -> str:
+    """Return an address with a secret in it as URL; "" where the value is none.
+
+    BMCs are named without a scheme, too, and persons to contact by their mail addresses.
+    """
+    if not _may_hold_address(value):
+        return ""
+    if "://" in value:
+        return value if _ADDRESS.match(value) and in_address(value) else ""
+    if not name.endswith("_address") or (name != _OF_BMC and _MAIL.fullmatch(value)):
+        return ""
+    return f"//{value}"
+
+
+def _shown(address: str) -> str:
+    return mask_address(address).removeprefix("//")
 
 
 def in_address(address: str) -> tuple[str, ...]:
@@ -107,22 +151,55 @@ def in_address(address: str) -> tuple[str, ...]:
 
     A login, the arguments of a signed one, and what a boot CD is called.
     """
-    try:
-        parts = urllib.parse.urlsplit(address)
-        named = (
-            parts.netloc.rpartition("@")[0], parts.password, parts.query,
-            boot_files.secret_of(parts.path),
-        )  # fmt: skip
-    except ValueError:  # no address at all
-        return ()
+    parts = _split(address)
+    named = (
+        parts.netloc.rpartition("@")[0], parts.password, parts.query,
+        boot_files.secret_of(parts.path),
+    )  # fmt: skip
     return tuple(part for part in named if part)
 
 
+def _split(address: str) -> urllib.parse.SplitResult:
+    """Split an address; in one that cannot be a URL, all before the last @ is the login."""
+    try:
+        parts = urllib.parse.urlsplit(address)
+        parts.port  # noqa: B018  raises ValueError, as where a password has a slash
+    except ValueError:
+        scheme, _, rest = address.partition("//")
+        login, at, rest = rest.rpartition("@")
+        rest, _, query = rest.partition("?")
+        host, slash, path = rest.partition("/")
+        netloc = f"{login}{at}{host}"
+        return urllib.parse.SplitResult(scheme.rstrip(":"), netloc, slash + path, query, "")
+    return parts
+
+
 def mask_address(address: str) -> str:
-    """Return an address with stars in the place of its secrets."""
-    for secret in in_address(address):
-        address = address.replace(secret, MASK)
-    return address
+    """Return an address with stars in the place of its secrets, and there alone."""
+    if not in_address(address):
+        return address
+    parts = _split(address)
+    login, _, host = parts.netloc.rpartition("@")
+    name = boot_files.secret_of(parts.path)
+    return parts._replace(
+        netloc=f"{MASK}@{host}" if login else parts.netloc,
+        path=parts.path.replace(name, MASK) if name else parts.path,
+        query=MASK if parts.query else "",
+    ).geturl()
+
+
+def hide(words: str, secrets: Iterable[str]) -> str:
+    """Return what somebody outside says, with stars for the secrets that it may repeat.
+
+    A secret of letters alone may be a word: it is hidden where it stands by itself, and not as a
+    part of a longer word.  Others are hidden wherever they stand.
+    """
+    for secret in secrets:
+        if secret.isalpha() and secret.isascii():
+            words = re.sub(rf"(?<![A-Za-z]){secret}(?![A-Za-z])", MASK, words)
+        else:
+            words = words.replace(secret, MASK)
+    return words
 
 
 def brief(error: BaseException) -> str:
@@ -133,6 +210,24 @@ def brief(error: BaseException) -> str:
 def trace(error: BaseException) -> str:
     """Return the traceback of ``error`` as a log may keep it."""
     return str(mask("".join(traceback.format_exception(error)).rstrip()))
+
+
+def report(error: BaseException) -> str:
+    """Return what a log says of ``error``: the sentence of a named one, else its traceback."""
+    return brief(error) if isinstance(error, errors.Failure) else f"\n{trace(error)}"
+
+
+def new_token() -> str:
+    """Return a token for one agent, in hexadecimal digits."""
+    return os.urandom(_TOKEN_BYTES).hex()
+
+
+def _refuse_mask(name: str, values: Iterable[Any]) -> None:
+    if MASK in values:
+        raise errors.InvalidParameterValue(
+            reason=f"the value of {attributes.shortened(name)} is the mask that answers show "
+            "in place of a secret, or has it in it; leave it out to keep the secret",
+        )
 
 
 class Sealer:
@@ -152,38 +247,32 @@ class Sealer:
 
         return Fernet(self._key)
 
-    def seal(self, value: Any, *, addresses: bool = False) -> Any:
+    def seal(self, value: Any) -> Any:
         """Return ``value`` with each secret in it sealed; what is sealed already stays.
 
-        ``addresses``: those with a login or a signature are secrets, too, whatever they are called.
         Asked of what a client sends only after ``attributes.refuse_sealed``.  Raises
         InvalidParameterValue for a mask that came back: it would replace the real secret.
         """
         if isinstance(value, dict):
-            return {
-                name: self.seal_under(name, inner, addresses=addresses)
-                for name, inner in value.items()
-            }
+            if SEALED in value:
+                return {part: value[part] for part in _SEALED_PARTS if part in value}
+            return {name: self.seal_under(name, inner) for name, inner in value.items()}
         if isinstance(value, list):
-            return [self.seal(inner, addresses=addresses) for inner in value]
-        if addresses and isinstance(value, str) and "://" in value and in_address(value):
-            return self.seal_whole(value)
+            return [self.seal_under("", inner) for inner in value]
         return value
 
-    def seal_under(self, name: str, value: Any, *, addresses: bool = False) -> Any:
-        """Return ``value`` as it is stored under the key ``name``."""
-        if value is None:
-            return value
-        if isinstance(value, dict) and SEALED in value:
-            return {part: value[part] for part in (SEALED, "token") if part in value}
-        if not is_secret_key(name):
-            return self.seal(value, addresses=addresses)
-        if value == MASK:
-            raise errors.InvalidParameterValue(
-                reason=f"the value of {attributes.shortened(name)} is the mask that answers show "
-                "in place of a secret; leave it out to keep the secret",
-            )
-        return self.seal_whole(value)
+    def seal_under(self, name: str, value: Any) -> Any:
+        """Return ``value`` as it is stored under the key ``name``; "": in a list."""
+        if value is None or (isinstance(value, dict) and SEALED in value):
+            return self.seal(value)
+        if is_secret_key(name):
+            _refuse_mask(name, (value,))
+            return self.seal_whole(value)
+        address = _address_under(name, value) if isinstance(value, str) else ""
+        if address:
+            _refuse_mask(name, in_address(address))
+            return self.seal_whole(value) | {_SHOWN: _shown(address)}
+        return self.seal(value)
 
     def seal_whole(self, value: Any) -> dict[str, str]:
         """Return ``value`` sealed as a whole, whatever its names are."""

@@ -8,6 +8,7 @@ sys.modules["eventlet"] = None  # type: ignore[assignment]  # before anything co
 
 import os  # noqa: E402  the line above comes first
 import random  # noqa: E402
+import signal  # noqa: E402
 from collections.abc import Callable, Iterator  # noqa: E402
 from pathlib import Path  # noqa: E402
 from typing import Any  # noqa: E402
@@ -15,7 +16,7 @@ from typing import Any  # noqa: E402
 import hypothesis  # noqa: E402
 import pytest  # noqa: E402
 
-from tests.kit import databases  # noqa: E402
+from tests.kit import databases, hangs  # noqa: E402
 from tests.kit.site import Site  # noqa: E402
 
 MakeSite = Callable[..., Site]
@@ -27,6 +28,14 @@ hypothesis.settings.register_profile(
 hypothesis.settings.load_profile("any machine")
 
 databases.make_engines_cheap()
+
+# A shell that starts a run with & has it ignore Ctrl-C, and so would all its children.
+signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    if not config.pluginmanager.is_registered(hangs):
+        config.pluginmanager.register(hangs)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

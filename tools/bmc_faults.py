@@ -52,8 +52,8 @@ FOR_EVER: Final = """\
 
 It strikes every request, from the first one on. *Ends in* names the provision state; *failed* is
 said of a node that stays in the one that it was in. Once the fault was gone each operation was
-{recovered} when it was asked for again. The conductor's first words (`Node NODE failed ...`) are
-left out; the runs had budgets of {budget_s:g} s, and 3 s to read an answer.
+{recovered} when it was asked for again. NODE is the node's name or UUID. The
+runs had budgets of {budget_s:g} s, and 3 s to read an answer.
 """
 
 

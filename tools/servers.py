@@ -40,6 +40,7 @@ import pymysql
 TOOLS: Final = {  # program: package
     "ipmi": {"ipmi_sim": "openipmi", "ipmitool": "ipmitool"},
     "curl": {"curl": "curl"},
+    "chromium": {"chromium": "chromium", "chromedriver": "chromium-driver"},
 }
 OWN_ONLY: Final = os.environ.get("BLOOMERY_TEST_SERVERS") == "own"
 LOOPBACK: Final = "127.0.0.1"

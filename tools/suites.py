@@ -97,7 +97,10 @@ SUITES: Final = (
     Suite("lint", STYLE, 60),
     Suite("types", "mypy", 400),
     Suite("floors", "lint-imports --no-logo --cache-dir build/imports", 60),
-    Suite("functional", FUNCTIONAL, 2100, "SQLite", uses=("rabbitmq",), tools=("ipmi", "curl")),
+    Suite(
+        "functional", FUNCTIONAL, 2100, "SQLite", uses=("rabbitmq",),
+        tools=("ipmi", "curl", "chromium"),
+    ),
     Suite("unit", f"{PYTEST} tests/unit", 900, "no database"),
     Suite(
         "on-mariadb", FIRST_STORIES, 600, needs=("quick mariadb", "rabbitmq"),
@@ -110,7 +113,7 @@ SUITES: Final = (
     Suite("invariants", f"{PYTEST} tests/invariants", 600, IN_PROCESS),
     Suite("chaos", f"{PYTEST} tests/chaos", 420, "SQLite", uses=(*EVERY_SERVER, "redis")),
     Suite("conformance", f"{PYTEST} tests/conformance", 600, "Heat 27.0.1, Ironic 39.0.0"),
-    Suite("cluster", f"{PYTEST} tests/cluster", 400, IN_PROCESS),
+    Suite("cluster", f"{PYTEST} tests/cluster", 1200, IN_PROCESS),
     Suite("mutants", f"{PYTEST} tests/mutants", 400, IN_PROCESS, uses=("postgresql", "mariadb")),
     Suite("counts", f"{PYTEST} tests/counts", 120, IN_PROCESS),
     Suite("postgresql", f"{PYTEST} tests/servers", 600, needs=("postgresql",), uses=("rabbitmq",)),
@@ -122,14 +125,14 @@ SUITES: Final = (
     *(
         Suite(
             f"all-on-{database}", FUNCTIONAL, 3600, needs=(server, "rabbitmq"),
-            env=(on_database(database),), tools=("ipmi",), extra=True,
+            env=(on_database(database),), tools=("ipmi", "chromium"), extra=True,
         )
         for database, server in (("postgresql", "postgresql"), ("mariadb", "quick mariadb"))
     ),
     *(
         Suite(
             f"all-over-{transport}", FUNCTIONAL, 3600, "SQLite", needs=("rabbitmq",),
-            env=(over(transport),), tools=("ipmi",), extra=True,
+            env=(over(transport),), tools=("ipmi", "chromium"), extra=True,
         )
         for transport in ("json-rpc", "oslo")
     ),

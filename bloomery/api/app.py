@@ -1,7 +1,7 @@
 """The application: Pecan for routing, behind the middleware that reads the request.
 
 app = make_app(site)                    # any WSGI server takes it
-server.Server(app, site.conf).start()
+server.make(app, site.conf).start()
 """
 
 from __future__ import annotations
@@ -16,9 +16,10 @@ from webob import exc as statuses
 from bloomery.api import auth, layers, replies, routing, versions
 from bloomery.api.controllers import root
 from bloomery.api.declare import KEY
-from bloomery.api.layers import Wsgi
 from bloomery.api.middleware import Middleware
 from bloomery.api.routing import Application
+from bloomery.http_server.wsgi import Wsgi
+from bloomery.model.request import Parked
 from bloomery.operations.context import Services
 
 CLIENT_HEADERS: Final = ("X-Auth-Token", versions.NAME, *(name for name, _ in versions.RANGE))
@@ -28,6 +29,8 @@ class Errors(hooks.PecanHook):
     """Turns whatever was raised into an answer: the one place where that happens."""
 
     def on_error(self, state: Any, exc: Exception) -> webob.Response:
+        if isinstance(exc, Parked):
+            raise exc
         if isinstance(exc, statuses.HTTPNotAcceptable):
             return replies.page(406, "Not Acceptable: this API speaks application/json only")
         if isinstance(exc, statuses.HTTPException):

@@ -176,5 +176,6 @@ def boolean_or_null(name: str, value: Any) -> bool | None:
     return None if value is None else boolean(name, value)
 
 
-def ident_or_null(name: str, value: Any) -> str | None:
-    return None if value is None else ident(name, value)
+def ident_or_empty(name: str, value: Any) -> str | None:
+    """Return None for null and for the empty text, which many clients send for no value."""
+    return None if value in (None, "") else ident(name, value)

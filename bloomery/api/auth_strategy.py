@@ -7,6 +7,7 @@ from pathlib import Path
 
 from bloomery.api import auth
 from bloomery.conf import Conf
+from bloomery.http_server import login
 
 
 def logins(conf: Conf, config_files: Sequence[str] = ()) -> auth.Auth:
@@ -17,7 +18,7 @@ def logins(conf: Conf, config_files: Sequence[str] = ()) -> auth.Auth:
     strategy = conf.default.auth_strategy
     if strategy == "http_basic":
         checkers = max(1, conf.api.threads // 2)
-        return auth.HttpBasic(Path(conf.default.http_basic_auth_user_file), checkers)
+        return login.HttpBasic(Path(conf.default.http_basic_auth_user_file), checkers)
     if conf.default.has_roles:
         return _keystone(config_files, "baremetal")
     return auth.NoAuth()
@@ -48,4 +49,4 @@ def first_name(conf: Conf) -> str | None:
     """Return the first name that may log in, for a client to begin with; None: nobody must."""
     if conf.default.auth_strategy != "http_basic":
         return None
-    return next(iter(auth.HttpBasic(Path(conf.default.http_basic_auth_user_file)).names), None)
+    return next(iter(login.HttpBasic(Path(conf.default.http_basic_auth_user_file)).names), None)

@@ -1,11 +1,13 @@
 """Boot CDs for BMCs, and what iPXE fetches: without a login, whole or in ranges.
 
-Whoever knows the name of one gets it.
+Whoever knows the name of one gets it, but for the links to scripts, whose names are no secret:
+they are for [api]agent_networks.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+import re
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any, Final
 
@@ -14,45 +16,51 @@ import webob
 from bloomery import boot_files
 from bloomery.api import replies
 from bloomery.conf import Conf
+from bloomery.conf.api import Api
+from bloomery.http_server.files import FilePieces
+from bloomery.operations import agent_callers
 
 PREFIXES: Final = tuple(
     f"/{name}" for name in (f"{boot_files.FOLDER}/", f"{boot_files.LINKS}/", boot_files.ENTRY)
 )
 _TYPES: Final = {".iso": "application/x-iso9660-image", ".kernel": "application/octet-stream",
                  ".ramdisk": "application/octet-stream"}  # fmt: skip
-_PIECE: Final = 256 << 10
 _METHODS: Final = ("GET", "HEAD")
-
-
-class FilePieces:
-    """The bytes of a file from ``start`` to ``stop``, each piece read when it is sent."""
-
-    def __init__(self, path: Path, start: int, stop: int) -> None:
-        self._path, self._start, self._stop = path, start, stop
-
-    def app_iter_range(self, start: int, stop: int) -> FilePieces:
-        """Return a part of the file: WebOb's name, for requests with a range."""
-        return FilePieces(self._path, start, stop)
-
-    def __iter__(self) -> Iterator[bytes]:
-        left = self._stop - self._start
-        with self._path.open("rb") as file:
-            file.seek(self._start)
-            while left and (piece := file.read(min(left, _PIECE))):
-                left -= len(piece)
-                yield piece
+_RANGE: Final = re.compile(r"bytes=(?:\d{1,18}-\d{0,18}|-(?P<suffix>\d{1,18}))", re.ASCII)
 
 
 class BootFiles:
     """A WSGI application over ``[deploy]http_root``."""
 
-    def __init__(self, http_root: Path) -> None:
-        self._http_root = http_root
+    def __init__(self, http_root: Path, conf: Api) -> None:
+        """``conf``: of those who may have links to scripts."""
+        self._http_root, self._conf = http_root, conf
 
     def __call__(self, environ: dict[str, Any], start_response: Any) -> Iterable[bytes]:
-        path = boot_files.find(self._http_root, environ["PATH_INFO"][1:])
-        answer: Iterable[bytes] = _reply(path, environ["REQUEST_METHOD"])(environ, start_response)
-        return answer
+        name = environ["PATH_INFO"][1:]
+        caller = environ.get("REMOTE_ADDR", "")
+        is_hidden = name.startswith(boot_files.LINKS) and not agent_callers.is_inside(
+            self._conf, caller
+        )
+        path = None if is_hidden else boot_files.find(self._http_root, name)
+        answer = _reply(path, environ["REQUEST_METHOD"])
+        if (asked_for := environ.get("HTTP_RANGE")) is not None:
+            environ["HTTP_RANGE"] = _range(asked_for, answer.content_length or 0)
+        parts: Iterable[bytes] = answer(environ, start_response)
+        return parts
+
+
+def _range(asked_for: str, size: int) -> str:
+    """Return one range as WebOb reads it right; nothing: the whole is the answer (RFC 9110, 14.2).
+
+    WebOb takes the last 0 bytes for all, more than there are for none, and stumbles over others.
+    """
+    one = _RANGE.fullmatch(asked_for)
+    if one is None:
+        return ""
+    if one["suffix"] is None:
+        return asked_for
+    return f"bytes={size - min(int(one['suffix']), size)}-"
 
 
 def _reply(path: Path | None, method: str) -> webob.Response:
@@ -74,4 +82,4 @@ def _reply(path: Path | None, method: str) -> webob.Response:
 def make(conf: Conf) -> BootFiles | None:
     """Return what hands out boot files; None where a web server does."""
     root = conf.deploy.http_root
-    return None if root is None or conf.deploy.http_url else BootFiles(Path(root))
+    return None if root is None or conf.deploy.http_url else BootFiles(Path(root), conf.api)

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import functools
 import inspect
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from enum import Enum
@@ -23,20 +24,22 @@ from typing import Any, Final
 import jsonschema_rs
 import pecan
 import webob
+from webob import exc as statuses
 
 from bloomery import errors, secrets
-from bloomery.api import arguments, bodies, replies, versions
-from bloomery.api.streams import Stream
+from bloomery.api import arguments, replies, versions
+from bloomery.http_server import bodies
+from bloomery.http_server.streams import HAND_OVER, Stream
 from bloomery.model.rules import attributes
 from bloomery.operations import policy
 from bloomery.operations.context import Context
 
 FORMS: Final = ("application/x-www-form-urlencoded", "multipart/form-data")
 JSON_TYPE: Final = "application/json"
+JSON_TYPES: Final = re.compile(r"application/([\w.-]+\+)?json", re.ASCII)  # patches have their own
 REFUSED: Final = 400  # the status of an endpoint that refuses everybody
 EVENT_STREAM: Final = "text/event-stream"
 KEY: Final = "bloomery.call"  # where it travels in the WSGI environment
-HAND_OVER: Final = "bloomery.hand_over"  # what a server of ours offers: keeps the connection
 
 
 @dataclass(slots=True, kw_only=True)
@@ -44,6 +47,8 @@ class Call:
     """One request as the middleware has understood it; controllers are handed it.
 
     ``context`` is what operations take: no word of the API.
+    ``caller`` is the address of its client, "" where that is not known;
+    ``is_forwarded``: a proxy stands between.
     ``query`` values are texts, or lists of them where an argument came twice.
 
     ``suffix`` is a ``.json`` that was cut from the path; ``idents`` fills up while routing.
@@ -57,6 +62,8 @@ class Call:
     query: dict[str, Any]
     body: bytes
     content_type: str
+    caller: str = ""
+    is_forwarded: bool = False
     suffix: str = ""
     wants_stream: bool = False
     last_event_id: str | None = None
@@ -257,9 +264,10 @@ def _named(call: Call) -> dict[str, Any]:
 
 
 def _named_body(call: Call) -> dict[str, Any]:
-    """Return the names in a JSON body; what cannot be read counts as no body."""
-    if not call.body or call.content_type != JSON_TYPE:
+    """Return the names in a JSON body; JSON that cannot be read, and a form, count as no body."""
+    if not call.body or not call.content_type or call.content_type in FORMS:
         return {}
+    _require_json(call)
     try:
         value = bodies.parse(call.body)
     except errors.Invalid as exc:
@@ -275,9 +283,20 @@ def _whole_body(call: Call, schema: Schema) -> Any:
             reason="Unexpected arguments: the body came as a form; send it with "
             f"Content-Type: {JSON_TYPE}",
         )
+    if call.body:
+        _require_json(call)
     value = bodies.parse(call.body) if call.body else {}
     schema.check(value)
     return value
+
+
+def _require_json(call: Call) -> None:
+    """Raise HTTPUnsupportedMediaType (415) for a body of another type."""
+    if not JSON_TYPES.fullmatch(call.content_type):
+        raise statuses.HTTPUnsupportedMediaType(
+            f"cannot read a body of type {call.content_type[:99]}: send it with Content-Type: "
+            f"{JSON_TYPE}"
+        )
 
 
 def endpoint(

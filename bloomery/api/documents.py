@@ -191,6 +191,7 @@ _TIMELINE_ENTRY: Final = _object(
         "kind": {"type": "string", "enum": ["step", "event"]},
         "at": TEXT,
         "duration_s": _NUMBER_OR_NULL,
+        "since_previous_s": _NUMBER_OR_NULL,
         "usual": _USUAL,
         "position": {"type": "integer"},
         "internal": BOOLEAN,
@@ -203,7 +204,7 @@ _TIMELINE_ENTRY: Final = _object(
             TEXT_OR_NULL,
         ),
     },
-    "marker", "kind", "at", "duration_s", "conductor", "request_id",
+    "marker", "kind", "at", "conductor", "request_id",
 )  # fmt: skip
 _TIMELINE: Final = _object(
     {
@@ -290,6 +291,7 @@ _ENDS: Final[Mapping[str, Json]] = {
     "/shards": _object(
         {"shards": _array(_object({"name": TEXT_OR_NULL, "count": {"type": "integer"}}))}, "shards"
     ),
+    "/ext/v1": _object({"id": TEXT, "links": LINKS}, "id", "links"),
     "/ext/v1/fleet": _FLEET,
     "/ext/v1/nodes/{}/why": _WHY,
     "/ext/v1/allocations/{}/why": _ALLOCATION_WHY,

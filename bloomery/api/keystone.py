@@ -35,6 +35,7 @@ from oslo_config import cfg
 from bloomery import errors
 from bloomery.api import auth
 from bloomery.conf import KEYSTONE_GROUP
+from bloomery.http_server import login
 from bloomery.model.request import Request
 
 LOG = logging.getLogger(__name__)
@@ -103,7 +104,7 @@ class Keystone:
         self._callers: cachetools.TTLCache[bytes, Caller] = cachetools.TTLCache(
             MAX_REMEMBERED, _keep_s(source[KEYSTONE_GROUP])
         )
-        self._checks: dict[bytes, auth.Check] = {}
+        self._checks: dict[bytes, login.Check] = {}
         self._pool = ThreadPoolExecutor(max_workers=checkers, thread_name_prefix="token")
 
     @property
@@ -118,15 +119,15 @@ class Keystone:
         caller = self._find(shown)
         if caller is None:
             check = self._check(shown, environ)
-            if auth.DEFERRED in environ and not check.outcome.done():
-                raise auth.Deferred(check)
+            if login.DEFERRED in environ and not check.outcome.done():
+                raise login.Deferred(check)
             caller = check.outcome.result()
         return replace(request, **caller.facts)
 
-    def _check(self, shown: Mapping[str, Any], environ: Mapping[str, Any]) -> auth.Check:
+    def _check(self, shown: Mapping[str, Any], environ: Mapping[str, Any]) -> login.Check:
         """Have a token checked; the same request is not checked twice at a time."""
         proof = self._proof(shown, *_PLACE)
-        check: auth.Check | None = environ.get(auth.DEFERRED)
+        check: login.Check | None = environ.get(login.DEFERRED)
         if check is not None and check.subject == proof:
             return check
         with self._mutex:
@@ -135,7 +136,7 @@ class Keystone:
                 return check
             if len(self._checks) >= MAX_CHECKS:
                 raise auth.Busy
-            check = auth.Check(subject=proof, outcome=self._pool.submit(self._verify, shown))
+            check = login.Check(subject=proof, outcome=self._pool.submit(self._verify, shown))
             self._checks[proof] = check
         check.outcome.add_done_callback(functools.partial(self._forget_check, proof))
         return check
@@ -222,7 +223,7 @@ def _caller(environ: Mapping[str, Any]) -> Caller:
             "project_domain": user.project_domain_id,
             "domain": user.domain_id,
             "roles": tuple(user.role_names),
-            "is_admin_project": body.get("is_admin_project") is True,
+            "is_admin_project": body.get("is_admin_project", True) is True,  # as Keystone means it
             "is_restricted": bool(
                 user.bind or body.get("application_credential", {}).get("access_rules") is not None
             ),

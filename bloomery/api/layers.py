@@ -10,7 +10,7 @@ from __future__ import annotations
 import importlib.metadata
 import ipaddress
 from collections.abc import Callable, Collection, Iterable, Sequence
-from typing import Any, Final, TypeAlias
+from typing import Any, Final
 
 import webob
 from oslo_config import cfg
@@ -19,11 +19,11 @@ from bloomery import errors
 from bloomery.api import replies
 from bloomery.conf import Conf
 from bloomery.conf.web import Healthcheck
-
-Wsgi: TypeAlias = Callable[[dict[str, Any], Callable[..., Any]], Iterable[bytes]]
+from bloomery.http_server.wsgi import Wsgi
 
 _FORWARDED: Final = ("HTTP_FORWARDED", "HTTP_X_FORWARDED_PROTO", "HTTP_X_FORWARDED_HOST",
                      "HTTP_X_FORWARDED_FOR", "HTTP_X_FORWARDED_PREFIX")  # fmt: skip
+OF_PROXIES: Final = (*_FORWARDED, "HTTP_X_REAL_IP", "HTTP_VIA")  # believed or not
 _SCHEMES: Final = ("http", "https")
 _PEER: Final = "bloomery.peer"  # address of the socket, whatever proxies say of the client
 

@@ -1,7 +1,8 @@
 """What every request meets first, before any routing.
 
-In this order: request id, OPTIONS, health, login, version, body.  It reads the query and the
-body itself, within limits, and shows Pecan neither: arguments are the declarations' business.
+In this order: request id, OPTIONS, pages of others, health, login, version, body.  It reads the
+query and the body itself, within limits, and shows Pecan neither: arguments are the declarations'
+business.
 """
 
 from __future__ import annotations
@@ -15,16 +16,17 @@ from urllib.parse import parse_qsl
 
 import webob
 
-from bloomery.api import auth, auth_strategy, bodies, boot_files, layers, replies, versions
+from bloomery.api import auth, auth_strategy, boot_files, browsers, layers, replies, versions
 from bloomery.api.declare import EVENT_STREAM, KEY, Call
-from bloomery.api.layers import Wsgi
 from bloomery.conf.api import Api
+from bloomery.http_server import bodies
+from bloomery.http_server.readiness import Readiness
+from bloomery.http_server.wsgi import REQUEST_ID_HEADERS, Wsgi
 from bloomery.metrics import METRICS
-from bloomery.model.request import IN_LOG, Request
-from bloomery.operations import health
+from bloomery.model.request import IN_LOG, Request, begin
+from bloomery.operations import agent_callers, health
 from bloomery.operations.context import Context, Services
 
-REQUEST_ID_HEADERS: Final = ("x-openstack-request-id", "openstack-request-id")
 SUFFIX: Final = ".json"
 SUFFIX_UNTIL: Final = 91
 EXT: Final = "/ext/"
@@ -47,26 +49,37 @@ class Middleware:
         metrics: Wsgi | None = None,
         logins: auth.Auth | None = None,
     ) -> None:
-        """``logins``: who tells callers apart; None: whoever the configuration names."""
+        """``logins``: who tells callers apart; None: whoever the configuration names.
+
+        Raises CannotStart for options that cannot be used.
+        """
+        agent_callers.networks_of_agents(services.conf.api)
         self._inner = inner
         self._site = services
         self._auth = logins or auth_strategy.logins(services.conf)
+        self._readiness = Readiness(health.parts(services))
         self._plain: dict[str, Wsgi] = {"/healthz": self._alive, "/readyz": self._ready}
         self._plain |= layers.healthcheck(services.conf)
         if metrics is not None:
             self._plain["/metrics"] = metrics
         self._boot_files = boot_files.make(services.conf)
+        self._browsers = browsers.Guard(services.conf)
 
     def __call__(self, environ: dict[str, Any], start_response: Any) -> Iterable[bytes]:
         if environ["REQUEST_METHOD"] == "OPTIONS":
             return replies.empty(200)(environ, start_response)
-        request = Request.new()
+        parking = begin(environ)
+        request = parking.request
         IN_LOG.set(request)
-        start = with_ids(counted(start_response, environ["REQUEST_METHOD"]), request)
+        start = counted(start_response, environ["REQUEST_METHOD"], parking.began)
+        start = with_ids(start, request)
         return self._answer(request, environ)(environ, start)
 
     def _answer(self, request: Request, environ: dict[str, Any]) -> Wsgi:
         """Return what answers: the application behind, or a refusal."""
+        refusal = self._browsers.refusal(environ.get("HTTP_HOST"), environ.get("HTTP_ORIGIN"))
+        if refusal is not None:
+            return replies.second_form(*refusal)
         path = environ.get("PATH_INFO", "")
         plain = self._plain.get(path)
         if plain is not None:
@@ -115,6 +128,8 @@ class Middleware:
             query=read_query(environ.get("QUERY_STRING", "")),
             body=b"" if auth.DOCUMENTS.fullmatch(path) else _body(conf, path, environ),
             content_type=environ.get("CONTENT_TYPE", "").split(";")[0].strip().lower(),
+            caller=environ.get("REMOTE_ADDR", ""),
+            is_forwarded=any(name in environ for name in layers.OF_PROXIES),
             suffix=_cut_suffix(environ, path, version),
             wants_stream=_takes_stream(environ),
             last_event_id=environ.get("HTTP_LAST_EVENT_ID"),
@@ -134,10 +149,7 @@ class Middleware:
         return replies.document({"alive": True})(environ, start_response)
 
     def _ready(self, environ: dict[str, Any], start_response: Any) -> Iterable[bytes]:
-        missing = health.missing(self._site)
-        status = 503 if missing else 200
-        document = {"ready": not missing, "missing": missing}
-        return replies.document(document, status)(environ, start_response)
+        return replies.ready(self._readiness.missing())(environ, start_response)
 
 
 def with_ids(start_response: Any, request: Request) -> Any:
@@ -149,9 +161,8 @@ def with_ids(start_response: Any, request: Request) -> Any:
     return start
 
 
-def counted(start_response: Any, method: str) -> Any:
+def counted(start_response: Any, method: str, began: float) -> Any:
     """Count the answer when its status is known, and how long it took until then."""
-    began = time.perf_counter()
     method = method if method in _METHODS else "other"  # labels must not grow with nonsense
 
     def start(status: str, headers: list[tuple[str, str]], exc_info: Any = None) -> Any:

@@ -45,7 +45,11 @@ SHAPES: Final[Mapping[Callable[..., Any], Json]] = {
     arguments.count: {"type": "integer", "minimum": 1},
     arguments.direction: _TEXT | {"enum": ["asc", "desc"]},
     arguments.ident: _TEXT | _IDENT,
-    arguments.ident_or_null: {"type": ["string", "null"], **_IDENT},
+    arguments.ident_or_empty: {
+        "type": ["string", "null"],
+        "maxLength": 255,
+        "pattern": r"^[A-Za-z0-9._~-]*$",
+    },
     arguments.integer: _INTEGER,
     arguments.integer_or_null: _INTEGER | {"type": ["integer", "null"]},
     arguments.mac: _TEXT | _MAC,
@@ -137,7 +141,7 @@ _SECURITY: Final[Mapping[str, Json]] = {
 }
 _REFUSAL: Final[Json] = {"$ref": "#/components/schemas/Fault"}
 _BODIES: Final[Mapping[int, Json]] = {401: {"anyOf": [_LOGIN, _TOKEN_REFUSED]}}
-_EVERYWHERE: Final = (400, 401, 403, 404, 406, 431, 500, 503)
+_EVERYWHERE: Final = (400, 401, 403, 404, 406, 421, 431, 500, 503)
 _WRITING: Final = (405, 409, 413, 415)
 # Reads for which the node is locked, since its BMC is asked: 409 while somebody holds it.
 _LOCKING: Final = re.compile(r".*/management/(boot_device|indicators/{indicator})")

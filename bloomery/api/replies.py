@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Sequence
+from http import HTTPStatus
 from typing import Any, Final
 
 import orjson
@@ -44,7 +45,13 @@ def raw(body: bytes, content_type: str, status: int, headers: Headers = ()) -> w
 
 
 def _answer(body: bytes, status: int, headers: list[tuple[str, str]]) -> webob.Response:
-    return webob.Response(body=body, status=status, headerlist=headers)
+    line = f"{status} {HTTPStatus(status).phrase}"  # webob has no words for some
+    return webob.Response(body=body, status=line, headerlist=headers)
+
+
+def ready(missing: list[str]) -> webob.Response:
+    """Answer whether a service can do its work, and what it lacks."""
+    return document({"ready": not missing, "missing": missing}, 503 if missing else 200)
 
 
 def first_form(status: int, text: str, headers: Headers = ()) -> webob.Response:
@@ -59,9 +66,10 @@ def first_form(status: int, text: str, headers: Headers = ()) -> webob.Response:
 
 def second_form(status: int, description: str = "", headers: Headers = ()) -> webob.Response:
     """Answer with an error found on the way to a handler."""
+    known = statuses.status_map.get(status)
     fault = {
         "code": status,
-        "title": statuses.status_map[status].title,
+        "title": HTTPStatus(status).phrase if known is None else known.title,
         "description": description,
     }
     return _wrapped(fault, status, headers)

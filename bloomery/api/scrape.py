@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from bloomery import metrics
-from bloomery.api.layers import Wsgi
+from bloomery.http_server.wsgi import Wsgi
 
 
 def make(gauges: tuple[metrics.Gauge, ...]) -> Wsgi:

@@ -22,7 +22,8 @@ SIGNS: Final = {
 }  # fmt: skip
 WORDS: Final = {"refuse": "would fail"}
 CHANGING: Final = [word for word in SIGNS if word not in ("wait", "refuse")]
-SHOWN_LEAVES: Final = 5  # of one resource
+SHOWN_LEAVES: Final = 5  # of one resource, and resources of one stage
+SHOWN_STAGES: Final = 20
 MINUTE_S, HOUR_S = 60, 3600
 
 
@@ -33,7 +34,26 @@ def text(plan: Json) -> str:
     told: list[str] = []
     for line, step in zip(lines, steps, strict=True):
         told += [line, *(f"     {leaf}" for leaf in _leaves(step))]
-    return "\n".join([*told, *([""] if told else []), summary(plan)])
+    told += ["", *order] if (order := _order(plan)) else []
+    warnings = [terminal.visible(f"warning: {each}") for each in plan.get("warnings", ())]
+    return "\n".join([*told, *([""] if told else []), summary(plan), *warnings])
+
+
+def _order(plan: Json) -> list[str]:
+    """Say what is done at the same time, and what after it, where machines are worked at."""
+    stages: dict[int, list[str]] = {}
+    for step in plan["steps"]:
+        stages.setdefault(step["stage"], []).append(f"{SIGNS[step['action']]}{step['resource']}")
+    if not plan["machines"] or len(plan["steps"]) == 1:
+        return []
+    lines = [f"stage {number}: {_names(stages[number])}" for number in sorted(stages)]
+    rest = len(lines) - SHOWN_STAGES
+    return [*lines[:SHOWN_STAGES], *([f"and {rest} more stages"] if rest > 0 else [])]
+
+
+def _names(names: Sequence[str]) -> str:
+    more = f" and {len(names) - SHOWN_LEAVES} more" if len(names) > SHOWN_LEAVES else ""
+    return terminal.visible(f"{', '.join(names[:SHOWN_LEAVES])}{more}")
 
 
 def _groups_first(steps: Sequence[Json]) -> list[Json]:

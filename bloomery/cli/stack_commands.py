@@ -15,7 +15,7 @@ from typing import Any, Final
 import click
 
 from bloomery import errors
-from bloomery.cli import cloud, plan_text, stacks, terminal
+from bloomery.cli import cloud, groups, plan_text, stacks, terminal
 from bloomery.cli.client import ApiError
 from bloomery.cli.stacks import Json
 from bloomery.cli.template import commands as template_commands
@@ -26,12 +26,15 @@ EMPTY: Final = {"heat_template_version": "2021-04-16"}
 POLL_S: Final = 1.0
 NAME = click.argument("name")
 YES = click.option("--yes", is_flag=True, help="Do not ask.")
+CONVERGE = click.option(
+    "--converge", is_flag=True, help="Compare with what is really there, and bring it back."
+)
 EXISTING = click.option(
     "--existing", is_flag=True, help="Keep parameters and environment that are not said again."
 )
 
 
-class StackGroup(click.Group):
+class StackGroup(groups.Group):
     """Commands whose Ctrl-C is one sentence; what was ordered goes on without them."""
 
     def invoke(self, ctx: click.Context) -> object:
@@ -122,9 +125,7 @@ def why(find: Find, name: str, as_json: bool) -> None:
             line = f"node {node['name'] or node['uuid']} is {node['provision_state']}; "
             click.echo(terminal.visible(f"    {line}{node['next_action']}"))
     for each in document["drifted"]:
-        differences = "; ".join(each["differences"].values())
-        line = f"{_place(each)} differs from its machine since {each['since']}: {differences}"
-        click.echo(terminal.visible(f"  {line}"))
+        click.echo(terminal.visible(f"  {_drift_line(each)}"))
     for each in document.get("leaving", ()):
         click.echo(terminal.visible(f"  {_place(each)} {stacks.LEAVES}"))
     click.echo(terminal.visible(f"next: {document['next_action']}"))
@@ -159,6 +160,7 @@ def events(find: Find, name: str, follow: bool) -> None:
 @click.argument("name", required=False)
 @template_commands.stack_options()
 @EXISTING
+@CONVERGE
 @template_commands.AS_JSON
 @click.pass_obj
 def plan(
@@ -168,17 +170,22 @@ def plan(
     environments: tuple[str, ...],
     parameters: tuple[str, ...],
     existing: bool,
+    converge: bool,
     as_json: bool,
 ) -> None:
-    """Say what `up` with the same arguments would do; nothing is ordered.
+    """Say what up with the same arguments would do; nothing is ordered.
 
     NAME is the stack's; made from the file's if not given.
     """
     client, body = find().orchestration, _body(file, environments, parameters)
     named = _stack_name(file, name)
     present = _find_updatable(client, named)
+    body |= {"converge": True} if converge and present else {}
     document = _preview(client, named, present, body, existing=existing)
-    click.echo(json.dumps(document, indent=2) if as_json else plan_text.text(document["plan"]))
+    if as_json:
+        click.echo(json.dumps(document, indent=2))
+    else:
+        _echo_plan(document["plan"], file, named, converge=converge)
 
 
 @stack.command()
@@ -186,6 +193,7 @@ def plan(
 @click.argument("name", required=False)
 @template_commands.stack_options()
 @EXISTING
+@CONVERGE
 @YES
 @click.option("--rollback", is_flag=True, help="Take back what was done if something fails.")
 @click.option("--timeout", "timeout_min", type=click.IntRange(min=1), metavar="MINUTES",
@@ -198,6 +206,7 @@ def up(
     environments: tuple[str, ...],
     parameters: tuple[str, ...],
     existing: bool,
+    converge: bool,
     yes: bool,
     rollback: bool,
     timeout_min: int | None,
@@ -210,8 +219,9 @@ def up(
     service, body = find(), _body(file, environments, parameters)
     client, named = service.orchestration, _stack_name(file, name)
     present = _find_updatable(client, named)
+    body |= {"converge": True} if converge and present else {}
     document = _preview(client, named, present, body, existing=existing)
-    click.echo(plan_text.text(document["plan"]))
+    _echo_plan(document["plan"], file, named, converge=converge)
     if _is_as_wanted(present, document):
         return
     _confirm(f"{'Update' if present else 'Create'} stack {named}?", yes=yes)
@@ -223,6 +233,20 @@ def up(
     _echo_outputs(
         {"output_key": key, "output_value": value} for key, value in run.outputs().items()
     )
+
+
+@stack.command()
+@NAME
+@click.pass_obj
+def check(find: Find, name: str) -> None:
+    """Compare every machine of a stack with its template; nothing is changed.
+
+    Each difference is the reason of its resource. Ends with 0 if there is none.
+    """
+    client = find().orchestration
+    present = stacks.get(client, name)
+    run = stacks.StackRun(client, present["stack_name"], limit_s=None)
+    _watched(run, present["stack_name"], lambda: run.check(present))
 
 
 @stack.command()
@@ -283,6 +307,22 @@ def _find_updatable(client: Any, name: str) -> Json | None:
     if way_out := ways_out.get(state):
         raise click.ClickException(f"cannot update stack {name}: it is {state}; {way_out}")
     return present
+
+
+def _echo_plan(plan: Json, file: str, name: str, *, converge: bool) -> None:
+    """Print a plan; name the machines that differ, and the command that brings them back."""
+    click.echo(plan_text.text(plan))
+    drifted = () if converge else plan.get("drifted", ())
+    for each in drifted:
+        click.echo(terminal.visible(_drift_line(each)), err=True)
+    if drifted:
+        command = f"bloomery stack up {file} {name} --converge"
+        click.echo(terminal.visible(f"an update leaves that as it is, unless: {command}"), err=True)
+
+
+def _drift_line(entry: Json) -> str:
+    differences = "; ".join(entry["differences"].values())
+    return f"{_place(entry)} differs from its machine since {entry['since']}: {differences}"
 
 
 def _preview(

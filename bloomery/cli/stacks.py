@@ -189,6 +189,11 @@ class StackRun:
         self._log.skip()
         self._client.delete(self._path)
 
+    def check(self, stack: Json) -> None:
+        self._follow(path_of(stack))
+        self._log.skip()
+        self._client.post(f"{self._path}/actions", {"check": None})
+
     def watch(self, state: str) -> None:
         """Show the tree until the stack is in ``state``.  Raises StackStuck."""
         stack = self.watch_to_end()
@@ -353,10 +358,10 @@ def _line(row: Json, *, says_why: bool, leaves: bool) -> str:
     state, reason = str(row["resource_status"]), str(row["resource_status_reason"] or "")
     if not (says_why and state.endswith("FAILED")) and not says_more(state, reason):
         reason = LEAVES if leaves else ""
-    needs = ", ".join(sorted(row.get("required_by") or ()))
+    requirers = ", ".join(sorted(row.get("required_by") or ()))
     parts: Iterable[str] = (
         _plain(row["resource_name"]), _plain(row["resource_type"]), _state(row["resource_status"]),
-        _plain(reason), f"for {_plain(needs)}" if needs else "",
+        _plain(reason), f"required by {_plain(requirers)}" if requirers else "",
     )  # fmt: skip
     return "  ".join(part for part in parts if part)
 

@@ -33,7 +33,7 @@ def api(
 ) -> None:
     """Run both APIs in a process of their own, on the database of a server.
 
-    Machines are looked after by ``bloomery conductor``, stacks by ``bloomery engine``.
+    Machines are looked after by bloomery conductor, stacks by bloomery engine.
     """
     log_to_stderr(logging.INFO if verbose else logging.WARNING)
     settings = listening_on(conf.load(config_files), host_ip, port, orchestration_port)
@@ -73,7 +73,10 @@ class ApiProcess:
                 on_events_written=base.relay.wake,
             )  # fmt: skip
             self.services = base.services(engine=self._stacks.contract)
-            self._api_servers = api_servers.ApiServers(base, self.services, gauges.of_site(base.db))
+            self._api_servers = api_servers.ApiServers(
+                base, self.services,
+                (*gauges.of_site(base.db), *gauges.of_broker(self.services.rpc)),
+            )  # fmt: skip
 
     @property
     def url(self) -> str:

@@ -9,6 +9,7 @@ from bloomery.api import app, auth_strategy, scrape, server
 from bloomery.api.orchestration import faults
 from bloomery.cmd import stacks
 from bloomery.cmd.foundation import Foundation
+from bloomery.http_server.server import raise_descriptor_limit
 from bloomery.metrics import Gauge
 from bloomery.operations.context import Services
 
@@ -24,10 +25,10 @@ class ApiServers:
         logins = auth_strategy.logins(conf, base.config_files)
         self._identity_url = auth_strategy.identity_url(logins)
         of_stacks = auth_strategy.for_stacks(conf, logins, base.config_files)
-        server.raise_descriptor_limit()
-        self.api = server.Server(app.make_app(services, scrape.make(gauges), logins), conf)
+        raise_descriptor_limit()
+        self.api = server.make(app.make_app(services, scrape.make(gauges), logins), conf)
         try:
-            self.orchestration_api = server.Server(
+            self.orchestration_api = server.make(
                 stacks.late_app(services, of_stacks),
                 stacks.orchestration_conf(conf),
                 port_option="--orchestration-port",

@@ -16,6 +16,7 @@ from time import monotonic
 import click
 
 from bloomery import conf
+from bloomery.cli import groups
 from bloomery.cmd import foundation, gauges, monitoring, options, process
 from bloomery.cmd.conductor_list import drain, list_conductors
 from bloomery.cmd.serve import log_to_stderr, warn_of
@@ -24,7 +25,7 @@ from bloomery.conf import Conf
 from bloomery.state_dir import StateDir
 
 
-@click.group(invoke_without_command=True)
+@click.group(cls=groups.Group, invoke_without_command=True)
 @options.state_dir
 @options.config_file
 @click.option("--verbose", is_flag=True, help="Log what happens, not only what goes wrong.")
@@ -86,13 +87,19 @@ class ConductorProcess:
             )
             self._rpc_server = base.rpc_server(self.host, self.service.manager)
             self._monitor = monitoring.Monitor(
-                base.conf, "conductor_port", gauges.of_conductor(self.service),
-                self.service.missing,
+                base.conf, "conductor_port",
+                (*gauges.of_conductor(self.service), *gauges.of_broker(self._rpc_server)),
+                {"the database": self.service.missing, "the message broker": self._missing},
             )  # fmt: skip
 
     @property
     def host(self) -> str:
         return self.service.runtime.host
+
+    def _missing(self) -> list[str]:
+        if self._rpc_server.is_connected is not False:
+            return []
+        return ["the message broker does not answer: nobody can call this conductor"]
 
     def start(self) -> None:
         """Register, take up what is ours, and return.  Raises CannotStart."""

@@ -12,9 +12,10 @@ import click
 from oslo_config import cfg
 
 from bloomery import conf
+from bloomery.cli import groups
 
 
-@click.group()
+@click.group(cls=groups.Group)
 def config() -> None:
     """Print a sample of the configuration."""
 

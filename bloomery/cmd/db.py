@@ -11,12 +11,13 @@ import rich.console
 import rich.table
 
 from bloomery import conf, errors, state_dir
+from bloomery.cli import groups
 from bloomery.cmd import options
 from bloomery.db import copying, engine, schema
 from bloomery.state_dir import StateDir
 
 
-@click.group()
+@click.group(cls=groups.Group)
 def db() -> None:
     """Upgrade, check, back up or copy the database."""
 

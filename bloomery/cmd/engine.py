@@ -13,8 +13,10 @@ import click
 from bloomery import conf, errors
 from bloomery.cmd import api_servers, foundation, gauges, monitoring, options, process, stacks
 from bloomery.cmd.serve import log_to_stderr, warn_of
-from bloomery.conf import Conf
+from bloomery.conf import Conf, rpc
 from bloomery.state_dir import StateDir
+
+LOG = logging.getLogger(__name__)
 
 _AFTER_GRACE_S: Final = 20.0  # for the relay and the database
 
@@ -26,7 +28,7 @@ _AFTER_GRACE_S: Final = 20.0  # for the relay and the database
 def engine(state_dir: Path, config_files: tuple[str, ...], verbose: bool) -> None:
     """Run an engine of stacks, beside other processes on the database of a server.
 
-    On SQLite one process serves at a time: ``bloomery serve`` has an engine inside.
+    On SQLite one process serves at a time: bloomery serve has an engine inside.
     """
     log_to_stderr(logging.INFO if verbose else logging.WARNING)
     settings = conf.load(config_files)
@@ -65,7 +67,10 @@ class EngineProcess:
             )  # fmt: skip
             engine = self._stacks.engine
             self._monitor = monitoring.Monitor(
-                base.conf, "engine_port", gauges.of_engine(engine), engine.missing
+                base.conf,
+                "engine_port",
+                (*gauges.of_engine(engine), *gauges.of_broker(services.rpc)),
+                {"the engine": engine.missing, "the message broker": services.rpc.missing},
             )
 
     @property
@@ -81,6 +86,7 @@ class EngineProcess:
             started.callback(self._base.relay.stop)
             started.callback(self._base.ring.stop)
             self._base.warn_of_another_ring()
+            _warn_of_no_conductor(self._base.conf)
             self._base.ring.start()
             started.callback(self._stacks.stop)
             self._stacks.start()
@@ -96,3 +102,11 @@ class EngineProcess:
             started.callback(self._base.ring.stop)
             started.callback(self._services.rpc.close)
             started.callback(lambda: self._stacks.stop(grace_s))
+
+
+def _warn_of_no_conductor(conf: Conf) -> None:
+    if conf.default.rpc_transport == rpc.NONE:
+        LOG.warning(
+            "this engine reaches no conductor: [DEFAULT]rpc_transport is none, so that what stacks "
+            "order of machines fails; set it to json-rpc or oslo for all processes"
+        )

@@ -7,7 +7,7 @@ from pathlib import Path
 import click
 
 from bloomery import conf, errors
-from bloomery.cli import cloud, event_stream
+from bloomery.cli import cloud, event_stream, groups
 from bloomery.cmd import options
 from bloomery.db import event_cursors
 from bloomery.db import events as db
@@ -15,7 +15,7 @@ from bloomery.db.engine import Database
 from bloomery.state_dir import StateDir
 
 
-@click.group(invoke_without_command=True)
+@click.group(cls=groups.Group, invoke_without_command=True)
 @click.option("--follow", "-f", is_flag=True, help="Print events as they come, until Ctrl-C.")
 @click.option("--since", type=int, metavar="ID", help="With --follow: after this number first.")
 @click.option("--type", "event_type", metavar="TYPE", help="With --follow: baremetal.node, say.")

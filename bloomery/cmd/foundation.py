@@ -60,8 +60,9 @@ class Foundation:
         those of an API.
         """
         transport = transports.build_client(
-            self.conf, local=local, config_files=self.config_files, threads=threads
-        )
+            self.conf, local=local, config_files=self.config_files, threads=threads,
+            is_silent=self.ring.is_silent,
+        )  # fmt: skip
         folders = [*(Path(name).parent for name in self.config_files), self.home.path]
         return Services(
             db=self.db,

@@ -7,6 +7,8 @@ from bloomery.db import nodes, stack_drift, stacks
 from bloomery.db.engine import Database
 from bloomery.metrics import Gauge, Readings
 from bloomery.orchestration.service.engine_service import EngineService
+from bloomery.rpc.client import Client
+from bloomery.rpc.transports import Server
 
 
 def of_site(db: Database) -> tuple[Gauge, ...]:
@@ -37,6 +39,16 @@ def of_site(db: Database) -> tuple[Gauge, ...]:
         Gauge("stack_drifted", "Resources that differ from their machines.", ("type",),
                 drifted_by_type),
     )  # fmt: skip
+
+
+def of_broker(calls: Client | Server) -> tuple[Gauge, ...]:
+    """Nothing is shown where ``calls`` need no broker."""
+
+    def connected() -> Readings:
+        is_connected = calls.is_connected
+        return {} if is_connected is None else {(): float(is_connected)}
+
+    return (Gauge("message_broker_connected", "0: the broker does not answer.", (), connected),)
 
 
 def of_engine(engine: EngineService) -> tuple[Gauge, ...]:

@@ -7,10 +7,11 @@ import threading
 
 import click
 
+from bloomery.cli import groups
 from bloomery.lab import models, rack
 
 
-@click.group()
+@click.group(cls=groups.Group)
 def lab() -> None:
     """Run simulated racks of servers."""
 

@@ -1,18 +1,19 @@
 """``/metrics``, ``/healthz`` and ``/readyz`` of roles that have no API; [monitoring] says where.
 
-monitor = Monitor(conf, "conductor_port", gauges, service.missing)    # bound, or of no port
+monitor = Monitor(conf, "conductor_port", gauges, parts)    # bound, or of no port
 monitor.start()
 """
 
 from __future__ import annotations
 
-import dataclasses
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Final
 
-from bloomery.api import replies, scrape, server
-from bloomery.api.layers import Wsgi
-from bloomery.conf import Conf, rpc
+from bloomery.api import replies, scrape
+from bloomery.conf import Conf
+from bloomery.http_server.readiness import Readiness
+from bloomery.http_server.server import Server, Settings
+from bloomery.http_server.wsgi import Wsgi
 from bloomery.metrics import Gauge
 
 _THREADS: Final = 2
@@ -26,14 +27,18 @@ class Monitor:
         conf: Conf,
         option: str,
         gauges: tuple[Gauge, ...],
-        missing: Callable[[], list[str]],
+        parts: Mapping[str, Callable[[], list[str]]],
     ) -> None:
-        """``missing``: what keeps the process from its work, or nothing.  Raises CannotStart."""
-        self._server: server.Server | None = None
+        """``parts``: what may keep it from its work (see ``Readiness``).  Raises CannotStart."""
+        self._server: Server | None = None
         if port := getattr(conf.monitoring, option):
-            app = _app(scrape.make(gauges), missing)
-            settings = _settings(conf, port)
-            self._server = server.Server(app, settings, port_option=f"[monitoring]{option}")
+            settings = Settings(
+                host=conf.monitoring.host_ip, port=port, threads=_THREADS, name="monitor",
+                advice=f"choose another [monitoring]{option} or host_ip",
+            )  # fmt: skip
+            readiness = Readiness(parts)
+            app = _app(scrape.make(gauges), readiness)
+            self._server = Server(app, settings, has_probes=True)
 
     def start(self) -> None:
         if self._server is not None:
@@ -45,32 +50,20 @@ class Monitor:
             self._server.stop(0)
 
 
-def _settings(conf: Conf, port: int) -> Conf:
-    """Return those of a server with which nobody can order anything, wherever it listens."""
-    api = dataclasses.replace(
-        conf.api, host_ip=conf.monitoring.host_ip, port=port, threads=_THREADS,
-        enable_ssl_api=False, insecure_listen=True,
-    )  # fmt: skip
-    default = dataclasses.replace(conf.default, rpc_transport=rpc.NONE)
-    return dataclasses.replace(conf, api=api, default=default)
-
-
-def _app(metrics: Wsgi, missing: Callable[[], list[str]]) -> Wsgi:
+def _app(metrics: Wsgi, readiness: Readiness) -> Wsgi:
     def answer(environ: dict[str, Any], start_response: Any) -> Iterable[bytes]:
         path = environ.get("PATH_INFO", "")
         if path == "/metrics":
             return metrics(environ, start_response)
-        answered: Iterable[bytes] = _health(path, missing)(environ, start_response)
+        answered: Iterable[bytes] = _health(path, readiness)(environ, start_response)
         return answered
 
     return answer
 
 
-def _health(path: str, missing: Callable[[], list[str]]) -> Any:
+def _health(path: str, readiness: Readiness) -> Any:
     if path == "/healthz":
         return replies.document({"alive": True})
     if path != "/readyz":
         return replies.second_form(404)
-    reasons = missing()
-    document = {"ready": not reasons, "missing": reasons}
-    return replies.document(document, 503 if reasons else 200)
+    return replies.ready(readiness.missing())

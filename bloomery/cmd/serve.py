@@ -129,7 +129,7 @@ def next_steps(service: Service, home: StateDir) -> str:
             f"  baremetal{login} driver list",
             f"  baremetal{login} node create --driver {driver} --name node-1",
             f"Stacks are at {service.orchestration_url}:",
-            f"  openstack{login} stack create -t examples/hello.yaml hello",
+            f"  openstack{login} stack create -t TEMPLATE.yaml NAME",
             "Ctrl-C stops it.",
         ),
     )

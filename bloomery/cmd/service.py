@@ -59,6 +59,7 @@ class Service:
                 self.services,
                 (
                     *gauges.of_site(base.db),
+                    *gauges.of_broker(self.services.rpc),
                     *gauges.of_engine(self.stacks.engine),
                     *gauges.of_conductor(self.conductor),
                 ),

@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING, Any, cast
 
 from bloomery import errors
 from bloomery.api import auth
-from bloomery.api.layers import Wsgi
 from bloomery.conf import Conf
 from bloomery.db.engine import Database
+from bloomery.http_server.wsgi import Wsgi
 from bloomery.operations.context import Services
 from bloomery.orchestration.service.engine_service import EngineService
 from bloomery.rpc.engine_contract import Engine

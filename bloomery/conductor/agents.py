@@ -1,15 +1,15 @@
 """Agents in ramdisks: their tokens, certificates and calls.
 
-An agent looks its node up once and is given a token, which it shows with every call.  A token
-belongs to one session of an agent: what ends the session (a flow that begins or ends, a power
-change) drops it, with the agent's URL and certificate.  Tokens are sealed in the row.
+An agent reads a token from its kernel parameters, or is given one by its first lookup, and shows
+it with every call.  A token belongs to one session of an agent: what ends the session (a flow that
+begins or ends, a power change) drops it, with the agent's URL and certificate.  Tokens are sealed
+in the row.
 """
 
 from __future__ import annotations
 
 import hmac
 import logging
-import os
 from pathlib import Path
 from typing import Any, Final
 
@@ -30,7 +30,6 @@ from bloomery.outcome import Done
 LOG = logging.getLogger(__name__)
 
 Json = dict[str, Any]
-_TOKEN_BYTES: Final = 32
 _CERTIFICATE: Final = "agent_verify_ca"  # in driver_internal_info: the path of its file
 
 
@@ -42,11 +41,9 @@ def make_token(runtime: ConductorRuntime, node_uuid: str) -> str:
 
     It needs no lock: an agent looks its node up while a flow holds it, too.
     """
-    token = os.urandom(_TOKEN_BYTES).hex()
+    token = secrets.new_token()
     sealed = runtime.sealer.seal_under(nodes.AGENT_TOKEN, token)
     is_new = runtime.db.transact(lambda conn: nodes.add_agent_token(conn, node_uuid, sealed))
-    if not is_new:
-        LOG.info("node %s: an agent asks for a token, and one was given out before", node_uuid)
     return token if is_new else secrets.MASK
 
 

@@ -191,7 +191,8 @@ def _is_manual(node: Node) -> bool:
 
 def _finish(task: TaskManager, result: Mapping[str, Any]) -> Transition:
     cleanup.wipe_internal_info(task, "clean")
-    return Transition(event="manage" if _is_manual(task.node) or task.node.retired else "done")
+    keep = task.node.retired and is_automatic(task)  # as in Ironic, where nothing was cleaned
+    return Transition(event="manage" if _is_manual(task.node) or keep else "done")
 
 
 def _fail(task: TaskManager, failure: FlowFailure) -> Transition:

@@ -7,7 +7,16 @@ from dataclasses import replace
 from typing import Any, Final
 
 from bloomery import errors
-from bloomery.conductor import allocations, cleaning, cleanup, configdrive, console, rescue, steps
+from bloomery.conductor import (
+    allocations,
+    cleaning,
+    cleanup,
+    configdrive,
+    console,
+    rescue,
+    steps,
+    validation,
+)
 from bloomery.conductor.phase import FlowFailure, Phase, Transition
 from bloomery.conductor.states import State
 from bloomery.conductor.task_manager import TaskManager
@@ -52,13 +61,7 @@ def _check_deployable(task: TaskManager, arguments: ProvisionArguments) -> None:
     node = task.node
     if arguments.configdrive:
         configdrive.check_size(node, arguments.configdrive)
-    rules.check_instance_traits(node)
-    disallowed = task.runtime.conf.conductor.disallowed_deployment_boot_modes
-    rules.refuse_boot_mode(
-        (node.instance_info, node.properties),
-        disallowed,
-        "[conductor]disallowed_deployment_boot_modes",
-    )
+    rules.check_instance(node, task.runtime.conf.conductor.disallowed_deployment_boot_modes)
     try:
         task.driver.power.validate(task)
         task.driver.deploy.validate(task)
@@ -155,8 +158,10 @@ def clean_up(task: TaskManager) -> None:
 
 
 def _prepare(task: TaskManager) -> Outcome | None:
-    if not task.turn and "configdrive" in task.node.instance_info:
-        _build_configdrive(task)
+    if not task.turn:
+        validation.warn(task)
+        if "configdrive" in task.node.instance_info:
+            _build_configdrive(task)
     return task.driver.deploy.prepare(task)
 
 

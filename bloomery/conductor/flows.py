@@ -22,7 +22,6 @@ from bloomery.conductor import (
     servicing,
     states,
     task_manager,
-    transition,
     vendor_passthru,
     virtual_media,
 )
@@ -230,7 +229,7 @@ def _abort_now(task: TaskManager, slot: Slot, row: Abort, run: StepRun | None) -
     """End the flow that waits, and begin the one that cleans up after it, in one transaction."""
     step = f" at step {run.step.name}" if run is not None and not run.step.internal else ""
     state = task.node.provision_state
-    sentence = f"Node {task.node.uuid}: {ABORTED} in {state}{step}"
+    sentence = f"{ABORTED} in {state}{step}"
     clean_up = internal_step("deploy", "clean_up", {"state": state, "reason": sentence})
     flow = runner.plan(task, ABORT, [clean_up])
     journal: list[Write] = [*_close_rows(run, sentence), *flow.opening]
@@ -276,7 +275,7 @@ def _forget_flow(task: TaskManager, row: Abort, reason: str) -> None:
     cleanup.wipe_internal_info(task, *([row.flow] if row.flow else []))
     if row.shows is not None:
         setattr(task.node, row.shows, {})
-    task.node.last_error = transition.fit(task.context, reason)
+    task.node.last_error = reason
 
 
 def _finish_abort(task: TaskManager, result: Mapping[str, Any]) -> Transition:

@@ -1,8 +1,8 @@
 """What the BMC tells of how a machine is configured: BIOS settings, and versions of firmware.
 
 ``manage`` reads it in a few requests.  What explains the settings (their types, what is allowed)
-may be long, and is read by a cleaning, which has the time; until then only what is known of
-another machine of the model is told with them.
+may be long, and is read soon after it, in the background; what is known of another machine of the
+model is told at once.  A cleaning reads both.
 """
 
 from __future__ import annotations
@@ -35,8 +35,23 @@ def read(task: TaskManager) -> Done:
 
 
 def read_in_short(task: TaskManager) -> Done:
-    """Return them, too, but what explains the settings only as far as it is known."""
-    return _read(task, task.driver.bios.cache_bios_values)
+    """Return them, too, but what explains the settings only as far as it is known.
+
+    Where nothing is known, the periodic ``explain_bios`` reads it.
+    """
+    bios = task.driver.bios
+    done = _read(task, bios.cache_bios_values)
+    settings = done.result.get("bios_settings", ())
+    reads_less = type(bios).cache_bios_values is not base.Bios.cache_bios_values
+    if reads_less and not all(setting.get("attribute_type") for setting in settings):
+        task.runtime.unexplained.add(task.node.uuid)
+    return done
+
+
+def read_settings(task: TaskManager) -> list[dict[str, Any]]:
+    """Return the BIOS settings with all that explains them; [] where they cannot be read."""
+    outcome = read_if_supported(task, task.driver.bios.cache_bios_settings)
+    return outcome.result.get("bios_settings", []) if isinstance(outcome, Done) else []
 
 
 def _read(task: TaskManager, read_settings: Callable[[base.DriverTask], Outcome | None]) -> Done:

@@ -10,7 +10,7 @@ a rule sets it: that is taken first.
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -191,8 +191,12 @@ def _taken(
     return set(conn.execute(query).scalars()) if texts else set()
 
 
-def check_options(conf: Conf) -> None:
-    """Raise CannotStart for hooks or built-in rules that no inspection could use."""
+def check_options(conf: Conf, others: Iterable[str] = ()) -> None:
+    """Raise CannotStart for hooks or built-in rules that no inspection could use.
+
+    ``others``: what else of the configuration cannot be used; all of it is told in one sentence.
+    """
+    reasons = list(others)
     for option, names in (
         ("[inspector]hooks", conf.inspector.hooks),
         ("[redfish]inspection_hooks", conf.redfish.inspection_hooks),
@@ -200,7 +204,8 @@ def check_options(conf: Conf) -> None:
         try:
             hooks.pipeline(names)
         except errors.HardwareInspectionFailure as exc:
-            reason = f"cannot use {option}: {exc.facts['reason']}"
-            raise errors.CannotStart(reason=reason) from exc
+            reasons.append(f"cannot use {option}: {exc.facts['reason']}")
+    if reasons:
+        raise errors.CannotStart(reason="; ".join(reasons))
     if conf.inspection_rules.built_in_rules:
         builtin.load(conf.inspection_rules.built_in_rules)

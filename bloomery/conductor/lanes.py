@@ -153,7 +153,7 @@ class Lane:
         except errors.DatabaseBusy as exc:
             LOG.warning("node %s: not looked at: %s", uuid, errors.brief(exc))
         except Exception as exc:  # noqa: BLE001  the supervisor: the next node has its turn
-            LOG.error("node %s: the look failed\n%s", uuid, secrets.trace(exc))  # noqa: TRY400  masked
+            LOG.error("node %s: the look failed: %s", uuid, secrets.report(exc))  # noqa: TRY400  masked
         finally:
             self._ended(uuid)
 

@@ -15,7 +15,7 @@ from bloomery import errors
 from bloomery.conductor import allocator, inspection, lease, recovery, runner
 from bloomery.conductor.heartbeats import Heartbeats
 from bloomery.conductor.manager import ConductorManager
-from bloomery.conductor.node_lock import NodeLocks
+from bloomery.conductor.node_lock import NodeLocks, Places
 from bloomery.conductor.periodics import table
 from bloomery.conductor.registration import Registration
 from bloomery.conductor.runtime import ConductorRuntime
@@ -44,9 +44,9 @@ def build(
     on_events_written: Callable[[], None] = lambda: None,
     wants_snapshots: Callable[[], bool] = lambda: False,
 ) -> ConductorRuntime:
-    """Return the parts of a conductor.  Raises CannotStart, DriverNotFoundInEntrypoint ..."""
+    """Return the parts of a conductor.  Raises CannotStart, NoValidDefaultForInterface."""
     ours = conf.conductor
-    inspection.check_options(conf)
+    inspection.check_options(conf, registry.unknown_names(conf))
     timers = Timers()
     workers = Workers(ours.workers_pool_size, ours.reserved_workers_pool_percentage)
     return ConductorRuntime(
@@ -61,6 +61,7 @@ def build(
         heartbeats=Heartbeats(db, timers, workers),
         lease=lease.Lease(ours.heartbeat_timeout, budget_s=lease.write_budget_s(conf)),
         ring=ring.Ring(db, conf),
+        parked=Places(max(ours.workers_pool_size // 2, 1)),
         on_events_written=on_events_written,
         wants_snapshots=wants_snapshots,
     )

@@ -4,7 +4,8 @@ Whoever wants a node queues for it and wakes when its turn comes; nobody polls. 
 lets the next one in: ``runtime.node_locks.leave``.  How a request waits stands in ``Context``.
 
 Waiting must not starve the server: so many may wait for one node, and at most half of the API's
-threads in all (``Places``), for nodes and for BMCs together; the next one is told at once.
+threads in all (``Places``); the next one is told at once.  A request that waits for a BMC has no
+thread meanwhile (``model/request.py``).
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ class TooManyWaiting(Exception):
 
 
 class Places:
-    """So many of the API's threads may wait at a time, whatever for."""
+    """So many may wait at a time, whatever for: threads of the API, or parked requests."""
 
     def __init__(self, most: int) -> None:
         self.most = most

@@ -9,7 +9,7 @@ from typing import Any, Final
 import sqlalchemy as sa
 
 from bloomery import errors
-from bloomery.conductor import allocations, console, row_updates, task_manager
+from bloomery.conductor import allocations, bmc_sharing, console, row_updates, task_manager
 from bloomery.conductor.patches import Limits, Patcher
 from bloomery.conductor.row_updates import CrudEvent
 from bloomery.conductor.runtime import Context
@@ -34,6 +34,7 @@ def create(context: Context, values: Json) -> None:
     event = CrudEvent(context, "node", node.uuid, "create", facts).snapshot_request(values)
     with event.publishing():
         _store(context, node, event)
+    bmc_sharing.warn(context, node)
 
 
 def _store(context: Context, node: Node, event: CrudEvent) -> None:
@@ -50,6 +51,7 @@ def _store(context: Context, node: Node, event: CrudEvent) -> None:
     def work(conn: sa.Connection) -> None:
         _require_chassis(conn, node.chassis_uuid)
         nodes.insert(conn, columns)
+        bmc_sharing.check_stored(context, conn, node)
         event(conn)
 
     runtime.db.transact(work)
@@ -87,19 +89,23 @@ def update(context: Context, uuid: str, patch: Sequence[Json], *, reset_interfac
     paths = [op["path"] for op in patch]
     event = CrudEvent(context, "node", uuid, "update", {"patched": paths})
 
-    def work(conn: sa.Connection, node: Node) -> None:
+    def work(conn: sa.Connection, node: Node) -> Node | None:
         rules.refuse_while_busy(node, patch)
         changed = _changed(context, node, _PATCHER.apply(node, prepared), reset_interfaces)
         event.snapshot_change(node, changed, touched=bool(changed))
         if "chassis_uuid" in changed:
             _require_chassis(conn, changed["chassis_uuid"])
+        moved = bmc_sharing.check_changed(context, conn, node, changed)
         if changed:
             nodes.update(conn, uuid, rows.encode(changed, model.OBJECTS))
             allocations.follow(context, conn, node, changed)
         event(conn)
+        return moved
 
     with event.publishing(lambda node: _PATCHER.apply(node, prepared)):
-        row_updates.change(context, uuid, work)
+        moved = row_updates.change(context, uuid, work)
+    if moved is not None:
+        bmc_sharing.warn(context, moved)
 
 
 def _changed(
@@ -108,9 +114,13 @@ def _changed(
     changed: Json,
     reset: bool,
 ) -> Json:
-    """Return what the patch changes, with what the rules between fields change along."""
+    """Return what the patch changes, with what the rules between fields change along.
+
+    ``reset``: a change of the driver sets the interfaces back that the patch does not name.
+    """
     changed = rules.with_consequences(node, changed)
-    if changed.keys() & (rules.INTERFACE_FIELDS | {"driver"}) or reset:
+    reset = reset and "driver" in changed
+    if changed.keys() & (rules.INTERFACE_FIELDS | {"driver"}):
         chosen = _interfaces_after(context, node, changed, reset)
         changed = {n: v for n, v in changed.items() if n not in rules.INTERFACE_FIELDS} | chosen
     if "driver_info" in changed:

@@ -47,13 +47,14 @@ def start_power(
     task: TaskManager,
     slot: Slot,
     target: str,
+    *journal: EncodedWrite,
     timeout_s: float | None = None,
-    *,
     keep_error: bool = False,
     before: Sequence[Step] = (),
 ) -> None:
     """Let a flow begin that brings the node to power state ``target``; ``check`` it before.
 
+    ``journal``: what is written with its beginning.
     ``keep_error``: the node's last_error tells of something that is not over.
     ``before``: what ``steps_of_relatives`` has planned.
     """
@@ -63,7 +64,7 @@ def start_power(
         timeout_s = float(task.runtime.conf.conductor.soft_power_off_timeout)
     step = internal_step("power", "change", {"target": target, "timeout_s": timeout_s})
     started = emit_power_set_notification(task.context, task.node, "start", target)
-    runner.start(task, slot, POWER, step, _undo_power, started, before=before)
+    runner.start(task, slot, POWER, step, _undo_power, *journal, started, before=before)
 
 
 def check(task: TaskManager, target: str) -> None:

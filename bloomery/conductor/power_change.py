@@ -30,7 +30,7 @@ def change(task: TaskManager, target: str, timeout_s: float | None = None) -> Ou
         return DONE
     if not task.turn:  # an agent that boots while the BMC still works is a new one
         task.log("power: %s", target)
-        task.forget_agent()
+        task.forget_agent(may_boot_again=True)
     changed_at = rows.now().replace(tzinfo=None)  # as Ironic writes it: UTC, and no word of that
     node.driver_internal_info["last_power_state_change"] = changed_at.isoformat()
     if target == Power.REBOOT:

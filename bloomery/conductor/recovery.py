@@ -188,7 +188,7 @@ def _is_overtaken(task: TaskManager, run: StepRun) -> bool:
 
 def _overtaken(task: TaskManager, run: StepRun) -> str:
     return (
-        f"Node {task.node.uuid} failed {run.phase}: {_end_of(run)} at step {run.step.name}, and "
+        f"{_end_of(run)} at step {run.step.name} of {run.phase}, and "
         "another order came before it could go on; give it again if it is still wanted"
     )
 
@@ -198,7 +198,7 @@ def _hopeless(task: TaskManager, run: StepRun, weight: int) -> str:
     if weight < DEATH:
         died = "its conductor died too often"
     return (
-        f"Node {task.node.uuid} failed {run.phase}: {died} at step {run.step.name}; "
+        f"{died} at step {run.step.name} of {run.phase}; "
         f"the log of conductor {task.runtime.host} says of what"
     )
 
@@ -206,8 +206,8 @@ def _hopeless(task: TaskManager, run: StepRun, weight: int) -> str:
 def _interrupted(task: TaskManager, run: StepRun) -> str:
     since = f" since {run.started_at:%Y-%m-%d %H:%M:%S} UTC" if run.started_at else ""
     return (
-        f"Node {task.node.uuid} failed {run.phase}: {_end_of(run)} while step "
-        f"{run.step.name} was running{since}; it was not repeated because it may not be run twice"
+        f"{_end_of(run)} while step {run.step.name} was running{since}; "
+        "it was not repeated because it may not be run twice"
     )
 
 
@@ -216,6 +216,6 @@ def _fail_stuck(task: TaskManager) -> None:
     state = task.node.provision_state
     task.process_event(
         "fail",
-        last_error=f"Node {task.node.uuid} was in state {state} when conductor "
+        last_error=f"it was in state {state} when conductor "
         f"{task.runtime.host} started, and nothing was working on it",
     )

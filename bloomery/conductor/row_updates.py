@@ -123,10 +123,10 @@ class CrudEvent:
         return self
 
     def snapshot_stored(self, value: Any) -> CrudEvent:
-        """Show at the end what was stored."""
+        """Show at the end of a creation what was stored."""
         self.show_to_projects_of(value)
         if self._is_versioned:
-            self._end["snapshot"] = rows.dump(snapshots.OF[self._noun](value))
+            self._end["snapshot"] = rows.dump(snapshots.OF_CREATED[self._noun](value))
         return self
 
     def snapshot_change(

@@ -317,7 +317,7 @@ def _was_aborted(flow: Flow, run: StepRun) -> bool:
 
 def _aborted(flow: Flow, run: StepRun) -> str:
     """Say that a step was the last one because somebody asked to stop."""
-    return f"Node {flow.task.node.uuid}: {ABORTED} after step {run.step.name}"
+    return f"{ABORTED} after step {run.step.name}"
 
 
 def _show(flow: Flow) -> None:
@@ -495,6 +495,10 @@ def _borne(flow: Flow, run: StepRun, exc: Exception) -> bool:
     budget_s = flow.task.runtime.conf.conductor.bmc_outage_budget
     if not isinstance(exc, errors.BmcUnreachable) or not run.step.resumable:
         return False
+    if isinstance(exc, errors.BmcQueueTimeout):  # its turn comes: the BMC is not silent
+        again = Again(after_s=exc.facts["retry_after_s"], reason=secrets.brief(exc))
+        _put_off(flow, run, again, changed=False)
+        return True
     if flow.phase.urgent or not budget_s:
         return False
     now = clock.now()
@@ -504,7 +508,9 @@ def _borne(flow: Flow, run: StepRun, exc: Exception) -> bool:
     if left_s <= 0 or ("retry_after_s" in exc.facts and after_s > left_s):
         return False
     why = secrets.brief(errors.Failure(reason=exc.facts.get("cause") or exc.facts["reason"]))
-    reason = f"the BMC does not answer: {why}; it is asked again until {ends:%H:%M:%S} UTC"
+    is_refused = isinstance(exc, errors.BmcLoginLeftAlone)
+    silence = "the BMC refuses the login" if is_refused else "the BMC does not answer"
+    reason = f"{silence}: {why}; it is asked again until {ends:%H:%M:%S} UTC"
     was, run.deadline_at = run.deadline_at, ends
     again = Again(after_s=min(after_s, left_s), reason=reason)
     LOG.warning("node %s: step %s waits: %s", flow.task.node.uuid, run.step.name, reason)
@@ -562,6 +568,7 @@ def _tolerated(flow: Flow, run: StepRun, exc: Exception) -> bool:
 
 
 def _sentence(flow: Flow, run: StepRun, exc: Exception) -> str:
+    """Say what failed: the fact first, then the step, as tables cut what is long."""
     own = run.step.internal and run.step.child is None
     what = flow.phase.name if own else f"{flow.phase.name} step {run.step.name}"
     if run.step.child:
@@ -570,7 +577,9 @@ def _sentence(flow: Flow, run: StepRun, exc: Exception) -> str:
     if isinstance(exc, errors.BmcUnreachable) and run.deadline_at is not None:
         lasted_s = (clock.now() - _silent_since(flow, run.deadline_at)).total_seconds()
         borne = f"; that was borne for {max(lasted_s, 0):.0f} s"
-    return f"Node {flow.task.node.uuid} failed {what}: {secrets.brief(exc)}{borne}"
+    node = flow.task.node
+    fact, label = writes.own_words(node, errors.brief(exc)), writes.label(node)
+    return f"{fact}{borne} ({what if label in fact else f'{what} of {label}'})"
 
 
 def _log_unexpected(flow: Flow, run: StepRun, exc: Exception) -> None:

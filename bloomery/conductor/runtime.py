@@ -11,6 +11,7 @@ import contextlib
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import Future
 from dataclasses import dataclass, field
 from typing import TypeVar
 
@@ -18,7 +19,7 @@ from bloomery import errors
 from bloomery.conductor.allocation_queue import AllocationQueue
 from bloomery.conductor.heartbeats import Heartbeats
 from bloomery.conductor.lease import Lease
-from bloomery.conductor.node_lock import NodeLocks, TooManyWaiting
+from bloomery.conductor.node_lock import NodeLocks, Places, TooManyWaiting
 from bloomery.conductor.timers import Timers
 from bloomery.conductor.workers import Workers
 from bloomery.conf import Conf
@@ -40,7 +41,9 @@ class ConductorRuntime:
     ``on_events_written`` is called after each commit that wrote event rows: it wakes the relay.
     ``ring`` says which nodes are this conductor's; the API of the same process asks it, too.
     ``on_flow_orphaned`` is called with the node of a flow whose worker the database gave up on.
+    ``parked``: the places of requests that wait for a worker's answer without a thread.
     ``leaving``: set once it is off line and gives its flows to others (``has_heir``).
+    ``unexplained``: nodes that were verified, and whose BIOS settings have no types yet.
     ``wants_snapshots``: event rows carry the whole object while a sink makes notifications of them.
     """
 
@@ -55,7 +58,9 @@ class ConductorRuntime:
     heartbeats: Heartbeats
     lease: Lease
     ring: Ring
+    parked: Places
     allocations: AllocationQueue = field(default_factory=AllocationQueue)
+    unexplained: set[str] = field(default_factory=set)
     leaving: threading.Event = field(default_factory=threading.Event)
     on_events_written: Callable[[], None] = lambda: None
     wants_snapshots: Callable[[], bool] = lambda: False
@@ -81,13 +86,30 @@ class ConductorRuntime:
     def waiting_place(self, reason: str) -> Iterator[None]:
         """Be one of the API's threads that wait.  Raises ApiThreadsBusy when as many do as may."""
         places = self.node_locks.places
-        if not places.take():
-            option, size = self.conf.calling_threads
-            raise errors.ApiThreadsBusy(reason=reason, count=places.most, option=option, size=size)
+        _take(places, reason, *self.conf.calling_threads)
         try:
             yield
         finally:
             places.give_back()
+
+    def begin_parked(self, reason: str, work: Callable[[], T]) -> Future[T]:
+        """Begin work in a worker that a request waits for without a thread.
+
+        Raises NoFreeConductorWorker; ApiThreadsBusy when half of the workers do such work.
+        """
+        with self.workers.slot() as slot, contextlib.ExitStack() as on_failure:
+            size = self.conf.conductor.workers_pool_size
+            _take(self.parked, reason, "[conductor]workers_pool_size", size)
+            on_failure.callback(self.parked.give_back)
+            outcome = slot.spawn(work)
+            on_failure.pop_all()
+        outcome.add_done_callback(lambda _: self.parked.give_back())
+        return outcome
+
+
+def _take(places: Places, reason: str, option: str, size: int) -> None:
+    if not places.take():
+        raise errors.ApiThreadsBusy(reason=reason, count=places.most, option=option, size=size)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

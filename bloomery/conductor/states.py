@@ -374,27 +374,36 @@ def verbs_from(state: str | None) -> list[str]:
 
 
 ADVICE: Final[dict[State, str]] = {
-    State.ENROLL: "ask for manage: the node is known but was not checked yet",
-    State.MANAGEABLE: "ask for provide, inspect, clean or adopt",
-    State.AVAILABLE: "nothing: it waits for a user to deploy it",
+    State.ENROLL: "ask for manage (baremetal node manage): the node is known but was not "
+    "checked yet",
+    State.MANAGEABLE: "ask for provide, inspect, clean or adopt (baremetal node provide, and "
+    "so on)",
+    State.AVAILABLE: "nothing: it waits for a user to deploy it (baremetal node deploy)",
     State.ACTIVE: "nothing: it runs its user's system",
-    State.RESCUE: "ask for unrescue when the rescue work is done",
-    State.ERROR: "read last_error, set it right, and ask for deleted again",
-    State.DEPLOYFAIL: "read last_error, set it right, and ask for active, or for deleted",
+    State.RESCUE: "ask for unrescue when the rescue work is done (baremetal node unrescue)",
+    State.ERROR: "read last_error, set it right, and ask for deleted again (baremetal node "
+    "undeploy)",
+    State.DEPLOYFAIL: "read last_error, set it right, and ask for active, or for deleted "
+    "(baremetal node deploy, baremetal node undeploy)",
     State.CLEANFAIL: "read last_error, set it right, end maintenance, and ask for manage and then "
     "for provide (baremetal node manage, baremetal node provide)",
-    State.INSPECTFAIL: "read last_error, set it right, and ask for inspect, or for manage",
-    State.ADOPTFAIL: "read last_error, set it right, and ask for adopt, or for manage",
-    State.RESCUEFAIL: "read last_error, and ask for rescue, unrescue or deleted",
-    State.UNRESCUEFAIL: "read last_error, and ask for unrescue, rescue or deleted",
-    State.SERVICEFAIL: "read last_error, end maintenance, and ask for service or abort",
+    State.INSPECTFAIL: "read last_error, set it right, and ask for inspect, or for manage "
+    "(baremetal node inspect, baremetal node manage)",
+    State.ADOPTFAIL: "read last_error, set it right, and ask for adopt, or for manage "
+    "(baremetal node adopt, baremetal node manage)",
+    State.RESCUEFAIL: "read last_error, and ask for rescue, unrescue or deleted (baremetal node "
+    "rescue, baremetal node unrescue, baremetal node undeploy)",
+    State.UNRESCUEFAIL: "read last_error, and ask for unrescue, rescue or deleted (baremetal "
+    "node unrescue, baremetal node rescue, baremetal node undeploy)",
+    State.SERVICEFAIL: "read last_error, end maintenance, and ask for service or abort "
+    "(baremetal node service, baremetal node abort)",
 }  # of a state: what its operator may do next
 
 
 def advice(state: str | None, *, maintenance: bool) -> str:
     """Return what brings a node on that rests in a state; a state that ends by itself: wait."""
     if state is None:
-        return "ask for manage"
+        return "ask for manage (baremetal node manage)"
     words = ADVICE.get(State(state), "wait")
     if not maintenance:
         return words.replace(" end maintenance,", "")

@@ -91,7 +91,7 @@ def raw_user_steps(task: TaskManager, phase: str, user_steps: Sequence[UserStep]
     for user_step, place in _placed(task, phase, user_steps):
         unknown = Step(interface=user_step["interface"], step=user_step["step"], child=place.child)
         step = place.find(user_step) or unknown
-        args = task.runtime.sealer.seal(dict(user_step.get("args") or {}), addresses=True)
+        args = task.runtime.sealer.seal(dict(user_step.get("args") or {}))
         steps.append(replace(step, args=args))
     return steps
 
@@ -205,7 +205,7 @@ def _with_args(task: TaskManager, step: Step, user_step: UserStep) -> Step:
     args = dict(user_step.get("args") or {})
     check_args(step, args)
     priority = int(user_step.get("priority", step.priority))
-    sealed = task.runtime.sealer.seal(args, addresses=True)
+    sealed = task.runtime.sealer.seal(args)
     return replace(step, args=sealed, priority=priority)
 
 

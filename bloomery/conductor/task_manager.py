@@ -61,8 +61,10 @@ _PLAIN: Final = tuple(
 _OBJECTS: Final = tuple(name for name in node_model.COLUMNS if name in node_model.OBJECTS)
 _SAVED: Final = _PLAIN + _OBJECTS
 _INFO: Final = "driver_internal_info"
+_ERROR_AT: Final = _SAVED.index("last_error")
 _INFO_AT: Final = _SAVED.index(_INFO)
 _TOKEN: Final = nodes.AGENT_TOKEN
+_PREGENERATED: Final = "agent_secret_token_pregenerated"  # the agent's kernel has the token
 _OF_SESSION: Final = ("agent_url", "agent_verify_ca", "agent_start_attempted")  # of an agent
 _plain_of = operator.attrgetter(*_PLAIN)
 _objects_of = operator.attrgetter(*_OBJECTS)
@@ -394,11 +396,11 @@ class TaskManager:
                 self.runtime.on_flow_orphaned(self.node_id)
 
     def _note_death(self, exc: BaseException) -> None:
-        LOG.error("node %s: %s died\n%s", self.node_id, self._work, secrets.trace(exc))
+        LOG.error("node %s: %s died: %s", self.node_id, self._work, secrets.report(exc))
         if self.node is None or self.shared or self.node.last_error is not None:
             return
         sentence = f"{self._work} died: {secrets.brief(exc)}"
-        self.node.last_error = transition.fit(self.context, sentence)
+        self.node.last_error = sentence
         try:
             self.save()
         except (errors.LockLost, errors.NodeNotFound, errors.DatabaseBusy) as unable:
@@ -432,6 +434,8 @@ class TaskManager:
         self.assert_exclusive()
         self._require_node()
         guard = self._proof()
+        if self.node.last_error != self._columns[_ERROR_AT]:
+            self.node.last_error = transition.fit(self.context, self.node, self.node.last_error)
         columns = _columns_of(self.node)
         changed = self._changed(columns)
         values = changed | (locks.FREE if release else {})
@@ -468,14 +472,31 @@ class TaskManager:
             changed[_INFO] = columns[_INFO_AT]
         return changed
 
-    def forget_agent(self) -> None:
-        """End the session of the node's agent; a token made in advance stays."""
+    def forget_agent(self, *, may_boot_again: bool = False) -> None:
+        """End the session of the node's agent.
+
+        ``may_boot_again``: by what it was booted, so that a token of its kernel stays.
+        """
         info = self.node.driver_internal_info
         for key in _OF_SESSION:
             info.pop(key, None)
-        if not info.get("agent_secret_token_pregenerated"):
+        if not (may_boot_again and info.get(_PREGENERATED)):
+            info.pop(_PREGENERATED, None)
             info.pop(_TOKEN, None)
             self.ends_agent_session = True
+
+    def make_agent_token(self) -> str:
+        """Return the token of the agent that boots next, for its kernel: then lookup gives none.
+
+        A token that a lookup has given before is void.
+        """
+        info = self.node.driver_internal_info
+        if not info.get(_PREGENERATED):
+            self.forget_agent()
+            info[_TOKEN] = self.runtime.sealer.seal_under(_TOKEN, secrets.new_token())
+            info[_PREGENERATED] = True
+            self.save()
+        return str(self.opened(info[_TOKEN]))
 
     @property
     def is_changed(self) -> bool:

@@ -10,11 +10,11 @@ from bloomery.conductor import task_manager
 from bloomery.conductor.runtime import ConductorRuntime, Context
 from bloomery.conductor.task_manager import TaskManager
 from bloomery.conductor.workers import Slot
-from bloomery.model.request import Request
+from bloomery.model.request import PARKING, Request
 
 T = TypeVar("T")
 
-_API_CALL_S: Final = 30.0  # that a caller of the API waits for one call to a BMC: places are few
+_API_CALL_S: Final = 30.0  # that a caller of the API waits for one call to a BMC
 
 
 def exclusive(
@@ -52,19 +52,31 @@ def in_worker(
     shared: bool = False,
     insists: bool = False,
 ) -> T:
-    """Return what ``work``, which may ask a BMC, answers: it runs in a worker.
+    """Return what ``work``, which may ask a BMC, answers: it gets the node in a worker.
 
-    The calling thread is one of the API's and waits, in a place of those that may.  Raises
-    ApiThreadsBusy and NoFreeConductorWorker at once, and what ``work`` raises, as it is.
+    Raises what ``result_in_worker`` and ``work`` raise, as it is.
     ``insists``: an order, which tries a BMC that is left alone; a look does not.
     """
     context = Context(runtime=runtime, request=request, in_place=True)
-    with (
-        runtime.workers.slot() as slot,
-        runtime.waiting_place(f"{purpose} of node {node_uuid}"),
-        task_manager.acquire(
+
+    def with_node() -> T:
+        with task_manager.acquire(
             context, node_uuid, shared=shared, purpose=purpose, insists=insists,
             budget_s=_API_CALL_S,
-        ) as task,
-    ):  # fmt: skip
-        return slot.spawn(work, task).result()
+        ) as task:  # fmt: skip
+            return work(task)
+
+    return result_in_worker(runtime, f"{purpose} of node {node_uuid}", with_node)
+
+
+def result_in_worker(runtime: ConductorRuntime, purpose: str, work: Callable[[], T]) -> T:
+    """Return what ``work`` answers in a worker.
+
+    A request of the API is parked meanwhile.  Any other caller's thread waits, in a place of those
+    that may.  Raises ApiThreadsBusy and NoFreeConductorWorker at once, and Parked.
+    """
+    parking = PARKING.get()
+    if parking is not None:
+        return parking.result_of(purpose, lambda: runtime.begin_parked(purpose, work))
+    with runtime.workers.slot() as slot, runtime.waiting_place(purpose):
+        return slot.spawn(work).result()

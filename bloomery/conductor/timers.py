@@ -73,8 +73,8 @@ class Timers:
             try:
                 call(*args)
             except Exception as exc:  # noqa: BLE001  the supervisor: one bad call must not end it
-                trace = secrets.trace(exc)
-                LOG.error("timer call %s failed: %s", call, trace)  # noqa: TRY400  masked
+                report = secrets.report(exc)
+                LOG.error("timer call %s failed: %s", call, report)  # noqa: TRY400  masked
 
     def _next(self) -> tuple[Callable[..., Any], tuple[Any, ...], Request | None] | None:
         """Wait for the next call that is due; None when stopping."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import datetime
 
-from bloomery import errors, secrets
+from bloomery import errors
 from bloomery.conductor import notification_utils, states, writes
 from bloomery.conductor.runtime import Context
 from bloomery.conductor.states import State
@@ -56,7 +56,7 @@ def apply(
     node.provision_state = fsm.current_state
     node.target_provision_state = states.NOSTATE if arrived else fsm.target_state
     if has_worker or last_error is not None:
-        node.last_error = fit(context, last_error)
+        node.last_error = fit(context, node, last_error)
     node.provision_updated_at = rows.now()
     _stamp_inspection(node, change.previous_provision_state, node.provision_updated_at)
     return change
@@ -76,10 +76,10 @@ def _advance(node: Node, event: str, target_state: str | None) -> states.Machine
     return fsm
 
 
-def fit(context: Context, text: str | None) -> str | None:
-    """Return an error as the node's last_error shows it: masked, and not longer than its column."""
+def fit(context: Context, node: Node, text: str | None) -> str | None:
+    """Return an error as the node's last_error: its own words, not longer than its column."""
     most = context.runtime.conf.default.log_in_db_max_size
-    return None if text is None else str(secrets.mask(text))[:most]
+    return None if text is None else writes.own_words(node, text)[:most]
 
 
 def _stamp_inspection(node: Node, previous: str | None, now: datetime) -> None:

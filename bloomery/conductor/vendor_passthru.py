@@ -10,6 +10,7 @@ from __future__ import annotations
 import base64
 import logging
 from collections.abc import Mapping
+from functools import partial
 from typing import Any, Final
 
 from bloomery import errors, secrets
@@ -171,8 +172,8 @@ def perform_for_driver(runtime: ConductorRuntime, driver: str, call: VendorCall)
         future = runtime.workers.spawn(work, **call.info)
         future.add_done_callback(lambda done: _log(driver, call, done.exception()))
         return _answer(method, None)
-    with runtime.workers.slot() as slot, runtime.waiting_place(f"{call.purpose} of {driver}"):
-        return _answer(method, slot.spawn(work, **call.info).result())
+    purpose = f"{call.purpose} of {driver}"
+    return _answer(method, tasks.result_in_worker(runtime, purpose, partial(work, **call.info)))
 
 
 def _log(driver: str, call: VendorCall, exc: BaseException | None) -> None:

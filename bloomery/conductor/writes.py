@@ -6,12 +6,13 @@ Nothing but SQL runs inside a transaction: so an ``EncodedWrite`` holds its rows
 
 from __future__ import annotations
 
+import re
 import uuid as uuids
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from datetime import datetime
 from functools import partial
-from typing import TypeAlias
+from typing import Final, TypeAlias
 
 import sqlalchemy as sa
 
@@ -20,6 +21,8 @@ from bloomery.conductor.runtime import Context
 from bloomery.db import history, rows
 from bloomery.model.history import HistoryEntry
 from bloomery.model.node import Node
+
+_SHORT: Final = 8  # digits of a UUID: enough to tell nodes apart
 
 EncodedWrite: TypeAlias = Callable[[sa.Connection], None]
 
@@ -39,6 +42,20 @@ def encoded(writes: Iterable[Write]) -> list[EncodedWrite]:
     return [write.encode() if isinstance(write, DeferredWrite) else write for write in writes]
 
 
+def label(node: Node) -> str:
+    """Return what a sentence calls a node: its name, or the first digits of its UUID."""
+    return node.name or node.uuid[:_SHORT]
+
+
+def own_words(node: Node, text: str) -> str:
+    """Return what a node's row says of the node itself: masked, and without the node's UUID.
+
+    The name stands for it, or the first digits: whoever reads the row knows the rest.
+    """
+    words = rf'\b([Nn]ode )"?{re.escape(node.uuid)}"?'
+    return re.sub(words, lambda match: f"{match[1]}{label(node)}", str(secrets.mask(text)))
+
+
 def history_entry(
     context: Context,
     node: Node,
@@ -46,6 +63,7 @@ def history_entry(
     *,
     event_type: str,
     failed: bool = False,
+    warns: bool = False,
     since: datetime | None = None,
 ) -> EncodedWrite:
     """Return the write of an entry in the history of the node as it is now; ``text`` is masked.
@@ -60,8 +78,8 @@ def history_entry(
         uuid=str(uuids.uuid4()),
         node_uuid=node.uuid,
         created_at=at,
-        severity="ERROR" if failed else "INFO",
-        event=str(secrets.mask(text)),
+        severity="ERROR" if failed else "WARNING" if warns else "INFO",
+        event=own_words(node, text),
         event_type=event_type,
         conductor=runtime.host,
         user=request.user,

@@ -162,6 +162,11 @@ def unknown(config_files: Sequence[str]) -> list[str]:
         (group, option.name.replace("-", "_"))
         for group, declared in list_opts()
         for option in declared
+    } | {
+        (str(old.group), str(old.name))
+        for _, declared in list_opts()
+        for option in declared
+        for old in option.deprecated_opts
     }
     return sorted(
         f"[{group}]{name}" + _hint(name, [option for other, option in ours if other == group])

@@ -123,6 +123,11 @@ class Deploy:
         "alone; unset: cache in the state dir",
         sample="<state dir>/cache",
     )
+    ramdisk_cache_size: int = option(
+        20480,
+        "MiB that the files there may take, each of them and all; what was used longest ago goes",
+        least=1,
+    )
     ramdisk_cache_ttl: int = option(
         10080, "minutes after which a file there goes that no node has used", least=1
     )

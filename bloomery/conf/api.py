@@ -16,7 +16,7 @@ class Api:
     port: int = option(6385, "TCP port; 0: any free one", least=0, most=65535)
     threads: int = option(
         4,
-        "requests handled at a time, half of which may wait for BMCs and busy nodes; "
+        "requests handled at a time, half of which may wait for busy nodes; "
         "more cost, measured, not help",
         least=2,
     )
@@ -36,6 +36,11 @@ class Api:
     )
     enable_ramdisk_endpoints: bool = option(
         True, "answer agents: lookup, heartbeat, continue_inspection, which ask for no login"
+    )
+    agent_networks: tuple[str, ...] = option(
+        (),
+        "networks (CIDR) that agents call from and are called in, and that scripts of iPXE are "
+        "handed out to; empty: all",
     )
     restrict_lookup: bool = option(
         True, "lookup answers only for nodes in a state in which an agent may run"

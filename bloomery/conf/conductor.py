@@ -9,7 +9,9 @@ from bloomery.conf.declare import option
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Conductor:
-    workers_pool_size: int = option(300, "threads that work on nodes", least=3)
+    workers_pool_size: int = option(
+        300, "threads that work on nodes, half of which may answer callers of BMCs", least=3
+    )
     reserved_workers_pool_percentage: int = option(
         5,
         "share of the workers that heartbeats may not use",
@@ -43,7 +45,7 @@ class Conductor:
     node_locked_max_waiters: int = option(
         8,
         "callers that may wait for one node; beside that, at most half of [api]threads wait for "
-        "nodes and BMCs together",
+        "nodes",
         least=1,
     )
     sync_power_state_interval: int = option(120, "seconds between power syncs; 0: off", least=0)
@@ -106,6 +108,9 @@ class Conductor:
         True, "the node must have one of the traits of the runbook"
     )
     allow_provisioning_in_maintenance: bool = option(True, "verbs work in maintenance")
+    allow_shared_bmc_system: bool = option(
+        True, "store nodes whose BMC and system are another node's, with a warning; false: 409"
+    )
     allow_deleting_available_nodes: bool = option(True, "DELETE works in available")
     max_concurrent_deploy: int = option(250, "nodes deploying at a time", least=1)
     max_concurrent_clean: int = option(50, "nodes deleting or cleaning at a time", least=1)

@@ -37,14 +37,18 @@ def option(
     choices: tuple[str, ...] | None = None,
     secret: bool = False,
     sample: str | None = None,
+    default_from: str | None = None,
+    in_default: str | None = None,
 ) -> Any:
     """Declare one option: default, a sentence with its unit, and its range.
 
     ``sample`` says in words what the default is where it differs from machine to machine.
+    ``default_from``: the option of its group whose value is the default, which it then repeats.
+    ``in_default``: what Heat calls the option in [DEFAULT]; it is read there as well.
     """
     facts = {
         "help": help_, "min": least, "max": most, "choices": choices, "secret": secret,
-        "sample": sample,
+        "sample": sample, "default_from": default_from, "in_default": in_default,
     }  # fmt: skip
     if isinstance(default, dict):
         return dataclasses.field(default_factory=lambda: dict(default), metadata=facts)
@@ -66,20 +70,41 @@ def _opt(field: dataclasses.Field[Any], hint: Any) -> cfg.Opt:
     more: dict[str, Any] = {
         "help": facts["help"], "secret": facts["secret"], "sample_default": facts["sample"],
     }  # fmt: skip
+    if facts["in_default"]:
+        more["deprecated_opts"] = [cfg.DeprecatedOpt(facts["in_default"], group="DEFAULT")]
     if kind in _BOUNDED:
         more |= {"min": facts["min"], "max": facts["max"]}
     if facts["choices"]:
         more["choices"] = list(facts["choices"])
     shown = list(default) if kind is cfg.ListOpt else default
+    if facts["default_from"]:
+        shown = f"${facts['default_from']}"
     made: cfg.Opt = kind(field.name, default=shown, **more)
     return made
 
 
 def read(declared: type[Any], group: Any) -> Any:
-    """Return the values of one group as an instance of ``declared``."""
-    return declared(
-        **{f.name: _frozen(getattr(group, f.name)) for f in dataclasses.fields(declared)},
-    )
+    """Return the values of one group as an instance of ``declared``.  Raises ValueError."""
+    names = [field.name for field in dataclasses.fields(declared)]
+    return declared(**{name: _frozen(_value(group, name)) for name in names})
+
+
+def _value(group: Any, name: str) -> Any:
+    try:
+        return getattr(group, name)
+    except (cfg.Error, RecursionError) as exc:
+        if isinstance(exc, ValueError):  # names the option itself
+            raise
+        raise ValueError(f"option {name}: {_innermost(exc)}; write $$ for a dollar sign") from exc
+
+
+def _innermost(exc: BaseException) -> str:
+    """Return why a value that refers to other options by $ cannot be read."""
+    while exc.__context__ is not None:
+        exc = exc.__context__
+    if isinstance(exc, RecursionError):
+        return "its value refers to itself by $"
+    return f"its value refers by $ to what is not there: {exc}"
 
 
 def _frozen(value: Any) -> Any:

@@ -1,6 +1,7 @@
 """[engine] and [orchestration]: stacks, who works on them, what they may ask for, and their API.
 
-Names and defaults are those of Heat where it has the option; most stand in its [DEFAULT].
+Names and defaults are those of Heat where it has the option; those that stand in its [DEFAULT] are
+taken there, too, where they mean the same.
 """
 
 from __future__ import annotations
@@ -23,16 +24,24 @@ class Engine:
     convergence: bool = option(
         True,
         "take an update of a stack that is busy, which supersedes what goes on; false: answer 409",
+        in_default="convergence_engine",
     )
     observe_on_update: bool = option(
         False,
         "compare in every update with what is really there, as one that asks for converge does",
+        in_default="observe_on_update",
     )
     stack_action_timeout: int = option(
-        3600, "seconds for an action on a stack that names no time-out of its own", least=1
+        3600,
+        "seconds for an action on a stack that names no time-out of its own",
+        least=1,
+        in_default="stack_action_timeout",
     )
     action_retry_limit: int = option(
-        5, "how often a creation is tried again after it has failed", least=0
+        5,
+        "how often a creation is tried again after it has failed",
+        least=0,
+        in_default="action_retry_limit",
     )
     periodic_interval: int = option(
         60, "seconds between two looks for stacks that nobody works on", least=1
@@ -58,9 +67,14 @@ class Engine:
         "with its stacks; at least four times engine_heartbeat_interval",
         least=4,
     )
-    max_stacks_per_tenant: int = option(512, "root stacks of a project; -1: any", least=-1)
+    max_stacks_per_tenant: int = option(
+        512, "root stacks of a project; -1: any", least=-1, in_default="max_stacks_per_tenant"
+    )
     max_resources_per_stack: int = option(
-        1000, "resources of a stack with all its nested ones; -1: any", least=-1
+        1000,
+        "resources of a stack with all its nested ones; -1: any",
+        least=-1,
+        in_default="max_resources_per_stack",
     )
     max_machines_per_group: int = option(
         2000,
@@ -68,14 +82,26 @@ class Engine:
         "stack; -1: any",
         least=-1,
     )
-    max_nested_stack_depth: int = option(5, "stacks inside stacks", least=0, most=100)
-    max_snapshots_per_stack: int = option(32, "snapshots of a stack; -1: any", least=-1)
-    max_template_size: int = option(524_288, "bytes of one template as text", least=1)
+    max_nested_stack_depth: int = option(
+        5, "stacks inside stacks", least=0, most=100, in_default="max_nested_stack_depth"
+    )
+    max_snapshots_per_stack: int = option(
+        32, "snapshots of a stack; -1: any", least=-1, in_default="max_snapshots_per_stack"
+    )
+    max_template_size: int = option(
+        524_288, "bytes of one template as text", least=1, in_default="max_template_size"
+    )
     max_events_per_stack: int = option(
-        1000, "events of a stack that are kept when old ones are dropped; 0: all", least=0
+        1000,
+        "events of a stack that are kept when old ones are dropped; 0: all",
+        least=0,
+        in_default="max_events_per_stack",
     )
     event_purge_batch_size: int = option(
-        200, "a stack may have so many more events before the oldest are dropped", least=1
+        200,
+        "a stack may have so many more events before the oldest are dropped",
+        least=1,
+        in_default="event_purge_batch_size",
     )
     purge_days: int = option(
         90, "days after which nothing is left of a stack that was deleted; -1: never", least=-1
@@ -93,16 +119,24 @@ class Engine:
         least=1,
         most=100,
     )
-    enable_stack_adopt: bool = option(False, "let stacks adopt resources that exist")
-    enable_stack_abandon: bool = option(False, "let stacks be abandoned, their resources kept")
+    enable_stack_adopt: bool = option(
+        False, "let stacks adopt resources that exist", in_default="enable_stack_adopt"
+    )
+    enable_stack_abandon: bool = option(
+        False, "let stacks be abandoned, their resources kept", in_default="enable_stack_abandon"
+    )
     hidden_stack_tags: tuple[str, ...] = option(
-        ("data-processing-cluster",), "stacks with one of these tags are hidden from lists"
+        ("data-processing-cluster",),
+        "stacks with one of these tags are hidden from lists",
+        in_default="hidden_stack_tags",
     )
     plugin_dirs: tuple[str, ...] = option(
         (), "folders of modules whose resource_mapping() names more resource types"
     )
     environment_dir: str | None = option(
-        None, "folder of environment files that hold for every stack; unset: there is none"
+        None,
+        "folder of environment files that hold for every stack; unset: there is none",
+        in_default="environment_dir",
     )
     default_notification_level: str = option(
         "info",
@@ -119,16 +153,27 @@ class Orchestration:
         12, "requests handled at a time, half of which may wait to have a template checked", least=2
     )
     public_endpoint: str | None = option(None, "URL of this API in links; unset: as asked")
-    max_json_body_size: int = option(1_048_576, "largest body, bytes", least=1)
+    max_json_body_size: int = option(
+        1_048_576, "largest body, bytes", least=1, in_default="max_json_body_size"
+    )
     template_fetch_timeout: int = option(
-        60, "seconds that a template may take to come from its URL", least=1
+        60,
+        "seconds that a template may take to come from its URL",
+        least=1,
+        in_default="template_fetch_timeout",
     )
     template_fetch_networks: tuple[str, ...] = option(
         (), "networks (CIDR) that templates may be fetched from although they are not public"
     )
     max_software_configs_per_tenant: int = option(
-        4096, "software configurations of a project; -1: any", least=-1
+        4096,
+        "software configurations of a project; -1: any",
+        least=-1,
+        in_default="max_software_configs_per_tenant",
     )
     max_software_deployments_per_tenant: int = option(
-        4096, "software deployments of a project; -1: any", least=-1
+        4096,
+        "software deployments of a project; -1: any",
+        least=-1,
+        in_default="max_software_deployments_per_tenant",
     )

@@ -9,9 +9,14 @@ from bloomery.conf.declare import option
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Inspector:
+    default_hooks: str = option(
+        "ramdisk-error,validate-interfaces,ports,architecture",
+        "hooks that are usual, for hooks = $default_hooks,another",
+    )
     hooks: tuple[str, ...] = option(
         ("ramdisk-error", "validate-interfaces", "ports", "architecture"),
         "hooks that process what an agent has sent, in this order",
+        default_from="default_hooks",
     )
     add_ports: str = option(
         "pxe",
@@ -79,7 +84,9 @@ class InspectionRules:
         choices=("always", "sensitive", "never"),
     )
     api_call_allow_local: bool = option(
-        False, "let the action api-call reach loopback and link-local addresses"
+        False,
+        "let the action api-call reach addresses of this machine, of its link and of clouds' "
+        "metadata",
     )
     api_call_most_bytes: int = option(
         1 << 20, "bytes of an answer that the action api-call reads, at most", least=1

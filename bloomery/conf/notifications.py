@@ -19,7 +19,10 @@ class Events:
         1000, "clients of /ext/v1/events that may stay connected to one process at once", least=0
     )
     max_webhooks: int = option(
-        20, "webhooks that there may be; each costs a thread in each process", least=0
+        20,
+        "webhooks that there may be; each costs a thread in each process, and up to four more "
+        "while it is told of events",
+        least=0,
     )
     webhook_timeout: int = option(10, "seconds that a webhook may take to answer", least=1, most=60)
     webhook_max_failures: int = option(
@@ -28,7 +31,8 @@ class Events:
         least=1,
     )
     webhook_allow_local: bool = option(
-        False, "let webhooks reach loopback and link-local addresses"
+        False,
+        "let webhooks reach addresses of this machine, of its link and of clouds' metadata",
     )
 
 

@@ -9,9 +9,14 @@ from bloomery.conf.declare import option
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Redfish:
+    default_inspection_hooks: str = option(
+        "validate-interfaces,ports,architecture",
+        "hooks that are usual, for inspection_hooks = $default_inspection_hooks,another",
+    )
     inspection_hooks: tuple[str, ...] = option(
         ("validate-interfaces", "ports", "architecture"),
         "hooks that process what a BMC tells at inspection, in this order",
+        default_from="default_inspection_hooks",
     )
     connect_timeout: int = option(10, "seconds for a BMC to accept a connection", least=1)
     read_timeout: int = option(30, "seconds of silence after which an answer is given up", least=1)

@@ -22,7 +22,10 @@ class JsonRpc:
         "how callers prove who they are; unset: auth_strategy of [DEFAULT]",
         choices=("noauth", "http_basic"),
     )
-    host_ip: str = option("::", "address that a conductor listens on")
+    host_ip: str = option(
+        "127.0.0.1",
+        "address that a conductor listens on; the default is for processes of one machine",
+    )
     port: int = option(
         PORT,
         "port that a conductor listens on; any other than 8089 becomes part of its name, host:port",

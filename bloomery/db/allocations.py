@@ -30,11 +30,13 @@ _FREE = (
     _N.instance_uuid.is_(None),
     _N.power_state.is_not(None),
     _N.maintenance.is_(sa.false()),
+    _N.retired.is_(sa.false()),
 )  # what is asked of every node; the index ix_nodes_allocatable begins with the first three
 _UNFIT = sa.case(
     (_N.instance_uuid.is_not(None), "with an instance"),
     (_N.provision_state != State.AVAILABLE, "in a provision state other than available"),
     (_N.maintenance.is_(sa.true()), "in maintenance"),
+    (_N.retired.is_(sa.true()), "retired"),
     (
         _N.power_state.is_(None),
         "whose power state is not known: baremetal node power on/off tells it",

@@ -170,8 +170,8 @@ def trim(conn: sa.Connection, *, before: datetime, up_to: int, at_most: int) -> 
     return len(gone)
 
 
-def oldest_at(conn: sa.Connection) -> datetime | None:
-    """Return when the event with the lowest number happened."""
+def oldest_at(conn: sa.Connection, last_id: int = 0) -> datetime | None:
+    """Return when the event with the lowest number after ``last_id`` happened."""
     number = _number(conn)
-    query = sa.select(_T.created_at).where(number > 0).order_by(number).limit(1)
+    query = sa.select(_T.created_at).where(number > last_id).order_by(number).limit(1)
     return conn.execute(query).scalar_one_or_none()

@@ -12,6 +12,7 @@ from bloomery.model import hardware as model
 
 _B, _F, _I = BIOS_SETTINGS.c, FIRMWARE.c, NODE_INVENTORY.c
 _SETTING = sa.select(_B.node_uuid, *(_B[name] for name in model.BIOS))
+_EXPLAINS = [n for n in model.BIOS if n not in ("name", "value", "created_at", "updated_at")]
 _COMPONENT = sa.select(*(_F[name] for name in model.FIRMWARE))
 
 
@@ -77,6 +78,22 @@ def replace_bios_settings(
     ]
     if new:
         conn.execute(sa.insert(BIOS_SETTINGS), new)
+
+
+def explain_bios_settings(
+    conn: sa.Connection, node_uuid: str, settings: list[dict[str, Any]]
+) -> None:
+    """Store what the registry says of a node's settings; their values stay as they are."""
+    facts = [
+        {f"to_{name}": row.get(name) for name in _EXPLAINS}
+        | {"to_allowable_values": rows.dump(row.get("allowable_values")), "ident": row["name"]}
+        for row in settings
+        if row.get("attribute_type")
+    ]
+    if facts:
+        of_setting = sa.and_(_B.node_uuid == node_uuid, _B.name == sa.bindparam("ident"))
+        values: dict[str, Any] = {name: sa.bindparam(f"to_{name}") for name in _EXPLAINS}
+        conn.execute(sa.update(BIOS_SETTINGS).where(of_setting).values(values), facts)
 
 
 def _kept(before: dict[str, Any] | None, row: dict[str, Any]) -> dict[str, Any]:

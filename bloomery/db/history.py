@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import fields
+from datetime import datetime
 from typing import Any, Final
 
 import sqlalchemy as sa
@@ -51,6 +52,15 @@ def list_rows(
         lambda unknown: errors.NodeHistoryNotFound(history=unknown),
     )
     return conn.execute(query.limit(page.limit)).mappings().all()
+
+
+def list_of_type_since(
+    conn: sa.Connection, node_uuid: str, event_type: str, since: datetime
+) -> list[tuple[datetime, str]]:
+    """Return time and text of a node's entries of one type, oldest first."""
+    of_type = _T.node_uuid == node_uuid, _T.event_type == event_type, _T.created_at >= since
+    query = sa.select(_T.created_at, _T.event).where(*of_type).order_by(_T.id)
+    return [(row.created_at, row.event) for row in conn.execute(query)]
 
 
 def trim(conn: sa.Connection, *, keep: int, at_most: int) -> int:

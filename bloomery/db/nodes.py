@@ -143,6 +143,17 @@ def list_children(conn: sa.Connection, uuid: str) -> list[Node]:
     return [from_row(row) for row in conn.execute(query).mappings()]
 
 
+def list_naming(conn: sa.Connection, driver: str, text: str) -> list[sa.Row[Any]]:
+    """Return names, owners and driver_info of a driver's nodes that name ``text`` there.
+
+    Upper and lower case are the same.  Looks at each node of the driver.
+    """
+    query = sa.select(_T.uuid, _T.name, _T.owner, _T.lessee, _T.driver_info).where(
+        _T.driver == driver, sa.func.lower(_T.driver_info).contains(text, autoescape=True)
+    )
+    return list(conn.execute(query.order_by(_T.id)))
+
+
 def find_uuid(conn: sa.Connection, ident: str) -> str | None:
     """Return the UUID of the node with this UUID or name."""
     return conn.execute(

@@ -6,7 +6,7 @@ before the transaction begins.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any, Final
 
@@ -14,7 +14,7 @@ import sqlalchemy as sa
 
 from bloomery import errors
 from bloomery.db import rows, upserts
-from bloomery.db.tables import SOFTWARE_CONFIGS, SOFTWARE_DEPLOYMENTS
+from bloomery.db.tables import PROPERTIES_DATA, RESOURCES, SOFTWARE_CONFIGS, SOFTWARE_DEPLOYMENTS
 from bloomery.model.software import ConfigSummary, SoftwareConfig, SoftwareDeployment
 from bloomery.secrets import Sealer
 
@@ -185,6 +185,37 @@ def list_server_configs(
         .order_by(_D.id)
     )
     return [_decode_config(row, sealer) for row in conn.execute(query)]
+
+
+def list_secret_configs(conn: sa.Connection, uuids: Sequence[str]) -> set[str]:
+    """Return those which tell a token of signals, or what a hidden parameter may have reached.
+
+    That is what a deployment of a stack has written, and configurations with sealed properties.
+    """
+    deployed = sa.select(_D.config_uuid).join(RESOURCES, RESOURCES.c.physical_id == _D.uuid)
+    return _among(conn, deployed, _D.config_uuid, uuids) | list_secret_deployments(conn, uuids)
+
+
+def list_secret_deployments(conn: sa.Connection, uuids: Sequence[str]) -> set[str]:
+    """Return those which resources with sealed properties have made."""
+    properties = PROPERTIES_DATA.c
+    sealed = (
+        sa.select(RESOURCES.c.physical_id)
+        .join(PROPERTIES_DATA, properties.uuid == RESOURCES.c.properties_uuid)
+        .where(properties.sealed)
+    )
+    return _among(conn, sealed, RESOURCES.c.physical_id, uuids)
+
+
+def _among(
+    conn: sa.Connection, query: sa.Select[Any], column: sa.Column[Any], values: Sequence[str]
+) -> set[str]:
+    """Return the results of ``query`` whose ``column`` is one of ``values``."""
+    return {
+        each
+        for some in upserts.chunks(values)
+        for each in conn.execute(query.where(column.in_(list(some)))).scalars()
+    }
 
 
 def count_deployments(conn: sa.Connection, project: str) -> int:

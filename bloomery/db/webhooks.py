@@ -68,3 +68,9 @@ def note_failure(conn: sa.Connection, uuid: str, error: str, *, most: int) -> No
     state = sa.case((count >= most, str(State.PARKED)), else_=str(State.FAILING))
     mine = sa.update(WEBHOOKS).where(_T.uuid == uuid, _T.state != State.PARKED)
     conn.execute(mine.values(state=state, failures=count, last_error=error))
+
+
+def park(conn: sa.Connection, uuid: str, error: str) -> bool:
+    """Deliver nothing until an operator makes the webhook active; False: it is parked already."""
+    mine = sa.update(WEBHOOKS).where(_T.uuid == uuid, _T.state != State.PARKED)
+    return bool(conn.execute(mine.values(state=State.PARKED, last_error=error)).rowcount)

@@ -105,6 +105,13 @@ class DriverTask(Protocol):
     def forget_agent(self) -> None:
         """End the session of the node's agent: the one that boots next gets a token of its own."""
 
+    def make_agent_token(self) -> str:
+        """Return the token of the agent that boots next, for its kernel: then lookup gives none.
+
+        The row has it before it is returned, and it stays the same until ``forget_agent``.
+        Never log it.
+        """
+
     def assert_exclusive(self) -> None:
         """Raise ExclusiveLockRequired unless the lock is exclusive."""
 
@@ -152,6 +159,13 @@ class Interface:
         clean, service and rescue, ``inspect``, ``rescue``, ``console``, ``management`` of theirs.
         Raises MissingParameterValue, InvalidParameterValue.
         """
+
+    def list_ineffective(self, task: DriverTask) -> Sequence[str]:
+        """Return the names of what the node sets and this interface does not carry out.
+
+        When: GET validate, as the reason of what is valid; and in the log as a deployment begins.
+        """
+        return ()
 
     def steps(self, phase: str) -> tuple[Step, ...]:
         """Return the marked steps of ``phase``: clean, deploy, service or verify.
@@ -325,7 +339,7 @@ class Management(Interface):
         raise self.unsupported(task, "get_secure_boot_state")
 
     def set_secure_boot_state(self, task: DriverTask, on: bool) -> Outcome | None:
-        """Switch secure boot; as ``set_boot_mode``.  When: PUT states/secure_boot."""
+        """Switch secure boot; as ``set_boot_mode``.  When: also PUT states/secure_boot."""
         raise self.unsupported(task, "set_secure_boot_state")
 
     def get_sensors_data(self, task: DriverTask) -> dict[str, Any]:
@@ -743,12 +757,30 @@ class Driver:
         return own
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BmcSystem:
+    """A system behind a BMC, in the same words however driver_info spells them.
+
+    ``host`` stands in driver_info, in whatever case; ``port`` None: the usual one; ``system``
+    None: the only one of the BMC.
+    """
+
+    host: str
+    port: int | None = None
+    system: str | None = None
+
+    def is_same(self, other: BmcSystem) -> bool:
+        """Tell whether both are one system; a system without a name is the only one of its BMC."""
+        is_same_bmc = (self.host, self.port) == (other.host, other.port)
+        return is_same_bmc and (None in (self.system, other.system) or self.system == other.system)
+
+
 class HardwareType:
     """A kind of hardware, named by its entry point; made once, when the conductor starts.
 
     ``supported``: {kind: names of interfaces}, for each of the thirteen kinds, the preferred
     first; ``no-console`` and its like, or ``noop``, for what there is not.
-    ``lenient``: any enabled interface will do (fake hardware).
+    ``lenient``: nodes may use any enabled interface, listed or not (fake hardware).
     """
 
     supported: ClassVar[Mapping[str, Sequence[str]]]
@@ -760,3 +792,10 @@ class HardwareType:
         When: POST and PATCH of nodes.  What is merely missing yet is the business of the
         interfaces' ``validate``.  Secrets are sealed here.  Raises InvalidParameterValue.
         """
+
+    def bmc_system(self, info: Mapping[str, Any]) -> BmcSystem | None:
+        """Return the system that a driver_info leads to; None: it cannot be told.
+
+        When: POST and PATCH of nodes, GET validate and why: two nodes may have the same one.
+        """
+        return None

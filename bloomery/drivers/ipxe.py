@@ -13,7 +13,7 @@ from typing import BinaryIO, Final
 
 from bloomery import boot_files, errors
 from bloomery.conf import Conf
-from bloomery.drivers import base, substeps
+from bloomery.drivers import base, secure_boot, substeps
 from bloomery.drivers.agent_boot import parameters, scripts, sources
 from bloomery.drivers.agent_boot.cache import BeingFetched, RamdiskFiles
 from bloomery.drivers.agent_boot.publication import Publication
@@ -51,6 +51,9 @@ class IpxeBoot(base.Boot):
         sources.of(task, self.conf.conductor, None)
         self._command_line(task, {})
 
+    def list_ineffective(self, task: base.DriverTask) -> list[str]:
+        return parameters.list_ineffective(task)
+
     def prepare_ramdisk(self, task: base.DriverTask, params: Mapping[str, str]) -> Outcome:
         """Publish kernel, ramdisk and script, and boot from the network once."""
         self.validate_ramdisk(task)
@@ -59,24 +62,32 @@ class IpxeBoot(base.Boot):
             "ipxe_boot",
             lambda: self._publish(task, params),
             lambda: _sync_mode(task),
+            lambda: secure_boot.undo(task),
             lambda: _choose(task, "pxe", persistent=False),
         )
 
     def clean_up_ramdisk(self, task: base.DriverTask) -> None:
         self._publication.remove(task)
 
-    def prepare_instance(self, task: base.DriverTask) -> None:
+    def prepare_instance(self, task: base.DriverTask) -> Outcome:
         """Boot the disk for good."""
-        self._publication.remove(task)
-        _choose(task, "disk", persistent=True)
+        return substeps.run_in_order(
+            task,
+            "ipxe_boot",
+            lambda: self._publication.remove(task),
+            lambda: secure_boot.prepare(task),
+            lambda: _choose(task, "disk", persistent=True),
+        )
 
-    def clean_up_instance(self, task: base.DriverTask) -> None:
+    def clean_up_instance(self, task: base.DriverTask) -> Outcome | None:
         self._publication.remove(task)
+        return secure_boot.undo(task)
 
     def _publish(self, task: base.DriverTask, params: Mapping[str, str]) -> Again | None:
         """Replace what there is of the node.  Raises StepFailure."""
         self._publication.remove(task)
-        line = self._command_line(task, params)
+        own = {parameters.AGENT_TOKEN: task.make_agent_token()}
+        line = self._command_line(task, {**params, **own})
         named = sources.of(task, self.conf.conductor, None)
         with contextlib.ExitStack() as opened:
             try:

@@ -9,9 +9,9 @@ from __future__ import annotations
 import urllib.parse
 from typing import Any, Final
 
-from bloomery import errors
+from bloomery import errors, secrets
 from bloomery.conductor.states import Power as PowerState
-from bloomery.drivers import base, steps, substeps
+from bloomery.drivers import base, secure_boot, steps, substeps
 from bloomery.outcome import Outcome
 
 _NEEDS: Final = "ramdisk_boot"
@@ -27,7 +27,8 @@ class RamdiskDeploy(base.Deploy):
                 reason=f"deploy_interface ramdisk needs a boot interface that can {_NEEDS}; "
                 f"{boot.name} cannot",
             )
-        _check_iso(task.node.instance_info.get("boot_iso"))
+        _check_iso(task)
+        secure_boot.check(task)
         boot.validate(task)
 
     @steps.deploy_step(priority=100, resumable=True)
@@ -52,13 +53,21 @@ class RamdiskDeploy(base.Deploy):
         )
 
 
-def _check_iso(url: Any) -> None:
+def _check_iso(task: base.DriverTask) -> None:
+    node = task.node
+    url: Any = task.opened(node.instance_info.get("boot_iso"))
+    if url is None and node.instance_info.get("image_source") is not None:
+        raise errors.MissingParameterValue(
+            reason="its deploy interface is ramdisk, which boots an ISO; an image needs direct: "
+            f"baremetal node set {node.name or node.uuid} --deploy-interface direct",
+        )
     if url is None:
         raise errors.MissingParameterValue(
             reason="instance_info/boot_iso is missing: the URL of the ISO to boot",
         )
     scheme = urllib.parse.urlsplit(url).scheme if isinstance(url, str) else ""
     if scheme not in _SCHEMES:
+        shown = secrets.mask_address(url) if isinstance(url, str) else url
         raise errors.InvalidParameterValue(
-            reason=f"instance_info/boot_iso must be a URL of {', '.join(_SCHEMES)}, not {url!r}",
+            reason=f"instance_info/boot_iso must be a URL of {', '.join(_SCHEMES)}, not {shown!r}",
         )

@@ -6,6 +6,7 @@ Found through the entry points ``bloomery.hardware.types`` and
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
@@ -13,10 +14,14 @@ import stevedore
 
 from bloomery import errors
 from bloomery.conf import Conf
+from bloomery.conf.conductor import Conductor
 from bloomery.drivers.base import Driver, HardwareType, Interface
 from bloomery.model.conductor import EnabledInterface
 from bloomery.model.node import INTERFACES, Node
 
+_WITH_AGENT: Final = {"ramdisk": "direct"}  # default deploy interfaces where one is configured
+_TYPES: Final = "bloomery.hardware.types"
+_INTERFACES: Final = "bloomery.hardware.interfaces."
 _BESIDE: Final = {"boot": ("ipxe",), "deploy": ("direct",)}  # enabled, and no default
 
 
@@ -28,10 +33,14 @@ class Registry:
         types: Mapping[str, HardwareType],
         interfaces: Mapping[str, Mapping[str, Interface]],
         defaults: Mapping[str, str | None],
+        *,
+        has_agent: bool = False,
     ) -> None:
+        """``has_agent``: the site's configuration names kernel and ramdisk of an agent."""
         self.types = dict(types)
         self.interfaces = {kind: dict(by_name) for kind, by_name in interfaces.items()}
         self._defaults = dict(defaults)
+        self._instead = _WITH_AGENT if has_agent else {}
         self._built: dict[tuple[str, ...], Driver] = {}
 
     def type_of(self, driver: str) -> HardwareType:
@@ -50,7 +59,8 @@ class Registry:
             return chosen
         for name in supported if chosen is None else ():
             if name in enabled:
-                return name
+                instead = self._instead.get(name, name) if kind == "deploy" else name
+                return instead if instead in enabled else name
         raise errors.NoValidDefaultForInterface(
             driver=driver, kind=kind, supported=", ".join(supported), enabled=", ".join(enabled),
         )  # fmt: skip
@@ -120,7 +130,7 @@ class Registry:
                 interface.close()
 
     def enabled(self) -> list[EnabledInterface]:
-        """Return every pair of hardware type and interface that works here."""
+        """Return every pair of hardware type and interface that is enabled and supported."""
         pairs = []
         for driver in self.types:
             for kind in INTERFACES:
@@ -130,7 +140,7 @@ class Registry:
                         hardware_type=driver, kind=kind, name=name, default=name == default,
                     )
                     for name in self.interfaces[kind]
-                    if self._fits(driver, kind, name)
+                    if name == default or name in self.types[driver].supported[kind]
                 ]  # fmt: skip
         return pairs
 
@@ -145,27 +155,47 @@ class Registry:
 def load(conf: Conf) -> Registry:
     """Load what the configuration enables.
 
-    Raises DriverNotFoundInEntrypoint, InterfaceNotFoundInEntrypoint,
-    NoValidDefaultForInterface: the service does not start then.
+    Raises CannotStart and NoValidDefaultForInterface: the service does not start then.
     """
+    if unknown := unknown_names(conf):
+        raise errors.CannotStart(reason="; ".join(unknown))
     types = _load_types(conf.default.enabled_hardware_types)
     interfaces = {
         kind: _load_interfaces(kind, _enabled_names(conf, types, kind), conf) for kind in INTERFACES
     }
     defaults = {kind: getattr(conf.default, f"default_{kind}_interface") for kind in INTERFACES}
-    registry = Registry(types, interfaces, defaults)
+    registry = Registry(types, interfaces, defaults, has_agent=_has_agent(conf.conductor))
     registry.enabled()
     return registry
 
 
+def _has_agent(options: Conductor) -> bool:
+    kernel = options.deploy_kernel or options.deploy_kernel_by_arch
+    return bool(kernel and (options.deploy_ramdisk or options.deploy_ramdisk_by_arch))
+
+
+def unknown_names(conf: Conf) -> list[str]:
+    """Return a phrase for each option that enables what is not installed."""
+    ours = conf.default
+    groups = [("enabled_hardware_types", _TYPES)]
+    groups += [(f"enabled_{kind}_interfaces", _INTERFACES + kind) for kind in INTERFACES]
+    phrases = [_unknown(name, getattr(ours, name), group) for name, group in groups]
+    if not ours.enabled_hardware_types:
+        phrases.append("cannot use [DEFAULT]enabled_hardware_types: it names none")
+    return [phrase for phrase in phrases if phrase]
+
+
+def _unknown(option: str, names: Sequence[str], group: str) -> str:
+    installed = _entry_points(group)
+    missing = ", ".join(name for name in names if name not in installed)
+    return missing and (
+        f"cannot use [DEFAULT]{option}: {missing} not installed, installed are "
+        f"{', '.join(installed)}"
+    )
+
+
 def _load_types(names: Sequence[str]) -> dict[str, HardwareType]:
-    installed = _entry_points("bloomery.hardware.types")
-    missing = [name for name in names if name not in installed]
-    if missing or not names:
-        raise errors.DriverNotFoundInEntrypoint(
-            names=", ".join(missing) or "(none named)",
-            installed=", ".join(installed),
-        )
+    installed = _entry_points(_TYPES)
     return {name: installed[name]() for name in dict.fromkeys(names)}
 
 
@@ -175,24 +205,23 @@ def _enabled_names(conf: Conf, types: Mapping[str, HardwareType], kind: str) -> 
     if named:
         return list(dict.fromkeys(named))
     preferred = [hw.supported[kind][0] for hw in types.values()]
-    beside = (f"no-{kind}", *_BESIDE.get(kind, ()))
-    also = [name for name in beside if any(name in hw.supported[kind] for hw in types.values())]
+    real = [hw for hw in types.values() if not hw.lenient]
+    also = [n for n in _BESIDE.get(kind, ()) if any(n in hw.supported[kind] for hw in real)]
+    absent = f"no-{kind}"
+    also += [absent] if any(absent in hw.supported[kind] for hw in types.values()) else []
     return list(dict.fromkeys(preferred + also))
 
 
 def _load_interfaces(kind: str, names: Sequence[str], conf: Conf) -> dict[str, Interface]:
-    installed = _entry_points(f"bloomery.hardware.interfaces.{kind}")
+    installed = _entry_points(_INTERFACES + kind)
     loaded = {}
     for name in names:
-        if name not in installed:
-            raise errors.InterfaceNotFoundInEntrypoint(
-                kind=kind, name=name, node="", enabled=", ".join(installed),
-            )  # fmt: skip
         loaded[name] = installed[name](conf)
         loaded[name].name = name
     return loaded
 
 
+@functools.cache
 def _entry_points(group: str) -> dict[str, Any]:
     """Return the classes of an entry point group by name, in alphabetical order."""
     manager: Any = stevedore.ExtensionManager(group, invoke_on_load=False)

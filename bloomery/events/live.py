@@ -29,7 +29,7 @@ _RETRY_S: Final = 2.0
 
 
 class Stream(Protocol):
-    """A client's connection, as ``api.streams`` has it."""
+    """A client's connection, as ``http_server.streams`` has it."""
 
     on_drained: Callable[[], None]
     is_closed: bool

@@ -2,11 +2,12 @@
 
 The cursor is moved after the sink has taken an event, never before: at least once.  It is
 written at most twice a second, so that a sink costs no commit per event; what a crash forgets is
-told again.  A sink that fails is asked again later and later, and holds up nobody else.
+told again.  A sink that fails is asked again, later and later until it takes something, and holds
+up nobody else.
 
-Between processes the cursor is a lease: its reader renews it, and whoever sees it stand still
-for ``lease_s`` on their own clock takes it.  On SQLite there is one process, so it is taken at
-once and never renewed.
+Between processes the cursor is a lease: its reader renews it, also while it delivers and while it
+waits for the next attempt.  Another process that sees it stand still for ``lease_s`` on its own
+clock takes it.  On SQLite there is one process, so it is taken at once and never renewed.
 """
 
 from __future__ import annotations
@@ -23,6 +24,8 @@ from bloomery import errors
 from bloomery.db import event_cursors, events
 from bloomery.db.engine import Database
 from bloomery.db.event_cursors import Cursor
+from bloomery.db.events import EventRow
+from bloomery.events.delivery import Delivery
 from bloomery.events.sinks import Sink
 
 LOG = logging.getLogger(__name__)
@@ -54,20 +57,28 @@ class SinkWorker:
         clock: Callable[[], float] = time.monotonic,
         leased: bool | None = None,
         may_begin: bool = True,
+        lanes: int = 1,
+        on_refusal: Callable[[Exception], None] = lambda exc: None,
+        on_end: Callable[[], None] = lambda: None,
     ) -> None:
         """``leased``: other processes may want the cursor; by default wherever they can.
 
         ``may_begin``: a cursor that is not there is made, and begins at the end; otherwise the sink
-        was deleted, and is told nothing more.
+        was deleted, and is told nothing more.  ``lanes``: objects whose events are sent at once.
+        ``on_refusal`` is called once for each batch of which the sink refused an event, ``on_end``
+        when the thread has nothing more to do.
         """
-        self._may_begin = may_begin
+        self._may_begin, self._lanes = may_begin, lanes
+        self._on_refusal, self._on_end = on_refusal, on_end
+        self.has_ended = False
         self.sink = sink
         self._leased = not db.is_sqlite if leased is None else leased
         self._db, self._holder, self._clock = db, holder, clock
         self._pace = pace or Pace()
         self._cursor: Cursor | None = None
         self._passed = 0
-        self._written_at = 0.0
+        self._ahead: set[int] = set()  # events after ``_passed`` that the sink took
+        self._written_at = self._retry_at = 0.0
         self._seen: tuple[Cursor, float] | None = None
         self._failures = 0
         self._change = threading.Condition()
@@ -83,11 +94,14 @@ class SinkWorker:
             self._poked = True
             self._change.notify()
 
-    def stop(self) -> None:
-        """Let the event at hand be taken, note how far it got, and end the thread."""
+    def begin_stop(self) -> None:
         with self._change:
             self._stopping = True
             self._change.notify()
+
+    def stop(self) -> None:
+        """Let the event at hand be taken, note how far it got, and end the thread."""
+        self.begin_stop()
         self._thread.join(self._pace.join_s)
         if self._thread.is_alive():
             LOG.warning("sink %s is still busy and is left alone", self.sink.name)
@@ -99,10 +113,15 @@ class SinkWorker:
         while not self._wait(pause_s):
             try:
                 pause_s = self._turn()
-                self._failures = 0
+            except CursorLostError as exc:
+                LOG.info("sink %s is carried elsewhere: %s", self.sink.name, exc)
+                pause_s = self._pace.poll_s
             except Exception as exc:  # noqa: BLE001  this thread's supervisor: sinks raise anything
-                pause_s = self._later(exc)
+                self._later(exc)
+                pause_s = self._until_retry_s()
         self._finish()
+        self.has_ended = True
+        self._on_end()
 
     def _wait(self, pause_s: float) -> bool:
         """Wait for news or until the time is up; True when stopping.  Failures wait it out."""
@@ -117,9 +136,14 @@ class SinkWorker:
         self._failures += 1
         pace = self._pace
         pause_s = min(pace.retry_least_s * 2.0 ** min(self._failures - 1, 20), pace.retry_most_s)
+        self._retry_at = self._clock() + pause_s
         LOG.warning("sink %s failed %d times and is asked again in %g s: %s",
                     self.sink.name, self._failures, pause_s, errors.brief(exc))  # fmt: skip
         return pause_s
+
+    def _until_retry_s(self) -> float:
+        """Return the time to wait after a failure, in parts after which the lease is renewed."""
+        return min(max(self._retry_at - self._clock(), 0.0), self._pace.lease_s / 3)
 
     def _finish(self) -> None:
         try:
@@ -138,19 +162,41 @@ class SinkWorker:
         if self._cursor is None and not self._take_cursor():
             return self._pace.poll_s
         self._renew()
+        if pause_s := self._until_retry_s():
+            return pause_s
         with self._db.read() as conn:
             batch = events.list_after(conn, self._passed, self._pace.batch)
-        try:
-            if batch:
-                self.sink.open()
-            for event in batch:
-                if self._stopping:
-                    break
-                self.sink.send(event)
-                self._passed = event.id
-        finally:
-            self._acknowledge_if_due()
+        if batch:
+            self._deliver(batch)
+        self._failures = 0
         return 0.0 if len(batch) == self._pace.batch else self._idle_s()
+
+    def _deliver(self, batch: Sequence[EventRow]) -> None:
+        """Raise what the sink raised; a delivery ends the row of former failures."""
+        self.sink.open()
+        delivery = Delivery(
+            self.sink.send, [event for event in batch if event.id not in self._ahead],
+            lanes=self._lanes, is_stopping=lambda: self._stopping,
+        )  # fmt: skip
+        try:
+            delivery.run(self._pace.lease_s / 3, self._renew)
+        finally:
+            self._pass(batch, delivery.taken)
+            self._acknowledge_if_due()
+        if delivery.taken:
+            self._failures = 0
+        if delivery.error is not None:
+            self._on_refusal(delivery.error)
+            raise delivery.error
+
+    def _pass(self, batch: Sequence[EventRow], taken: set[int]) -> None:
+        """Move to the last event before which the sink took everything."""
+        self._ahead |= taken
+        for event in batch:
+            if event.id not in self._ahead:
+                return
+            self._ahead.discard(event.id)
+            self._passed = event.id
 
     def _idle_s(self) -> float:
         """Until the next poll, or sooner if an acknowledgement is due before."""
@@ -174,7 +220,7 @@ class SinkWorker:
             return False
         taken = self._db.transact(lambda conn: event_cursors.take(conn, cursor, self._holder))
         if taken is not None:
-            self._cursor, self._passed = taken, taken.last_id
+            self._cursor, self._passed, self._ahead = taken, taken.last_id, set()
             self._written_at, self._seen = self._clock(), None
         return taken is not None
 

@@ -45,11 +45,16 @@ def node_snapshot(node: Node) -> Json:
 def record_snapshot(noun: Noun, record: Any) -> Json:
     """Return every attribute of the API, secrets as stars; what a flag hides is empty."""
     shot = {name: getattr(record, name) for name in _plain(noun.fields)}
-    shot |= {name: shot[name] or None for name in noun.null_when_empty}
     for name, flag in noun.hidden.items():
         shot[name] = [] if getattr(record, flag) else secrets.mask(shot[name])
     hidden = (f.name for f in noun.fields.values() if f.column and f.secret)
     return shot | {name: secrets.mask(getattr(record, name)) for name in hidden}
+
+
+def created_snapshot(noun: Noun, record: Any) -> Json:
+    """Return the snapshot of a record that is being created: lists without a value are null."""
+    shot = record_snapshot(noun, record)
+    return shot | {name: shot[name] or None for name in noun.null_when_empty}
 
 
 def node_request(values: Mapping[str, Any]) -> Json:
@@ -60,7 +65,7 @@ def node_request(values: Mapping[str, Any]) -> Json:
 def record_request(noun: Noun, values: Mapping[str, Any]) -> Json:
     filled = {f.name: f.default for f in dataclasses.fields(noun.value)}
     shown = {name: filled[name] for name in noun.shown_when_asked}
-    return _unfilled(record_snapshot(noun, noun.value(**values)), noun.value, values, shown)
+    return _unfilled(created_snapshot(noun, noun.value(**values)), noun.value, values, shown)
 
 
 def _unfilled(shot: Json, noun: type, values: Mapping[str, Any], filled: Json) -> Json:
@@ -78,6 +83,9 @@ def _unfilled(shot: Json, noun: type, values: Mapping[str, Any], filled: Json) -
 
 OF: Final[Mapping[str, Callable[[Any], Json]]] = {"node": node_snapshot} | {
     noun.name: partial(record_snapshot, noun) for noun in nouns.BY_NAME.values()
+}
+OF_CREATED: Final[Mapping[str, Callable[[Any], Json]]] = {"node": node_snapshot} | {
+    noun.name: partial(created_snapshot, noun) for noun in nouns.BY_NAME.values()
 }
 OF_REQUEST: Final[Mapping[str, Callable[[Mapping[str, Any]], Json]]] = {"node": node_request} | {
     noun.name: partial(record_request, noun) for noun in nouns.BY_NAME.values()

@@ -1,11 +1,16 @@
-"""Let go of events that are old enough and that every sink has passed."""
+"""Let go of events that are old enough and that every sink has passed.
+
+A webhook keeps old events only while it catches up: one whose backlog does not shrink is parked.
+"""
 
 from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Collection
-from datetime import timedelta
+import time
+from collections.abc import Callable, Collection
+from dataclasses import dataclass
+from datetime import datetime, timedelta
 from typing import Final
 
 import sqlalchemy as sa
@@ -14,13 +19,23 @@ from bloomery import errors
 from bloomery.db import event_cursors, events, rows, webhooks
 from bloomery.db.engine import Database
 from bloomery.db.event_cursors import Cursor
-from bloomery.model.webhook import State, is_webhook
+from bloomery.model.webhook import State, is_webhook, uuid_of
 
 LOG = logging.getLogger(__name__)
 
 _BATCH: Final = 1000  # rows of one transaction: others want to write, too
 _FIRST_S: Final = 60.0
 _EVERY_S: Final = 600.0
+CATCH_UP_S: Final = 86_400.0  # within which the backlog of a webhook that lags too far must shrink
+
+
+@dataclass(frozen=True, slots=True)
+class _Backlog:
+    """The events that a webhook has not taken, where the oldest should be gone."""
+
+    oldest_at: datetime
+    size: int
+    shrank_at: float  # by the clock of this process, which saw no smaller backlog
 
 
 class Trimmer:
@@ -30,8 +45,15 @@ class Trimmer:
     have sinks that this one does not know.
     """
 
-    def __init__(self, db: Database, sinks: Collection[str] | None, keep_hours: float) -> None:
-        self._db, self._sinks = db, sinks
+    def __init__(
+        self,
+        db: Database,
+        sinks: Collection[str] | None,
+        keep_hours: float,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._db, self._sinks, self._clock = db, sinks, clock
+        self._backlogs: dict[str, _Backlog] = {}  # of webhooks that lag too far
         self._complained_of: set[str] = set()
         self._keep = timedelta(hours=keep_hours)
         self._stopping = threading.Event()
@@ -55,12 +77,45 @@ class Trimmer:
 
     def trim(self) -> int:
         """Drop what may go; return how many rows went."""
+        self._park_laggards()
         total, gone = 0, _BATCH
         while gone == _BATCH and not self._stopping.is_set():
             gone = self._trim_batch()
             total += gone
         self._complain()
         return total
+
+    def _park_laggards(self) -> None:
+        """Park each webhook whose backlog this process saw for ``CATCH_UP_S`` without shrinking."""
+        now = self._clock()
+        with self._db.read() as conn:
+            self._backlogs = {
+                cursor.sink: backlog
+                for cursor in self._list_cursors(conn)
+                if is_webhook(cursor.sink) and (backlog := self._backlog(conn, cursor, now))
+            }
+        for sink, backlog in list(self._backlogs.items()):
+            if now - backlog.shrank_at >= CATCH_UP_S:
+                self._park(uuid_of(sink), backlog.oldest_at)
+                del self._backlogs[sink]  # made active, it has time anew
+
+    def _backlog(self, conn: sa.Connection, cursor: Cursor, now: float) -> _Backlog | None:
+        oldest_at = events.oldest_at(conn, cursor.last_id)
+        if oldest_at is None or oldest_at >= rows.now() - self._keep:
+            return None
+        size, before = events.last_id(conn) - cursor.last_id, self._backlogs.get(cursor.sink)
+        if before is None or size < before.size:
+            return _Backlog(oldest_at, size, now)
+        return _Backlog(oldest_at, before.size, before.shrank_at)
+
+    def _park(self, uuid: str, since: datetime) -> None:
+        reason = (
+            f"it lags too far behind: it has not taken what happened since {since}, which is "
+            "longer ago than [events]keep_hours, and has not caught up within a day; make it "
+            "active to go on with what is kept"
+        )
+        if self._db.transact(lambda conn: webhooks.park(conn, uuid, reason)):
+            LOG.warning("webhook %s is parked: %s", uuid, reason)
 
     def _trim_batch(self) -> int:
         before = rows.now() - self._keep

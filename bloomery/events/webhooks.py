@@ -1,10 +1,11 @@
 """Webhooks: each is a sink with a cursor of its own, so that one that fails holds up no other.
 
-An event is sent as a POST, signed as the Standard Webhooks say; it was taken when 2xx comes back,
-whatever the body.  Redirects are not followed, and an address of the machine itself, or of its
-link, is called only where an operator allows that.  What fails is tried again, later each time;
-what failed too often in a row is parked until somebody makes it active again, and keeps no events
-meanwhile beyond the time that all are kept.
+An event is sent as a POST, signed as the Standard Webhooks say; it was taken when 2xx comes back
+in time with a whole body, whatever that says.  Redirects are not followed.  Addresses of the
+machine itself, of its link and of clouds' metadata are called only where an operator allows that.
+A failed delivery is tried again, later each time.  A webhook that failed too often in a row, or
+lags behind the time for which events are kept and does not catch up (``trimmer``), is parked until
+somebody makes it active again, and keeps no events meanwhile beyond that time.
 """
 
 from __future__ import annotations
@@ -35,6 +36,8 @@ LOG = logging.getLogger(__name__)
 
 _LOOK_S: Final = 5.0  # at what other processes have changed
 _NOTE_S: Final = 5.0  # the least time between two notes that all is well
+_LANES: Final = 4  # objects whose events are sent to one address at once
+_MOST_READ: Final = 65_536  # of an answer: nothing depends on what is in it
 
 
 class DeliveryFailed(Exception):
@@ -46,17 +49,8 @@ class WebhookSink:
 
     wants_snapshots = False
 
-    def __init__(
-        self,
-        db: Database,
-        webhook: Webhook,
-        sealer: Sealer,
-        conf: Events,
-        on_failure: Callable[[], None] = lambda: None,
-    ) -> None:
-        """``on_failure`` is called when one was noted: the webhook may be parked by now."""
+    def __init__(self, db: Database, webhook: Webhook, sealer: Sealer, conf: Events) -> None:
         self._db, self._webhook, self._conf = db, webhook, conf
-        self._on_failure = on_failure
         self.name = webhook.sink
         self._selection = Selection(event_type=webhook.type, object_uuid=webhook.object_uuid)
         self._signer = standardwebhooks.Webhook(sealer.open_text(webhook.secret))
@@ -67,18 +61,16 @@ class WebhookSink:
         return
 
     def send(self, event: EventRow) -> None:
-        """Raises DeliveryFailed, which is noted for the operator."""
-        if not self._selection.takes(event):
-            return
-        try:
+        """Called by several threads at once.  Raises DeliveryFailed."""
+        if self._selection.takes(event):
             self._post(event)
-        except DeliveryFailed as exc:
-            self._noted_at, error, most = None, str(exc), self._conf.webhook_max_failures
-            uuid = self._webhook.uuid
-            self._db.transact(lambda conn: webhooks.note_failure(conn, uuid, error, most=most))
-            self._on_failure()
-            raise
-        self._note_delivery()
+            self._note_delivery()
+
+    def note_failure(self, failure: DeliveryFailed) -> None:
+        """Note it for the operator; the webhook may be parked by now."""
+        self._noted_at, error, most = None, str(failure), self._conf.webhook_max_failures
+        uuid = self._webhook.uuid
+        self._db.transact(lambda conn: webhooks.note_failure(conn, uuid, error, most=most))
 
     def _note_delivery(self) -> None:
         now = time.monotonic()
@@ -93,7 +85,8 @@ class WebhookSink:
         try:
             connection.request("POST", fetching.target(self._url), body, headers)
             with connection.getresponse() as answer:
-                status = answer.status
+                if 200 <= (status := answer.status) < 300:
+                    connection.content(answer, _MOST_READ)
         except fetching.FetchRefused as exc:
             raise DeliveryFailed(str(exc)) from exc
         except (OSError, http.client.HTTPException, ValueError) as exc:
@@ -109,8 +102,8 @@ class WebhookSink:
         allowed = [entry for entry in entries if not fetching.is_local(entry)]
         if not allowed and not self._conf.webhook_allow_local:
             raise fetching.FetchRefused(
-                "it leads to the machine itself or to a link-local address; an operator may allow "
-                "that with [events]webhook_allow_local"
+                "it leads to the machine itself, to a link-local address or to a cloud's metadata; "
+                "an operator may allow that with [events]webhook_allow_local"
             )
         yield from entries if self._conf.webhook_allow_local else allowed
 
@@ -164,6 +157,7 @@ class Webhooks:
         self._db, self._sealer, self._conf = db, sealer, conf
         self._holder, self._pace = holder, pace
         self._workers: dict[str, tuple[tuple[str | None, ...], SinkWorker]] = {}
+        self._ending: dict[str, SinkWorker] = {}
         self._change = threading.Condition()
         self._is_changed = self._stopping = False
         self._thread = threading.Thread(target=self._run, name="events-webhooks", daemon=True)
@@ -184,7 +178,9 @@ class Webhooks:
         if self._thread.ident is not None:
             self._thread.join()
         for uuid in list(self._workers):
-            self._stop(uuid)
+            self._begin_stop(uuid)
+        for worker in self._ending.values():
+            worker.stop()
 
     def _run(self) -> None:
         while not self._stopping:
@@ -197,29 +193,40 @@ class Webhooks:
                 self._is_changed = False
 
     def settle(self) -> None:
-        """Have exactly the workers that the rows ask for."""
+        """Have exactly the workers that the rows ask for; a worker that hangs delays no other."""
         with self._db.read() as conn:
             wanted = {
                 each.uuid: each for each in webhooks.list_all(conn) if each.state != State.PARKED
             }
         for uuid, (traits, _) in list(self._workers.items()):
             if uuid not in wanted or _traits(wanted[uuid]) != traits:
-                self._stop(uuid)
+                self._begin_stop(uuid)
+        self._ending = {uuid: each for uuid, each in self._ending.items() if not each.has_ended}
         for uuid, webhook in wanted.items():
-            if uuid not in self._workers:
+            if uuid not in self._workers and uuid not in self._ending:
                 self._begin(webhook)
 
     def _begin(self, webhook: Webhook) -> None:
-        sink = WebhookSink(self._db, webhook, self._sealer, self._conf, self.look)
-        worker = SinkWorker(self._db, sink, holder=self._holder, pace=self._pace, may_begin=False)
+        sink = WebhookSink(self._db, webhook, self._sealer, self._conf)
+
+        def note_failure(failure: Exception) -> None:
+            if isinstance(failure, DeliveryFailed):
+                sink.note_failure(failure)
+                self.look()
+
+        worker = SinkWorker(
+            self._db, sink, holder=self._holder, pace=self._pace, may_begin=False, lanes=_LANES,
+            on_refusal=note_failure, on_end=self.look,
+        )  # fmt: skip
         self._workers[webhook.uuid] = _traits(webhook), worker
         self._relay.add_reader(worker.wake)
         worker.start()
 
-    def _stop(self, uuid: str) -> None:
+    def _begin_stop(self, uuid: str) -> None:
         _, worker = self._workers.pop(uuid)
         self._relay.remove_reader(worker.wake)
-        worker.stop()
+        worker.begin_stop()
+        self._ending[uuid] = worker
 
 
 def _traits(webhook: Webhook) -> tuple[str | None, ...]:

@@ -120,13 +120,9 @@ class Caller:
             raise FetchRefused(f"the server answers {answer.status}")
 
     def _read(self, answer: http.client.HTTPResponse, connection: Connection) -> None:
-        size = 0
-        while chunk := answer.read1(fetching.CHUNK):
-            size += len(chunk)
-            if size > self.conf.api_call_most_bytes:
-                raise FetchRefused("its answer is longer than api_call_most_bytes")
-        if connection.late():
-            raise TimeoutError
+        most = self.conf.api_call_most_bytes
+        if len(connection.content(answer, most)) > most:
+            raise FetchRefused("its answer is longer than api_call_most_bytes")
 
     def _addresses(self, host: str, port: int) -> Iterator[tuple[Any, ...]]:
         """Yield what ``getaddrinfo`` knows of ``host``, without addresses that are off limits."""
@@ -137,8 +133,8 @@ class Caller:
                 yield entry
         if nowhere:
             raise FetchRefused(
-                "it leads to the machine itself or to a link-local address; an operator may allow "
-                "that with [inspection_rules]api_call_allow_local"
+                "it leads to the machine itself, to a link-local address or to a cloud's metadata; "
+                "an operator may allow that with [inspection_rules]api_call_allow_local"
             )
 
 

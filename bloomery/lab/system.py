@@ -43,8 +43,8 @@ class Spec:
 
     ``graceful_s``: how long its guest takes to shut down.  ``strict``: power on when on is 409.
     ``fetch``: inserted media are really fetched, and an image that cannot be had is refused.
-    ``mode_at_boot``: a new boot mode shows only after the next boot.  ``post_s``: how long its
-    BIOS takes to start, at the end of which new settings of it apply.
+    ``mode_at_boot``: a new boot mode, or secure boot, shows only after the next boot.
+    ``post_s``: how long its BIOS takes to start, at the end of which new settings of it apply.
     ``resets``, ``targets``, ``enables``, ``modes``: what its BMC takes of each; no ``modes``: it
     neither shows nor takes one.  ``media``: its virtual devices and what they are.
     ``media_by_patch``: they are written to, and have no actions.

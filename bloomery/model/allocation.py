@@ -111,7 +111,7 @@ NOUN: Final = Noun(
     },
     filters={"node": 1, "resource_class": 1, "state": 1, "owner": 60},
     rules={"name": name, "traits": _traits, "candidate_nodes": _candidate_nodes},
-    null_when_empty=frozenset({"candidate_nodes"}),
+    null_when_empty=frozenset({"candidate_nodes", "traits"}),
 )
 
 

@@ -29,6 +29,12 @@ def boot_mode(
     return next((mode for mode in modes if mode in _MODES), None)
 
 
+def secure_boot(instance_info: Mapping[str, Any] | None) -> str | None:
+    """Return what an instance says of secure boot; None: nothing."""
+    answer = of(instance_info).get("secure_boot")
+    return answer.lower() if answer else None
+
+
 def written(pairs: Mapping[str, str]) -> str:
     """Return capabilities as Ironic writes them: "name:value,name:value"."""
     return ",".join(f"{name}:{value}" for name, value in pairs.items())

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Final
 
 from bloomery.model.fields import Field, FieldTable, table
+
+POWER_CORRECTION: Final = "power sync"  # the event_type of what power sync drove or recorded
+POWER_CORRECTIONS_KEPT: Final = timedelta(days=1)  # for so long one is counted and explained
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -57,7 +57,7 @@ class Noun:
     ``links``: sub-collections that a document links to, and in how many lists Ironic wraps the
     links.  ``details_ignore_version``: Ironic's detailed lists show every field to anybody.
     ``shown_when_asked``: defaults that the start notification of a creation shows already.
-    ``null_when_empty``: lists that notifications show as null where a client sent none.
+    ``null_when_empty``: lists that notifications of a creation show as null, not as [].
     """
 
     name: str

@@ -63,17 +63,14 @@ FIELDS: Final[FieldTable] = table(
 
 # ------------------------------------------------------------------------------- rules of values
 
-LINK_KEYS: Final = frozenset(
-    {
-        "port_id", "switch_id", "hostname", "switch_info", "network_type",
-        "vtep-logical-switch", "vtep-physical-switch",
-    },
-)  # fmt: skip
-LINK_FORMS: Final[tuple[tuple[frozenset[str], frozenset[str]], ...]] = (
-    (frozenset({"port_id", "switch_id"}), frozenset({"switch_info"})),
-    (frozenset({"port_id", "hostname"}), frozenset()),
-)  # required keys, optional keys
 VTEP: Final = frozenset({"vtep-logical-switch", "vtep-physical-switch"})
+LINK_KEYS: Final = VTEP | {"port_id", "switch_id", "hostname", "switch_info", "network_type"}
+LINK_FORMS: Final[tuple[frozenset[str], ...]] = (
+    frozenset({"port_id", "switch_id"}),
+    frozenset({"port_id", "hostname"}),
+    VTEP | {"port_id"},
+)  # keys of which one set must be there; the others are optional
+NETWORK_TYPES: Final = ("managed", "unmanaged")  # the second needs no keys beside it
 _DATAPATH_ID: Final = re.compile(r"[0-9a-fA-F]{16}")
 
 
@@ -82,32 +79,30 @@ def local_link(link: Json) -> Json:
     keys = frozenset(link)
     if keys - LINK_KEYS:
         raise _bad_link(f"unknown keys {', '.join(sorted(keys - LINK_KEYS))}")
-    if keys and not _has_form(link, keys):
+    is_free = not keys or link.get("network_type") == "unmanaged"
+    if not is_free and not any(form <= keys for form in LINK_FORMS):
         raise _bad_link(f"the keys {', '.join(sorted(keys))} fit none of the forms")
-    if "switch_id" in link and not _is_switch_id(link["switch_id"]):
+    if len(keys & VTEP) == 1:
+        raise _bad_link(f"{' and '.join(sorted(VTEP))} go together")
+    if not all(isinstance(value, str) for value in link.values()):
+        raise _bad_link("each value must be a text")
+    if link.get("network_type", "managed") not in NETWORK_TYPES:
+        raise _bad_link(f"network_type must be {' or '.join(NETWORK_TYPES)}")
+    if "switch_id" not in link:
+        return link
+    if not _is_switch_id(link["switch_id"]):
         raise _bad_link("switch_id must be a MAC address or 16 hexadecimal digits")
-    return link
+    return link | {"switch_id": link["switch_id"].lower()}
 
 
-def _has_form(link: Json, keys: frozenset[str]) -> bool:
-    if keys == {"network_type"}:
-        return bool(link["network_type"] == "unmanaged")
-    if keys >= VTEP:
-        return keys <= VTEP | {"port_id", "switch_id", "network_type"}
-    plain = keys - {"network_type"}
-    return any(needed <= plain <= needed | more for needed, more in LINK_FORMS)
-
-
-def _is_switch_id(value: Any) -> bool:
-    return isinstance(value, str) and (
-        idents.is_mac(value) or _DATAPATH_ID.fullmatch(value) is not None
-    )
+def _is_switch_id(text: str) -> bool:
+    return idents.is_mac(text) or _DATAPATH_ID.fullmatch(text) is not None
 
 
 def _bad_link(problem: str) -> errors.InvalidParameterValue:
     return errors.InvalidParameterValue(
         reason=f"Schema error for local_link_connection: {problem}; allowed are {{}}, port_id "
-        "with switch_id (and switch_info), port_id with hostname, or network_type unmanaged",
+        "with switch_id, hostname or both VTEP keys, and network_type unmanaged with any of them",
     )
 
 

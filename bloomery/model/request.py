@@ -1,13 +1,25 @@
-"""Who asks: what the API knows of a request, and what RPC carries beside each call."""
+"""Who asks: what the API knows of a request, and what RPC carries beside each call.
+
+A request of the API waits for a conductor's work without a thread.  Work is begun in its first
+pass, and ``Parked`` is raised through whatever called.  The server asks again once the work is
+done, and the next pass gets its result at the same place.
+
+    parking = PARKING.get()
+    return work() if parking is None else parking.result_of("set boot device of node X", begin)
+"""
 
 from __future__ import annotations
 
+import time
 import uuid
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import Future
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
-from typing import Final
+from typing import Any, Final, TypeVar
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,3 +65,47 @@ def in_name_of(request: Request) -> Iterator[None]:
         yield
     finally:
         IN_LOG.reset(of_thread)
+
+
+class Parked(Exception):
+    """The work of a request goes on: ask again when ``outcome`` is done."""
+
+    def __init__(self, outcome: Future[Any]) -> None:
+        super().__init__()
+        self.outcome = outcome
+
+
+class Parking:
+    """All passes of a request: its identity, when it came, and the work that it waits for."""
+
+    __slots__ = ("_outcomes", "began", "request")
+
+    def __init__(self) -> None:
+        self.request = Request.new()
+        self.began = time.perf_counter()
+        self._outcomes: dict[str, Future[Any]] = {}
+
+    def result_of(self, work: str, begin: Callable[[], Future[T]]) -> T:
+        """Return the result of ``work``, which the first pass begins.
+
+        Raises Parked while it goes on, and then what it raised.
+        """
+        outcome = self._outcomes.get(work)
+        if outcome is None:
+            outcome = self._outcomes[work] = begin()
+        if not outcome.done():
+            raise Parked(outcome)
+        result: T = outcome.result()
+        return result
+
+
+PARKING_KEY: Final = "bloomery.parking"  # in the environment of servers that ask again
+PARKING: Final[ContextVar[Parking | None]] = ContextVar("bloomery.parking", default=None)
+"""The request that this thread answers; None: its thread waits for everything."""
+
+
+def begin(environ: Mapping[str, Any]) -> Parking:
+    """Begin a pass of a request, which is parked from now on where its server asks again."""
+    parking: Parking | None = environ.get(PARKING_KEY)
+    PARKING.set(parking)
+    return parking or Parking()

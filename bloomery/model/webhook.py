@@ -61,6 +61,10 @@ def sink_of(uuid: str) -> str:
     return f"{SINK_PREFIX}{uuid}"
 
 
+def uuid_of(sink: str) -> str:
+    return sink.removeprefix(SINK_PREFIX)
+
+
 def is_webhook(sink: str) -> bool:
     return sink.startswith(SINK_PREFIX)
 

@@ -1,6 +1,7 @@
 """What agents in ramdisks ask: which node am I on, here I am, this is what I have found out.
 
-Anybody may call: what an agent proves itself with is the token that its first lookup was given.
+Anybody in [api]agent_networks may call: an agent proves itself by its token, which is in its
+kernel parameters, or which its first lookup was given.
 """
 
 from __future__ import annotations
@@ -11,7 +12,6 @@ import uuid as uuids
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Final
-from urllib.parse import urlsplit
 
 import orjson
 
@@ -19,8 +19,8 @@ from bloomery import errors, secrets
 from bloomery.conductor import states
 from bloomery.db import nodes as db
 from bloomery.model.rules import agents as rules
+from bloomery.operations import agent_callers, policy
 from bloomery.operations import lookup as nodes
-from bloomery.operations import policy
 from bloomery.operations.context import Context
 
 LOG = logging.getLogger(__name__)
@@ -58,15 +58,16 @@ class HeartbeatRequest:
 
 
 def lookup(
-    ctx: Context, addresses: Sequence[str], node_uuid: str | None, *, makes_token: bool
+    ctx: Context, caller: str, addresses: Sequence[str], node_uuid: str | None, *, makes_token: bool
 ) -> AgentNode:
     """Return the node of an agent, by UUID, else by the MAC addresses of its ports.
 
+    ``caller``: the address of the client, here and below.
     ``makes_token``: the agent is one that knows tokens; it gets one the first time, stars later.
     Raises IncompleteLookup (400); NotFound, which does not tell whether there is such a node.
     """
     policy.authorize(ctx, "baremetal:driver:ipa_lookup")
-    require_enabled(ctx)
+    _admit(ctx, caller)
     macs = rules.valid_addresses(addresses)
     if not macs and node_uuid is None:
         raise errors.IncompleteLookup
@@ -74,10 +75,10 @@ def lookup(
     if ctx.services.conf.api.restrict_lookup and not _may_run_agent(ctx, row):
         LOG.warning("node %s: a lookup in %s is refused", row.uuid, row.provision_state)
         raise _not_found()
-    return show(ctx, row, makes_token=makes_token)
+    return _show(ctx, caller, row, makes_token=makes_token)
 
 
-def show(ctx: Context, row: Any, *, makes_token: bool) -> AgentNode:
+def _show(ctx: Context, caller: str, row: Any, *, makes_token: bool) -> AgentNode:
     """Return what an agent is told of its node, after a token was made for it where it gets one."""
     if not makes_token:
         has_token = f'"{db.AGENT_TOKEN}"' in row.driver_internal_info
@@ -85,15 +86,19 @@ def show(ctx: Context, row: Any, *, makes_token: bool) -> AgentNode:
     with nodes.no_host_is_a_bad_request():
         conductor = nodes.conductor_of(ctx, row)
     token = conductor.get_node_with_token(ctx.request, row.uuid)["agent_token"]
+    outcome = "has one already, or asks twice" if token == secrets.MASK else "gets it"
+    LOG.info("node %s: %s asks for the agent's token, and %s", row.uuid, caller, outcome)
     return AgentNode(row=nodes.row(ctx, row.uuid, _COLUMNS), token=token)
 
 
-def require_enabled(ctx: Context) -> None:
-    """Raise NotAuthorized where no agents are to call."""
-    if not ctx.services.conf.api.enable_ramdisk_endpoints:
+def _admit(ctx: Context, caller: str) -> None:
+    """Raise NotAuthorized where no agents are to call, or none from this address."""
+    conf = ctx.services.conf.api
+    if not conf.enable_ramdisk_endpoints:
         raise errors.NotAuthorized(
             reason="cannot answer agents here: [api]enable_ramdisk_endpoints is false"
         )
+    agent_callers.require_inside(conf, caller)
 
 
 def _find(ctx: Context, macs: Sequence[str], node_uuid: str | None) -> Any:
@@ -132,16 +137,20 @@ def _may_run_agent(ctx: Context, row: Any) -> bool:
     return row.provision_state in allowed
 
 
-def heartbeat(ctx: Context, ident: str, call: HeartbeatRequest) -> None:
+def heartbeat(
+    ctx: Context, caller: str, ident: str, call: HeartbeatRequest, *, is_forwarded: bool
+) -> None:
     """Pass an agent's call on to the node's conductor.
 
-    Raises NodeNotFound; Invalid (400): no URL, another one than before, no token, an unknown
-    status; and what the conductor raises.
+    ``is_forwarded``: a proxy stands between, so that ``caller`` proves no place of the agent.
+    Raises NodeNotFound; Invalid (400): no URL, another one than before, one that leads elsewhere,
+    no token, an unknown status; and what the conductor raises.
     """
     policy.authorize(ctx, "baremetal:node:ipa_heartbeat")
-    require_enabled(ctx)
+    _admit(ctx, caller)
     node = nodes.row(ctx, ident, _OF_CALLERS)
-    callback = _callback_url(call.callback_url)
+    own = "" if is_forwarded else caller
+    callback = agent_callers.checked_callback_url(ctx.services.conf.api, call.callback_url, own)
     rules.require_same_url(orjson.loads(node.driver_internal_info), callback)
     if call.agent_token is None:
         raise errors.InvalidParameterValue(
@@ -159,25 +168,11 @@ def heartbeat(ctx: Context, ident: str, call: HeartbeatRequest) -> None:
     )  # fmt: skip
 
 
-def _callback_url(text: str) -> str:
-    """Return the URL as it is stored; "" is an agent that cannot be called."""
-    try:
-        parts = urlsplit(text)
-        is_url = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
-    except ValueError:
-        is_url = False
-    if text and not is_url:
-        raise errors.InvalidParameterValue(
-            reason="cannot take this callback_url: it must be an http or https URL, or empty",
-        )
-    return parts.geturl() if text else text
-
-
 # --------------------------------------------------------------------------------- inspection
 
 
 def continue_inspection(
-    ctx: Context, data: Json, node_uuid: str | None, *, makes_token: bool
+    ctx: Context, caller: str, data: Json, node_uuid: str | None, *, makes_token: bool
 ) -> AgentNode:
     """Hand the inventory in ``data`` to the node that waits for it; return that node.
 
@@ -186,7 +181,7 @@ def continue_inspection(
     Raises Invalid (400): nothing to look up by; NotFound, which does not tell why.
     """
     policy.authorize(ctx, "baremetal:driver:ipa_continue_inspection")
-    require_enabled(ctx)
+    _admit(ctx, caller)
     inventory = data["inventory"]
     plugin_data = {name: value for name, value in data.items() if name != "inventory"}
     macs = rules.valid_addresses(nic["mac_address"] for nic in inventory["interfaces"])
@@ -199,7 +194,8 @@ def continue_inspection(
     discovered = uuid is None
     if uuid is None:
         uuid, plugin_data[AUTO_DISCOVERED] = _discover(ctx), True
-    node = show(ctx, nodes.row(ctx, uuid, _COLUMNS), makes_token=makes_token)
+    row = nodes.row(ctx, uuid, _COLUMNS)
+    node = _show(ctx, caller, row, makes_token=makes_token)
     with nodes.no_host_is_a_bad_request():
         conductor = nodes.conductor_of(ctx, node.row)
     try:

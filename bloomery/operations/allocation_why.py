@@ -59,11 +59,16 @@ def _conductor(ctx: Context, allocation: Any) -> Conductor | None:
 
 def _cause(ctx: Context, allocation: Any, conductor: Conductor | None) -> tuple[str, str]:
     if allocation.state == AllocationState.ACTIVE:
-        return f"it has node {allocation.node_uuid}", "nothing: ask for that node to be active"
+        return f"it has node {allocation.node_uuid}", (
+            "ask for that node to be active (baremetal node deploy)"
+        )
     if allocation.state == AllocationState.ERROR:
         return (
             f"it got no node: {secrets.mask(allocation.last_error)}",
-            "see to what it names, delete the allocation, and ask again",
+            (
+                "see to what it names, delete the allocation, and ask again (baremetal allocation "
+                "delete, baremetal allocation create)"
+            ),
         )
     if conductor is None or not conductor.alive:
         host = allocation.conductor_affinity or "nobody"

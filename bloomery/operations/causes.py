@@ -27,9 +27,21 @@ from bloomery.model.step import Run, StepRun
 Json = dict[str, Any]
 
 _LATE_BEATS: Final = 2  # signs of life that failed to come: something is wrong with their sender
+_LOOK_AT_BMC: Final = "look at the BMC (its address: baremetal node show --fields driver_info)"
 _ADVICE_IF_OFF: Final = (
     "power it on (baremetal node power on), unless it is to be off: its user's system does not run"
 )
+
+
+_END_OF_RETIREMENT: Final = "end its retirement (baremetal node unset --retired)"
+_ACTIONS_IF_RETIRED: Final = {
+    State.ACTIVE: "{now}; after deleted (baremetal node undeploy) it is cleaned and stays "
+    "manageable",
+    State.MANAGEABLE: "delete the node (baremetal node delete), or "
+    f"{_END_OF_RETIREMENT}, and ask for provide (baremetal node provide)",
+    State.AVAILABLE: "ask for manage, so that nothing is deployed on it (baremetal node manage); "
+    f"or {_END_OF_RETIREMENT}",
+}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,8 +51,10 @@ class Standing:
     ``refusal``: why nothing can be written.
     ``host``: the conductor that serves it, by the ring; ``nobody``: why there is none.
     ``unreachable``: why that one could not be asked; ``unusable``: what it says of the driver.
+    ``bmc_shared``: whose BMC and system these are, too.
     ``bmc``: what it remembers of the BMC; ``no_worker_since``: when it had none for the flow's
     turn, and has none yet.  ``deploying``, ``cleaning``: how many other nodes are.
+    ``power_corrections``: time and text of those of power sync, oldest first.
     """
 
     refusal: Refusal | None
@@ -56,8 +70,10 @@ class Standing:
     conductors: Mapping[str, Conductor]
     deploying: int
     cleaning: int
+    power_corrections: Sequence[tuple[datetime, str]]
     options: Options
     now: datetime
+    bmc_shared: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,7 +102,8 @@ def _nothing_can_be_written(s: Standing) -> Cause | None:
         return None
     return Cause(
         f"{s.refusal}", s.refusal.since,
-        "make room on the disk, or see why it fails: work goes on by itself with the next write",
+        "make room on the disk, or see why the database of [database]connection fails: work goes "
+        "on by itself with the next write",
     )  # fmt: skip
 
 
@@ -100,7 +117,7 @@ def _holder_is_away(s: Standing) -> Cause | None:
     if holder is None:
         return Cause(
             f"{held}, and is not registered", node.reserved_at,
-            f"start conductor {node.reservation} again: it frees what it held",
+            f"start conductor {node.reservation} again (bloomery conductor): it frees what it held",
         )  # fmt: skip
     if not holder.online and holder.silent_s < s.options.heartbeat_timeout:
         return Cause(
@@ -111,8 +128,9 @@ def _holder_is_away(s: Standing) -> Cause | None:
     return Cause(
         f"{held}, and gave no sign of life for {silent_s:.0f} s",
         s.now - timedelta(seconds=silent_s),
-        f"look at conductor {holder.hostname}; its nodes are freed, and their flows taken up, by "
-        f"another one when {timeout_s} s are over, or by itself when it starts again",
+        f"look at conductor {holder.hostname} (bloomery conductor list); its nodes are freed, and "
+        f"their flows taken up, by another one when {timeout_s} s are over, or by itself when it "
+        "starts again",
     )
 
 
@@ -125,7 +143,8 @@ def _nobody_serves(s: Standing) -> Cause | None:
         return None
     return Cause(
         f"no conductor serves the node: {s.nobody}", None,
-        "start a conductor with this driver and conductor group, or change those of the node",
+        "start a conductor with this driver and conductor group ([DEFAULT]enabled_hardware_types, "
+        "[conductor]conductor_group), or change those of the node (baremetal node set)",
     )  # fmt: skip
 
 
@@ -151,8 +170,9 @@ def _conductor_is_out_of_reach(s: Standing) -> Cause | None:
     return Cause(
         f"conductor {s.host} serves the node and cannot be asked from here: {s.unreachable}{late}",
         s.now - timedelta(seconds=conductor.silent_s) if conductor and late else None,
-        f"look at the way to conductor {s.host}: its network, the message broker, its process; "
-        "what goes on there goes on",
+        f"look at the way to conductor {s.host}: its network, the message broker "
+        "([DEFAULT]transport_url), its process (bloomery conductor list); what goes on there goes "
+        "on",
     )
 
 
@@ -161,7 +181,8 @@ def _driver_is_unusable(s: Standing) -> Cause | None:
         return None
     return Cause(
         f"conductor {s.host} cannot use the node's driver: {s.unusable}", None,
-        "enable what it names on that conductor, or change the node's driver or interfaces",
+        "enable what it names on that conductor ([DEFAULT]enabled_hardware_types, and those of "
+        "interfaces), or change the node's driver or interfaces (baremetal node set)",
     )  # fmt: skip
 
 
@@ -173,7 +194,7 @@ def _step_is_held(s: Standing) -> Cause | None:
         return None
     return Cause(
         f"{s.run.phase} is held: {s.run.reason}", s.run.started_at,
-        "ask for unhold to go on, or for abort",
+        "ask for unhold to go on, or for abort (baremetal node unhold, baremetal node abort)",
     )  # fmt: skip
 
 
@@ -185,7 +206,8 @@ def _waits_for_call(s: Standing) -> Cause | None:
     heard = f"heard of last at {last} from {place}" if place else "not heard of in this boot"
     return Cause(
         f"step {s.run.step.name} of {s.run.phase} waits for a call of the agent, {heard}",
-        s.run.started_at, f"wait for the call, or ask for abort: {s.run.reason}",
+        s.run.started_at,
+        f"wait for the call, or ask for abort (baremetal node abort): {s.run.reason}",
     )  # fmt: skip
 
 
@@ -194,7 +216,7 @@ def _step_bears_an_outage(s: Standing) -> Cause | None:
         return None
     return Cause(
         f"step {s.run.step.name} of {s.run.phase} is tried again: {s.run.reason}",
-        s.run.started_at, f"look at the BMC, or wait: {s.run.reason}",
+        s.run.started_at, f"{_LOOK_AT_BMC}, or wait: {s.run.reason}",
     )  # fmt: skip
 
 
@@ -218,7 +240,7 @@ def _step_waits_for_the_bmc(s: Standing) -> Cause | None:
     own = f" ({run.reason})" if run.state == Run.AGAIN and run.reason else ""
     return Cause(
         f"step {run.step.name} of {run.phase} waits{own}: {sentence}", since,
-        f"look at the BMC, or wait: step {run.step.name} goes on when it answers, or fails",
+        f"{_LOOK_AT_BMC}, or wait: step {run.step.name} goes on when it answers, or fails",
     )  # fmt: skip
 
 
@@ -266,8 +288,9 @@ def _login_is_refused(s: Standing) -> Cause | None:
     return Cause(
         f"the BMC refuses the login, {refusal['tries']} times so far",
         _time(refusal["since"]),
-        "set user name and password in driver_info right: the BMC refuses them, and is tried "
-        f"again at {refusal['next_try_at']}, or when driver_info changes",
+        "set user name and password in driver_info right (baremetal node set --driver-info): "
+        f"the BMC refuses them, and is tried again at {refusal['next_try_at']}, or when "
+        "driver_info changes",
     )
 
 
@@ -275,10 +298,13 @@ def _power_failed(s: Standing) -> Cause | None:
     if not s.node.maintenance or s.node.fault != "power failure":
         return None
     every_s = s.options.power_failure_recovery_interval
-    action = "look at the BMC, and end maintenance when it answers again"
+    action = (
+        f"{_LOOK_AT_BMC}, and end maintenance when it answers again (baremetal node maintenance "
+        "unset)"
+    )
     if every_s:
         action = (
-            "look at the BMC: maintenance ends by itself when it answers again; it is asked after "
+            f"{_LOOK_AT_BMC}: maintenance ends by itself when it answers again; it is asked after "
             f"{every_s} to {4 * every_s} s, and within {every_s} s once anybody has reached it"
         )
     return Cause(f"the BMC does not answer: {_reason(s)}", _since_bmc(s), action)
@@ -310,8 +336,9 @@ def _bmc_is_left_alone(s: Standing) -> Cause | None:
     return Cause(
         f"the BMC failed again and again and is left alone: {secrets.mask(s.bmc['last_error'])}",
         _time(s.bmc.get("last_error_at")),
-        f"look at the BMC; it is tried again at {s.bmc['next_try_at']}, and at once by an order of "
-        "power or boot device, or by manage",
+        f"{_LOOK_AT_BMC}; it is tried again at {s.bmc['next_try_at']}, and at once by an order of "
+        "power or boot device, or by manage (baremetal node power, baremetal node boot device "
+        "set, baremetal node manage)",
     )
 
 
@@ -321,7 +348,7 @@ def _bmc_is_silent(s: Standing) -> Cause | None:
     since, sentence = silence
     return Cause(
         f"it is in {s.node.provision_state}, and {sentence}", since,
-        "look at the BMC: nothing that needs it can be done; once it answers again, "
+        f"{_LOOK_AT_BMC}: nothing that needs it can be done; once it answers again, "
         f"{_action_by_state(s)}",
     )  # fmt: skip
 
@@ -361,7 +388,29 @@ def _limit_is_reached(s: Standing) -> Cause | None:
         return None
     return Cause(
         f"{count} {work} go on, as many as [conductor]{option} allows: one more is refused", None,
-        f"{_action_by_state(s)}; wait for others to end first, or raise {option}",
+        f"{_action_by_state(s)}; wait for others to end first, or raise [conductor]{option}",
+    )  # fmt: skip
+
+
+def _bmc_is_shared(s: Standing) -> Cause | None:
+    """Another node has the same BMC and system: both are synchronised with one machine."""
+    if s.bmc_shared is None:
+        return None
+    return Cause(
+        f"it is in {s.node.provision_state}; {secrets.mask(s.bmc_shared)}", None,
+        "correct address or system in driver_info of one of the nodes, or delete one",
+    )  # fmt: skip
+
+
+def _power_was_corrected(s: Standing) -> Cause | None:
+    """The machine was in another power state than recorded, less than a day ago."""
+    if not s.power_corrections:
+        return None
+    at, event = s.power_corrections[-1]
+    return Cause(
+        f"it is in {s.node.provision_state}; {secrets.mask(event)} (at {at:%H:%M:%S} UTC)", at,
+        "see what changes its power without an order (its user's system, heat, a power supply, a "
+        "button), and order the power that it is to have (baremetal node power on, or off)",
     )  # fmt: skip
 
 
@@ -373,7 +422,8 @@ def _console_is_down(s: Standing) -> Cause | None:
     return Cause(
         f"its console is to be on, and conductor {console['conductor']} could not start it: "
         f"{secrets.mask(console['error'])}", None,
-        f"{_action_by_state(s)}; see to the console, and switch it on once more",
+        f"{_action_by_state(s)}; see to the console, and switch it on once more "
+        "(baremetal node console enable)",
     )  # fmt: skip
 
 
@@ -384,17 +434,24 @@ def _is_protected(s: Standing) -> Cause | None:
     return Cause(
         "it is protected: deleted and rebuild are refused" + (f" ({reason})" if reason else ""),
         None,
-        f"{_action_by_state(s)}; set protected to false before deleted or rebuild",
+        f"{_action_by_state(s)}; set protected to false before deleted or rebuild "
+        "(baremetal node unset --protected)",
     )  # fmt: skip
 
 
 def _is_retired(s: Standing) -> Cause | None:
-    if not s.node.retired or s.node.provision_state not in (State.ACTIVE, State.MANAGEABLE):
+    """An available node gets there where automated cleaning is off; see ``cleaning.check``."""
+    state = s.node.provision_state
+    action = _ACTIONS_IF_RETIRED.get(State(state)) if s.node.retired and state else None
+    if action is None:
         return None
+    effect = (
+        "no allocation takes it" if state == State.AVAILABLE else "it will not become available"
+    )
     reason = secrets.mask(s.node.retired_reason)
     return Cause(
-        "it is retired: it will not become available" + (f" ({reason})" if reason else ""), None,
-        f"{_action_by_state(s)}; after deleted it is cleaned and stays manageable",
+        f"it is retired: {effect}" + (f" ({reason})" if reason else ""), None,
+        action.format(now=_action_by_state(s)),
     )  # fmt: skip
 
 
@@ -402,10 +459,16 @@ def _is_allocated(s: Standing) -> Cause | None:
     node = s.node
     if node.provision_state != State.AVAILABLE or node.instance_uuid is None:
         return None
-    whose = f"allocation {node.allocation_uuid}" if node.allocation_uuid else "a user"
+    whose = "a user"
+    way_back = (
+        "take its instance away (baremetal node deploy, baremetal node unset --instance-uuid)"
+    )
+    if node.allocation_uuid:
+        whose = f"allocation {node.allocation_uuid}"
+        way_back = "delete the allocation (baremetal node deploy, baremetal allocation delete)"
     return Cause(
         f"{whose} has taken it for instance {node.instance_uuid}", None,
-        "ask for active, or delete the allocation",
+        f"ask for active, or {way_back}",
     )  # fmt: skip
 
 
@@ -432,13 +495,16 @@ def _failed(node: Node) -> bool:
 def _action_by_state(s: Standing) -> str:
     node, state = s.node, s.node.provision_state
     if state == State.ENROLL and node.last_error is not None:
-        return "read last_error, set it right, and ask for manage again"
+        return "read last_error, set it right, and ask for manage again (baremetal node manage)"
     words = states.advice(state, maintenance=bool(node.maintenance))
     if _is_off(node) and not node.maintenance:
         words = _ADVICE_IF_OFF
     if node.last_error is None or node.maintenance or _failed(node):
         return words
-    return f"set right what last_error tells, and ask again for what failed; or {words}"
+    return (
+        "set right what last_error tells (baremetal node show --fields last_error), and ask again "
+        f"for what failed; or {words}"
+    )
 
 
 def _time(text: str | None) -> datetime | None:
@@ -466,10 +532,12 @@ _RULES: Final[tuple[Rule, ...]] = (
     _bmc_is_silent,
     _fault_is_set,
     _is_in_maintenance,
+    _bmc_is_shared,
+    _power_was_corrected,
     _limit_is_reached,
     _console_is_down,
     _is_protected,
-    _is_retired,
     _is_allocated,
+    _is_retired,
     _state_says_all,
 )

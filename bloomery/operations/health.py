@@ -2,11 +2,22 @@
 
 from __future__ import annotations
 
+import functools
+from collections.abc import Callable
+
 import sqlalchemy as sa
 
 from bloomery import errors
 from bloomery.operations.context import Services
 from bloomery.rpc import ring
+
+
+def parts(services: Services) -> dict[str, Callable[[], list[str]]]:
+    """Return what tells what is missing, by what it asks."""
+    return {
+        "the database": functools.partial(missing, services),
+        "the message broker": services.rpc.missing,
+    }
 
 
 def missing(services: Services) -> list[str]:

@@ -29,7 +29,7 @@ def list_history(
 def get_history_entry(ctx: Context, ident: str, uuid: str) -> sa.RowMapping:
     """Return one entry.  Raises NodeHistoryNotFound."""
     policy.authorize_node(ctx, ident, "baremetal:node:history:get")
-    idents.check_uuid("event_ident", uuid)
+    idents.check_ident("event_ident", uuid)
     node_uuid = lookup.uuid_of(ctx, ident)
     with ctx.services.db.read() as conn:
         return history.get_row(conn, node_uuid, uuid)

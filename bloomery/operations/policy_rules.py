@@ -52,7 +52,11 @@ _VOLUME_ADMIN: Final = _any(
     MEMBER, _SERVICE, _OWNER_ADMIN, f"(role:admin or role:manager) and {_LESSEE}"
 )
 _RUNBOOK_OWNER: Final = "project_id:%(runbook.owner)s"
-_RUNBOOK_MANAGER: Final = _any(MEMBER, f"role:manager and {_RUNBOOK_OWNER}", "role:service")
+_RUNBOOK_SERVICE: Final = f"role:service and {_RUNBOOK_OWNER}"
+_RUNBOOK_MANAGER: Final = _any(
+    MEMBER, _SERVICE, f"role:manager and {_RUNBOOK_OWNER}", _RUNBOOK_SERVICE
+)
+_TRUSTED_PROJECT: Final = "role:service and project_name:%(config.service_project_name)s"
 _ALLOCATION_OWNER: Final = "project_id:%(allocation.owner)s"
 _ALLOCATION_MEMBER: Final = _any(MEMBER, f"role:member and {_ALLOCATION_OWNER}")
 NOBODY: Final = "!"
@@ -65,7 +69,7 @@ MASKS: Final = {
 
 # Names that policy files may build upon, and the masks, which every mode of login asks.
 SHARED: Final = (
-    Rule("service_role", "role:service and project_name:%(config.service_project_name)s",
+    Rule("service_role", _TRUSTED_PROJECT,
          "Services that [DEFAULT]rbac_service_role_elevated_access trusts", ()),
     Rule("admin_api", "role:admin or role:administrator", "Any admin (of old)", ()),
     Rule("is_member", "(project_domain_id:default or project_domain_id:None) and "
@@ -287,15 +291,17 @@ RULES: Final = (
     Rule("baremetal:conductor:get", READER, "Read conductors"),
     Rule("baremetal:allocation:get", _any(READER, f"role:reader and {_ALLOCATION_OWNER}"),
          "Read an allocation; without it, it is not there (404)"),
-    Rule("baremetal:allocation:list", ANY_READER, "List the allocations of one's project"),
+    Rule("baremetal:allocation:list", _any("role:reader", _SERVICE, _TRUSTED_PROJECT),
+         "List the allocations of one's project"),
     Rule("baremetal:allocation:list_all", READER, "List the allocations of everybody"),
     Rule("baremetal:allocation:create", _any(MEMBER, "role:member"),
          "Ask for a node; it is one of one's own project, or lent to it"),
     Rule("baremetal:allocation:create_restricted", MEMBER, "Ask for a node for another project"),
     Rule("baremetal:allocation:update", _ALLOCATION_MEMBER, "Change name and extra"),
     Rule("baremetal:allocation:delete", _ALLOCATION_MEMBER, "Give a node back"),
-    Rule("baremetal:runbook:get", _any(READER, f"role:reader and {_RUNBOOK_OWNER}",
-         "role:service"), "Read a runbook; without it, one that is not public is not there (404)"),
+    Rule("baremetal:runbook:get",
+         _any(READER, f"role:reader and {_RUNBOOK_OWNER}", _RUNBOOK_SERVICE),
+         "Read a runbook; without it, one that is not public is not there (404)"),
     Rule("baremetal:runbook:list", ANY_READER, "List public runbooks and those of one's project"),
     Rule("baremetal:runbook:list_all", READER, "List the runbooks of everybody"),
     Rule("baremetal:runbook:create", _any(MEMBER, "role:manager", "role:service"),

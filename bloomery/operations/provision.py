@@ -43,15 +43,26 @@ _CONFIGDRIVE: Final = jsonschema_rs.validator_for(
 )
 
 
-def set_provision_state(ctx: Context, ident: str, body: Json, admit: Admit = admit_all) -> None:
-    """Hand a provision verb to the node's conductor; returns once it is committed there.
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class ProvisionTerms:
+    """What an order is bound to beside the rules for all; the defaults are for pages and stacks.
 
     ``admit`` is asked for ("verb", verb), then for arguments (see ``read_arguments``),
     at last for ("transition", verb, state).
+    ``runbooks_by_name``: a runbook is for nodes that have its name, not one of its traits.
     """
+
+    admit: Admit = admit_all
+    runbooks_by_name: bool = False
+
+
+def set_provision_state(
+    ctx: Context, ident: str, body: Json, terms: ProvisionTerms = ProvisionTerms()
+) -> None:
+    """Hand a provision verb to the node's conductor; returns once it is committed there."""
     node = policy.get_node(ctx, ident, "baremetal:node:set_provision_state", *_step_rules(body))
     verb = body.get("target")
-    admit("verb", verb)
+    terms.admit("verb", verb)
     attributes.refuse_sealed_in(body)
     check_allowed_steps(ctx.services.conf, body)
     for name in STEP_LISTS:
@@ -60,8 +71,8 @@ def set_provision_state(ctx: Context, ident: str, body: Json, admit: Admit = adm
     if verb in ("active", "rebuild"):
         verbs.refuse_in_maintenance(node, verb)
     _check_state(node, verb)
-    arguments = read_arguments(ctx, str(verb), body, node.uuid, admit)
-    admit("transition", verb, node.provision_state)
+    arguments = read_arguments(ctx, str(verb), body, node.uuid, terms)
+    terms.admit("transition", verb, node.provision_state)
     lookup.conductor_of(ctx, node).do_provisioning_action(
         ctx.request, node.uuid, str(verb), dataclasses.asdict(arguments)
     )
@@ -99,18 +110,18 @@ def check_allowed_steps(conf: Conf, body: Json) -> None:
 
 
 def read_arguments(
-    ctx: Context, verb: str, body: Json, node_uuid: str, admit: Admit = admit_all
+    ctx: Context, verb: str, body: Json, node_uuid: str, terms: ProvisionTerms
 ) -> ProvisionArguments:
     """Return the arguments of ``verb``, checked in Ironic's order.
 
-    ``admit`` is asked for ("configdrive", verb), ("configdrive", "object"),
+    ``terms.admit`` is asked for ("configdrive", verb), ("configdrive", "object"),
     ("configdrive", "vendor_data"), ("deploy_steps",), ("disable_ramdisk", verb) and ("runbook",).
     """
-    _check_configdrive(verb, body.get("configdrive"), admit)
+    _check_configdrive(verb, body.get("configdrive"), terms.admit)
     if body.get("deploy_steps") is not None:
-        admit("deploy_steps")
-    _check_disable_ramdisk(verb, body.get("disable_ramdisk"), admit)
-    planned = _planned(ctx, verb, body, node_uuid, admit)
+        terms.admit("deploy_steps")
+    _check_disable_ramdisk(verb, body.get("disable_ramdisk"), terms.admit)
+    planned = _planned(ctx, verb, body, node_uuid, terms)
     _check_belonging(verb, body)
     user_steps = _steps(verb, body) if planned is None else planned.steps
     user_steps = _with_children(ctx, node_uuid, user_steps, _step_rules(body))
@@ -161,14 +172,14 @@ def _check_disable_ramdisk(verb: str, disable_ramdisk: bool | None, admit: Admit
 
 
 def _planned(
-    ctx: Context, verb: str, body: Json, node_uuid: str, admit: Admit
+    ctx: Context, verb: str, body: Json, node_uuid: str, terms: ProvisionTerms
 ) -> runbooks.Plan | None:
-    """Return what the runbook says, if one is named."""
+    """Return what the runbook says, if one is named; an empty name is none."""
     ident = body.get("runbook")
-    if ident is None:
+    if not ident:
         return None
-    admit("runbook")
-    planned = runbooks.plan(ctx, ident, node_uuid)
+    terms.admit("runbook")
+    planned = runbooks.plan(ctx, ident, node_uuid, by_name=terms.runbooks_by_name)
     if any(body.get(name) for name in STEPS_OF.values()):
         raise errors.Invalid(reason="give a runbook or steps, not both")
     if verb not in STEPS_OF:

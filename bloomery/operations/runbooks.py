@@ -29,24 +29,27 @@ class Plan:
     of_project: bool
 
 
-def plan(ctx: Context, ident: str, node_uuid: str) -> Plan:
+def plan(ctx: Context, ident: str, node_uuid: str, *, by_name: bool = False) -> Plan:
     """Return the steps of a runbook in their order, for a node that has one of its traits.
 
+    ``by_name``: the one trait of a runbook is its name, as it was before runbooks had traits.
     Raises RunbookNotFound, InvalidRunbook.
     """
     policy.authorize_record(ctx, RUNBOOK, ident, "use")
     with ctx.services.db.read() as conn:
         runbook = db.get(conn, RUNBOOK, ident)
         node_traits = nodes.traits_of(conn, node_uuid)
-    if not runbook.traits:
+    traits = [runbook.name] if by_name else runbook.traits
+    if not traits:
         raise errors.InvalidRunbook(
             runbook=ident,
             reason="it has no traits configured; name one of the node's by: baremetal runbook "
             f"trait add {ident} TRAIT",
         )
-    if not set(runbook.traits) & set(node_traits):
-        traits = ", ".join(runbook.traits)
-        raise errors.InvalidRunbook(runbook=ident, reason=f"the node has none of: {traits}")
+    if not set(traits) & set(node_traits):
+        raise errors.InvalidRunbook(
+            runbook=ident, reason=f"the node has none of: {', '.join(traits)}"
+        )
     steps = sorted(runbook.steps, key=lambda step: int(step["order"]))
     opened = steps if ctx.services.sealer is None else ctx.services.sealer.open(steps)
     return Plan(

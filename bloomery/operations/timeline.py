@@ -217,12 +217,12 @@ def _step(row: sa.RowMapping, compared: Compared) -> Json:
 
 
 def _event(row: sa.RowMapping) -> Json:
-    """An entry of the history; ``duration_s`` is the time in the state that it left."""
+    """An entry of the history: a moment; ``since_previous_s``: the time in the state before."""
     shown = ("severity", "event_type", "conductor", "user", "request_id")
     return {
         "kind": "event",
         "at": _iso(row["created_at"]),
-        "duration_s": row["duration_seconds"],
+        "since_previous_s": row["duration_seconds"],
         "event": secrets.mask(row["event"]),
         "provision_state": row["state"],
         "target_provision_state": row["target_provision_state"],

@@ -6,13 +6,17 @@ why.explain(ctx, "web-1")["next_action"]
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any, Final
+
+import sqlalchemy as sa
 
 from bloomery import errors, secrets
 from bloomery.conductor import states
 from bloomery.conductor.states import State
 from bloomery.db import history, nodes, steps
+from bloomery.model.history import POWER_CORRECTION, POWER_CORRECTIONS_KEPT
 from bloomery.model.node import Node
 from bloomery.model.step import Run, StepRun
 from bloomery.operations import causes, lookup, policy
@@ -39,7 +43,9 @@ def explain(ctx: Context, ident: str) -> Json:
         runs = steps.list_open(conn, uuid)
         failed = history.find_last_error(conn, uuid)
         counts = _counts(ctx, conn, node)
-    standing = _standing(ctx, node, runs, counts, now, _ask_conductor(ctx, node))
+        corrections = _power_corrections(conn, node, now)
+    facts = _ask_conductor(ctx, node)
+    standing = _standing(ctx, node, runs, counts, corrections, now, facts)
     run, cause = standing.run, causes.find(standing)
     return {
         "uuid": node.uuid,
@@ -67,12 +73,14 @@ def outline(ctx: Context, uuid: str) -> Json:
     Its conductor is not asked, so that many nodes cost little.  Raises NodeNotFound.
     """
     policy.authorize_node(ctx, uuid, _RULE)
+    now = datetime.now(UTC)
     with ctx.services.db.read() as conn:
         node = nodes.get(conn, uuid)
         runs = steps.list_open(conn, uuid)
         counts = _counts(ctx, conn, node)
+        corrections = _power_corrections(conn, node, now)
     serving = _serving_host(ctx, node)
-    cause = causes.find(_standing(ctx, node, runs, counts, datetime.now(UTC), serving))
+    cause = causes.find(_standing(ctx, node, runs, counts, corrections, now, serving))
     return {
         "uuid": node.uuid,
         "name": node.name,
@@ -94,11 +102,19 @@ def _counts(ctx: Context, conn: Any, node: Node) -> tuple[int, int]:
     return (count, 0) if at_it is _DEPLOYING else (0, count)
 
 
+def _power_corrections(
+    conn: sa.Connection, node: Node, now: datetime
+) -> Sequence[tuple[datetime, str]]:
+    since = now - POWER_CORRECTIONS_KEPT
+    return history.list_of_type_since(conn, node.uuid, POWER_CORRECTION, since)
+
+
 def _standing(
     ctx: Context,
     node: Node,
     runs: list[StepRun],
     counts: tuple[int, int],
+    power_corrections: Sequence[tuple[datetime, str]],
     now: datetime,
     facts: Json,
 ) -> Standing:
@@ -106,11 +122,13 @@ def _standing(
     return Standing(
         refusal=ctx.services.db.refusal,
         node=node, runs=runs, run=_standing_at(runs), bmc=facts.get("bmc"),
+        bmc_shared=facts.get("bmc_shared"),
         no_worker_since=_at(facts.get("no_worker_since")),
         host=facts.get("host"), nobody=facts.get("nobody"), unreachable=facts.get("unreachable"),
         unusable=facts.get("unusable"),
         conductors={each.hostname: each for each in ring.list_conductors()},
-        deploying=counts[0], cleaning=counts[1], options=ctx.services.conf.conductor, now=now,
+        deploying=counts[0], cleaning=counts[1], power_corrections=power_corrections,
+        options=ctx.services.conf.conductor, now=now,
     )  # fmt: skip
 
 

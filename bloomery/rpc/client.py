@@ -16,12 +16,21 @@ class Transport(Protocol):
     def proxy(self, host: str) -> Conductor:
         """Return a proxy of the conductor on ``host``.  Raises ConductorUnreached."""
 
+    @property
+    def is_connected(self) -> bool | None:
+        """Whether the message broker answers; None: calls need none."""
+
+    def missing(self) -> list[str]:
+        """Return what keeps calls from being carried, after a few seconds at most."""
+
     def close(self) -> None:
         """Let connections go."""
 
 
 class InProcess:
     """All conductors live in this process: a call is a call."""
+
+    is_connected = None
 
     def __init__(self, conductors: Mapping[str, Conductor]) -> None:
         self._conductors = conductors
@@ -33,6 +42,9 @@ class InProcess:
             raise errors.ConductorUnreached(
                 host=host, reason="it is not in this process, and [DEFAULT]rpc_transport is none"
             ) from None
+
+    def missing(self) -> list[str]:
+        return []
 
     def close(self) -> None:
         """Nothing to be let go."""
@@ -66,6 +78,15 @@ class Client:
     def unreachable(self, hosts: Iterable[str]) -> list[str]:
         """Return those of ``hosts`` that calls from here would not reach."""
         return [host for host in hosts if not self._reaches(host)]
+
+    @property
+    def is_connected(self) -> bool | None:
+        """Whether the message broker answers; None: calls need none."""
+        return self._transport.is_connected
+
+    def missing(self) -> list[str]:
+        """Return what keeps calls from being carried, after a few seconds at most."""
+        return self._transport.missing()
 
     def close(self) -> None:
         """Let connections to conductors go."""

@@ -11,7 +11,7 @@ attribute says.  Callers get errors back as their own class.  There are three ki
 - **orders**: a move or a flow's first row is committed and a worker has been started when the
   method returns; what becomes of it shows on the node (state, last_error, history, events);
 - **questions**: answered when the method returns; what needs a BMC is asked in a worker, and
-  a call to the BMC takes at most 30 s.
+  a call to the BMC takes at most 30 s, and waits as long at most for its turn.
 
 Whatever is asked of a node may raise, besides what a method names: NodeNotFound (404), NodeLocked
 (409: as long as ``wait_s`` says, the node stayed busy; not for questions that need no lock),

@@ -62,6 +62,8 @@ class _SecureConnection(_Connection, connection.HTTPSConnection):
 class JsonRpcChannel:
     """Safe to use from any thread."""
 
+    is_connected = None
+
     def __init__(self, conf: Conf, clock: Callable[[], float] = time.monotonic) -> None:
         ours = conf.json_rpc
         self._conf, self._clock = ours, clock
@@ -85,6 +87,9 @@ class JsonRpcChannel:
         if response.status != 200:
             raise errors.ConductorUnreached(host=host, reason=self._refusal(response.status))
         return _reply(host, message, response.data)
+
+    def missing(self) -> list[str]:
+        return []
 
     def close(self) -> None:
         with self._mutex:

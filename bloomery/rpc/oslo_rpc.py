@@ -14,6 +14,7 @@ import contextlib
 import functools
 import logging
 import threading
+import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
@@ -37,11 +38,13 @@ LOG = logging.getLogger(__name__)
 EXCHANGE: Final = "bloomery"
 TOPIC: Final = "bloomery.conductor_manager"
 CONNECT_S: Final = 4.0  # that a caller waits for the broker
+_RECONNECT_S: Final = 1.0  # that a caller waits for a broker that was there before
+_LOOK_S: Final = 0.05
 _LISTEN_S: Final = 5.0  # that a start waits for it
 _SEND_RETRIES: Final = 1  # with a new connection, where the broker closed the old one
 _RABBIT: Final = "oslo_messaging_rabbit"
 _RESERVED: Final = frozenset({"target", "oslo_rpc_server_ping"})  # oslo.messaging asks for them
-_BROKER_AWAY: Final = "the message broker does not answer"
+BROKER_AWAY: Final = "the message broker does not answer"
 _NOT_CONNECTED: Final = (kombu_exceptions.OperationalError, OSError)
 _BROKER_FAULTS: Final = (exceptions.MessagingException, amqp.AMQPError, *_NOT_CONNECTED)
 
@@ -62,11 +65,16 @@ class OsloServer:
         self._starting = threading.Thread(target=self._listen, name="oslo-rpc", daemon=True)
         self._listens = threading.Event()
 
+    @property
+    def is_connected(self) -> bool:
+        """Whether the broker brings calls, as far as the connection knows."""
+        return self._listens.is_set() and _is_connected(self._listener)
+
     def start(self) -> None:
         """Begin to answer; a broker that is away is waited for in the background."""
         self._starting.start()
         if not self._listens.wait(_LISTEN_S):
-            LOG.warning("%s: calls are answered as soon as it does", _BROKER_AWAY)
+            LOG.warning("%s: calls are answered as soon as it does", BROKER_AWAY)
 
     def stop(self, within_s: float | None = None, *, returns: bool = False) -> None:
         """Take no more calls, and let those that run end: as long as it takes, or ``within_s``.
@@ -172,8 +180,8 @@ class OsloChannel:
 
     def call(self, host: str, message: dict[str, Any], timeout_s: float) -> Mapping[str, Any]:
         """Return the reply.  Raises ConductorUnreached, ConductorSilent."""
-        if not self._can_hear.is_set() and not self._hear_replies():
-            raise errors.ConductorUnreached(host=host, reason=_BROKER_AWAY)
+        if not self._hear_replies():
+            raise errors.ConductorUnreached(host=host, reason=BROKER_AWAY)
         method, context = message["method"], message["context"]
         facts = {name: message[name] for name in ("version", "call_id", "host", "arguments")}
         try:
@@ -183,7 +191,7 @@ class OsloChannel:
         except exceptions.MessageUndeliverable as exc:
             raise errors.ConductorUnreached(host=host, reason="it has no queue") from exc
         except _NOT_CONNECTED as exc:
-            raise errors.ConductorUnreached(host=host, reason=_BROKER_AWAY) from exc
+            raise errors.ConductorUnreached(host=host, reason=BROKER_AWAY) from exc
         except exceptions.MessagingTimeout as exc:
             reason = f"no answer within {timeout_s:g} s"
             raise errors.ConductorSilent(host=host, method=method, reason=reason) from exc
@@ -195,6 +203,15 @@ class OsloChannel:
             raise errors.ConductorSilent(host=host, method=method, reason=reason) from exc
         return reply
 
+    @property
+    def is_connected(self) -> bool:
+        """Whether the broker brings replies, as far as the connection knows."""
+        driver = self._transport._driver  # noqa: SLF001  there is no other way in
+        return self._can_hear.is_set() and _is_connected(getattr(driver, "_waiter", None))
+
+    def missing(self) -> list[str]:
+        return [] if self._hear_replies() else [BROKER_AWAY]
+
     def close(self) -> None:
         if self._can_hear.is_set():
             self._transport.cleanup()
@@ -202,8 +219,11 @@ class OsloChannel:
     def _hear_replies(self) -> bool:
         """Have the queue of replies declared, by a thread that waits for the broker if need be.
 
-        oslo.messaging would let the first caller, and all others behind it, wait without end.
+        oslo.messaging would let the first caller, and all others behind it, wait without end, and
+        send where no reply can be heard: then nobody knows what became of a call.
         """
+        if self._can_hear.is_set():
+            return self.is_connected or self._is_connected_again()
         with self._mutex:
             is_first = self._connecting is None
             if self._connecting is None:
@@ -213,11 +233,24 @@ class OsloChannel:
                 self._connecting.start()
         return self._can_hear.wait(CONNECT_S if is_first else 0.0) or self._can_hear.wait(0.5)
 
+    def _is_connected_again(self) -> bool:
+        give_up_at = time.monotonic() + _RECONNECT_S
+        while not self.is_connected:
+            if time.monotonic() >= give_up_at:
+                return False
+            time.sleep(_LOOK_S)
+        return True
+
     def _connect(self) -> None:
         driver = self._transport._driver  # noqa: SLF001  there is no other way in
         if isinstance(driver, impl_rabbit.RabbitDriver):
             driver._get_reply_q()  # noqa: SLF001
         self._can_hear.set()
+
+
+def _is_connected(reader: Any) -> bool:
+    """Tell whether what reads from a RabbitMQ is connected; of other brokers nothing is known."""
+    return reader is None or bool(reader.conn.connection.connection.connected)
 
 
 def _transport(conf: Conf, config_files: Sequence[str]) -> Any:

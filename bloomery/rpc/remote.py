@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import contextvars
 import functools
+import threading
 import time
 import uuid
 from collections.abc import Callable, Mapping
+from concurrent import futures
+from concurrent.futures import Future
 from dataclasses import dataclass
-from typing import Any, Protocol, cast
+from typing import Any, Final, Protocol, cast
 
 from bloomery import errors
 from bloomery.metrics import METRICS
@@ -16,6 +20,8 @@ from bloomery.rpc import wire
 from bloomery.rpc.call_limits import CallLimits
 from bloomery.rpc.contract import Conductor
 from bloomery.rpc.methods import Method, understands
+
+LOOK_EVERY_S: Final = 1.0  # whether the conductor that is waited for lives
 
 
 class Channel(Protocol):
@@ -27,6 +33,13 @@ class Channel(Protocol):
         Raises ConductorUnreached where the message surely did not get there, ConductorSilent where
         it may have.
         """
+
+    @property
+    def is_connected(self) -> bool | None:
+        """Whether the message broker answers; None: there is none."""
+
+    def missing(self) -> list[str]:
+        """Return what keeps messages from being carried, after a few seconds at most."""
 
     def close(self) -> None: ...
 
@@ -58,7 +71,8 @@ class Remote:
     """Conductors elsewhere, and those of this process (``local``), which are called directly.
 
     ``response_timeout_s``: how long a reply may take, beside what a caller agreed to wait for a
-    busy node.
+    busy node.  ``is_silent``: whether a host is known to give no sign of life; its reply is not
+    waited for any longer.
     """
 
     def __init__(
@@ -70,14 +84,24 @@ class Remote:
         limits: CallLimits,
         response_timeout_s: float,
         local: Mapping[str, Conductor] | None = None,
+        is_silent: Callable[[str], bool] = lambda _host: False,
+        look_every_s: float = LOOK_EVERY_S,
     ) -> None:
         self.limits = limits
+        self._is_silent, self._look_every_s = is_silent, look_every_s
         self._channel, self._methods, self._cap = channel, methods, cap
         self._response_timeout_s = response_timeout_s
         self._local = local or {}
 
     def proxy(self, host: str) -> Conductor:
         return self._local.get(host) or cast(Conductor, _Proxy(self, host))
+
+    @property
+    def is_connected(self) -> bool | None:
+        return self._channel.is_connected
+
+    def missing(self) -> list[str]:
+        return self._channel.missing()
 
     def close(self) -> None:
         self._channel.close()
@@ -98,12 +122,40 @@ class Remote:
         if method.longest_s is not None:
             timeout_s = min(timeout_s, method.longest_s)
         began = time.perf_counter()
-        with self.limits.call(host):
-            reply = self._channel.call(host, call.packed(), timeout_s)
-            self.limits.came_back(host)
+        reply = self._reply(call, timeout_s)
         took_ms = (time.perf_counter() - began) * 1000
         METRICS.send_timer(f"conductor_call:{method.name}", took_ms)
         return wire.unpacked(reply)
+
+    def _reply(self, call: wire.Call, timeout_s: float) -> wire.Reply:
+        """Return the reply, which a thread waits for; raise ConductorSilent once the host is so.
+
+        Each call has a thread of its own.  A call that was given up keeps its thread and its place
+        in ``CallLimits`` until ``timeout_s`` is over: at most ``most_per_host`` for one host and
+        ``most`` for all.  Calls beyond these end in their queue, within ``QUEUE_S``.
+        """
+        reply: Future[wire.Reply] = Future()
+        run = contextvars.copy_context().run
+        waiting = threading.Thread(
+            target=run, args=(self._carry, call, timeout_s, reply), name="call", daemon=True
+        )
+        waiting.start()
+        while not futures.wait([reply], self._look_every_s).done:
+            if self._is_silent(call.host):
+                raise errors.ConductorSilent(
+                    host=call.host, method=call.method, reason="it gives no sign of life"
+                )
+        return reply.result()
+
+    def _carry(self, call: wire.Call, timeout_s: float, reply: Future[wire.Reply]) -> None:
+        try:
+            with self.limits.call(call.host):
+                answer = self._channel.call(call.host, call.packed(), timeout_s)
+                self.limits.came_back(call.host)
+        except Exception as exc:  # noqa: BLE001  the caller raises it
+            reply.set_exception(exc)
+        else:
+            reply.set_result(dict(answer))
 
 
 class _Proxy:

@@ -183,6 +183,16 @@ class Ring:
         """Return all that are registered, as this process last judged them."""
         return self._current().conductors
 
+    def is_silent(self, host: str) -> bool:
+        """Tell whether a counter stood still for ``heartbeat_timeout`` when it was last looked at.
+
+        Reads nothing: whoever waits for the host asks each second.
+        """
+        view = self._view
+        return view is not None and any(
+            each.hostname == host and self.liveness.is_dead(each) for each in view.conductors
+        )
+
     def judge(self, read: Callable[[sa.Connection], Iterable[Conductor]]) -> list[Conductor]:
         """Return the conductors that ``read`` reads, each judged; raises what that raises."""
         asked_at = self._clock()

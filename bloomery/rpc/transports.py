@@ -11,7 +11,7 @@ twice from memory (``dispatch``).
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Protocol
 
 from bloomery import errors
@@ -26,6 +26,10 @@ from bloomery.rpc.remote import Cap, Channel, Remote
 
 class Server(Protocol):
     """What lets others call a conductor of this process."""
+
+    @property
+    def is_connected(self) -> bool | None:
+        """Whether the message broker answers; None: calls need none."""
 
     def start(self) -> None:
         """Begin to answer; returns at once."""
@@ -42,6 +46,8 @@ class Server(Protocol):
 
 class NoServer:
     """Nobody calls from outside."""
+
+    is_connected = None
 
     def start(self) -> None:
         """Nobody to answer."""
@@ -73,12 +79,13 @@ def build_client(
     local: Mapping[str, Conductor] | None = None,
     config_files: Sequence[str] = (),
     threads: int | None = None,
+    is_silent: Callable[[str], bool] = lambda _host: False,
 ) -> Transport:
     """Return the transport of whoever calls conductors; nothing is connected to yet.
 
     ``local``: the conductors of this process.  ``config_files``: where oslo.messaging finds options
-    of its own.  ``threads``: how many call at most, by default those of the API.  Raises
-    CannotStart.
+    of its own.  ``threads``: how many call at most, by default those of the API.
+    ``is_silent``: see ``Remote``.  Raises CannotStart.
     """
     if conf.default.rpc_transport == rpc.NONE:
         return InProcess(local or {})
@@ -89,6 +96,7 @@ def build_client(
         limits=CallLimits(threads or conf.serving_threads),
         response_timeout_s=conf.default.rpc_response_timeout,
         local=local,
+        is_silent=is_silent,
     )
 
 

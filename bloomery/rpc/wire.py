@@ -20,7 +20,11 @@ from bloomery import errors, secrets
 from bloomery.model.request import Request
 
 Reply = dict[str, Any]
-_CONTEXT: Final = tuple(field.name for field in dataclasses.fields(Request))
+_KINDS: Final[dict[str, tuple[type, ...]]] = {
+    "str": (str,), "str | None": (str,), "bool": (bool,), "float | None": (int, float),
+    "tuple[str, ...]": (list, tuple),
+}  # fmt: skip
+_CONTEXT: Final = {field.name: _KINDS[str(field.type)] for field in dataclasses.fields(Request)}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -66,8 +70,13 @@ def read_request(context: object) -> Request:
     """Return who asks; keys that are none of ours are dropped.  Raises CallMalformed."""
     if not isinstance(context, Mapping) or not isinstance(context.get("request_id"), str):
         raise errors.CallMalformed(reason="context has no request_id")
-    fields = {name: context[name] for name in _CONTEXT if name in context}
-    fields["roles"] = tuple(fields.get("roles") or ())
+    fields = {name: context[name] for name in _CONTEXT if context.get(name) is not None}
+    for name, value in fields.items():
+        if not isinstance(value, _CONTEXT[name]):
+            raise errors.CallMalformed(reason=f"{name} of context is {type(value).__name__}")
+    roles = fields["roles"] = tuple(fields.get("roles", ()))
+    if not all(isinstance(role, str) for role in roles):
+        raise errors.CallMalformed(reason="roles of context are no texts")
     return Request(**fields)
 
 

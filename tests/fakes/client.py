@@ -7,10 +7,10 @@ import json
 from dataclasses import dataclass
 from typing import Any
 
-from bloomery.api import wsgi
+from bloomery.http_server import wsgi
 
 NEWEST = "1.115"
-URL = "http://api.test"
+URL = "http://localhost"
 
 
 @dataclass
@@ -54,6 +54,7 @@ class Client:
     def __init__(self, app: Any, version: str | None = NEWEST) -> None:
         self._app = app
         self.version = version
+        self.address = "127.0.0.1"
 
     def ask(
         self,
@@ -73,10 +74,11 @@ class Client:
             "SCRIPT_NAME": "",
             "PATH_INFO": wsgi._unquoted(path.encode()),
             "QUERY_STRING": query,
-            "SERVER_NAME": "api.test",
+            "SERVER_NAME": "localhost",
+            "REMOTE_ADDR": self.address,
             "SERVER_PORT": "80",
             "SERVER_PROTOCOL": "HTTP/1.1",
-            "HTTP_HOST": "api.test",
+            "HTTP_HOST": "localhost",
             "wsgi.url_scheme": "http",
             "wsgi.input": io.BytesIO(sent),
             "wsgi.errors": io.StringIO(),

@@ -103,21 +103,25 @@ class AgentLife(Life):
         if folder is not None:
             Stage(self.site).api.post("/v1/ports", {"node_uuid": self.node, "address": MAC})
 
-    def is_bootable(self) -> bool:
-        """Is there a script for the machine, with what it boots?"""
-        link = Path(str(self.folder), "http", boot_files.LINKS, boot_files.link_name(MAC))
-        return link.exists()
+    def token(self, node: Node) -> str | None:
+        """Return the token of the agent that runs: of its script, or given by a lookup."""
+        if self.folder is None and "agent_secret_token" in node.driver_internal_info:
+            return self.server.token
+        document = self.site.service.manager.get_node_with_token(self.site.request(), self.node)
+        if self.folder is None:
+            return str(document["agent_token"])
+        assert document["agent_token"] == "******", "a lookup gave another token"
+        script = Path(self.folder, "http", boot_files.LINKS, boot_files.link_name(MAC)).read_text()
+        return script.partition("ipa-agent-token=")[2].split()[0]
 
     def call_back(self, node: Node) -> None:
-        """A machine whose node knows no token has booted its agent anew."""
+        """A machine with another token has booted its agent anew."""
         if node.provision_state not in states.WAIT_STATES or node.reservation is not None:
             return
-        if "agent_secret_token" not in node.driver_internal_info:
-            manager = self.site.service.manager
-            assert self.folder is None or self.is_bootable(), "an agent without a script"
+        token = self.token(node)
+        if token != self.server.token:
             self.server.boot()
-            document = manager.get_node_with_token(self.site.request(), self.node)
-            self.server.token = document["agent_token"]
+            self.server.token = token
         self.server.finish()
         with contextlib.suppress(errors.NodeLocked):
             self.site.agent_calls(self.node, callback_url=self.server.url)

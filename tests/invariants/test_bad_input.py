@@ -5,7 +5,8 @@ from __future__ import annotations
 import bcrypt
 import pytest
 
-from bloomery.api import app, auth
+from bloomery.api import app
+from bloomery.http_server import login
 from tests.kit import documented_stories, fuzz_documented, fuzz_hostile, fuzz_wire
 
 EXAMPLES = 3  # of right and of wrong requests, for each operation
@@ -29,7 +30,7 @@ def test_what_is_deleted_is_nowhere(target):
 def test_nobody_comes_without_a_login(target, tmp_path):
     users = tmp_path / "htpasswd"
     users.write_text("ann:" + bcrypt.hashpw(b"secret", bcrypt.gensalt(rounds=4)).decode() + "\n")
-    guarded = app.make_app(target.stage.services, logins=auth.HttpBasic(users))
+    guarded = app.make_app(target.stage.services, logins=login.HttpBasic(users))
     assert documented_stories.come_without_login(guarded, target, "ann", "secret") > 30
 
 

@@ -6,6 +6,7 @@ machines refuse every order.
 
 from __future__ import annotations
 
+import copy
 import json
 import random
 from collections import Counter
@@ -148,15 +149,25 @@ class Rack:
 
     def _node(self, properties: dict[str, Any], name: str) -> None:
         used = f"on{name[4:]}" in self.resources or f"hw{name[4:]}" in self.resources
-        match self.draw.choice(("info", "state", "inspect", "boot", "retired", "traits")):
+        match self.draw.choice(
+            ("info", "state", "inspect", "boot", "retired", "traits", "bios", "raid")
+        ):
             case "info":
                 properties["driver_info"] = {"a": self.draw.randint(0, 2)}
             case "state" if not used:
                 properties["target_state"] = self.draw.choice(("available", "manageable"))
-            case "boot" if not used:
+            case "boot":
                 properties["boot_mode"] = self.draw.choice(("bios", "uefi"))
             case "retired" if not used:
                 properties["retired"] = self.draw.choice((True, False))
+            case "bios" | "raid" as section:
+                configuration = properties.setdefault("hardware_configuration", {})
+                number = self.draw.randint(0, 2)
+                configuration[section] = {
+                    "bios": {"settings": {"A": str(number)}},
+                    "raid": {"logical_disks": [{"size_gb": 10 + number}]},
+                }[section]
+                configuration["allow_destructive"] = self.draw.random() < 0.7
             case "inspect":
                 properties["inspect"] = self.draw.choice(("once", "always", "none"))
             case _:
@@ -190,20 +201,34 @@ class Update:
         new = with_id(new, present.name, present.id)
         machines.refuses = True
         self.plan: Plan = plans.plan(
-            present.first, new, Present(records=records, live=present.current_rows)
-        )
+            present.first, new,
+            Present(
+                records=records, live=present.current_rows,
+                resource=lambda name: present.rows[name].resource() if name in records else None,
+            ),
+        )  # fmt: skip
         self._steps = list(schedule_of(self.plan, lambda key, action: None).steps)
         machines.refuses = False
         orders, events = len(machines.orders), len(life.simulation.events)
+        raids = {uuid: node.get("raid_config") for uuid, node in machines.nodes.items()}
         self.result = life.update(new)
         self.after = {name: row.record.uuid for name, row in present.rows.items()}
         self.nodes_after = {name: row.record.physical_id for name, row in present.rows.items()}
         self.orders = Counter(machines.orders[orders:])
+        self.raids_lost = {
+            uuid for uuid, raid in raids.items()
+            if uuid in machines.nodes and machines.nodes[uuid].get("raid_config") != raid
+        }  # fmt: skip
         self.acts = {
             (event.resource, event.action.value)
             for event in life.simulation.events[events:]
             if event.status == "IN_PROGRESS"
         }
+
+    @property
+    def refused(self) -> set[str]:
+        """Names of what the plan said would fail."""
+        return {key.name for key, each in self.plan.refused.items() if each.is_certain}
 
     def steps(self) -> list[Step]:
         """Return what the plan said before anything was done: its rows live on."""
@@ -230,6 +255,8 @@ class Update:
         assert said <= self.orders, (said, self.orders)
         if not doubted:
             assert said == self.orders
+        losers = {self.machine(step.key) for step in steps if step.action.effect.loses_data}
+        assert self.raids_lost <= losers
         return sum(step.is_certain for step in steps)
 
     def _check_act(self, name: str, action: Action) -> None:
@@ -247,13 +274,30 @@ def test_what_is_certain_comes_true() -> None:
         life = Lifecycle(Simulation(clock=scheduler.Simulated(), machines=machines))
         assert life.create(rack.stack()).error is None
         for _ in range(UPDATES):
+            before = copy.deepcopy(rack.resources)
             rack.change()
             update = Update(life, machines, rack.stack())
+            outcomes.update(step.word for step in update.steps())
+            if update.plan.refused:
+                _check_refusal(update)
+                rack.resources = before
+                assert life.update(rack.stack()).error is None
+                continue
             assert update.result.error is None, (seed, update.result)
             certain += update.check()
-            outcomes.update(step.word for step in update.steps())
     assert certain > SEEDS * UPDATES
-    assert {"create", "patch", "service", "rebuild", "replace", "delete"} <= outcomes.keys()
+    words = {"create", "patch", "service", "rebuild", "replace", "delete", "refuse"}
+    assert words <= outcomes.keys()
+
+
+def _check_refusal(update: Update) -> None:
+    """What was said to fail for certain has failed, and nothing was ordered of its machine."""
+    if not update.refused:
+        return
+    failed = {each.name for each in update.result.resources if each.state.endswith("FAILED")}
+    assert update.refused & failed, (update.refused, update.result)
+    refused = {update.nodes[name] for name in update.refused & failed}
+    assert not refused & {uuid for uuid, _ in update.orders}
 
 
 @pytest.mark.parametrize("order", ORDERS)

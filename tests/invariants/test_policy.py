@@ -211,7 +211,15 @@ ASKING = {
 }  # fmt: skip
 # A fact of a node that is shown; it was asked whether the caller may read that.
 PARTS = {("nodes", "find_host")}
-UNASKED = {"context", "health", "lookup", "policy", "policy_engine", "policy_rules"}
+UNASKED = {
+    "agent_callers",
+    "context",
+    "health",
+    "lookup",
+    "policy",
+    "policy_engine",
+    "policy_rules",
+}
 
 
 def called_by_the_api():

@@ -22,8 +22,20 @@ class Agent:
 
     def __init__(self, api: Client, macs: Sequence[str] = (), version: str = VERSION) -> None:
         self.api, self.macs, self.version = api, list(macs), version
+        self.boot("")
+
+    def boot(self, command_line: str) -> None:
+        """Begin anew: all that the agent knows is the command line of its kernel."""
+        words = dict(word.partition("=")[::2] for word in command_line.split())
+        self.kernel_token: str | None = words.get("ipa-agent-token")
         self.node: dict[str, Any] = {}
         self.config: dict[str, Any] = {}
+
+    @property
+    def token(self) -> str | None:
+        """The token of the kernel's command line, else the one that lookup gave."""
+        lookup_token: str | None = self.config.get("agent_token")
+        return self.kernel_token or lookup_token
 
     def try_to_look_up(self, **query: str) -> Answer:
         asked = {"addresses": ",".join(self.macs)} if self.macs else {}
@@ -45,7 +57,7 @@ class Agent:
         """
         body = {
             "callback_url": URL, "agent_version": "11.0.0",
-            "agent_token": self.config.get("agent_token"), "agent_verify_ca": CERTIFICATE,
+            "agent_token": self.token, "agent_verify_ca": CERTIFICATE,
         } | changes  # fmt: skip
         sent = {name: value for name, value in body.items() if value is not None}
         path = "" if "node_ident" in sent else f"/{self.node['uuid']}"

@@ -31,8 +31,8 @@ STEPS = {
 
 
 class AgentServer:
-    def __init__(self, folder: Path) -> None:
-        certificate, key = tls.certificate(folder)
+    def __init__(self, folder: Path, files: tuple[str, str] | None = None) -> None:
+        certificate, key = files or tls.certificate(folder)
         self.certificate = Path(certificate).read_text()
         self.token: str | None = None
         self.commands: list[Json] = []

@@ -59,7 +59,7 @@ FAULTS: Final[dict[str, dict[str, Any]]] = {
 }
 LOST: Final = "Connection reset by peer"
 _DIFFERS: Final = (
-    (r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}", "NODE"),
+    (r"\b[0-9a-f]{8}((-[0-9a-f]{4}){3}-[0-9a-f]{12})?\b", "NODE"),  # its UUID, or the first digits
     (r"https?://127\.0\.0\.1:\d+", "ADDRESS"),
     (r"asked \d+ times", "asked N times"),
     (r"borne for \d+ s", "borne for N s"),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -13,8 +14,10 @@ from bloomery.conf.redfish import BmcOptions
 from bloomery.db import locks
 from bloomery.drivers.bmc.gateway import Gateway
 from bloomery.drivers.redfish import access
+from bloomery.drivers.redfish.boot import RedfishVirtualMedia
+from bloomery.drivers.redfish.management import RedfishManagement
 from bloomery.lab.rack import Rack
-from tests.kit.driver_task import FakeTask
+from tests.kit.driver_task import FakeTask, walk
 from tests.kit.scripted import Script, in_turn
 from tests.kit.site import Site
 
@@ -46,6 +49,26 @@ def a_wrong_password_is_shown_once() -> None:
                 way.read(task, lambda system: system.power_state)
         assert machine.bmc.refused == 1
     assert way.conf is conf
+
+
+def secure_boot_lasts_as_long_as_its_instance() -> None:
+    """Agents boot without it, before the instance and after it."""
+    conf = Conf()
+    boot, management = RedfishVirtualMedia(conf), RedfishManagement(conf)
+    with Rack(1) as rack:
+        machine = rack.machines[0]
+        agent = {"deploy_iso": "http://images.test/agent.iso"}
+        asks = {"capabilities": {"secure_boot": "true"}}
+        task: Any = FakeTask(machine.driver_info | agent, instance_info=asks)
+        power = SimpleNamespace(set_power_state=lambda *_: None)
+        task.driver = SimpleNamespace(management=management, power=power)
+        parts = (
+            lambda: boot.prepare_instance(task), lambda: boot.prepare_ramdisk(task, {}),
+            lambda: boot.prepare_instance(task), lambda: boot.clean_up_instance(task),
+        )  # fmt: skip
+        for part, is_on in zip(parts, (True, False, True, False), strict=True):
+            walk(task, part)
+            assert machine.system.secure_next is is_on
 
 
 def a_deployment_bears_a_silent_bmc(site: Site) -> None:

@@ -15,10 +15,11 @@ from pathlib import Path
 from typing import Any, Final
 
 from bloomery import conf
-from bloomery.api import app, auth, auth_strategy, routing
+from bloomery.api import app, auth_strategy, routing
 from bloomery.api.controllers import root
 from bloomery.api.declare import Endpoint
 from bloomery.conf import Conf
+from bloomery.http_server import login
 from tests.functional import conftest as functional
 from tests.kit import documented
 from tests.kit.identity import Identity
@@ -46,7 +47,7 @@ def open_doors(path: Path) -> Iterator[Doors]:
     with contextlib.closing(services.db), Identity() as identity:
         file = identity.write_options(path / "bloomery.conf")
         yield {
-            "password": documented.Client(app.make_app(services, logins=auth.HttpBasic(logins))),
+            "password": documented.Client(app.make_app(services, logins=login.HttpBasic(logins))),
             "token": documented.Client(
                 app.make_app(services, logins=auth_strategy.logins(conf.load([file]), [file]))
             ),
@@ -67,6 +68,33 @@ def heard(doors: Doors, method: str, path: str, endpoint: Endpoint, body: Any = 
             assert (answer.status != 401) == is_open, (kind, method, where, answer.status)
             if not is_open:
                 assert answer.headers["www-authenticate"].startswith(CHALLENGES[kind])
+
+
+STRANGER: Final = "stranger.example"
+OWN: Final = "localhost:6385"
+
+
+@contextlib.contextmanager
+def open_to_all(path: Path) -> Iterator[documented.Client]:
+    """Yield a client of a service that asks for no login."""
+    services, _ = functional.build(path, Conf())
+    with contextlib.closing(services.db):
+        yield documented.Client(app.make_app(services))
+
+
+def strangers_are_not_served(client: documented.Client) -> None:
+    """Fail if a page of a stranger, or a name of theirs that leads here, changes or reads."""
+    node = {"driver": "fake-hardware"}
+    foreign, rebound = {"Origin": f"http://{STRANGER}", "Host": OWN}, {"Host": STRANGER}
+    assert client.post("/v1/nodes", node, headers=foreign).status == 403
+    assert client.get("/v1/nodes", headers=foreign).status == 403
+    assert client.get("/v1/nodes", headers=rebound).status == 421
+    same = rebound | {"Origin": f"http://{STRANGER}"}
+    assert client.post("/v1/nodes", node, headers=same).status == 421
+    assert client.post("/v1/nodes", node, content_type="text/plain").status == 415
+    assert client.get("/v1/nodes").json["nodes"] == []
+    own = {"Origin": f"http://{OWN}", "Host": OWN}
+    assert client.post("/v1/nodes", node, headers=own).status == 201
 
 
 def only_the_public_is_heard(doors: Doors) -> None:

@@ -34,6 +34,9 @@ class FakeTask:
         for key in ("agent_url", "agent_verify_ca", "agent_secret_token"):
             self.node.driver_internal_info.pop(key, None)
 
+    def make_agent_token(self) -> str:
+        return str(self.node.driver_internal_info.setdefault("agent_secret_token", "a-token"))
+
     def save(self) -> None:
         self.saves += 1
 

@@ -30,8 +30,8 @@ Address = tuple[str, int]
 PATIENCE_S = 20
 DAWDLERS = 42  # three times as many as there are ways to dawdle
 OF_THE_SERVER = {501, 505}  # what HTTP itself wants to be said of encodings and versions
-HEAD = b"GET /v1/nodes HTTP/1.1\r\nHost: x\r\n"
-POST = b"POST /v1/nodes HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n"
+HEAD = b"GET /v1/nodes HTTP/1.1\r\nHost: localhost\r\n"
+POST = b"POST /v1/nodes HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
 CHUNKED = POST + b"Transfer-Encoding: chunked\r\n\r\n"
 MESSAGES = [
     b"", b"\r\n", b"\r\n\r\n\r\n", b"\0", b"\xff" * 100, b"GET", b"GET /", b"GET / HTTP/1.1",
@@ -84,7 +84,7 @@ _STATUS = re.compile(rb"HTTP/1\.[01] (\d{3}) ")
 def served(target: fuzzing.Target) -> Iterator[Address]:
     """Serve the target on a port; no thread may be left when the server has stopped."""
     before = set(threading.enumerate())
-    serving = server.Server(target.app, Conf(api=Api(port=0)))
+    serving = server.make(target.app, Conf(api=Api(port=0)))
     serving.start()
     try:
         yield serving.address

@@ -202,7 +202,7 @@ class Target:
                     "SCRIPT_NAME": "",
                     "PATH_INFO": unquote_to_bytes(path).decode("latin-1"),
                     "QUERY_STRING": query,
-                    "SERVER_NAME": "api.test",
+                    "SERVER_NAME": "localhost",
                     "SERVER_PORT": "80",
                     "SERVER_PROTOCOL": "HTTP/1.1",
                     "wsgi.url_scheme": "http",

@@ -59,6 +59,8 @@ class Child:
 class Children:
     """Child stacks in a dictionary; ``end`` ends what the last one does."""
 
+    converges = False
+
     def __init__(self) -> None:
         self.stacks: dict[str, Child] = {}
         self.names: list[str] = []

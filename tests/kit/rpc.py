@@ -26,7 +26,7 @@ from bloomery.cmd import threads
 from bloomery.conf import Conf
 from bloomery.conf.default import Default
 from bloomery.conf.rpc import JsonRpc
-from bloomery.rpc import json_rpc_server, transports
+from bloomery.rpc import transports
 from bloomery.rpc.client import InProcess, Transport
 from bloomery.rpc.contract import METHODS
 from bloomery.rpc.transports import Server
@@ -122,6 +122,7 @@ class Between:
         if self._listener is not None:
             self._listener.shutdown(socket.SHUT_RDWR)
             self._listener.close()
+            self._listener = None
         for each in list(self._sockets):
             _end(each)
 
@@ -163,8 +164,6 @@ def link(
     server = transports.build_server(conf, host, endpoint)
     local = {host: endpoint} if transport == "none" else {}
     client = transports.build_client(conf, local=local)
-    if isinstance(server, json_rpc_server.JsonRpcServer):
-        server._server.expiration_interval = 0.01  # seconds until it notices that it is to end
     server.start()
     try:
         yield Link(conf=conf, host=host, endpoint=endpoint, client=client, server=server)
@@ -194,6 +193,13 @@ class Renamed:
         if host not in self._names:
             raise errors.ConductorUnreached(host=host, reason="it is not in this process")
         return self._transport.proxy(self._names[host])
+
+    @property
+    def is_connected(self) -> bool | None:
+        return self._transport.is_connected
+
+    def missing(self) -> list[str]:
+        return self._transport.missing()
 
     def close(self) -> None:
         self._transport.close()

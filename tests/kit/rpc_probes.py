@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import contextlib
+import http.client
 from types import SimpleNamespace
 from typing import Any
 
 from bloomery import errors
+from bloomery.conf import Conf
+from bloomery.conf.rpc import JsonRpc
 from bloomery.rpc import contract
 from bloomery.rpc.call_limits import CallLimits
 from bloomery.rpc.dispatch import Dispatcher
+from bloomery.rpc.json_rpc_server import JsonRpcServer
 
 
 def _conductor(orders: list[str]) -> Dispatcher:
@@ -57,7 +61,24 @@ def a_dead_host_leaves_threads_to_others() -> None:
         assert limits.calls <= 8
 
 
+def a_server_that_stops_answers_a_kept_connection() -> None:
+    server = JsonRpcServer(_conductor([]), Conf(json_rpc=JsonRpc(port=0)))
+    server.start()
+    with contextlib.closing(http.client.HTTPConnection(*server.address, timeout=10)) as caller:
+        statuses = []
+        for begin_stop in (lambda: None, server.begin_stop):
+            begin_stop()
+            with contextlib.suppress(OSError, http.client.HTTPException):
+                caller.request("GET", "/")
+                answer = caller.getresponse()
+                answer.read()
+                statuses.append((answer.status, answer.will_close))
+    server.stop()
+    assert statuses == [(405, False), (405, True)]
+
+
 PROBES = (
+    a_server_that_stops_answers_a_kept_connection,
     an_order_that_comes_twice_is_run_once,
     a_successor_does_not_run_what_its_predecessor_may_have_run,
     another_host_at_the_address_runs_nothing,

@@ -12,21 +12,23 @@ import contextlib
 import http.client
 import re
 import socket
+import threading
 from collections.abc import Iterator
 from typing import Any
 
 from bloomery.api import server
-from bloomery.api.connections import Limits
 from bloomery.conf import Conf
 from bloomery.conf.api import Api
+from bloomery.http_server.connections import Limits
+from bloomery.http_server.server import Server
 
 CONF = Conf(api=Api(port=0, threads=4))
 SLOW = 8  # twice as many as there are threads
 PATIENCE_S = 10
-TYPE = b"Host: x\r\nContent-Type: application/json\r\n"
+TYPE = b"Host: localhost\r\nContent-Type: application/json\r\n"
 POST = b"POST /v1/nodes HTTP/1.1\r\n" + TYPE
 HEALTH = b"POST /healthz HTTP/1.1\r\n" + TYPE
-GET = b"GET /v1/nodes HTTP/1.1\r\nHost: x\r\n\r\n"
+GET = b"GET /v1/nodes HTTP/1.1\r\nHost: localhost\r\n\r\n"
 LONG = b"Content-Length: 100000\r\n\r\n{"
 CHUNKED = b"Transfer-Encoding: chunked\r\n\r\n9\r\n{"
 SHAPES = {
@@ -57,8 +59,8 @@ def application(environ: dict[str, Any], start: Any) -> list[bytes]:
 
 
 @contextlib.contextmanager
-def serving(app: Any, **limits: Any) -> Iterator[server.Server]:
-    made = server.Server(app, CONF, Limits(**{"connections": 1000} | limits))
+def serving(app: Any, **limits: Any) -> Iterator[Server]:
+    made = server.make(app, CONF, Limits(**{"connections": 1000} | limits))
     made.start()
     try:
         yield made
@@ -67,7 +69,7 @@ def serving(app: Any, **limits: Any) -> Iterator[server.Server]:
 
 
 @contextlib.contextmanager
-def clients(serving: server.Server, sent: bytes, count: int = 1) -> Iterator[list[socket.socket]]:
+def clients(serving: Server, sent: bytes, count: int = 1) -> Iterator[list[socket.socket]]:
     """Open so many connections that have sent so much."""
     with contextlib.ExitStack() as stack:
         made = []
@@ -79,7 +81,7 @@ def clients(serving: server.Server, sent: bytes, count: int = 1) -> Iterator[lis
 
 
 def status(
-    serving: server.Server,
+    serving: Server,
     path: str = "/v1/nodes",
     headers: dict[str, str] | None = None,
 ) -> int:
@@ -102,24 +104,41 @@ def statuses(client: socket.socket) -> list[int]:
     return [int(found) for found in _STATUS.findall(told)]
 
 
-def hold_nobody_up(serving: server.Server, sent: bytes) -> None:
+def hold_nobody_up(serving: Server, sent: bytes) -> None:
     with clients(serving, sent, SLOW):
         assert [status(serving) for _ in range(3)] == [200] * 3
 
 
-def read_nothing(serving: server.Server) -> None:
+def read_nothing(serving: Server) -> None:
     """Clients ask for much and do not read it."""
-    with clients(serving, b"GET /much HTTP/1.1\r\nHost: x\r\n\r\n", SLOW):
+    with clients(serving, b"GET /much HTTP/1.1\r\nHost: localhost\r\n\r\n", SLOW):
         assert status(serving, "/little") == 200
 
 
-def find_room(serving: server.Server, most: int, sent: bytes = GET) -> None:
+def find_room(serving: Server, most: int, sent: bytes = GET) -> None:
     """Where as many as there may be are idle, one more is served."""
     with clients(serving, sent, most):
         assert status(serving) == 200
 
 
-def are_refused_by_their_head(serving: server.Server, sent: bytes) -> list[int]:
+def are_refused_by_their_head(serving: Server, sent: bytes) -> list[int]:
     """Return what a client is told that never sends its body."""
     with clients(serving, sent) as (client,):
         return statuses(client)
+
+
+def waiting(over: threading.Event) -> Any:
+    """Return the application with a path that is answered when it is over."""
+
+    def answer(environ: dict[str, Any], start: Any) -> list[bytes]:
+        if environ["PATH_INFO"] == "/wait":
+            over.wait()
+        return application(environ, start)
+
+    return answer
+
+
+def answer_probes(serving: Server) -> None:
+    """More requests wait in the application than there are threads."""
+    with clients(serving, b"GET /wait HTTP/1.1\r\nHost: localhost\r\n\r\n", SLOW):
+        assert [status(serving, path) for path in ("/healthz", "/readyz")] == [200, 200]

@@ -11,7 +11,7 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 
 
-def certificate(folder: Path, serial: int = 1) -> tuple[str, str]:
+def certificate(folder: Path, serial: int = 1, *, starts_in_days: int = -1) -> tuple[str, str]:
     """Make a certificate of its own authority for loopback; return it and its key as files."""
     key = ec.generate_private_key(ec.SECP256R1())
     name = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, "bmc")])
@@ -22,8 +22,8 @@ def certificate(folder: Path, serial: int = 1) -> tuple[str, str]:
         .issuer_name(name)
         .public_key(key.public_key())
         .serial_number(serial)
-        .not_valid_before(now - dt.timedelta(days=1))
-        .not_valid_after(now + dt.timedelta(days=1))
+        .not_valid_before(now + dt.timedelta(days=starts_in_days))
+        .not_valid_after(now + dt.timedelta(days=starts_in_days + 2))
         .add_extension(
             x509.SubjectAlternativeName([x509.IPAddress(ipaddress.ip_address("127.0.0.1"))]),
             critical=False,

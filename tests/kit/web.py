@@ -34,6 +34,15 @@ def moved(to: str, status: int = 302) -> Answer:
     return text("", status, Location=to)
 
 
+def raw(reply: bytes) -> Answer:
+    """The bytes of a reply, and then the end of the connection."""
+
+    def answer(request: BaseHTTPRequestHandler) -> None:
+        request.wfile.write(reply)
+
+    return answer
+
+
 def dripping(enough: threading.Event, part: bytes = b"# ") -> Answer:
     """A server that goes on saying a little more, until the test has seen enough."""
 
@@ -63,6 +72,10 @@ def serving(answers: Mapping[str, Answer]) -> Iterator[Site]:
         def do_GET(self) -> None:
             site.asked.append(self.path)
             answers.get(self.path, text("", 404))(self)
+
+        def do_POST(self) -> None:
+            self.rfile.read(int(self.headers["Content-Length"]))
+            self.do_GET()
 
         def log_message(self, *args: Any) -> None:
             """Say nothing."""

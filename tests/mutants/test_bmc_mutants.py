@@ -7,9 +7,10 @@ from typing import NamedTuple
 
 import pytest
 
+from bloomery.drivers import secure_boot
 from bloomery.drivers.redfish import firmware, media, power, wire
 from bloomery.drivers.redfish.access import Access
-from tests.kit import bmc_faults
+from tests.kit import bmc_faults, bmc_probes
 
 Patch = pytest.MonkeyPatch
 
@@ -79,3 +80,14 @@ def test_a_protection_that_is_off_is_noticed(tmp_path, mutant: Mutant) -> None:
             [row] = trial.run([mutant.cell])
     assert row.hits
     assert row.outcome != bmc_faults.DONE
+
+
+def test_secure_boot_follows_its_instance() -> None:
+    bmc_probes.secure_boot_lasts_as_long_as_its_instance()
+
+
+@pytest.mark.parametrize("off", ["prepare", "undo"])
+def test_secure_boot_that_is_left_as_it_is_is_noticed(monkeypatch: Patch, off: str) -> None:
+    monkeypatch.setattr(secure_boot, off, lambda task: None)
+    with pytest.raises(AssertionError):
+        bmc_probes.secure_boot_lasts_as_long_as_its_instance()

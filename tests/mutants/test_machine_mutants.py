@@ -13,6 +13,7 @@ from bloomery.orchestration.resources.instance import Instance
 from bloomery.orchestration.resources.node import Node
 from bloomery.orchestration.service import machines, wakes
 from tests.functional.orchestration import test_machine_failures
+from tests.invariants import test_machine_forecasts
 from tests.kit import conductor_deaths, trees
 from tests.kit.machine_kills import FLOWS, begun, check
 from tests.unit.orchestration.service import test_wakes
@@ -90,3 +91,11 @@ def test_a_wait_without_its_first_look_is_noticed(
     with pytest.raises(AssertionError):
         test_wakes.test_what_happened_between_the_look_and_the_watch_is_looked_at(database)
     database.close()
+
+
+def test_a_plan_that_does_not_look_at_its_nodes_is_noticed(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(Node, "effect_now", base.Resource.effect_now)
+    with pytest.raises(AssertionError):
+        test_machine_forecasts.test_what_is_certain_comes_true()

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from bloomery.rpc import dispatch
+from bloomery.rpc import dispatch, json_rpc_server
 from bloomery.rpc.call_limits import CallLimits
 from tests.kit import rpc_probes
 
@@ -21,6 +21,7 @@ MUTANTS: dict[str, tuple[Any, str, Any]] = {
     "no memory of replies": (dispatch.Replies, "once", lambda _self, _call_id, run: run()),
     "any process will do": (dispatch.Dispatcher, "_check_instance", lambda *_: None),
     "any host will do": (dispatch.Dispatcher, "_method", _host_of_the_message),
+    "kept connections are cut": (json_rpc_server, "_KEPT_S", 0.0),
     "no limit of calls": (CallLimits, "_has_room", lambda *_: True),
 }
 

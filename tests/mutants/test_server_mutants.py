@@ -11,9 +11,9 @@ from typing import NamedTuple
 
 import pytest
 
-from bloomery.api import messages
-from bloomery.api.connections import Connections
 from bloomery.api.server import Server
+from bloomery.http_server import messages, server
+from bloomery.http_server.connections import Connections
 from tests.kit import slow_clients
 from tests.kit.slow_clients import LONG, POST
 
@@ -51,6 +51,14 @@ def unasked_bodies_stay(patch: Patch, _over: threading.Event) -> None:
     patch.setattr(messages.Reader, "is_asked_for", messages.Reader.is_in_body)
 
 
+def the_health_check_waits_for_a_thread(patch: Patch, _over: threading.Event) -> None:
+    patch.setattr(server, "ALIVE", b"/none")
+
+
+def readiness_waits_for_a_thread(patch: Patch, _over: threading.Event) -> None:
+    patch.setattr(server, "READY", b"/none")
+
+
 def _hold_up(serving: Server) -> None:
     slow_clients.hold_nobody_up(serving, POST + b"Authorization: x\r\n" + LONG)
 
@@ -73,6 +81,8 @@ class Mutant(NamedTuple):
 
 
 MUTANTS = (
+    Mutant(the_health_check_waits_for_a_thread, slow_clients.answer_probes),
+    Mutant(readiness_waits_for_a_thread, slow_clients.answer_probes),
     Mutant(threads_wait_for_bodies, _hold_up),
     Mutant(threads_wait_for_readers, slow_clients.read_nothing),
     Mutant(bodies_come_before_logins, _refuse),
@@ -86,7 +96,7 @@ def test_a_bound_that_is_off_is_noticed(mutant: Mutant, monkeypatch: Patch) -> N
     over = threading.Event()
     monkeypatch.setattr(slow_clients, "PATIENCE_S", 1)
     mutant.off(monkeypatch, over)
-    with slow_clients.serving(slow_clients.application, connections=MOST) as serving:
+    with slow_clients.serving(slow_clients.waiting(over), connections=MOST) as serving:
         try:
             with pytest.raises((AssertionError, TimeoutError)):
                 mutant.probe(serving)
@@ -96,5 +106,7 @@ def test_a_bound_that_is_off_is_noticed(mutant: Mutant, monkeypatch: Patch) -> N
 
 @pytest.mark.parametrize("mutant", MUTANTS, ids=lambda mutant: mutant.probe.__name__)
 def test_a_probe_is_green_while_all_bounds_are_there(mutant: Mutant) -> None:
-    with slow_clients.serving(slow_clients.application, connections=MOST) as serving:
+    over = threading.Event()
+    with slow_clients.serving(slow_clients.waiting(over), connections=MOST) as serving:
         mutant.probe(serving)
+        over.set()

@@ -96,6 +96,17 @@ def test_options_of_the_reference_that_we_lack_are_left_alone(tmp_path: Path):
     assert conf.load(files) == conf.Conf()
 
 
+@pytest.mark.parametrize("name", ["enable_stack_abandon", "convergence_engine"])
+def test_options_that_heat_has_in_default_are_read_there(tmp_path: Path, name: str) -> None:
+    before, read = conf.Conf().engine, name.removesuffix("_engine")
+    path = tmp_path / "heat.conf"
+    path.write_text(f"[DEFAULT]\n{name} = {not getattr(before, read)}\n", encoding="utf-8")
+    assert getattr(conf.load([str(path)]).engine, read) is not getattr(before, read)
+    assert conf.unknown([str(path)]) == []
+    path.write_text(f"{path.read_text()}[engine]\n{read} = {getattr(before, read)}\n")
+    assert getattr(conf.load([str(path)]).engine, read) is getattr(before, read)
+
+
 def test_later_files_win(tmp_path: Path):
     first, second = tmp_path / "1.conf", tmp_path / "2.conf"
     first.write_text("[api]\nport = 1\nthreads = 7\n")
@@ -125,6 +136,7 @@ def test_every_group_is_read():
     assert set(typing.get_type_hints(conf.Conf)) == {group.lower() for group in conf.GROUPS}
 
 
+REFERRED_TO = {"default_hooks", "default_inspection_hooks"}  # by the defaults of other options
 WHOLE = {"cors", "healthcheck", "fake"}  # groups that are read as a whole
 COMPUTED = re.compile(r"default_[a-z]+_interface|enabled_[a-z]+_interfaces")
 
@@ -150,7 +162,8 @@ def test_every_option_is_read_somewhere():
         f"[{group}]{option.dest}"
         for group, options in conf.list_opts()
         for option in options
-        if group not in WHOLE and not COMPUTED.fullmatch(option.dest) and option.dest not in names
+        if group not in WHOLE and not COMPUTED.fullmatch(option.dest)
+        if option.dest not in names | REFERRED_TO
     ]
     assert unread == []
 
@@ -173,3 +186,35 @@ def test_options_that_are_ours_are_not(tmp_path: Path):
     for group, options in conf.list_opts():
         for option in options:
             assert conf.unknown(written(tmp_path, group, option.name, "1")) == []
+
+
+def test_hooks_may_be_the_usual_ones_and_more(tmp_path: Path):
+    loaded = conf.load(written(tmp_path, "inspector", "hooks", "$default_hooks,parse-lldp"))
+    assert loaded.inspector.hooks == (*conf.Conf().inspector.hooks, "parse-lldp")
+    path = written(tmp_path, "redfish", "inspection_hooks", "$default_inspection_hooks,pci-devices")
+    hooks = conf.load(path).redfish.inspection_hooks
+    assert hooks == (*conf.Conf().redfish.inspection_hooks, "pci-devices")
+
+
+def test_the_usual_hooks_are_the_default_of_the_hooks(tmp_path: Path):
+    loaded = conf.load(written(tmp_path, "inspector", "default_hooks", "ports,architecture"))
+    assert loaded.inspector.hooks == ("ports", "architecture")
+
+
+@pytest.mark.parametrize(
+    ("group", "option"),
+    [("DEFAULT", "host"), ("api", "port"), ("inspector", "hooks"), ("conductor", "node_history")],
+)
+@pytest.mark.parametrize(
+    ("value", "reason"),
+    [("$nope", "nope"), ("${nope.x}", "nope"), ("{itself}", "refers to itself")],
+)
+def test_a_reference_that_leads_nowhere_is_one_sentence(
+    tmp_path: Path, group: str, option: str, value: str, reason: str
+):
+    path = written(tmp_path, group, option, value.replace("{itself}", f"${option}"))
+    with pytest.raises(errors.CannotStart) as refusal:
+        conf.load(path)
+    assert option in str(refusal.value)
+    assert reason in str(refusal.value)
+    assert "$$" in str(refusal.value)

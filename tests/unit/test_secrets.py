@@ -71,7 +71,15 @@ def test_masking_dictionaries_of_strings_agrees_with_the_reference(value: dict[s
 
 @pytest.mark.parametrize(
     "name",
-    ["snmp_auth_key", "snmp_priv_key", "redfish_password", "AUTH_TOKEN", "ipmi_hex_kg_key"],
+    [
+        "snmp_auth_key",
+        "snmp_priv_key",
+        "redfish_password",
+        "AUTH_TOKEN",
+        "ipmi_hex_kg_key",
+        "snmp_community",
+        "api_key",
+    ],
 )
 def test_keys_that_sound_like_secrets_are_secret(name: str):
     assert secrets.is_secret_key(name)
@@ -171,6 +179,91 @@ def test_an_address_is_shown_without_a_login_and_a_signature(address, masked):
     assert secrets.mask_address(address) == masked
 
 
+@pytest.mark.parametrize(
+    ("address", "masked"),
+    [
+        ("https://u:e@bmc-u.example/e", "https://******@bmc-u.example/e"),
+        ("http://images/a?a", "http://images/a?******"),
+        ("https://us\ter:p\tw@host/image", "https://******@host/image"),
+        ("//root@10.0.0.7", "//******@10.0.0.7"),
+        ("https://user:pw@[::1/x", "https://******@[::1/x"),
+        ("https://user:p[w@host/x?sig=ab", "https://******@host/x?******"),
+        ("https://user:p/w@w@host/x", "https://******@host/x"),
+        ("//root:p]w@10.0.0.7", "//******@10.0.0.7"),
+        ("http://[::1/x?sig=ab", "http://[::1/x?******"),
+    ],
+)
+def test_stars_stand_for_secrets_alone_however_they_are_written(address: str, masked: str):
+    assert secrets.mask_address(address) == masked
+
+
+ADDRESSES = {
+    "deploy_iso": ("https://ann:pw!pw@images.test/a.iso", "https://******@images.test/a.iso"),
+    "image_source": ("https://s3.test/os?X-Amz-Signature=ab", "https://s3.test/os?******"),
+    "redfish_address": ("root:pw!pw@10.0.0.1", "******@10.0.0.1"),
+    "url": ("https://ann:pw!pw@[::1/x", "https://******@[::1/x"),
+}
+
+
+@pytest.mark.parametrize(("name", "address"), [(n, plain) for n, (plain, _) in ADDRESSES.items()])
+def test_an_address_with_a_secret_is_sealed_and_masked_under_any_name(name: str, address: str):
+    value = {name: address, "nested": [{name: address}]}
+    sealed = SEALER.seal(value)
+    text = orjson.dumps(sealed).decode()
+    assert ("pw!pw" in text, "X-Amz" in text) == (False, False)
+    shown = ADDRESSES[name][1]
+    assert secrets.mask(sealed) == secrets.mask(value) == {name: shown, "nested": [{name: shown}]}
+    assert secrets.may_hold_secret(orjson.dumps(value).decode())
+    assert SEALER.seal(sealed) == sealed
+    assert SEALER.open(sealed) == value
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        "https://images.test/a.iso", "https://[2001:db8::1]/redfish/v1", "10.0.0.1:8443",
+        "cannot fetch https://images.test/a.iso: why?", "ann@example.org", "file:///srv/a.iso",
+    ],
+)  # fmt: skip
+def test_other_addresses_and_texts_stay_as_they_are(value: str):
+    document = {"image_source": value, "list": [value]}
+    assert SEALER.seal(document) == secrets.mask(document) == document
+
+
+@pytest.mark.parametrize("value", ["joe@example.com", "joe.doe+ops@mx-1.example.com"])
+def test_a_mail_address_is_no_login(value: str):
+    document = {"contact_address": value}
+    assert SEALER.seal(document) == secrets.mask(document) == document
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "shown"),
+    [
+        ("redfish_address", "root@bmc.example.com", "******@bmc.example.com"),
+        ("bmc_address", "root:pw@bmc.example.com", "******@bmc.example.com"),
+        ("bmc_address", "root@bmc.example.com:8443", "******@bmc.example.com:8443"),
+        ("bmc_address", "root@bmc.example.com/redfish", "******@bmc.example.com/redfish"),
+        ("bmc_address", "root@[2001:db8::1]", "******@[2001:db8::1]"),
+        ("bmc_address", "ro@ot@bmc.example.com", "******@bmc.example.com"),
+    ],
+)
+def test_a_login_of_a_bmc_without_a_scheme_is_sealed_and_masked(name, value, shown):
+    assert secrets.mask(SEALER.seal({name: value})) == {name: shown}
+    assert secrets.mask({name: value}) == {name: shown}
+
+
+def test_addresses_in_lists_are_sealed_once():
+    sealed = SEALER.seal(["https://ann:pw@a.test", "x"])
+    assert SEALER.seal(sealed) == sealed
+    assert secrets.mask(sealed) == ["https://******@a.test", "x"]
+
+
+@pytest.mark.parametrize("name", ADDRESSES)
+def test_an_address_with_a_mask_that_comes_back_is_not_sealed(name: str):
+    with pytest.raises(errors.InvalidParameterValue, match=f"value of {name} is the mask .*or has"):
+        SEALER.seal({name: ADDRESSES[name][1]})
+
+
 def test_engine_is_loaded_with_the_first_secret(tmp_path: Path):
     program = (
         "import sys; from pathlib import Path; from bloomery import secrets; "
@@ -185,7 +278,22 @@ def test_engine_is_loaded_with_the_first_secret(tmp_path: Path):
     assert answer.stdout.split() == ["False", "True"]
 
 
-@pytest.mark.parametrize("key", [b"", b"short", KEY[4:]])
+@pytest.mark.parametrize("key", [b"", b"short", KEY[4:]], ids=["empty", "short", "cut"])
 def test_what_is_no_key_is_refused_at_once(key: bytes):
     with pytest.raises(ValueError):
         secrets.Sealer(key)
+
+
+@pytest.mark.parametrize(
+    ("secret", "words", "shown"),
+    [
+        ("pass", "the password may pass", "the password may ******"),
+        ("wrong", "user root:wrong@bmc, wrongly sent", "user root:******@bmc, wrongly sent"),
+        ("wrong", '{"Password":"wrong"} 1wrong2', '{"Password":"******"} 1******2'),
+        ("s3cret", "xs3crety", "x******y"),
+        ("a.b", "1a.b2 axb", "1******2 axb"),
+        ("süß", "süßer", "******er"),
+    ],
+)
+def test_what_a_bmc_repeats_is_hidden_and_words_around_it_are_not(secret, words, shown):
+    assert secrets.hide(words, [secret]) == shown

@@ -24,7 +24,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final, Self
 
@@ -236,13 +236,19 @@ def make_network() -> None:
         subprocess.run(["ip", *words.split()], check=True)
 
 
-def main() -> None:
+def firmwares(arguments: Sequence[str]) -> list[str]:
+    """Return the firmwares that the arguments of the command name."""
     parser = argparse.ArgumentParser(description=str(__doc__).partition("\n")[0])
-    parser.add_argument("firmware", nargs="*", choices=MODES, help="default: both, one by one")
-    firmwares = parser.parse_args().firmware or MODES
+    parser.add_argument("firmware", nargs="?", choices=MODES, help="default: both, one by one")
+    firmware = parser.parse_args(arguments).firmware
+    return [firmware] if firmware else list(MODES)
+
+
+def main() -> None:
+    modes = firmwares(sys.argv[1:])
     make_network()
     serve_images()
-    for firmware in firmwares:
+    for firmware in modes:
         with Life(firmware) as life:
             life.run()
 

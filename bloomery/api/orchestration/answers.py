@@ -10,12 +10,13 @@ import orjson
 import webob
 from webob import exc as statuses
 
-from bloomery.api.replies import JSON, Headers
+from bloomery.api import replies
+from bloomery.api.replies import Headers
 
 
 def document(value: Any, status: int = 200, headers: Headers = ()) -> webob.Response:
     """Answer with a JSON document; None is the text ``null``."""
-    return webob.Response(body=_encoded(value), status=status, headerlist=[JSON, *headers])
+    return replies.raw(_encoded(value), "application/json", status, headers)
 
 
 def _encoded(value: Any) -> bytes:

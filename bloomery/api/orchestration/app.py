@@ -2,7 +2,7 @@
 
 app = make_app(services)                    # any WSGI server takes it
 
-In this order: request id, health, versions, login, project, body, endpoint.
+In this order: request id, pages of others, health, versions, login, project, body, endpoint.
 """
 
 from __future__ import annotations
@@ -15,16 +15,18 @@ from typing import Any, Final
 import webob
 
 from bloomery import errors
-from bloomery.api import auth, auth_strategy, bodies, layers, middleware
-from bloomery.api.layers import Wsgi
+from bloomery.api import auth, auth_strategy, browsers, layers, middleware
 from bloomery.api.orchestration import answers, callers, faults, routes, routing, versions
 from bloomery.api.orchestration.call import Call, Reply
-from bloomery.model.request import IN_LOG, Request
+from bloomery.http_server import bodies, login
+from bloomery.http_server.wsgi import Wsgi
+from bloomery.model.request import IN_LOG, Parked, Request, begin
 from bloomery.operations.context import Services
 from bloomery.orchestration.limits import LIMITS
 
 REALM: Final = "Orchestration API"
 HEALTH: Final = "/healthcheck"
+OPAQUE: Final = "application/octet-stream"
 READS: Final = ("GET", "HEAD")
 NUL: Final = "\0"  # which no database could look for
 NUL_ESCAPE: Final = "%00"
@@ -48,14 +50,16 @@ def make_app(services: Services, logins: auth.Auth | None = None) -> Wsgi:
 class Application:
     def __init__(self, services: Services, logins: auth.Auth) -> None:
         self._services = services
+        self._browsers = browsers.Guard(services.conf)
         self._callers = callers.Callers(logins, services.policies)
         self._router = routing.Router(routes.ROUTES)
         self._extensions = routing.Router(routes.EXTENSIONS)
 
     def __call__(self, environ: dict[str, Any], start_response: Any) -> Iterable[bytes]:
-        request = Request.new()
+        parking = begin(environ)
+        request = parking.request
         IN_LOG.set(request)
-        counted = middleware.counted(start_response, environ["REQUEST_METHOD"])
+        counted = middleware.counted(start_response, environ["REQUEST_METHOD"], parking.began)
         start = middleware.with_ids(counted, request)
         return self._response(request, environ)(environ, start)
 
@@ -84,12 +88,15 @@ class Application:
             return faults.refusal(503, "Too many logins are being checked; retry", again)
         except UnicodeDecodeError:
             return faults.refusal(400, "The path or the query is not UTF-8")
-        except (auth.Deferred, bodies.Awaited):
+        except (login.Deferred, bodies.Awaited, Parked):
             raise
         except Exception as exc:  # noqa: BLE001  a bug of ours is answered and logged
             return faults.answer(exc, environ.get("HTTP_USER_AGENT", ""))
 
     def _answer(self, request: Request, environ: dict[str, Any], url: str) -> webob.Response:
+        refusal = self._browsers.refusal(environ.get("HTTP_HOST"), environ.get("HTTP_ORIGIN"))
+        if refusal is not None:
+            return faults.refusal(*refusal)
         path = environ.get("PATH_INFO", "").encode("latin-1").decode()  # WSGI's spelling of UTF-8
         if path == HEALTH:
             return answers.text(200, "OK")
@@ -114,7 +121,7 @@ class Application:
             query=middleware.read_query(query),
             query_string=query,
             body=self._body(environ),
-            content_type=environ.get("CONTENT_TYPE", "").split(";")[0].strip().lower(),
+            content_type=_content_type(environ),
             token=token,
         )
         return _shaped(route, route.endpoint(call, **values))
@@ -146,6 +153,12 @@ class Application:
             raise faults.BadRequest(
                 reason=f"the JSON body nests too deep: {MAX_DEPTH} levels are allowed"
             ) from None
+
+
+def _content_type(environ: dict[str, Any]) -> str:
+    """Return the type of the body; pages have to name it, as any page may send one without."""
+    unnamed = OPAQUE if "HTTP_ORIGIN" in environ else ""
+    return environ.get("CONTENT_TYPE", "").split(";")[0].strip().lower() or unnamed
 
 
 def _shaped(route: routing.Route, result: Any) -> webob.Response:

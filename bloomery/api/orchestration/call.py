@@ -8,13 +8,13 @@ from typing import Any, Final
 from urllib.parse import quote
 
 from bloomery import errors
-from bloomery.api import bodies
 from bloomery.api.orchestration import faults
+from bloomery.http_server import bodies
 from bloomery.model.request import Request
 from bloomery.operations.context import Services
 from bloomery.rpc.engine_contract import Engine
 
-_JSON_TYPES: Final = ("", "application/json", "text/plain")
+_JSON_TYPES: Final = ("", "application/json")
 _NO_BODY: Final = (
     "cannot do this without a JSON object as body, sent with Content-Type: application/json"
 )

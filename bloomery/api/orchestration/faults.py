@@ -17,9 +17,9 @@ import webob
 
 from bloomery import errors
 from bloomery.api import replies
-from bloomery.api.messages import Refusal
 from bloomery.api.orchestration import answers
 from bloomery.api.replies import Headers
+from bloomery.http_server.messages import Refusal
 
 LOG = logging.getLogger(__name__)
 
@@ -29,6 +29,7 @@ _HTTP_ERRORS: Final = {  # what is refused before anything of Heat's is reached
     403: "HTTPForbidden",
     404: "HTTPNotFound",
     405: "HTTPMethodNotAllowed",
+    421: "HTTPMisdirectedRequest",
     503: "HTTPServiceUnavailable",
 }
 

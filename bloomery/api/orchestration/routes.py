@@ -6,9 +6,10 @@ of the call and of what its path has in braces, and a row.
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Any, Final
 
 from bloomery.api.orchestration import (
+    description,
     engines,
     lookup,
     resources,
@@ -17,6 +18,7 @@ from bloomery.api.orchestration import (
     stacks,
     templates,
 )
+from bloomery.api.orchestration.call import Call
 from bloomery.api.orchestration.routing import Route
 
 _ANY: Final = "GET,POST,PUT,PATCH,DELETE"
@@ -85,5 +87,14 @@ ROUTES: Final = (
     Route("GET", "services", engines.index),
 )
 
+
+def openapi(call: Call) -> dict[str, Any]:
+    """Describe this API for programs."""
+    return description.document(ROUTES, EXTENSIONS, call.url)
+
+
 # Below /ext/v1: what Heat does not have.
-EXTENSIONS: Final = (Route("GET", "stacks/{stack}/why", stacks.explain),)
+EXTENSIONS: Final = (
+    Route("GET", "openapi.json", openapi),
+    Route("GET", "stacks/{stack}/why", stacks.explain),
+)

@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-_BRACES: Final = re.compile(r"\{(\w+)(?:=([\w|]+))?\}")
+BRACES: Final = re.compile(r"\{(\w+)(?:=([\w|]+))?\}")
 _ARN: Final = "arn"  # the one name that stands for several segments
 
 
@@ -87,7 +87,7 @@ def _slashes(segment: str) -> str:
 
 def _compiled(path: str) -> re.Pattern[str]:
     pattern, end = "", 0
-    for braces in _BRACES.finditer(path):
+    for braces in BRACES.finditer(path):
         name, words = braces.groups()
         anything = "(?i:arn):.+" if name == _ARN else "[^/]+"
         pattern += re.escape(path[end : braces.start()]) + f"(?P<{name}>{words or anything})"

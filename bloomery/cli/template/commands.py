@@ -15,7 +15,7 @@ from typing import Any, Final
 import click
 
 from bloomery import errors
-from bloomery.cli import terminal
+from bloomery.cli import groups, terminal
 from bloomery.cli.template import hints, places, runs, tables
 from bloomery.cli.template.loader import Source, StackLoader
 from bloomery.orchestration import plan as plans
@@ -33,7 +33,7 @@ NAME = click.option("--name", default=None, help="Of the stack; made from the fi
 AS_JSON = click.option("--json", "as_json", is_flag=True, help="Print one JSON document instead.")
 
 
-class Writing(click.Group):
+class Writing(groups.Group):
     """Commands that say in one sentence when what they print cannot be printed."""
 
     def invoke(self, ctx: click.Context) -> object:
@@ -320,7 +320,8 @@ def _report(exc: errors.Failure, loader: StackLoader) -> None:
 def _write_fault(exc: errors.Failure, loader: StackLoader) -> None:
     place = places.located(exc, loader.file_at_fault(exc), loader.texts)
     kind = states.error_type(exc)
-    click.echo(terminal.visible(f"{place}: {kind}: {exc}{hints.way_out(exc)}"), err=True)
+    named = "" if kind == errors.TemplateUnreadable.wire_type else f"{kind}: "
+    click.echo(terminal.visible(f"{place}: {named}{exc}{hints.way_out(exc)}"), err=True)
 
 
 def _write(file: str, text: str) -> None:

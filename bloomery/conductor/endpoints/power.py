@@ -4,11 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from bloomery import errors
-from bloomery.conductor import console, power, tasks
+from bloomery.conductor import bmc_sharing, console, power, tasks, validation
 from bloomery.conductor.runtime import ConductorRuntime
 from bloomery.conductor.task_manager import TaskManager
-from bloomery.model.node import INTERFACES
 from bloomery.model.request import Request
 from bloomery.model.rules import verbs
 
@@ -30,7 +28,7 @@ class PowerEndpoints:
         with tasks.order(self.runtime, request, node_uuid, new_state) as (task, slot):
             power.check(task, new_state)
             before = power.steps_of_relatives(task, new_state)
-            power.start_power(task, slot, new_state, timeout_s, before=before)
+            power.start_power(task, slot, new_state, timeout_s=timeout_s, before=before)
 
     def change_node_boot_mode(self, request: Request, node_uuid: str, new_mode: str) -> None:
         with tasks.order(self.runtime, request, node_uuid, "mode") as (task, slot):
@@ -83,22 +81,15 @@ class PowerEndpoints:
 
     def validate_driver_interfaces(self, request: Request, node_uuid: str) -> Json:
         with tasks.shared(self.runtime, request, node_uuid) as task:
-            return {kind: _validated(task, kind) for kind in INTERFACES if kind != "vendor"}
+            return validation.validate(task)
 
     def describe_work(self, request: Request, node_uuid: str) -> Json:
         since = self.runtime.workers.missing_since.get(node_uuid)
         with tasks.shared(self.runtime, request, node_uuid) as task:
             bmc = task.driver.power.describe_bmc(task)
-        return {"bmc": bmc, "no_worker_since": since and since.isoformat()}
+            shared = bmc_sharing.describe(task.context, task.node)
+        return {"bmc": bmc, "bmc_shared": shared,
+                "no_worker_since": since and since.isoformat()}  # fmt: skip
 
     def get_driver_properties(self, request: Request, driver: str) -> Json:
         return dict(self.runtime.registry.properties_of(driver))
-
-
-def _validated(task: TaskManager, kind: str) -> Json:
-    """Return what validation says of one interface; only what we know by name is told."""
-    try:
-        task.driver.interface(kind).validate(task)
-    except errors.Invalid as exc:
-        return {"result": False, "reason": str(exc)}
-    return {"result": True}

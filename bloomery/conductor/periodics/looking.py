@@ -42,7 +42,7 @@ def skipping(uuid: str) -> Iterator[None]:
     except (errors.DatabaseBusy, sa.exc.DBAPIError):
         raise  # not the row's fault
     except Exception as exc:  # noqa: BLE001  the supervisor of one look
-        LOG.error("node %s: the look failed\n%s", uuid, secrets.trace(exc))  # noqa: TRY400  masked
+        LOG.error("node %s: the look failed: %s", uuid, secrets.report(exc))  # noqa: TRY400  masked
 
 
 def look(context: Context, uuid: str, budget_s: float | None = None) -> TaskManager:

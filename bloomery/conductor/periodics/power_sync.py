@@ -2,7 +2,7 @@
 
 Counts failures per node; a BMC that stays silent puts its node into maintenance with the fault
 ``power failure``.  A difference is driven back to the recorded state, or recorded, as
-force_power_state_during_sync says.
+force_power_state_during_sync says; log, history and metrics tell of either.
 """
 
 from __future__ import annotations
@@ -14,12 +14,13 @@ from collections.abc import Callable
 from typing import Final
 
 from bloomery import errors, secrets
-from bloomery.conductor import lanes, power, states, writes
+from bloomery.conductor import lanes, power, power_corrections, states, writes
 from bloomery.conductor.lanes import Lane
 from bloomery.conductor.periodics import looking
 from bloomery.conductor.runtime import ConductorRuntime, Context
 from bloomery.conductor.states import Power, State
 from bloomery.conductor.task_manager import TaskManager
+from bloomery.conductor.writes import EncodedWrite
 from bloomery.db import nodes
 from bloomery.model.node import Node
 
@@ -147,6 +148,9 @@ class PowerSync:
                     self._suspects[uuid] = self._clock()
                     return
                 actual = task.driver.power.get_power_state(task)
+            except errors.BmcQueueTimeout as queued:
+                LOG.debug("node %s: left to the next pass: %s", uuid, queued)
+                return
             except errors.Invalid as unusable:
                 if node.power_state is None:
                     self._failures.pop(uuid, None)
@@ -215,7 +219,7 @@ class PowerSync:
         if not _is_idle(node):
             return
         node.power_state, node.maintenance, node.fault = actual, True, "power failure"
-        node.last_error = node.maintenance_reason = f"Node {node.uuid}: {why}"
+        node.last_error = node.maintenance_reason = writes.own_words(node, why)
         entry = writes.history_entry(
             task.context, node, node.last_error, event_type="monitoring", failed=True
         )
@@ -229,24 +233,40 @@ class PowerSync:
         if not _is_idle(node) or recorded == actual:
             return
         force = self._runtime.conf.conductor.force_power_state_during_sync
-        drivable = task.driver.power.supports_power_sync(task) and not node.disable_power_off
-        if recorded is not None and count > self._most:
+        if recorded is None:
+            self._follow(task, actual)
+        elif count > self._most:
             self._give_up(task, actual, f"it is {actual} and could not be made {recorded}")
-        elif recorded is None or not (force and drivable):
-            node.power_state = actual
-            task.save(*power.corrected(task, recorded))
-            self._runtime.on_events_written()
+        elif (reason := _reason_to_follow(task, force=force)) is not None:
+            self._follow(task, actual, power_corrections.followed(task, actual, reason))
         else:
             self._failures[node.uuid] = count
-            self._drive(task, recorded)
+            self._drive(task, actual, recorded)
 
-    def _drive(self, task: TaskManager, recorded: str) -> None:
+    def _follow(self, task: TaskManager, actual: str, *journal: EncodedWrite) -> None:
+        recorded, task.node.power_state = task.node.power_state, actual
+        task.save(*journal, *power.corrected(task, recorded))
+        self._runtime.on_events_written()
+
+    def _drive(self, task: TaskManager, actual: str, recorded: str) -> None:
         """Bring the machine back to the recorded state, as if somebody had asked for it."""
         with contextlib.ExitStack() as until_spawned:
             slot = until_spawned.enter_context(self._runtime.workers.slot())
             keep_error = task.node.provision_state in _KEEPS_ITS_ERROR
-            power.start_power(task, slot, recorded, keep_error=keep_error)
+            entry = power_corrections.driven(task, actual, recorded)
+            power.start_power(task, slot, recorded, entry, keep_error=keep_error)
             until_spawned.pop_all()  # the slot goes over to what is spawned when the task ends
+
+
+def _reason_to_follow(task: TaskManager, *, force: bool) -> str | None:
+    """Return why the record follows the machine; None: the machine is driven back."""
+    if not force:
+        return "[conductor]force_power_state_during_sync is false"
+    if task.node.disable_power_off:
+        return "disable_power_off is set"
+    if not task.driver.power.supports_power_sync(task):
+        return f"power interface {task.node.power_interface} does not support power sync"
+    return None
 
 
 def _is_idle(node: Node) -> bool:

@@ -17,6 +17,7 @@ from bloomery import errors, secrets
 from bloomery.conductor.periodics import (
     agents,
     allocations,
+    bios_registries,
     boot_files,
     consoles,
     leases,
@@ -134,6 +135,12 @@ TABLE: Final[tuple[Periodic, ...]] = (
         make=boot_files.make,
         why="a conductor that dies leaves those that it has built",
     ),
+    Periodic(
+        name="explain_bios",
+        every_s=lambda c: 1.0,
+        make=bios_registries.make,
+        why="a registry is too long for a person who waits for manage",
+    ),
     Periodic(name="ask_agents", every_s=lambda c: 1.0, make=agents.make, why="drivers may poll"),
 )
 
@@ -236,6 +243,6 @@ class Periodics:
             standing.last_error = None
         except Exception as exc:  # noqa: BLE001  the supervisor of jobs: the period tries again
             standing.last_error = secrets.brief(exc)
-            LOG.error("periodic %s failed\n%s", periodic.name, secrets.trace(exc))  # noqa: TRY400
+            LOG.error("periodic %s failed: %s", periodic.name, secrets.report(exc))  # noqa: TRY400
         standing.runs += 1
         standing.last_took_s = time.monotonic() - standing.last_started

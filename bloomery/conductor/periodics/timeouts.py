@@ -111,7 +111,7 @@ def _fail(task: TaskManager, slot: Slot, why: str) -> None:
     """Fail the flow that waits; a node that waits without one fails by itself."""
     runs = flows.open_runs(task)
     state = f"{task.node.provision_state}{_place(find_parked(runs))}"
-    sentence = f"Node {task.node.uuid}: timed out in {state}: {why}"
+    sentence = f"timed out in {state}: {why}"
     if runs:
         flow = flows.load(task, runs)
         task.spawn_after(runner.launch_failure, slot, flow, sentence)

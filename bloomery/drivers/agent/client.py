@@ -10,11 +10,14 @@ reach a log or an error.  Source: ironic-python-agent, its API of version v1.
 
 from __future__ import annotations
 
+import errno
 import http.client
+import ipaddress
 import logging
 import re
 import ssl
 import time
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, Final
 from urllib.parse import urlencode, urlsplit
@@ -24,6 +27,7 @@ from oslo_utils import strutils
 
 from bloomery import errors, fetching, secrets
 from bloomery.conf import Conf
+from bloomery.drivers import tls_mismatch
 from bloomery.drivers.base import DriverTask
 
 LOG = logging.getLogger(__name__)
@@ -113,18 +117,16 @@ class AgentClient:
         url = urlsplit(self._url)
         context = self._context() if url.scheme == "https" else None
         until_s = time.monotonic() + self._timeout_s
-        connection = fetching.Connection(url, fetching.resolved, until_s, context)
+        connection = fetching.Connection(url, _addresses, until_s, context)
         try:
             connection.request(method, url.path + target, body=data, headers=_HEADERS)
             with connection.getresponse() as answer:
-                status, content = answer.status, answer.read(_MOST_BYTES + 1)
+                return answer.status, connection.content(answer, _MOST_BYTES)
         except (http.client.HTTPException, OSError):
             connection.check_time()
             raise
         finally:
             connection.end()
-        connection.check_time()
-        return status, content
 
     def _context(self) -> ssl.SSLContext:
         """Trust what the heartbeat brought; agents' certificates are their own authorities."""
@@ -149,10 +151,20 @@ class AgentClient:
 
     def _why(self, exc: Exception) -> str:
         """Return in a few words why there was no answer."""
+        if isinstance(exc, ssl.SSLCertVerificationError) and "not yet valid" in exc.verify_message:
+            return "its certificate is not valid yet: its clock is ahead of this conductor's"
         if isinstance(exc, ssl.SSLCertVerificationError):
             return f"its certificate is not the one that it has shown: {exc.verify_message}"
         if isinstance(exc, TimeoutError):
             return f"no answer within {self._timeout_s:g} s"
+        if mismatch := tls_mismatch.explain(str(exc)):
+            scheme = "http" if mismatch == tls_mismatch.PLAIN_HTTP else "https"
+            return f"{mismatch}: the callback_url of its heartbeats must begin with {scheme}://"
+        if isinstance(exc, ConnectionResetError) and self._url.startswith("http:"):
+            return (
+                "it closed the connection; if it speaks TLS at this port, the callback_url of its "
+                "heartbeats must begin with https://"
+            )
         return getattr(exc, "strerror", None) or type(exc).__name__
 
     def _document(self, name: str, status: int, content: bytes) -> Json:
@@ -198,6 +210,24 @@ def _trust(task: DriverTask, conf: Conf) -> bool | str:
     value = str(conf.agent.verify_ca if own is None else own)
     word = strutils.bool_from_string(value, default=None)
     return value if word is None else bool(word)
+
+
+def _addresses(host: str, port: int) -> Iterator[tuple[Any, ...]]:
+    """Yield what ``getaddrinfo`` knows; raise OSError for the conductor's machine or its link."""
+    for entry in fetching.resolved(host, port):
+        if _is_off_limits(entry, host):
+            raise OSError(errno.EACCES, "it leads to the machine of the service, or its link")
+        yield entry
+
+
+def _is_off_limits(entry: tuple[Any, ...], host: str) -> bool:
+    """Check an address again that the API has checked, as its machine may be another one.
+
+    The API lets only agents on its own machine name loopback (``operations.agent_callers``).
+    """
+    if entry[4][0] != host:  # a name
+        return fetching.is_local(entry)
+    return fetching.is_own(entry) and not ipaddress.ip_address(host).is_loopback
 
 
 def _words(error: Any) -> str:

@@ -14,7 +14,7 @@ from oslo_utils import strutils
 
 from bloomery import errors
 from bloomery.conductor.states import Power as PowerState
-from bloomery.drivers import base, steps, substeps
+from bloomery.drivers import base, secure_boot, steps, substeps
 from bloomery.drivers.agent import agent_steps, client, commands, image, ramdisk
 from bloomery.model import capabilities
 from bloomery.model.node import Node
@@ -40,6 +40,7 @@ class AgentDeploy(base.Deploy):
     def validate(self, task: base.DriverTask) -> None:
         """Raise unless an agent could be booted, and could write what instance_info names."""
         task.driver.boot.validate_ramdisk(task)  # first: cleaning needs the agent, and no image
+        secure_boot.check(task)
         image.check(task, self.conf)
 
     def agent_steps(self, node: Node, phase: str) -> list[Step]:
@@ -85,10 +86,15 @@ class AgentDeploy(base.Deploy):
 
     @steps.deploy_step(priority=60, resumable=True)
     def prepare_instance_boot(self, task: base.DriverTask) -> Outcome:
-        """Make the machine boot what was written, the firmware's own entry included."""
-        parts = [lambda: task.driver.boot.prepare_instance(task)]
+        """Make the machine boot what was written, the firmware's own entry included.
+
+        Secure boot may take a restart, which would end the agent: ``boot_instance`` sees to it.
+        """
+        parts: list[substeps.Substep] = []
         if self._boot_mode(task) == "uefi":
-            parts.insert(0, lambda: self._install_bootloader(task))
+            parts.append(lambda: self._install_bootloader(task))
+        if not secure_boot.is_asked(task.node):
+            parts.append(lambda: task.driver.boot.prepare_instance(task))
         return substeps.run_in_order(task, "agent_instance_boot", *parts)
 
     @steps.deploy_step(priority=40, resumable=True)
@@ -116,7 +122,14 @@ class AgentDeploy(base.Deploy):
     @steps.deploy_step(priority=20, resumable=True)
     def boot_instance(self, task: base.DriverTask) -> Outcome | None:
         """Switch the machine on: it boots what was written."""
-        return ramdisk.switch_on(task)
+        if not secure_boot.is_asked(task.node):
+            return ramdisk.switch_on(task)
+        return substeps.run_in_order(
+            task,
+            "agent_secure_boot",
+            lambda: task.driver.boot.prepare_instance(task),
+            lambda: ramdisk.switch_on(task),
+        )
 
     def clean_up(self, task: base.DriverTask) -> Outcome | None:
         """Switch off, and take the agent away."""

@@ -39,7 +39,7 @@ def check(task: DriverTask, conf: Conf) -> None:
 
     Raises MissingParameterValue, InvalidParameterValue.
     """
-    info = task.node.instance_info
+    info = task.opened(task.node.instance_info)
     _check_source(info.get("image_source"))
     _check_kind(info)
     _check_download(info, task.driver_info)
@@ -54,7 +54,7 @@ def check(task: DriverTask, conf: Conf) -> None:
 
 def parameters(task: DriverTask, conf: Conf) -> Json:
     """Return what the command prepare_image takes: the image, and the config drive if any."""
-    info = {name: task.opened(value) for name, value in task.node.instance_info.items()}
+    info = task.opened(task.node.instance_info)
     source = str(info["image_source"])
     image = {
         "id": urllib.parse.urlsplit(source).path.rpartition("/")[2] or source,

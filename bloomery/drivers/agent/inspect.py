@@ -15,7 +15,7 @@ from urllib.parse import urlsplit
 
 from oslo_utils import strutils
 
-from bloomery import errors
+from bloomery import errors, secrets
 from bloomery.conductor.states import Power as PowerState
 from bloomery.drivers import base, substeps
 from bloomery.drivers.agent import ramdisk
@@ -144,7 +144,7 @@ def _addresses_of(value: str) -> Iterator[str]:
         host = (urlsplit(value).hostname or "") if "//" in value else value.strip("[]")
         sockets: list[Any] = socket.getaddrinfo(host, None, proto=socket.IPPROTO_TCP)
     except (OSError, ValueError) as exc:
-        LOG.warning("cannot resolve the BMC address %s: %s", value, exc)
+        LOG.warning("cannot resolve the BMC address %s: %s", secrets.mask_address(value), exc)
         return
     yield host
     for *_family, address in sockets:

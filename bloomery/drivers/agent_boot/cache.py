@@ -2,17 +2,14 @@
 
 A server that names an ETag or a date is asked whether there is another one; of one that does
 neither, a file of the same size counts as the same.  A file has the name of its URL's hash; beside
-it stands what its server said of it.
+it stands what its server said of it.  ``cache_room`` bounds the folder.
 """
 
 from __future__ import annotations
 
 import contextlib
 import hashlib
-import logging
 import os
-import tempfile
-import threading
 import time
 import urllib.parse
 from pathlib import Path
@@ -24,14 +21,12 @@ from oslo_utils import strutils
 
 from bloomery import errors, secrets
 from bloomery.conf import Conf
-from bloomery.drivers.agent_boot import sources
-
-LOG = logging.getLogger(__name__)
+from bloomery.drivers.agent_boot import cache_room, sources
 
 _PIECE: Final = 1 << 20
 _MOST_BYTES: Final = 4 << 30
 _MOST_S: Final = 1800.0
-_PART: Final = ".part"
+_MIB: Final = 1 << 20
 _NOT_MODIFIED: Final = 304
 _CONDITIONS: Final = {"etag": "If-None-Match", "last-modified": "If-Modified-Since"}
 _WHY: Final = (
@@ -58,32 +53,33 @@ class RamdiskFiles:
         """Raises CannotStart for certificates that are not there."""
         self._folder = conf.deploy.ramdisk_cache_path
         self._ttl_s = conf.deploy.ramdisk_cache_ttl * 60.0
+        self._most = conf.deploy.ramdisk_cache_size * _MIB
         self._timeout = urllib3.Timeout(conf.default.webserver_connection_timeout)
         self._trust = _trust(conf.default.webserver_verify_ca)
-        self._locks: dict[str, threading.Lock] = {}
 
     def open(self, url: str) -> BinaryIO:
         """Return the file as it is now.  Raises StepFailure, BeingFetched."""
         shown = secrets.mask_address(url)
         try:
-            return (sources.local_path(url) or self._fetched(url)).open("rb")
+            local = sources.local_path(url)
+            return local.open("rb") if local else self._fetched(url)
+        except BlockingIOError as exc:
+            raise BeingFetched from exc
         except urllib3.exceptions.HTTPError as exc:
             raise errors.StepFailure(reason=f"cannot fetch {shown}: {_why(exc)}") from exc
         except OSError as exc:
             raise errors.StepFailure(reason=f"cannot have {shown} here: {exc.strerror}") from exc
 
-    def _fetched(self, url: str) -> Path:
+    def _fetched(self, url: str) -> BinaryIO:
         if self._folder is None:
             raise errors.Unavailable(reason="[deploy]ramdisk_cache_path names no folder")
-        lock = self._locks.setdefault(url, threading.Lock())
-        if not lock.acquire(blocking=False):
-            raise BeingFetched
-        try:
-            path = Path(self._folder) / hashlib.sha256(url.encode()).hexdigest()
+        path = Path(self._folder) / hashlib.sha256(url.encode()).hexdigest()
+        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        with cache_room.exclusively(path):
             self._refresh(url, path)
-        finally:
-            lock.release()
-        return path
+            file = path.open("rb")
+            cache_room.share(file.fileno())
+            return file
 
     def _refresh(self, url: str, path: Path) -> None:
         """Bring the file to what its server has; one that is the same is not read again."""
@@ -98,35 +94,36 @@ class RamdiskFiles:
                 if answer.status == _NOT_MODIFIED or (note and note == _note_of(answer)):
                     _mark_used(path)
                 elif answer.status == 200:
-                    self._store(answer, path)
+                    self._store(answer, path, secrets.mask_address(url))
                 else:
                     shown = secrets.mask_address(url)
                     raise errors.StepFailure(reason=f"cannot fetch {shown}: HTTP {answer.status}")
             finally:
                 answer.close()
 
-    def _store(self, answer: Any, path: Path) -> None:
+    def _store(self, answer: Any, path: Path, shown: str) -> None:
         """Replace the file, whole or not at all; what is said of it is never newer than it."""
-        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        self._trim(path.parent)
-        with (
-            tempfile.NamedTemporaryFile(dir=path.parent, suffix=_PART, delete=False) as part,
-            contextlib.ExitStack() as on_failure,
-        ):
-            fresh = Path(part.name)
+        self._make_room(answer, path, shown)
+        fresh = path.with_suffix(cache_room.PART)
+        fresh.touch(0o600)
+        with fresh.open("wb") as part, contextlib.ExitStack() as on_failure:
             on_failure.callback(fresh.unlink)
-            _copy(answer, part)
+            size = _copy(answer, part, min(_MOST_BYTES, self._most))
             on_failure.pop_all()
         fresh.replace(path)
-        _note_path(path).write_bytes(orjson.dumps(_note_of(answer)))
+        cache_room.note_path(path).write_bytes(orjson.dumps(_note_of(answer)))
+        cache_room.make(path, size, self._most, self._ttl_s)
 
-    def _trim(self, folder: Path) -> None:
-        """Remove what no node has used for long."""
-        for path in folder.iterdir():
-            with contextlib.suppress(FileNotFoundError):  # of another one, complete by now
-                if path.stat().st_mtime < time.time() - self._ttl_s:
-                    LOG.info("removing %s: no node has used it for long", path)
-                    path.unlink()
+    def _make_room(self, answer: Any, path: Path, shown: str) -> None:
+        """Remove what the file needs the room of, as far as its server tells its size."""
+        length = answer.headers.get("content-length", "")
+        needed = int(length) if length.isdecimal() else 0
+        if not cache_room.make(path, needed, self._most, self._ttl_s):
+            raise errors.StepFailure(
+                reason=f"cannot fetch {shown}: it has {_mib(needed)} MiB, and [deploy]"
+                f"ramdisk_cache_size leaves no room for it ({_mib(self._most)} MiB, some of which "
+                "other boots may use just now)",
+            )
 
 
 def _login(url: str) -> dict[str, str]:
@@ -135,8 +132,12 @@ def _login(url: str) -> dict[str, str]:
     return dict(urllib3.make_headers(basic_auth=urllib.parse.unquote(login))) if login else {}
 
 
-def _copy(answer: Any, part: Any) -> None:
-    """Copy what comes, as it comes, which may be neither endless nor too slow.
+def _mib(size: int) -> int:
+    return -(-size // _MIB)
+
+
+def _copy(answer: Any, part: Any, most: int) -> int:
+    """Copy what comes, as it comes, which may be neither endless nor too slow; return its size.
 
     Raises StepFailure.  A ``Content-Encoding`` is that of the file: web servers name it so for
     ramdisks that are compressed, and no other one was asked for.
@@ -144,12 +145,13 @@ def _copy(answer: Any, part: Any) -> None:
     give_up_at, size = time.monotonic() + _MOST_S, 0
     while piece := answer.read(_PIECE, decode_content=False):
         size += len(piece)
-        if size > _MOST_BYTES or time.monotonic() > give_up_at:
+        if size > most or time.monotonic() > give_up_at:
             raise errors.StepFailure(
                 reason=f"cannot fetch a file for the agent: it takes more than {_MOST_S:g} s, or "
-                f"has more than {_MOST_BYTES >> 30} GiB",
+                f"has more than {_mib(most)} MiB ([deploy]ramdisk_cache_size)",
             )
         part.write(piece)
+    return size
 
 
 def _why(exc: urllib3.exceptions.HTTPError) -> str:
@@ -159,18 +161,14 @@ def _why(exc: urllib3.exceptions.HTTPError) -> str:
 
 
 def _mark_used(path: Path) -> None:
-    for each in (path, _note_path(path)):
+    for each in (path, cache_room.note_path(path)):
         os.utime(each)
-
-
-def _note_path(path: Path) -> Path:
-    return path.with_suffix(".json")
 
 
 def _read_note(path: Path) -> dict[str, Any]:
     """Return what the server said of the file; nothing where either is not there."""
     try:
-        note: dict[str, Any] = orjson.loads(_note_path(path).read_bytes())
+        note: dict[str, Any] = orjson.loads(cache_room.note_path(path).read_bytes())
     except (FileNotFoundError, orjson.JSONDecodeError):
         return {}
     return note if path.is_file() else {}

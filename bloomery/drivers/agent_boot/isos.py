@@ -47,9 +47,10 @@ class AgentIsos:
 
     def build(self, task: DriverTask, mode: str | None, params: Mapping[str, str]) -> Again | None:
         """Build and publish the node's CD.  Raises StepFailure."""
+        own = {parameters.AGENT_TOKEN: task.make_agent_token(), "boot_method": "vmedia"}
         line = parameters.command_line(
             task, self._conf.redfish.kernel_append_params,
-            {**params, **parameters.boot_interface(task), "boot_method": "vmedia"},
+            {**params, **parameters.boot_interface(task), **own},
         )  # fmt: skip
         named = sources.of(task, self._conf.conductor, mode)
         with contextlib.ExitStack() as opened:

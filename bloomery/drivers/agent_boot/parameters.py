@@ -18,6 +18,8 @@ PROPERTIES: Final = {
     KEY: "Parameters for the agent's kernel, in place of kernel_append_params in [redfish] for "
     "virtual media and in [pxe] for ipxe, which %default% stands for. Optional.",
 }
+AGENT_TOKEN: Final = "ipa-agent-token"  # noqa: S105  a parameter, as ironic-python-agent reads it
+_INEFFECTIVE: Final = ("external_http_url", "force_persistent_boot_device")
 _MOST: Final = 2047  # characters, also of ISOLINUX
 _WORD: Final = re.compile(r'(?:[^\s"]|"[^"]*")+')
 _UNFIT: Final = re.compile(r"[^ -~]|['\\]")
@@ -53,8 +55,17 @@ def boot_interface(task: DriverTask) -> dict[str, str]:
     return {"BOOTIF": "01-" + addresses[0].replace(":", "-")}
 
 
+def list_ineffective(task: DriverTask) -> list[str]:
+    """Return the names of what Ironic would carry out of a node as its agent boots, and we do not.
+
+    ``network_data`` would configure the network of the agent's ramdisk.
+    """
+    names = [f"driver_info/{key}" for key in _INEFFECTIVE if task.driver_info.get(key) is not None]
+    return ["network_data", *names] if task.node.network_data else names
+
+
 def _infos(task: DriverTask) -> tuple[Mapping[str, Any], ...]:
-    return (task.node.instance_info, task.driver_info)
+    return (task.opened(task.node.instance_info), task.driver_info)
 
 
 def _unfit(why: str) -> errors.InvalidParameterValue:

@@ -21,6 +21,7 @@ from bloomery.metrics import METRICS
 
 T = TypeVar("T")
 _SALT: Final = secrets.token_bytes(16)
+_QUEUE_PAUSE_S: Final = 1.0  # before a call that got no turn queues again
 _LOGIN_BUSY_S: Final = 1.0  # after which one may look whether it is done
 
 
@@ -84,19 +85,18 @@ class Gateway:
         """Let one call through, in its turn and within its time.
 
         ``budget_s``: of a call that may take less time than others; None: what the node's task
-        may spend, else call_timeout.  A task that insists is let through although the BMC is
-        left alone, one at a time.
-        Raises BmcLeftAlone while the BMC is left alone, BmcUnreachable when it stays busy;
+        may spend, else call_timeout.  The time counts from its turn, for which it waits as long at
+        most.  A task that insists is let through although the BMC is left alone, one at a time.
+        Raises BmcLeftAlone while the BMC is left alone, BmcQueueTimeout when its turn never came;
         for a write ExclusiveLockRequired or LockLost, if the node is not, or no longer, ours.
         """
         bmc = self.bmc(address)
         own_s = task.budget_s if budget_s is None else budget_s
         limit_s = min(self.conf.bmc.call_timeout, own_s or self.conf.bmc.call_timeout)
+        if not bmc.slots.enter(write=write, timeout_s=limit_s):
+            raise self._queue_timeout(task, address, limit_s)
         deadline = self.clock() + limit_s
         call = BmcCall(bmc, task.node.driver, deadline, self.clock, task.assert_lease)
-        if not bmc.slots.enter(write=write, timeout_s=call.left_s()):
-            busy = f"other calls kept it busy for {limit_s:g} s"
-            raise errors.BmcUnreachable(node=task.node.uuid, address=address, reason=busy)
         try:
             if write:
                 task.assert_lease()
@@ -105,6 +105,20 @@ class Gateway:
                 yield call
         finally:
             bmc.slots.leave(write=write)
+
+    def _queue_timeout(
+        self, task: DriverTask, address: str, limit_s: float
+    ) -> errors.BmcQueueTimeout:
+        options = self.conf.bmc
+        reason = (
+            f"other calls of this conductor came first for {limit_s:g} s; more go at a time with "
+            f"[bmc]requests_at_once ({options.requests_at_once} now) and [bmc]writes_at_once "
+            f"({options.writes_at_once} now)"
+        )
+        return errors.BmcQueueTimeout(
+            node=task.node.uuid, address=address, retry_after_s=_QUEUE_PAUSE_S, cause=reason,
+            reason=reason,
+        )  # fmt: skip
 
     @contextmanager
     def login(self, bmc: BmcState, account: str, task: DriverTask) -> Iterator[None]:
@@ -130,10 +144,13 @@ def require(bmc: BmcState, breaker: Breaker, task: DriverTask, *, insists: bool 
     left_s = breaker.admit(insists=insists)
     if not left_s:
         return
-    last = breaker.last
+    last, kind = breaker.last, errors.BmcLeftAlone
     why = last.facts.get("reason", "") if isinstance(last, errors.Failure) else ""
     why = f"it refused {why}" if isinstance(last, errors.BmcRefused) else why
-    raise errors.BmcLeftAlone(
+    if isinstance(last, errors.BmcLoginRefused):
+        kind = errors.BmcLoginLeftAlone
+        why += ", which is remembered for all nodes with this login"
+    raise kind(
         node=task.node.uuid, address=bmc.address, retry_after_s=left_s, cause=why,
         reason=f"{why} ({breaker.sentence(left_s)})",
     )  # fmt: skip

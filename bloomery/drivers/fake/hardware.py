@@ -23,17 +23,17 @@ _INDICATORS: Final[Mapping[str, Mapping[str, base.Indicator]]] = {
 
 
 class FakeHardware(base.HardwareType):
-    """Takes any enabled interface; prefers the fake ones."""
+    """Takes any enabled interface, and lists the fake ones and those of agents."""
 
     lenient = True
     supported: ClassVar[Mapping[str, Sequence[str]]] = {
         "bios": ("fake", "no-bios"),
-        "boot": ("fake",),
+        "boot": ("fake", "ipxe"),
         "console": ("fake", "no-console"),
-        "deploy": ("fake", "noop"),
+        "deploy": ("fake", "direct", "ramdisk"),
         "firmware": ("fake", "no-firmware"),
         "inspect": ("fake", "agent", "no-inspect"),
-        "management": ("fake", "noop"),
+        "management": ("fake",),
         "network": ("noop",),
         "power": ("fake",),
         "raid": ("fake", "no-raid"),
@@ -232,7 +232,7 @@ class FakeInspect(FakeInterface, base.Inspect):
 
     def validate(self, task: base.DriverTask) -> None:
         super().validate(task)
-        inventory = task.node.driver_info.get("fake_inventory")
+        inventory = task.driver_info.get("fake_inventory")
         if inventory is not None and not isinstance(inventory, dict):
             raise errors.InvalidParameterValue(
                 reason="driver_info/fake_inventory takes an object, such as "
@@ -241,7 +241,7 @@ class FakeInspect(FakeInterface, base.Inspect):
 
     def inspect_hardware(self, task: base.DriverTask) -> Outcome | None:
         outcome = self.act(task, "inspect_hardware")
-        inventory = task.node.driver_info.get("fake_inventory")
+        inventory = task.driver_info.get("fake_inventory")
         if outcome is not None or inventory is None:
             return outcome or Done()
         return Done(result={"inventory": {"inventory": inventory}})

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from bloomery import errors
 from bloomery.conf import Conf
@@ -11,6 +11,7 @@ from bloomery.drivers import base
 from bloomery.drivers.bmc import gateway
 from bloomery.drivers.ipmi import info, tool
 from bloomery.drivers.ipmi.bmc import IpmiBmc
+from bloomery.drivers.ipmi.info import bmc_system
 
 
 class IpmiHardware(base.HardwareType):
@@ -37,6 +38,9 @@ class IpmiHardware(base.HardwareType):
 
     def __init__(self) -> None:
         tool.require()
+
+    def bmc_system(self, info: Mapping[str, Any]) -> base.BmcSystem | None:
+        return bmc_system(info)
 
 
 class IpmitoolInterface(base.Interface):

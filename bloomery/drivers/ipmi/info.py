@@ -15,7 +15,9 @@ from typing import Any, Final
 from oslo_utils import strutils
 
 from bloomery import errors
+from bloomery.drivers.base import BmcSystem
 
+_USUAL_PORT: Final = 623
 _HOST_NAME: Final = re.compile(r"[A-Za-z0-9]([A-Za-z0-9._-]{0,252}[A-Za-z0-9])?\.?")
 _HEX: Final = re.compile(r"([0-9A-Fa-f]{2})+")
 _LEVELS: Final = ("ADMINISTRATOR", "CALLBACK", "OPERATOR", "USER")
@@ -78,7 +80,7 @@ class Info:
     def key(self) -> str:
         """What tells this BMC from others."""
         host = f"[{self.address}]" if ":" in self.address else self.address
-        return f"{host}:{self.port or 623}"
+        return f"{host}:{self.port or _USUAL_PORT}"
 
 
 def parse(driver_info: Mapping[str, Any]) -> Info:
@@ -102,6 +104,20 @@ def parse(driver_info: Mapping[str, Any]) -> Info:
         terminal_port=_number(driver_info, "ipmi_terminal_port", 1, 65535),
         force_boot_device=_yes(driver_info, "ipmi_force_boot_device") or False,
         disable_boot_timeout=_yes(driver_info, "ipmi_disable_boot_timeout"),
+    )
+
+
+def bmc_system(driver_info: Mapping[str, Any]) -> BmcSystem | None:
+    """Return the BMC, and what it bridges to; None for what cannot be read."""
+    try:
+        address, port = _address(driver_info), _number(driver_info, "ipmi_port", 1, 65535)
+        bridge = _bridge(driver_info)
+    except errors.Invalid:
+        return None
+    return BmcSystem(
+        host=address.lower(),
+        port=None if port == _USUAL_PORT else port,
+        system="/".join(str(part) for part in bridge.values()),
     )
 
 

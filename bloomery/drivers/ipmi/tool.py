@@ -25,12 +25,17 @@ PROGRAM: Final = "ipmitool"
 _NOISE: Final = (
     "Loading IANA PEN Registry", "IANA PEN registry open failed", "Running Get ",
     "Invalid completion code received", "Discovered IPMB address", "RAW REQ", "RAW RSP",
-    "Get HPM.x Capabilities",
+    "Get HPM.x Capabilities", "Unable to Get Channel Cipher Suites",
 )  # fmt: skip
 _VAGUE: Final = ("Error: Unable to establish",)
 _LEAST_MASKED: Final = 4  # characters of a secret
 _KG_KEY: Final = b"IPMI_KGKEY"
 _NO_ANSWER: Final = "no answer"
+_CLOSING: Final = "Close Session command failed"
+_UNANSWERED: Final = re.compile(  # a refusal ends with a colon and its reason
+    rf"Set Session Privilege Level to \w+ failed|Error: no response from RAKP \d message|{_CLOSING}"
+)
+_IN_SESSION: Final = b"Running Get "  # with -v, the first words after a session is open
 _SILENCE: Final = ("Get Auth Capabilities error", "Error issuing Get Channel Authentication")
 
 
@@ -115,7 +120,10 @@ def run(
     if done.returncode:
         output = f"{_printable(done.stderr)}\n{_printable(done.stdout)}"
         otherwise = f"{PROGRAM} ended with {done.returncode}"
-        raise Failed(_explain(output) or otherwise, _explain(masked(info, output)) or otherwise)
+        raise Failed(
+            _explain(output, patience) or otherwise,
+            _explain(masked(info, output), patience) or otherwise,
+        )
     return _printable(done.stdout)
 
 
@@ -124,9 +132,8 @@ def masked(info: Info, output: str) -> str:
 
     What is shorter than a few characters cannot be told from any other word.
     """
-    for secret in (info.password, info.kg_key.decode(errors="replace")):
-        if len(secret) >= _LEAST_MASKED:
-            output = output.replace(secret, secrets.MASK)
+    own = (info.password, info.kg_key.decode(errors="replace"))
+    output = secrets.hide(output, [each for each in own if len(each) >= _LEAST_MASKED])
     if info.kg_key:
         output = re.sub(info.kg_key.hex(), secrets.MASK, output, flags=re.IGNORECASE)
     return output
@@ -179,20 +186,32 @@ def _execute(
             (*tie(), *line), stdin=subprocess.DEVNULL, capture_output=True, check=False,
             pass_fds=(descriptor,), env=environment, timeout=within_s,
         )  # fmt: skip
-    except subprocess.TimeoutExpired:
-        raise Failed(_NO_ANSWER, was_killed=True) from None
+    except subprocess.TimeoutExpired as late:
+        raise Failed(_overrun(late), was_killed=True) from None
     except OSError as refused:
         raise Failed(f"cannot run {PROGRAM}: {refused.strerror}") from None
 
 
-def _explain(output: str) -> str:
+def _overrun(late: subprocess.TimeoutExpired) -> str:
+    """Tell a BMC that opened a session, and is slow, from one that is silent."""
+    opened = "it opened a session and gave " if _IN_SESSION in (late.stderr or b"") else ""
+    limit = f"within {late.timeout:.0f} s (at most [ipmi]command_retry_timeout)"
+    return f"{opened}{_NO_ANSWER} {limit}"
+
+
+def _explain(output: str, patience: Patience) -> str:
     """Return what ipmitool said that helps: without noise, and the vague only if alone."""
     lines = [line.strip(" >\t") for line in output.splitlines()]
     lines = [line for line in lines if line and not line.startswith(_NOISE)]
     if any(line.startswith(_SILENCE) for line in lines):
         return _NO_ANSWER
-    plain = [line for line in lines if not line.startswith(_VAGUE)] or lines
-    return "".join(char if char.isprintable() else "?" for char in "; ".join(plain)[:500])
+    unanswered = [line for line in lines if _UNANSWERED.fullmatch(line)]
+    plain = [line for line in lines if line not in unanswered and not line.startswith(_VAGUE)]
+    if _CLOSING in unanswered or (unanswered and not plain):
+        limit = f"within {patience.interval_s} s a try ([ipmi]min_command_interval)"
+        plain.insert(0, f"it answered at first, and then gave {_NO_ANSWER} {limit}")
+    text = "; ".join(plain or lines)
+    return "".join(char if char.isprintable() else "?" for char in text[:500])
 
 
 def _printable(output: bytes) -> str:

@@ -12,8 +12,8 @@ from typing import Any, Final
 from bloomery import errors, secrets
 from bloomery.conductor.states import Power as PowerState
 from bloomery.conf import Conf
-from bloomery.drivers import base, substeps
-from bloomery.drivers.agent_boot import isos
+from bloomery.drivers import base, secure_boot, substeps
+from bloomery.drivers.agent_boot import isos, parameters
 from bloomery.drivers.redfish import boot_device, media
 from bloomery.drivers.redfish.hardware import RedfishInterface
 from bloomery.model import capabilities
@@ -41,13 +41,16 @@ class RedfishVirtualMedia(RedfishInterface, base.Boot):
         super().validate(task)
         for where, key in ((task.node.instance_info, "boot_iso"), (task.driver_info, "deploy_iso")):
             if where.get(key) is not None:
-                _check_url(key, where[key])
+                _check_url(key, task.opened(where[key]))
 
     def validate_ramdisk(self, task: base.DriverTask) -> None:
         """Raise unless the agent's ISO is named, or could be built."""
         self.validate(task)
         if task.driver_info.get("deploy_iso") is None:
             self._isos.validate(task, _mode(task))
+
+    def list_ineffective(self, task: base.DriverTask) -> list[str]:
+        return parameters.list_ineffective(task)
 
     def check_machine(self, task: base.DriverTask) -> None:
         """Raise InvalidParameterValue for a machine without a virtual CD."""
@@ -67,7 +70,9 @@ class RedfishVirtualMedia(RedfishInterface, base.Boot):
             lambda: _off(task),
             lambda: self._isos.remove(task),
             lambda: self._insert(task, ready) if ready else self._insert_built(task, params),
-            *self._boot_cd(task, persistent=False),
+            lambda: self._sync_mode(task),
+            lambda: secure_boot.undo(task),
+            lambda: self._choose(task, "cdrom", persistent=False),
         )
 
     def clean_up_ramdisk(self, task: base.DriverTask) -> Outcome:
@@ -80,28 +85,29 @@ class RedfishVirtualMedia(RedfishInterface, base.Boot):
 
     def prepare_instance(self, task: base.DriverTask) -> Outcome:
         """Boot ``instance_info/boot_iso`` for good; without one, the disk."""
-        image = task.node.instance_info.get("boot_iso")
+        image = task.opened(task.node.instance_info.get("boot_iso"))
         if image is not None:
             parts: tuple[substeps.Substep, ...] = (
                 lambda: self._insert(task, image),
                 lambda: self._isos.remove(task),
-                *self._boot_cd(task, persistent=True),
+                lambda: self._sync_mode(task),
+                lambda: secure_boot.prepare(task),
+                lambda: self._choose(task, "cdrom", persistent=True),
             )
         else:
             parts = (
                 lambda: self._eject(task),
+                lambda: secure_boot.prepare(task),
                 lambda: self._choose(task, "disk", persistent=True),
             )
         return substeps.run_in_order(task, "redfish_boot", *parts)
 
-    def clean_up_instance(self, task: base.DriverTask) -> None:
-        self._eject(task)
-
-    def _boot_cd(self, task: base.DriverTask, *, persistent: bool) -> tuple[substeps.Substep, ...]:
-        """What it takes to boot from the CD that is inserted."""
-        return (
-            lambda: self._sync_mode(task),
-            lambda: self._choose(task, "cdrom", persistent=persistent),
+    def clean_up_instance(self, task: base.DriverTask) -> Outcome:
+        return substeps.run_in_order(
+            task,
+            "redfish_boot",
+            lambda: self._eject(task),
+            lambda: secure_boot.undo(task),
         )
 
     def _insert_built(self, task: base.DriverTask, params: Mapping[str, str]) -> Outcome | None:

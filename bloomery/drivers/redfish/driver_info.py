@@ -12,6 +12,7 @@ from oslo_utils import strutils
 
 from bloomery import errors
 from bloomery.conf.redfish import Redfish
+from bloomery.drivers.base import BmcSystem
 
 PROPERTIES: Final = {
     "redfish_address": "URL or host of the BMC; https unless it says otherwise. Required.",
@@ -26,6 +27,7 @@ PROPERTIES: Final = {
 }
 _AUTH_TYPES: Final = ("basic", "session", "auto")
 _TLS_VERSIONS: Final = ("1.1", "1.2", "1.3")
+_USUAL_PORTS: Final = {"http": 80, "https": 443}
 _ROOT: Final = "/redfish/v1/"
 
 
@@ -89,6 +91,20 @@ def _address(info: Mapping[str, Any]) -> tuple[str, str]:
     parts = _split(value if "://" in value else f"https://{value}")
     root = f"{parts.path.rstrip('/')}/" if parts.path.strip("/") else _ROOT
     return f"{parts.scheme}://{parts.netloc}", root
+
+
+def bmc_system(info: Mapping[str, Any]) -> BmcSystem | None:
+    """Return the BMC, by http or https, and its system; None for what cannot be read."""
+    try:
+        (address, _), system = _address(info), _system(info)
+    except errors.Invalid:
+        return None
+    parts = urllib.parse.urlsplit(address)
+    return BmcSystem(
+        host=str(parts.hostname),
+        port=None if parts.port == _USUAL_PORTS[parts.scheme] else parts.port,
+        system=system and system.rstrip("/").lower(),
+    )
 
 
 def _split(url: str) -> urllib.parse.SplitResult:

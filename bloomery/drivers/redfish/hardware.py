@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from bloomery.conf import Conf
 from bloomery.drivers import base
@@ -28,6 +28,9 @@ class RedfishHardware(base.HardwareType):
         "storage": ("noop",),
         "vendor": ("redfish", "no-vendor"),
     }
+
+    def bmc_system(self, info: Mapping[str, Any]) -> base.BmcSystem | None:
+        return driver_info.bmc_system(info)
 
 
 class RedfishInterface(base.Interface):

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import ssl
 from dataclasses import dataclass
-from typing import Final
+from http.client import RemoteDisconnected
+from typing import Final, NamedTuple
 
 from sushy import exceptions as sushy_errors
 from urllib3 import exceptions as urllib3_errors
 
 from bloomery.conf.redfish import Redfish
+from bloomery.drivers import tls_mismatch
+from bloomery.drivers.tls_mismatch import ONLY_TLS, PLAIN_HTTP
 
 _FAIR: Final = 0.9  # the share of a limit that a BMC must have had, to be blamed for silence
 
@@ -25,51 +28,88 @@ class NoAnswer(sushy_errors.ConnectionError):  # type: ignore[misc]
         self.was_cut_short = was_cut_short
 
 
+class Limit(NamedTuple):
+    """How long one wait may take, how long it usually may, and the option that says so."""
+
+    seconds: float
+    usual_s: float
+    option: str
+
+    @property
+    def is_cut_short(self) -> bool:
+        """Did the call have less time left than the option gives?"""
+        return self.seconds < self.usual_s * _FAIR
+
+    def __str__(self) -> str:
+        bound = "the rest of the call, see [bmc]call_timeout" if self.is_cut_short else self.option
+        return f"{round(self.seconds, 1):g} s ({bound})"
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Limits:
     """How long one request may take: a connection with its handshake, silence, all of it."""
 
-    connect_s: float
-    silence_s: float
+    conf: Redfish
     all_s: float
 
-    def reached(self, waited_s: float) -> float:
+    @property
+    def connect(self) -> Limit:
+        usual_s = self.conf.connect_timeout
+        return Limit(min(usual_s, self.all_s), usual_s, "[redfish]connect_timeout")
+
+    @property
+    def silence(self) -> Limit:
+        usual_s = self.conf.read_timeout
+        return Limit(min(usual_s, self.all_s), usual_s, "[redfish]read_timeout")
+
+    def reached(self, waited_s: float) -> Limit:
         """Return the limit that ended a wait for an answer: TLS shakes hands within the first."""
-        return self.connect_s if waited_s < self.silence_s * _FAIR else self.silence_s
+        return self.connect if waited_s < self.silence.seconds * _FAIR else self.silence
 
 
 def explain(
-    exc: BaseException, limits: Limits, waited_s: float, conf: Redfish, *, is_reading: bool
+    exc: BaseException, limits: Limits, waited_s: float, *, is_reading: bool, may_be_tls: bool
 ) -> NoAnswer:
-    """Say in a few words why there was no answer, and how long it was waited for."""
+    """Say in a few words why there was no answer, and how long it was waited for.
+
+    ``may_be_tls``: plain HTTP is spoken to a BMC that has not taken a login yet.
+    """
     match exc:
         case urllib3_errors.SSLError():
             return no_tls(_innermost(exc))
         case urllib3_errors.NewConnectionError():
             return NoAnswer(_innermost(exc))
         case urllib3_errors.ConnectTimeoutError():
-            cut = limits.connect_s < conf.connect_timeout * _FAIR
-            return NoAnswer(f"no connection within {_text(limits.connect_s)}", was_cut_short=cut)
+            limit = limits.connect
+            return NoAnswer(f"no connection within {limit}", was_cut_short=limit.is_cut_short)
         case urllib3_errors.ReadTimeoutError():
-            cut = limits.all_s <= limits.silence_s < conf.read_timeout * _FAIR
-            within = _text(limits.reached(waited_s))
-            why = f"it accepted the connection and gave no answer within {within}"
-            return NoAnswer(why, was_cut_short=cut)
+            limit = limits.reached(waited_s)
+            why = f"it accepted the connection and gave no answer within {limit}"
+            return NoAnswer(why, was_cut_short=limit.is_cut_short)
         case TimeoutError():
-            cut = limits.all_s < conf.read_timeout * _FAIR
-            why = f"its answer did not end within {_text(limits.all_s)}"
-            return NoAnswer(why, was_cut_short=cut)
+            limit = Limit(limits.all_s, limits.conf.read_timeout, "[bmc]call_timeout")
+            why = f"its answer did not end within {limit}"
+            return NoAnswer(why, was_cut_short=limit.is_cut_short)
+        case urllib3_errors.ProtocolError() if tls_mismatch.explain(_innermost(exc)) == ONLY_TLS:
+            return NoAnswer(f"{ONLY_TLS}: write https:// in driver_info/redfish_address")
+        case urllib3_errors.ProtocolError(args=(_, RemoteDisconnected())) if may_be_tls:
+            hint = "if the BMC speaks TLS there, use https:// in driver_info/redfish_address"
+            return NoAnswer(f"{_innermost(exc)}; {hint}")
         case urllib3_errors.ProtocolError() if is_reading:
             return NoAnswer(f"its answer broke off ({_innermost(exc)})")
         case _:
             return NoAnswer(_innermost(exc))
 
 
-def _text(seconds: float) -> str:
-    return f"{round(seconds, 1):g} s"
-
-
 def no_tls(why: str) -> NoAnswer:
+    if tls_mismatch.explain(why) == PLAIN_HTTP:
+        return NoAnswer(
+            f"{PLAIN_HTTP}: write http:// in driver_info/redfish_address, or the port of its TLS"
+        )
+    if "not yet valid" in why:
+        return NoAnswer(
+            "its certificate is not valid yet: set the clock of the BMC, or of this conductor"
+        )
     return NoAnswer(
         f"TLS refused: {why}; set driver_info/redfish_verify_ca to the CA of its certificate, or "
         "to false"

@@ -14,7 +14,7 @@ from typing import Any, Final
 
 from sushy import exceptions as sushy_errors
 
-from bloomery import errors
+from bloomery import errors, secrets
 from bloomery.drivers.bmc import gateway
 from bloomery.drivers.redfish.driver_info import Account
 from bloomery.drivers.redfish.media import MediaStays
@@ -26,6 +26,11 @@ LOG = logging.getLogger(__name__)
 _ODD: Final = (AttributeError, KeyError, TypeError, ValueError)
 _MOST_CHARS: Final = 600
 _LEAST_SECRET: Final = 3  # shorter ones are parts of words
+_BUSY: Final = re.compile(  # in a message of the BMC, or its id
+    r"busy|in ?use\b|in ?progress|\b(task|job)\b.{0,80}\b(running|pending)\b"
+    r"|(during|in) ?(the )?(system)? ?post\b",
+    re.IGNORECASE,
+)
 _ENUM: Final = re.compile(r"<\w+\.\w+: '([^']*)'>|\b[A-Z]\w+\.([A-Z][A-Z0-9_]+)\b")
 
 
@@ -81,10 +86,8 @@ def translating(
 
 def _clean(words: str, account: Account, tokens: tuple[str, ...]) -> str:
     """What a BMC says, in one line, without what it was shown, be it folded or not."""
-    for secret in (*_secrets(account), *tokens):
-        if len(secret) >= _LEAST_SECRET:
-            words = words.replace(secret, "***")
-    return " ".join(words.split())[:_MOST_CHARS]
+    hidden = [each for each in (*_secrets(account), *tokens) if len(each) >= _LEAST_SECRET]
+    return " ".join(secrets.hide(words, hidden).split())[:_MOST_CHARS]
 
 
 def _secrets(account: Account) -> tuple[str, ...]:
@@ -120,10 +123,20 @@ def _answer(exc: Any, answer: str, account: Account) -> tuple[type[errors.Failur
                 errors.BmcRefused,
                 "it gave no token for a session: set redfish_auth_type to basic",
             )
+        case sushy_errors.HTTPError(status_code=409) if _is_busy(exc):
+            return (
+                errors.BmcRefused,
+                f"it is busy and did not do it ({answer}): ask again when that has ended",
+            )
         case sushy_errors.ServerSideError() if method == "GET" or _is_login(path):
             return errors.BmcUnreachable, f"it answers {answer}"
         case _:
             return errors.BmcRefused, answer
+
+
+def _is_busy(exc: Any) -> bool:
+    """Tell a conflict that passes from one with the state of the resource."""
+    return _BUSY.search(f"{exc.code} {exc.detail} {exc.extended_info}") is not None
 
 
 def _is_login(path: str) -> bool:

@@ -10,7 +10,7 @@ import urllib.parse
 from collections.abc import Collection, Mapping
 from typing import Any, Final
 
-from bloomery import errors
+from bloomery import errors, secrets
 from bloomery.drivers.redfish import reading
 
 COMPLETED: Final = "Completed"
@@ -47,8 +47,7 @@ def state(system: Any, path: str, what: str, hidden: tuple[str, ...] = ()) -> st
     if word in _FAILED or task.get("TaskStatus") == "Critical":
         messages = [each.get("Message") for each in task.get("Messages") or () if each]
         reasons = "; ".join(str(each) for each in messages if each) or word
-        for secret in hidden:
-            reasons = reasons.replace(secret, "***")
+        reasons = secrets.hide(reasons, hidden)
         raise errors.StepFailure(reason=f"the BMC could not {what}: {reasons[:_MOST_CHARS]}")
     return word
 

@@ -210,16 +210,12 @@ class Wire:
         self, method: str, url: str, body: bytes | None, headers: Mapping[str, str]
     ) -> Answer:
         """Send a request and read its answer; a connection that fails is closed."""
-        call, conf, response = self.call, self._conf, None
+        call, response = self.call, None
         began_at, left_s = call.clock(), call.left_s()
         if left_s <= 0:
             raise NoAnswer("no time was left for another request", was_cut_short=True)
-        limits = Limits(
-            connect_s=min(conf.connect_timeout, left_s),
-            silence_s=min(conf.read_timeout, left_s),
-            all_s=left_s,
-        )
-        timeout = urllib3.Timeout(connect=limits.connect_s, read=limits.silence_s)
+        limits = Limits(conf=self._conf, all_s=left_s)
+        timeout = urllib3.Timeout(connect=limits.connect.seconds, read=limits.silence.seconds)
         try:
             response = self._connections().urlopen(
                 method, _target(url), body, headers, timeout=timeout,
@@ -229,7 +225,11 @@ class Wire:
         except (urllib3_errors.HTTPError, http.client.HTTPException, OSError) as exc:
             waited_s = call.clock() - began_at
             raise no_answer.explain(
-                exc, limits, waited_s, conf, is_reading=response is not None
+                exc,
+                limits,
+                waited_s,
+                is_reading=response is not None,
+                may_be_tls=self._origin[0] == "http" and not self.is_proven,
             ) from None
         finally:
             if response is not None:

@@ -33,12 +33,12 @@ def pipeline(names: tuple[str, ...]) -> Pipeline:
     manager: Any = stevedore.ExtensionManager(GROUP, invoke_on_load=False)
     installed = {extension.name: extension.plugin for extension in manager}
     hooks: list[tuple[str, Hook]] = []
+    if unknown := ", ".join(name for name in names if name not in installed):
+        raise errors.HardwareInspectionFailure(
+            reason=f"there is no inspection hook {unknown}: installed are "
+            f"{', '.join(sorted(installed))}",
+        )
     for name in names:
-        if name not in installed:
-            raise errors.HardwareInspectionFailure(
-                reason=f"there is no inspection hook {name}: installed are "
-                f"{', '.join(sorted(installed))}",
-            )
         hook = installed[name]()
         _check_order(name, hook, [before for before, _ in hooks])
         hooks.append((name, hook))

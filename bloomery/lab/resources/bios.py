@@ -94,10 +94,11 @@ def _entry(name: str, value: Any, rule: Rule) -> Json:
 @route("GET", "/Systems/*/SecureBoot")
 def show_secure(bmc: SimulatedBmc, ask: Ask, ident: str) -> Answer:
     system, path = bmc.system(ident), f"/Systems/{ident}/SecureBoot"
+    is_shown = system.secure_next is None or system.spec.mode_at_boot
     return {
         "@odata.type": "#SecureBoot.v1_0_5.SecureBoot",
         "Id": "SecureBoot", "Name": "Secure Boot", "SecureBootMode": "DeployedMode",
-        "SecureBootEnable": system.secure if system.secure_next is None else system.secure_next,
+        "SecureBootEnable": system.secure if is_shown else system.secure_next,
         "SecureBootCurrentBoot": "Enabled" if system.secure else "Disabled",
         "Actions": actions(
             path, SecureBoot_ResetKeys={"ResetKeysType@Redfish.AllowableValues": _KEYS}),
@@ -107,7 +108,9 @@ def show_secure(bmc: SimulatedBmc, ask: Ask, ident: str) -> Answer:
 @route("PATCH", "/Systems/*/SecureBoot")
 def change_secure(bmc: SimulatedBmc, ask: Ask, ident: str) -> Answer:
     body = checked(ask.body, {"SecureBootEnable": bool})
-    bmc.system(ident).secure_next = needed(body, "SecureBootEnable")
+    system = bmc.system(ident)
+    system.secure_next = needed(body, "SecureBootEnable")
+    system.note(f"secure boot: {'on' if system.secure_next else 'off'} at the next boot")
     return NO_CONTENT
 
 

@@ -120,7 +120,17 @@ def _standard_traits() -> frozenset[str]:
     return frozenset(os_traits.get_traits())
 
 
-def check_instance_traits(node: Node) -> None:
+def check_instance(node: Node, disallowed: Collection[str]) -> None:
+    """Raise unless the node may have the instance that its instance_info describes.
+
+    ``disallowed``: the boot modes that the operator has ruled out for deployments.
+    """
+    _check_instance_traits(node)
+    option = "[conductor]disallowed_deployment_boot_modes"
+    refuse_boot_mode((node.instance_info, node.properties), disallowed, option)
+
+
+def _check_instance_traits(node: Node) -> None:
     """Raise InvalidParameterValue unless the node has what ``instance_info/traits`` asks for."""
     traits = node.instance_info.get("traits") or []
     if not isinstance(traits, list) or not all(isinstance(trait, str) for trait in traits):

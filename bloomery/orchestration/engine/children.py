@@ -33,6 +33,10 @@ class EngineChildren:
         self._parent = parent
         self._traversals = traversals
 
+    @property
+    def converges(self) -> bool:
+        return self._parent.converges
+
     def create(self, stack_id: str, name: str, blueprint: Blueprint) -> None:
         parent = self._parent
         if stack_id in parent.stacks:
@@ -233,13 +237,27 @@ class EngineChildren:
         above = parent.first.definition
         document = dict(blueprint.document)
         owner = parent.first.resolved_type(blueprint.owner)
+        files = self._files(stack_id, document)
         return above.child(
-            versions.template_class(document)(document, above.template.files, limits=above.limits),
+            versions.template_class(document)(document, files, limits=above.limits),
             above.environment.child(blueprint.owner, resolved=owner),
             identity=definitions.identity_of(name, stack_id, above.identity.project_id),
             facade=RowFacade(parent.rows[blueprint.owner]),
             user_parameters=blueprint.parameters,
         )
+
+    def _files(self, stack_id: str, document: Mapping[str, Any]) -> Mapping[str, str]:
+        """Return the files of the stack above, and those that members of a later batch still use.
+
+        A file that went with the update is kept as long as a member is of the template in it.
+        """
+        files = self._parent.first.definition.template.files
+        child = self._parent.stacks.get(stack_id)
+        if child is None:
+            return files
+        before = self._traversals.library.templates[child.row.template_uuid].files
+        types = {body.get("type") for body in groups.members_of(document).values()}
+        return files if types.isdisjoint(before.keys() - files.keys()) else {**before, **files}
 
     def _is_counted(self, stack: EngineStack) -> bool:
         """Whether its resources are among those that a tree may have so many of."""

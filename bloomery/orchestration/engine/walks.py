@@ -16,7 +16,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 from bloomery import errors
-from bloomery.orchestration.engine import acts, events, live
+from bloomery.orchestration.engine import acts, events
 from bloomery.orchestration.engine.graphs import TraversalGraph, Vertex, sweeps
 from bloomery.orchestration.engine.rows import Row
 from bloomery.orchestration.engine.stacks import EngineStack, ResourceFailed, ResourcesFailed
@@ -307,11 +307,8 @@ class Walk:
         builder.records[row.name] = row.record
         try:
             candidate = rules.Candidate(builder, row.name)
-            decision = live.look(row, candidate) if self.stack.converges else None
-            if decision is None:
-                answers = (rule(candidate) for rule in rules.RULES)
-                decision = next(answer for answer in answers if answer is not None)
-            self._follow(key, row, candidate, decision)
+            decision = rules.look(candidate, row.resource()) if self.stack.converges else None
+            self._follow(key, row, candidate, decision or rules.judge(candidate))
         except errors.Failure as exc:
             failure = exc
             self._begun(key, row, lambda: acts.fail(self.stack, row, Action.UPDATE, failure))

@@ -31,6 +31,7 @@ class Present:
     ``below``      what exists of the stack that a resource stands for; None: as its template says
     ``template``   that it was brought to last; None: what the resource above says
     ``find_node``  a node as it is now, whoever made it
+    ``converges``  resources are compared with what is really there, as ``resource`` tells it
     """
 
     records: Mapping[str, Record] | None = None
@@ -41,6 +42,7 @@ class Present:
     below: Callable[[str], Present | None] = lambda name: None
     template: TemplateSide | None = None
     find_node: FindNode = find_no_node
+    converges: bool = False
 
 
 def gone(record: Record) -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import replace
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 from bloomery import errors
 from bloomery.orchestration.plan.builder import PlanBuilder
@@ -12,13 +12,14 @@ from bloomery.orchestration.plan.differences import Unknown
 from bloomery.orchestration.plan.forecast import Forecast, NotKnown
 from bloomery.orchestration.plan.plans import CLEAN, MAKE, Action, Key, Verb
 from bloomery.orchestration.plan.template_side import TemplateSide
-from bloomery.orchestration.resources.base import Resource, Status
+from bloomery.orchestration.resources.base import Record, Resource, Status
 from bloomery.orchestration.resources.effects import NO_EFFECT, Effect
 from bloomery.orchestration.resources.machines import Busy
 from bloomery.orchestration.stack import Stack
 from bloomery.orchestration.template.functions import base
 
 LATER: Final = Effect(certain=False, reason="what it does to the machine is known later")
+T = TypeVar("T")
 MADE: Final = frozenset({Verb.CREATE, Verb.RECREATE, Verb.REPLACE})
 
 
@@ -61,18 +62,31 @@ def tell_effects(builder: PlanBuilder) -> None:
             effect = _of_repair(builder, key, action)
         if effect.certain and _has_failed(action):
             effect = replace(effect, certain=False)
-        if action.verb is Verb.UPDATE and effect.verbs:
-            effect = _as_machine_is(builder, key, effect)
+        if action.verb is Verb.UPDATE:
+            effect = _as_machine_is(builder, key, action, effect)
         if key.phase == MAKE and action.verb in {*MADE, Verb.UPDATE}:
             effect = _at_its_node(builder, key, effect, is_new=action.verb in MADE)
         if effect is not action.effect:
-            builder.actions[key] = replace(action, effect=effect)
+            reason = effect.reason if action.reason == action.effect.reason else action.reason
+            builder.actions[key] = replace(action, effect=effect, reason=reason)
 
 
-def _as_machine_is(builder: PlanBuilder, key: Key, effect: Effect) -> Effect:
-    """Say of an order that the machine would refuse now that it is not certain, and why."""
-    reason = answer_of(builder, key.name, lambda real: real.reason_to_refuse(effect.verbs))
-    return replace(effect, certain=False, reason=reason) if reason else effect
+def _as_machine_is(builder: PlanBuilder, key: Key, action: Action, effect: Effect) -> Effect:
+    """Say what an update does to a machine as it is now."""
+    values = action.properties
+    if values is not None:
+        values = _decisive(builder.new.kind(key.name), values)
+    names = {str(each.path[0]) for each in action.differences}
+    now = answer_of(builder, key.name, lambda real: real.effect_now(effect, values, names), effect)
+    is_doubted = now.is_refused and _is_given_back(builder, action.record)
+    return replace(now, certain=False) if is_doubted else now
+
+
+def _is_given_back(builder: PlanBuilder, record: Record | None) -> bool:
+    """Whether the plan ends another resource at the same machine, which may be free then."""
+    ends = (each.record for key, each in builder.actions.items() if key.phase == CLEAN)
+    machine = record and record.physical_id
+    return any(each is not None and each.physical_id == machine for each in ends)
 
 
 def _at_its_node(builder: PlanBuilder, key: Key, effect: Effect, *, is_new: bool) -> Effect:
@@ -114,13 +128,13 @@ def _state_of_node(builder: PlanBuilder, tree: Any) -> str | None:
     return None
 
 
-def answer_of(builder: PlanBuilder, name: str, ask: Callable[[Resource], str]) -> str:
-    """Ask a resource that exists how its real thing is; empty: nobody can tell."""
+def answer_of(builder: PlanBuilder, name: str, ask: Callable[[Resource], T], default: T) -> T:
+    """Ask a resource that exists how its real thing is; ``default``: nothing can tell."""
     resource = builder.present.resource(name)
     try:
-        return ask(resource) if resource is not None else ""
+        return ask(resource) if resource is not None else default
     except (errors.Failure, Busy):
-        return ""
+        return default
 
 
 def _has_failed(action: Action) -> bool:
@@ -165,6 +179,10 @@ def _of_delete(builder: PlanBuilder, key: Key, action: Action) -> Effect:
     else:
         values = _values(builder.old, key.name, kind, builder.before)
     effect = kind.effect_of_delete(values) if _knows_all(kind, values) else LATER
+    deletion = effect
+    effect = answer_of(
+        builder, key.name, lambda real: real.effect_now(deletion, None, ()), deletion
+    )
     if record is not None and effect.verbs and kind.node_properties:
         return _refused_now(builder, kind, effect, str(record.physical_id))
     return effect

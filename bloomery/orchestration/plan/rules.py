@@ -7,10 +7,11 @@ what is the same, what may not change, and only then an update in place.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, Final, NamedTuple
 
+from bloomery import errors
 from bloomery.orchestration.plan import changes, effects, nested, tree_diff
 from bloomery.orchestration.plan.builder import PlanBuilder, gone
 from bloomery.orchestration.plan.changes import Change
@@ -213,13 +214,45 @@ RULES: Final[tuple[Callable[[Candidate], Decision | None], ...]] = (
     not_updatable,
     in_place,
 )
+GONE: Final = Decision(Verb.REPLACE, "the real thing is gone")
 STAYS: Final = frozenset({Verb.UPDATE, Verb.UNCHANGED})
 RESTRICTED: Final[Mapping[Verb, str]] = {Verb.UPDATE: "update", Verb.REPLACE: "replace"}
 
 
+def judge(candidate: Candidate) -> Decision:
+    """Return what the first rule says that answers."""
+    return next(answer for rule in RULES if (answer := rule(candidate)) is not None)
+
+
+def look(candidate: Candidate, resource: Resource) -> Decision | None:
+    """Compare a candidate with the values that the real thing has: an update that converges.
+
+    Return a decision only where there is no real thing.  One that cannot be asked counts as it is
+    stored, as in Heat: an update does not fail because nothing can be seen.
+    """
+    record, sides = resource.record, (candidate.old, candidate.new)
+    is_external = any(each is not None and each.external_id is not None for each in sides)
+    if gone(record) or is_external or not candidate.same_kind:
+        return None
+    try:
+        if reason := resource.reason_to_replace():
+            return Decision(Verb.REPLACE, reason)
+        values = dict(resource.get_live_state(record.properties))
+    except errors.EntityNotFound:
+        return GONE
+    except Exception:  # noqa: BLE001  # kinds are plug-ins
+        return None
+    declared = {key: value for key, value in values.items() if key in resource.properties_schema}
+    if declared:
+        properties = {**record.properties, **declared}
+        candidate.builder.records[candidate.name] = replace(record, properties=properties)
+    return None
+
+
 def decide(candidate: Candidate) -> Decision:
     """Return what the first rule says that answers, unless the environment forbids it."""
-    decision = next(answer for rule in RULES if (answer := rule(candidate)) is not None)
+    decision = _look(candidate) if candidate.builder.present.converges else None
+    decision = decision or judge(candidate)
     if candidate.name in candidate.builder.taken_back:
         decision = _taken_back(decision)
     if decision.verb is Verb.UPDATE and (reason := _reason_to_replace(candidate)):
@@ -246,9 +279,14 @@ def _with_members(candidate: Candidate, decision: Decision) -> Decision:
     return Decision(Verb.UPDATE, "its members change", certain)
 
 
+def _look(candidate: Candidate) -> Decision | None:
+    resource = candidate.builder.present.resource(candidate.name)
+    return None if resource is None else look(candidate, resource)
+
+
 def _reason_to_replace(candidate: Candidate) -> str:
     builder, name = candidate.builder, candidate.name
-    return effects.answer_of(builder, name, lambda real: real.reason_to_replace())
+    return effects.answer_of(builder, name, lambda real: real.reason_to_replace(), "")
 
 
 def _taken_back(decision: Decision) -> Decision:

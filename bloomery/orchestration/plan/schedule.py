@@ -17,7 +17,7 @@ from typing import Any, Final
 
 from bloomery.orchestration.plan.builder import gone
 from bloomery.orchestration.plan.plans import MAKE, Action, Key, Plan, Verb
-from bloomery.orchestration.plan.printing import differences_of
+from bloomery.orchestration.plan.printing import SHOWN_NAMES, differences_of
 from bloomery.orchestration.resources.states import Status
 from bloomery.orchestration.template.functions.base import Function
 from bloomery.orchestration.template.functions.references import GetParam
@@ -200,7 +200,36 @@ def document(
         ],
         "takes": _times(schedule.times),
         "summary": counts,
+        "warnings": warnings(schedule.steps),
     }
+
+
+def warnings(steps: Sequence[Step]) -> list[str]:
+    """Warn of machines that are given back although those that are deployed are not up yet.
+
+    What is replaced is left out: its successor comes first, or the template says otherwise.
+    """
+    deployed = [step for step in steps if "active" in step.action.effect.verbs]
+    made = {step.key.name for step in steps if step.key.phase == MAKE}
+    early = [
+        step for step in steps
+        if step.action.verb is Verb.DELETE and step.action.effect.loses_data
+        and step.key.name not in made and any(step.stage <= each.stage for each in deployed)
+    ]  # fmt: skip
+    if not early:
+        return []
+    last = max(deployed, key=lambda step: step.stage)
+    warning = (
+        f"{_named(early)} would be given back before {last.key.name} is up, and no rollback brings "
+        "back what was on its disks: remove it in an update of its own, after this one"
+    )
+    return [warning]
+
+
+def _named(steps: Sequence[Step]) -> str:
+    names = [step.key.name for step in steps]
+    more = f" and {len(names) - SHOWN_NAMES} more" if len(names) > SHOWN_NAMES else ""
+    return f"{', '.join(names[:SHOWN_NAMES])}{more}"
 
 
 def _machine(step: Step, machines: Mapping[Key, str], nodes: Mapping[str, str]) -> str | Key:

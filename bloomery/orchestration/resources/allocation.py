@@ -16,6 +16,7 @@ from bloomery.orchestration.resources.machines import Json
 
 CHANGED: Final = "changed"
 TRIES: Final = "tries"
+REASON: Final = "reason"  # why the last try found no node
 LEAST_S: Final = 5.0  # until it is asked anew, twice as long each time
 MOST_S: Final = 60.0
 IN_PLACE: Final = ("name", "extra")
@@ -111,19 +112,32 @@ class Allocation(stepwise.Stepwise):
             return None
         if allocation["state"] == "error":
             self.fail_or_ask_later(str(allocation["last_error"]))
-        self.wait_for(uuid, max(self._left_s(), 0.0), "for a node")
+        if self._left_s() <= 0:
+            reason = allocation["last_error"] or self.record.data.get(REASON)
+            self._give_up(reason or "it is allocating still")
+        self.wait_for(uuid, self._left_s(), "for a node")
 
     def _left_s(self) -> float:
         return float(self.record.data["give_up_at"]) - self.context.utc()
 
     def fail_or_ask_later(self, reason: str) -> NoReturn:
         """Ask anew after a while, longer each time; several who wait do not all ask at once."""
-        if not self.properties["wait_for_capacity"] or self._left_s() <= 0:
+        if not self.properties["wait_for_capacity"]:
             raise stepwise.MachineFailed(reason)
+        if self._left_s() <= 0:
+            self._give_up(reason)
+        self.record.data[REASON] = reason
         tries = self.record.data[TRIES] = self.record.data.get(TRIES, 0) + 1
         rest_s = min(LEAST_S * 2.0 ** (tries - 1), MOST_S) * (1 + self.context.random() / 4)
         self.begin("renew")
-        raise machines.Busy(reason, after_s=rest_s)
+        raise machines.Busy(reason, after_s=min(rest_s, self._left_s()))
+
+    def _give_up(self, reason: str) -> NoReturn:
+        """Fail with the bound, and with what was in the way last."""
+        timeout_s = float(self.properties["timeout"])
+        raise stepwise.MachineTimedOut(
+            f"cannot wait longer than {timeout_s:g} s for a node: {reason}"
+        )
 
     def step_renew(self) -> str | None:
         """Withdraw what found no node, and ask under the same UUID."""
@@ -222,6 +236,15 @@ def candidates(
     if excluded and not (rest or in_use):
         raise NoCandidates("no node is available but for those of exclude_nodes")
     return rest
+
+
+def still_fits(node: Json, before: Mapping[str, Any], asked: Mapping[str, Any]) -> bool:
+    """Whether a node is what is asked for now, where only the choice among nodes has changed."""
+    names, named = {node["uuid"], node["name"]}, asked.get("candidate_nodes")
+    if any(before.get(key) != asked.get(key) for key in ("resource_class", "traits")):
+        return False
+    is_excluded = bool(names & {*(asked.get("exclude_nodes") or ())})
+    return not is_excluded and (not named or bool(names & {*named}))
 
 
 def request_of(service: machines.Machines, properties: Mapping[str, Any]) -> Json:

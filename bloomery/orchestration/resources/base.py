@@ -371,9 +371,15 @@ class Resource:
         """Say why an update comes to a replacement, as the real thing is now; it only reads."""
         return ""
 
-    def reason_to_refuse(self, verbs: Collection[str]) -> str:
-        """Say why the real thing, as it is now, would refuse an order; it only reads."""
-        return ""
+    def effect_now(
+        self, effect: Effect, properties: Mapping[str, Any] | None, names: Collection[str]
+    ) -> Effect:
+        """Return what an update does to the real thing as it is now; it only reads.
+
+        ``effect``: as properties alone tell; ``properties``: the new ones of effects, None where
+        some are not known yet; ``names``: those that change.
+        """
+        return effect
 
     @classmethod
     def reason_to_refuse_at(cls, state: str, verbs: Collection[str]) -> str:

@@ -76,6 +76,10 @@ class Child(Protocol):
 class Children(Protocol):
     """Make, change and remove child stacks; each verb returns before the work is done."""
 
+    @property
+    def converges(self) -> bool:
+        """Whether the action under way compares resources with what is really there."""
+
     def create(self, stack_id: str, name: str, blueprint: Blueprint) -> None:
         """Begin a child stack called ``name``; one that is there already is left alone."""
 

@@ -22,6 +22,7 @@ from bloomery import errors
 from bloomery.conductor.states import Power, State
 from bloomery.orchestration.properties.schema import Attribute, Schema
 from bloomery.orchestration.resources import (
+    allocation,
     base,
     drift,
     instance_info,
@@ -33,7 +34,7 @@ from bloomery.orchestration.resources import (
     machines,
     stepwise,
 )
-from bloomery.orchestration.resources.effects import Effect
+from bloomery.orchestration.resources.effects import NO_EFFECT, Effect
 from bloomery.orchestration.resources.machines import FindNode, Json
 
 ON_ITS_WAY: Final = frozenset({State.DEPLOYING, State.DEPLOYWAIT, State.DEPLOYHOLD})
@@ -137,7 +138,10 @@ class Instance(instance_placement.Placement, instance_retry.Retry):
 
     @classmethod
     def is_same_thing(cls, record: base.Record, name: str, value: Any, find_node: FindNode) -> bool:
-        """Another name of the node that it runs on, or of its allocation, is no other place."""
+        """Another name of its node or allocation is no other place; nor is what still fits it."""
+        if name == "selector" and record.physical_id is not None and isinstance(value, Mapping):
+            node, before = find_node(record.physical_id), record.properties.get(name) or {}
+            return node is not None and allocation.still_fits(node, before, value)
         places = {"node": record.physical_id, "allocation": record.data.get("instance")}
         if value is not None and value == places.get(name):
             return True
@@ -366,6 +370,28 @@ class Instance(instance_placement.Placement, instance_retry.Retry):
             return self._reason_to_replace(self.get_node())
         except errors.NotFound:
             return f"node {self.record.physical_id} is gone"
+
+    def effect_now(
+        self, effect: Effect, properties: Mapping[str, Any] | None, names: Collection[str]
+    ) -> Effect:
+        """What was taken away from its node already is not undeployed."""
+        try:
+            is_ours = self.is_ours(self.get_node()["instance_info"])
+        except errors.NotFound:
+            is_ours = False
+        if effect.verbs == ("deleted",) and not is_ours:
+            return NO_EFFECT
+        return super().effect_now(effect, properties, names)
+
+    def parse_live_resource_data(
+        self, properties: Mapping[str, Any], data: Any
+    ) -> Mapping[str, Any]:
+        """Return how the machine is switched; what is written on its disks is not compared."""
+        switched = {value: name for name, value in POWER.items()}
+        return {"power": switched.get(data["power_state"], properties["power"])}
+
+    def get_live_resource_data(self) -> Any:
+        return self.get_node()
 
     def _resume_preparation(self, node: Json) -> str:
         """Go on with a node that was claimed, and on which nothing was deployed yet."""

@@ -126,9 +126,8 @@ class Placement(stepwise.OnNode):
         if present["state"] == "error":
             raise stepwise.MachineFailed(str(present["last_error"]))
         if present["state"] != "active":
-            self.wait_for(
-                uuid, instance_schema.timeout_s(self.properties, "allocate"), "for a node"
-            )
+            why = f"for a node: {present['last_error']}" if present["last_error"] else "for a node"
+            self.wait_for(uuid, instance_schema.timeout_s(self.properties, "allocate"), why)
         self.resource_id_set(present["node_uuid"])
         return "prepare"
 

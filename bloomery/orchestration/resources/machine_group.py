@@ -153,7 +153,8 @@ class InstanceGroup(resource_group.Indexed, stepwise.Stepwise):
             "state": RUNNING, "batch": 0, "of": 0, "left": self._outdated(), "changed": [],
             "new": [], "failed": [], "excused": [], "members": [], "canary": DUE,
         }  # fmt: skip
-        self.begin("choose")
+        is_looked_at = child is not None and self.children().converges
+        self.begin("look" if is_looked_at else "choose")
 
     def check_create_complete(self, token: Any) -> bool:
         return self.advance()
@@ -207,6 +208,10 @@ class InstanceGroup(resource_group.Indexed, stepwise.Stepwise):
         return {} if child is None else groups.members_of(child.document)
 
     # ------------------------------------------------------------------------------ steps: a batch
+
+    def step_look(self) -> str | None:
+        """Let members be made anew that are gone: none of them is in service, batch or not."""
+        return self._change({})
 
     def step_choose(self) -> str | None:
         """Begin the next batch; the group is as it is to be where there is none."""

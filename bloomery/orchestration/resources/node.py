@@ -4,7 +4,8 @@ Steps::
 
     enroll -> add_ports -> steer <-> order      until it stands where it is to stand, inspected
                                                 and configured
-    steer -> set_boot -> boot_set -> steer      where its boot mode is not as it is to be
+    steer -> set_boot -> boot_set -> steer      where its boot mode is not as it is to be, or its
+                                                power not known
     patch -> steer <-> order                    an update; down and up again where that is asked
     leave <-> order -> remove                   the end
 """
@@ -17,28 +18,45 @@ from dataclasses import replace
 from typing import Any, ClassVar, Final
 
 from bloomery import errors
-from bloomery.conductor.states import UNSTABLE_STATES, State
+from bloomery.conductor.states import UNSTABLE_STATES, Power, State
 from bloomery.orchestration.properties.schema import Attribute, Schema
-from bloomery.orchestration.resources import base, drift, machines, node_schema, step_run, stepwise
-from bloomery.orchestration.resources.effects import NO_EFFECT, Effect, Impact
+from bloomery.orchestration.resources import (
+    base,
+    drift,
+    machines,
+    node_effects,
+    node_schema,
+    step_run,
+    stepwise,
+)  # fmt: skip
+from bloomery.orchestration.resources.effects import NO_EFFECT, Effect
 from bloomery.orchestration.resources.machines import FindNode, Json
+from bloomery.orchestration.resources.node_effects import (
+    CONFIGURATION,
+    FAILED,
+    HARDWARE,
+    MOVING,
+    boot_settings,
+    inspects_anew,
+    next_verb,
+    target_of,
+)  # fmt: skip
 
-FAILED: Final = frozenset({State.INSPECTFAIL, State.CLEANFAIL, State.ADOPTFAIL})
 REMOVABLE: Final = frozenset({State.ENROLL, State.MANAGEABLE, State.ADOPTFAIL})
 ABORTED: Final = frozenset({State.INSPECTWAIT, State.CLEANWAIT, State.CLEANHOLD})
-HELD: Final = frozenset({State.CLEANHOLD})
 PHASES: Final = {"manage": "verify", "inspect": "inspect", "provide": "clean"}
-CONFIGURATION: Final = "hardware_configuration"
 APPLIED: Final = "applied"  # of it
-WITHOUT_INSTANCE: Final = FAILED | {State.ENROLL, State.MANAGEABLE, State.AVAILABLE}
 IN_USE: Final = frozenset({State.ACTIVE, State.RESCUE})  # what may be protected
 SETTABLE: Final = frozenset({State.MANAGEABLE, State.AVAILABLE})  # where a machine boots otherwise
 SETTING_S: Final = 1.0  # between two looks at a boot mode that is being set
 OWNERSHIP: Final = ("owner", "parent_node")
-HARDWARE: Final = frozenset({"driver", "driver_info", "interfaces"})  # what "always" inspects after
+LIVE: Final = (
+    "resource_class", "shard", "owner", "lessee", "description", "automated_clean",
+    "disable_power_off", "retired", "retired_reason",
+)  # what an update that converges brings back  # fmt: skip
 
 DECISIVE: Final = frozenset(
-    {"target_state", "inspect", "on_delete", "hardware_configuration", "retired"}
+    {"target_state", "inspect", "on_delete", CONFIGURATION, "retired", *node_schema.BOOT}
 )  # what is ordered of it
 
 
@@ -56,11 +74,7 @@ class Node(stepwise.OnNode):
 
     @classmethod
     def effect_of_create(cls, properties: Mapping[str, Any]) -> Effect:
-        effect = _effect(
-            State.ENROLL, target_of(properties),
-            inspects=properties["inspect"] != "none",
-            configures=bool(_unapplied({}, properties)),
-        )  # fmt: skip
+        effect = node_effects.effect_of_create(properties)
         driver, resource_class = _text(properties["driver"]), _text(properties["resource_class"])
         name = _text(properties["name"])
         return replace(effect, driver=driver, resource_class=resource_class, node=name)
@@ -69,16 +83,17 @@ class Node(stepwise.OnNode):
     def effect_of_update(
         cls, before: Mapping[str, Any], after: Mapping[str, Any], names: Collection[str]
     ) -> Effect:
-        """A node with an instance on it stays where it is; whether one is, no property tells."""
-        state = target_of(before)
-        effect = _effect(
-            state, target_of(after),
-            inspects=_inspects(before, after, names),
-            configures=CONFIGURATION in names
-            and bool(_unapplied(before.get(CONFIGURATION) or {}, after)),
-        )  # fmt: skip
-        certain = effect.certain and state != State.AVAILABLE and "inspect" not in names
-        return replace(effect, certain=certain) if effect.verbs else effect
+        return node_effects.effect_of_update(before, after, names)
+
+    def effect_now(
+        self, effect: Effect, properties: Mapping[str, Any] | None, names: Collection[str]
+    ) -> Effect:
+        """Maintenance that the template has set may end with the template."""
+        if properties is None or self.record.physical_id is None:
+            return effect
+        effect = node_effects.effect_now(self.get_node(), self.record.data, properties, names)
+        is_ours = (self.record.properties.get("maintenance") or {}).get("enabled")
+        return effect if is_ours else super().effect_now(effect, properties, names)
 
     @classmethod
     def effect_of_delete(cls, properties: Mapping[str, Any]) -> Effect:
@@ -106,11 +121,6 @@ class Node(stepwise.OnNode):
             f"cannot enrol node {name}: one of that name is there ({node['uuid']}{holder}); give "
             "another name, or keep the name of the resource that has it"
         )
-
-    def reason_to_refuse(self, verbs: Collection[str]) -> str:
-        """Maintenance that the template has set may end with the template."""
-        is_ours = (self.record.properties.get("maintenance") or {}).get("enabled")
-        return "" if is_ours else super().reason_to_refuse(verbs)
 
     # --------------------------------------------------------------------------------- create
 
@@ -156,7 +166,7 @@ class Node(stepwise.OnNode):
         """Wait for what the node does; then name the verb that brings it nearer, if one does."""
         node, data = self.get_node(), self.record.data
         state, ordered = node["provision_state"], data.get("ordered")
-        if state in UNSTABLE_STATES | HELD:
+        if state in MOVING:
             self.wait_for(node["uuid"], self._timeout_s(ordered), f"for {ordered}: it is {state}")
         data.pop("ordered", None)
         self._note_time(ordered)
@@ -166,7 +176,7 @@ class Node(stepwise.OnNode):
             raise stepwise.MachineFailed(str(node["last_error"]))
         if ordered == "clean":
             data[APPLIED] = dict(self.properties[CONFIGURATION] or {})
-        if self._next_boot_setting(node) is not None:
+        if self._next_setting(node) is not None:
             return "set_boot"
         verb = self._next_verb(node)
         if verb is None:
@@ -178,45 +188,55 @@ class Node(stepwise.OnNode):
 
         Raises MachineRefused where it cannot be configured.
         """
-        state, target = node["provision_state"], target_of(self.properties)
+        target, sections = target_of(self.properties), self._unapplied()
+        _refuse(node_effects.configuration_refusal(node, target, sections))
         inspects = self.properties["inspect"] != "none" and not self.record.data.get("inspected")
-        configures = bool(_unapplied(self.record.data.get(APPLIED) or {}, self.properties))
-        is_free = _is_free(node)
-        if configures and target != State.ENROLL and not is_free:
-            raise stepwise.MachineRefused(
-                f"cannot configure node {node['name'] or node['uuid']}: it is {state}"
-                + (", and in use" if node["instance_uuid"] else "")
-            )
+        is_free = node_effects.is_free(node)
         return next_verb(
-            state, target, inspects=inspects and is_free, configures=configures and is_free
-        )
+            node["provision_state"], target,
+            inspects=inspects and is_free, configures=bool(sections) and is_free,
+        )  # fmt: skip
 
-    # ----------------------------------------------------------------------------- how it boots
+    def _unapplied(self) -> Sequence[str]:
+        return node_effects.unapplied(self.record.data.get(APPLIED) or {}, self.properties)
 
-    def _next_boot_setting(self, node: Json) -> str | None:
-        """Return boot_mode, or secure_boot, if it is to be set now; None: neither is."""
-        if node["provision_state"] not in SETTABLE or not _is_free(node):
+    # --------------------------------------------------------------------- how it boots, its power
+
+    def _next_setting(self, node: Json) -> str | None:
+        """Return the field that is to be set now; None: none is."""
+        if node["provision_state"] not in SETTABLE or not node_effects.is_free(node):
             return None
-        return next(iter(self._boot_settings(node)), None)
+        return next(iter(self._settings(node)), None)
 
-    def _boot_settings(self, node: Json) -> Json:
-        """Return what is to be set: value by field."""
-        asked = {name: self.properties[name] for name in node_schema.BOOT}
-        return {n: v for n, v in asked.items() if v is not None and node[n] != v}
+    def _settings(self, node: Json) -> Json:
+        """Return what is to be set of the machine: value by field.
+
+        A driver that cannot read the power (``fake-hardware``) knows it once it was set; without
+        it no allocation takes the node.
+        """
+        settings = boot_settings(node, self.properties)
+        is_unknown = node["power_state"] is None and not self.properties["disable_power_off"]
+        if is_unknown and target_of(self.properties) == State.AVAILABLE:
+            settings["power_state"] = Power.OFF
+        return settings
 
     def step_set_boot(self) -> str | None:
         """Ask for one setting; asked twice, it comes to the same."""
         node = self.get_node()
-        field = self._next_boot_setting(node)
+        field = self._next_setting(node)
         if field is None:
             return "steer"
-        self.machines.set_boot(node["uuid"], field, self.properties[field])
+        value = self._settings(node)[field]
+        if field == "power_state":
+            self.machines.set_power_state(node["uuid"], value)
+        else:
+            self.machines.set_boot(node["uuid"], field, value)
         self.record.data["setting"] = field
         return "boot_set"
 
     def step_boot_set(self) -> str | None:
         node, field = self.get_node(), str(self.record.data["setting"])
-        if field not in self._boot_settings(node):
+        if field not in self._settings(node):
             return "steer"
         if node["reservation"] is not None:
             timeout_s = self._timeout_s("manage")
@@ -248,8 +268,9 @@ class Node(stepwise.OnNode):
         if verb != "clean":
             return {}
         stated = self.properties[CONFIGURATION]
-        sections = _unapplied(self.record.data.get(APPLIED) or {}, self.properties)
-        steps = [each for name in sections for each in step_run.steps_of(name, stated[name])]
+        steps = [
+            each for name in self._unapplied() for each in step_run.steps_of(name, stated[name])
+        ]
         return {"clean_steps": step_run.numbered(steps)}
 
     @classmethod
@@ -291,8 +312,10 @@ class Node(stepwise.OnNode):
         except errors.NotFound as exc:
             raise base.UpdateReplace from exc
         self.check_unmarked(node["extra"], f"node {node['uuid']}")
-        self._check_destruction()
-        self._check_boot(node)
+        _refuse(
+            node_effects.destruction_refusal(node["uuid"], self.properties, self._unapplied())
+            or node_effects.boot_refusal(node, self.properties, self.record.data.get("changed", ()))
+        )
         if (ordered := self.record.data.get("ordered")) and node[
             "provision_state"
         ] in UNSTABLE_STATES:
@@ -301,7 +324,7 @@ class Node(stepwise.OnNode):
             return self._to_order(node, "manage", then="patch")
         names = set(self.record.data.get("changed", ()))
         before, after = self._fields(self.record.properties), self._fields()
-        changes = {name: value for name, value in after.items() if value != before[name]}
+        changes = {n: value for n, value in after.items() if value != before[n] or n in names}
         changes |= self._protection(node, before=self.record.properties)
         if changes:
             self.machines.update_node(node["uuid"], stepwise.patch_of(changes))
@@ -319,16 +342,6 @@ class Node(stepwise.OnNode):
             return False
         return bool(self.properties["retired"]) and not node["retired"]
 
-    def _check_boot(self, node: Json) -> None:
-        """Refuse to let a machine boot otherwise that somebody has."""
-        names = {*self.record.data.get("changed", ())} & {*self._boot_settings(node)}
-        is_used = node["provision_state"] not in WITHOUT_INSTANCE | UNSTABLE_STATES
-        if names and (is_used or node["instance_uuid"] is not None):
-            raise stepwise.MachineRefused(
-                f"cannot set {' and '.join(sorted(names))} of node "
-                f"{node['name'] or node['uuid']}: it is in use"
-            )
-
     def _protection(self, node: Json, before: Mapping[str, Any]) -> Json:
         """Return what is to be written of the protection of a system that is on the node."""
         if node["provision_state"] not in IN_USE:
@@ -338,17 +351,6 @@ class Node(stepwise.OnNode):
             name: value for name, value in asked.items()
             if value != node[name] and (value is not None or before.get(name) is not None)
         }  # fmt: skip
-
-    def _check_destruction(self) -> None:
-        """Refuse to change RAID, which destroys data, unless that is said."""
-        stated = self.properties[CONFIGURATION] or {}
-        if "raid" in _unapplied(self.record.data.get(APPLIED) or {}, self.properties) and not (
-            stated.get("allow_destructive")
-        ):
-            raise stepwise.MachineRefused(
-                f"cannot change RAID of node {self.node_uuid()}, which destroys data: set "
-                f"{CONFIGURATION}.allow_destructive to true"
-            )
 
     def _fields(self, properties: Mapping[str, Any] | None = None) -> Json:
         """Return the fields of the API, with the mark; None where nothing is said."""
@@ -415,7 +417,7 @@ class Node(stepwise.OnNode):
                 f"{node['instance_uuid']} is on it; delete that first"
             )
         state = node["provision_state"]
-        if state in UNSTABLE_STATES | HELD:
+        if state in MOVING:
             self.wait_for(node["uuid"], self._timeout_s("provide"), f"while it is {state}")
         if state in REMOVABLE:
             return "remove"
@@ -461,6 +463,20 @@ class Node(stepwise.OnNode):
         if next_verb(state, target, inspects=False) is not None:
             yield from drift.compare({"provision_state": target}, real)
 
+    def get_live_resource_data(self) -> Any:
+        try:
+            return self.get_node()
+        except errors.NodeNotFound as exc:
+            raise errors.EntityNotFound(entity="Node", name=self.record.physical_id) from exc
+
+    def parse_live_resource_data(
+        self, properties: Mapping[str, Any], data: Any
+    ) -> Mapping[str, Any]:
+        live = {name: data[name] for name in LIVE if properties.get(name) is not None}
+        if {*(properties.get("traits") or data["traits"])} != {*data["traits"]}:
+            live["traits"] = data["traits"]
+        return live
+
     def _with_parent(self, expected: Json, real: Json) -> Json:
         """Return fields with the parent's UUID, in place of its name."""
         if (parent := expected.get("parent_node")) in (None, real["parent_node"]):
@@ -474,8 +490,8 @@ class Node(stepwise.OnNode):
             expected["maintenance_reason"] = maintenance["reason"]
         if self.properties["traits"] is not None:
             expected["traits"] = sorted(self.properties["traits"])
-        if _is_free(real):  # an instance may boot otherwise
-            expected |= self._boot_settings(real)
+        if node_effects.is_free(real):  # an instance may boot otherwise
+            expected |= boot_settings(real, self.properties)
         return expected | self._protection(real, before={})
 
     def _port_differences(self) -> Iterator[drift.Difference]:
@@ -509,75 +525,11 @@ class Node(stepwise.OnNode):
         return float(chosen or node_schema.TIMEOUTS[phase].default)
 
 
-# --------------------------------------------------------------------- functions of properties
-
-
-ENDS: Final = {
-    "manage": State.MANAGEABLE, "inspect": State.MANAGEABLE, "clean": State.MANAGEABLE,
-    "provide": State.AVAILABLE,
-}  # fmt: skip
-
-
-def target_of(properties: Mapping[str, Any]) -> str:
-    """Return how far a node is brought; what is retired is not made available."""
-    target = str(properties["target_state"])
-    is_retired = properties.get("retired") is True and target == State.AVAILABLE
-    return State.MANAGEABLE if is_retired else target
-
-
-def _is_free(node: Json) -> bool:
-    return node["provision_state"] in WITHOUT_INSTANCE and node["instance_uuid"] is None
-
-
-def next_verb(state: str, target: str, *, inspects: bool, configures: bool = False) -> str | None:
-    """Return the verb that brings a node nearer to ``target``.
-
-    ``inspects`` and ``configures``: that is still to be done, and may take it down for it.
-    """
-    if state == State.ENROLL:
-        return None if target == State.ENROLL else "manage"
-    if state in FAILED:
-        return "manage"
-    if state == State.AVAILABLE:
-        return None if target == State.AVAILABLE and not (inspects or configures) else "manage"
-    if state != State.MANAGEABLE:
-        return None
-    if inspects:
-        return "inspect"
-    if configures:
-        return "clean"
-    return "provide" if target == State.AVAILABLE else None
-
-
-def inspects_anew(after: Mapping[str, Any], names: Collection[str]) -> bool:
-    """Whether a change of these properties lets a node be inspected that was so before."""
-    return bool(after["inspect"] == "always" and not HARDWARE.isdisjoint(names))
-
-
-def _inspects(before: Mapping[str, Any], after: Mapping[str, Any], names: Collection[str]) -> bool:
-    """Whether a node is still to be inspected, as far as two sets of properties tell."""
-    was_inspected = before["inspect"] != "none" and before["target_state"] != State.ENROLL
-    return after["inspect"] != "none" and (not was_inspected or inspects_anew(after, names))
-
-
-def _unapplied(applied: Mapping[str, Any], properties: Mapping[str, Any]) -> Sequence[str]:
-    """Return the sections of a node's configuration that differ from what was applied."""
-    stated = properties.get(CONFIGURATION)
-    return step_run.changed_sections(applied, stated) if isinstance(stated, Mapping) else []
-
-
 def _text(value: Any) -> str | None:
     return value if isinstance(value, str) else None
 
 
-def _effect(state: str, target: str, *, inspects: bool, configures: bool) -> Effect:
-    """Say which verbs bring a node from a state to its target."""
-    verbs: list[str] = []
-    pending = {"inspects": inspects, "configures": configures}
-    while (verb := next_verb(state, target, **pending)) is not None:
-        verbs.append(verb)
-        state = ENDS[verb]
-        pending |= {"inspect": {"inspects": False}, "clean": {"configures": False}}.get(verb, {})
-    impact = Impact.SERVICE if {"inspect", "clean", "provide"}.intersection(verbs) else Impact.PATCH
-    reason = f"the node goes through {', '.join(verbs)}" if verbs else ""
-    return Effect(impact=impact, verbs=tuple(verbs), reason=reason)
+def _refuse(reason: str) -> None:
+    """Raise MachineRefused, if there is a reason to."""
+    if reason:
+        raise stepwise.MachineRefused(reason)

@@ -24,14 +24,21 @@ SERVICES: Final = {
 DIGITS: Final = "0123456789abcdef"
 
 
-def check_transport(transport: str | None, otherwise: str) -> None:
-    """Refuse transports of services that are not there."""
-    if transport in SERVICES:
+def check_transport(
+    transport: str | None, otherwise: str, missing: Mapping[str, str] = SERVICES
+) -> None:
+    """Refuse transports that need what is not there."""
+    if transport is not None and transport in missing:
         raise errors.StackValidationFailed(
-            reason=f"cannot be signalled by {transport}: {SERVICES[transport]} is not there; "
+            reason=f"cannot be signalled by {transport}: {missing[transport]} is not there; "
             f"use {otherwise}",
             path=[TRANSPORT],
         )
+
+
+def is_token(value: object) -> bool:
+    """Is a value that a resource keeps a token of signals?"""
+    return isinstance(value, str) and value.startswith(PREFIX)
 
 
 class Signalled(base.Resource):

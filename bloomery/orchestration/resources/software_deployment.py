@@ -24,6 +24,7 @@ from bloomery.orchestration.template.view import Walked
 
 TRANSPORT: Final = signals.TRANSPORT
 NO_SIGNAL: Final = "NO_SIGNAL"
+MISSING: Final = {**signals.SERVICES, "HEAT_SIGNAL": "a user of the identity service for the agent"}
 DEPLOYED: Final = "deployed"  # how often a config was brought to the server
 SIGNAL_ID: Final = "deploy_signal_id"  # the input that says where to post
 CONFIG: Final = "config_id"  # the one that the server has now
@@ -45,8 +46,8 @@ PROPERTIES: Final = {
     ),
     TRANSPORT: Schema(
         Type.STRING,
-        "How the server answers. CFN_SIGNAL: by a POST to an address with a token; HEAT_SIGNAL:"
-        " by a POST with the credentials of the owner; NO_SIGNAL: no answer is waited for.",
+        "How the server answers. CFN_SIGNAL: by a POST to an address with a token; NO_SIGNAL: no"
+        " answer is waited for.",
         default="CFN_SIGNAL",
         constraints=[
             constraints.AllowedValues(
@@ -59,6 +60,8 @@ PROPERTIES: Final = {
 
 class DeploymentFailed(Exception):
     """A server has said that a deployment failed; the argument is why."""
+
+    wire_type: ClassVar[str] = "Error"  # as Heat's clients know it
 
 
 class SoftwareDeployment(signals.Signalled):
@@ -77,7 +80,7 @@ class SoftwareDeployment(signals.Signalled):
 
     def validate(self) -> None:
         transport = self.properties[TRANSPORT]
-        signals.check_transport(transport, "CFN_SIGNAL, HEAT_SIGNAL or NO_SIGNAL")
+        signals.check_transport(transport, "CFN_SIGNAL or NO_SIGNAL", MISSING)
 
     # ---------------------------------------------------------------------------------- handlers
 

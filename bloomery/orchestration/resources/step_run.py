@@ -34,9 +34,11 @@ RUNS: Final = {
     SERVICE: frozenset({State.SERVICING, State.SERVICEWAIT, State.SERVICEHOLD}),
 }
 RESETS: Final = {"bios": ("bios", "factory_reset"), "raid": ("raid", "delete_configuration")}
+LOSES_DATA: Final = "what is on its disks is lost"
 RESET: Final = "resets"  # it is deleted, and takes back what it has applied
 TAKEN: Final = "taken"  # sections that a deployment has taken along
 UP: Final = (State.AVAILABLE, CLEAN)  # where no cleaning that is asked for runs
+NEVER_CLEANED: Final = frozenset({State.AVAILABLE, State.ACTIVE, State.RESCUE})  # on request
 WAITS: Final = frozenset({State.CLEANWAIT, State.SERVICEWAIT})
 _MEMBERS: Final = {
     "interface": Schema(Type.STRING, "The interface that has the step.", required=True),
@@ -68,9 +70,10 @@ class StepRun(stepwise.OnNode):
     @classmethod
     def reason_to_refuse_at(cls, state: str, verbs: Collection[str]) -> str:
         """Cleaning that is asked for begins where a node is manageable."""
-        if state != State.AVAILABLE or next(iter(verbs), None) != CLEAN:
+        if state not in NEVER_CLEANED or next(iter(verbs), None) != CLEAN:
             return ""
-        return f"its node is {state}, and {CLEAN} needs it {RESTS[CLEAN]}{cls.way_down}"
+        way_down = cls.way_down if state == State.AVAILABLE else ""
+        return f"its node is {state}, and {CLEAN} needs it {RESTS[CLEAN]}{way_down}"
 
     def mode(self) -> str:
         raise NotImplementedError
@@ -513,7 +516,7 @@ def _effect_of_sections(properties: Mapping[str, Any], sections: Sequence[str]) 
     mode, loses_data = _mode_of(properties), "raid" in sections
     reason = f"{', '.join(sections)} of the machine: configured ({mode})"
     if loses_data:
-        reason += "; what is on its disks is lost"
+        reason += f"; {LOSES_DATA}"
     return Effect(impact=Impact.SERVICE, verbs=(mode,), loses_data=loses_data, reason=reason)
 
 

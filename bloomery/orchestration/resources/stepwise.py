@@ -20,11 +20,13 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable, Collection, Iterator, Mapping
+from dataclasses import replace
 from typing import Any, ClassVar, Final, NoReturn
 
 from bloomery import errors
 from bloomery.conductor.states import UNSTABLE_STATES, State
 from bloomery.orchestration.resources import base, drift
+from bloomery.orchestration.resources.effects import Effect
 from bloomery.orchestration.resources.machines import MARK, Busy, FindNode, Json, Machines
 from bloomery.outcome import FlowOutcome
 
@@ -241,10 +243,14 @@ class OnNode(Stepwise):
     def real(self) -> Json:
         return self.get_node()
 
-    def reason_to_refuse(self, verbs: Collection[str]) -> str:
-        if self.context.machines is None or self.record.physical_id is None:
-            return ""
-        return reason_to_refuse(self.get_node(), verbs)
+    def effect_now(
+        self, effect: Effect, properties: Mapping[str, Any] | None, names: Collection[str]
+    ) -> Effect:
+        """An order that a node in maintenance would refuse is not certain."""
+        if not effect.verbs or self.record.physical_id is None:
+            return effect
+        reason = reason_to_refuse(self.get_node(), effect.verbs)
+        return replace(effect, certain=False, reason=reason) if reason else effect
 
     def console_url(self) -> str | None:
         """Return where the console of the node is, if it is on."""

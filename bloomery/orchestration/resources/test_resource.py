@@ -65,11 +65,17 @@ class TestResource(base.Resource):
 
     def handle_create(self) -> Any:
         self._remember()
-        self.resource_id_set(self.physical_resource_name())
         return self._begin(Action.CREATE, fails=self.properties["fail"])
 
     def check_create_complete(self, token: Any) -> bool:
-        return self._over(token)
+        self._over(token)
+        self.resource_id_set(self.physical_resource_name())
+        return True
+
+    def handle_check(self) -> None:
+        """Fail for a resource whose create has failed."""
+        if self.record.physical_id is None:
+            raise ValueError("Resource not created")
 
     @classmethod
     def needs_replace(

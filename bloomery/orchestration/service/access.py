@@ -24,6 +24,7 @@ from bloomery.operations.context import Context, Services
 from bloomery.orchestration.engine.runtime import EngineRuntime
 
 ADMIN: Final = "context_is_admin"
+SIGNAL: Final = "resource:signal"
 _UUID: Final = re.compile(r"[0-9a-f]{8}(-?[0-9a-f]{4}){3}-?[0-9a-f]{12}", re.IGNORECASE)
 _ARN_FIELDS: Final = 6
 _ARN_PATH: Final = re.compile(r"stacks/(?P<name>[^/]+)/(?P<uuid>[^/]+)(/.*)?")
@@ -53,6 +54,13 @@ class StackContext(Context):
 def authorize(ctx: Context, rule: str) -> None:
     """Return if the caller may do it in the project of the request.  Raises Forbidden."""
     policy.authorize(ctx, rule, {"project_id": ctx.request.project})
+
+
+def may(ctx: Context, rule: str) -> bool:
+    """May the caller do it in the project of the request?  Always where callers have no roles."""
+    policies = ctx.services.policies
+    target = {"project_id": ctx.request.project}
+    return not policies.enforced or policies.allow(ctx.request, rule, target)
 
 
 def is_admin(ctx: Context) -> bool:

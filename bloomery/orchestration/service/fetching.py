@@ -119,7 +119,7 @@ class Fetcher:
                 raise FetchRefused(f"the server answers {answer.status}")
             if answer.getheader("Content-Encoding", "identity").lower() != "identity":
                 raise FetchRefused("the server packs its answer, though it was asked not to")
-            return None, self._content(answer, connection)
+            return None, connection.content(answer, self.limits.template_bytes)
         except (OSError, http.client.HTTPException, ValueError) as exc:
             raise FetchRefused(connection.why(exc, self._too_slow())) from exc
         finally:
@@ -129,18 +129,6 @@ class Fetcher:
 
     def _too_slow(self) -> str:
         return f"it takes longer than {self.timeout_s:g} s (template_fetch_timeout)"
-
-    def _content(self, answer: http.client.HTTPResponse, connection: Connection) -> bytes:
-        """Read all of it; one byte over the limit is read, and that is the end."""
-        parts, size = [], 0
-        while chunk := answer.read1(fetching.CHUNK):
-            parts.append(chunk)
-            size += len(chunk)
-            if size > self.limits.template_bytes:
-                break
-        if connection.late():
-            raise TimeoutError
-        return b"".join(parts)
 
     def _decoded(self, content: bytes) -> str:
         if len(content) > self.limits.template_bytes:

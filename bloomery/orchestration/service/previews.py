@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
 from bloomery import errors
-from bloomery.model import stacks as model
 from bloomery.model.stack_views import (
     Output,
     PreviewedStack,
@@ -23,7 +22,15 @@ from bloomery.orchestration.plan.plans import MAKE, Key, Verb
 from bloomery.orchestration.resources.composite import Composite
 from bloomery.orchestration.resources.machines import FindNode, find_no_node, find_node
 from bloomery.orchestration.resources.states import Action, Status
-from bloomery.orchestration.service import access, checks, definitions, lists, stacks, step_times
+from bloomery.orchestration.service import (
+    access,
+    checks,
+    definitions,
+    lists,
+    stacks,
+    step_times,
+    why,
+)
 from bloomery.orchestration.service.access import StackContext
 from bloomery.orchestration.service.machine_pages import MachinePage, PageMachines
 from bloomery.orchestration.service.secrecy import Secrecy
@@ -31,6 +38,7 @@ from bloomery.orchestration.service.stored_values import StoredChild, StoredReso
 from bloomery.orchestration.stack import Stack, children
 
 _NOT_STORED: Final = "None"  # the id of what was not made, as Heat writes it
+SEPARATOR: Final = "/"  # in the name that a plan has for a resource of a stack below
 _KINDS: Final[Mapping[Verb, str]] = {
     Verb.CREATE: "added",
     Verb.ADOPT: "added",
@@ -152,24 +160,79 @@ def preview_update_stack(
     _, new = stacks.read_update(ctx, row, stored.template, arguments)
     checks.definition(ctx, new)
     checks.immutable(stored.definition, new)
-    members = stored.members()
     with ctx.services.heavy_jobs.enter():
-        planned = plan.plan(stored.definition, new, _present(stored))
+        converges = stacks.converges(ctx, arguments)
+        planned = plan.plan(stored.definition, new, _present(stored, converges=converges))
         laid_out = step_times.document(ctx, row, planned)
-    identities = access.identity_of(row)
+    replaced = {key.name for key, action in planned if action.verb is Verb.REPLACE}
+    left = [each for each in why.list_drifted(ctx, row) if each["path"] not in replaced]
+    laid_out["drifted"] = left
     by_kind: dict[str, list[ResourceDetails]] = {kind: [] for kind in _KINDS.values()}
-    for key, action in planned:
-        kind = _KINDS.get(action.verb)
-        is_nested = "/" in key.name
-        if kind is None or (is_nested and not show_nested) or _is_old_one(planned, key):
-            continue
-        member = None if is_nested else members.get(key.name)
-        details = _details(ctx, row, identities, key.name, action.type, member, new)
+    for kind, details in _changes(stored, planned, show_nested=show_nested):
         by_kind[kind].append(details)
     return UpdatePreview(**by_kind, plan=laid_out)
 
 
-def _present(stored: StoredStack) -> Present:
+def _changes(
+    stored: StoredStack, planned: plan.Plan, *, show_nested: bool
+) -> Iterator[tuple[str, ResourceDetails]]:
+    """Yield each resource with what happens to it.
+
+    As in Heat a resource that owns a stack counts as updated if it stays, and one of a stack below
+    has its own name there.
+    """
+    foreseen = {key.name.rpartition(SEPARATOR)[0] for key, _ in planned}
+    for key, action in planned:
+        kind = _KINDS.get(action.verb)
+        *above, name = key.name.split(SEPARATOR)
+        if kind is None or (above and not show_nested) or _is_old_one(planned, key):
+            continue
+        owner = _stack_below(stored, above)
+        member = None if owner is None else owner.members().get(name)
+        kind = _kind_of(kind, member)
+        parent = above[-1] if above else None
+        yield kind, _details(owner or stored, name, action.type, member, parent)
+        if show_nested and key.name not in foreseen:
+            yield from _all_below(member, kind)
+
+
+def _kind_of(kind: str, member: StoredResource | None) -> str:
+    is_stack = member is not None and _child_of(member) is not None
+    return "updated" if kind == "unchanged" and is_stack else kind
+
+
+def _stack_below(stored: StoredStack, names: Sequence[str]) -> StoredStack | None:
+    """Return the stack that the last of ``names`` owns; each is in the stack of the one before."""
+    stack = stored
+    for name in names:
+        member = stack.members().get(name)
+        child = None if member is None else _child_of(member)
+        if child is None:
+            return None
+        stack = child.stack
+    return stack
+
+
+def _all_below(member: StoredResource | None, kind: str) -> Iterator[tuple[str, ResourceDetails]]:
+    """Yield all resources below one of which the plan knows that nothing below it changes."""
+    child = None if member is None else _child_of(member)
+    if member is None or child is None or kind == "added":
+        return
+    below = "deleted" if kind in {"deleted", "replaced"} else "unchanged"
+    for name, each in child.stack.members().items():
+        inner = _kind_of(below, each)
+        yield inner, _details(child.stack, name, each.row.type, each, member.row.name)
+        yield from _all_below(each, inner)
+
+
+def _child_of(member: StoredResource) -> StoredChild | None:
+    """Return the stack that a resource owns."""
+    resource = member.resource
+    child = resource.child() if isinstance(resource, Composite) else None
+    return child if isinstance(child, StoredChild) else None
+
+
+def _present(stored: StoredStack, *, converges: bool) -> Present:
     members = stored.members()
     records = {name: member.resource.record for name, member in members.items()}
     live = {name: member for name, member in members.items() if member.ready}
@@ -177,9 +240,10 @@ def _present(stored: StoredStack) -> Present:
         records=records,
         live=live,
         resource=lambda name: members[name].resource if name in members else None,
-        below=lambda name: _below_member(members, name),
+        below=lambda name: _below_member(members, name, converges=converges),
         template=stored.definition,
         find_node=_find_node(stored.ctx),
+        converges=converges,
     )
 
 
@@ -191,11 +255,12 @@ def _find_node(ctx: StackContext) -> FindNode:
     return functools.partial(find_node, seen)
 
 
-def _below_member(members: Mapping[str, StoredResource], name: str) -> Present | None:
+def _below_member(
+    members: Mapping[str, StoredResource], name: str, *, converges: bool
+) -> Present | None:
     """Return what exists of the stack that a resource stands for."""
-    resource = members[name].resource if name in members else None
-    child = resource.child() if isinstance(resource, Composite) else None
-    return _present(child.stack) if isinstance(child, StoredChild) else None
+    child = _child_of(members[name]) if name in members else None
+    return None if child is None else _present(child.stack, converges=converges)
 
 
 def _is_old_one(planned: Any, key: Key) -> bool:
@@ -204,25 +269,26 @@ def _is_old_one(planned: Any, key: Key) -> bool:
 
 
 def _details(
-    ctx: StackContext,
-    row: model.Stack,
-    identity: StackIdentity,
+    owner: StoredStack,
     name: str,
     type_name: str,
     member: StoredResource | None,
-    new: Stack,
+    parent: str | None,
 ) -> ResourceDetails:
+    identity = access.identity_of(owner.row)
     if member is None:
         return ResourceDetails(
             stack=identity, name=name, type=type_name, uuid=None, physical_id=None,
             action=Action.INIT, status=Status.COMPLETE, reason="", created_at=None,
-            updated_at=None, required_by=(), description="", attributes={}, metadata={},
+            updated_at=None, required_by=(), parent=parent,
         )  # fmt: skip
     stored = member.row
+    child = _child_of(member)
     return ResourceDetails(
         stack=identity, name=name, type=stored.type, uuid=stored.uuid,
         physical_id=stored.physical_id, action=stored.action, status=stored.status,
         reason=stored.reason, created_at=stored.created_at, updated_at=stored.updated_at,
-        required_by=(), description=definitions.description_of(new.definition.template, name),
-        attributes={}, metadata=stored.metadata,
+        required_by=(), parent=parent, metadata=stored.metadata,
+        description=definitions.description_of(owner.definition.definition.template, name),
+        nested=None if child is None else access.identity_of(child.stack.row),
     )  # fmt: skip

@@ -13,12 +13,13 @@ from bloomery.db import resources as db
 from bloomery.db import stacks
 from bloomery.model.stack_views import Json, ResourceDetails, ResourceQuery, StackIdentity
 from bloomery.model.stacks import OrderKind, Resource, Stack
-from bloomery.orchestration.resources import base
+from bloomery.orchestration.resources import base, signals
 from bloomery.orchestration.resources.states import Action, Status
 from bloomery.orchestration.service import acceptance, access, definitions
 from bloomery.orchestration.service.acceptance import Change
 from bloomery.orchestration.service.access import StackContext
 from bloomery.orchestration.service.stored_values import StoredResource, StoredStack
+from bloomery.orchestration.template.redaction import Redaction
 from bloomery.orchestration.template.resource_rules import HOOKS
 
 SHOW: Final = "show"
@@ -112,10 +113,9 @@ class _Details:
 
 def _detail(stored: StoredStack, name: str) -> dict[str, Any]:
     stored.fetch(None)
-    member = stored.member(name)
     return {
         "description": _description(stored, name),
-        "attributes": {} if member is None else _attributes(member, ()),
+        "attributes": _attributes(stored, name, ()),
     }
 
 
@@ -133,8 +133,7 @@ def describe_stack_resource(
     """Return one resource with its attributes."""
     stack = access.living(ctx, identity, "resource:show")
     stored = StoredStack(ctx, stack)
-    member = stored.member(name)
-    if member is None:
+    if stored.member(name) is None:
         raise missing(stack, name)
     with ctx.services.db.read() as conn:
         rows = db.list_rows(conn, [stack.uuid])
@@ -142,7 +141,7 @@ def describe_stack_resource(
     identities = {each.uuid: access.identity_of(each) for each in (stack, *below)}
     row = next(each for each in rows if each.name == name)
     details = _Details({stack.uuid: stack}, identities, rows).of(row)
-    return _with(details, _description(stored, name), _attributes(member, with_attr))
+    return _with(details, _description(stored, name), _attributes(stored, name, with_attr))
 
 
 def _with(
@@ -152,10 +151,21 @@ def _with(
     return ResourceDetails(**values | {"description": description, "attributes": attributes})
 
 
-def _attributes(member: StoredResource, extra: Sequence[str]) -> dict[str, Any]:
-    """Return the listed attributes and what else was asked for; one that fails is null."""
+def _attributes(stored: StoredStack, name: str, extra: Sequence[str]) -> dict[str, Any]:
+    """Return the listed attributes and what else was asked for; one that fails is null.
+
+    Stars stand for secrets, and for the token of signals unless the caller may signal.
+    """
+    member = stored.member(name)
+    if member is None:
+        return {}
     names = dict.fromkeys([*_listed(member), *extra])
-    return {name: _attribute(member, name) for name in names}
+    values = {each: _attribute(member, each) for each in names}
+    shown = stored.secrecy.shown_attributes(name, values, member.properties)
+    if access.may(stored.ctx, access.SIGNAL):
+        return shown
+    tokens = [each for each in member.row.data.values() if signals.is_token(each)]
+    return {each: definitions.masked(shown[each], Redaction(tokens)) for each in shown}
 
 
 def _listed(member: StoredResource) -> list[str]:
@@ -205,7 +215,7 @@ def resource_signal(
 ) -> None:
     """Accept a signal, or that a hook is cleared; see ``Engine.resource_signal``."""
     if token is None:
-        stack = access.living(ctx, identity, "resource:signal")
+        stack = access.living(ctx, identity, access.SIGNAL)
         resource = _row(ctx, stack, name)
     else:
         stack, resource = _by_token(ctx, identity, name, token)

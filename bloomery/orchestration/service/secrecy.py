@@ -16,7 +16,7 @@ from bloomery import errors
 from bloomery.db import stacks
 from bloomery.model import stacks as model
 from bloomery.orchestration.resources import base, groups
-from bloomery.orchestration.resources.composite import Membered
+from bloomery.orchestration.resources.composite import Composite, Membered
 from bloomery.orchestration.resources.nested import NestedStack
 from bloomery.orchestration.resources.template_stack import TemplateStack
 from bloomery.orchestration.service import definitions
@@ -26,6 +26,7 @@ from bloomery.orchestration.template.definitions import ResourceDefinition
 from bloomery.orchestration.template.dialect import Key, Section
 from bloomery.orchestration.template.environment import MASKED
 from bloomery.orchestration.template.functions import base as functions
+from bloomery.orchestration.template.redaction import Redaction
 
 Path: TypeAlias = tuple[str | int, ...]
 
@@ -50,6 +51,29 @@ class Secrecy:
             else _starred(definitions.masked(value, redaction), paths, (key,))
             for key, value in properties.items()
         }
+
+    def shown_attributes(
+        self, name: str, attributes: Mapping[str, Any], properties: Mapping[str, Any]
+    ) -> dict[str, Any]:
+        """Return attributes of a resource as they may be shown.
+
+        Stars stand for those named as a secret property, for values of such wherever they have
+        come to, and for all that comes from a stack below that was given one.
+        """
+        if self._whole or (self._has_stack(name) and name in self._secretive):
+            return {key: _star(value) for key, value in attributes.items()}
+        secret = {key for key in properties if self._is_reached(name, key)}
+        values = Redaction([properties[key] for key in secret])
+        redaction = self._stack.definition.redaction | values
+        return {
+            key: _star(value) if key in secret else definitions.masked(value, redaction)
+            for key, value in attributes.items()
+        }
+
+    def _has_stack(self, name: str) -> bool:
+        """May attributes of a resource be values of a stack below?"""
+        kind = self._kind(name)
+        return kind is None or issubclass(kind, Composite)
 
     def shown_template(self, document: Mapping[str, Any]) -> dict[str, Any]:
         """Return the template of the stack as it may be shown.
@@ -96,6 +120,10 @@ class Secrecy:
         kind = self._kind(name)
         if kind is not None and key in kind.secret_properties:
             return True
+        return self._is_reached(name, key)
+
+    def _is_reached(self, name: str, key: str) -> bool:
+        """May the value of a hidden parameter be in a property?"""
         definition, body = self._definitions.get(name), self._body(name)
         if isinstance(body, Mapping) and self._is_key_by_key(name, definition):
             body = body.get(key)
@@ -206,9 +234,9 @@ class Secrecy:
         return body.get(word) if isinstance(body, Mapping) else None
 
 
-def of(ctx: StackContext, row: model.Stack) -> Secrecy:
-    """Return the secrets of a stored stack."""
-    return Secrecy(definitions.of(ctx, row), _above(ctx, row))
+def of(ctx: StackContext, row: model.Stack, stack: Stack | None = None) -> Secrecy:
+    """Return the secrets of a stored stack; ``stack``: its definition, if it was read before."""
+    return Secrecy(stack or definitions.of(ctx, row), _above(ctx, row))
 
 
 def _above(ctx: StackContext, row: model.Stack) -> tuple[Secrecy, str] | None:
@@ -225,6 +253,10 @@ def _names(body: Any, names: Collection[str]) -> bool:
         return False
     text = json.dumps(body, default=str)
     return any(json.dumps(each) in text for each in names)
+
+
+def _star(value: Any) -> str | None:
+    return None if value is None else MASKED
 
 
 def _starred(value: Any, paths: Collection[Path], path: Path) -> Any:

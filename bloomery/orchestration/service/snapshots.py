@@ -113,9 +113,7 @@ def _visible(ctx: StackContext, snapshot: SnapshotDetails) -> SnapshotDetails:
 
     Hidden parameters and tokens of signals are in its data: for whoever may restore the stack.
     """
-    policies, who = ctx.services.policies, ctx.request
-    target = {"project_id": who.project}
-    if not policies.enforced or policies.allow(who, "stacks:restore_snapshot", target):
+    if access.may(ctx, "stacks:restore_snapshot"):
         return snapshot
     data = dict(snapshot.data or {})
     values: Json = {environment.PARAMETERS: {}, environment.DEFAULTS: {}}

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import dataclasses
 import uuid as uuids
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Final, TypeAlias
 
 import sqlalchemy as sa
@@ -25,7 +25,8 @@ from bloomery.orchestration.properties.values import Properties
 from bloomery.orchestration.resources import software
 from bloomery.orchestration.resources.software_config import SoftwareConfig as Kind
 from bloomery.orchestration.service import access
-from bloomery.orchestration.service.access import StackContext
+from bloomery.orchestration.service.access import SIGNAL, StackContext
+from bloomery.orchestration.template.environment import MASKED
 from bloomery.secrets import Sealer
 
 Changes: TypeAlias = Callable[[SoftwareDeployment], Mapping[str, Any] | None]
@@ -64,7 +65,7 @@ def list_software_configs(
 def show_software_config(ctx: Context, uuid: str) -> SoftwareConfig:
     """Return one.  Raises SoftwareConfigNotFound."""
     _authorize(ctx, "software_configs:show")
-    return _config(ctx, uuid)
+    return _visible_configs(ctx, [_config(ctx, uuid)])[0]
 
 
 def create_software_config(ctx: Context, values: Json) -> SoftwareConfig:
@@ -146,7 +147,8 @@ def list_software_deployments(
     """Return the deployments of the project, or of one server of it."""
     _authorize(ctx, "software_deployments:index")
     with ctx.services.db.read() as conn:
-        return db.list_deployments(conn, _project(ctx), server_id, _sealer(ctx))
+        deployments = db.list_deployments(conn, _project(ctx), server_id, _sealer(ctx))
+    return _visible_deployments(ctx, deployments)
 
 
 def metadata_software_deployments(ctx: Context, server_id: str) -> list[SoftwareConfig]:
@@ -154,13 +156,13 @@ def metadata_software_deployments(ctx: Context, server_id: str) -> list[Software
     _authorize(ctx, "software_deployments:metadata")
     with ctx.services.db.read() as conn:
         configs = db.list_server_configs(conn, _project(ctx), server_id, _sealer(ctx))
-    return sorted(configs, key=lambda config: config.name or "")
+    return sorted(_visible_configs(ctx, configs), key=lambda config: config.name or "")
 
 
 def show_software_deployment(ctx: Context, uuid: str) -> SoftwareDeployment:
     """Return one.  Raises SoftwareDeploymentNotFound."""
     _authorize(ctx, "software_deployments:show")
-    return _deployment(ctx, uuid)
+    return _visible_deployments(ctx, [_deployment(ctx, uuid)])[0]
 
 
 def create_software_deployment(ctx: Context, values: Json) -> SoftwareDeployment:
@@ -274,6 +276,43 @@ def _check_texts(values: Mapping[str, Any], names: Iterable[str]) -> None:
             raise errors.StackValidationFailed(
                 reason=f"write a text of {most} characters at most", path=[name]
             )
+
+
+# ---------------------------------------------------------------------------------- what is shown
+
+
+def _visible_configs(ctx: Context, configs: Sequence[SoftwareConfig]) -> list[SoftwareConfig]:
+    """Return configurations with stars for secrets, unless the caller may signal: as agents do."""
+    if access.may(ctx, SIGNAL):
+        return [*configs]
+    with ctx.services.db.read() as conn:
+        secret = db.list_secret_configs(conn, [each.uuid for each in configs])
+    return [_starred_config(each) if each.uuid in secret else each for each in configs]
+
+
+def _starred_config(config: SoftwareConfig) -> SoftwareConfig:
+    inputs = [
+        {**each, **{key: MASKED for key in (VALUE, "default") if each.get(key) is not None}}
+        for each in config.inputs
+    ]
+    options = dict.fromkeys(config.options, MASKED)
+    return dataclasses.replace(config, config=MASKED, inputs=inputs, options=options)
+
+
+def _visible_deployments(
+    ctx: Context, deployments: Sequence[SoftwareDeployment]
+) -> list[SoftwareDeployment]:
+    """Return deployments with stars for secret values of inputs, unless the caller may signal."""
+    if access.may(ctx, SIGNAL):
+        return [*deployments]
+    with ctx.services.db.read() as conn:
+        secret = db.list_secret_deployments(conn, [each.uuid for each in deployments])
+    return [
+        dataclasses.replace(each, input_values=dict.fromkeys(each.input_values, MASKED))
+        if each.uuid in secret
+        else each
+        for each in deployments
+    ]
 
 
 # -------------------------------------------------------------------------------------- for kinds

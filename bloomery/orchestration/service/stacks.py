@@ -168,7 +168,7 @@ def _update(ctx: StackContext, identity: StackIdentity, arguments: StackArgument
     change = Change(
         stack=dataclasses.replace(row, **flags),
         kind=OrderKind.UPDATE,
-        payload={"converge": arguments.converge or ctx.services.conf.engine.observe_on_update},
+        payload={"converge": converges(ctx, arguments)},
         action=Action.UPDATE,
         columns={
             "template_uuid": template.uuid,
@@ -180,6 +180,11 @@ def _update(ctx: StackContext, identity: StackIdentity, arguments: StackArgument
         tags=tags,
     )
     acceptance.accept(ctx, change)
+
+
+def converges(ctx: StackContext, arguments: StackArguments) -> bool:
+    """Whether an update compares with what is really there."""
+    return arguments.converge or ctx.services.conf.engine.observe_on_update
 
 
 def _flags(row: Stack, arguments: StackArguments) -> dict[str, Any]:

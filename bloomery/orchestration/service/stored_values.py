@@ -21,7 +21,7 @@ from bloomery.orchestration.engine import definitions as engine_definitions
 from bloomery.orchestration.resources import base
 from bloomery.orchestration.resources.children import Blueprint
 from bloomery.orchestration.resources.states import Action, Status
-from bloomery.orchestration.service import definitions
+from bloomery.orchestration.service import definitions, secrecy
 from bloomery.orchestration.service.acceptance import sealer_of
 from bloomery.orchestration.service.access import StackContext
 from bloomery.orchestration.stack import Stack
@@ -49,6 +49,10 @@ class StoredStack:
     @functools.cached_property
     def definition(self) -> Stack:
         return definitions.of(self.ctx, self.row, self.template)
+
+    @functools.cached_property
+    def secrecy(self) -> secrecy.Secrecy:
+        return secrecy.of(self.ctx, self.row, self.definition)
 
     def kind_of(self, row: model.Resource) -> type[base.Resource]:
         """Return the kind of a resource; where the template says another type, that of its own.
@@ -247,6 +251,8 @@ class _Siblings:
 
 class StoredChildren:
     """The stacks below a stack (``children.Children``), to be looked at only."""
+
+    converges = False
 
     def __init__(self, parent: StoredStack) -> None:
         self._parent = parent

@@ -33,17 +33,22 @@ from bloomery.orchestration.service.access import StackContext
 from bloomery.orchestration.template.resource_rules import HOOKS
 
 _MOST: Final = 200  # resources that are named
-_DRIFTED: Final = "mend the machines that differ, or let the template say what they are"
+_DRIFTED: Final = (
+    "mend the machines that differ, or let an update bring back what it can: "
+    "bloomery stack up FILE {} --converge"
+)
 _DELETE_FAILED: Final = (
     "read the reasons of the resources that failed, mend what stands in the way (of a machine, "
-    "/ext/v1/nodes/{node}/why says what), and delete the stack again"
+    "/ext/v1/nodes/NODE/why says what), and delete the stack again: openstack stack delete {}"
 )
-_ENDS: Final = {Action.CREATE: "; or cancel, or delete", Action.UPDATE: "; or cancel, or delete",
-                Action.DELETE: ""}  # fmt: skip
+_DELETE: Final = "delete it (openstack stack delete {0})"
+_CANCEL: Final = f"; or cancel (openstack stack cancel {{0}}), or {_DELETE}"
+_ENDS: Final = {Action.CREATE: _CANCEL, Action.UPDATE: _CANCEL, Action.DELETE: ""}
 _ADVICE: Final = {
     Status.COMPLETE: "nothing: the stack is as it was ordered",
-    Status.FAILED: "read the reasons of the resources that failed, mend them, and update or delete "
-    "the stack",
+    Status.FAILED: "read the reasons of the resources that failed (openstack stack failures list "
+    "{0}), mend them, and update or delete the stack (bloomery stack up FILE {0}, openstack stack "
+    "delete {0})",
 }
 
 
@@ -56,13 +61,12 @@ def explain_stack(ctx: StackContext, identity: StackIdentity) -> Json:
         held = resources.list_of_tree(conn, row.root_uuid, sealer)
         orders = list(stack_orders.list_rows(conn, row.root_uuid))
         engine = stack_locks.find_engine(conn, row.root_uuid)
-        drifted = list(stack_drift.list_of_tree(conn, row.root_uuid))
+        drifted = _list_drifted(conn, row, below)
         since = _in_state_since(conn, row)
     held = [each for each in held if each.stack_uuid in below]
     things = _Things(ctx, below, held)
     waiting = [each for each in held if each.status == Status.IN_PROGRESS or _hooks(each)]
     failed = [each for each in held if each.status == Status.FAILED]
-    drifted = [each for each in drifted if each.stack_uuid in below]
     return {
         "id": row.uuid,
         "stack_name": row.name,
@@ -80,7 +84,7 @@ def explain_stack(ctx: StackContext, identity: StackIdentity) -> Json:
         ],
         "waiting": [_waiting(each, things, now) for each in waiting[:_MOST]],
         "failed": [_failed(each, things) for each in failed[:_MOST]],
-        "drifted": [_drifted(each, below) for each in drifted[:_MOST]],
+        "drifted": drifted,
         "leaving": [_leaving(each, below) for each in _list_leaving(held)[:_MOST]],
         "next_action": _next_action(row, waiting, things, bool(orders), engine, bool(drifted)),
     }
@@ -177,11 +181,16 @@ def _is_paused(resource: Resource) -> bool:
 
 
 def _signal_advice(row: Stack, group: Resource) -> str:
-    """Say how a roll-out that is paused goes on; a stack below is named by its id."""
-    stack = row.name if group.stack_uuid == row.uuid else group.stack_uuid
+    """Say how a roll-out that is paused goes on."""
     words = [json.dumps({ROLLOUT: word}) for word in rollouts.ENDS_OF_PAUSE]
-    order = f"openstack stack resource signal {shlex.quote(stack)} {shlex.quote(group.name)}"
-    return f"{order} --data '{words[0]}'; or with {' or '.join(words[1:])}"
+    return f"{_signal_command(row, group, words[0])}; or with {' or '.join(words[1:])}"
+
+
+def _signal_command(row: Stack, resource: Resource, data: str) -> str:
+    """Return the command that signals a resource; a stack below is named by its id."""
+    stack = row.name if resource.stack_uuid == row.uuid else resource.stack_uuid
+    order = f"openstack stack resource signal {shlex.quote(stack)} {shlex.quote(resource.name)}"
+    return f"{order} --data {shlex.quote(data)}"
 
 
 def _failed(resource: Resource, things: _Things) -> Json:
@@ -202,6 +211,18 @@ def _path(resource: Any, below: Mapping[str, Stack]) -> str:
         parts.append(str(stack.owner_resource))
         stack = below.get(stack.owner_uuid or "")
     return "/".join(reversed(parts))
+
+
+def list_drifted(ctx: StackContext, row: Stack) -> list[Json]:
+    """Return what of a stack, and of those below, differs as the drift watch saw it last."""
+    with ctx.services.db.read() as conn:
+        return _list_drifted(conn, row, {each.uuid: each for each in _subtree(conn, row)})
+
+
+def _list_drifted(conn: sa.Connection, row: Stack, below: Mapping[str, Stack]) -> list[Json]:
+    resources = stack_drift.list_of_tree(conn, row.root_uuid)
+    own = [each for each in resources if each.stack_uuid in below]
+    return [_drifted(each, below) for each in own[:_MOST]]
 
 
 def _drifted(resource: sa.Row[Any], below: Mapping[str, Stack]) -> Json:
@@ -241,18 +262,23 @@ def _next_action(
 ) -> str:
     hooked = next((each for each in waiting if _hooks(each)), None)
     if hooked is not None:
-        return f'signal {hooked.name} with {{"unset_hook": "{_hooks(hooked)[0]}"}} to let it go on'
+        command = _signal_command(row, hooked, json.dumps({"unset_hook": _hooks(hooked)[0]}))
+        return f"{command} lets it go on"
     if (paused := next(filter(_is_paused, waiting), None)) is not None:
         return _signal_advice(row, paused)
+    name = shlex.quote(row.name)
     if row.status != Status.IN_PROGRESS:
         if (row.action, row.status) == (Action.DELETE, Status.FAILED):
-            return _DELETE_FAILED
+            return _DELETE_FAILED.format(name)
         is_drifted = has_drifted and row.status == Status.COMPLETE
-        return _DRIFTED if is_drifted else _ADVICE[Status(row.status)]
+        return (_DRIFTED if is_drifted else _ADVICE[Status(row.status)]).format(name)
     if engine is None and has_orders:
-        return "wait: no engine has taken the order yet; look whether one runs"
+        return (
+            "wait: no engine has taken the order yet; look whether one runs (openstack "
+            "orchestration service list)"
+        )
     if waiting:
-        ends = _ENDS.get(Action(row.action), "; or delete")
+        ends = _ENDS.get(Action(row.action), f"; or {_DELETE}").format(name)
         place = _path(waiting[0], things.stacks)
         return f"wait for {place}: {things.awaited(waiting[0])}{ends}"
     return "wait: the engine is at work"

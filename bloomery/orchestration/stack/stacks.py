@@ -122,13 +122,29 @@ class Stack:
 
     def _nested(self, name: str, type_name: str, source: str) -> type[Resource]:
         environment = self.definition.environment
-        built_in = environment.registry.kind(type_name)
-        facade = None if built_in is None else (type_name, built_in)
         try:
+            facade = self._facade(type_name, source)
             return self.tree.kind(source, facade, environment.parameter_defaults.keys())
         except errors.InvalidSchemaError as exc:
             word, name = self.path(name)
             raise exc.under(word, f"{name}<{source}>") from exc
+
+    def _facade(self, type_name: str, source: str) -> tuple[str, type[Resource]] | None:
+        """Return the kind whose place the template ``source`` takes: what others have of the type.
+
+        That is the kind which is offered, or the template which is not for this resource alone.
+        """
+        environment = self.definition.environment
+        if (built_in := environment.registry.kind(type_name)) is not None:
+            return type_name, built_in
+        try:
+            usual = environment.registry.find(type_name).template
+        except errors.StackValidationFailed:  # nothing but this resource has the type
+            return None
+        if usual in {None, source}:
+            return None
+        defaulted = environment.parameter_defaults.keys()
+        return type_name, self.tree.kind(str(usual), None, defaulted)
 
     def resolved_type(self, name: str) -> ResolvedType:
         """What the type of a resource came to.  Raises StackValidationFailed."""

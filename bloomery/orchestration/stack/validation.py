@@ -1,8 +1,8 @@
 """Every check of a stack, in the order in which Heat finds faults (heat-hot.md, section 12).
 
 The first fault ends it.  ``ValidationLevel`` says how much is looked at: ``POST validate`` looks at
-the shape alone; the members of a group are looked at without their values, because a group makes
-its members later, and what is wrong with a value is found then.
+the shape alone; members of a group that take a value from another resource are looked at without
+their values, and what is wrong with one is found when the group makes them.
 """
 
 from __future__ import annotations
@@ -203,14 +203,27 @@ class _Checker:
     # ------------------------------------------------------------------------------ stacks below
 
     def _check_below(self, definition: ResourceDefinition, resource: composite.Composite) -> None:
-        level = self._level if resource.is_known() else ValidationLevel.MEMBERS
         source = resource.source if isinstance(resource, nested.NestedStack) else GENERATED
         try:
             child = children.child_stack(self._stack, resource)
+            is_known = resource.is_known() or _are_members_known(resource, child)
+            level = self._level if is_known else ValidationLevel.MEMBERS
             _validate(child if level is ValidationLevel.VALUES else child.relaxed(), level)
         except errors.Failure as exc:
             word, name = self._stack.path(definition.name)
             raise _seen_above(exc, word, f"{name}<{source}>") from exc
+
+
+def _are_members_known(resource: composite.Composite, child: Stack) -> bool:
+    """Has a group all values of its members: does none come from a resource that is not there?"""
+    if not isinstance(resource, composite.Membered):
+        return False
+    stack = child
+    while isinstance(facade := stack.definition.facade, children.ParentFacade):
+        stack = facade.stack
+        if [*functions.references(facade.definition.properties, stack.view)]:
+            return False
+    return True
 
 
 def _seen_above(exc: errors.Failure, *path: str) -> errors.StackValidationFailed:

@@ -267,7 +267,11 @@ class Definition:
 
     def _implied(self, definition: ResourceDefinition) -> Iterator[str]:
         enabled = self._parsed.enabled
-        for reference in definition.references(self._plain_view):
+        try:
+            references = [*definition.references(self._plain_view)]
+        except errors.Misplaced as exc:
+            raise exc.under(self.template.word(Section.RESOURCES), definition.name) from exc
+        for reference in references:
             if reference.resource not in enabled:
                 raise self._misplaced_reference(definition, reference.resource)
             yield reference.resource

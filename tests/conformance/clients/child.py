@@ -1,9 +1,9 @@
 """Run published suites of tests, and print each outcome as a line of JSON.
 
-    python child.py openstack.tests.functional.baremetal [WORD]
+    python child.py openstack.tests.functional.baremetal [WORD ...]
 
 Runs inside the environment of the published packages, so it imports nothing of ours.  ``WORD``:
-only tests whose names have it.
+only tests whose names have each of them.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import os
 import sys
 import unittest
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, TextIO
 
@@ -62,11 +62,11 @@ def tests_of(package: str) -> unittest.TestSuite:
     return unittest.TestLoader().discover(str(folder), top_level_dir=str(top))
 
 
-def chosen(suite: unittest.TestSuite, word: str) -> Iterator[unittest.TestCase]:
+def chosen(suite: unittest.TestSuite, words: Sequence[str]) -> Iterator[unittest.TestCase]:
     for test in suite:
         if isinstance(test, unittest.TestSuite):
-            yield from chosen(test, word)
-        elif word in test.id():
+            yield from chosen(test, words)
+        elif all(word in test.id() for word in words):
             yield test
 
 
@@ -74,8 +74,8 @@ def main() -> None:
     warnings.simplefilter("ignore")
     report = os.fdopen(os.dup(1), "w")
     os.dup2(2, 1)  # what the tests print is not ours
-    package, word = sys.argv[1], (sys.argv[2:] or [""])[0]
-    unittest.TestSuite(chosen(tests_of(package), word)).run(Outcomes(report))
+    package, *words = sys.argv[1:]
+    unittest.TestSuite(chosen(tests_of(package), words)).run(Outcomes(report))
 
 
 if __name__ == "__main__":

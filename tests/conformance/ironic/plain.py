@@ -123,5 +123,6 @@ def _without_sentences(document: Any, key: str = "") -> Any:
         plain = {name: _without_sentences(value, name) for name, value in document.items()}
         if document.get("fault"):
             plain["maintenance_reason"] = "<text>"
-        return {name: sorted(v) if UNORDERED.match(name) else v for name, v in plain.items()}
+        lists = (name for name in plain if UNORDERED.match(name) and isinstance(plain[name], list))
+        return plain | {name: sorted(plain[name]) for name in lists}
     return "<text>" if key in SENTENCES and isinstance(document, str) and document else document

@@ -16,7 +16,7 @@ from typing import Final
 START_S: Final = 60
 INTERFACES: Final = {
     "bios": "fake,no-bios", "boot": "fake", "console": "fake,no-console", "deploy": "fake",
-    "firmware": "fake,no-firmware", "inspect": "fake,no-inspect", "management": "fake",
+    "firmware": "fake,no-firmware", "inspect": "fake,no-inspect", "management": "fake,noop",
     "network": "noop", "power": "fake", "raid": "fake,no-raid", "rescue": "fake,no-rescue",
     "storage": "fake,noop", "vendor": "fake,no-vendor",
 }  # fmt: skip

@@ -10,6 +10,7 @@ from tests.conformance.ironic import (
     story_allocations,
     story_basics,
     story_clients,
+    story_details,
     story_document,
     story_drawn,
     story_hardware,
@@ -22,7 +23,7 @@ from tests.conformance.ironic import (
 
 SHELVES: Final = (
     story_basics, story_nodes, story_records, story_lists, story_verbs, story_more, story_hardware,
-    story_drawn, story_allocations, story_document, story_clients,
+    story_drawn, story_allocations, story_document, story_clients, story_details,
 )  # fmt: skip
 
 

@@ -17,6 +17,7 @@ from bloomery import errors
 from bloomery.api import app, auth, auth_strategy
 from bloomery.conf import Conf
 from bloomery.conf.default import Default
+from bloomery.http_server import login
 from tests.fakes.client import Client
 from tests.kit import slow_clients
 from tests.kit.waiting import wait_for
@@ -26,13 +27,13 @@ def line(user, password):
     return f"{user}:{bcrypt.hashpw(password.encode(), bcrypt.gensalt(rounds=4)).decode()}\n"
 
 
-def login(user, password):
+def basic(user, password):
     said = base64.b64encode(f"{user}:{password}".encode()).decode()
     return {"Authorization": f"Basic {said}"}
 
 
 def asking(user, password):
-    return {"HTTP_AUTHORIZATION": login(user, password)["Authorization"]}
+    return {"HTTP_AUTHORIZATION": basic(user, password)["Authorization"]}
 
 
 def change(path, text):
@@ -56,16 +57,16 @@ def conf(htpasswd):
 
 @pytest.mark.parametrize(("user", "password"), [("ann", "secret"), ("bob", "pass:word")])
 def test_right_password_lets_in(api, user, password):
-    assert api.get("/v1/nodes", headers=login(user, password)).status == 200
+    assert api.get("/v1/nodes", headers=basic(user, password)).status == 200
 
 
 @pytest.mark.parametrize(
     "headers",
     [
         {},
-        login("ann", "wrong"),
-        login("eve", "secret"),
-        login("ann", ""),
+        basic("ann", "wrong"),
+        basic("eve", "secret"),
+        basic("ann", ""),
         {"Authorization": "Bearer x"},
     ],
 )
@@ -95,7 +96,7 @@ def test_all_else_asks_for_a_name(api, path):
 def test_name_of_the_caller_travels_with_the_request(world):
     seen = []
     world.conductor.create_node = lambda request, _values: seen.append(request.user)
-    world.api.post("/v1/nodes", {"driver": "fake-hardware"}, headers=login("ann", "secret"))
+    world.api.post("/v1/nodes", {"driver": "fake-hardware"}, headers=basic("ann", "secret"))
     assert seen == ["ann"]
 
 
@@ -113,7 +114,7 @@ def test_headers_that_claim_roles_are_ignored(world, conf, strategy):
     services = dataclasses.replace(world.site, conf=conf)
     world.conductor.create_node = lambda request, _values: seen.append(request)
     client = Client(app.make_app(services))
-    client.post("/v1/nodes", {"driver": "fake-hardware"}, headers=login("ann", "secret") | CLAIMS)
+    client.post("/v1/nodes", {"driver": "fake-hardware"}, headers=basic("ann", "secret") | CLAIMS)
     (request,) = seen
     assert request.user == ("ann" if strategy == "http_basic" else None)
     assert (request.project, request.project_name, request.roles) == (None, None, ())
@@ -121,18 +122,18 @@ def test_headers_that_claim_roles_are_ignored(world, conf, strategy):
 
 
 def test_right_password_is_paid_for_once(htpasswd, monkeypatch):
-    door = auth.HttpBasic(htpasswd)
+    door = login.HttpBasic(htpasswd)
     asked = []
     real = bcrypt.checkpw
     monkeypatch.setattr(bcrypt, "checkpw", lambda *a: asked.append(a) or real(*a))
-    environ = {"HTTP_AUTHORIZATION": login("ann", "secret")["Authorization"]}
+    environ = {"HTTP_AUTHORIZATION": basic("ann", "secret")["Authorization"]}
     assert [door.user(environ) for _ in range(3)] == ["ann"] * 3
     assert len(asked) == 1
 
 
 @pytest.mark.parametrize("user", ["ann", "eve"])
 def test_unknown_name_costs_as_much_as_a_wrong_password(htpasswd, monkeypatch, user):
-    door = auth.HttpBasic(htpasswd)
+    door = login.HttpBasic(htpasswd)
     asked = []
     monkeypatch.setattr(bcrypt, "checkpw", lambda _, stored: bool(asked.append(stored[:7])))
     with pytest.raises(auth.Unauthorized):
@@ -141,8 +142,8 @@ def test_unknown_name_costs_as_much_as_a_wrong_password(htpasswd, monkeypatch, u
 
 
 def test_changed_file_counts_at_once(htpasswd):
-    door = auth.HttpBasic(htpasswd)
-    environ = {"HTTP_AUTHORIZATION": login("ann", "secret")["Authorization"]}
+    door = login.HttpBasic(htpasswd)
+    environ = {"HTTP_AUTHORIZATION": basic("ann", "secret")["Authorization"]}
     assert door.user(environ) == "ann"
     change(htpasswd, line("bob", "x"))
     with pytest.raises(auth.Unauthorized):
@@ -150,20 +151,20 @@ def test_changed_file_counts_at_once(htpasswd):
 
 
 def test_password_withdrawn_while_its_check_is_waited_for_is_withdrawn(htpasswd):
-    door = auth.HttpBasic(htpasswd)
-    environ = asking("ann", "secret") | {auth.DEFERRED: None}
-    with pytest.raises(auth.Deferred) as deferred:
+    door = login.HttpBasic(htpasswd)
+    environ = asking("ann", "secret") | {login.DEFERRED: None}
+    with pytest.raises(login.Deferred) as deferred:
         door.user(environ)
     deferred.value.check.outcome.result(10)
     change(htpasswd, line("bob", "x"))
-    with pytest.raises(auth.Deferred) as again:
-        door.user(environ | {auth.DEFERRED: deferred.value.check})
+    with pytest.raises(login.Deferred) as again:
+        door.user(environ | {login.DEFERRED: deferred.value.check})
     with pytest.raises(auth.Unauthorized):
         again.value.check.outcome.result(10)
 
 
 def test_password_withdrawn_during_its_first_login_is_withdrawn(htpasswd, monkeypatch):
-    door = auth.HttpBasic(htpasswd)
+    door = login.HttpBasic(htpasswd)
     begun, go_on, real = threading.Event(), threading.Event(), bcrypt.checkpw
 
     def check(*given):
@@ -188,7 +189,7 @@ def test_password_withdrawn_during_its_first_login_is_withdrawn(htpasswd, monkey
     "wrong", ["ann:plain", "ann", ":", "ann:" + "$2b$99$" + "x" * 53, "\udcff:x", "ann:$2b$04$x"]
 )
 def test_bad_line_concerns_that_user_alone_and_is_told_once(htpasswd, wrong, caplog):
-    door = auth.HttpBasic(htpasswd)
+    door = login.HttpBasic(htpasswd)
     change(htpasswd, line("bob", "pass:word") + wrong)
     for _ in range(3):
         assert door.user(asking("bob", "pass:word")) == "bob"
@@ -209,7 +210,7 @@ def no_good_line(path):
 
 @pytest.mark.parametrize("spoil", [no_file, no_good_line])
 def test_file_of_no_use_leaves_the_last_one_in_force(htpasswd, spoil, caplog):
-    door = auth.HttpBasic(htpasswd)
+    door = login.HttpBasic(htpasswd)
     spoil(htpasswd)
     for _ in range(3):
         assert door.user(asking("ann", "secret")) == "ann"
@@ -222,15 +223,15 @@ def test_file_of_no_use_leaves_the_last_one_in_force(htpasswd, spoil, caplog):
 
 def test_who_guesses_passwords_holds_nobody_up(world, monkeypatch):
     go_on = threading.Event()
-    assert world.api.get("/v1/nodes", headers=login("ann", "secret")).status == 200
+    assert world.api.get("/v1/nodes", headers=basic("ann", "secret")).status == 200
     monkeypatch.setattr(bcrypt, "checkpw", lambda *_: not go_on.wait(10))
-    guess = b"GET /v1/nodes HTTP/1.1\r\nHost: x\r\nAuthorization: %s\r\n\r\n"
+    guess = b"GET /v1/nodes HTTP/1.1\r\nHost: localhost\r\nAuthorization: %s\r\n\r\n"
     with slow_clients.serving(world.app) as serving, contextlib.ExitStack() as stack:
-        guesses = [login("ann", f"guess {n}")["Authorization"].encode() for n in range(8)]
+        guesses = [basic("ann", f"guess {n}")["Authorization"].encode() for n in range(8)]
         clients = [
             stack.enter_context(slow_clients.clients(serving, guess % each))[0] for each in guesses
         ]
-        assert slow_clients.status(serving, headers=login("ann", "secret")) == 200
+        assert slow_clients.status(serving, headers=basic("ann", "secret")) == 200
         go_on.set()
         assert [client.recv(12) for client in clients] == [b"HTTP/1.1 401"] * 8
 
@@ -238,36 +239,38 @@ def test_who_guesses_passwords_holds_nobody_up(world, monkeypatch):
 def test_too_many_guesses_are_told_to_wait(htpasswd, monkeypatch):
     go_on = threading.Event()
     monkeypatch.setattr(bcrypt, "checkpw", lambda *_: not go_on.wait(10))
-    door = auth.HttpBasic(htpasswd)
-    for number in range(auth.MAX_CHECKS):
-        with pytest.raises(auth.Deferred):
-            door.user(asking("ann", f"guess {number}") | {auth.DEFERRED: None})
-    with pytest.raises(auth.Deferred):  # the same guess is checked once
-        door.user(asking("ann", "guess 0") | {auth.DEFERRED: None})
+    door = login.HttpBasic(htpasswd)
+    for number in range(login.MAX_CHECKS):
+        with pytest.raises(login.Deferred):
+            door.user(asking("ann", f"guess {number}") | {login.DEFERRED: None})
+    with pytest.raises(login.Deferred):  # the same guess is checked once
+        door.user(asking("ann", "guess 0") | {login.DEFERRED: None})
     with pytest.raises(auth.Busy):
-        door.user(asking("ann", "one more") | {auth.DEFERRED: None})
+        door.user(asking("ann", "one more") | {login.DEFERRED: None})
     go_on.set()
 
 
 def test_busy_is_a_503(world, monkeypatch):
-    monkeypatch.setattr(auth, "MAX_CHECKS", 0)
-    answer = world.api.get("/v1/nodes", headers=login("ann", "secret"))
+    monkeypatch.setattr(login, "MAX_CHECKS", 0)
+    answer = world.api.get("/v1/nodes", headers=basic("ann", "secret"))
     assert (answer.status, answer.form, answer.headers["retry-after"]) == (503, "second", "1")
 
 
 @pytest.mark.parametrize(
-    "text", ["ann", "ann:plain", "ann:$apr1$x$y", ":" + line("x", "y").split(":")[1]]
+    "text",
+    ["ann", "ann:plain", "ann:$apr1$x$y", ":" + line("x", "y").split(":")[1]],
+    ids=["no hash", "plain", "md5", "no user"],
 )
 def test_file_of_other_hashes_is_refused(tmp_path, text):
     path = tmp_path / "other"
     path.write_text(text)
     with pytest.raises(errors.CannotStart, match="bcrypt"):
-        auth.HttpBasic(path)
+        login.HttpBasic(path)
 
 
 def test_missing_file_is_named(tmp_path):
     with pytest.raises(errors.CannotStart, match="http_basic_auth_user_file"):
-        auth.HttpBasic(tmp_path / "gone")
+        login.HttpBasic(tmp_path / "gone")
 
 
 def test_first_name_of_the_file_is_offered_to_clients(htpasswd):

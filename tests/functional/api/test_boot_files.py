@@ -7,6 +7,7 @@ import http.client
 import os
 import socket
 import ssl
+import threading
 import uuid
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -20,6 +21,8 @@ from bloomery.conf import Conf
 from bloomery.conf.agent import Deploy
 from bloomery.conf.api import Api
 from bloomery.conf.default import Default
+from bloomery.http_server.files import FilePieces
+from bloomery.http_server.server import Server
 from tests.kit import tls
 from tests.kit.waiting import wait_for
 
@@ -49,21 +52,21 @@ def certificate(tmp_path: Path) -> tuple[str, str]:
 
 
 @pytest.fixture(params=["http", "https"])
-def serving(world, root: Path, certificate, request) -> Iterator[server.Server]:
+def serving(world, root: Path, certificate, request) -> Iterator[Server]:
     cert_file, key_file = certificate
     api = Api(
         port=0, enable_ssl_api=request.param == "https", cert_file=cert_file, key_file=key_file
     )
     conf = Conf(api=api, deploy=Deploy(http_root=str(root)))
     services = dataclasses.replace(world.site, conf=conf)
-    serving = server.Server(app.make_app(services), conf)
+    serving = server.make(app.make_app(services), conf)
     serving.start()
     yield serving
     serving.stop()
 
 
 @pytest.fixture
-def ask(serving: server.Server, certificate) -> Iterator[Ask]:
+def ask(serving: Server, certificate) -> Iterator[Ask]:
     """Ask on one connection, which is kept."""
     connection = http.client.HTTPConnection(*serving.address, timeout=10)
     if serving.url.startswith("https"):
@@ -96,7 +99,7 @@ SIZE = len(CONTENT)
     [
         ("0-2047", 0, 2048), ("2048-4095", 2048, 4096), (f"{SIZE - 5}-", SIZE - 5, SIZE),
         ("-100", SIZE - 100, SIZE), (f"1000-{SIZE + 9999}", 1000, SIZE), ("5-5", 5, 6),
-        (f"{MIB}-{7 * MIB}", MIB, 7 * MIB + 1),
+        (f"{MIB}-{7 * MIB}", MIB, 7 * MIB + 1), (f"-{SIZE}", 0, SIZE), (f"-{SIZE + 99}", 0, SIZE),
     ],
     ids=str,
 )  # fmt: skip
@@ -109,9 +112,73 @@ def test_bmcs_read_ranges(ask: Ask, cd: str, asked_for: str, start: int, stop: i
     assert ask("/v1/nodes")[0].status == 200, "nothing is left on the connection"
 
 
-def test_a_range_beyond_the_end_is_refused(ask: Ask, cd: str) -> None:
-    answer, _ = ask(cd, Range=f"bytes={SIZE}-")
+@pytest.mark.parametrize("asked_for", [f"{SIZE}-", f"{SIZE + 5}-{SIZE + 9}", "-0"])
+def test_a_range_of_which_nothing_is_there_is_refused(ask: Ask, cd: str, asked_for: str) -> None:
+    answer, _ = ask(cd, Range=f"bytes={asked_for}")
     assert (answer.status, answer.headers["Content-Range"]) == (416, f"bytes */{SIZE}")
+
+
+@pytest.mark.parametrize(
+    "asked_for", ["bytes=--5", "bytes=-", "bytes=5-2", "bytes=0-1,3-4", "lines=1-2", "bytes=x"]
+)
+def test_what_is_no_range_that_we_know_is_passed_over(ask: Ask, cd: str, asked_for: str) -> None:
+    answer, body = ask(cd, Range=asked_for)
+    assert (answer.status, body == CONTENT) == (200, True)
+
+
+def test_a_file_that_shrinks_while_it_is_sent_ends_its_connection(
+    serving, ask: Ask, cd: str, root: Path, monkeypatch, caplog
+) -> None:
+    """Its client would wait for the rest."""
+    file = root / cd.removeprefix("/")
+
+    def shrink(connection) -> None:
+        monkeypatch.setattr(connections, "_send_file", send_file)
+        os.truncate(file, 5 * MIB)
+        send_file(connection)
+
+    connections = serving._connections
+    send_file = connections._send_file
+    monkeypatch.setattr(connections, "_send_file", shrink)
+    with pytest.raises(http.client.IncompleteRead):
+        ask(cd)
+    assert "became shorter" in caplog.text
+    assert cd not in caplog.text
+
+
+def test_files_are_read_by_a_thread_of_their_own(serving, ask: Ask, cd: str, monkeypatch) -> None:
+    """Neither the one that waits for all connections nor one that answers requests."""
+    readers = set()
+
+    def read(pieces: FilePieces):
+        for piece in pieces_of(pieces):
+            readers.add(threading.current_thread().name)
+            yield piece
+
+    pieces_of = FilePieces.__iter__
+    monkeypatch.setattr(FilePieces, "__iter__", read)
+    assert ask(cd)[1] == CONTENT
+    assert readers == {"api-files"}
+
+
+@pytest.mark.parametrize("serving", ["http"], indirect=True)
+def test_other_answers_do_not_wait_for_a_disk(serving, ask: Ask, cd: str, monkeypatch) -> None:
+    reads, goes_on = threading.Event(), threading.Event()
+
+    def read(pieces: FilePieces) -> Iterator[bytes]:
+        reads.set()
+        goes_on.wait()
+        return pieces_of(pieces)
+
+    pieces_of = FilePieces.__iter__
+    monkeypatch.setattr(FilePieces, "__iter__", lambda pieces: (yield from read(pieces)))
+    with socket.create_connection(serving.address) as slow:
+        slow.sendall(f"GET {cd} HTTP/1.1\r\nHost: localhost\r\n\r\n".encode())
+        assert reads.wait(10)
+        try:
+            assert ask("/v1/nodes")[0].status == 200
+        finally:
+            goes_on.set()
 
 
 def test_head_tells_the_size_alone(ask: Ask, cd: str) -> None:
@@ -172,7 +239,7 @@ def test_a_web_server_takes_the_place_of_the_api(world, root: Path, cd: str) -> 
 @pytest.mark.parametrize("serving", ["http"], indirect=True)
 def test_a_client_that_takes_nothing_keeps_nobody_waiting(serving, ask: Ask, cd: str) -> None:
     with socket.create_connection(serving.address) as slow:
-        slow.sendall(f"GET {cd} HTTP/1.1\r\nHost: x\r\n\r\n".encode())
+        slow.sendall(f"GET {cd} HTTP/1.1\r\nHost: localhost\r\n\r\n".encode())
         connections = serving._connections._all
         wait_for(
             lambda: any(each.state.value == "writing" for each in list(connections.values())),

@@ -8,8 +8,8 @@ import pytest
 
 from bloomery.model.chassis import FIELDS
 
-URL = "http://api.test/v1/chassis"
-UNKNOWN = str(uuids.uuid4())
+URL = "http://localhost/v1/chassis"
+UNKNOWN = str(uuids.UUID(int=1))
 ALL = set(FIELDS) | {"links", "nodes"}
 
 
@@ -132,7 +132,7 @@ def test_nodes_of_a_chassis_are_listed(nodes, chassis, path):
     assert detailed["chassis_uuid"] == chassis["uuid"]
     assert nodes.get(f"{path}/nodes?maintenance=true").json["nodes"] == []
     page = nodes.get(f"{path}/nodes?limit=1").json
-    assert page["next"].startswith("http://api.test/v1/nodes?sort_key=id")
+    assert page["next"].startswith("http://localhost/v1/nodes?sort_key=id")
     assert nodes.get(f"/v1/chassis/{UNKNOWN}/nodes").status == 404
     assert nodes.get("/v1/chassis/row-B/nodes").status == 400
 

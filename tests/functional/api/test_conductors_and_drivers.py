@@ -12,8 +12,8 @@ from tests.kit import peers
 def test_conductors_are_listed_with_three_fields(api):
     found = api.get("/v1/conductors").json["conductors"]
     links = [
-        {"href": "http://api.test/v1/conductors/host-1", "rel": "self"},
-        {"href": "http://api.test/conductors/host-1", "rel": "bookmark"},
+        {"href": "http://localhost/v1/conductors/host-1", "rel": "self"},
+        {"href": "http://localhost/conductors/host-1", "rel": "bookmark"},
     ]
     assert found == [{"hostname": "host-1", "conductor_group": "", "alive": True, "links": links}]
 
@@ -66,7 +66,7 @@ def test_conductors_have_pages_by_host_name(world):
     page = world.api.get("/v1/conductors?limit=2&sort_key=hostname").json
     assert [one["hostname"] for one in page["conductors"]] == ["host-0", "host-1"]
     assert page["next"].endswith("fields=hostname,conductor_group,alive&limit=2&marker=host-1")
-    rest = world.api.get(page["next"].removeprefix("http://api.test")).json
+    rest = world.api.get(page["next"].removeprefix("http://localhost")).json
     assert [one["hostname"] for one in rest["conductors"]] == ["host-2"]
 
 

@@ -24,7 +24,7 @@ def test_template_is_answered_whole_its_secrets_masked(api, template):
     assert template["steps"] == [STEP | {"args": {"admin_password": "******", "n": 1}}]
     for ident in (template["uuid"], "CUSTOM_HYPER"):
         assert api.get(f"{T}/{ident}").json == template
-    assert template["links"][0]["href"] == f"http://api.test{T}/{template['uuid']}"
+    assert template["links"][0]["href"] == f"http://localhost{T}/{template['uuid']}"
 
 
 @pytest.mark.parametrize(

@@ -14,11 +14,13 @@ from typing import Any
 
 import pytest
 
-from bloomery.api import app, server, streams
+from bloomery.api import app, server
 from bloomery.conf import Conf
 from bloomery.conf.api import Api
 from bloomery.db import events
 from bloomery.events.relay import Relay
+from bloomery.http_server import streams
+from bloomery.http_server.server import Server
 from tests.kit import callers, slow_clients, tls
 from tests.kit.waiting import wait_for
 
@@ -37,12 +39,12 @@ class Site:
         self.relay = Relay(self.db, [], holder="here:1", keep_hours=1, most_listeners=most)
         self.services = dataclasses.replace(services, live=self.relay.live)
         self.relay.start()
-        self.servers: list[server.Server] = []
+        self.servers: list[Server] = []
         self.serve(Conf(api=Api(port=0)))
 
-    def serve(self, conf: Conf, logins: Any = None) -> server.Server:
+    def serve(self, conf: Conf, logins: Any = None) -> Server:
         self.app = app.make_app(self.services, logins=logins)
-        self.servers.append(server.Server(self.app, conf))
+        self.servers.append(server.make(self.app, conf))
         self.servers[-1].start()
         return self.servers[-1]
 
@@ -122,7 +124,7 @@ def test_list_goes_on_where_the_last_page_ended(site: Site, world):
     numbers = [site.happen() for _ in range(5)]
     first = world.api.get(f"{PATH}?limit=2").json
     assert [each["id"] for each in first["events"]] == numbers[:2]
-    second = world.api.get(first["next"].removeprefix("http://api.test")).json
+    second = world.api.get(first["next"].removeprefix("http://localhost")).json
     assert [each["id"] for each in second["events"]] == numbers[2:4]
     last = world.api.get(f"{PATH}?since={second['last_id']}").json
     assert ([each["id"] for each in last["events"]], "next" in last) == (numbers[4:], False)
@@ -228,7 +230,9 @@ def test_idle_listeners_cost_no_thread(site: Site, listen: Listen):
 def test_a_reader_that_takes_nothing_is_cut_off_and_holds_up_nobody(site: Site, listen: Listen):
     slow = socket.create_connection(site.address)
     slow.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
-    slow.sendall(b"GET /ext/v1/events HTTP/1.1\r\nHost: x\r\nAccept: text/event-stream\r\n\r\n")
+    slow.sendall(
+        b"GET /ext/v1/events HTTP/1.1\r\nHost: localhost\r\nAccept: text/event-stream\r\n\r\n"
+    )
     quick = listen()
     wait_for(lambda: len(site.relay.live) == 2, "both to listen")
     facts = {"text": "x" * 50_000}
@@ -246,7 +250,8 @@ def test_who_catches_up_slowly_is_waited_for(site: Site):
     numbers = [site.happen(facts=facts) for _ in range(60)]
     with slow_clients.clients(
         site.servers[0],
-        b"GET /ext/v1/events?since=0 HTTP/1.1\r\nHost: x\r\nAccept: text/event-stream\r\n\r\n",
+        b"GET /ext/v1/events?since=0 HTTP/1.1\r\nHost: localhost\r\n"
+        b"Accept: text/event-stream\r\n\r\n",
     ) as (client,):
         text = b""
         while f"id: {numbers[-1]}\n".encode() not in text:

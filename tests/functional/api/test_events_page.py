@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from bloomery.api.server import Server
+from bloomery.api import server
 from bloomery.conf import Conf
 from bloomery.conf.api import Api
 from tests.functional.api import test_event_stream, test_webhooks
@@ -66,7 +66,7 @@ def test_command_lists_a_page(site: Site):
 
 def test_commands_add_a_webhook_and_list_it(world):
     site = test_webhooks.Site(world.site)
-    serving = Server(site.app, Conf(api=Api(port=0)))
+    serving = server.make(site.app, Conf(api=Api(port=0)))
     serving.start()
     try:
         added, listed = (answer(command, *serving.address) for command in OF_WEBHOOKS)

@@ -30,8 +30,8 @@ def test_rule_is_answered_whole_and_its_links_say_inspection(api, rule):
     assert rule["actions"] == [ACTION]
     assert (rule["priority"], rule["phase"], rule["sensitive"]) == (0, "main", False)
     assert [link["href"] for link in rule["links"]] == [
-        f"http://api.test/v1/inspection/{rule['uuid']}",
-        f"http://api.test/inspection/{rule['uuid']}",
+        f"http://localhost/v1/inspection/{rule['uuid']}",
+        f"http://localhost/inspection/{rule['uuid']}",
     ]
     assert api.get(f"{R}/{rule['uuid']}").json == rule
 
@@ -165,7 +165,7 @@ def test_lists_are_short_filtered_and_paged(api, rule):
     assert len(api.get(f"{R}?phase=main").json["inspection_rules"]) == 2
     assert api.get(f"{R}?phase=x").json["inspection_rules"] == []
     page = api.get(f"{R}?limit=1").json
-    assert page["next"].startswith("http://api.test/v1/inspection?")
+    assert page["next"].startswith("http://localhost/v1/inspection?")
     marker = f"{R}?limit=1&marker={rule['uuid']}"
     assert [each["uuid"] for each in api.get(marker).json["inspection_rules"]] == [other]
     for key in ("actions", "conditions", "scope"):

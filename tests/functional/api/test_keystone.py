@@ -12,8 +12,9 @@ import pytest
 
 from bloomery import conf as settings
 from bloomery import errors
-from bloomery.api import app, auth, auth_strategy, keystone
+from bloomery.api import app, auth_strategy, keystone
 from bloomery.api.orchestration import app as orchestration
+from bloomery.http_server import login
 from bloomery.operations.policy_engine import Policies
 from tests.fakes.client import Client
 from tests.kit.identity import SYSTEM, Identity
@@ -235,11 +236,11 @@ def test_nobody_waits_in_a_thread_of_the_api(guarded, identity):
     try:
         environ: dict[str, Any] = {
             "HTTP_X_AUTH_TOKEN": identity.token("bob", "web"), "PATH_INFO": "/v1/nodes",
-            "REQUEST_METHOD": "GET", auth.DEFERRED: None,
+            "REQUEST_METHOD": "GET", login.DEFERRED: None,
         }  # fmt: skip
-        with pytest.raises(auth.Deferred) as deferred:
+        with pytest.raises(login.Deferred) as deferred:
             guarded.logins.identify(SimpleNamespace(), environ)
-        with pytest.raises(auth.Deferred) as again:
+        with pytest.raises(login.Deferred) as again:
             guarded.logins.identify(SimpleNamespace(), environ)
         assert again.value.check is deferred.value.check
     finally:
@@ -288,17 +289,22 @@ def test_options_without_effect_are_named(identity, tmp_path: Path, caplog):
 
 
 def test_the_project_of_the_path_is_that_of_the_token(guarded, identity):
-    ann = bearer(identity.token("ann", "web"))
-    assert guarded.stacks.get("/v1/web-id/stacks", headers=ann).status != 403
-    answer = guarded.stacks.get("/v1/db-id/stacks", headers=ann)
+    bob = bearer(identity.token("bob", "web"))
+    assert guarded.stacks.get("/v1/web-id/stacks", headers=bob).status != 403
+    answer = guarded.stacks.get("/v1/db-id/stacks", headers=bob)
     assert (answer.status, answer.json["error"]["type"]) == (403, "HTTPForbidden")
 
 
 def test_admins_of_the_cloud_reach_every_project(guarded, identity):
+    """A Keystone without an admin project does not say of a token whether it is of that."""
+    unsaid = identity.token("ann", "web")
     of_cloud = identity.token("ann", "web", is_admin_project=True)
     of_system = identity.token("root", SYSTEM)
-    for token in (of_cloud, of_system):
-        answer = guarded.stacks.get("/v1/db-id/stacks", headers=bearer(token))
-        assert answer.status != 403
+    for token in (unsaid, of_cloud, of_system):
+        for path in ("stacks", "services"):
+            answer = guarded.stacks.get(f"/v1/db-id/{path}", headers=bearer(token))
+            assert answer.status != 403
+    of_project = identity.token("ann", "web", is_admin_project=False)
+    assert guarded.stacks.get("/v1/db-id/stacks", headers=bearer(of_project)).status == 403
     member = identity.token("bob", "web", is_admin_project=True)
     assert guarded.stacks.get("/v1/db-id/stacks", headers=bearer(member)).status == 403

@@ -17,8 +17,8 @@ from tests.fakes.client import Client
 
 PAGE = "https://dashboard.example"
 PROXIED = {
-    "X-Forwarded-Proto": "https", "X-Forwarded-Host": "cloud.example", "X-Forwarded-For": "9.9.9.9",
-    "X-Forwarded-Prefix": "/baremetal",
+    "X-Forwarded-Proto": "https", "X-Forwarded-Host": "cloud.localhost",
+    "X-Forwarded-For": "9.9.9.9", "X-Forwarded-Prefix": "/baremetal",
 }  # fmt: skip
 
 
@@ -44,7 +44,7 @@ def stacks(world):
 def test_headers_of_proxies_are_no_business_of_strangers(api, stacks):
     for answer in (api.get("/v1", headers=PROXIED), stacks.get("/v1", headers=PROXIED)):
         assert hrefs(answer.json)
-        assert "cloud.example" not in answer.body.decode()
+        assert "cloud.localhost" not in answer.body.decode()
 
 
 class TestBehindProxies:
@@ -56,38 +56,40 @@ class TestBehindProxies:
         own = "https://docs.openstack.org"
         for path in ("/", "/v1", "/v1/nodes", "/v1/nodes/detail", "/v1/drivers", "/v1/volume"):
             links = hrefs(api.get(path, headers=PROXIED).json)
-            assert all(link.startswith(("https://cloud.example/baremetal", own)) for link in links)
+            assert all(
+                link.startswith(("https://cloud.localhost/baremetal", own)) for link in links
+            )
         assert hrefs(stacks.get("/", headers=PROXIED).json) == [
-            "https://cloud.example/baremetal/v1/"
+            "https://cloud.localhost/baremetal/v1/"
         ]
 
     def test_location_and_next_go_through_it_too(self, api):
         answer = api.post("/v1/nodes", {"driver": "fake-hardware"}, headers=PROXIED)
         node = answer.json["uuid"]
-        assert answer.headers["location"] == f"https://cloud.example/baremetal/v1/nodes/{node}"
+        assert answer.headers["location"] == f"https://cloud.localhost/baremetal/v1/nodes/{node}"
         page = api.get("/v1/nodes?limit=1", headers=PROXIED).json
-        assert page["next"].startswith("https://cloud.example/baremetal/v1/nodes?")
+        assert page["next"].startswith("https://cloud.localhost/baremetal/v1/nodes?")
         moved = api.put(f"/v1/nodes/{node}/states/power", {"target": "power on"}, headers=PROXIED)
-        assert moved.headers["location"].startswith("https://cloud.example/baremetal/v1/nodes/")
+        assert moved.headers["location"].startswith("https://cloud.localhost/baremetal/v1/nodes/")
 
     @pytest.mark.parametrize(
         ("headers", "url"),
         [
-            ({"Forwarded": "for=9.9.9.9;proto=https;host=a.example"}, "https://a.example"),
+            ({"Forwarded": "for=9.9.9.9;proto=https;host=a.localhost"}, "https://a.localhost"),
             (
-                {"Forwarded": 'for="[::1]:80"; host="a.example:8443" ;proto=https, host=b'},
-                "https://a.example:8443",
+                {"Forwarded": 'for="[::1]:80"; host="a.localhost:8443" ;proto=https, host=b'},
+                "https://a.localhost:8443",
             ),
-            ({"Forwarded": "host=a.example", "X-Forwarded-Host": "b"}, "http://a.example"),
-            ({"X-Forwarded-Proto": "https"}, "https://api.test"),
-            ({"X-Forwarded-Proto": "https, http"}, "https://api.test"),
-            ({"X-Forwarded-Proto": "javascript"}, "http://api.test"),
-            ({"X-Forwarded-Host": "a.example:443, b", "X-Forwarded-Proto": "HTTPS"},
-             "https://a.example"),
-            ({"X-Forwarded-Host": "a.example:80"}, "http://a.example"),
-            ({"X-Forwarded-Prefix": "metal/"}, "http://api.test/metal"),
-            ({"X-Forwarded-Prefix": "/"}, "http://api.test"),
-            ({}, "http://api.test"),
+            ({"Forwarded": "host=a.localhost", "X-Forwarded-Host": "b"}, "http://a.localhost"),
+            ({"X-Forwarded-Proto": "https"}, "https://localhost"),
+            ({"X-Forwarded-Proto": "https, http"}, "https://localhost"),
+            ({"X-Forwarded-Proto": "javascript"}, "http://localhost"),
+            ({"X-Forwarded-Host": "a.localhost:443, b", "X-Forwarded-Proto": "HTTPS"},
+             "https://a.localhost"),
+            ({"X-Forwarded-Host": "a.localhost:80"}, "http://a.localhost"),
+            ({"X-Forwarded-Prefix": "metal/"}, "http://localhost/metal"),
+            ({"X-Forwarded-Prefix": "/"}, "http://localhost"),
+            ({}, "http://localhost"),
         ],
     )  # fmt: skip
     def test_what_proxies_say_is_understood(self, api, headers, url):
@@ -97,7 +99,7 @@ class TestBehindProxies:
     @pytest.mark.parametrize("value", ["", ";;;", "=,=", "\xff", "proto", "host", "a" * 3000])
     def test_nonsense_is_no_error_of_ours(self, api, value):
         for name in ("Forwarded", *PROXIED):
-            assert api.get("/v1/nodes", headers={name: value}).status == 200
+            assert api.get("/v1/nodes", headers={name: value}).status in (200, 421)
 
     class TestWithAPublicEndpoint:
         @pytest.fixture

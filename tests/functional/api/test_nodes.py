@@ -27,7 +27,7 @@ def test_created_node_is_answered_whole_with_its_address(api):
     answer = api.post("/v1/nodes", {"driver": "fake-hardware", "name": "web-1"})
     node = answer.json
     assert answer.status == 201
-    assert answer.headers["location"] == f"http://api.test/v1/nodes/{node['uuid']}"
+    assert answer.headers["location"] == f"http://localhost/v1/nodes/{node['uuid']}"
     assert set(node) == set(model.FIELDS) | SUBRESOURCES
     assert (node["name"], node["provision_state"], node["power_state"]) == ("web-1", "enroll", None)
     assert node["provision_updated_at"] is None
@@ -93,7 +93,7 @@ def test_uuid_is_kept_as_it_was_spelt(api):
         ({"driver": "fake-hardware", "instance_name": ""}, "instance_name"),
         ({"driver": "fake-hardware", "instance_uuid": "x"}, "instance_uuid"),
         ({"driver": "fake-hardware", "chassis_uuid": "x"}, "chassis_uuid"),
-        ({"driver": "fake-hardware", "chassis_uuid": str(uuids.uuid4())}, "could not be found"),
+        ({"driver": "fake-hardware", "chassis_uuid": str(uuids.UUID(int=1))}, "could not be found"),
         ({"driver": "fake-hardware", "parent_node": "unknown"}, "parent_node"),
         ({"driver": "fake-hardware", "properties": {"memory_mb": "much"}}, "memory_mb"),
         ({"driver": "fake-hardware", "properties": {"local_gb": -1}}, "local_gb"),
@@ -145,7 +145,7 @@ NAMES = [
     ("a" * 64, 400, 201), ("web_1", 400, 201), ("web~1", 400, 201), ("-web", 400, 201),
     ("", 400, 400), ("web 1", 400, 400), ("wéb", 400, 400), ("a" * 256, 400, 400),
     ("states", 400, 400), ("detail", 400, 400), ("validate", 400, 400), ("management", 400, 400),
-    (str(uuids.uuid4()), 400, 400), (uuids.uuid4().hex, 400, 400),
+    (str(uuids.UUID(int=5)), 400, 400), (uuids.UUID(int=6).hex, 400, 400),
 ]  # fmt: skip
 
 
@@ -162,7 +162,7 @@ def test_names_follow_the_rules_of_their_version(api, name, hostname, any_name):
 
 @pytest.mark.parametrize(
     ("field", "value"),
-    [("uuid", None), ("name", "web-1"), ("instance_uuid", str(uuids.uuid4()))],
+    [("uuid", None), ("name", "web-1"), ("instance_uuid", str(uuids.UUID(int=2)))],
 )
 def test_duplicates_are_conflicts(api, field, value):
     value = value or str(uuids.uuid4())
@@ -225,7 +225,7 @@ def test_child_knows_its_parent_by_uuid(api):
     assert found == {
         "children": [child["uuid"]],
         "links": {
-            "href": f"http://api.test/v1/nodes?parent_node={parent['uuid']}",
+            "href": f"http://localhost/v1/nodes?parent_node={parent['uuid']}",
             "rel": "children",
         },
     }
@@ -290,9 +290,13 @@ def test_maintenance_without_a_conductor_is_a_bad_request(world, method):
         ({"provision_state": "active"}, 409),
         ({"provision_state": "clean failed"}, 409),
         ({"provision_state": "active", "maintenance": True}, 204),
-        ({"provision_state": "enroll", "instance_uuid": str(uuids.uuid4())}, 409),
+        ({"provision_state": "enroll", "instance_uuid": str(uuids.UUID(int=3))}, 409),
         (
-            {"provision_state": "enroll", "instance_uuid": str(uuids.uuid4()), "maintenance": True},
+            {
+                "provision_state": "enroll",
+                "instance_uuid": str(uuids.UUID(int=4)),
+                "maintenance": True,
+            },
             204,
         ),
         ({"provision_state": "active", "protected": True, "maintenance": True}, 403),

@@ -110,7 +110,7 @@ def test_more_than_there_is_of_anything_is_all_of_it(api):
 
 @pytest.fixture
 def serving(world):
-    serving = server.Server(world.app, Conf(api=Api(port=0)))
+    serving = server.make(world.app, Conf(api=Api(port=0)))
     serving.start()
     yield serving
     serving.stop()

@@ -12,6 +12,7 @@ from bloomery.model import port as model
 
 MAC = "52:54:00:12:34:56"
 OTHER = "52:54:00:12:34:57"
+VTEP = {"port_id": "eth0", "vtep-logical-switch": "a", "vtep-physical-switch": "b"}
 LINK = {"port_id": "eth0", "switch_id": "0a:1b:2c:3d:4e:5f"}
 
 
@@ -32,7 +33,7 @@ def test_created_port_is_answered_whole_with_its_address(api, node, port):
     assert (port["address"], port["node_uuid"], port["pxe_enabled"]) == (MAC, node, True)
     assert api.get(f"/v1/ports/{port['uuid']}").json == port
     assert api.get("/v1/ports/first").json == port
-    assert port["links"][0]["href"] == f"http://api.test/v1/ports/{port['uuid']}"
+    assert port["links"][0]["href"] == f"http://localhost/v1/ports/{port['uuid']}"
 
 
 def test_mac_is_stored_in_lower_case(api, node):
@@ -49,7 +50,7 @@ def test_mac_is_stored_in_lower_case(api, node):
         ({"address": MAC, "node_uuid": "NODE", "node_ident": "web-1"}, 400),
         ({"address": MAC, "node_uuid": "web-1"}, 400),
         ({"address": MAC, "node_ident": "unknown"}, 400),
-        ({"address": MAC, "node_uuid": str(uuids.uuid4())}, 400),
+        ({"address": MAC, "node_uuid": str(uuids.UUID(int=1))}, 400),
         ({"address": MAC.replace(":", "-"), "node_uuid": "NODE"}, 400),
         ({"address": "nonsense", "node_uuid": "NODE"}, 400),
         ({"address": 5, "node_uuid": "NODE"}, 400),
@@ -84,12 +85,17 @@ def test_port_is_checked(api, node, body, status):
         ({"port_id": "rep0-0", "hostname": "host1"}, 115, 201),
         ({"port_id": "eth0"}, 115, 400),
         ({"switch_id": LINK["switch_id"]}, 115, 400),
+        (LINK | {"hostname": "host1"}, 115, 201),
+        (LINK | {"hostname": 5}, 115, 400),
         ({"network_type": "unmanaged"}, 115, 201),
+        ({"network_type": "unmanaged", "port_id": "eth0"}, 115, 201),
         ({"network_type": "managed"}, 115, 400),
+        (LINK | {"network_type": "managed"}, 115, 201),
         ({"network_type": "unmanaged"}, 63, 406),
-        ({"vtep-logical-switch": "a", "vtep-physical-switch": "b"}, 89, 406),
-        ({"vtep-logical-switch": "a", "vtep-physical-switch": "b"}, 104, 201),
-        ({"vtep-logical-switch": "a", "vtep-physical-switch": "b"}, 105, 406),
+        (VTEP, 89, 406),
+        (VTEP, 104, 201),
+        (VTEP, 105, 406),
+        ({name: VTEP[name] for name in VTEP if name != "port_id"}, 104, 400),
         ([], 115, 400),
     ],
     ids=str,
@@ -179,7 +185,7 @@ def test_port_is_changed(api, port, operation, name, value):
         ({"op": "replace", "path": "/address", "value": None}, 400),
         ({"op": "replace", "path": "/uuid", "value": "x"}, 400),
         ({"op": "replace", "path": "/internal_info", "value": {}}, 400),
-        ({"op": "replace", "path": "/node_uuid", "value": str(uuids.uuid4())}, 400),
+        ({"op": "replace", "path": "/node_uuid", "value": str(uuids.UUID(int=2))}, 400),
         ({"op": "add", "path": "/local_link_connection/port_id", "value": "x"}, 400),
         ({"op": "add", "path": "/extra", "value": []}, 400),
         ({"op": "remove", "path": "/extra/gone"}, 400),
@@ -298,10 +304,10 @@ def test_next_names_the_default_fields(two):
     page = two.get("/v1/ports?limit=1").json
     uuid = page["ports"][0]["uuid"]
     assert page["next"] == (
-        "http://api.test/v1/ports?sort_key=id&sort_dir=asc&fields=uuid,address"
+        "http://localhost/v1/ports?sort_key=id&sort_dir=asc&fields=uuid,address"
         f"&limit=1&marker={uuid}"
     )
-    assert len(two.get(page["next"].removeprefix("http://api.test")).json["ports"]) == 1
+    assert len(two.get(page["next"].removeprefix("http://localhost")).json["ports"]) == 1
 
 
 def test_ports_of_a_node_go_by_its_uuid_only(two, node):
@@ -311,7 +317,7 @@ def test_ports_of_a_node_go_by_its_uuid_only(two, node):
         answer = two.get(f"/v1/nodes/{ident}/ports")
         assert (answer.status, answer.form) == (404, "first")
     page = two.get(f"/v1/nodes/{node}/ports?limit=1").json
-    assert page["next"].startswith("http://api.test/v1/ports?sort_key=id")
+    assert page["next"].startswith("http://localhost/v1/ports?sort_key=id")
 
 
 @pytest.mark.parametrize(

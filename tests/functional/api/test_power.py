@@ -20,7 +20,7 @@ def power(world, node, version=115, **body):
 def test_power_is_asked_for(world, node, target):
     answer = power(world, node, target=target, timeout=30)
     assert (answer.status, answer.body) == (202, b"")
-    assert answer.headers["location"] == f"http://api.test/v1/nodes/{node}/states"
+    assert answer.headers["location"] == f"http://localhost/v1/nodes/{node}/states"
     assert world.conductor.calls[-1] == ("change_node_power_state", node, target, 30)
 
 
@@ -95,7 +95,7 @@ def test_boot_mode_and_secure_boot_are_asked_for(world, node, what, target, stat
     answer = world.api.put(f"/v1/nodes/{node}/states/{what}", {"target": target})
     assert answer.status == status
     if status == 202:
-        assert answer.headers["location"] == f"http://api.test/v1/nodes/{node}/states"
+        assert answer.headers["location"] == f"http://localhost/v1/nodes/{node}/states"
 
 
 @pytest.mark.parametrize("what", ["boot_mode", "secure_boot"])

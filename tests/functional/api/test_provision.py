@@ -43,7 +43,7 @@ def test_every_verb_is_taken_where_the_table_has_its_edge(world, node, state):
         answer = ask(world, node, verb, **ALONG.get(verb, {}))
         if (state, event) in states.DRAWN:
             assert answer.status == 202, (state, verb, answer.body)
-            assert answer.headers["location"] == f"http://api.test/v1/nodes/{node}/states"
+            assert answer.headers["location"] == f"http://localhost/v1/nodes/{node}/states"
         else:
             assert answer.status == 400, (state, verb)
             assert f'"{verb}"' in answer.said
@@ -59,7 +59,7 @@ def test_refusal_names_what_is_possible(world, node):
 def test_location_echoes_the_name_that_was_used(world):
     world.api.node(name="web-1")
     answer = world.api.put("/v1/nodes/web-1/states/provision", {"target": "manage"})
-    assert answer.headers["location"] == "http://api.test/v1/nodes/web-1/states"
+    assert answer.headers["location"] == "http://localhost/v1/nodes/web-1/states"
 
 
 @pytest.mark.parametrize("verb", SINCE)

@@ -13,10 +13,12 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from bloomery import errors
-from bloomery.api import connections, messages, server, wsgi
+from bloomery.api import server
 from bloomery.conf import Conf
 from bloomery.conf.api import Api
 from bloomery.conf.default import Default
+from bloomery.http_server import connections, messages, wsgi
+from bloomery.http_server.server import LARGE
 from tests.kit import slow_clients
 from tests.kit.waiting import wait_for
 
@@ -25,7 +27,7 @@ ANY = Conf(api=Api(port=0, max_json_body_size_provision=2048))
 
 @pytest.fixture
 def serving(world):
-    serving = server.Server(world.app, ANY)
+    serving = server.make(world.app, ANY)
     serving.start()
     yield serving
     serving.stop()
@@ -98,7 +100,9 @@ def test_chunked_body_is_read_and_limited(serving, connect):
 
 def test_declared_flood_is_refused_without_being_read(serving):
     with socket.create_connection(serving.address, timeout=10) as raw:
-        raw.sendall(b"POST /v1/nodes HTTP/1.1\r\nHost: x\r\nContent-Length: 1900000\r\n\r\n{")
+        raw.sendall(
+            b"POST /v1/nodes HTTP/1.1\r\nHost: localhost\r\nContent-Length: 1900000\r\n\r\n{"
+        )
         answer = raw.recv(4096)
     assert answer.startswith(b"HTTP/1.1 413")
 
@@ -108,11 +112,11 @@ def test_declared_flood_is_refused_without_being_read(serving):
     [
         b"nonsense\r\n\r\n",
         b"GET / HTTP/9.9\r\n\r\n",
-        b"GET /%ff HTTP/1.1\r\nHost: x\r\n\r\n",
-        b"GET http://other/ HTTP/1.1\r\nHost: x\r\n\r\n",
-        b"POST /v1/nodes HTTP/1.1\r\nHost: x\r\nContent-Length: x\r\n\r\n",
-        b"POST /v1/nodes HTTP/1.1\r\nHost: x\r\nContent-Length: -5\r\n\r\n",
-        b"GET / HTTP/1.1\r\nHost: x\r\nX: " + b"y" * 70_000 + b"\r\n\r\n",
+        b"GET /%ff HTTP/1.1\r\nHost: localhost\r\n\r\n",
+        b"GET http://other/ HTTP/1.1\r\nHost: localhost\r\n\r\n",
+        b"POST /v1/nodes HTTP/1.1\r\nHost: localhost\r\nContent-Length: x\r\n\r\n",
+        b"POST /v1/nodes HTTP/1.1\r\nHost: localhost\r\nContent-Length: -5\r\n\r\n",
+        b"GET / HTTP/1.1\r\nHost: localhost\r\nX: " + b"y" * 70_000 + b"\r\n\r\n",
     ],
     ids=repr,
 )
@@ -142,10 +146,10 @@ def links_of(serving, raw):
         (b"GET / HTTP/1.0\r\n\r\n", None),
         (b"GET / HTTP/1.0\r\nHost:\r\n\r\n", None),
         (b"GET / HTTP/1.1\r\nHost: \r\n\r\n", None),
-        (b"GET / HTTP/1.1\r\nHost: a.example\r\n\r\n", "a.example"),
-        (b"GET / HTTP/1.1\r\nHost: a.example:80\r\n\r\n", "a.example"),
-        (b"GET http://b.example:81/ HTTP/1.1\r\nHost: a.example\r\n\r\n", "b.example:81"),
-        (b"GET HTTP://b.example HTTP/1.1\r\nHost: a.example\r\n\r\n", "b.example"),
+        (b"GET / HTTP/1.1\r\nHost: a.localhost\r\n\r\n", "a.localhost"),
+        (b"GET / HTTP/1.1\r\nHost: a.localhost:80\r\n\r\n", "a.localhost"),
+        (b"GET http://b.localhost:81/ HTTP/1.1\r\nHost: a.localhost\r\n\r\n", "b.localhost:81"),
+        (b"GET HTTP://b.localhost HTTP/1.1\r\nHost: a.localhost\r\n\r\n", "b.localhost"),
     ],
 )
 def test_links_say_the_host_that_was_asked_or_where_it_was_reached(serving, raw, host):
@@ -155,7 +159,7 @@ def test_links_say_the_host_that_was_asked_or_where_it_was_reached(serving, raw,
 
 def test_url_as_a_whole_is_asked_as_its_path_is(serving, connect):
     for path in ("/v1/nodes?limit=5", "/v1/nodes?", "?limit=x"):
-        answer, body = asked(connect(), path=f"http://a.example{path}")
+        answer, body = asked(connect(), path=f"http://a.localhost{path}")
         plain, same = asked(connect(), path=path if path.startswith("/") else f"/{path}")
         assert (answer.status, body) == (plain.status, same)
 
@@ -165,12 +169,12 @@ def test_url_as_a_whole_is_asked_as_its_path_is(serving, connect):
 )
 def test_url_of_something_else_is_refused(serving, target):
     with socket.create_connection(serving.address, timeout=10) as raw:
-        raw.sendall(f"GET {target} HTTP/1.1\r\nHost: x\r\n\r\n".encode())
+        raw.sendall(f"GET {target} HTTP/1.1\r\nHost: localhost\r\n\r\n".encode())
         assert raw.recv(4096).startswith(b"HTTP/1.1 400")
 
 
 def test_stopped_server_listens_no_more(world):
-    serving = server.Server(world.app, ANY)
+    serving = server.make(world.app, ANY)
     serving.start()
     address = serving.address
     serving.stop()
@@ -182,13 +186,13 @@ def test_taken_port_is_named(serving, world):
     taken = Conf(api=Api(port=serving.address[1]))
     said = f"127.0.0.1 port {serving.address[1]}: Address already in use; choose another"
     with pytest.raises(errors.CannotStart, match=said):
-        server.Server(world.app, taken)
+        server.make(world.app, taken)
 
 
 @pytest.mark.parametrize("host", ["0.0.0.0", "192.0.2.1", "::", "example.org"])
 def test_without_logins_it_listens_on_loopback_only(world, host):
     with pytest.raises(errors.CannotStart, match="insecure_listen"):
-        server.Server(world.app, Conf(api=Api(host_ip=host, port=0)))
+        server.make(world.app, Conf(api=Api(host_ip=host, port=0)))
 
 
 @pytest.mark.parametrize(
@@ -200,7 +204,7 @@ def test_without_logins_it_listens_on_loopback_only(world, host):
     ],
 )
 def test_it_listens_elsewhere_when_told_to(world, told):
-    serving = server.Server(world.app, told)
+    serving = server.make(world.app, told)
     serving.start()
     serving.stop()
 
@@ -228,7 +232,9 @@ def test_fault_while_a_body_is_waited_for_ends_no_thread(serving, connect, monke
         patch.setattr(connections.Connections, "wait_for_more", broken)
         for _ in range(2 * ANY.api.threads):
             with socket.create_connection(serving.address, timeout=10) as raw:
-                raw.sendall(b"POST /v1/nodes HTTP/1.1\r\nHost: x\r\nContent-Length: 99999\r\n\r\n{")
+                raw.sendall(
+                    b"POST /v1/nodes HTTP/1.1\r\nHost: localhost\r\nContent-Length: 99999\r\n\r\n{"
+                )
                 assert raw.recv(100) == b""
     assert asked(connect())[0].status == 200
 
@@ -303,7 +309,7 @@ def test_body_that_cannot_be_written_out_is_let_go():
 
 
 def test_large_bodies_are_worked_on_one_after_the_other():
-    body = b"x" * (server.LARGE + 1)
+    body = b"x" * (LARGE + 1)
     both, met = threading.Barrier(2), []
 
     def app(environ, start):
@@ -313,7 +319,7 @@ def test_large_bodies_are_worked_on_one_after_the_other():
         start("200 OK", [])
         return [b""]
 
-    serving = server.Server(app, ANY)
+    serving = server.make(app, ANY)
     serving.start()
     try:
         with ThreadPoolExecutor(4) as clients:
@@ -338,7 +344,7 @@ def test_running_request_is_answered_before_the_server_stops():
         start("200 OK", [])
         return [b"done"]
 
-    serving = server.Server(app, ANY)
+    serving = server.make(app, ANY)
     serving.start()
     with ThreadPoolExecutor(2) as others:
         answer = others.submit(_got, serving.address)

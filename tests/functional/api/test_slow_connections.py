@@ -10,9 +10,9 @@ import socket
 import pytest
 
 from bloomery import metrics
-from bloomery.api.connections import State
 from bloomery.conf import Conf
 from bloomery.conf.default import Default
+from bloomery.http_server.connections import State
 from tests.kit import slow_clients
 from tests.kit.slow_clients import CHUNKED, GET, HEALTH, LONG, POST, SHAPES, TYPE
 from tests.kit.waiting import wait_for
@@ -24,7 +24,7 @@ UNASKED = {
     "a small body": POST + b"Content-Length: 10\r\n\r\n1",
     "a body where no login is wanted": b"POST /v1 HTTP/1.1\r\n" + TYPE + LONG,
 }
-NEXT = b"GET /v1 HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n"
+NEXT = b"GET /v1 HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n"
 
 
 @pytest.fixture
@@ -113,7 +113,7 @@ class TestWithLogins:
 
     @pytest.mark.parametrize("path", [b"/v1/nodes", b"/healthz"])
     def test_body_that_nobody_reads_is_no_request(self, serving, path):
-        inner = b"GET /v1 HTTP/1.1\r\nHost: x\r\n\r\n"
+        inner = b"GET /v1 HTTP/1.1\r\nHost: localhost\r\n\r\n"
         chunk = b"%x\r\n%s\r\n0\r\n\r\n" % (len(inner), inner)
         sent = b"POST " + path + b" HTTP/1.1\r\n" + TYPE + b"Transfer-Encoding: chunked\r\n\r\n"
         with slow_clients.clients(serving, sent + chunk + NEXT) as (client,):
@@ -132,15 +132,15 @@ class TestWithLogins:
         (POST + b"Transfer-Encoding: chunked\r\n\r\n2\n{}\n0\n\n", 400),
         (POST + b"Transfer-Encoding: gzip, chunked\r\n\r\n0\r\n\r\n", 501),
         (POST + b"Transfer-Encoding : chunked\r\n\r\n0\r\n\r\n", 400),
-        (b"GET /v1/nodes HTTP/1.1\nHost: x\n\n", 400),
+        (b"GET /v1/nodes HTTP/1.1\nHost: localhost\n\n", 400),
         (b"GET /v1/nodes HTTP/1.1\r\n\r\n", 400),
-        (b"GET /v1/nodes HTTP/1.1\r\nHost: x\r\nHost: y\r\n\r\n", 400),
-        (b"GET / HTTP/1.1\r\nHost: x\r\n" + b"X: y\r\n" * 300 + b"\r\n", 431),
-        (b"GET / HTTP/1.1\r\nHost: x\r\nX: " + b"y" * 70_000 + b"\r\n\r\n", 431),
-        (b"GET / HTTP/1.1\r\nHost: x\r\nX: " + b"y" * 200_000, 431),
+        (b"GET /v1/nodes HTTP/1.1\r\nHost: localhost\r\nHost: y\r\n\r\n", 400),
+        (b"GET / HTTP/1.1\r\nHost: localhost\r\n" + b"X: y\r\n" * 300 + b"\r\n", 431),
+        (b"GET / HTTP/1.1\r\nHost: localhost\r\nX: " + b"y" * 70_000 + b"\r\n\r\n", 431),
+        (b"GET / HTTP/1.1\r\nHost: localhost\r\nX: " + b"y" * 200_000, 431),
         (GET * 65, 400),
         (POST + b"Transfer-Encoding: chunked\r\n\r\n" + b"1;" + b"x" * 300_000, 400),
-        (b"NONSENSE /v1/nodes HTTP/1.1\r\nHost: x\r\n\r\n", 405),
+        (b"NONSENSE /v1/nodes HTTP/1.1\r\nHost: localhost\r\n\r\n", 405),
     ],
     ids=range(15),
 )
@@ -149,7 +149,9 @@ def test_what_is_no_request_is_refused_and_the_connection_ends(serving, sent, st
         assert slow_clients.statuses(client)[-1] == status
 
 
-@pytest.mark.parametrize("sent", [b"nonsense\r\n\r\n", b"ODD / HTTP/1.1\r\nHost: x\r\n\r\n"])
+@pytest.mark.parametrize(
+    "sent", [b"nonsense\r\n\r\n", b"ODD / HTTP/1.1\r\nHost: localhost\r\n\r\n"]
+)
 def test_refusal_has_a_request_id_and_is_counted(serving, sent):
     before = sum(_refusals())
     with slow_clients.clients(serving, sent) as (client,):

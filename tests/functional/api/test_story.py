@@ -64,10 +64,10 @@ def test_log_names_the_request_whose_step_failed(api, caplog):
     ask(api, "manage", "manageable")
     ask(api, "provide", "available")
     answer = api.put("/v1/nodes/web-1/states/provision", {"target": "active"})
-    wait_for(lambda: "failed deploy" in caplog.text, "the step to fail")
-    (line,) = [each for each in caplog.text.split("\n") if "failed deploy" in each]
+    wait_for(lambda: "(deploy step" in caplog.text, "the step to fail")
+    (line,) = [each for each in caplog.text.split("\n") if "(deploy step" in each]
     request_id = answer.headers["x-openstack-request-id"]
-    assert line.startswith(f"[{request_id} -] node {uuid} web-1: deploy: failed deploy step deploy")
+    assert line.startswith(f"[{request_id} -] node {uuid} web-1: deploy: ")
     assert line.count(uuid) == 1
 
 

@@ -14,10 +14,11 @@ import pytest
 from cryptography.hazmat.primitives import serialization
 
 from bloomery import errors
-from bloomery.api import connections, server
+from bloomery.api import server
 from bloomery.conf import Conf
 from bloomery.conf.api import Api
 from bloomery.conf.web import Ssl
+from bloomery.http_server import connections
 from tests.kit import tls
 from tests.kit.waiting import wait_for
 
@@ -44,7 +45,7 @@ def start(world):
     servers = []
 
     def started(conf, limits=None):
-        servers.append(server.Server(world.app, conf, limits))
+        servers.append(server.make(world.app, conf, limits))
         servers[-1].start()
         return servers[-1]
 
@@ -130,7 +131,7 @@ def test_requests_sent_ahead_are_answered_in_order(serving, files):
         socket.create_connection(serving.address, timeout=10) as raw,
         trusting(files).wrap_socket(raw, server_hostname="127.0.0.1") as connection,
     ):
-        connection.sendall(b"GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n" * MANY)
+        connection.sendall(b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n" * MANY)
         connection.sendall(b"GET /healthz HTTP/1.0\r\n\r\n")
         answers = b"".join(iter(lambda: connection.recv(65536), b""))
     assert answers.count(b"HTTP/1.1 200 OK") == MANY + 1
@@ -160,7 +161,7 @@ def test_stranger_without_a_certificate_is_kept_out(start, files, connect):
 
 
 @pytest.mark.parametrize(
-    "raw", [b"GET /v1/nodes HTTP/1.1\r\nHost: x\r\n\r\n", b"\x16\x03\x01\0\xff"]
+    "raw", [b"GET /v1/nodes HTTP/1.1\r\nHost: localhost\r\n\r\n", b"\x16\x03\x01\0\xff"]
 )
 def test_what_is_no_handshake_ends_the_connection_and_no_other(serving, files, raw, connect):
     with (
@@ -228,7 +229,7 @@ def test_bad_renewal_leaves_the_certificate_in_force(serving, files, tmp_path, c
 )
 def test_bad_file_is_named_at_the_start(world, files, spoil, sentence):
     with pytest.raises(errors.CannotStart, match=sentence):
-        server.Server(world.app, conf_of(spoil(*files)))
+        server.make(world.app, conf_of(spoil(*files)))
 
 
 def with_password(key):
@@ -252,7 +253,7 @@ def test_what_is_no_pem_is_told_by_the_option_that_names_it(world, files, place,
     spoil(Path(files[place]))
     conf = conf_of(files) if group == "api" else conf_of((None, None), **named(files))
     with pytest.raises(errors.CannotStart) as refusal:
-        server.Server(world.app, conf)
+        server.make(world.app, conf)
     assert str(refusal.value) == (
         f"cannot use [{group}]cert_file {files[0]} with [{group}]key_file {files[1]}: "
         "one of them is not PEM, or its key has a password"
@@ -266,9 +267,9 @@ def named(files):
 def test_file_of_the_older_group_is_named_by_it(world, files):
     conf = conf_of((None, files[1]), cert_file="/nowhere")
     with pytest.raises(errors.CannotStart, match=r"\[ssl\]cert_file /nowhere: No such file"):
-        server.Server(world.app, conf)
+        server.make(world.app, conf)
     with pytest.raises(errors.CannotStart, match=r"\[api\]cert_file .*: embedded null byte"):
-        server.Server(world.app, conf_of(("a\0", files[1])))
+        server.make(world.app, conf_of(("a\0", files[1])))
 
 
 @pytest.mark.parametrize("fault", [OSError("gone"), ValueError("odd")])
@@ -289,17 +290,17 @@ def test_key_with_a_password_or_of_another_is_refused(world, files, tmp_path):
     other = tmp_path / "other"
     other.mkdir()
     with pytest.raises(errors.CannotStart, match="key values mismatch"):
-        server.Server(world.app, conf_of((files[0], tls.certificate(other)[1])))
+        server.make(world.app, conf_of((files[0], tls.certificate(other)[1])))
     with pytest.raises(errors.CannotStart, match=r"\[ssl\]ca_file .*: No such file"):
-        server.Server(world.app, conf_of(files, ca_file="/nowhere"))
+        server.make(world.app, conf_of(files, ca_file="/nowhere"))
     with pytest.raises(errors.CannotStart, match=r"\[ssl\]ciphers X: "):
-        server.Server(world.app, conf_of(files, ciphers="X"))
+        server.make(world.app, conf_of(files, ciphers="X"))
 
 
 def test_files_of_the_older_group_are_used(world, files):
     conf = Conf(
         api=Api(port=0, enable_ssl_api=True), ssl=Ssl(cert_file=files[0], key_file=files[1])
     )
-    serving = server.Server(world.app, conf)
+    serving = server.make(world.app, conf)
     assert serving.url.startswith("https://")
     serving.stop()

@@ -108,7 +108,7 @@ def test_root_names_one_version(api):
     found = api.get("/").json
     version = {
         "id": "v1",
-        "links": [{"href": "http://api.test/v1/", "rel": "self"}],
+        "links": [{"href": "http://localhost/v1/", "rel": "self"}],
         "status": "CURRENT",
         "min_version": "1.1",
         "version": "1.115",
@@ -138,16 +138,16 @@ def test_version_document_names_the_collections_that_the_version_knows(api, vers
     found = api.get("/v1", version=version).json
     assert set(found) == {"id", "links", "media_types", "version"} | collections
     assert found["nodes"] == [
-        {"href": "http://api.test/v1/nodes/", "rel": "self"},
-        {"href": "http://api.test/nodes/", "rel": "bookmark"},
+        {"href": "http://localhost/v1/nodes/", "rel": "self"},
+        {"href": "http://localhost/nodes/", "rel": "bookmark"},
     ]
     assert found["media_types"]["base"] == "application/json"
 
 
 def test_links_follow_the_address_that_the_caller_used(api):
     uuid = api.node()["uuid"]
-    answer = api.get(f"/v1/nodes/{uuid}", headers={"Host": "bmc.example:6385"})
-    assert answer.json["links"][0]["href"] == f"http://bmc.example:6385/v1/nodes/{uuid}"
+    answer = api.get(f"/v1/nodes/{uuid}", headers={"Host": "bmc.localhost:6385"})
+    assert answer.json["links"][0]["href"] == f"http://bmc.localhost:6385/v1/nodes/{uuid}"
 
 
 # ----------------------------------------------------------- what old versions do not see

@@ -20,11 +20,12 @@ from bloomery.db import event_cursors, events, rows
 from bloomery.db.tables import EVENTS, WEBHOOKS
 from bloomery.events.relay import Relay
 from bloomery.events.sink_worker import Pace
-from bloomery.events.trimmer import Trimmer
+from bloomery.events.trimmer import CATCH_UP_S, Trimmer
 from bloomery.events.webhooks import Webhooks
 from bloomery.secrets import Sealer
-from tests.kit import documented
+from tests.kit import documented, web
 from tests.kit import site as kit
+from tests.kit.clock import HandClock
 from tests.kit.waiting import wait_for
 
 PATH = "/ext/v1/webhooks"
@@ -173,6 +174,24 @@ def test_one_that_fails_is_parked_and_goes_on_where_it_stopped(site: Site, recei
     assert site.show(uuid)["state"] == "active"
 
 
+def test_a_slow_receiver_gets_events_of_two_nodes_at_once(site: Site):
+    both = threading.Barrier(2, timeout=10)
+
+    def meet(request: http.server.BaseHTTPRequestHandler) -> None:
+        both.wait()
+        web.text("", 204)(request)
+
+    with web.serving({"/": meet}) as receiver:
+        uuid = site.add(receiver.url("/"))
+        rows = [
+            events.encode(events.Event(object="node", object_uuid=node, action="x", status="end"))
+            for node in (NODE, OTHER)
+        ]
+        site.db.transact(lambda conn: events.insert(conn, rows))
+        site.relay.wake()
+        wait_for(lambda: site.show(uuid)["last_delivered_at"], "both")
+
+
 def test_a_failure_is_tried_again_under_the_same_id(site: Site, receiver: Receiver):
     receiver.status = 503
     uuid = site.add(receiver.url)
@@ -224,14 +243,63 @@ def test_a_parked_one_keeps_no_old_rows(site: Site, receiver: Receiver):
     assert Trimmer(site.db, [], keep_hours=1).trim() == 1
 
 
-def test_one_that_stands_still_keeps_rows(site: Site):
+def test_one_that_lags_too_far_is_parked_and_keeps_no_rows(site: Site, caplog):
     uuid = site.add("http://127.0.0.1:1/")
     old = rows.now() - timedelta(hours=2)
     row = events.encode(events.Event(object="node", object_uuid=NODE, action="x", status="end"))
     site.db.transact(lambda conn: events.insert(conn, [row | {"created_at": old}]))
-    assert Trimmer(site.db, [], keep_hours=1).trim() == 0
-    site.api.delete(f"{PATH}/{uuid}")
-    assert Trimmer(site.db, [], keep_hours=1).trim() == 1
+    assert Trimmer(site.db, [], keep_hours=3).trim() == 0
+    assert site.show(uuid)["state"] != "parked"
+    clock = HandClock()
+    trimmer = Trimmer(site.db, [], keep_hours=1, clock=clock)
+    assert trimmer.trim() == 0
+    clock.turn(CATCH_UP_S)
+    assert trimmer.trim() == 1
+    webhook = site.show(uuid)
+    assert (webhook["state"], str(old) in webhook["last_error"]) == ("parked", True)
+    assert f"webhook {uuid} is parked: it lags too far" in caplog.text
+    assert site.set(uuid, state="active").json["state"] == "active"
+    assert trimmer.trim() == 0
+    assert site.show(uuid)["state"] != "parked"
+
+
+def test_webhooks_that_hang_while_they_are_deleted_delay_no_other(world, receiver: Receiver):
+    site = Site(world.site, webhook_timeout=60)
+    enough = threading.Event()
+    with web.serving({"/": lambda request: enough.wait()}) as hanging:
+        try:
+            uuids = [site.add(hanging.url("/")) for _ in range(4)]
+            site.happen()
+            wait_for(lambda: len(hanging.asked) == 4, "all to hang")
+            for uuid in uuids:
+                site.api.delete(f"{PATH}/{uuid}")
+            site.add(receiver.url)
+            number = site.happen()
+            wait_for(lambda: receiver.numbers == [number], "the delivery")
+        finally:
+            enough.set()
+            site.close()
+
+
+def test_a_webhook_that_hangs_is_told_at_its_new_address_once_the_old_one_let_go(
+    world, receiver: Receiver
+):
+    site = Site(world.site, webhook_timeout=60)
+    enough = threading.Event()
+    with web.serving({"/": lambda request: enough.wait()}) as hanging:
+        try:
+            uuid = site.add(hanging.url("/"))
+            number = site.happen()
+            wait_for(lambda: hanging.asked, "it to hang")
+            site.set(uuid, url=receiver.url)
+            wait_for(lambda: site.webhooks._ending, "the old worker to be stopped")
+            site.webhooks.settle()
+            assert not site.webhooks._workers
+            enough.set()
+            wait_for(lambda: receiver.numbers == [number], "the delivery")
+        finally:
+            enough.set()
+            site.close()
 
 
 def test_the_secret_is_sealed_and_never_shown(site: Site, receiver: Receiver):

@@ -245,20 +245,35 @@ def test_body_without_a_type_is_taken_as_a_form(api, content_type):
 
 
 @pytest.mark.parametrize(
-    "content_type", ["text/plain", "application/xml", "application/json; charset=utf-8"]
+    "content_type",
+    ["application/json; charset=utf-8", "application/json-patch+json", "Application/JSON"],
 )
-def test_any_other_type_works_for_whole_bodies(api, content_type):
+def test_whole_bodies_are_read_from_any_json(api, content_type):
     assert (
         api.post("/v1/nodes", {"driver": "fake-hardware"}, content_type=content_type).status == 201
     )
 
 
+@pytest.mark.parametrize("content_type", ["text/plain", "application/xml", "text/json", "x/json"])
+def test_whole_bodies_of_other_types_are_refused(api, content_type):
+    answer = api.post("/v1/nodes", {"driver": "fake-hardware"}, content_type=content_type)
+    assert (answer.status, "Content-Type: application/json" in answer.said) == (415, True)
+    assert api.get("/v1/nodes").json["nodes"] == []
+
+
 def test_named_arguments_are_read_from_json_only(world):
     path = f"/v1/nodes/{world.node()}/states/power"
-    assert world.api.put(path, {"target": "power on"}, content_type="text/plain").status == 400
+    assert world.api.put(path, {"target": "power on"}, content_type="text/plain").status == 415
     answer = world.api.put(path, raw=b"nonsense")
     assert "Missing mandatory parameter: target" in answer.said
     assert world.api.put(path + "?target=power%20on").status == 202
+
+
+def test_a_body_of_another_type_is_refused_where_none_is_needed(world):
+    node = world.node()
+    path = f"/v1/nodes/{node}/maintenance"
+    assert world.api.put(path, {"reason": "disks"}, content_type="text/plain").status == 415
+    assert world.api.get(f"/v1/nodes/{node}").json["maintenance"] is False
 
 
 def test_last_of_repeated_keys_counts(api):
@@ -315,6 +330,16 @@ def test_bad_query_argument_is_named(api, query, said):
 @pytest.mark.parametrize("word", ["1", "t", "TRUE", "on", "Yes", "y"])
 def test_booleans_may_be_words(api, word):
     assert api.get(f"/v1/nodes?maintenance={word}").status == 200
+
+
+def test_what_the_api_has_beside_ironics_is_listed(api):
+    answer = api.get("/ext/v1")
+    links = {link["rel"]: link["href"] for link in answer.json["links"]}
+    assert (answer.status, links["fleet"]) == (200, f"{links['self']}/fleet")
+    assert {"events", "openapi.json", "webhooks"} <= set(links)
+    assert api.get("/ext/v1/fleet").status == 200
+    assert api.post("/ext/v1", {}).status == 405
+    assert [api.get(path).status for path in ("/ext", "/ext/v1/nothing")] == [404, 404]
 
 
 # ------------------------------------------------------------------------------------ health

@@ -10,6 +10,7 @@ import pytest
 
 from bloomery.cli import client, stacks
 from tests.functional.cli.conftest import Run, write
+from tests.functional.orchestration.test_machines import ironic
 from tests.kit.orchestration import Orchestration, template
 from tests.kit.waiting import wait_for
 
@@ -383,3 +384,75 @@ def test_a_plan_marks_what_a_machine_would_refuse(run: Run, tmp_path: Path) -> N
     assert line.split()[:5] == ["x", "hardware", HARDWARE, "would", "fail"]
     assert line.endswith("or this as its hardware_configuration")
     assert "1 to create, it would fail at hardware; " in planned
+
+
+POOL = {"type": "OS::Ironic::Node", "properties": {"driver": "fake-hardware"}}
+SELECTOR = {"selector": {"resource_class": "lost"}, "image": {"boot_iso": "http://a.iso"}}
+
+
+def lost(kind: str, properties: dict[str, Any]) -> dict[str, Any]:
+    """A node, and what is deployed on it."""
+    node = {"type": POOL["type"], "properties": {
+        **POOL["properties"], "name": "l1", "resource_class": "lost"}}  # fmt: skip
+    return template(
+        {"node": node, "machine": {"type": kind, "properties": properties, "depends_on": "node"}}
+    )
+
+
+def take_away(site: Orchestration, node: str) -> str:
+    """Undeploy a machine behind the back of its stack; return the image that it had."""
+    url = f"/v1/nodes/{node}"
+    image = str(ironic(site, "GET", url)[1]["instance_info"]["boot_iso"])
+    assert ironic(site, "PUT", f"{url}/states/provision", {"target": "deleted"})[0] == 202
+    wait_for(lambda: ironic(site, "GET", url)[1]["provision_state"] == "available", "its end")
+    return image
+
+
+@pytest.mark.parametrize(
+    ("kind", "properties"),
+    [
+        ("OS::Ironic::Instance", SELECTOR),
+        ("OS::Ironic::InstanceGroup", {"count": 1, "member": SELECTOR}),
+    ],
+)
+def test_an_instance_that_is_gone_is_named_and_brought_back(
+    run: Run, site: Orchestration, tmp_path: Path, kind: str, properties: dict[str, Any]
+) -> None:
+    file = write(tmp_path, "lost.yaml", lost(kind, properties))
+    assert run(f"stack up {file} --yes").exit_code == 0
+    assert run("stack check lost").exit_code == 0
+    image = take_away(site, "l1")
+    same = run(f"stack plan {file}")
+    assert (same.stdout, same.stderr) == ("Nothing changes.\n", "")  # nothing has looked yet
+    drift = site.service.stacks.engine.drift
+    assert drift is not None
+    drift.look()
+
+    member = "machine" if kind.endswith("Instance") else "machine/0"
+    for command in (f"stack plan {file}", f"stack up {file} --yes"):
+        named = run(command)
+        assert named.stdout == "Nothing changes.\n"
+        first, second = named.stderr.splitlines()
+        assert first.startswith(f"{member} differs from its machine since ")
+        assert "the instance was taken away from the node" in first
+        assert second.endswith(f"unless: bloomery stack up {file} lost --converge")
+
+    planned = run(f"stack plan {file} --converge")
+    assert ["±", member] in [line.split()[:2] for line in planned.stdout.splitlines()]
+    assert "data is lost" not in planned.stdout
+    assert planned.stderr == ""
+    made = run(f"stack up {file} --converge --yes")
+    assert made.exit_code == 0, made.output
+    assert ironic(site, "GET", "/v1/nodes/l1")[1]["instance_info"]["boot_iso"] == image
+
+    take_away(site, "l1")
+    checked = run("stack check lost")
+    assert checked.exit_code == 1
+    assert "the instance was taken away from the node" in checked.output
+    drift.look()
+    planned = run(f"stack plan {file}")  # the check has failed: an update makes it anew
+    assert ["±?", member] in [line.split()[:2] for line in planned.stdout.splitlines()]
+    assert planned.stderr == ""
+    assert run(f"stack up {file} --yes").exit_code == 0
+    assert run("stack check lost").exit_code == 0
+    assert run("stack down lost --yes").exit_code == 0

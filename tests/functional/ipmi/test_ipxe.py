@@ -47,7 +47,7 @@ def stage(make_site: Callable[..., Site], tmp_path: Path) -> Iterator[Stage]:
             certificates_path=str(tmp_path / "certificates"), command_timeout=3,
             post_deploy_get_power_state_retry_interval=0,
         ),
-        api=Api(public_endpoint=API),
+        api=Api(public_endpoint=API, agent_networks=("127.0.0.0/8",)),
         conductor=dataclasses.replace(
             plain.conductor, deploy_kernel=f"file://{tmp_path}/kernel",
             deploy_ramdisk=f"file://{tmp_path}/ramdisk", file_url_allowed_paths=(str(tmp_path),),
@@ -84,6 +84,7 @@ class Netboot:
         if self.machine.boot_device == "pxe" and self._run_scripts():
             self.runs = "agent"
             self.server.boot()
+            self.agent.boot(self.command_line)
 
     def _run_scripts(self) -> bool:
         entry = self.stage.api.get("/boot.ipxe")
@@ -116,7 +117,7 @@ class Netboot:
             return
         if self.server.token is None:
             self.agent.look_up()
-            self.server.token = self.agent.config["agent_token"]
+            self.server.token = self.agent.token
         elif self.server.running is not None and self.server.told[-1] == "standby.power_off":
             (self.machine.folder / "power").write_text("0")
             return
@@ -170,7 +171,8 @@ def test_a_machine_is_cleaned_and_deployed_over_the_network(
     shown = netboot.live_until(node, "available", "clean failed")
     assert (shown["provision_state"], shown["last_error"]) == ("available", None)
     assert netboot.command_line.split() == [
-        "nofb", "vga=normal", f"ipa-api-url={API}", "initrd=ramdisk", "BOOTIF=01-${mac:hexhyp}",
+        "nofb", "vga=normal", f"ipa-api-url={API}", f"ipa-agent-token={netboot.server.token}",
+        "initrd=ramdisk", "BOOTIF=01-${mac:hexhyp}",
     ]  # fmt: skip
     assert (machine.is_on, left(tmp_path)) == (False, [])
     netboot.server.told.clear()
@@ -206,6 +208,34 @@ def test_an_agent_inspects_and_is_taken_away_with_an_abort(
     stage.ask(node, "abort")
     stage.wait_for(node, "inspect failed")
     assert left(tmp_path) == []
+
+
+def test_a_stranger_who_looks_the_machine_up_first_gets_no_token(
+    stage: Stage, node: str, netboot: Netboot
+) -> None:
+    stage.ask(node, "inspect")
+    stage.wait_for(node, "inspect wait")
+    stranger = Agent(stage.api, [MAC])
+    stranger.look_up()
+    assert (stranger.token, stranger.call().status) == ("******", 400)
+    netboot.boot()
+    netboot.agent.look_up()
+    assert netboot.agent.call(callback_url="https://127.0.0.1:9999").status == 202
+    stage.ask(node, "abort")
+    stage.wait_for(node, "inspect failed")
+    assert "agent_secret_token" not in stage.show(node)["driver_internal_info"]
+
+
+def test_a_script_is_for_the_networks_of_agents(stage: Stage, node: str) -> None:
+    """It has the agent's token, and whoever knows the MAC address knows its name."""
+    stage.ask(node, "inspect")
+    stage.wait_for(node, "inspect wait")
+    link = f"/pxelinux.cfg/{boot_files.link_name(MAC)}"
+    assert stage.api.get(link).status == 200
+    stage.api.address = "198.51.100.9"
+    assert (stage.api.get(link).status, stage.api.get("/boot.ipxe").status) == (404, 200)
+    stage.ask(node, "abort")
+    stage.wait_for(node, "inspect failed")
 
 
 def test_an_agent_that_fails_leaves_nothing_to_boot(

@@ -76,7 +76,7 @@ class Machine:
         self.stage.site.wait_for_state(self.node, "manageable", timeout_s=LONG_S)
         shown = self.stage.show(self.node)
         assert (
-            f"the BMC of node {self.node} at 127.0.0.1:{self.hardware.port}"
+            f"the BMC of node {shown['name'] or self.node[:8]} at 127.0.0.1:{self.hardware.port}"
             in (shown["last_error"])
         )
         assert shown["target_power_state"] is None

@@ -31,7 +31,7 @@ def free_node(site: Any, **values: Any) -> str:
 def test_a_life_is_told_as_clients_asked_for_it(listener: Any) -> None:
     site = listener.site
     node = free_node(site)
-    allocation = ask(site, name="web", traits=[], extra={"a": 1})
+    allocation = ask(site, name="web", extra={"a": 1})
     settle(site)
     patch = [{"op": "add", "path": "/extra/b", "value": 2}]
     site.order("update_record", "allocation", allocation, patch)
@@ -44,9 +44,12 @@ def test_a_life_is_told_as_clients_asked_for_it(listener: Any) -> None:
     [end] = listener.data("allocation.create.end")
     assert (start["created_at"], start["state"], start["node_uuid"]) == (None, None, None)
     assert (end["state"], end["node_uuid"]) == ("allocating", None)
-    assert (end["candidate_nodes"], end["extra"], end["name"]) == (None, {"a": 1}, "web")
+    assert (end["extra"], end["name"]) == ({"a": 1}, "web")
+    for created in (start, end):
+        assert (created["candidate_nodes"], created["traits"]) == (None, None)
     [updated] = listener.data("allocation.update.end")
     assert (updated["node_uuid"], updated["extra"]) == (node, {"a": 1, "b": 2})
+    assert (updated["candidate_nodes"], updated["traits"]) == ([], [])
     [deleted] = listener.data("allocation.delete.end")
     assert (deleted["node_uuid"], deleted["state"]) == (node, "active")
 

@@ -13,15 +13,7 @@ import sqlalchemy as sa
 
 from bloomery.db import stack_drift
 from bloomery.db.tables import EVENTS, NODES
-from tests.functional.orchestration.test_machines import (
-    IMAGE,
-    SLOT,
-    WEB,
-    enrol,
-    ironic,
-    node_of,
-    switch_off,
-)
+from tests.functional.orchestration.test_machines import IMAGE, SLOT, WEB, enrol, ironic, node_of
 from tests.kit.orchestration import Orchestration, template
 from tests.kit.waiting import wait_for
 
@@ -169,6 +161,21 @@ def test_a_check_finds_a_prepared_difference_and_no_other(site: Orchestration, n
     assert check(site, stack, "CHECK_COMPLETE") == {}
 
 
+@pytest.mark.parametrize("name", ["power", "traits", "class", "owner", "lessee", "port address"])
+def test_an_update_that_converges_brings_it_back(site: Orchestration, name: str) -> None:
+    change, _undo, stack, resource, _sentence = ROWS[name]
+    path = path_of(site, stack)
+    body = {"template": site.ask("GET", f"{path}/template")[1]}
+    change(site)
+    assert site.ask("PUT", f"{path}/preview", body)[1]["plan"]["steps"] == []
+    converged = body | {"converge": True}
+    [step] = site.ask("PUT", f"{path}/preview", converged)[1]["plan"]["steps"]
+    assert (step["resource"], step["certain"]) == (resource, True)
+    assert site.ask("PUT", path, converged)[0] == 202
+    site.wait_for(path, "UPDATE_COMPLETE")
+    assert check(site, stack, "CHECK_COMPLETE") == {}
+
+
 def test_an_instance_that_was_taken_away_is_told(tmp_path: Path) -> None:
     with Orchestration(tmp_path / "state") as site:
         enrol(site)
@@ -179,7 +186,6 @@ def test_an_instance_that_was_taken_away_is_told(tmp_path: Path) -> None:
         found = check(site, "web", "CHECK_FAILED")
         assert "the instance was taken away from the node" in found["web"]
         assert "could not be found" in found["slot"]
-        switch_off(site, "n1")
         asked(site, "PUT", "/v1/nodes/n1/maintenance", {"reason": "to go"})
         asked(site, "DELETE", "/v1/nodes/n1")
         found = check(site, "rack-n1", "CHECK_FAILED")

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from bloomery.db import tables
-from tests.functional.orchestration.test_machines import CLASS, IMAGE, NODE, switch_off
+from tests.functional.orchestration.test_machines import CLASS, IMAGE, NODE
 from tests.kit import trees
 from tests.kit.machine_sites import make_site
 from tests.kit.machine_sites import template as machine_template
@@ -76,7 +76,6 @@ def test_secrets_of_members_are_sealed_and_masked(
 ) -> None:
     rack = site.create("rack", template({"rack": RACK}))
     site.wait_for(rack, "CREATE_COMPLETE")
-    switch_off(site, NODE["properties"]["name"])
     web = site.create("web", template({"workers": WORKERS}))
     site.wait_for(web, "CREATE_COMPLETE", timeout_s=60)
 

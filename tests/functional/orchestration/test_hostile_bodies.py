@@ -75,7 +75,7 @@ def ask(api, method, path, body):
 
 
 def address(api):
-    return api.get(f"{BASE}/stacks/upd").headers["location"].removeprefix("http://api.test")
+    return api.get(f"{BASE}/stacks/upd").headers["location"].removeprefix("http://localhost")
 
 
 @ASKED

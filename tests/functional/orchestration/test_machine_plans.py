@@ -332,6 +332,95 @@ def test_another_resource_of_the_same_node_is_planned_to_fail(site: Orchestratio
     assert words(planned(site, path, template(renamed)))["other"] == "create"
 
 
+@pytest.fixture(scope="module")
+def used(site: Orchestration) -> str:
+    """The path of a stack whose node another stack has deployed."""
+    path = enrol(site, "hw-7", resource_class="bm.used", ports=[])
+    slot = {"type": WEB["type"], "properties": {"image": IMAGE, "node": "hw-7"}}
+    site.wait_for(site.create("user-of-hw-7", template({"web": slot})), "CREATE_COMPLETE")
+    return path
+
+
+def used_node(**properties: Any) -> dict[str, Any]:
+    node = {"name": "hw-7", "driver": "fake-hardware", "resource_class": "bm.used", "ports": []}
+    return template({"node": {"type": "OS::Ironic::Node", "properties": {**node, **properties}}})
+
+
+BIOS = {"hardware_configuration": {"bios": {"settings": {"Turbo": "on"}}}}
+
+
+@pytest.mark.parametrize(
+    ("properties", "reason"),
+    [
+        (BIOS, "cannot configure node hw-7: it is active, and in use"),
+        ({"boot_mode": "uefi"}, "cannot set boot_mode of node hw-7: it is in use"),
+    ],
+)
+def test_a_node_that_is_in_use_is_planned_to_refuse_what_it_then_refuses(
+    site: Orchestration, used: str, properties: Any, reason: str
+) -> None:
+    [step] = planned(site, used, used_node(**properties))["steps"]
+    assert (step["action"], step["certain"], step["reason"]) == ("refuse", True, reason)
+    assert (step["verbs"], step["takes"]) == ([], None)
+    assert site.ask("PUT", used, {"template": used_node(**properties)})[0] == 202
+    site.wait_for(used, "UPDATE_FAILED")
+    assert reason in site.ask("GET", used)[1]["stack"]["stack_status_reason"]
+    assert site.ask("PUT", used, {"template": used_node()})[0] == 202
+    site.wait_for(used, "UPDATE_COMPLETE")
+
+
+def test_hardware_of_a_node_that_is_in_use_may_fail(site: Orchestration, used: str) -> None:
+    [step] = preview_of_new(site, {"hardware": hardware_on("hw-7")})["steps"]
+    assert (step["action"], step["certain"]) == ("refuse", False)
+    assert step["reason"] == "its node is active, and clean needs it manageable"
+
+
+def test_a_node_that_is_free_loses_what_is_on_its_disks_to_raid(site: Orchestration) -> None:
+    path = enrol(site, "hw-8", resource_class="bm.raid", ports=[])
+    raid = {"logical_disks": [{"size_gb": 10, "raid_level": "1"}]}
+
+    def step(**more: Any) -> dict[str, Any]:
+        node = {"name": "hw-8", "driver": "fake-hardware", "resource_class": "bm.raid"}
+        node["hardware_configuration"] = {"raid": raid, **more}
+        resources = {"node": {"type": "OS::Ironic::Node", "properties": {**node, "ports": []}}}
+        plan = planned(site, path, template(resources))
+        assert plan["loses_data"] == (["node"] if more else [])
+        [only] = plan["steps"]
+        return only
+
+    refused = step()
+    assert (refused["action"], refused["certain"]) == ("refuse", True)
+    assert refused["reason"].startswith("cannot change RAID of node")
+    allowed = step(allow_destructive=True)
+    assert (allowed["action"], allowed["certain"]) == ("service", True)
+    assert allowed["verbs"] == ["manage", "clean", "provide"]
+    assert allowed["reason"].endswith("; what is on its disks is lost")
+
+
+def test_a_plan_warns_of_a_machine_that_goes_before_its_successor_is_up(
+    site: Orchestration,
+) -> None:
+    """Blue and green in one update: they go on at once, and a rollback has no data of blue."""
+    for number in (0, 1):
+        enrol(site, f"bg-{number}", resource_class="bm.bg", ports=[])
+    place = {"selector": {"resource_class": "bm.bg"}, "image": IMAGE}
+    blue = green = {"type": WEB["type"], "properties": place}
+    path = site.create("colours", template({"blue": blue}))
+    site.wait_for(path, "CREATE_COMPLETE")
+    plan = planned(site, path, template({"green": green}))
+    assert {step["resource"]: step["stage"] for step in plan["steps"]} == {"green": 1, "blue": 1}
+    [warning] = plan["warnings"]
+    assert warning == (
+        "blue would be given back before green is up, and no rollback brings back what was on its "
+        "disks: remove it in an update of its own, after this one"
+    )
+    assert planned(site, path, template({"blue": blue, "green": green}))["warnings"] == []
+    assert planned(site, path, template({}))["warnings"] == []
+    image = {**place, "image": {**IMAGE, "source": "http://images/b.img"}}
+    replaced = {"type": WEB["type"], "properties": {**image, "image_update_policy": "replace"}}
+    assert planned(site, path, template({"blue": replaced}))["warnings"] == []
+
+
 def test_one_node_under_several_names_is_one_machine(site: Orchestration) -> None:
     enrol(site, "hw-4", resource_class="bm.hw", ports=[])
     run = {"mode": "service", "steps": RUN["properties"]["steps"]}

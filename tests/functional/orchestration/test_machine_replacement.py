@@ -102,6 +102,34 @@ def test_the_uuid_of_a_node_that_was_named_is_no_other_place(tmp_path: Path) -> 
     assert node_of(site) == "p1"
 
 
+def group(**selector: Any) -> dict[str, Any]:
+    member = {
+        "name": "m-%index%", "image": {"source": "http://images/a"},
+        "selector": {"resource_class": "pool", **selector},
+    }  # fmt: skip
+    return {"type": "OS::Ironic::InstanceGroup", "properties": {"count": 2, "member": member}}
+
+
+@pytest.mark.parametrize("makes", [lambda **more: web(selector={"resource_class": "pool", **more}),
+                                   group])  # fmt: skip
+def test_a_machine_that_still_fits_its_selector_is_kept(tmp_path: Path, makes: Any) -> None:
+    site = made(tmp_path, pool=4, web=makes())
+    used = {node["name"] for node in site.machines.nodes.values() if node["instance_uuid"]}
+    ordered, unused = len(site.machines.orders), sorted({"p1", "p2", "p3", "p4"} - used)
+    for name, selector in (
+        ("second", {"exclude_nodes": unused[:1]}),
+        ("third", {"candidate_nodes": [*used, unused[0]], "exclude_nodes": unused[1:]}),
+    ):
+        site.update(template({"web": makes(**selector)}, name))
+        assert run(site) == "UPDATE_COMPLETE"
+        assert site.machines.orders[ordered:] == []
+    excluded = min(used)
+    site.update(template({"web": makes(exclude_nodes=[excluded])}, "fourth"))
+    assert run(site) == "UPDATE_COMPLETE"
+    assert sorted(verb for _, verb in site.machines.orders[ordered:]) == ["active", "deleted"]
+    assert site.machines.get_node(excluded)["instance_uuid"] is None
+
+
 def test_an_allocation_outlives_the_instance_that_is_replaced_on_it(tmp_path: Path) -> None:
     """It goes with the instance in the bare-metal API, and is asked for again as it was."""
     on_it = {"allocation": {"get_resource": "slot"}}

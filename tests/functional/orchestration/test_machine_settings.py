@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from tests.functional.orchestration.test_machines import ironic, node_of, switch_off
+from tests.functional.orchestration.test_machines import ironic, node_of
 from tests.kit.orchestration import Orchestration, template
 from tests.kit.waiting import wait_for
 
@@ -96,7 +96,6 @@ def test_a_node_is_retired_where_the_service_allows_it(site: Orchestration) -> N
 
 def test_a_system_is_protected_by_the_operator_of_its_node(site: Orchestration) -> None:
     rack = created(site, "protects", {"node": node("p1")})
-    switch_off(site, "p1")
     web = {
         "type": "OS::Ironic::Instance",
         "properties": {"node": "p1", "image": {"boot_iso": "http://images/a.iso"}},
@@ -118,7 +117,6 @@ def test_a_runbook_runs_before_the_deployment_on_a_node_that_is_claimed(
     site: Orchestration,
 ) -> None:
     created(site, "burnt", {"node": node("w1", traits=["CUSTOM_BURN"])})
-    switch_off(site, "w1")
     books = {
         "book": {
             "type": "OS::Ironic::Runbook",
@@ -215,7 +213,6 @@ def test_nodes_are_chosen_by_where_they_are_and_left_as_they_were(site: Orchestr
     for name, shard in places.items():
         created(site, f"rack-{name}", {
             name: node(name, shard=shard, resource_class="spread", inspect="none")})  # fmt: skip
-        switch_off(site, name)
     selector = {"resource_class": "spread", "exclude_nodes": ["s4"]}
     group = {
         "type": "OS::Ironic::InstanceGroup",
@@ -291,7 +288,6 @@ def test_steps_that_failed_are_left_to_the_operator(site: Orchestration) -> None
 def test_a_service_that_somebody_aborts_is_no_success(site: Orchestration) -> None:
     """The node is active again after it, as after steps that have ended well."""
     created(site, "aborts", {"node": node("aborted-1", inspect="none")})
-    switch_off(site, "aborted-1")
     image = {"boot_iso": "http://images/a.iso"}
     web = {"type": "OS::Ironic::Instance", "properties": {"node": "aborted-1", "image": image}}
     run = {

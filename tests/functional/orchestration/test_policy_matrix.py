@@ -86,6 +86,7 @@ PASS: dict[str, set[str]] = {
     "GET build_info": READER,
     "GET services": set(),  # of the whole system
     "GET stacks/{stack}/why": READER,  # below /ext/v1
+    "GET openapi.json": set(ROLES),  # below /ext/v1, for whoever has a login
 }  # fmt: skip
 BODIES: dict[str, Any] = {
     "stacks": {"stack_name": "new", "template": template()},

@@ -18,7 +18,7 @@ def address():
     def nobody(environ, start_response):
         raise AssertionError
 
-    serving = server.Server(nobody, Conf(api=Api(port=0)), fault=faults.unparsed)
+    serving = server.make(nobody, Conf(api=Api(port=0)), fault=faults.unparsed)
     serving.start()
     yield serving.address
     serving.stop()
@@ -36,10 +36,14 @@ def answer(address, data):
 @pytest.mark.parametrize(
     ("data", "status", "kind"),
     [
-        (b"BREW /v1/p/stacks HTTP/1.1\r\nHost: a\r\n\r\n", 405, "HTTPMethodNotAllowed"),
-        (b"GET /v1/p/stacks HTTP/1.1\r\nHost: a\r\nHost: b\r\n\r\n", 400, "HTTPBadRequest"),
+        (b"BREW /v1/p/stacks HTTP/1.1\r\nHost: localhost\r\n\r\n", 405, "HTTPMethodNotAllowed"),
+        (b"GET /v1/p/stacks HTTP/1.1\r\nHost: localhost\r\nHost: b\r\n\r\n", 400, "HTTPBadRequest"),
         (b"\x16\x03\x01\x00\xa5\x01\x00\r\n\r\n", 400, "HTTPBadRequest"),
-        (b"GET /" + b"x" * 70_000 + b" HTTP/1.1\r\nHost: a\r\n\r\n", 431, "HTTPClientError"),
+        (
+            b"GET /" + b"x" * 70_000 + b" HTTP/1.1\r\nHost: localhost\r\n\r\n",
+            431,
+            "HTTPClientError",
+        ),
     ],
 )
 def test_what_the_server_refuses_has_the_form_of_the_api(address, data, status, kind):

@@ -68,7 +68,7 @@ def stage(make_site: Callable[..., Site], settings: Conf) -> Iterator[Stage]:
     made = Stage(make_site(registry=loaded, bmc_outage_budget=int(BUDGET_S)))
     for group in ("api", "deploy"):
         made.configure(group, **dataclasses.asdict(getattr(settings, group)))
-    serving = server.Server(app.make_app(made.services), settings)
+    serving = server.make(app.make_app(made.services), settings)
     serving.start()
     yield made
     serving.stop()
@@ -114,6 +114,13 @@ def content(iso: pycdlib.PyCdlib, path: str) -> bytes:
     return into.getvalue()
 
 
+def kernel_line(iso: pycdlib.PyCdlib) -> str:
+    """Return what GRUB gives the kernel."""
+    script = content(iso, "/EFI/BOOT/grub.cfg").decode()
+    [line] = [words for words in script.splitlines() if "linux /vmlinuz" in words]
+    return line.replace("'", "")
+
+
 def test_the_machine_boots_a_cd_of_its_own_that_goes_with_the_agent(
     stage: Stage, machine: Machine, settings: Conf
 ) -> None:
@@ -127,17 +134,36 @@ def test_the_machine_boots_a_cd_of_its_own_that_goes_with_the_agent(
     assert content(iso, "/vmlinuz") == FILES["/kernel"]
     assert content(iso, "/initrd") == FILES["/ramdisk"]
     root = f"http://127.0.0.1:{settings.api.port}"
+    agent = Agent(stage.api, [MAC])
+    agent.boot(kernel_line(iso))
     words = (
         "nofb", "vga=normal", "console=ttyS0", f"ipa-api-url={root}",
         f"ipa-inspection-callback-url={root}/v1/continue_inspection",
-        "BOOTIF=01-52-54-00-00-00-77", "boot_method=vmedia",
+        "BOOTIF=01-52-54-00-00-00-77", f"ipa-agent-token={agent.token}", "boot_method=vmedia",
     )  # fmt: skip
     line = " ".join(f"'{word}'" for word in words)
     assert f"linux /vmlinuz {line}\n" in content(iso, "/EFI/BOOT/grub.cfg").decode()
-    agent = Agent(stage.api, [MAC])
     agent.learn(agent.try_to_hand_in(), 202)
     assert stage.wait_for(node, "manageable")["last_error"] is None
     assert (machine.system.media, left(settings)) == ({"Cd": None}, [])
+
+
+def test_the_agents_token_is_on_its_cd_and_given_to_nobody_who_asks(
+    stage: Stage, machine: Machine
+) -> None:
+    node = waiting(stage, machine)
+    stranger = Agent(stage.api, [MAC])
+    stranger.look_up()
+    assert (stranger.token, stranger.call().status) == ("******", 400)
+    agent = Agent(stage.api, [MAC])
+    agent.boot(kernel_line(opened(str(machine.system.media["Cd"]))))
+    agent.look_up()
+    assert agent.call().status == 202
+    told = [stage.api.get(f"/v1/nodes/{node}{part}").body for part in ("", "/history")]
+    assert not any(str(agent.token).encode() in body for body in told)
+    stage.ask(node, "abort")
+    stage.wait_for(node, "inspect failed")
+    assert agent.call().status == 400
 
 
 def test_abort_takes_it_away_too(stage: Stage, machine: Machine, settings: Conf) -> None:

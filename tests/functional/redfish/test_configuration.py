@@ -399,7 +399,7 @@ def test_a_task_that_fails_is_told_without_the_login_of_the_address(flashing, ta
     ended = clean(flashing, node, update(("bios", address)))
     assert "the BMC could not update bios: cannot verify http" in ended["last_error"]
     assert "redfish_firmware" not in ended["driver_internal_info"]
-    assert "http://***@files.test/bad-2.1" in ended["last_error"]
+    assert "http://******@files.test/bad-2.1" in ended["last_error"]
 
 
 def test_a_bmc_without_updates_says_so(flashing, target) -> None:

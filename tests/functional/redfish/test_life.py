@@ -54,6 +54,15 @@ def test_a_machine_without_a_virtual_cd_is_found_out_before_its_power_is_cut(
     assert shown["power_state"] == machine_power(machine) == "power on"
 
 
+def test_the_bmc_gets_the_signature_of_an_iso(stage: Stage, machine: Machine) -> None:
+    node, signed = available(stage, machine), "https://s3.test/os.iso?X-Amz-Signature=hunter2"
+    stage.patch(node, **{"instance_info.boot_iso": signed})
+    stage.ask(node, "active")
+    stage.wait_for(node, "active")
+    assert machine.system.media["Cd"] == signed
+    assert stage.show(node)["instance_info"]["boot_iso"] == "https://s3.test/os.iso?******"
+
+
 def test_an_iso_of_a_former_user_is_taken_out(stage: Stage, machine: Machine) -> None:
     machine.system.insert("http://images.test/old.iso")
     node = available(stage, machine)
@@ -217,3 +226,24 @@ def test_a_lost_session_is_renewed(stage: Stage, machine: Machine) -> None:
 
 def machine_power(machine: Machine) -> str:
     return f"power {machine.system.power.lower()}"
+
+
+def test_what_a_boot_does_not_carry_out_is_named(stage, machine, caplog) -> None:
+    node = available(stage, machine)
+    assert stage.api.get(f"/v1/nodes/{node}/validate").json["boot"] == {"result": True}
+    link = {"id": "eth0", "type": "phy", "ethernet_mac_address": "52:54:00:00:00:01"}
+    stage.patch(
+        node,
+        network_data={"links": [link], "networks": [], "services": []},
+        **{
+            "driver_info.external_http_url": "http://images.test:8080",
+            "driver_info.force_persistent_boot_device": "Always",
+        },
+    )
+    names = "network_data, driver_info/external_http_url, driver_info/force_persistent_boot_device"
+    sentence = f"boot interface redfish-virtual-media does not carry out: {names}"
+    answer = stage.api.get(f"/v1/nodes/{node}/validate").json["boot"]
+    assert answer == {"result": True, "reason": sentence}
+    stage.ask(node, "active")
+    stage.wait_for(node, "active")
+    assert [r.levelname for r in caplog.records if sentence in r.getMessage()] == ["WARNING"]

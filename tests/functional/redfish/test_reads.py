@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from bloomery import errors
+from bloomery.conductor.periodics import bios_registries, looking
 from bloomery.conductor.periodics.power_sync import PowerSync
 from bloomery.lab import models
 from tests.functional.redfish.conftest import manageable
@@ -78,6 +80,68 @@ def test_what_explains_a_bios_is_read_by_the_first_cleaning_of_a_model(
     assert taken(asked, other) == [*LOGIN, *VERIFY]
     settings = stage.api.get(f"/v1/nodes/{node}/bios?detail=true").json["bios"]
     assert all(each["attribute_type"] for each in settings)
+
+
+def explained(stage, node):
+    settings = stage.api.get(f"/v1/nodes/{node}/bios?detail=true").json["bios"]
+    return all(each["attribute_type"] for each in settings)
+
+
+def test_what_explains_a_bios_is_read_after_manage_once_for_a_model(
+    stage, make_rack, asked
+) -> None:
+    machines = make_rack(3).machines
+    nodes = [manageable(stage, machine) for machine in machines]
+    assert not any(explained(stage, node) for node in nodes)
+    asked.clear()
+    bios_registries.run(stage.site.runtime)
+    assert all(explained(stage, node) for node in nodes)
+    assert [path for path in asked if "Registries" in path] == REGISTRY
+    asked.clear()
+    bios_registries.run(stage.site.runtime)
+    assert asked == []
+    settings = {each["name"]: each for each in stage.api.get(
+        f"/v1/nodes/{nodes[0]}/bios?detail=true").json["bios"]}  # fmt: skip
+    assert settings["BootMode"]["allowable_values"] == ["Uefi", "Bios"]
+    assert settings["BootMode"]["value"] == "Uefi"
+
+
+def test_what_was_set_meanwhile_is_not_overwritten(stage, machine) -> None:
+    node = manageable(stage, machine)
+    apply = [{"name": "BootMode", "value": "Bios"}]
+    step = {"interface": "bios", "step": "apply_configuration", "args": {"settings": apply}}
+    stage.ask(node, "clean", clean_steps=[step], disable_ramdisk=True)
+    stage.wait_for(node, "manageable")
+    stage.wait_until_free(node)
+    machine.system.bios["BootMode"] = "Uefi"  # nothing but a cleaning reads values
+    bios_registries.run(stage.site.runtime)
+    shown = stage.api.get(f"/v1/nodes/{node}/bios/BootMode").json["BootMode"]
+    assert shown["value"] == "Bios"
+    assert explained(stage, node)
+
+
+def test_a_database_that_is_busy_leaves_nodes_to_the_next_round(
+    stage, make_rack, monkeypatch
+) -> None:
+    nodes = {manageable(stage, machine) for machine in make_rack(2).machines}
+
+    def busy(*args: object) -> None:
+        raise errors.DatabaseBusy(reason="no turn")
+
+    monkeypatch.setattr(looking, "look", busy)
+    with pytest.raises(errors.DatabaseBusy):
+        bios_registries.run(stage.site.runtime)
+    assert stage.site.runtime.unexplained == nodes
+
+
+def test_a_node_that_is_gone_or_mute_keeps_no_other_from_it(stage, make_rack) -> None:
+    gone, mute, well = make_rack(3).machines
+    nodes = [manageable(stage, machine) for machine in (gone, mute, well)]
+    stage.api.delete(f"/v1/nodes/{nodes[0]}")
+    mute.bmc.faults.add(kind="reset", times=-1)
+    bios_registries.run(stage.site.runtime)
+    assert explained(stage, nodes[2])
+    assert stage.site.runtime.unexplained == set()
 
 
 MOST_OF_A_VERIFY = 8

@@ -42,4 +42,14 @@ def test_speaking_tls_to_a_bmc_that_does_not_is_told(stage, make_rack) -> None:
     plain = make_rack().machines[0]
     node = enrol(stage, plain, redfish_address=plain.address.replace("http:", "https:"))
     stage.ask(node, "manage")
-    assert "TLS refused" in stage.wait_for(node, "enroll")["last_error"]
+    said = stage.wait_for(node, "enroll")["last_error"]
+    assert "it speaks plain HTTP at this port, and no TLS: write http://" in said
+
+
+def test_speaking_plain_http_to_a_bmc_of_tls_gets_a_hint(stage, machine) -> None:
+    node = enrol(stage, machine, redfish_address=machine.address.replace("https:", "http:"))
+    stage.ask(node, "manage")
+    message = stage.wait_for(node, "enroll")["last_error"]
+    assert (
+        "closed connection without response; if the BMC speaks TLS there, use https://" in message
+    )

@@ -89,6 +89,41 @@ def test_a_broker_that_went_away_is_used_again(wire):
         assert len(orders) <= 2
 
 
+def test_an_order_that_never_left_was_not_done(wire):
+    wire.up()
+    with behind(wire, rpc_response_timeout=2) as link:
+        link.server.start()
+        link.conductor.inject_nmi(Request.new(), "a")
+        assert (link.client.missing(), link.client.is_connected) == ([], True)
+        assert link.server.is_connected
+        wire.down()
+        wait_for(lambda: not link.client.is_connected, "the caller to see it")
+        wait_for(lambda: not link.server.is_connected, "the conductor to see it")
+        for _ in range(2):
+            with pytest.raises(errors.ConductorUnreached, match="nothing was done"):
+                link.conductor.inject_nmi(Request.new(), "a")
+        assert link.client.missing() == ["the message broker does not answer"]
+        wire.up()
+        wait_for(lambda: answers(link), "calls to be answered", timeout_s=30, every_s=0.1)
+        wait_for(lambda: link.server.is_connected, "the conductor")
+        assert link.client.missing() == []
+        orders = [method for method, _, _ in link.endpoint.calls if method == "inject_nmi"]
+        assert orders == ["inject_nmi"]
+
+
+def test_a_caller_that_does_not_look_first_could_not_tell(wire, monkeypatch):
+    """The safeguard of the test above is off."""
+    wire.up()
+    with behind(wire, rpc_response_timeout=2) as link:
+        link.server.start()
+        link.conductor.inject_nmi(Request.new(), "a")
+        wire.down()
+        wait_for(lambda: not link.client.is_connected, "the caller to see it")
+        monkeypatch.setattr(oslo_rpc.OsloChannel, "_hear_replies", lambda _channel: True)
+        with pytest.raises(errors.ConductorSilent):
+            link.conductor.inject_nmi(Request.new(), "a")
+
+
 def test_a_connection_that_broke_between_two_calls_is_made_anew(wire):
     wire.up()
     with behind(wire, rpc_response_timeout=10) as link:

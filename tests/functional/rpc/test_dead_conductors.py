@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import socket
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
@@ -20,10 +20,14 @@ from bloomery.conf.api import Api
 from bloomery.conf.conductor import Conductor
 from bloomery.db.tables import CONDUCTORS
 from bloomery.model.request import Request
-from bloomery.rpc import call_limits, transports
+from bloomery.rpc import call_limits, contract, transports
+from bloomery.rpc.call_limits import CallLimits
 from bloomery.rpc.client import Client
+from bloomery.rpc.json_rpc_client import JsonRpcChannel
+from bloomery.rpc.remote import Cap, Remote
 from bloomery.rpc.ring import Ring
 from tests.kit import rpc
+from tests.kit.clock import HandClock
 from tests.kit.stories import Stage
 from tests.kit.waiting import wait_for
 
@@ -78,6 +82,65 @@ def test_a_paused_conductor_takes_some_threads_and_others_are_refused_at_once(
         assert len(alive.endpoint.calls) == 1
 
 
+def test_a_paused_conductor_is_waited_for_until_its_counter_stood_still_for_too_long(
+    paused, make_site
+):
+    """By the counter that others look at, long before a reply is overdue."""
+    site, clock = make_site(), HandClock()
+    ring = Ring(site.db, Conf(), clock)
+    rename = sa.update(CONDUCTORS).values(hostname=paused)
+    site.db.transact(lambda conn: conn.execute(rename))
+    ring.refresh()
+    looks: list[bool] = []
+
+    def look(host: str) -> bool:
+        clock.turn(Conf().conductor.heartbeat_interval)
+        ring.refresh()
+        looks.append(ring.is_silent(host))
+        return looks[-1]
+
+    remote = silent_remote(look)
+    with pytest.raises(errors.ConductorSilent, match="it gives no sign of life; it may have been"):
+        remote.proxy(paused).inject_nmi(Request.new(), "a")
+    assert looks == [False] * 5 + [True]
+    remote.close()
+
+
+def test_a_conductor_that_works_for_long_is_waited_for(make_site):
+    endpoint, clock = rpc.Endpoint(), HandClock()
+    site = make_site()
+    ring = Ring(site.db, Conf(), clock)
+    go_on, looks = threading.Event(), []
+    endpoint.answer = lambda *_, **__: go_on.wait(20)
+
+    def look(host: str) -> bool:
+        clock.turn(Conf().conductor.heartbeat_interval)
+        site.db.transact(lambda conn: conn.execute(beat))
+        ring.refresh()
+        looks.append(ring.is_silent(host))
+        if len(looks) == 12:
+            go_on.set()
+        return looks[-1]
+
+    with rpc.link("json-rpc", endpoint) as link:
+        rename = sa.update(CONDUCTORS).values(hostname=link.host)
+        site.db.transact(lambda conn: conn.execute(rename))
+        beat = sa.update(CONDUCTORS).values(heartbeat=CONDUCTORS.c.heartbeat + 1)
+        remote = silent_remote(look)
+        assert remote.proxy(link.host).inject_nmi(Request.new(), "a") is True
+        remote.close()
+    assert set(looks) == {False}
+
+
+def silent_remote(look: Callable[[str], bool]) -> Remote:
+    """Return what calls conductors, and looks at them all the time while it waits."""
+    return Remote(
+        JsonRpcChannel(rpc.conf_of("json-rpc")), contract.METHODS,
+        cap=Cap(version=contract.VERSION), limits=CallLimits(16), response_timeout_s=60,
+        is_silent=look, look_every_s=0.001,
+    )  # fmt: skip
+
+
 def test_a_conductor_that_dies_under_a_call_may_have_done_it(caller):
     with socket.create_server(("127.0.0.1", 0)) as listener:
         address = f"127.0.0.1:{listener.getsockname()[1]}"
@@ -121,7 +184,7 @@ def test_requests_that_need_no_conductor_are_answered_while_one_is_paused(
     services = dataclasses.replace(
         stage.services, rpc=Client(Ring(stage.site.db, conf), client), conf=conf
     )
-    api = server.Server(app.make_app(services), conf)
+    api = server.make(app.make_app(services), conf)
     api.start()
     with ThreadPoolExecutor(24) as orders:
         answers = [orders.submit(order, api.url, node) for _ in range(24)]

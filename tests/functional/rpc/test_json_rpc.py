@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import functools
 import json
 import socket
 import ssl
 import threading
-import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -107,10 +107,50 @@ def test_what_is_no_call_is_refused_by_code(link, body, code):
     assert not link.endpoint.calls
 
 
+@pytest.mark.parametrize("odd", [{"roles": 5}, {"roles": [5]}, {"user": {}}, {"wait_s": "1"}])
+def test_a_context_that_is_none_is_the_callers_fault(link, odd):
+    params = CALL["params"] | {"context": {"request_id": "r"} | odd}
+    error = post(link, CALL | {"params": params}).json()["error"]
+    assert (error["code"], error["data"]["status"]) == (-32602, 400)
+    assert next(iter(odd)) in error["message"]
+
+
 @pytest.mark.parametrize("verb", ["GET", "PUT", "DELETE", "HEAD"])
 def test_only_post_is_answered(link, verb):
     answer = post(link, CALL, verb=verb)
     assert (answer.status, answer.headers["Allow"]) == (405, "POST")
+
+
+HEAD = b"POST / HTTP/1.1\r\nHost: h\r\nContent-Type: application/json\r\n"
+
+
+@pytest.mark.parametrize("count", [70, 300])
+@pytest.mark.parametrize(
+    "sent",
+    [b"", HEAD, HEAD + b"Content-Length: 99\r\n\r\n{", HEAD + b"Content-Length: 99999\r\n\r\n{"],
+    ids=["nothing", "half a head", "half a body", "half a long body"],
+)
+def test_slow_connections_hold_no_order_up(passwords, sent, count):
+    secret = login(passwords)
+    with (
+        rpc.link("json-rpc", rpc.Endpoint(), json_rpc=secret, rpc_response_timeout=5) as link,
+        contextlib.ExitStack() as until_done,
+    ):
+        for _ in range(count):
+            address = ("127.0.0.1", link.conf.json_rpc.port)
+            slow = until_done.enter_context(socket.create_connection(address))
+            slow.sendall(sent)
+        link.conductor.inject_nmi(Request.new(), "a")
+        assert len(link.endpoint.calls) == 1
+
+
+def test_the_login_comes_before_the_body(passwords):
+    with (
+        rpc.link("json-rpc", rpc.Endpoint(), json_rpc=login(passwords)) as link,
+        socket.create_connection(("127.0.0.1", link.conf.json_rpc.port), 10) as stranger,
+    ):
+        stranger.sendall(HEAD + b"Content-Length: 99999\r\n\r\n{")
+        assert stranger.recv(4096).startswith(b"HTTP/1.1 401 ")
 
 
 def test_pages_of_browsers_cannot_call(link):
@@ -135,12 +175,15 @@ def passwords(tmp_path: Path) -> str:
     return str(tmp_path / "passwords")
 
 
-def test_a_login_that_is_right_may_call_and_others_may_not(passwords):
-    login = {
+def login(passwords: str) -> dict[str, str]:
+    return {
         "auth_strategy": "http_basic", "http_basic_auth_user_file": passwords,
         "username": "caller", "password": "pass",
     }  # fmt: skip
-    with rpc.link("json-rpc", rpc.Endpoint(), json_rpc=login) as link:
+
+
+def test_a_login_that_is_right_may_call_and_others_may_not(passwords):
+    with rpc.link("json-rpc", rpc.Endpoint(), json_rpc=login(passwords)) as link:
         link.conductor.inject_nmi(Request.new(), "a")
         statuses = [
             post(link, CALL, headers=urllib3.make_headers(basic_auth=each)).status
@@ -204,6 +247,10 @@ def test_who_says_nothing_to_tls_holds_nobody_up(tmp_path):
         socket.create_connection(("127.0.0.1", link.conf.json_rpc.port)),
     ):
         link.conductor.inject_nmi(Request.new(), "a")
+
+
+def test_a_conductor_listens_on_loopback_by_default():
+    assert JsonRpc().host_ip == "127.0.0.1"
 
 
 @pytest.mark.parametrize(
@@ -339,7 +386,6 @@ def proxied() -> Iterator[tuple[TcpProxy, Any, Server]]:
     with TcpProxy(("127.0.0.1", conf.json_rpc.port)) as wire:
         name = f"{wire.host}:{wire.port}"
         server = transports.build_server(conf, name, rpc.Endpoint())
-        server._server.expiration_interval = 0.01
         server.start()
         client = transports.build_client(conf)
         yield wire, client.proxy(name), server
@@ -347,13 +393,13 @@ def proxied() -> Iterator[tuple[TcpProxy, Any, Server]]:
         server.stop(5)
 
 
-def says_goodbye(address: tuple[str, int]) -> bool:
-    """Does an answer of the server end its connection?"""
+def is_refused(address: tuple[str, int]) -> bool:
+    """Does nobody listen there any more?"""
     try:
-        answer = urllib3.request("GET", "http://{}:{}/".format(*address), retries=False)
-    except urllib3.exceptions.HTTPError:
-        return False
-    return answer.headers.get("Connection") == "close"
+        socket.create_connection(address).close()
+    except ConnectionRefusedError:
+        return True
+    return False
 
 
 def test_a_call_into_a_kept_connection_is_answered_by_a_server_that_stops(proxied):
@@ -365,7 +411,7 @@ def test_a_call_into_a_kept_connection_is_answered_by_a_server_that_stops(proxie
     def stop(_request: bytes) -> Cut:
         if ending.ident is None:
             ending.start()
-            wait_for(lambda: says_goodbye(wire.target) or not ending.is_alive(), "the stop")
+            wait_for(lambda: is_refused(wire.target), "the stop")
         return Cut.NOT
 
     wire.on_request = stop
@@ -384,6 +430,8 @@ def test_who_was_let_in_is_answered_by_a_server_that_stops():
         ]
         for caller in callers:
             caller.sendall(b"GET / HTTP/1.1\r\nHost: h\r\n\r\n")
+        server.begin_stop()
+        server.start()
         server.stop(5)
         answers = [b"".join(iter(functools.partial(each.recv, 4096), b"")) for each in callers]
     assert [answer.splitlines()[0] for answer in answers] == [
@@ -395,26 +443,18 @@ def test_who_was_let_in_is_answered_by_a_server_that_stops():
 def test_a_server_that_stops_waits_for_no_connection_that_nobody_uses_any_more(proxied):
     wire, conductor, server = proxied
     conductor.inject_nmi(Request.new(), "a")
-    server._server.closed_after_s = 0.0
+    connections = server._server._connections
+    connections.limits = dataclasses.replace(connections.limits, kept_s=0.001)
     server.stop(5)
-    with pytest.raises(ConnectionRefusedError):
-        socket.create_connection(wire.target)
+    assert not server._server._loop.is_alive()
+    assert is_refused(wire.target)
 
 
-def test_a_server_stops_though_the_time_of_day_was_set_back(proxied, monkeypatch):
-    wire, conductor, server = proxied
-    conductor.inject_nmi(Request.new(), "a")
-    kept = server._server._connections._selector
-    wait_for(lambda: len(kept) > 1, "the connection to be kept")
-    for _, connection in kept.connections:
-        monkeypatch.setattr(connection, "last_used", time.time() + 3600, raising=False)
-    server._server.closed_after_s = 0.0
-    ending = threading.Thread(target=server.stop, args=(5,), daemon=True)
-    ending.start()
-    ending.join(20)
-    assert not ending.is_alive()
-    with pytest.raises(ConnectionRefusedError):
-        socket.create_connection(wire.target)
+def test_a_server_that_was_never_started_stops():
+    conf = rpc.conf_of("json-rpc")
+    server = transports.build_server(conf, "h", rpc.Endpoint())
+    server.stop(5)
+    assert is_refused(("127.0.0.1", conf.json_rpc.port))
 
 
 def test_a_caller_uses_no_connection_that_was_idle_for_a_while(proxied):

@@ -26,7 +26,11 @@ def stage(make_stage, tmp_path):
 
 @pytest.fixture
 def node(stage):
-    """A node that waits for its agent."""
+    return waiting_node(stage)
+
+
+def waiting_node(stage):
+    """Return a node that waits for its agent."""
     node = stage.bring_to("available", fake=WAITS)
     port = {"node_uuid": node, "address": MAC}
     assert stage.api.post("/v1/ports", port).status == 201
@@ -123,6 +127,34 @@ def test_a_flow_that_holds_the_node_keeps_the_token_of_a_lookup(stage, node, age
         task.save()
     assert info(stage, node)["step"] == 2
     assert agent.call().status == 202
+
+
+def test_a_token_for_a_kernel_is_in_the_row_before_anybody_has_it(stage, node, agent):
+    with stage.site.acquire(node) as task:
+        token = task.make_agent_token()
+        agent.look_up()
+        assert agent.token == "******"
+        assert task.make_agent_token() == token, "once for each boot"
+    assert token not in rows.dump(info(stage, node))
+    agent.boot(f"quiet ipa-agent-token={token}")
+    agent.look_up()
+    assert agent.call().status == 202
+
+
+def test_a_token_that_a_lookup_gave_is_void_when_a_kernel_gets_one(stage, node, agent):
+    agent.look_up()
+    with stage.site.acquire(node) as task:
+        task.make_agent_token()
+    assert agent.call().status == 400
+
+
+def test_a_token_of_a_kernel_ends_with_what_boots_the_agent(stage, node):
+    with stage.site.acquire(node) as task:
+        token = task.make_agent_token()
+        task.forget_agent(may_boot_again=True)
+        assert task.make_agent_token() == token
+        task.forget_agent()
+        assert task.make_agent_token() != token
 
 
 def test_a_session_that_ends_drops_a_token_that_its_flow_never_saw(stage, node, agent):

@@ -187,8 +187,8 @@ def test_a_child_that_fails_names_itself_and_ends_the_flow(stage, script, family
     parent, children = family
     script.when("wash", failing(errors.StepFailure(reason="no soap")))
     shown = clean(stage, parent, WASH, state="clean failed")
-    sentence = f"failed clean step deploy.wash on child node {children[0]}: no soap"
-    assert sentence in shown["last_error"]
+    sentence = f"no soap (clean step deploy.wash on child node {children[0]} of {parent[:8]})"
+    assert shown["last_error"] == sentence
     assert rows(stage, parent) == [("deploy.wash", "failed"), ("deploy.wash", "skipped")]
     assert stage.show(children[0])["last_error"] is None
     assert stage.site.is_free(children[0])

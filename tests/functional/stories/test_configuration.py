@@ -98,5 +98,5 @@ def test_volumes_that_cannot_be_fail_the_deployment(stage, config):
     step = {"interface": "raid", "step": "apply_configuration", "priority": 95}
     stage.ask(node, "active", deploy_steps=[step | {"args": {"raid_config": config}}])
     shown = stage.wait_for(node, "deploy failed")
-    assert "failed deploy step raid.apply_configuration" in shown["last_error"]
+    assert "(deploy step raid.apply_configuration" in shown["last_error"]
     assert shown["raid_config"] == {}

@@ -130,7 +130,7 @@ def test_fake_hardware_has_no_nmi(stage):
 def test_lights_are_listed_and_read(stage, version):
     node = stage.enrol()
     path = f"/v1/nodes/{node}/management/indicators"
-    url = f"http://api.test/v1/nodes/{node}/management/indicators/led-0@chassis"
+    url = f"http://localhost/v1/nodes/{node}/management/indicators/led-0@chassis"
     assert stage.api.get(path, version=version).json["indicators"] == [
         {
             "name": "led-0@chassis",

@@ -17,7 +17,33 @@ RESCUE_PASSWORD = "hunter2-rescue"
 STEP_PASSWORD = "hunter2-step"
 DRIVE = "aHVudGVyMi1kcml2ZQ=="
 URL_PASSWORD = "hunter2-url"
-SECRETS = (BMC_PASSWORD, RESCUE_PASSWORD, STEP_PASSWORD, DRIVE, URL_PASSWORD)
+SIGNATURE, COMMUNITY, API_KEY = "hunter2-signature", "hunter2-community", "hunter2-key"
+SECRETS = (
+    BMC_PASSWORD, RESCUE_PASSWORD, STEP_PASSWORD, DRIVE, URL_PASSWORD, SIGNATURE, COMMUNITY,
+    API_KEY,
+)  # fmt: skip
+LOGIN = f"https://alice:{URL_PASSWORD}@files.test"
+DRIVER_INFO = {
+    "deploy_kernel": f"{LOGIN}/kernel", "deploy_ramdisk": f"{LOGIN}/ramdisk",
+    "deploy_iso": f"https://s3.test/agent.iso?X-Amz-Signature={SIGNATURE}",
+    "image_http_proxy": f"http://alice:{URL_PASSWORD}@proxy.test:3128",
+    "redfish_address": f"alice:{URL_PASSWORD}@bmc.test",
+    "snmp_community": COMMUNITY, "api_key": API_KEY,
+}  # fmt: skip
+INSTANCE_INFO = {
+    "image_source": f"https://blobs.test/os.raw?sv=1&sig={SIGNATURE}",
+    "boot_iso": f"{LOGIN}/os.iso?token={SIGNATURE}",
+}
+SHOWN = {
+    "deploy_kernel": "https://******@files.test/kernel",
+    "deploy_ramdisk": "https://******@files.test/ramdisk",
+    "deploy_iso": "https://s3.test/agent.iso?******",
+    "image_http_proxy": "http://******@proxy.test:3128",
+    "redfish_address": "******@bmc.test",
+    "snmp_community": "******", "api_key": "******",
+    "image_source": "https://blobs.test/os.raw?******",
+    "boot_iso": "https://******@files.test/os.iso?******",
+}  # fmt: skip
 SOAP = [{"url": f"https://alice:{URL_PASSWORD}@files.test/soap"}]
 ARGS = {"admin_password": STEP_PASSWORD, "soap": SOAP}
 WASH = {"interface": "deploy", "step": "wash", "args": ARGS}
@@ -58,8 +84,8 @@ def answers(stage, monkeypatch):
 
 
 def enrol(stage, **values):
-    info = {"redfish_password": BMC_PASSWORD, "redfish_username": "root"}
-    return stage.enrol(driver_info=info, **values)
+    info = {"redfish_password": BMC_PASSWORD, "redfish_username": "root"} | DRIVER_INFO
+    return stage.enrol(driver_info=info, instance_info=INSTANCE_INFO, **values)
 
 
 def live(stage, script, node):
@@ -162,6 +188,43 @@ def test_patch_of_another_key_keeps_it_readable(stage, heard):
     assert stage.show(node)["driver_info"]["redfish_password"] == "******"
 
 
+def test_addresses_are_shown_without_their_secrets_and_drivers_read_them(stage):
+    node = enrol(stage)
+    shown = stage.show(node)
+    assert shown["driver_info"] | shown["instance_info"] == SHOWN | {
+        "redfish_password": "******", "redfish_username": "root",
+    }  # fmt: skip
+    with stage.site.acquire(node) as task:
+        assert DRIVER_INFO.items() <= task.driver_info.items()
+        assert task.opened(task.node.instance_info) == INSTANCE_INFO
+
+
+@pytest.mark.parametrize("path", ["driver_info", "driver_info/deploy_iso", "instance_info"])
+def test_a_shown_address_that_is_written_back_is_refused(stage, path):
+    node = enrol(stage)
+    column, _, key = path.partition("/")
+    value = {name: text for name, text in stage.show(node)[column].items() if text != "******"}
+    patch = [{"op": "replace", "path": f"/{path}", "value": value[key] if key else value}]
+    answer = stage.api.patch(f"/v1/nodes/{node}", patch)
+    assert (answer.status, "is the mask that answers show" in answer.said) == (400, True)
+    assert stage.show(node)["driver_info"]["deploy_iso"] == SHOWN["deploy_iso"]
+
+
+def test_a_row_from_before_is_masked_and_sealed_by_the_next_write(stage):
+    node = enrol(stage)
+    stage.site.set(
+        node, driver_info=json.dumps(DRIVER_INFO), instance_info=json.dumps(INSTANCE_INFO)
+    )
+    for answer in (stage.api.get(f"/v1/nodes/{node}"), stage.api.get("/v1/nodes?detail=true")):
+        assert traces(answer.body.decode()) == []
+    with stage.site.acquire(node) as task:
+        assert task.driver_info == DRIVER_INFO
+    stage.patch(node, **{"driver_info.other": "x", "instance_info.other": "x"})
+    [row] = stage.site.rows(NODES, uuid=node)
+    assert traces(str(row)) == []
+    assert stage.show(node)["instance_info"]["image_source"] == SHOWN["image_source"]
+
+
 def test_patch_of_the_secret_itself_is_what_counts_next(stage, heard):
     node = enrol(stage)
     stage.patch(node, **{"driver_info.redfish_password": "hunter3"})
@@ -189,7 +252,7 @@ def test_step_that_waits_shows_stars(stage, script):
     node = stage.bring_to("active")
     stage.ask(node, "service", service_steps=[WASH])
     shown = stage.wait_for(node, "service wait")
-    stars = {"admin_password": "******", "soap": [{"url": "******"}]}
+    stars = {"admin_password": "******", "soap": [{"url": "https://******@files.test/soap"}]}
     assert shown["service_step"]["args"] == stars
     [step] = shown["driver_internal_info"]["service_steps"]
     assert step["args"] == stars

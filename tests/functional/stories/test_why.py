@@ -37,7 +37,9 @@ def why(stage, node):
 
 def test_node_that_is_new(stage):
     told = why(stage, stage.enrol(**SECRET))
-    assert told["next_action"] == "ask for manage: the node is known but was not checked yet"
+    assert told["next_action"] == (
+        "ask for manage (baremetal node manage): the node is known but was not checked yet"
+    )
     assert (told["last_error"], told["lock"], told["step"]) == (None, None, None)
 
 
@@ -46,7 +48,9 @@ def test_node_whose_bmc_refused(stage):
     request = stage.ask(node, "manage")
     stage.wait_for(node, "enroll")
     told = why(stage, node)
-    assert told["next_action"] == "read last_error, set it right, and ask for manage again"
+    assert told["next_action"] == (
+        "read last_error, set it right, and ask for manage again (baremetal node manage)"
+    )
     assert "was told to fail" in told["last_error"]["now"]
     assert told["last_error"]["last"] == told["last_error"]["now"]
     assert told["last_error"]["request_id"] == request
@@ -68,7 +72,7 @@ def test_node_whose_bmc_takes_its_time(watched, bmc):
     assert (told["step"]["position"], told["step"]["of"]) == (1, 1)
     bmc.may_answer.set()
     watched.wait_for(node, "manageable")
-    assert why(watched, node)["next_action"] == "ask for provide, inspect, clean or adopt"
+    assert why(watched, node)["next_action"].startswith("ask for provide, inspect, clean or adopt")
 
 
 def test_node_that_waits_for_its_agent(stage):
@@ -77,7 +81,8 @@ def test_node_that_waits_for_its_agent(stage):
     stage.wait_for(node, "wait call-back")
     told = why(stage, node)
     assert told["next_action"] == (
-        "wait for the call, or ask for abort: waiting for the fake agent to call back"
+        "wait for the call, or ask for abort (baremetal node abort): waiting for the fake agent to "
+        "call back"
     )
     assert told["lock"] is None
     assert (told["step"]["flow"], told["step"]["name"]) == ("deploy", "deploy.deploy")
@@ -91,7 +96,9 @@ def test_node_that_is_held_and_then_unheld(stage):
     stage.ask(node, "clean", clean_steps=[HOLD])
     stage.wait_for(node, "clean hold")
     told = why(stage, node)
-    assert told["next_action"] == "ask for unhold to go on, or for abort"
+    assert told["next_action"] == (
+        "ask for unhold to go on, or for abort (baremetal node unhold, baremetal node abort)"
+    )
     assert told["step"]["reason"] == "a hold step: unhold the node to go on, or abort"
     stage.ask(node, "unhold")
     told = why(stage, node)
@@ -127,8 +134,9 @@ def test_node_whose_bmc_fell_silent(watched, bmc):
     power_sync.PowerSync(watched.site.runtime).run()
     told = why(watched, node)
     assert told["next_action"] == (
-        "look at the BMC: maintenance ends by itself when it answers again; it is asked after "
-        "300 to 1200 s, and within 300 s once anybody has reached it"
+        "look at the BMC (its address: baremetal node show --fields driver_info): maintenance ends "
+        "by itself when it answers again; it is asked after 300 to 1200 s, and within 300 s once "
+        "anybody has reached it"
     )
     assert told["maintenance"]["fault"] == "power failure"
     assert "no route" in told["last_error"]["now"]
@@ -156,7 +164,8 @@ def test_node_whose_deployment_failed(stage):
     stage.wait_for(node, "deploy failed")
     told = why(stage, node)
     assert told["next_action"] == (
-        "read last_error, set it right, and ask for active, or for deleted"
+        "read last_error, set it right, and ask for active, or for deleted (baremetal node deploy, "
+        "baremetal node undeploy)"
     )
     assert "deploy.deploy" in told["last_error"]["now"]
 

@@ -6,7 +6,7 @@ import contextlib
 import json
 import re
 import uuid as uuids
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from types import SimpleNamespace
 from typing import Any
@@ -22,10 +22,15 @@ from bloomery.db.tables import STEP_RUNS
 from bloomery.rpc.liveness import Liveness
 from tests.kit import peers
 from tests.kit.bmc import UNREACHABLE, FakeBmc
+from tests.kit.waiting import wait_for
 
 PASSWORD = "hunter2-situations"
 OURS, PEER = "host-a", "host-b"
 AGO = timedelta(seconds=90)
+COMMAND = re.compile(r"\b(baremetal|openstack|bloomery) [a-z]+")
+OPTION = re.compile(r"\[\w+\]\w+")
+REST = re.compile(r"\bwait\b|^nothing: [^;]*$")  # nobody has to do anything
+ORDER = re.compile(r"\b(ask|set|switch|delete|end|raise|change|start)\b")
 
 
 @dataclass
@@ -119,8 +124,8 @@ def situation(cause, action, since=None):
 
 @situation(
     "conductor host-b holds the node for deploy, and gave no sign of life for 60 s",
-    "look at conductor host-b; its nodes are freed, and their flows taken up, by another one when "
-    "60 s are over", since=60,
+    r"look at conductor host-b \(bloomery conductor list\); its nodes are freed, and their flows "
+    "taken up, by another one when 60 s are over", since=60,
 )  # fmt: skip
 def conductor_dead(scene):
     scene.peer(silent_s=60)
@@ -142,13 +147,13 @@ def conductor_draining(scene):
 
 
 @situation("conductor host-z holds the node for deploy, and is not registered",
-           "start conductor host-z again: it frees what it held", since=90)  # fmt: skip
+           r"start conductor host-z again \(bloomery conductor\): it frees", since=90)  # fmt: skip
 def conductor_gone_for_good(scene):
     return scene.held_by("host-z")
 
 
 @situation("no conductor serves the node: .*driver 'redfish' is known, but no conductor has it",
-           "start a conductor with this driver and conductor group, or change those")  # fmt: skip
+           "start a conductor with this driver and conductor group .*, or change")  # fmt: skip
 def none_for_driver(scene):
     return scene.node("enroll", driver="redfish")
 
@@ -168,7 +173,7 @@ def all_of_driver_dead(scene):
 
 @situation(
     "conductor host-b serves the node and cannot be asked from here: it is not in",
-    "look at the way to conductor host-b: its network, the message broker, its process",
+    "look at the way to conductor host-b: its network, the message broker .*, its process",
 )
 def broker_away(scene):
     scene.peer(drivers=["fake-hardware"])
@@ -184,7 +189,7 @@ def serving_conductor_paused(scene):
 
 @situation(
     "conductor host-a cannot use the node's driver: .*nonsense",
-    "enable what it names on that conductor, or change the node's driver or interfaces",
+    "enable what it names on that conductor .*, or change the node's driver or interfaces",
 )
 def interface_not_enabled(scene):
     return scene.node("enroll", power_interface="nonsense")
@@ -203,7 +208,7 @@ def conductor_of_another_release(scene):
 
 
 @situation("step deploy.deploy of deploy waits for a call of the agent, not heard of in this boot",
-           "wait for the call, or ask for abort: waiting for the fake agent", since=0)  # fmt: skip
+           "wait for the call, or ask for abort .*: waiting for the fake", since=0)  # fmt: skip
 def agent_silent(scene):
     return scene.deploying()
 
@@ -225,7 +230,7 @@ def step_held(scene):
 
 
 @situation("step deploy.deploy of deploy is tried again: the BMC does not answer",
-           "look at the BMC, or wait: the BMC does not answer", since=0)  # fmt: skip
+           "look at the BMC .*, or wait: the BMC does not answer", since=0)  # fmt: skip
 def step_bears_an_outage(scene):
     later = rows.now() + AGO
     return scene.working(state="again", reason="the BMC does not answer", due_at=later,
@@ -262,7 +267,7 @@ def turn_that_takes_long(scene):
 @situation(
     "step deploy.deploy of deploy waits .waiting for power off.: the BMC does not answer since "
     "[0-9:]* UTC, asked last at [0-9:]*: cannot reach it",
-    "look at the BMC, or wait: step deploy.deploy goes on when it answers, or fails",
+    "look at the BMC .*, or wait: step deploy.deploy goes on when it answers, or fails",
     since=0,
 )
 def bmc_silent_in_a_step(scene):
@@ -323,8 +328,8 @@ def lock_of_a_call(scene):
 
 
 @situation("the BMC does not answer: .*no route",
-           "look at the BMC: maintenance ends by itself when it answers again; it is asked after "
-           "300 to 1200 s, and within 300 s once anybody has reached it")  # fmt: skip
+           "look at the BMC .*: maintenance ends by itself when it answers again; it is asked "
+           "after 300 to 1200 s, and within 300 s once anybody has reached it")  # fmt: skip
 def bmc_dead(scene):
     node = scene.stage.bring_to("active")
     scene.stage.power(node, "power on")
@@ -333,8 +338,26 @@ def bmc_dead(scene):
     return node
 
 
+@situation(
+    "^it is in active; power sync: was power off, recorded power on: switched on again .at ",
+    "see what changes its power without an order .its user's system, heat, a power supply",
+    since=0,
+)
+def machine_switched_itself_off(scene):
+    node = scene.stage.bring_to("active")
+    scene.stage.power(node, "power on")
+    scene.bmc.one[node] = "power off"
+    runtime = scene.stage.site.runtime
+    options = replace(runtime.conf.conductor, power_state_sync_max_retries=1)
+    conf = replace(runtime.conf, conductor=options)
+    sync = power_sync.PowerSync(replace(runtime, conf=conf))
+    sync.run()
+    wait_for(lambda: scene.stage.show(node)["reservation"] is None and sync.is_idle, "the power")
+    return node
+
+
 @situation("the BMC refuses the login, 3 times so far",
-           "set user name and password in driver_info right: the BMC refuses them, and is tried "
+           "set user name and password in driver_info right .*: the BMC refuses them, and is tried "
            "again at 2026-01-02T04:00:00", since=None)  # fmt: skip
 def wrong_password(scene):
     scene.remembers(login_refused={
@@ -346,7 +369,7 @@ def wrong_password(scene):
 
 @situation(
     "the BMC failed again and again and is left alone: no route",
-    "look at the BMC; it is tried again at 2026-01-02T04:00:00.*, and at once by an order",
+    "look at the BMC .*; it is tried again at 2026-01-02T04:00:00.*, and at once by an order",
 )
 def breaker_open(scene):
     scene.remembers(left_alone=True, last_error="no route",
@@ -357,7 +380,7 @@ def breaker_open(scene):
 
 @situation(
     "it is in active, and the BMC does not answer since [0-9:]* UTC, asked last at .*: cannot",
-    "look at the BMC: nothing that needs it can be done; once it answers again, nothing: it runs",
+    "look at the BMC .*: nothing that needs it can be done; once it answers again, nothing: it",
     since=90,
 )
 def bmc_silent(scene):
@@ -402,7 +425,7 @@ def console_down(scene):
 
 @situation(
     "3 deployments go on, as many as .conductor.max_concurrent_deploy allows",
-    "nothing: it waits for a user .*; wait for others to end first, or raise max_concurrent",
+    "nothing: it waits for a user .*; wait for others to end first, or raise .conductor.max_",
 )
 def limit_of_deployments(scene):
     scene.stage.configure("conductor", max_concurrent_deploy=3)
@@ -413,7 +436,7 @@ def limit_of_deployments(scene):
 
 @situation(
     "2 cleanings go on, as many as .conductor.max_concurrent_clean allows",
-    "ask for provide, .*; wait for others to end first, or raise max_concurrent_clean",
+    "ask for provide, .*; wait for others to end first, or raise .conductor.max_",
 )
 def limit_of_cleanings(scene):
     scene.stage.configure("conductor", max_concurrent_clean=2)
@@ -436,13 +459,22 @@ def protected(scene):
 
 
 @situation("it is retired: it will not become available .too old.",
-           "ask for provide, .*; after deleted it is cleaned and stays manageable")  # fmt: skip
+           "delete the node .baremetal node delete., or end its retirement .*, and")  # fmt: skip
 def retired(scene):
     return scene.node("manageable", retired=True, retired_reason="too old")
 
 
-@situation("a user has taken it for instance 8d5a2f52", "ask for active, or delete the allocation")
-def allocated(scene):
+@situation(
+    "it is retired: no allocation takes it .too old.",
+    r"ask for manage, .* \(baremetal node manage\); or end its retirement \(baremetal node unset",
+)
+def retired_and_available(scene):
+    return scene.node("available", retired=True, retired_reason="too old")
+
+
+@situation("a user has taken it for instance 8d5a2f52",
+           r"ask for active, or take its instance away \(baremetal node deploy, ")  # fmt: skip
+def taken_by_hand(scene):
     return scene.node("available", instance_uuid="8d5a2f52-97b1-4b0a-a9c4-7a7de1a3e1b5")
 
 
@@ -478,7 +510,7 @@ def provided_with_maintenance_of_a_failure(scene):
 
 
 @situation("it is in active; the last error is: failed power: cannot reach the BMC",
-           "set right what last_error tells, and ask again for what failed; or nothing: it runs",
+           "set right what last_error tells .*, and ask again for what failed; or nothing: it runs",
            since=0)  # fmt: skip
 def order_failed(scene):
     return scene.node("active", last_error="failed power: cannot reach the BMC")
@@ -516,10 +548,17 @@ def test_situation_is_told(scene, name):
     told = scene.stage.why(prepare(scene))
     assert re.search(cause, told["cause"]), told["cause"]
     assert re.search(action, told["next_action"]), told["next_action"]
+    assert_names_a_command(told["next_action"])
     assert PASSWORD not in json.dumps(told)
     if since_s is not None:
         ago = datetime.now(UTC) - datetime.fromisoformat(told["since"])
         assert timedelta(seconds=since_s) <= ago < timedelta(seconds=since_s + 60)
+
+
+def assert_names_a_command(action):
+    """An order of any kind comes with its command or option; else the way is to wait."""
+    named = COMMAND.search(action) or OPTION.search(action)
+    assert named or (REST.search(action) and not ORDER.search(action)), action
 
 
 def test_there_are_enough_situations():

@@ -53,7 +53,8 @@ def test_what_refuses_a_feature_is_asked_where_ironic_asks(ctx, world):
     uuid = world.node(provision_state=State.ACTIVE)
     asked = []
     body = {"target": "rebuild", "configdrive": {"meta_data": {}}, "deploy_steps": []}
-    provision.set_provision_state(ctx, uuid, body, lambda *feature: asked.append(feature))
+    terms = provision.ProvisionTerms(admit=lambda *feature: asked.append(feature))
+    provision.set_provision_state(ctx, uuid, body, terms)
     assert asked == [
         ("verb", "rebuild"),
         ("configdrive", "rebuild"),

@@ -80,6 +80,14 @@ def test_a_tree_of_a_deletion_leaves_out_what_was_never_begun(
     assert "── b  T  INIT_COMPLETE" in watch(Service(("UPDATE_COMPLETE", [], rows)), capsys)
 
 
+def test_a_tree_names_the_resources_that_require_another(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    needed = resource("server-1", "CREATE_COMPLETE", "t") | {"required_by": ["slot-3", "slot-2"]}
+    shown = watch(Service(("UPDATE_COMPLETE", [], [needed])), capsys)
+    assert "── server-1  T  CREATE_COMPLETE  required by slot-2, slot-3" in shown
+
+
 def test_a_pause_is_shown_with_its_reason(capsys: pytest.CaptureFixture[str]) -> None:
     began = event(1, "a", "UPDATE_IN_PROGRESS", "t") | {"resource_status_reason": "state changed"}
     pause = event(2, "a", "UPDATE_IN_PROGRESS", "t") | {"resource_status_reason": "it is paused"}

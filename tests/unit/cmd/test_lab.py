@@ -28,9 +28,8 @@ def test_the_command_serves_until_it_is_interrupted():
     words = [sys.executable, "-c", program, "lab", "up", "--nodes", "1", "--port", "0"]
     with subprocess.Popen(words, stdout=subprocess.PIPE, text=True) as rack:
         assert rack.stdout is not None
-        assert rack.stdout.readline().startswith("1 servers at http://127.0.0.1:")
-        while "Ctrl-C switches the rack off" not in rack.stdout.readline():
-            continue
+        assert next(rack.stdout).startswith("1 servers at http://127.0.0.1:")
+        assert any("Ctrl-C switches the rack off" in line for line in rack.stdout)
         rack.send_signal(signal.SIGINT)
         said, _ = rack.communicate(timeout=20)
     assert (rack.returncode, said) == (0, "\nthe rack is off\n")

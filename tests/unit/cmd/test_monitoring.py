@@ -26,7 +26,7 @@ def ask(site: Site) -> Iterator[Ask]:
     """Return what asks the monitor of the site's conductor."""
     conf = Conf(monitoring=Monitoring(conductor_port=free_port()))
     gauges = process_gauges.of_conductor(site.service)
-    monitor = Monitor(conf, "conductor_port", gauges, site.service.missing)
+    monitor = Monitor(conf, "conductor_port", gauges, {"the database": site.service.missing})
     monitor.start()
     url = f"http://127.0.0.1:{conf.monitoring.conductor_port}"
     yield lambda path: urllib3.request("GET", f"{url}{path}", retries=False)
@@ -71,7 +71,7 @@ def test_an_engine_that_stops_is_not_ready(site: Site):
 
 
 def test_nothing_listens_where_no_port_is_named(site: Site):
-    monitor = Monitor(Conf(), "engine_port", (), list)
+    monitor = Monitor(Conf(), "engine_port", (), {})
     monitor.start()
     monitor.stop()
 

@@ -14,8 +14,10 @@ from bloomery.cmd import main
 from bloomery.cmd.api import ApiProcess
 from bloomery.cmd.conductor import ConductorProcess
 from bloomery.cmd.conductor_list import state_of
+from bloomery.cmd.engine import EngineProcess
 from bloomery.cmd.process import Shutdown
 from bloomery.conf import Conf
+from bloomery.conf.default import Default
 from bloomery.db import conductors
 from bloomery.state_dir import StateDir
 from tests.kit import peers
@@ -30,6 +32,17 @@ def test_sqlite_is_for_one_process(tmp_path: Path, role: Any) -> None:
     with StateDir(tmp_path) as home, pytest.raises(errors.CannotStart) as refused:
         role(Conf(), home)
     assert f"bloomery db copy --from sqlite:///{tmp_path}/bloomery.sqlite" in str(refused.value)
+
+
+@pytest.mark.parametrize(("transport", "times"), [("none", 1), ("json-rpc", 0)])
+def test_an_engine_that_reaches_no_conductor_says_so(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, transport: str, times: int
+) -> None:
+    with StateDir(tmp_path) as home:
+        engine = EngineProcess(Conf(default=Default(rpc_transport=transport)), home)
+        engine.start()
+        engine.stop()
+    assert caplog.text.count("[DEFAULT]rpc_transport is none") == times
 
 
 def test_roles_share_a_state_dir_with_a_lock_each(tmp_path: Path) -> None:

@@ -23,4 +23,5 @@ def test_first_node_has_a_driver_that_is_enabled(tmp_path, enabled, driver):
     )
     steps = serve.next_steps(service, StateDir(tmp_path))
     assert f"node create --driver {driver} --name" in steps
+    assert "examples/" not in steps
     assert "pip install python-ironicclient python-openstackclient python-heatclient" in steps

@@ -14,7 +14,6 @@ from typing import Any
 import pytest
 
 from bloomery import errors
-from bloomery.api import server
 from bloomery.cmd import service as service_module
 from bloomery.cmd.service import Service
 from bloomery.conductor.lifecycle import ConductorService
@@ -27,6 +26,7 @@ from bloomery.conf.engine import Orchestration
 from bloomery.conf.notifications import Events
 from bloomery.db import conductors, schema
 from bloomery.db.engine import Database
+from bloomery.http_server import server
 from bloomery.operations import health
 from bloomery.rpc import transports
 from bloomery.state_dir import StateDir

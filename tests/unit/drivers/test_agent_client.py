@@ -16,7 +16,7 @@ from bloomery.conf import Conf
 from bloomery.conf.agent import Agent
 from bloomery.drivers.agent import client, commands
 from bloomery.outcome import Done, WaitForCall
-from tests.kit import web
+from tests.kit import tls, web
 from tests.kit.agent_server import AgentServer
 from tests.kit.driver_task import FakeTask
 
@@ -128,6 +128,56 @@ def test_an_agent_that_answers_a_byte_at_a_time_is_given_up(task: FakeTask) -> N
         with pytest.raises(errors.AgentUnreachable, match=r"no answer within 0\.2 s"):
             client.of(task, CONF, 0.2).commands()
         enough.set()
+
+
+def test_a_callback_url_of_tls_where_the_agent_speaks_plain_http_is_explained(
+    task: FakeTask,
+) -> None:
+    with web.serving({}) as site:
+        task.node.driver_internal_info["agent_url"] = site.url("").replace("http:", "https:")
+        words = r"speaks plain HTTP at this port.* callback_url .* must begin with http://"
+        with pytest.raises(errors.AgentUnreachable, match=words):
+            client.of(task, CONF).commands()
+
+
+def test_a_plain_callback_url_where_the_agent_speaks_tls_is_explained(
+    server: AgentServer, task: FakeTask
+) -> None:
+    task.node.driver_internal_info["agent_url"] = server.url.replace("https:", "http:")
+    words = "closed the connection; if it speaks TLS .* must begin with https://"
+    with pytest.raises(errors.AgentUnreachable, match=words):
+        client.of(task, CONF).commands()
+
+
+def test_an_alert_of_tls_in_answer_to_plain_http_is_explained(task: FakeTask) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+
+        def alert() -> None:
+            connection, _ = listener.accept()
+            with connection:
+                connection.recv(65_536)
+                connection.sendall(b"\x15\x03\x01\x00\x02\x02F")
+
+        answering = threading.Thread(target=alert)
+        answering.start()
+        task.node.driver_internal_info["agent_url"] = (
+            f"http://127.0.0.1:{listener.getsockname()[1]}"
+        )
+        words = "speaks TLS at this port.* must begin with https://"
+        with pytest.raises(errors.AgentUnreachable, match=words):
+            client.of(task, CONF).commands()
+        answering.join()
+
+
+def test_a_certificate_of_the_future_is_a_matter_of_clocks(task: FakeTask, tmp_path: Path) -> None:
+    folder = tmp_path / "early"
+    folder.mkdir()
+    with AgentServer(folder, tls.certificate(folder, starts_in_days=1)) as early:
+        early.token = TOKEN
+        Path(task.node.driver_internal_info["agent_verify_ca"]).write_text(early.certificate)
+        task.node.driver_internal_info["agent_url"] = early.url
+        with pytest.raises(errors.AgentUnreachable, match="its clock is ahead of this conductor's"):
+            client.of(task, CONF).commands()
 
 
 def test_an_answer_that_is_too_large_is_refused(

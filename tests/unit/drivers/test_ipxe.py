@@ -44,13 +44,19 @@ class Management:
     def set_boot_mode(self, _task: Any, mode: str) -> None:
         self.told.append(mode)
 
+    def get_secure_boot_state(self, _task: Any) -> bool:
+        return False
+
+    def set_secure_boot_state(self, _task: Any, on: bool) -> None:
+        self.told.append({"secure": on})
+
 
 @pytest.fixture
 def conf(tmp_path: Path) -> Conf:
     for name in ("kernel", "ramdisk"):
         (tmp_path / name).write_bytes(name.encode() * 1000)
     return Conf(
-        api=Api(public_endpoint="http://api.test:6385/v1"),
+        api=Api(public_endpoint="http://localhost:6385/v1"),
         pxe=Pxe(kernel_append_params="quiet"),
         conductor=Conductor(
             deploy_kernel=f"file://{tmp_path}/kernel", deploy_ramdisk=f"file://{tmp_path}/ramdisk",
@@ -94,10 +100,11 @@ def test_each_port_that_boots_leads_to_the_same_script(conf: Conf) -> None:
     kernel, ramdisk = script.splitlines()[1:3]
     words = kernel.split()
     assert words[2:] == [
-        "quiet", "ipa-api-url=http://api", "initrd=ramdisk", "BOOTIF=01-${mac:hexhyp}",
+        "quiet", "ipa-api-url=http://api", "ipa-agent-token=a-token", "initrd=ramdisk",
+        "BOOTIF=01-${mac:hexhyp}",
     ]  # fmt: skip
     for url, content in ((words[1], "kernel"), (ramdisk.split()[-1], "ramdisk")):
-        assert below[url.removeprefix("http://api.test:6385/")] == content * 1000
+        assert below[url.removeprefix("http://localhost:6385/")] == content * 1000
 
 
 def test_a_web_server_of_another_user_may_read_it(conf: Conf) -> None:
@@ -169,6 +176,19 @@ def test_who_comes_while_the_files_are_fetched_comes_again(
     monkeypatch.setattr(boot._files, "open", busy)
     assert isinstance(boot.prepare_ramdisk(task, {}), Again)
     assert task.driver.management.told == []
+
+
+def test_secure_boot_lasts_as_long_as_the_instance_that_asks(conf: Conf) -> None:
+    asks = {"capabilities": {"secure_boot": "true"}}
+    boot, task = IpxeBoot(conf), task_of(Management("disk"), instance_info=asks)
+    boot.clean_up_instance(task)
+    assert task.driver.management.told == []
+    walk(task, lambda: boot.prepare_instance(task))
+    assert task.driver.management.told == [{"secure": True}, ("disk", True)]
+    task.node.instance_info.clear()
+    boot.clean_up_instance(task)
+    assert task.driver.management.told[2:] == [{"secure": False}]
+    assert task.node.driver_internal_info == {}
 
 
 def test_a_folder_that_cannot_be_written_is_named(conf: Conf, tmp_path: Path) -> None:

@@ -89,6 +89,16 @@ def test_the_iso_must_be_named(deploy, task):
         deploy.validate(task)
 
 
+def test_an_image_is_led_to_the_interface_that_writes_it(deploy, task):
+    task.node.name, task.node.instance_info = "web-1", {"image_source": "http://images.test/os.img"}
+    with pytest.raises(errors.MissingParameterValue) as refusal:
+        deploy.validate(task)
+    assert str(refusal.value).endswith(
+        "its deploy interface is ramdisk, which boots an ISO; an image needs direct: "
+        "baremetal node set web-1 --deploy-interface direct"
+    )
+
+
 @pytest.mark.parametrize("iso", ["rescue.iso", "ftp://images.test/x", 5, ["x"]])
 def test_the_iso_must_be_a_url(deploy, task, iso):
     task.node.instance_info = {"boot_iso": iso}

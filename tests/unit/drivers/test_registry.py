@@ -7,8 +7,11 @@ from typing import Any
 import pytest
 
 from bloomery import errors
+from bloomery.conductor import lifecycle
 from bloomery.conf import Conf
+from bloomery.conf.conductor import Conductor
 from bloomery.conf.default import Default
+from bloomery.conf.inspection import Inspector
 from bloomery.drivers import registry
 from bloomery.model.node import INTERFACES, Node
 
@@ -37,6 +40,18 @@ def test_without_options_a_node_may_boot_an_iso_or_have_an_image_written():
     )
     fakes = load(enabled_hardware_types=("fake-hardware",)).interfaces
     assert ("direct" in fakes["deploy"], "ipxe" in fakes["boot"]) == (False, False)
+
+
+def test_a_site_that_has_an_agent_writes_images_by_default():
+    agent = Conductor(
+        deploy_kernel="http://agent/kernel", deploy_ramdisk_by_arch={"arm": "http://x"}
+    )
+    own = registry.load(Conf(conductor=agent))
+    assert own.default_for("redfish", "deploy") == "direct"
+    assert own.default_for("fake-hardware", "deploy") == "fake"
+    without = Default(enabled_deploy_interfaces=("fake", "ramdisk"))
+    other = registry.load(Conf(conductor=agent, default=without))
+    assert other.default_for("redfish", "deploy") == "ramdisk"
 
 
 def test_without_options_a_node_may_boot_an_agent_from_the_network():
@@ -98,13 +113,45 @@ def test_an_interface_that_is_not_enabled_is_named_with_those_that_are():
 
 @pytest.mark.parametrize("names", [(), ("no-such",), ("fake-hardware", "no-such")])
 def test_a_hardware_type_that_is_not_installed_stops_the_start(names: tuple[str, ...]):
-    with pytest.raises(errors.DriverNotFoundInEntrypoint, match="fake-hardware"):
+    with pytest.raises(errors.CannotStart, match=r"enabled_hardware_types.*(none|fake-hardware)"):
         load(enabled_hardware_types=names)
 
 
 def test_an_interface_that_is_not_installed_stops_the_start():
-    with pytest.raises(errors.InterfaceNotFoundInEntrypoint, match="no-such"):
+    with pytest.raises(errors.CannotStart, match="no-such"):
         load(enabled_power_interfaces=("no-such",))
+
+
+def test_all_names_that_are_not_installed_are_told_at_once():
+    options = Default(
+        enabled_hardware_types=("fake-hardware", "ilo", "irmc"),
+        enabled_bios_interfaces=("ilo",), enabled_power_interfaces=("fake", "irmc"),
+    )  # fmt: skip
+    inspector = Inspector(hooks=("ports", "parse-nothing", "guess"))
+    with pytest.raises(errors.CannotStart) as refusal:
+        lifecycle.build(Conf(default=options, inspector=inspector), None, None)
+    sentence = str(refusal.value)
+    for phrase in (
+        "[DEFAULT]enabled_hardware_types: ilo, irmc not installed",
+        "[DEFAULT]enabled_bios_interfaces: ilo not installed",
+        "[DEFAULT]enabled_power_interfaces: irmc not installed",
+        "[inspector]hooks: there is no inspection hook parse-nothing, guess: installed are",
+    ):
+        assert phrase in sentence
+    assert "\n" not in sentence
+
+
+def test_fake_hardware_lists_no_interface_of_another_type():
+    types = ("fake-hardware", "redfish")
+    enabled = load(
+        enabled_hardware_types=types, enabled_management_interfaces=("fake", "noop", "redfish")
+    ).enabled()
+    listed = {
+        hardware: [pair.name for pair in enabled
+                   if (pair.hardware_type, pair.kind) == (hardware, "management")]
+        for hardware in types
+    }  # fmt: skip
+    assert listed == {"fake-hardware": ["fake"], "redfish": ["noop", "redfish"]}
 
 
 def test_a_default_that_is_not_enabled_stops_the_start():
@@ -143,7 +190,9 @@ def test_a_configuration_may_name_interfaces_that_do_nothing(kind: str, driver: 
 
 
 def test_management_that_does_nothing_accepts_every_boot_device():
-    management = load(enabled_management_interfaces=("noop", "redfish")).interfaces["management"]
+    management = load(enabled_management_interfaces=("noop", "fake", "redfish")).interfaces[
+        "management"
+    ]
     noop: Any = management["noop"]
     noop.set_boot_device(None, "cdrom", persistent=True)
     assert noop.get_boot_device(None) == {"boot_device": None, "persistent": None}

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import contextlib
+import threading
+
 import pytest
 
+from bloomery import errors
 from bloomery.model.request import Request
-from bloomery.rpc import contract
+from bloomery.rpc import call_limits, contract
 from bloomery.rpc.call_limits import CallLimits
 from bloomery.rpc.remote import Cap, Remote
+from tests.kit.waiting import wait_for
 
 
 class Channel:
@@ -38,3 +43,27 @@ def test_memory_is_not_waited_for(method, wait_s, timeout_s):
     request = Request(request_id="req-1", wait_s=wait_s)
     getattr(remote.proxy("rack-a"), method)(request, "some-node")
     assert channel.timeouts == [timeout_s]
+
+
+def test_calls_that_were_given_up_leave_no_more_threads_than_may_wait(monkeypatch):
+    monkeypatch.setattr(call_limits, "LATELY_S", 0.0)
+    others, answered, limits = set(threading.enumerate()), threading.Event(), CallLimits(8)
+    channel = Channel()
+    channel.call = lambda *_: answered.wait() and {"result": None}
+    remote = Remote(
+        channel, contract.METHODS, cap=Cap(version=contract.VERSION), limits=limits,
+        response_timeout_s=60, is_silent=lambda _host: True, look_every_s=0.001,
+    )  # fmt: skip
+
+    def left() -> int:
+        return len(set(threading.enumerate()) - others)
+
+    try:
+        for _ in range(20):
+            with contextlib.suppress(errors.ConductorSilent, errors.ConductorCallsBusy):
+                remote.proxy("rack-a").inject_nmi(Request.new(), "a")
+        wait_for(lambda: left() == limits.most_per_host, "those without a place to end")
+        assert limits.calls == limits.most_per_host
+    finally:
+        answered.set()
+    wait_for(lambda: (left(), limits.calls) == (0, 0), "all to end")

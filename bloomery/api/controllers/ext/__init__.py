@@ -7,8 +7,9 @@ from typing import Any
 
 from webob import exc as statuses
 
+from bloomery.api import routing
 from bloomery.api.controllers.ext import allocations, description, events, fleet, nodes, webhooks
-from bloomery.api.declare import Call
+from bloomery.api.declare import Call, endpoint
 from bloomery.api.routing import Rest
 
 
@@ -23,6 +24,25 @@ class Folder(Rest):
         raise statuses.HTTPNotFound
 
 
+class V1(Folder):
+    """Names what is below it, so that nobody has to guess."""
+
+    @endpoint(rule="public")
+    def get(self, call: Call) -> dict[str, Any]:
+        root = f"{call.url}/ext/v1"
+        paths = sorted({path for verb, path, _ in routing.endpoints(self) if verb == "GET"} - {"/"})
+        return {
+            "id": "v1",
+            "links": [{"href": root, "rel": "self"}]
+            + [{"href": f"{root}{path}", "rel": path.removeprefix("/")} for path in paths],
+        }
+
+    def walk_on(self, call: Call, segments: list[str]) -> Any:
+        if segments:
+            raise statuses.HTTPNotFound
+        return self._method(call, has_ident=False)
+
+
 def make(root: Callable[[], Rest]) -> Rest:
     """Return the controller of /ext; ``root`` returns that of all, which it describes."""
     children: dict[str, Rest] = {
@@ -33,4 +53,4 @@ def make(root: Callable[[], Rest]) -> Rest:
         "openapi.json": description.Openapi(root),
         "webhooks": webhooks.Webhooks(),
     }
-    return Folder(v1=Folder(**children))
+    return Folder(v1=V1(**children))

@@ -18,7 +18,7 @@ from bloomery.operations import management
 VIFS_SINCE: Final = 28
 BOOT_DEVICE: Final = {
     "boot_device": Arg(arguments.text, required=True),
-    "persistent": Arg(arguments.boolean),
+    "persistent": Arg(arguments.boolean_or_null),
 }
 
 
@@ -37,9 +37,11 @@ class BootDevice(Rest):
         return management.get_boot_device(call.context, views.known_ident(call, node))
 
     @endpoint(rule="baremetal:node:set_boot_device", status=204, named=BOOT_DEVICE)
-    def put(self, call: Call, node: str, *, boot_device: str, persistent: bool = False) -> None:
+    def put(
+        self, call: Call, node: str, *, boot_device: str, persistent: bool | None = None
+    ) -> None:
         ident = views.known_ident(call, node)
-        management.set_boot_device(call.context, ident, boot_device, persistent=persistent)
+        management.set_boot_device(call.context, ident, boot_device, persistent=bool(persistent))
 
 
 class Management(Rest):

@@ -13,6 +13,7 @@ from bloomery.api.declare import Call, Reply, TooOld, endpoint
 from bloomery.api.routing import Rest
 from bloomery.api.views import nodes as views
 from bloomery.conductor.states import Power, State
+from bloomery.model.runbook import TRAITS_SINCE
 from bloomery.operations import management, nodes, provision
 from bloomery.operations.context import Admit
 
@@ -27,7 +28,7 @@ PROVISION: Final[arguments.Args] = {
     "service_steps": Arg(arguments.array_or_null),
     "rescue_password": Arg(arguments.text_or_null),
     "disable_ramdisk": Arg(arguments.boolean_or_null),
-    "runbook": Arg(arguments.ident_or_null),
+    "runbook": Arg(arguments.ident_or_empty),
 }
 # Since when what operations ask for is there; the longest name of a feature counts.
 SINCE: Final[Mapping[tuple[str, ...], tuple[int, str]]] = {
@@ -86,7 +87,9 @@ class Provision(Rest):
     @endpoint(rule="baremetal:node:set_provision_state", status=202, named=PROVISION)
     def put(self, call: Call, node: str, **body: Any) -> Reply:
         ident = views.known_ident(call, node)
-        provision.set_provision_state(call.context, ident, body, _admit(call))
+        by_name = call.version < TRAITS_SINCE
+        terms = provision.ProvisionTerms(admit=_admit(call), runbooks_by_name=by_name)
+        provision.set_provision_state(call.context, ident, body, terms)
         return _states(call, node)
 
 

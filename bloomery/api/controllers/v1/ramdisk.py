@@ -78,7 +78,9 @@ class Lookup(Rest):
     ) -> dict[str, Any]:
         """Tell an agent which node it runs on, its configuration, and once its token."""
         makes_token = call.version >= TOKEN_SINCE
-        node = agents.lookup(call.context, addresses, node_uuid, makes_token=makes_token)
+        node = agents.lookup(
+            call.context, call.caller, addresses, node_uuid, makes_token=makes_token
+        )
         return views.document(call, node)
 
 
@@ -107,7 +109,8 @@ def _hear(call: Call, node: str, fields: Mapping[str, str | None]) -> None:
     for name, since in FIELDS_SINCE.items():
         if fields.get(name) and call.version < since:
             raise errors.InvalidParameterValue(reason=f'Field "{name}" not recognised')
-    agents.heartbeat(call.context, node, agents.HeartbeatRequest(**fields))  # type: ignore[arg-type]
+    heartbeat = agents.HeartbeatRequest(**fields)  # type: ignore[arg-type]
+    agents.heartbeat(call.context, call.caller, node, heartbeat, is_forwarded=call.is_forwarded)
 
 
 class ContinueInspection(Rest):
@@ -127,5 +130,7 @@ class ContinueInspection(Rest):
         is_new = call.version >= INSPECTION_SINCE
         if not is_new and node_uuid is not None:
             raise errors.NotFound(reason=f"API version 1.{INSPECTION_SINCE} or newer is required")
-        node = agents.continue_inspection(call.context, body, node_uuid, makes_token=is_new)
+        node = agents.continue_inspection(
+            call.context, call.caller, body, node_uuid, makes_token=is_new
+        )
         return views.document(call, node) if is_new else {"uuid": node.row.uuid}

@@ -55,7 +55,6 @@ def raw(resource: ResourceDetails) -> Json:
         "description": resource.description or "",
         "metadata": dict(resource.metadata or {}),
         "physical_resource_id": resource.physical_id or "",
-        "properties": dict(resource.properties or {}),
         "required_by": list(resource.required_by),
         "resource_action": resource.action,
         "resource_identity": identity.as_document(resource.stack, path),
@@ -67,6 +66,10 @@ def raw(resource: ResourceDetails) -> Json:
         "stack_name": resource.stack.name,
         "updated_time": time(resource.updated_at or resource.created_at),
     }
+    if resource.properties is not None:
+        document["properties"] = dict(resource.properties)
+    if resource.nested is not None:
+        document["nested_stack_id"] = identity.as_document(resource.nested)
     if resource.parent is not None:
         document["parent_resource"] = resource.parent
     return document

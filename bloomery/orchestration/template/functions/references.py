@@ -52,6 +52,12 @@ def _stepped(value: Any, step: Any) -> Any:
         return _MISSING
 
 
+def _check_known(call: Call, names: Any, view: StackView) -> None:
+    """Refuse names that only a resource tells: the order of resources follows from them."""
+    for asked in base.references(names, view):
+        raise call.fault(f"{call.name} cannot take a name from resource {asked.resource!r}")
+
+
 class GetParam(Call):
     __slots__ = ()
     says = "The value of a parameter, or what a path into it leads to."
@@ -79,8 +85,12 @@ class GetResource(Call):
     def result(self, args: Any, view: StackView) -> Any:
         return view.resource(self._named(args)).reference_id()
 
+    def validate(self, view: StackView) -> None:
+        super().validate(view)
+        _check_known(self, self.args, view)
+
     def references(self, view: StackView) -> Iterator[base.Reference]:
-        yield from base.references(self.args, view)
+        _check_known(self, self.args, view)
         yield base.Reference(self._named(self.values(view)), None)
 
     def _named(self, args: Any) -> str:
@@ -121,7 +131,7 @@ class _Attribute(Call):
 
     def validate(self, view: StackView) -> None:
         super().validate(view)
-        resource, attribute, _ = self._parts(self.values(view))
+        resource, attribute = self._names(view)
         try:
             seen = view.resource(resource)
         except errors.InvalidTemplateReference as exc:
@@ -131,8 +141,14 @@ class _Attribute(Call):
 
     def references(self, view: StackView) -> Iterator[base.Reference]:
         yield from base.references(self.args, view)
-        resource, attribute, _ = self._parts(self.values(view))
-        yield base.Reference(resource, attribute)
+        yield base.Reference(*self._names(view))
+
+    def _names(self, view: StackView) -> tuple[str, str]:
+        """Return resource and attribute; the path may ask a resource that is not there yet."""
+        names = self.args[:2] if isinstance(self.args, list) else self.args
+        _check_known(self, names, view)
+        resource, attribute, _ = self._parts(base.resolve(names, view))
+        return resource, attribute
 
     def _parts(self, args: Any) -> tuple[str, str, list[Any]]:
         """Return resource, attribute ("" for all) and path."""

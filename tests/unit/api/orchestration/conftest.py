@@ -16,7 +16,7 @@ from tests.fakes.engine import STACK, FakeEngine
 
 BASE = "/v1/p1"
 S = f"{BASE}/stacks/{STACK.name}/{STACK.uuid}"
-URL = f"http://api.test{S}"
+URL = f"http://localhost{S}"
 
 
 @dataclass

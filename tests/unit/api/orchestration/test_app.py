@@ -21,7 +21,7 @@ VERSIONS = {
         {
             "id": "v1.0",
             "status": "CURRENT",
-            "links": [{"rel": "self", "href": "http://api.test/v1/"}],
+            "links": [{"rel": "self", "href": "http://localhost/v1/"}],
         }
     ]
 }

@@ -60,4 +60,4 @@ def test_arn_of_nothing_is_a_name_that_nobody_has(api, engine, arn):
 
 
 def test_location_names_the_project_of_the_stack(api, engine):
-    assert api.get(f"{BASE}/stacks/web").headers["location"].startswith("http://api.test/v1/p1/")
+    assert api.get(f"{BASE}/stacks/web").headers["location"].startswith("http://localhost/v1/p1/")

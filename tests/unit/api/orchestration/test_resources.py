@@ -41,7 +41,7 @@ def test_listed_resource_has_what_heat_lists(api):
 
 
 def test_resource_that_owns_a_stack_links_to_it(api, engine):
-    child = f"http://api.test{BASE}/stacks/{CHILD.name}/{CHILD.uuid}"
+    child = f"http://localhost{BASE}/stacks/{CHILD.name}/{CHILD.uuid}"
     engine.answers["list_stack_resources"] = [
         resource(nested=CHILD), resource(stack=CHILD, parent="a", name="in"),
     ]  # fmt: skip

@@ -11,6 +11,7 @@ from bloomery import errors
 from bloomery.conductor import lanes
 from bloomery.conductor.periodics.power_sync import LOOK_BUDGET_S, SLOWEST_PACE, PowerSync
 from bloomery.drivers.fake.hardware import FakeManagement
+from bloomery.metrics import METRICS
 from bloomery.model.request import IN_LOG
 from tests.kit.bmc import UNREACHABLE, FakeBmc
 from tests.kit.clock import HandClock
@@ -19,6 +20,9 @@ from tests.kit.waiting import wait_for
 
 ON, OFF = "power on", "power off"
 RETRIES = 3
+QUEUED = errors.BmcQueueTimeout(
+    node="it", address="bmc.test", retry_after_s=0.01, cause="others", reason="others came first"
+)
 
 
 @pytest.fixture
@@ -145,6 +149,15 @@ def test_silent_bmc_puts_its_node_into_maintenance_after_the_retries(rack, bmc, 
     assert (entry["event"], entry["event_type"]) == (shown.last_error, "monitoring")
 
 
+def test_a_look_that_got_no_turn_does_not_count_against_the_bmc(rack, bmc):
+    node = rack.node()
+    bmc.reads = QUEUED
+    rack.run(RETRIES + 2)
+    assert rack.care(node) == (False, None)
+    assert rack.sync.suspects() == 0
+    assert rack.power(node) == ON
+
+
 def test_number_of_retries_is_an_option(make_rack, bmc):
     rack = make_rack(power_state_sync_max_retries=0)
     node = rack.node()
@@ -169,6 +182,7 @@ def test_unknown_power_is_recorded(rack, bmc):
     rack.run()
     assert rack.power(node) == OFF
     assert rack.corrections(node) == [(None, OFF)]
+    assert warnings_in_history(rack, node) == []
     assert bmc.orders == []
 
 
@@ -183,16 +197,58 @@ def test_machine_is_driven_back_to_what_is_recorded(rack, bmc):
     assert told[-2:] == ["power_set.start", "power_set.end"]
 
 
-@pytest.mark.parametrize("why", ["option", "driver", "node"])
-def test_row_follows_the_machine_where_it_must_not_be_driven(make_rack, bmc, why):
+def warnings_in_history(rack, node):
+    return [row["event"] for row in rack.site.history(node) if row["severity"] == "WARNING"]
+
+
+def count_of(action, actual):
+    labels = {"actual": actual, "action": action}
+    return METRICS.registry.get_sample_value("bloomery_power_corrections_total", labels) or 0
+
+
+@pytest.mark.parametrize(
+    ("recorded", "actual", "action"),
+    [(ON, OFF, "switched on again"), (OFF, ON, "switched off again")],
+)
+def test_machine_that_changes_its_power_itself_is_warned_of(
+    rack, bmc, caplog, recorded, actual, action
+):
+    node, counted = rack.node(power_state=recorded), count_of("driven", actual)
+    for _ in range(3):
+        bmc.one[node] = actual
+        rack.run()
+        bmc.one.pop(node, None)
+        rack.run()
+    sentence = f"power sync: was {actual}, recorded {recorded}: {action}"
+    assert warnings_in_history(rack, node) == [
+        sentence, f"{sentence}, 2 times in 1 min", f"{sentence}, 3 times in 1 min",
+    ]  # fmt: skip
+    warned = [each.getMessage() for each in caplog.records if each.levelname == "WARNING"]
+    assert len([line for line in warned if node in line and sentence in line]) == 3
+    assert count_of("driven", actual) == counted + 3
+
+
+@pytest.mark.parametrize(
+    ("why", "reason"),
+    [
+        ("option", "[conductor]force_power_state_during_sync is false"),
+        ("driver", "power interface fake does not support power sync"),
+        ("node", "disable_power_off is set"),
+    ],
+)
+def test_row_follows_the_machine_where_it_must_not_be_driven(make_rack, bmc, why, reason):
     rack = make_rack(force_power_state_during_sync=why != "option")
     bmc.syncs = why != "driver"
     node = rack.node(disable_power_off=why == "node")
-    bmc.reads = OFF
+    bmc.reads, counted = OFF, count_of("recorded", OFF)
     rack.run()
     assert rack.power(node) == OFF
     assert rack.corrections(node) == [(ON, OFF)]
     assert bmc.orders == []
+    assert warnings_in_history(rack, node) == [
+        f"power sync: was {OFF}, recorded {ON}: recorded {OFF} now, because {reason}"
+    ]
+    assert count_of("recorded", OFF) == counted + 1
 
 
 def test_machine_that_cannot_be_driven_goes_into_maintenance_as_it_is(rack, bmc):

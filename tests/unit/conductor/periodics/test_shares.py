@@ -106,6 +106,7 @@ APART = {
     "watch_leases", "adopt_allocations",  # tested below
     "free_strays",  # looks at what the rows say is its own
     "remove_boot_files",  # of its own host
+    "explain_bios",  # of nodes that it has verified
 }  # fmt: skip
 
 

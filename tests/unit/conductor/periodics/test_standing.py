@@ -7,8 +7,11 @@ from pathlib import Path
 
 import pytest
 
+from bloomery import errors
 from bloomery.conductor.periodics.table import Periodic, Periodics
+from bloomery.conductor.timers import Timers
 from tests.kit.site import Site
+from tests.kit.waiting import wait_for
 
 
 def _breaks() -> None:
@@ -26,6 +29,31 @@ def site(tmp_path: Path) -> Iterator[Site]:
     found = Site(tmp_path / "site.sqlite")
     yield found
     found.close()
+
+
+@pytest.mark.parametrize(
+    "outage",
+    [
+        errors.DatabaseAway(server="db", reason="connection refused"),
+        errors.ConductorUnreached(host="b", reason="the broker is away"),
+    ],
+)
+def test_a_job_that_fails_for_an_outage_is_one_line_of_the_log(
+    site: Site, caplog: pytest.LogCaptureFixture, outage: errors.Failure
+) -> None:
+    def away() -> None:
+        raise outage from OSError("connection refused")
+
+    job = Periodic(name="job", every_s=lambda _: 1, make=lambda _: away, why="a test")
+    Periodics(site.runtime, (job,))._run(job, away)
+    timers = Timers()
+    timers.start()
+    timers.after(0, away)
+    wait_for(lambda: "timer call" in caplog.text, "the timer")
+    timers.stop()
+    lines = [record.getMessage() for record in caplog.records]
+    assert [line for line in lines if "\n" in line] == []
+    assert sum(str(outage) in line for line in lines) == 2
 
 
 def test_a_job_that_never_ran_has_no_age(site: Site) -> None:

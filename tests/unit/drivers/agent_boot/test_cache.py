@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 import base64
+import contextlib
 import gzip
 import os
+import subprocess
+import sys
 import threading
+import time
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from http.server import BaseHTTPRequestHandler
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 import pytest
 
@@ -17,9 +22,10 @@ from bloomery import errors
 from bloomery.conf import Conf
 from bloomery.conf.agent import Deploy
 from bloomery.conf.default import Default
-from bloomery.drivers.agent_boot import cache
+from bloomery.drivers.agent_boot import cache, cache_room
 from bloomery.drivers.agent_boot.cache import BeingFetched, RamdiskFiles
 from tests.kit import web
+from tests.kit.waiting import wait_for
 
 
 class Image:
@@ -106,7 +112,9 @@ def broken(request: BaseHTTPRequestHandler) -> None:
 
 
 @pytest.mark.parametrize(
-    ("answer", "why"), [(web.text("", 404), "HTTP 404"), (broken, "broke off")], ids=str
+    ("answer", "why"),
+    [(web.text("", 404), "HTTP 404"), (broken, "broke off")],
+    ids=["refused", "broken"],
 )
 def test_a_fetch_that_fails_is_told_and_leaves_nothing(
     files, tmp_path: Path, answer: Any, why: str
@@ -174,6 +182,153 @@ def test_what_no_node_uses_goes(files, tmp_path: Path) -> None:
         read(files, site.url("/c"))  # whoever fetches clears
         assert [read(files, site.url(f"/{name}")) for name in "ab"] == [b"a", b"b"]
     assert [image.reads for image in images.values()] == [2, 1, 1]
+
+
+KIB = 1 << 10
+Large: TypeAlias = tuple[web.Site, dict[str, Image]]
+
+
+@pytest.fixture
+def small(tmp_path: Path) -> RamdiskFiles:
+    return with_room_for_two(tmp_path)
+
+
+def with_room_for_two(tmp_path: Path) -> RamdiskFiles:
+    """Return files with room for two of 400 KiB, and no more."""
+    deploy = Deploy(ramdisk_cache_path=str(tmp_path / "cache"), ramdisk_cache_size=1)
+    return RamdiskFiles(Conf(deploy=deploy))
+
+
+@pytest.fixture
+def large() -> Iterator[Large]:
+    with serving_large() as served:
+        yield served
+
+
+@contextlib.contextmanager
+def serving_large() -> Iterator[Large]:
+    images = {f"/{name}": Image(name.encode() * 400 * KIB, ETag='"1"') for name in "abc"}
+    with web.serving(images) as site:
+        yield site, images
+
+
+def age(tmp_path: Path, when: int) -> None:
+    """Let what was used just now have been used a while ago, ``when`` seconds after others."""
+    now = time.time()
+    for path in (tmp_path / "cache").iterdir():
+        if path.stat().st_mtime > now - 500:
+            os.utime(path, (now - 1000 + when, now - 1000 + when))
+
+
+def test_what_was_used_longest_ago_goes_when_room_is_short(small, large, tmp_path: Path) -> None:
+    site, images = large
+    for when, name in enumerate("bac"):
+        read(small, site.url(f"/{name}"))
+        age(tmp_path, when)
+    sizes = [path.stat().st_size for path in (tmp_path / "cache").glob("*[!n]")]
+    assert sorted(sizes) == [400 * KIB, 400 * KIB]
+    read(small, site.url("/a"))
+    read(small, site.url("/b"))
+    assert [images[f"/{name}"].reads for name in "abc"] == [1, 2, 1]
+
+
+def test_what_is_in_use_is_never_removed(small, large) -> None:
+    site, images = large
+    with small.open(site.url("/a")) as first, small.open(site.url("/b")) as second:
+        with pytest.raises(errors.StepFailure, match=r"it has 1 MiB, and \[deploy\]ramdisk_cache"):
+            read(small, site.url("/c"))
+        assert (len(first.read()), len(second.read())) == (400 * KIB, 400 * KIB)
+    read(small, site.url("/c"))
+    assert images["/c"].reads == 2
+
+
+def test_a_file_larger_than_the_quota_is_refused(small, tmp_path: Path) -> None:
+    image = Image(b"x" * 1100 * KIB, ETag='"1"')
+    with (
+        web.serving({"/k?sig=hush": image}) as site,
+        pytest.raises(errors.StepFailure, match=r"cannot fetch .*has 2 MiB.*\(1 MiB") as refusal,
+    ):
+        small.open(site.url("/k?sig=hush"))
+    assert "hush" not in str(refusal.value)
+    assert list((tmp_path / "cache").iterdir()) == []
+
+
+def endless(request: BaseHTTPRequestHandler) -> None:
+    """Answer without a length."""
+    request.send_response(200)
+    request.end_headers()
+    request.wfile.write(b"x" * 1100 * KIB)
+
+
+def test_a_file_without_a_length_is_given_up_at_the_quota(small, tmp_path: Path) -> None:
+    with (
+        web.serving({"/k": endless}) as site,
+        pytest.raises(errors.StepFailure, match=r"more than 1 MiB \(\[deploy\]ramdisk_cache_size"),
+    ):
+        small.open(site.url("/k"))
+    assert list((tmp_path / "cache").iterdir()) == []
+
+
+def test_a_file_that_takes_most_of_the_room_is_replaced(small, tmp_path: Path) -> None:
+    image = Image(b"1" * 900 * KIB, ETag='"1"')
+    with web.serving({"/k": image}) as site:
+        read(small, site.url("/k"))
+        image.content, image.headers = b"2" * 900 * KIB, {"ETag": '"2"'}
+        assert read(small, site.url("/k"))[:1] == b"2"
+
+
+def test_a_file_that_comes_is_kept_from_its_creation_on(files, tmp_path: Path, monkeypatch) -> None:
+    def clear_meanwhile(request: BaseHTTPRequestHandler) -> None:
+        request.send_response(200)
+        request.send_header("Content-Length", "7")
+        request.end_headers()
+        request.wfile.write(b"con")
+        wait_for(lambda: list((tmp_path / "cache").glob("*.part")), "the file")
+        cache_room.make(tmp_path / "cache" / "other", 1, 0, 3600.0)
+        request.wfile.write(b"tent")
+
+    monkeypatch.setattr(cache_room, "share", lambda _descriptor: None)  # not shared yet
+    with web.serving({"/k": clear_meanwhile}) as site:
+        assert read(files, site.url("/k")) == b"content"
+
+
+def test_half_a_file_of_a_process_that_died_takes_no_room(small, large, tmp_path: Path) -> None:
+    site, _images = large
+    read(small, site.url("/a"))
+    [path] = [path for path in (tmp_path / "cache").iterdir() if not path.suffix]
+    path.replace(path.with_suffix(cache_room.PART))
+    os.truncate(path.with_suffix(cache_room.PART), 1000 * KIB)
+    assert len(read(small, site.url("/a"))) == 400 * KIB
+    assert not list((tmp_path / "cache").glob("*.part"))
+
+
+def test_interfaces_and_processes_share_one_fetch_and_leave_no_lock(tmp_path: Path) -> None:
+    begun, go_on = threading.Event(), threading.Event()
+    conf = Conf(deploy=Deploy(ramdisk_cache_path=str(tmp_path)))
+    image = Image(b"content", ETag='"1"')
+
+    def slow(request: BaseHTTPRequestHandler) -> None:
+        begun.set()
+        assert go_on.wait(10)
+        image(request)
+
+    with web.serving({"/k": slow}) as site, ThreadPoolExecutor(1) as pool:
+        first = pool.submit(read, RamdiskFiles(conf), site.url("/k"))
+        assert begun.wait(10)
+        other = (
+            "import sys; from pathlib import Path; from bloomery.drivers.agent_boot import "
+            "cache_room as room; room.exclusively(Path(sys.argv[1])).__enter__()"
+        )
+        [lock] = tmp_path.glob("*.lock")
+        process = subprocess.run(
+            [sys.executable, "-c", other, lock], check=False, capture_output=True
+        )
+        with pytest.raises(BeingFetched):
+            RamdiskFiles(conf).open(site.url("/k"))
+        go_on.set()
+        assert first.result(10) == b"content"
+    assert b"BlockingIOError" in process.stderr
+    assert (image.reads, [path for path in tmp_path.iterdir() if path.suffix == ".lock"]) == (1, [])
 
 
 def test_files_of_this_host_are_read_where_they_are(files, tmp_path: Path) -> None:

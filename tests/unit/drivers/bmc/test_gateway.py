@@ -130,9 +130,29 @@ def test_one_write_and_two_calls_in_all_are_let_in_at_a_time(made, task):
 
 def test_a_bmc_that_stays_busy_is_told(task):
     made = Gateway(dataclasses.replace(Conf(), bmc=BmcOptions(call_timeout=0)))
-    with made.guard(ADDRESS, task, write=True), pytest.raises(errors.BmcUnreachable) as told:
+    with made.guard(ADDRESS, task, write=True), pytest.raises(errors.BmcQueueTimeout) as told:
         call(made, task, write=True)
-    assert "other calls kept it busy for 0 s" in str(told.value)
+    assert "other calls of this conductor came first for 0 s" in str(told.value)
+    assert "[bmc]requests_at_once (2 now)" in str(told.value)
+    assert "cannot reach" not in str(told.value)
+    bmc = made.bmc(ADDRESS)
+    assert (bmc.is_suspect, bmc.last_error, bmc.breaker.is_open) == (False, None, False)
+
+
+def test_the_time_of_a_call_counts_from_its_turn(made, task, clock):
+    left, waits = [], threading.Event()
+
+    def wait_and_call():
+        waits.set()
+        left.append(call(made, task, write=True).left_s())
+
+    waiting = threading.Thread(target=wait_and_call)
+    with made.guard(ADDRESS, task, write=True):
+        waiting.start()
+        assert waits.wait(10)
+        clock.now += 15
+    waiting.join()
+    assert left == [20]
 
 
 def test_places_are_given_back_after_errors(made, task):
@@ -256,3 +276,18 @@ def test_a_try_of_an_open_breaker_counts_however_short_it_was(made, task, clock)
         call(made, task, short)
     with pytest.raises(errors.BmcLeftAlone):
         call(made, task)
+
+
+def test_a_refused_login_is_told_to_the_next_node_as_one(made, task):
+    bmc, reason = made.bmc(ADDRESS), "the user name or the password"
+    refusal = errors.BmcLoginRefused(node="n", address=ADDRESS, reason=reason)
+    with pytest.raises(errors.BmcLoginRefused), made.login(bmc, "account", task):
+        raise refusal
+    with pytest.raises(errors.BmcLoginLeftAlone) as told, made.login(bmc, "account", task):
+        pytest.fail("it was tried again")
+    assert "cannot reach" not in str(told.value)
+    assert f"it refused {reason}, which is remembered for all nodes with this login" in str(
+        told.value
+    )
+    with made.login(bmc, "another account", task):
+        pass

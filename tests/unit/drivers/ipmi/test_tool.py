@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from bloomery import errors
-from bloomery.drivers.ipmi import info, tool
+from bloomery.drivers.ipmi import error_kinds, info, tool
 from tests.kit.waiting import wait_for
 
 ASK = ("power", "status")
@@ -125,7 +125,7 @@ def test_the_password_is_in_memory_alone(run, program, tmp_path, password, conte
 
 
 DYING = """
-from bloomery.drivers.ipmi import info, tool
+from bloomery.drivers.ipmi import error_kinds, info, tool
 said = info.parse({"ipmi_address": "h", "ipmi_password": "pa55word", "ipmi_hex_kg_key": "c0ffee"})
 tool.run(said, ("power", "status"), patience=tool.Patience())
 """
@@ -211,6 +211,50 @@ def test_a_program_that_overruns_is_killed(run, program, tmp_path):
     assert not Path(f"/proc/{pid}").exists()
 
 
+OPENING = "Set Session Privilege Level to ADMINISTRATOR failed"
+SLOW = "it answered at first, and then gave no answer within 5 s a try ([ipmi]min_command_interval)"
+
+
+@pytest.mark.parametrize(
+    ("printed", "message"),
+    [
+        (("Unable to Get Channel Cipher Suites", OPENING), SLOW),
+        (("> Error: no response from RAKP 1 message", OPENING), SLOW),
+        (
+            ("Unable to get Chassis Power Status", "Close Session command failed"),
+            f"{SLOW}; Unable to get Chassis Power Status",
+        ),
+        (("> RAKP 2 HMAC is invalid", OPENING), "RAKP 2 HMAC is invalid"),
+        ((f"{OPENING}: Unknown (0x81)",), f"{OPENING}: Unknown (0x81)"),
+    ],
+)
+def test_a_bmc_that_stops_answering_is_told_from_one_that_refuses(run, program, printed, message):
+    """A privilege level that fails without a reason was never answered."""
+    program(*(f"echo '{line}' >&2" for line in printed), "exit 1")
+    with pytest.raises(tool.Failed) as caught:
+        run()
+    assert str(caught.value) == message
+    is_slow = message.startswith(SLOW)
+    assert error_kinds.is_refusal(message) is not is_slow
+
+
+@pytest.mark.parametrize(
+    ("printed", "message"),
+    [
+        ("Loading IANA PEN Registry...", "no answer within 1 s (at most [ipmi]"),
+        (
+            "Running Get VSO Capabilities my_addr 0x20",
+            "it opened a session and gave no answer within 1 s (at most [ipmi]",
+        ),
+    ],
+)
+def test_a_slow_bmc_is_told_from_a_silent_one_when_the_time_is_over(run, program, printed, message):
+    program(f"echo '{printed}' >&2", "exec sleep 1000")
+    with pytest.raises(tool.Failed) as caught:
+        run(within_s=1)
+    assert str(caught.value).startswith(message)
+
+
 def test_a_missing_program_is_named_with_its_package(monkeypatch, tmp_path):
     monkeypatch.setenv("PATH", str(tmp_path))
     with pytest.raises(errors.CannotStart, match="install the package ipmitool"):
@@ -254,7 +298,7 @@ def test_what_was_masked_means_what_it_meant(run, program):
 
 LASTING = """
 import sys
-from bloomery.drivers.ipmi import info, tool
+from bloomery.drivers.ipmi import error_kinds, info, tool
 said = info.parse({"ipmi_address": "h", "ipmi_password": "pa55word"})
 tool.run(said, ("power", "off"), patience=tool.Patience())
 """

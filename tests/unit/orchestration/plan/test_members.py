@@ -98,7 +98,7 @@ def test_a_chain_that_shrinks_says_so() -> None:
             f"  c: {{type: OS::Heat::ResourceChain, properties: {{resources: [{kinds}]}}}}"
         )
 
-    made = plan.plan(chain("OS::Heat::None, OS::Heat::Value"), chain("OS::Heat::None"))
+    made = plan.plan(chain("OS::Heat::None, OS::Heat::TestResource"), chain("OS::Heat::None"))
     assert made.actions[Key("c/1", CLEAN)].reason == "beyond the end of the new chain"
 
 

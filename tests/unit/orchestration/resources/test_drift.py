@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from bloomery import errors
+from bloomery import errors, secrets
 from bloomery.orchestration.resources import base, drift
 from bloomery.orchestration.resources.allocation import Allocation
 from bloomery.orchestration.resources.instance import Instance
@@ -262,6 +262,24 @@ def test_what_the_api_has_masked_is_taken_to_be_as_it_was() -> None:
     expected = {"a": {"password": "x"}, "b": [{"token": "y"}], "c": "http://u:p@h"}
     actual = {"a": {"password": "******"}, "b": [{"token": "******"}], "c": "http://******@h"}
     assert list(drift.compare(expected, actual)) == []
+
+
+MASKED: list[tuple[dict[str, Any], dict[str, Any], str]] = [
+    ({"image_source": "https://a/x?sig=1"}, {"image_source": "https://b/x?******"}, "image_source"),
+    ({"image_source": "https://u:p@a/x"}, {"image_source": "https://******@a/y"}, "image_source"),
+    ({"image_source": "https://a/x"}, {"image_source": "https://******@a/x"}, "image_source"),
+    ({"redfish_address": "root:p@a"}, {"redfish_address": "******@b"}, "redfish_address"),
+    ({"urls": ["https://u:p@a"]}, {"urls": ["https://******@b"]}, "urls"),
+    ({"steps": [{"url": "https://u:p@a"}]}, {"steps": [{"url": "https://******@b"}]}, "steps"),
+]
+
+
+@pytest.mark.parametrize(("expected", "actual", "field"), MASKED)
+def test_what_stands_beside_a_mask_is_compared(
+    expected: dict[str, Any], actual: dict[str, Any], field: str
+) -> None:
+    assert [each.field for each in drift.compare(expected, actual)] == [field]
+    assert list(drift.compare(expected, secrets.mask(expected))) == []
 
 
 def test_a_secret_that_is_missing_is_told_without_its_value() -> None:

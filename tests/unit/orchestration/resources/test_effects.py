@@ -45,6 +45,43 @@ def test_a_node_goes_up_and_down_by_these_verbs(before, after, names, verbs, cer
     assert (effect.verbs, effect.certain) == (verbs, certain)
 
 
+RAID = {"logical_disks": [{"size_gb": 10, "raid_level": "1"}]}
+LOST = "the node goes through manage, clean, provide; what is on its disks is lost"
+NOT_ALLOWED = (
+    "cannot change RAID of node n1, which destroys data: set "
+    "hardware_configuration.allow_destructive to true"
+)
+
+
+def configured(**sections):
+    return {**NODE, "hardware_configuration": sections}
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "verbs", "loses_data", "reason"),
+    [
+        ({"bios": {"settings": {"A": "1"}}}, {"bios": {"settings": {"A": "2"}}},
+         ("manage", "clean", "provide"), False, "the node goes through manage, clean, provide"),
+        ({"raid": {"logical_disks": []}}, {"raid": RAID, "allow_destructive": True},
+         ("manage", "clean", "provide"), True, LOST),
+        ({"raid": {"logical_disks": []}}, {"raid": RAID}, (), False, NOT_ALLOWED),
+        ({"raid": RAID}, {"raid": RAID, "allow_destructive": True}, (), False, ""),
+    ],
+)  # fmt: skip
+def test_a_change_of_raid_loses_data_or_is_refused(before, after, verbs, loses_data, reason):
+    names = {"hardware_configuration"}
+    effect = Node.effect_of_update(configured(**before), configured(**after), names)
+    assert (effect.verbs, effect.loses_data, effect.reason) == (verbs, loses_data, reason)
+    assert effect.is_refused == (reason == NOT_ALLOWED)
+
+
+def test_what_an_enrolled_node_was_never_given_is_configured_on_its_way_up():
+    before = {**configured(bios={"settings": {"A": "1"}}), "target_state": "enroll"}
+    after = {**before, "target_state": "manageable"}
+    effect = Node.effect_of_update(before, after, {"target_state"})
+    assert (effect.verbs, effect.certain) == (("manage", "inspect", "clean"), True)
+
+
 def test_a_node_leaves_by_manageable():
     assert Node.effect_of_delete(NODE).verbs == ("manage",)
     assert Node.effect_of_delete({**NODE, "on_delete": "keep"}) == NO_EFFECT

@@ -44,7 +44,9 @@ def test_these_are_known_by_an_id_of_their_own(kind):
 @pytest.mark.parametrize("kind", [Value, TestResource])
 def test_these_are_known_by_their_physical_name(kind):
     resource = made(kind, {"value": "x"})
-    resource.handle_create()
+    token = resource.handle_create()
+    if kind is TestResource:
+        resource.check_create_complete(token)
     assert re.fullmatch(r"s-a-[a-z2-7]{12}", resource.get_reference_id())
 
 
@@ -254,6 +256,15 @@ def test_a_test_resource_fails_after_its_wait_but_never_in_a_delete(action, fail
         return
     with pytest.raises(ValueError, match="Test Resource failed a"):
         check(token)
+
+
+def test_a_check_of_a_test_resource_fails_until_it_was_created():
+    resource = made(TestResource)
+    token = resource.handle_create()
+    with pytest.raises(ValueError, match="Resource not created"):
+        resource.handle_check()
+    assert resource.check_create_complete(token)
+    resource.handle_check()
 
 
 def test_output_is_the_value_of_the_last_create_or_update():

@@ -128,6 +128,16 @@ def test_server_that_drips_its_headers_is_left_when_time_is_over() -> None:
         enough.set()
 
 
+@pytest.mark.parametrize(
+    "reply",
+    [b"HTTP/1.1 200 OK\r\n", b"HTTP/1.1 200 OK\r\nX: y",
+     b"HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\n# half"],
+)  # fmt: skip
+def test_text_that_was_cut_off_is_not_taken_for_a_template(reply: bytes) -> None:
+    with web.serving({"/a": web.raw(reply)}) as site:
+        assert "the connection broke off" in refusal(allowing(), site.url("/a"))
+
+
 def test_servers_that_drip_leave_threads_for_others() -> None:
     enough = threading.Event()
     with web.serving({"/slow": web.dripping(enough), "/a": web.text(HOT)}) as site:

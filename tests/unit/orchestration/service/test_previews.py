@@ -80,3 +80,85 @@ def test_an_update_is_previewed_in_every_state(face):
     }  # fmt: skip
     assert preview.updated[0].physical_id == "b"
     assert face.orders() == []
+
+
+INNER = """
+heat_template_version: 2021-04-16
+parameters: {word: {type: string}}
+resources:
+  r: {type: OS::Heat::Value, properties: {value: {get_param: word}}}
+  same: {type: OS::Heat::RandomString}
+"""
+OUTER = """
+heat_template_version: 2021-04-16
+parameters: {word: {type: string}}
+resources:
+  n: {type: inner.yaml, properties: {word: {get_param: word}}}
+"""
+ABOVE = {
+    "o": {"type": "outer.yaml", "properties": {"word": {"get_param": "word"}}},
+    "g": {
+        "type": "OS::Heat::ResourceGroup",
+        "properties": {"count": {"get_param": "count"}, "resource_def": VALUE},
+    },
+    "a": VALUE,
+}
+TREE = {
+    "files": {"inner.yaml": INNER, "outer.yaml": OUTER},
+    "declared": {
+        "word": {"type": "string", "default": "x"}, "count": {"type": "number", "default": 2},
+    },
+}  # fmt: skip
+
+
+@pytest.fixture
+def tree(face):
+    made = face.create(resources=ABOVE, **TREE)
+    assert face.work(made).status == "COMPLETE"
+    return made
+
+
+def changes(face, tree, *, resources=ABOVE, show_nested=True, **parameters):
+    arguments = face.arguments(resources=resources, **TREE, parameters=parameters)
+    preview = face.engine.preview_update_stack(
+        face.member, tree, arguments, show_nested=show_nested
+    )
+    listed = {
+        kind: sorted((each.name, each.parent) for each in getattr(preview, kind)) for kind in KINDS
+    }
+    return {kind: names for kind, names in listed.items() if names}
+
+
+def names(text):
+    return sorted(
+        (name, above or None) for name, _, above in (w.partition("<") for w in text.split())
+    )
+
+
+@pytest.mark.parametrize(
+    ("parameters", "expected"),
+    [
+        ({}, {"unchanged": "0<g 1<g a r<n same<n", "updated": "g n<o o"}),
+        ({"word": "y"}, {"unchanged": "0<g 1<g a same<n", "updated": "g n<o o r<n"}),
+        ({"count": 3}, {"unchanged": "0<g 1<g a r<n same<n", "updated": "g n<o o", "added": "2<g"}),
+        ({"count": 1}, {"unchanged": "0<g a r<n same<n", "updated": "g n<o o", "deleted": "1<g"}),
+    ],
+)  # fmt: skip
+def test_resources_of_stacks_below_have_their_names_there(face, tree, parameters, expected):
+    assert changes(face, tree, **parameters) == {k: names(each) for k, each in expected.items()}
+
+
+def test_stack_below_that_goes_takes_its_resources_along(face, tree):
+    replaced = ABOVE | {"o": {"type": "OS::Heat::None"}}
+    gone = {name: body for name, body in ABOVE.items() if name != "g"}
+    assert changes(face, tree, resources=replaced) == {
+        "unchanged": names("0<g 1<g a"), "updated": names("g"), "replaced": names("o"),
+        "deleted": names("n<o r<n same<n"),
+    }  # fmt: skip
+    assert changes(face, tree, resources=gone)["deleted"] == names("0<g 1<g g")
+
+
+def test_resource_that_owns_a_stack_is_updated_whether_it_changes_or_not(face, tree):
+    assert changes(face, tree, show_nested=False) == {
+        "unchanged": names("a"), "updated": names("g o"),
+    }  # fmt: skip

@@ -230,11 +230,17 @@ def test_why_names_the_stack_below_that_is_waited_for(face, web):
     assert [each["for"] for each in waiting] == ["stack below below it"]
 
 
+CANCEL_OR_DELETE = (
+    "; or cancel (openstack stack cancel web), or delete it (openstack stack delete web)"
+)
+
+
 @pytest.mark.parametrize(
     ("action", "ends"),
     [
-        ("CREATE", "; or cancel, or delete"), ("UPDATE", "; or cancel, or delete"),
-        ("CHECK", "its engine; or delete"), ("DELETE", "its engine"),
+        ("CREATE", CANCEL_OR_DELETE), ("UPDATE", CANCEL_OR_DELETE),
+        ("CHECK", "its engine; or delete it (openstack stack delete web)"),
+        ("DELETE", "its engine"),
     ],
 )  # fmt: skip
 def test_why_advises_only_what_the_service_takes(face, web, action, ends):
@@ -246,7 +252,7 @@ def test_why_advises_only_what_the_service_takes(face, web, action, ends):
 def test_why_advises_to_delete_again_what_could_not_be_deleted(face, web):
     face.change(web, action="DELETE", status="FAILED")
     advice = face.engine.explain_stack(face.member, web)["next_action"]
-    assert advice.endswith("and delete the stack again")
+    assert advice.endswith("and delete the stack again: openstack stack delete web")
     assert "update" not in advice
 
 
@@ -254,7 +260,10 @@ def test_why_says_what_to_do(face, web):
     assert face.engine.explain_stack(face.member, web)["next_action"].startswith("nothing")
     face.add_resource(web, "a", action="INIT", data={"pre-create": True})
     advice = face.engine.explain_stack(face.member, web)["next_action"]
-    assert advice == 'signal a with {"unset_hook": "pre-create"} to let it go on'
+    assert advice == (
+        """openstack stack resource signal web a --data '{"unset_hook": "pre-create"}' lets it """
+        "go on"
+    )
     new = face.create("new")
     why = face.engine.explain_stack(face.member, new)
     assert [each["kind"] for each in why["orders"]] == ["create"]

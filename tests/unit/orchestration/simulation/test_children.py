@@ -200,13 +200,34 @@ def test_members_that_stay_keep_their_ids():
 def test_what_a_group_cannot_know_at_validation_fails_when_its_members_are_made():
     text = """
 resources:
+  v: {type: OS::Heat::Value, properties: {value: maybe}}
   g:
     type: OS::Heat::ResourceGroup
-    properties: {resource_def: {type: OS::Heat::TestResource, properties: {fail: maybe}}}
+    properties:
+      resource_def: {type: OS::Heat::TestResource, properties: {fail: {get_attr: [v, value]}}}
 """
     result = simulation.run(stack(text))
     assert result.status == "CREATE_FAILED"
     assert "StackValidationFailed: resources.g" in result.reason
+
+
+MEMBER = "{heat_template_version: 2021-04-16, resources: {in: {type: OS::Heat::TestResource}}}"
+
+
+def test_members_of_a_later_batch_keep_the_template_that_went_with_the_update():
+    text = """
+resources:
+  g:
+    type: OS::Heat::ResourceGroup
+    properties: {count: 3, resource_def: {type: FILE}}
+    update_policy: {rolling_update: {max_batch_size: 1, min_in_service: 1}}
+"""
+    life = simulation.Lifecycle()
+    for file in ("before.yaml", "after.yaml"):
+        document = stack(text.replace("FILE", file), files={file: MEMBER})
+        result = life.update(document) if file == "after.yaml" else life.create(document)
+        assert result.error is None, result.error
+    assert result.status == "UPDATE_COMPLETE"
 
 
 def test_a_group_of_more_members_than_a_stack_may_have_is_refused_late_too():

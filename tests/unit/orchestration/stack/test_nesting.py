@@ -269,6 +269,44 @@ def test_a_required_property_of_the_type_must_be_a_parameter():
     assert said.startswith("resources.a.properties: Required property value for facade OS::Heat::")
 
 
+USUAL = (
+    HEAD
+    + """
+parameters: {one: {type: string}, two: {type: string}}
+outputs: {it: {value: 1}}
+"""
+)
+SINGLED_OUT = {
+    "resource_registry": {"My::Type": "usual.yaml", "resources": {"a": {"My::Type": "a.yaml"}}}
+}
+
+
+@pytest.mark.parametrize(
+    ("inner", "begins"),
+    [
+        ("parameters: {one: {type: string}, two: {type: string}}\noutputs: {it: {value: 2}}", None),
+        (
+            "parameters: {one: {type: string}}\noutputs: {it: {value: 2}}",
+            "Required property two for facade My::Type missing in provider",
+        ),
+        (
+            "parameters: {one: {type: string}, two: {type: string}}",
+            "Attribute it for facade My::Type missing in provider",
+        ),
+    ],
+)
+def test_a_template_for_one_resource_must_fit_that_which_the_others_have(inner, begins):
+    properties = "{one: x}" if "two" in (begins or "") else "{one: x, two: y}"
+    root = f"resources: {{a: {{type: My::Type, properties: {properties}}}}}"
+    files = {"usual.yaml": USUAL}
+    if begins is None:
+        validate(root, inner, SINGLED_OUT, files=files)
+        return
+    with pytest.raises(errors.StackValidationFailed) as refused:
+        validate(root, inner, SINGLED_OUT, files=files)
+    assert str(refused.value).startswith(f"resources.a.properties: {begins}")
+
+
 def test_a_parameter_of_any_type_fits_a_property_of_type_any():
     env = {"resource_registry": {"OS::Heat::Value": "a.yaml"}}
     inner = (
@@ -390,7 +428,8 @@ def test_a_file_is_read_once_for_all_resources_of_it():
 
 
 GROUP = (
-    "resources: {{g: {{type: OS::Heat::ResourceGroup,"
+    "resources: {{v: {{type: OS::Heat::Value, properties: {{value: x}}}},"
+    " g: {{type: OS::Heat::ResourceGroup,"
     " properties: {{count: {}, resource_def: {}}}}}}}"
 )
 
@@ -399,8 +438,18 @@ GROUP = (
     ("count", "definition", "begins"),
     [
         (0, "{type: nobody}", None),
-        (1, "{type: OS::Heat::RandomString, properties: {length: x}}", None),
-        (1, "{type: OS::Heat::Value}", None),
+        (1, "{type: OS::Heat::RandomString, properties: {length: {get_attr: [v, value]}}}", None),
+        (0, "{type: OS::Heat::RandomString, properties: {length: x}}", None),
+        (
+            2,
+            "{type: OS::Heat::RandomString, properties: {length: '%index%x'}}",
+            "Property error: resources.g<nested_stack>.resources.0.properties.length: ",
+        ),
+        (
+            1,
+            "{type: OS::Heat::Value}",
+            "Property error: resources.g<nested_stack>.resources.0.properties: Property value not",
+        ),
         (
             1,
             "{type: nobody}",
@@ -418,7 +467,7 @@ GROUP = (
         ),
     ],
 )
-def test_the_members_of_a_group_are_looked_at_without_their_values(count, definition, begins):
+def test_members_of_a_group_are_looked_at_with_the_values_that_are_known(count, definition, begins):
     document = kit.hot(GROUP.format(count, definition))
     if begins is None:
         kit.validate(document)
@@ -430,14 +479,16 @@ def test_the_members_of_a_group_are_looked_at_without_their_values(count, defini
 
 def test_members_count_as_resources():
     document = kit.hot(GROUP.format(3, "{type: OS::Heat::None}"))
-    kit.validate(document, limits=Limits(resources=4))
+    kit.validate(document, limits=Limits(resources=5))
     with pytest.raises(errors.StackValidationFailed, match=r"RequestLimitExceeded: resources\.g"):
-        kit.validate(document, limits=Limits(resources=3))
+        kit.validate(document, limits=Limits(resources=4))
 
 
-def test_a_group_of_templates_may_miss_values_of_parameters():
+def test_a_group_of_templates_needs_the_values_of_its_parameters():
     root = GROUP.format(1, "{type: a.yaml}")
-    validate(root, SIZE)
+    assert "Property size not assigned" in refusal(root, SIZE)
+    later = "{type: a.yaml, properties: {size: {get_attr: [v, value]}}}"
+    validate(GROUP.format(1, later), SIZE)
     assert "resources.g<nested_stack>.resources.0<a.yaml>.resources.x.type" in refusal(
         root, "resources: {x: {type: nobody}}"
     )

@@ -1,0 +1,129 @@
+"""Two nodes with one BMC and system: each power sync drives the machine to its own record.
+
+What is stored is told in log and history, or refused ([conductor]allow_shared_bmc_system).
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import logging
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Any
+
+import sqlalchemy as sa
+
+from bloomery import errors
+from bloomery.conductor import writes
+from bloomery.conductor.runtime import ConductorRuntime, Context
+from bloomery.db import nodes, rows
+from bloomery.drivers.base import BmcSystem
+from bloomery.model.node import Node
+
+LOG = logging.getLogger(__name__)
+
+
+def check_stored(context: Context, conn: sa.Connection, node: Node) -> None:
+    """Refuse a node that is stored with this BMC, where the option says so: BmcSystemShared.
+
+    No other node can come in between: the look is part of the transaction.
+    """
+    if context.runtime.conf.conductor.allow_shared_bmc_system:
+        return
+    sharers = _list_sharers(context.runtime, conn, node)
+    if sharers:
+        others = _name(sharers, partial(_may_see, context))
+        raise errors.BmcSystemShared(node=node.name or node.uuid, others=others)
+
+
+def check_changed(
+    context: Context, conn: sa.Connection, node: Node, changed: dict[str, Any]
+) -> Node | None:
+    """As ``check_stored``, where a change leads to another BMC or system.
+
+    Returns the node as it will be, for ``warn``; None: BMC and system stay.
+    """
+    if not changed.keys() & {"driver", "driver_info"}:
+        return None
+    after = dataclasses.replace(node, **changed)
+    if _system_of(context.runtime, after) == _system_of(context.runtime, node):
+        return None
+    check_stored(context, conn, after)
+    return after
+
+
+def warn(context: Context, node: Node) -> None:
+    """Tell in log and history whose BMC and system a node has that was just stored.
+
+    The look at all nodes of a driver keeps no writer waiting.  What was stored stays stored where
+    the database has no time for the warning: ``validate`` gives it, too.
+    """
+    runtime = context.runtime
+    if not runtime.conf.conductor.allow_shared_bmc_system:
+        return
+    try:
+        with runtime.db.read() as conn:
+            sharers = _list_sharers(runtime, conn, node)
+        if not sharers:
+            return
+        LOG.warning("node %s %s: %s", node.uuid, node.name or "-",
+                    _sentence(_name(sharers, lambda row: True)))  # fmt: skip
+        text = _sentence(_name(sharers, partial(_is_of_the_same, node)))
+        runtime.db.transact(writes.history_entry(context, node, text, event_type="bmc", warns=True))
+    except (errors.DatabaseBusy, sa.exc.DBAPIError) as exc:
+        LOG.warning("node %s: cannot tell in its history who shares its BMC: %s",
+                    node.uuid, errors.brief(exc))  # fmt: skip
+
+
+def describe(context: Context, node: Node) -> str | None:
+    """Say to the caller whose BMC and system the node's are, too; None: nobody's."""
+    with context.runtime.db.read() as conn:
+        sharers = _list_sharers(context.runtime, conn, node)
+    return _sentence(_name(sharers, partial(_may_see, context))) if sharers else None
+
+
+def _sentence(sharers: str) -> str:
+    return f"its BMC and system are also those of {sharers}: each power sync drives one machine"
+
+
+def _name(sharers: Sequence[sa.Row[Any]], may_be_named: Callable[[sa.Row[Any]], bool]) -> str:
+    """Name the other nodes, those that a reader may not see without their names."""
+    visible = [row for row in sharers if may_be_named(row)]
+    named = [f"node {row.name or row.uuid}" for row in visible]
+    return ", ".join([*named, *(["another node"] if len(visible) < len(sharers) else [])])
+
+
+def _is_of_the_same(node: Node, row: sa.Row[Any]) -> bool:
+    """Tell whether all who read the history of ``node`` may see the other one as well."""
+    return (node.owner, node.lessee) == (row.owner, row.lessee)
+
+
+def _may_see(context: Context, row: sa.Row[Any]) -> bool:
+    """Tell whether the caller sees the node by project or scope, or no rule is looked at."""
+    request = context.request
+    if not context.runtime.conf.default.has_roles or request.system_scope == "all":
+        return True
+    return request.project is not None and request.project in (row.owner, row.lessee)
+
+
+def _list_sharers(runtime: ConductorRuntime, conn: sa.Connection, node: Node) -> list[sa.Row[Any]]:
+    """Return the nodes of one driver with the same BMC and system.
+
+    The database looks for the host of the BMC among the nodes of the driver.
+    """
+    ours = _system_of(runtime, node)
+    if ours is None:
+        return []
+    hardware_type = runtime.registry.types[node.driver]
+    return [
+        row
+        for row in nodes.list_naming(conn, node.driver, ours.host)
+        if row.uuid != node.uuid
+        and (theirs := hardware_type.bmc_system(rows.load(row.driver_info))) is not None
+        and ours.is_same(theirs)
+    ]
+
+
+def _system_of(runtime: ConductorRuntime, node: Node) -> BmcSystem | None:
+    hardware_type = runtime.registry.types.get(node.driver)
+    return None if hardware_type is None else hardware_type.bmc_system(node.driver_info)

@@ -1,0 +1,50 @@
+"""What validation says of a node: what is missing, what has no effect, whose BMC it has."""
+
+from __future__ import annotations
+
+import logging
+from typing import Any
+
+from bloomery import errors
+from bloomery.conductor import bmc_sharing
+from bloomery.conductor.task_manager import TaskManager
+from bloomery.model.node import INTERFACES
+from bloomery.model.rules import nodes as rules
+
+Json = dict[str, Any]
+
+
+def validate(task: TaskManager) -> Json:
+    """Return result and reason for each interface but ``vendor``; asks no BMC."""
+    return {kind: _validated(task, kind) for kind in INTERFACES if kind != "vendor"}
+
+
+def _validated(task: TaskManager, kind: str) -> Json:
+    """Return what validation says of one interface; only what we know by name is told."""
+    try:
+        if kind == "deploy":
+            disallowed = task.runtime.conf.conductor.disallowed_deployment_boot_modes
+            rules.check_instance(task.node, disallowed)
+        task.driver.interface(kind).validate(task)
+    except errors.Invalid as exc:
+        return {"result": False, "reason": str(exc)}
+    reasons = [_ineffective(task, kind)]
+    if kind == "power":
+        reasons.append(bmc_sharing.describe(task.context, task.node) or "")
+    reason = "; ".join(filter(None, reasons))
+    return {"result": True, "reason": reason} if reason else {"result": True}
+
+
+def _ineffective(task: TaskManager, kind: str) -> str:
+    names = task.driver.interface(kind).list_ineffective(task)
+    if not names:
+        return ""
+    own = getattr(task.node, f"{kind}_interface")
+    return f"{kind} interface {own} does not carry out: {', '.join(names)}"
+
+
+def warn(task: TaskManager) -> None:
+    """Log what of the node has no effect."""
+    for kind in INTERFACES:
+        if sentence := _ineffective(task, kind):
+            task.log("%s", sentence, level=logging.WARNING)

@@ -1,0 +1,108 @@
+"""Secure boot for an instance: on before the instance boots, off when it is gone.
+
+The capability ``secure_boot`` of instance_info asks for it; in properties it is a label of what the
+machine could do, as in Ironic.  The node remembers what was switched on for its instance: that
+alone is switched off again, and agents boot without it.
+"""
+
+from __future__ import annotations
+
+import logging
+from typing import Final
+
+from bloomery import errors
+from bloomery.conductor.states import State
+from bloomery.drivers import base
+from bloomery.model import capabilities
+from bloomery.model.node import Node
+from bloomery.outcome import DONE, Done, Outcome
+
+LOG = logging.getLogger(__name__)
+
+_MEMORY: Final = "secure_boot_of_instance"  # in driver_internal_info
+_ANSWERS: Final = ("true", "false")
+_UNREAD: Final = (State.ENROLL, State.VERIFYING)
+
+
+def is_asked(node: Node) -> bool:
+    """Tell whether the node's instance is to boot with secure boot."""
+    return capabilities.secure_boot(node.instance_info) == "true"
+
+
+def check(task: base.DriverTask) -> None:
+    """Raise InvalidParameterValue where secure boot is asked for and cannot be; asks no BMC."""
+    node = task.node
+    answer = capabilities.secure_boot(node.instance_info)
+    if answer not in (None, *_ANSWERS):
+        raise errors.InvalidParameterValue(
+            reason=f"capability secure_boot must be true or false, not {answer!r}",
+        )
+    reason = _obstacle(task) if answer == "true" else None
+    if reason is not None:
+        raise errors.InvalidParameterValue(
+            reason=f"cannot boot node {node.uuid} with secure boot: {reason}",
+        )
+
+
+def _obstacle(task: base.DriverTask) -> str | None:
+    node, management = task.node, task.driver.management
+    if not _can_switch(management):
+        return f"management interface {management.name} cannot switch it"
+    mode = capabilities.boot_mode(node.instance_info, node.properties) or node.boot_mode
+    if mode == "bios":
+        return "it boots in mode bios; add boot_mode:uefi to the capabilities"
+    if node.secure_boot is None and node.provision_state not in _UNREAD:
+        return (
+            "its BMC shows no secure boot; where that has changed, PUT states/secure_boot reads it"
+        )
+    return None
+
+
+def _can_switch(management: base.Management) -> bool:
+    return type(management).set_secure_boot_state is not base.Management.set_secure_boot_state
+
+
+def prepare(task: base.DriverTask) -> Outcome | None:
+    """Bring secure boot to what the instance asks for.
+
+    Where it is on already, it stays on when the instance goes.
+    """
+    if not is_asked(task.node):
+        return undo(task)
+    memory = task.node.driver_internal_info
+    if _MEMORY not in memory:
+        if task.driver.management.get_secure_boot_state(task):
+            return None
+        memory[_MEMORY] = True
+        task.save()
+    return _set(task, on=True)
+
+
+def undo(task: base.DriverTask) -> Outcome | None:
+    """Switch off what ``prepare`` has switched on; fine where there is nothing.
+
+    Where the management interface was changed since to one that cannot, it stays on: the log warns.
+    """
+    memory = task.node.driver_internal_info
+    if _MEMORY not in memory:
+        return None
+    if not _can_switch(task.driver.management):
+        LOG.warning(
+            "node %s: secure boot stays on: management interface %s cannot switch it off; "
+            "use another one with PUT states/secure_boot, or the machine's own setup",
+            task.node.uuid,
+            task.driver.management.name,
+        )
+        del memory[_MEMORY]
+        return None
+    outcome = _set(task, on=False)
+    if isinstance(outcome, Done):
+        del memory[_MEMORY]
+    return outcome
+
+
+def _set(task: base.DriverTask, *, on: bool) -> Outcome:
+    outcome = task.driver.management.set_secure_boot_state(task, on) or DONE
+    if isinstance(outcome, Done):
+        task.node.secure_boot = on
+    return outcome

@@ -1,0 +1,128 @@
+"""Request bodies: read within limits, parsed once, refused before they can do harm."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from typing import Any, Final
+
+import orjson
+
+from bloomery import errors
+
+KIB: Final = 1024
+_NUL: Final = b"\\u0000"
+_LONG_NUMBER: Final = re.compile(rb"\d{19}")
+_LENGTH: Final = re.compile(r"\d{1,18}", re.ASCII)
+# Brackets, and texts as a whole so that brackets inside do not count.  A text always matches, also
+# one that never ends, and is never gone through twice: time grows with the length alone.
+_BRACKETS: Final = re.compile(rb""""[^"\\]*+(?:\\.[^"\\]*+)*+(?:"|\\?\Z)|[][{}]""", re.DOTALL)
+_STEPS: Final = {b"{": 1, b"[": 1, b"}": -1, b"]": -1}
+
+
+class TooLarge(Exception):
+    """The body is longer than the endpoint takes."""
+
+
+class TooDeep(Exception):
+    """The body nests deeper than anybody needs."""
+
+
+class Awaited(Exception):
+    """The body is not here yet: ask again when ``size`` bytes of it are, or its end is.
+
+    Raised by the stream of a request whose head alone has come, so that login and limits are
+    decided by the head, and no thread waits for the rest.
+    """
+
+    def __init__(self, size: int) -> None:
+        super().__init__(size)
+        self.size = size
+
+
+def read(environ: dict[str, Any], limit: int, levels: int) -> bytes:
+    """Return the body: ``limit`` bytes at most, nested no deeper than ``levels``.
+
+    Raises TooLarge, by what the client declares and by what it sends, TooDeep, and Awaited.
+    """
+    body = read_bytes(environ, limit)
+    check_depth(body, levels)
+    return body
+
+
+def read_bytes(environ: dict[str, Any], limit: int) -> bytes:
+    """Return the body, ``limit`` bytes at most.  Raises TooLarge, Awaited."""
+    declared = environ.get("CONTENT_LENGTH") or ""
+    if _LENGTH.fullmatch(declared) is None:
+        if "chunked" not in environ.get("HTTP_TRANSFER_ENCODING", "").lower():
+            return b""
+        return _read_to_end(environ["wsgi.input"], limit)
+    if int(declared) > limit:
+        raise TooLarge
+    return bytes(environ["wsgi.input"].read(int(declared))) if int(declared) else b""
+
+
+def _read_to_end(stream: Any, limit: int) -> bytes:
+    """Return what the stream holds.  Raises TooLarge if that is beyond ``limit``."""
+    body = bytes(stream.read(limit + 1))
+    if len(body) > limit:
+        raise TooLarge
+    return body
+
+
+def check_depth(body: bytes, most: int) -> None:
+    """Raise TooDeep if brackets nest deeper than ``most``; only suspects are looked at."""
+    if body.count(b"{") + body.count(b"[") <= most:
+        return
+    depth = 0
+    for token in _BRACKETS.finditer(body):
+        depth += _STEPS.get(token[0], 0)
+        if depth > most:
+            raise TooDeep
+
+
+def parse(body: bytes, *, keeps_big_integers: bool = False) -> Any:
+    """Return what a JSON body says.  Raises Invalid: no JSON, or what no database can keep.
+
+    ``keeps_big_integers``: as they are; otherwise those beyond 64 bits are refused.
+    """
+    try:
+        value = orjson.loads(body)
+    except orjson.JSONDecodeError as exc:
+        raise errors.Invalid(reason=f"Schema error for body: not JSON: {exc}") from None
+    if _LONG_NUMBER.search(body):  # orjson turns them into floats; nobody means that
+        value = json.loads(body, parse_int=int if keeps_big_integers else _integer)
+    if _NUL in body:
+        _refuse_nul(value)
+    return value
+
+
+def _integer(digits: str) -> int:
+    if len(digits) > 20 or not -(2**63) <= int(digits) < 2**63:
+        raise errors.Invalid(
+            reason=f"Schema error for body: the integer {digits[:24]} does not fit into 64 bits",
+        )
+    return int(digits)
+
+
+def _refuse_nul(value: Any) -> None:
+    for where, text in _texts(value, ""):
+        if "\0" in text:
+            raise errors.Invalid(
+                reason=f"Schema error for {where.strip('/') or 'body'}: "
+                "a text must not hold the character NUL",
+            )
+
+
+def _texts(value: Any, where: str) -> Iterator[tuple[str, str]]:
+    """Yield every text in ``value``, keys included, with its path."""
+    if isinstance(value, str):
+        yield where, value
+    elif isinstance(value, list):
+        for inner in value:
+            yield from _texts(inner, where)
+    elif isinstance(value, dict):
+        for name, inner in value.items():
+            yield where, name
+            yield from _texts(inner, f"{where}/{name}".replace("\0", ""))

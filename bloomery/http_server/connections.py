@@ -1,0 +1,587 @@
+"""Connections that cost no thread until their request is there.
+
+One thread waits for all of them (epoll), reads what comes and hands over requests that are whole,
+or of which enough is there to be refused.  A connection is looked at by one thread at a time:
+epoll tells of it once (EPOLLONESHOT); it is told of again when it is armed anew, which whoever
+answers a request does.  What a client is too slow to read is sent from here, too.
+
+    accepted -> READING -> BUSY (a thread works) -> READING, or WRITING, DRAINING, CLOSED
+                                                 -> STREAMING (``streams``) -> CLOSED
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import functools
+import heapq
+import logging
+import math
+import os
+import select
+import socket
+import threading
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from enum import Enum
+from typing import Any, Final
+
+from bloomery.http_server.bodies import KIB
+from bloomery.http_server.messages import Bodies, Message, Reader
+from bloomery.http_server.streams import Stream
+
+LOG = logging.getLogger(__name__)
+
+PIECE: Final = 64 * KIB  # read at once
+ACCEPTED_AT_ONCE: Final = 64
+SENT_AT_ONCE: Final = 4 * KIB * KIB  # then it is another one's turn
+FILE_AT_ONCE: Final = KIB * KIB  # of a file, as they are read by one thread
+MOST_QUEUED: Final = 1024  # connections that the kernel keeps for a listener
+SWEEP_S: Final = 1.0
+STOP_LOOK_S: Final = 0.1  # between two looks at what a stop waits for
+FAULT_S: Final = (
+    1.0  # rest after a fault of ours: should it last, it fills neither log nor processor
+)
+COMPLAIN_S: Final = 60.0  # a shortage is logged once in that time
+ROOM: Final = 16  # of that many idle connections one goes when there is no room for new ones
+NOTHING: Final[Iterator[bytes]] = iter(())
+_IN: Final = select.EPOLLIN | select.EPOLLONESHOT
+_OUT: Final = select.EPOLLOUT | select.EPOLLONESHOT
+_SHORTAGE: Final = frozenset(
+    {errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM, errno.ENOSPC}
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Limits:
+    """How many connections there may be, and how long each may take, in seconds.
+
+    ``bodies``: how many bytes all bodies that are under way may have, in memory and in files.
+    """
+
+    connections: int
+    bodies: int = 512 * KIB * KIB
+    idle_s: float = 60  # between requests
+    head_s: float = 30  # for first line and headers
+    body_s: float = 60  # for a body, and one second more for each ``slowest`` bytes
+    slowest: int = 16 * KIB
+    write_s: float = 60  # without taking any of the answer
+    drain_s: float = 5  # to see an answer while there is something left that nobody reads
+    kept_s: float = 0  # since a connection's last answer, that it brings requests while we stop
+
+
+class State(Enum):
+    READING = "reading"
+    BUSY = "busy"  # a thread has its request
+    WRITING = "writing"
+    STREAMING = "streaming"  # its answer does not end
+    DRAINING = "draining"  # answered for the last time; what still comes is dropped
+    CLOSED = "closed"
+
+
+class Connection:
+    """``since``: when it came, was answered or began a request; ``out``: what is still to be sent.
+
+    ``pieces``: what comes after that.  ``deadline``: when patience ends, unless it is BUSY.
+    ``stream``: its answer, if it has no end.
+    """
+
+    __slots__ = ("address", "body_since", "closes", "deadline", "fd", "out", "pieces", "reader",
+                 "since", "socket", "state", "stream")  # fmt: skip
+
+    def __init__(
+        self,
+        sock: socket.socket,
+        address: tuple[Any, ...],
+        reader: Reader,
+        deadline: float,
+    ) -> None:
+        self.socket = sock
+        self.fd = sock.fileno()
+        self.address = address
+        self.reader = reader
+        self.state = State.READING
+        self.since = time.monotonic()
+        self.deadline = deadline
+        self.body_since: float | None = None
+        self.out = memoryview(b"")
+        self.pieces = NOTHING
+        self.closes = False
+        self.stream: Stream | None = None
+
+    @property
+    def is_idle(self) -> bool:
+        """Nothing is lost when it goes, but for a request that nobody has looked at yet.
+
+        Such a one counts as idle whatever has come of it: its client need not have a login.
+        """
+        if self.state is State.DRAINING:
+            return True
+        return self.state is State.READING and not self.reader.is_asked_for
+
+    def first(self) -> Message | None:
+        return self.reader.messages[0] if self.reader.messages else None
+
+
+class Connections:
+    """All connections of a listening socket.
+
+    ``handle`` gets each connection whose first message is ready; it must return at once, and
+    somebody must call ``answer`` or ``wait_for_more`` later, from any thread.
+    """
+
+    def __init__(
+        self,
+        listener: socket.socket,
+        handle: Callable[[Connection], None],
+        limits: Limits,
+        secure: Callable[[socket.socket], socket.socket] | None = None,
+        send_file: Callable[[Connection], None] | None = None,
+    ) -> None:
+        """``send_file`` has another thread call ``send_piece``, so that no other waits for a disk.
+
+        ``secure`` makes of a client's socket one that speaks TLS; None: none does.
+        """
+        self.limits = limits
+        self._secure = secure
+        self._listener = listener
+        self._handle = handle
+        self._send_file = send_file or self.send_piece
+        self._bodies = Bodies(limits.bodies)
+        self._all: dict[int, Connection] = {}
+        self._mutex = threading.Lock()  # held while a state changes hands
+        self._poll = select.epoll()
+        self._bell = os.eventfd(0, os.EFD_NONBLOCK | os.EFD_CLOEXEC)
+        self._poll.register(self._bell, select.EPOLLIN)
+        self._poll.register(listener, select.EPOLLIN)
+        self._is_accepting = True
+        self._paused_until = 0.0
+        self._swept_at = time.monotonic()
+        self._complained_at: float | None = None
+        self._stop_at: float | None = None
+        self._has_ended = False
+
+    @property
+    def is_stopping(self) -> bool:
+        return self._stop_at is not None
+
+    def __len__(self) -> int:
+        return len(self._all)
+
+    # ------------------------------------------------------------------------- its own thread
+
+    def run(self, stop_s: float) -> None:
+        """Serve until ``stop``; then let requests end, and clients read for ``stop_s``.
+
+        With ``kept_s`` those that have come so far bring their requests until then.
+
+        No fault ends it before: nobody would be served any more by a process that lives.
+        """
+        while not self._is_done(stop_s):
+            try:
+                self._look_around()
+            except Exception:
+                LOG.exception("connections are served on after an unexpected fault")
+                time.sleep(FAULT_S)
+        self.close()
+
+    def _look_around(self) -> None:
+        rests = self._is_accepting and not self._all  # nothing to be swept
+        look_s = SWEEP_S if self._stop_at is None else STOP_LOOK_S
+        for fd, _event in self._poll.poll(None if rests else look_s):
+            self._look_at(fd)
+        now = time.monotonic()
+        if now - self._swept_at >= SWEEP_S:
+            self._swept_at = now
+            self._sweep(now)
+        self._accept_again()
+
+    def wake(self) -> None:
+        """Let ``run`` look around at once."""
+        with self._mutex:
+            if not self._has_ended:
+                os.eventfd_write(self._bell, 1)
+
+    def stop(self) -> None:
+        """Take no more connections and no more requests; ``run`` ends when the last is answered."""
+        if self._stop_at is None:
+            self._stop_at = time.monotonic()
+        self.wake()
+
+    def _look_at(self, fd: int) -> None:
+        if fd == self._bell:
+            os.eventfd_read(fd)
+        elif fd == self._listener.fileno():
+            self._accept()
+        elif (connection := self._all.get(fd)) is not None:
+            self._guarded(connection, self._serve)
+
+    def _guarded(self, connection: Connection, step: Callable[[Connection], None]) -> None:
+        try:
+            step(connection)
+        except Exception:
+            LOG.exception("a connection failed for an unexpected reason, and is closed")
+            self._end(connection)
+
+    def _serve(self, connection: Connection) -> None:
+        if connection.state is State.READING:
+            self._read(connection)
+        elif connection.state is State.WRITING:
+            self._send_on(connection)
+        elif connection.state is State.DRAINING:
+            self._drop(connection)
+        elif connection.stream is not None:
+            connection.stream.go_on()
+
+    def _is_done(self, stop_s: float) -> bool:
+        if self._stop_at is None:
+            return False
+        self._stop_listening()
+        now = time.monotonic()
+        self._close_unkept(now)
+        states = {connection.state for connection in list(self._all.values())}
+        is_late = now >= self._stop_at + self.limits.kept_s + stop_s
+        return State.BUSY not in states and (is_late or not states & {State.WRITING, State.READING})
+
+    def _stop_listening(self) -> None:
+        if self._listener.fileno() < 0:
+            return
+        if self.limits.kept_s:
+            self._accept(MOST_QUEUED)
+        self._listener.close()
+        self._is_accepting = False
+
+    def _close_unkept(self, now: float) -> None:
+        """Close connections that bring no request any more while the server stops.
+
+        A body that the application has asked for is waited for.
+        """
+
+        def is_unkept(connection: Connection) -> bool:
+            if connection.state is not State.READING:
+                return False
+            kept_s = self.limits.kept_s
+            awaited = kept_s > 0 and connection.reader.is_asked_for
+            return not awaited and now >= connection.since + kept_s
+
+        for connection in list(self._all.values()):
+            self._close_if(connection, is_unkept)
+
+    def close(self) -> None:
+        """Close everything, whatever goes on; nobody may be in ``run``."""
+        self._listener.close()
+        for connection in list(self._all.values()):
+            self._end(connection)
+        with self._mutex:
+            self._has_ended = True
+            self._poll.close()
+            os.close(self._bell)
+
+    # ------------------------------------------------------------------------------ accepting
+
+    def _accept(self, most: int = ACCEPTED_AT_ONCE) -> None:
+        for number in range(most):
+            if number and not self._has_room():
+                return None  # whether somebody else waits at all, epoll tells
+            if not self._has_room() and not self._make_room():
+                return self._pause(f"{len(self._all)} connections are open, the most there may be")
+            try:
+                connection = self._added(*self._listener.accept())
+            except BlockingIOError:
+                return None
+            except Exception as exc:  # noqa: BLE001  it is logged below
+                return self._rest_from_accepting(exc)
+            # its request may be there: it shall not pass for idle
+            self._guarded(connection, self._serve)
+        return None
+
+    def _added(self, client: socket.socket, address: tuple[Any, ...]) -> Connection:
+        try:
+            client.setblocking(False)
+            client.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            deadline = time.monotonic() + self.limits.head_s
+            if self._secure is not None:
+                client = self._secure(client)
+            connection = Connection(client, address, Reader(self._bodies), deadline)
+            self._poll.register(connection.fd, _IN)
+        except Exception:
+            client.close()
+            raise
+        self._all[connection.fd] = connection
+        return connection
+
+    def _rest_from_accepting(self, fault: Exception) -> None:
+        """Wait until there may be room again, unless it was only that the client is gone."""
+        if isinstance(fault, OSError) and fault.errno not in _SHORTAGE:
+            return
+        if not isinstance(fault, OSError):
+            LOG.error("a connection cannot be taken for an unexpected reason", exc_info=fault)
+        self._make_room()
+        self._paused_until = time.monotonic() + SWEEP_S
+        why = fault.strerror if isinstance(fault, OSError) else type(fault).__name__
+        self._pause(f"cannot take a connection: {why}")
+
+    def _make_room(self) -> bool:
+        """Close those that have been idle longest; return whether there were any."""
+        idle = [each for each in list(self._all.values()) if each.is_idle]
+        oldest = heapq.nsmallest(len(idle) // ROOM + 1, idle, key=lambda each: each.since)
+        closed = [
+            each for each in oldest if self._close_if(each, lambda connection: connection.is_idle)
+        ]
+        return bool(closed)
+
+    def _pause(self, why: str) -> None:
+        """Leave new connections to the kernel's queue until there is room."""
+        self._poll.modify(self._listener, 0)
+        self._is_accepting = False
+        now = time.monotonic()
+        if self._complained_at is None or now - self._complained_at >= COMPLAIN_S:
+            self._complained_at = now
+            LOG.warning("%s; others wait until one goes (more: ulimit -n)", why)
+
+    def _accept_again(self) -> None:
+        if self._is_accepting or self._stop_at is not None:
+            return
+        if time.monotonic() >= self._paused_until and (self._has_room() or self._make_room()):
+            self._poll.modify(self._listener, select.EPOLLIN)
+            self._is_accepting = True
+
+    def _has_room(self) -> bool:
+        return len(self._all) < self.limits.connections
+
+    # -------------------------------------------------------------------------------- reading
+
+    def _read(self, connection: Connection) -> None:
+        try:
+            data = connection.socket.recv(PIECE)
+        except (BlockingIOError, InterruptedError):
+            return self._await(connection)
+        except OSError:
+            return self._close(connection)
+        reader = connection.reader
+        was_within = reader.is_within
+        if data:
+            reader.feed(data)
+        elif was_within:
+            reader.refuse(400, "the request ends before its end")
+        else:
+            return self._close(connection)
+        if not was_within and reader.is_within:
+            connection.since = time.monotonic()
+            connection.deadline = connection.since + self.limits.head_s
+        return self._go_on(connection)
+
+    def _go_on(self, connection: Connection) -> None:
+        """Have the first message handled, or wait for more of it."""
+        message = connection.first()
+        takes_requests = self._stop_at is None or self.limits.kept_s > 0
+        if message is not None and message.is_ready and takes_requests:
+            connection.state = State.BUSY
+            connection.body_since = None
+            self._handle(connection)
+        else:
+            self._await(connection)
+
+    def _await(self, connection: Connection) -> None:
+        limits, reader = self.limits, connection.reader
+        deadline = connection.deadline
+        if reader.is_in_body:
+            began = connection.body_since = connection.body_since or time.monotonic()
+            deadline = began + limits.body_s + reader.messages[-1].size / limits.slowest
+        elif connection.state is not State.READING:  # it has been answered
+            connection.since = time.monotonic()
+            deadline = connection.since + (limits.head_s if reader.is_within else limits.idle_s)
+        self._arm(connection, State.READING, _IN, deadline)
+        if not self._is_accepting:
+            self.wake()  # now it may make room
+
+    def _arm(self, connection: Connection, state: State, events: int, deadline: float) -> None:
+        """Let go of the connection: whoever is told of it next may be another thread."""
+        with self._mutex:
+            if connection.state is State.CLOSED or self._has_ended:
+                return
+            connection.state, connection.deadline = state, deadline
+            self._poll.modify(connection.fd, events)
+
+    # ----------------------------------------------------------------------- called by threads
+
+    def wait_for_more(self, connection: Connection, size: int) -> None:
+        """Take the body of the first message until so much of it is there."""
+        message = connection.reader.messages[0]
+        message.wanted = size
+        if message.asks_first:
+            message.asks_first = False
+            try:
+                connection.socket.send(b"HTTP/1.1 100 Continue\r\n\r\n")
+            except OSError:
+                return self._close(connection)
+        return self._go_on(connection)
+
+    def answer(
+        self,
+        connection: Connection,
+        data: bytes,
+        *,
+        keep: bool,
+        pieces: Iterator[bytes] = NOTHING,
+    ) -> None:
+        """Send the answer to the first message; whatever is left of that is dropped.
+
+        ``pieces``: what comes after ``data``, each asked for when the client has taken the last.
+        """
+        message = connection.reader.messages.popleft()
+        message.close()
+        connection.closes = not (keep and message.is_whole and self._stop_at is None)
+        connection.out, connection.pieces = memoryview(data), pieces
+        self._send_on(connection)
+        if self._stop_at is not None:
+            self.wake()
+
+    def stream(self, connection: Connection, head: bytes, begin: Callable[[Stream], None]) -> None:
+        """Answer the first message without an end; ``begin`` gets what to push to."""
+        connection.reader.messages.popleft().close()
+        stream = connection.stream = Stream(_Wire(self, connection))
+        connection.state = State.STREAMING
+        if stream.push(head):
+            begin(stream)
+        stream.go_on()
+
+    def await_turn(self, connection: Connection, *, to_write: bool) -> None:
+        """Wait for a stream's client, without end unless it has to take something."""
+        deadline = time.monotonic() + self.limits.write_s if to_write else math.inf
+        self._arm(connection, State.STREAMING, _OUT | _IN if to_write else _IN, deadline)
+
+    def hang_up_stream(self, connection: Connection) -> None:
+        self._close(connection)
+
+    def abandon(self, connection: Connection) -> None:
+        """End a connection whose first message cannot be answered."""
+        self._close(connection)
+
+    def _send_on(self, connection: Connection) -> None:
+        if connection.pieces is NOTHING:
+            return self._send(connection, SENT_AT_ONCE)
+        connection.state = State.BUSY
+        return self._send_file(connection)
+
+    def send_piece(self, connection: Connection) -> None:
+        """Read and send more of a file, in the calling thread."""
+        self._guarded(connection, lambda reader: self._send(reader, FILE_AT_ONCE))
+        if self._stop_at is not None:
+            self.wake()
+
+    def _send(self, connection: Connection, most: int) -> None:
+        sent = 0
+        try:
+            while connection.out and sent < most:
+                taken = connection.socket.send(connection.out)
+                sent += taken
+                connection.out = connection.out[taken:] or memoryview(next(connection.pieces, b""))
+        except (BlockingIOError, InterruptedError):
+            """The client takes the rest later."""
+        except OSError as exc:
+            if exc.errno == errno.ESTALE:
+                LOG.warning("an answer was cut off: %s", exc.strerror)
+            return self._close(connection)
+        if connection.out:
+            deadline = time.monotonic() + self.limits.write_s
+            return self._arm(connection, State.WRITING, _OUT, deadline)
+        if not connection.closes:
+            return self._go_on(connection)
+        return self._hang_up(connection)
+
+    # -------------------------------------------------------------------------------- closing
+
+    def _hang_up(self, connection: Connection) -> None:
+        """Say that nothing follows; a client that still sends shall read its answer first."""
+        try:
+            connection.socket.shutdown(socket.SHUT_WR)
+        except OSError:
+            return self._close(connection)
+        deadline = time.monotonic() + self.limits.drain_s
+        return self._arm(connection, State.DRAINING, _IN, deadline)
+
+    def _drop(self, connection: Connection) -> None:
+        try:
+            if not connection.socket.recv(PIECE):
+                return self._close(connection)
+        except (BlockingIOError, InterruptedError):
+            pass
+        except OSError:
+            return self._close(connection)
+        return self._arm(connection, State.DRAINING, _IN, connection.deadline)
+
+    def _close(self, connection: Connection) -> None:
+        self._close_if(connection, lambda _: True)
+
+    def _close_if(self, connection: Connection, right: Callable[[Connection], bool]) -> bool:
+        with self._mutex:
+            if connection.state is State.CLOSED or not right(connection):
+                return False
+            connection.state = State.CLOSED
+        self._all.pop(connection.fd, None)
+        connection.pieces = NOTHING
+        with contextlib.suppress(OSError):  # the descriptor is gone all the same
+            connection.socket.close()
+        for message in connection.reader.messages:
+            message.close()
+        return True
+
+    def _end(self, connection: Connection) -> None:
+        """Close from this thread; a stream may be written to by another one meanwhile."""
+        if connection.stream is None:
+            self._close(connection)
+        else:
+            connection.stream.close()
+
+    def _sweep(self, now: float) -> None:
+        """End those whose patience, or ours, is at its end."""
+        for connection in list(self._all.values()):
+            if connection.stream is not None:
+                connection.stream.beat()
+        for connection in self._late(now):
+            self._guarded(connection, functools.partial(self._end_late, now))
+
+    def _end_late(self, now: float, connection: Connection) -> None:
+        if connection.state is State.READING and connection.reader.is_within:
+            self._time_out(connection, now)
+        elif connection.stream is not None:
+            connection.stream.close()
+        else:
+            self._close_if(connection, lambda late: _is_late(late, now))
+
+    def _time_out(self, connection: Connection, now: float) -> None:
+        """Answer a request that does not come to its end."""
+        with self._mutex:
+            if connection.state is not State.READING or not _is_late(connection, now):
+                return
+            connection.state = State.BUSY
+        connection.reader.refuse(408, "the request took too long to come")
+        self._handle(connection)
+
+    def _late(self, now: float) -> Iterator[Connection]:
+        return (each for each in list(self._all.values()) if _is_late(each, now))
+
+
+class _Wire:
+    """A connection as its stream sees it."""
+
+    def __init__(self, connections: Connections, connection: Connection) -> None:
+        self._connections, self._connection = connections, connection
+
+    def send(self, data: memoryview) -> int:
+        return self._connection.socket.send(data)
+
+    def receive(self) -> bytes:
+        return self._connection.socket.recv(PIECE)
+
+    def await_turn(self, *, to_write: bool) -> None:
+        self._connections.await_turn(self._connection, to_write=to_write)
+
+    def hang_up(self) -> None:
+        self._connections.hang_up_stream(self._connection)
+
+
+def _is_late(connection: Connection, now: float) -> bool:
+    return connection.state is not State.BUSY and connection.deadline <= now

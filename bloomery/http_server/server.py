@@ -1,0 +1,331 @@
+"""The HTTP server inside the process: few threads, many connections.
+
+A connection costs no thread: one thread waits for all of them (``connections``), and ``threads``
+others answer the requests that are whole.  More of those cost, measured, and help nobody: work
+is done by conductors.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+import logging
+import os
+import resource
+import socket
+import threading
+from collections import deque
+from collections.abc import Callable
+from concurrent.futures import Future
+from dataclasses import dataclass
+from typing import Any, Final
+
+from bloomery import errors
+from bloomery.http_server import bodies, connections, login, tls, wsgi
+from bloomery.http_server.bodies import KIB
+from bloomery.http_server.connections import Connection, Limits
+from bloomery.http_server.messages import Refusal
+from bloomery.http_server.streams import HAND_OVER
+from bloomery.http_server.wsgi import Wsgi
+from bloomery.model.request import PARKING_KEY, Parked, Parking
+
+LOG = logging.getLogger(__name__)
+
+MOST_CONNECTIONS: Final = 10_000
+MOST_DESCRIPTORS: Final = 65_536  # some programs that we start close each one that there may be
+STOP_S: Final = 5
+ALIVE: Final = b"/healthz"
+READY: Final = b"/readyz"
+LAST_S: Final = 0.5  # to see that nobody is there
+LARGE: Final = 4 * KIB * KIB  # bodies of this size are parsed one after the other
+_BROKEN: Final = ("500 Internal Server Error", [("Content-Type", "text/plain")])
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Settings:
+    """Where a server listens, how many threads answer, and whether it speaks TLS.
+
+    ``name``: that of its threads.  ``advice``: what to do where the address cannot be had.
+    """
+
+    host: str
+    port: int
+    threads: int
+    advice: str
+    name: str = "api"
+    tls: tls.Settings | None = None
+
+
+class Server:
+    """Listens once it is made; answers from ``start`` until ``stop``."""
+
+    def __init__(
+        self,
+        app: Wsgi,
+        settings: Settings,
+        limits: Limits | None = None,
+        *,
+        fault: Callable[[Refusal], Any] = wsgi.bare_fault,
+        has_probes: bool = False,
+    ) -> None:
+        """Bind the address.  Raises CannotStart.
+
+        ``fault`` returns the document that answers what no application can be shown.
+        ``has_probes``: the thread of connections asks the application for ``ALIVE``, which must
+        not wait for anything, and a thread of its own for ``READY``: where all threads wait for a
+        database, both are answered.
+        """
+        self._app, self._fault = app, fault
+        self._tls = tls.Tls(settings.tls) if settings.tls is not None else None
+        self._scheme = "http" if self._tls is None else "https"
+        self._listener = _listener(settings)
+        self._base = wsgi.base(*self.address, self._scheme)
+        self._has_probes = has_probes
+        self._ready, self._probes, self._files = WorkQueue(), WorkQueue(), WorkQueue()
+        self._large = _OneByOne(self._ready)
+        limits = limits or Limits(connections=most_connections())
+        self._connections = connections.Connections(
+            self._listener, self._take, limits, self._tls.secure if self._tls else None,
+            self._files.put,
+        )  # fmt: skip
+        self._loop = threading.Thread(
+            target=self._connections.run, args=(STOP_S,), name=settings.name
+        )
+        queues = {f"{settings.name}-{number}": self._ready for number in range(settings.threads)}
+        if has_probes:
+            queues[f"{settings.name}-probes"] = self._probes
+        self._threads = [
+            threading.Thread(target=self._work, args=(queue,), name=name, daemon=True)
+            for name, queue in queues.items()
+        ]
+        self._threads.append(
+            threading.Thread(target=self._send_files, name=f"{settings.name}-files", daemon=True)
+        )
+        self._loop.daemon = True
+
+    @property
+    def address(self) -> tuple[str, int]:
+        """Where it listens: the port is the real one, also if any was asked for."""
+        host, port = self._listener.getsockname()[:2]
+        return host, port
+
+    @property
+    def url(self) -> str:
+        host, port = self.address
+        return (
+            f"{self._scheme}://[{host}]:{port}"
+            if ":" in host
+            else f"{self._scheme}://{host}:{port}"
+        )
+
+    def reload(self) -> None:
+        """Read the certificates again, if there are any."""
+        if self._tls is not None:
+            self._tls.reload()
+
+    def start(self) -> None:
+        """Begin to answer; returns at once."""
+        for thread in (self._loop, *self._threads):
+            thread.start()
+
+    def begin_stop(self) -> None:
+        """Refuse new connections and requests from now on; returns at once."""
+        self._connections.stop()
+
+    def stop(self, within_s: float | None = None) -> None:
+        """As ``begin_stop``; then let running requests end, and join the threads.
+
+        ``within_s``: for how long, by default as long as it takes.  Requests that are not
+        answered by then are left behind: only the end of the process ends them.
+        """
+        self.begin_stop()
+        if self._loop.ident is None:
+            self._connections.close()
+            return
+        self._loop.join(None if within_s is None else within_s + LAST_S)
+        self._probes.put(None)
+        self._files.put(None)
+        for _ in self._threads:
+            self._ready.put(None)
+        if self._loop.is_alive():
+            LOG.warning("stopping: the time is over, and some requests are left without an answer")
+            return
+        for thread in self._threads:
+            thread.join()
+
+    def _take(self, connection: Connection) -> None:
+        message = connection.reader.messages[0]
+        path = message.target.partition(b"?")[0] if self._has_probes else b""
+        if path == ALIVE:
+            self._answer_or_abandon(connection)
+        elif path == READY:
+            self._probes.put(connection)
+        elif message.is_whole and message.size > LARGE:
+            self._large.put(connection)
+        else:
+            self._ready.put(connection)
+
+    def _work(self, ready: WorkQueue) -> None:
+        """Answer requests, until there is a None; no fault of one ends the thread."""
+        while (connection := ready.get()) is not None:
+            self._answer_or_abandon(connection)
+            self._large.done(connection)
+
+    def _send_files(self) -> None:
+        while (connection := self._files.get()) is not None:
+            self._connections.send_piece(connection)
+
+    def _answer_or_abandon(self, connection: Connection) -> None:
+        try:
+            self._answer_or_wait(connection)
+        except Exception:
+            LOG.exception("a request could not be answered for an unexpected reason")
+            self._connections.abandon(connection)
+
+    def _answer_or_wait(self, connection: Connection) -> None:
+        try:
+            self._answer(connection)
+        except login.Deferred as exc:
+            self._answer_after(exc.check, connection)
+        except bodies.Awaited as exc:
+            self._connections.wait_for_more(connection, exc.size)
+        except Parked as exc:
+            self._take_after(exc.outcome, connection)
+
+    def _answer(self, connection: Connection) -> None:
+        """Raises Deferred, Awaited and Parked for what no thread is to wait for."""
+        message = connection.reader.messages[0]
+        if message.refusal is not None:
+            data = wsgi.refusal(message, message.refusal, self._fault(message.refusal))
+            return self._connections.answer(connection, data, keep=False)
+        environ = wsgi.environ(message, self._base, connection.address)
+        if not environ.get("HTTP_HOST"):  # then links say where the client has reached us
+            environ |= wsgi.name(connection.socket.getsockname())
+        response = wsgi.Response()
+        environ[HAND_OVER] = response.hand_over
+        environ[PARKING_KEY] = message.parking = message.parking or Parking()
+        try:
+            response.take(self._app(environ, response.start))
+            if response.stream is not None and not self._connections.is_stopping:
+                begin = response.encoded_begin(message)
+                return self._connections.stream(connection, begin, response.stream)
+            ends = response.ends_connection or self._connections.is_stopping
+            keep = message.keep_alive and message.is_whole and not ends
+            data = response.encoded(message, keep=keep)
+        except (login.Deferred, bodies.Awaited, Parked):
+            raise
+        except Exception:
+            LOG.exception("unexpected error outside of any handler")
+            keep, response = False, wsgi.Response()
+            response.start(*_BROKEN)
+            data = response.encoded(message, keep=False)
+        finally:
+            environ.clear()  # Pecan keeps its last request in each thread, body included
+        return self._connections.answer(connection, data, keep=keep, pieces=response.pieces)
+
+    def _answer_after(self, check: login.Check, connection: Connection) -> None:
+        connection.reader.messages[0].login = check
+        self._take_after(check.outcome, connection)
+
+    def _take_after(self, outcome: Future[Any], connection: Connection) -> None:
+        outcome.add_done_callback(lambda _: self._take(connection))
+
+
+class WorkQueue:
+    """Connections whose first message is ready, for the thread that has rested least.
+
+    What a request needs is still in its processor's caches.  The queues of the library wake
+    threads in turn, ``SimpleQueue`` one more for nothing each time: a tenth of what a GET costs.
+    """
+
+    def __init__(self) -> None:
+        self._mutex = threading.Lock()
+        self._connections: deque[Connection | None] = deque()
+        self._resting: list[threading.Lock] = []  # each locked until its thread is called
+
+    def put(self, connection: Connection | None) -> None:
+        """Call a thread, if one rests; None: for its end."""
+        with self._mutex:
+            self._connections.append(connection)
+            call = self._resting.pop() if self._resting else None
+        if call is not None:
+            call.release()
+
+    def get(self) -> Connection | None:
+        """Return the next connection, the first put first; rest until there is one."""
+        while True:
+            with self._mutex:
+                if self._connections:
+                    return self._connections.popleft()
+                call = threading.Lock()
+                call.acquire()
+                self._resting.append(call)
+            call.acquire()
+
+
+class _OneByOne:
+    """Large bodies wait here for each other: what is parsed needs several times its size."""
+
+    def __init__(self, ready: WorkQueue) -> None:
+        self._ready = ready
+        self._mutex = threading.Lock()
+        self._now: Connection | None = None
+        self._waiting: deque[Connection] = deque()
+
+    def put(self, connection: Connection) -> None:
+        with self._mutex:
+            if self._now is not None:
+                self._waiting.append(connection)
+                return
+            self._now = connection
+        self._ready.put(connection)
+
+    def done(self, connection: Connection) -> None:
+        """A thread has worked on a connection; if that was a large one, the next may come."""
+        if self._now is not connection:
+            return
+        with self._mutex:
+            self._now = self._waiting.popleft() if self._waiting else None
+            following = self._now
+        if following is not None:
+            self._ready.put(following)
+
+
+def raise_descriptor_limit() -> None:
+    """Allow as many descriptors as the system lets us have, within reason."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    most = MOST_DESCRIPTORS if hard == resource.RLIM_INFINITY else min(hard, MOST_DESCRIPTORS)
+    if soft != resource.RLIM_INFINITY and soft < most:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (most, hard))
+
+
+def most_connections() -> int:
+    """Return how many leave enough descriptors to the database and to BMCs."""
+    soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if soft == resource.RLIM_INFINITY:
+        return MOST_CONNECTIONS
+    return max(8, min(MOST_CONNECTIONS, soft * 3 // 4 - 32))
+
+
+def _listener(settings: Settings) -> socket.socket:
+    host, port = settings.host, settings.port
+    try:
+        (family, _, _, _, address), *_ = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
+        is_any = host == "::" and socket.has_dualstack_ipv6()
+        listener = socket.create_server(
+            address, family=family, backlog=connections.MOST_QUEUED, dualstack_ipv6=is_any
+        )
+    except OSError as exc:
+        why = exc.strerror if isinstance(exc, socket.gaierror) else os.strerror(exc.errno or 0)
+        raise errors.CannotStart(
+            reason=f"cannot listen on {host} port {port}: {why}; {settings.advice}"
+        ) from exc
+    listener.setblocking(False)
+    return listener
+
+
+def is_loopback(host: str) -> bool:
+    """Tell whether only this machine reaches an address."""
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"

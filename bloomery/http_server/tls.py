@@ -1,0 +1,144 @@
+"""TLS of servers: sockets that hand shakes while they are read, and certificates that change.
+
+tls = Tls(Settings(...))            # raises CannotStart when a file cannot be used
+connection = tls.secure(client)     # a socket that does not block; nothing is sent yet
+tls.reload()                        # the next connections get the certificate as it is now
+"""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import socket
+import ssl
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+from bloomery import errors
+from bloomery.conf.web import Ssl
+
+LOG = logging.getLogger(__name__)
+
+_VERSIONS: Final = {"1.2": ssl.TLSVersion.TLSv1_2, "1.3": ssl.TLSVersion.TLSv1_3}
+_WAITS: Final = (ssl.SSLWantReadError, ssl.SSLWantWriteError)
+
+
+class Socket(ssl.SSLSocket):
+    """A server's end that does not block, with the errors of a plain socket.
+
+    A read shakes hands first.  It may have to write, and hardly ever finds no room for that: then
+    the client has to send something, or is given up when its time is over.
+    """
+
+    def recv(self, buflen: int = 1024, flags: int = 0) -> bytes:
+        try:
+            return super().recv(buflen, flags)
+        except _WAITS:
+            raise BlockingIOError from None
+
+    def send(self, data: Any, flags: int = 0) -> int:
+        try:
+            return super().send(data, flags)
+        except _WAITS:
+            raise BlockingIOError from None
+
+    def shutdown(self, how: int) -> None:
+        """Say goodbye; what comes later is read as it is, and nobody looks at it."""
+        with contextlib.suppress(OSError, ValueError):
+            self.unwrap()
+        super().shutdown(how)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Settings:
+    """What a server shows its clients: files of its own ``group`` of options, or those of [ssl].
+
+    ``switch``: the option of the group that asks for TLS.  ``asks_clients``: [ssl]ca_file and
+    ciphers apply, too.
+    """
+
+    group: str
+    switch: str
+    cert_file: str | None
+    key_file: str | None
+    ssl: Ssl
+    minimum_version: str = "1.2"
+    asks_clients: bool = False
+
+
+class Tls:
+    def __init__(self, settings: Settings) -> None:
+        """Raises CannotStart."""
+        self._settings = settings
+        self._context = _context(settings)
+
+    def secure(self, client: socket.socket) -> socket.socket:
+        return self._context.wrap_socket(client, server_side=True, do_handshake_on_connect=False)
+
+    def reload(self) -> None:
+        """Read the files again; what cannot be used leaves those of before in force."""
+        try:
+            self._context = _context(self._settings)
+        except (errors.CannotStart, OSError, ValueError) as exc:
+            LOG.warning("certificates were not read again: %s", exc)
+        else:
+            LOG.info("certificates were read again")
+
+
+def _context(settings: Settings) -> ssl.SSLContext:
+    """Return what handshakes need.  Raises CannotStart."""
+    cert_option, certificate = _file(settings, "cert_file")
+    key_option, key = _file(settings, "key_file")
+    context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
+    context.sslsocket_class = Socket
+    context.minimum_version = _VERSIONS[settings.minimum_version]
+    context.options |= ssl.OP_NO_RENEGOTIATION
+    context.set_alpn_protocols(["http/1.1"])
+    with _told(f"{cert_option} {certificate} with {key_option} {key}"):
+        context.load_cert_chain(certificate, key, password="")  # never ask a terminal
+    if settings.asks_clients:
+        _ask_clients(context, settings)
+    return context
+
+
+def _ask_clients(context: ssl.SSLContext, settings: Settings) -> None:
+    if settings.ssl.ca_file:
+        context.verify_mode = ssl.CERT_REQUIRED
+        ca_option, authorities = _file(settings, "ca_file")
+        with _told(f"{ca_option} {authorities}"):
+            context.load_verify_locations(authorities)
+    if ciphers := settings.ssl.ciphers:
+        with _told(f"[ssl]ciphers {ciphers}"):
+            context.set_ciphers(ciphers)
+
+
+def _file(settings: Settings, option: str) -> tuple[str, str]:
+    """Return the option that names a file, with its group, and the file, which can be read."""
+    own, of_ssl = getattr(settings, option, None), getattr(settings.ssl, option)
+    name = own or of_ssl
+    group = "ssl" if of_ssl and not own else settings.group
+    if not name:
+        raise errors.CannotStart(
+            reason=f"cannot speak TLS without [{group}]{option}: set it, or unset "
+            f"[{settings.group}]{settings.switch}",
+        )
+    try:
+        with Path(name).open("rb"):
+            return f"[{group}]{option}", name
+    except (OSError, ValueError) as exc:  # ValueError: a name with a NUL
+        why = getattr(exc, "strerror", None) or exc
+        raise errors.CannotStart(reason=f"cannot use [{group}]{option} {name}: {why}") from exc
+
+
+@contextlib.contextmanager
+def _told(what: str) -> Any:
+    """Say of what OpenSSL refuses which option named it."""
+    try:
+        yield
+    except ssl.SSLError as exc:
+        why = getattr(exc, "reason", None) or "; ".join(map(str, exc.args))
+        why = why.replace("_", " ").lower()
+        if "pem lib" in why:  # all that OpenSSL tells
+            why = "one of them is not PEM, or its key has a password"
+        raise errors.CannotStart(reason=f"cannot use {what}: {why}") from exc

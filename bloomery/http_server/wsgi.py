@@ -1,0 +1,187 @@
+"""Between a message on the wire and a WSGI application: environment in, bytes out."""
+
+from __future__ import annotations
+
+import functools
+import re
+import sys
+import time
+from collections.abc import Callable, Iterable, Mapping
+from email.utils import formatdate
+from http import HTTPStatus
+from typing import Any, Final, TypeAlias
+from urllib.parse import unquote_to_bytes
+
+import orjson
+
+from bloomery.http_server.connections import NOTHING
+from bloomery.http_server.files import FilePieces
+from bloomery.http_server.login import DEFERRED
+from bloomery.http_server.messages import Message, Refusal
+from bloomery.http_server.streams import Stream
+from bloomery.metrics import METRICS
+from bloomery.model.request import Request
+
+SERVER: Final = "Bloomery"
+REQUEST_ID_HEADERS: Final = ("x-openstack-request-id", "openstack-request-id")
+_SLASH: Final = re.compile(rb"%2F", re.IGNORECASE)
+_OWN_NAMES: Final = ("CONTENT_TYPE", "CONTENT_LENGTH")
+_BODILESS: Final = frozenset({"204", "304"})
+_LINE_ENDS: Final = re.compile(r"[\r\n\0]")
+
+Headers = list[tuple[str, str]]
+Wsgi: TypeAlias = Callable[[dict[str, Any], Callable[..., Any]], Iterable[bytes]]
+
+
+def environ(message: Message, base: Mapping[str, Any], peer: tuple[Any, ...]) -> dict[str, Any]:
+    """Return WSGI's environment.  ``base``: what is the same for every request of a server.
+
+    A header whose name has an underscore is left out: it would pass for one with a hyphen.
+    """
+    path, _, query = message.target.partition(b"?")
+    environment = dict(base)
+    environment |= {
+        "PATH_INFO": _unquoted(path),
+        "QUERY_STRING": query.decode("latin-1"),
+        "REMOTE_ADDR": str(peer[0]),
+        "REMOTE_PORT": str(peer[1]),
+        "REQUEST_METHOD": message.method,
+        "REQUEST_URI": message.target.decode("latin-1"),
+        "SERVER_PROTOCOL": f"HTTP/{message.version}",
+        "wsgi.input": message.stream(),
+        "wsgi.input_terminated": message.is_chunked,
+        DEFERRED: message.login,
+    }
+    for header, value in message.headers:
+        key = _key(header)
+        if key in environment and key:
+            environment[key] = f"{environment[key]},{value.decode('latin-1')}"
+        elif key:
+            environment[key] = value.decode("latin-1")
+    return environment
+
+
+def base(host: str, port: int, scheme: str = "http") -> dict[str, Any]:
+    """Return what all environments of one server have."""
+    return {
+        "SCRIPT_NAME": "",
+        **name((host, port)),
+        "SERVER_SOFTWARE": SERVER,
+        "wsgi.errors": sys.stderr,
+        "wsgi.multiprocess": False,
+        "wsgi.multithread": True,
+        "wsgi.run_once": False,
+        "wsgi.url_scheme": scheme,
+        "wsgi.version": (1, 0),
+    }
+
+
+def name(address: tuple[Any, ...]) -> dict[str, str]:
+    """Return what an environment says of the address of a server."""
+    host, port = address[:2]
+    return {"SERVER_NAME": f"[{host}]" if ":" in host else host, "SERVER_PORT": str(port)}
+
+
+@functools.lru_cache(maxsize=512)
+def _key(name: bytes) -> str:
+    if b"_" in name:
+        return ""
+    key = name.decode("latin-1").upper().replace("-", "_")
+    return key if key in _OWN_NAMES else f"HTTP_{key}"
+
+
+def _unquoted(path: bytes) -> str:
+    """Return the path with its escapes undone, but for slashes, which would make segments."""
+    if b"%" not in path:
+        return path.decode("latin-1")
+    return b"%2F".join(unquote_to_bytes(part) for part in _SLASH.split(path)).decode("latin-1")
+
+
+class Response:
+    """What an application answers, collected: our answers are whole before they are sent.
+
+    Files are not: ``pieces`` yields the body of one, behind what is ``encoded``.
+    """
+
+    def __init__(self) -> None:
+        self._status = ""
+        self._headers: Headers = []
+        self._parts: list[bytes] = []
+        self.ends_connection = False
+        self.pieces = NOTHING
+        self.stream: Callable[[Stream], None] | None = None
+
+    def hand_over(self, begin: Callable[[Stream], None]) -> None:
+        """Answer without an end: ``begin`` gets the connection once the head is sent."""
+        self.stream = begin
+
+    def start(self, status: str, headers: Headers, exc_info: Any = None) -> Callable[[bytes], None]:
+        self._status, self._headers = status, list(headers)
+        self.ends_connection = any(
+            name.lower() == "connection" and value.lower() == "close" for name, value in headers
+        )
+        return self._parts.append
+
+    def take(self, parts: Iterable[bytes]) -> None:
+        if isinstance(parts, FilePieces):
+            self.pieces = iter(parts)
+            return
+        try:
+            self._parts += parts
+        finally:
+            close = getattr(parts, "close", None)
+            if close is not None:
+                close()
+
+    def encoded_begin(self, message: Message) -> bytes:
+        """Return head and first bytes of an answer that ends when the connection does."""
+        headers = [each for each in self._headers if each[0].lower() != "content-length"]
+        return self._head(message, headers, keep=False) + b"".join(self._parts)
+
+    def encoded(self, message: Message, *, keep: bool) -> bytes:
+        """Return the answer as it goes over the wire."""
+        body = b"".join(self._parts)
+        headers = list(self._headers)
+        names = {name.lower() for name, _ in headers}
+        if "content-length" not in names and self._status[:3] not in _BODILESS:
+            headers.append(("Content-Length", str(len(body))))
+        encoded = self._head(message, headers, keep=keep)
+        return encoded if message.method == "HEAD" else encoded + body
+
+    def _head(self, message: Message, headers: Headers, *, keep: bool) -> bytes:
+        headers = [each for each in headers if each[0].lower() != "connection"]
+        headers += [("Date", _date(int(time.time()))), ("Server", SERVER)]
+        if not keep:
+            headers.append(("Connection", "close"))
+        elif message.version == "1.0":
+            headers.append(("Connection", "Keep-Alive"))
+        head = [f"HTTP/1.1 {self._status}", *(f"{name}: {value}" for name, value in headers)]
+        if _LINE_ENDS.search("".join(head)):
+            raise ValueError("a header of an answer holds the end of a line")
+        return "\r\n".join([*head, "\r\n"]).encode("latin-1")
+
+
+@functools.lru_cache(maxsize=1)
+def _date(second: int) -> str:
+    return formatdate(second, usegmt=True)
+
+
+def bare_fault(refusal: Refusal) -> dict[str, Any]:
+    """Describe a refusal as Ironic's API does."""
+    return {"faultcode": "Client", "faultstring": refusal.text}
+
+
+def refusal(message: Message, refusal: Refusal, fault: Any) -> bytes:
+    """Return the answer to what is no request that an application could be shown."""
+    METRICS.send_counter(f"api_requests:other:{refusal.status}", 1)
+    ident = Request.new().request_id
+    headers = [
+        ("Content-Type", "application/json"),
+        *((name, ident) for name in REQUEST_ID_HEADERS),
+    ]
+    if refusal.allow:
+        headers.append(("Allow", refusal.allow))
+    response = Response()
+    response.start(f"{refusal.status} {HTTPStatus(refusal.status).phrase}", headers)
+    response.take([orjson.dumps(fault)])
+    return response.encoded(message, keep=False)

@@ -1,0 +1,176 @@
+"""What is ordered of a node to bring it to its properties, and what refuses that.
+
+Functions that plans and handlers share: of properties alone, or of a node as the API has it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import replace
+from typing import Any, Final
+
+from bloomery.conductor.states import UNSTABLE_STATES, State
+from bloomery.orchestration.resources import node_schema, step_run
+from bloomery.orchestration.resources.effects import Effect, Impact
+from bloomery.orchestration.resources.machines import Json
+
+FAILED: Final = frozenset({State.INSPECTFAIL, State.CLEANFAIL, State.ADOPTFAIL})
+HELD: Final = frozenset({State.CLEANHOLD})
+MOVING: Final = UNSTABLE_STATES | HELD  # where an update waits first
+WITHOUT_INSTANCE: Final = FAILED | {State.ENROLL, State.MANAGEABLE, State.AVAILABLE}
+CONFIGURATION: Final = "hardware_configuration"
+HARDWARE: Final = frozenset({"driver", "driver_info", "interfaces"})  # what "always" inspects after
+ENDS: Final = {
+    "manage": State.MANAGEABLE, "inspect": State.MANAGEABLE, "clean": State.MANAGEABLE,
+    "provide": State.AVAILABLE,
+}  # fmt: skip
+
+
+def target_of(properties: Mapping[str, Any]) -> str:
+    """Return how far a node is brought; what is retired is not made available."""
+    target = str(properties["target_state"])
+    is_retired = properties.get("retired") is True and target == State.AVAILABLE
+    return State.MANAGEABLE if is_retired else target
+
+
+def is_free(node: Json) -> bool:
+    return node["provision_state"] in WITHOUT_INSTANCE and node["instance_uuid"] is None
+
+
+def next_verb(state: str, target: str, *, inspects: bool, configures: bool = False) -> str | None:
+    """Return the verb that brings a node nearer to ``target``.
+
+    ``inspects`` and ``configures``: that is still to be done, and may take it down for it.
+    """
+    if state == State.ENROLL:
+        return None if target == State.ENROLL else "manage"
+    if state in FAILED:
+        return "manage"
+    if state == State.AVAILABLE:
+        return None if target == State.AVAILABLE and not (inspects or configures) else "manage"
+    if state != State.MANAGEABLE:
+        return None
+    if inspects:
+        return "inspect"
+    if configures:
+        return "clean"
+    return "provide" if target == State.AVAILABLE else None
+
+
+def inspects_anew(after: Mapping[str, Any], names: Collection[str]) -> bool:
+    """Whether a change of these properties lets a node be inspected that was so before."""
+    return bool(after["inspect"] == "always" and not HARDWARE.isdisjoint(names))
+
+
+def unapplied(applied: Mapping[str, Any], properties: Mapping[str, Any]) -> Sequence[str]:
+    """Return the sections of a node's configuration that differ from what was applied."""
+    stated = properties.get(CONFIGURATION)
+    return step_run.changed_sections(applied, stated) if isinstance(stated, Mapping) else []
+
+
+def boot_settings(node: Json, properties: Mapping[str, Any]) -> Json:
+    """Return what is to be set of how a node boots: value by field."""
+    asked = {name: properties.get(name) for name in node_schema.BOOT}
+    return {n: v for n, v in asked.items() if v is not None and node[n] != v}
+
+
+# ------------------------------------------------------------------------------------- refusals
+
+
+def destruction_refusal(
+    ident: str, properties: Mapping[str, Any], sections: Collection[str]
+) -> str:
+    """Say that a change of RAID, which destroys data, is not allowed by the template."""
+    if "raid" not in sections or properties[CONFIGURATION].get("allow_destructive"):
+        return ""
+    return (
+        f"cannot change RAID of node {ident}, which destroys data: set "
+        f"{CONFIGURATION}.allow_destructive to true"
+    )
+
+
+def configuration_refusal(node: Json, target: str, sections: Collection[str]) -> str:
+    """Say why a node, which has come to rest, cannot be configured."""
+    if not sections or target == State.ENROLL or is_free(node):
+        return ""
+    in_use = ", and in use" if node["instance_uuid"] else ""
+    return f"cannot configure node {_name_of(node)}: it is {node['provision_state']}{in_use}"
+
+
+def boot_refusal(node: Json, properties: Mapping[str, Any], names: Collection[str]) -> str:
+    """Say that a machine may not boot otherwise while somebody has it."""
+    changed = {*names} & {*boot_settings(node, properties)}
+    is_used = node["provision_state"] not in WITHOUT_INSTANCE | UNSTABLE_STATES
+    if not changed or not (is_used or node["instance_uuid"] is not None):
+        return ""
+    return f"cannot set {' and '.join(sorted(changed))} of node {_name_of(node)}: it is in use"
+
+
+def _name_of(node: Json) -> str:
+    return str(node["name"] or node["uuid"])
+
+
+# -------------------------------------------------------------------------------------- effects
+
+
+def effect_of_create(properties: Mapping[str, Any]) -> Effect:
+    inspects = properties["inspect"] != "none"
+    return _effect(State.ENROLL, target_of(properties), inspects, unapplied({}, properties))
+
+
+def effect_of_update(
+    before: Mapping[str, Any], after: Mapping[str, Any], names: Collection[str]
+) -> Effect:
+    """A node with an instance on it stays where it is; whether one is, no property tells."""
+    state = target_of(before)
+    applied = {} if state == State.ENROLL else before.get(CONFIGURATION) or {}
+    sections = unapplied(applied, after)
+    effect = _effect(state, target_of(after), _inspects(before, after, names), sections)
+    may_be_applied = state != State.ENROLL and not all(applied.get(each) for each in sections)
+    ident = str(after.get("name") or "(its name is made)")
+    if reason := destruction_refusal(ident, after, sections):
+        return Effect(is_refused=True, certain=not may_be_applied, reason=reason)
+    certain = state != State.AVAILABLE and "inspect" not in names and not may_be_applied
+    return replace(effect, certain=certain) if effect.verbs else effect
+
+
+def effect_now(
+    node: Json, data: Mapping[str, Any], after: Mapping[str, Any], names: Collection[str]
+) -> Effect:
+    """Return what an update does to a node as it is; ``data``: what its resource has noted."""
+    sections = unapplied(data.get("applied") or {}, after)
+    is_moving = node["provision_state"] in MOVING
+    reason = destruction_refusal(node["uuid"], after, sections)
+    reason = reason or boot_refusal(node, after, names)
+    if not is_moving:
+        reason = reason or configuration_refusal(node, target_of(after), sections)
+    if reason:
+        return Effect(is_refused=True, reason=reason)
+    inspects = not data.get("inspected") or inspects_anew(after, names)
+    inspects = inspects and after["inspect"] != "none" and is_free(node)
+    effect = _effect(node["provision_state"], target_of(after), inspects, sections)
+    return replace(effect, certain=not is_moving)
+
+
+def _inspects(before: Mapping[str, Any], after: Mapping[str, Any], names: Collection[str]) -> bool:
+    """Whether a node is still to be inspected, as far as two sets of properties tell."""
+    was_inspected = before["inspect"] != "none" and before["target_state"] != State.ENROLL
+    return after["inspect"] != "none" and (not was_inspected or inspects_anew(after, names))
+
+
+def _effect(state: str, target: str, inspects: bool, sections: Sequence[str]) -> Effect:
+    """Say which verbs bring a node from a state to its target."""
+    verbs: list[str] = []
+    pending = {"inspects": inspects, "configures": bool(sections)}
+    while (verb := next_verb(state, target, **pending)) is not None:
+        verbs.append(verb)
+        state = ENDS[verb]
+        pending |= {"inspect": {"inspects": False}, "clean": {"configures": False}}.get(verb, {})
+    impact = Impact.SERVICE if {"inspect", "clean", "provide"}.intersection(verbs) else Impact.PATCH
+    reasons = [f"the node goes through {', '.join(verbs)}"] if verbs else []
+    loses_data = "raid" in sections and "clean" in verbs
+    if loses_data:
+        reasons.append(step_run.LOSES_DATA)
+    return Effect(
+        impact=impact, verbs=tuple(verbs), loses_data=loses_data, reason="; ".join(reasons)
+    )
