@@ -113,7 +113,7 @@ SUITES: Final = (
     Suite("invariants", f"{PYTEST} tests/invariants", 600, IN_PROCESS),
     Suite("chaos", f"{PYTEST} tests/chaos", 420, "SQLite", uses=(*EVERY_SERVER, "redis")),
     Suite("conformance", f"{PYTEST} tests/conformance", 600, "Heat 27.0.1, Ironic 39.0.0"),
-    Suite("cluster", f"{PYTEST} tests/cluster", 1200, IN_PROCESS),
+    Suite("cluster", f"{PYTEST} tests/cluster", 400, IN_PROCESS),
     Suite("mutants", f"{PYTEST} tests/mutants", 400, IN_PROCESS, uses=("postgresql", "mariadb")),
     Suite("counts", f"{PYTEST} tests/counts", 120, IN_PROCESS),
     Suite("postgresql", f"{PYTEST} tests/servers", 600, needs=("postgresql",), uses=("rabbitmq",)),

@@ -168,6 +168,8 @@ class SinkWorker:
             batch = events.list_after(conn, self._passed, self._pace.batch)
         if batch:
             self._deliver(batch)
+        else:
+            self._acknowledge_if_due()
         self._failures = 0
         return 0.0 if len(batch) == self._pace.batch else self._idle_s()
 

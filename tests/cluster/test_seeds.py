@@ -9,9 +9,6 @@ import pytest
 from tests.cluster import runs
 
 BLOCK = 40
-pytestmark = pytest.mark.timeout(
-    600
-)  # a block of seeds keeps a processor busy for a minute and more
 
 
 def require_no_fault(findings: list[dict[str, Any]]) -> None:

@@ -82,6 +82,17 @@ def test_a_sink_that_refuses_one_in_twenty_catches_up(db: Database, happen, cloc
 
 
 @pytest.mark.usefixtures("begun")
+def test_a_worker_notes_how_far_it_got_and_rests(db: Database, happen, clock):
+    last = happen()
+    worker = Driven(db, Sink(), clock)
+    worker.until = lambda: len(worker.pauses) == 4
+    worker._run()
+    assert worker.pauses == [0.0, PACE.acknowledge_s, PACE.poll_s, PACE.poll_s]
+    with db.read() as conn:
+        assert event_cursors.find(conn, "keeper").last_id == last
+
+
+@pytest.mark.usefixtures("begun")
 def test_pauses_grow_while_nothing_is_taken_and_begin_anew_after_a_delivery(
     db: Database, happen, clock
 ):
