@@ -1,8 +1,8 @@
-"""What a crash leaves behind, put in order: waiting flows wait on, interrupted ones go on.
+"""Recovery of flows after a crash: waiting flows wait on, interrupted flows continue.
 
-The rows of a flow say where it stood.  A step that may be repeated is repeated; one that may
-not fails its flow with a sentence that names it.  Nodes are adopted at start, under the lock of
-the state dir, when every reservation is void; and whenever a flow that nobody runs.
+The rows of a flow say where it stood.  A step that may be repeated is repeated; a step that may
+not fails its flow with a sentence that names the step.  At start, when every reservation is void,
+the conductor takes over all flows.  Later, a conductor takes over the flows of one that has died.
 """
 
 from __future__ import annotations

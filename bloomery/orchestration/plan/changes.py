@@ -171,7 +171,7 @@ def _unknown(tree: Any, view: Forecast, schema: Iterable[str], judge: Judge) -> 
     return {key: references for key, references in by_key if references}
 
 
-def _by_trees(  # one step of _of_some, split for reading
+def _by_trees(
     builder: PlanBuilder,
     name: str,
     key: str,

@@ -147,8 +147,8 @@ def spread(builder: PlanBuilder) -> set[str]:
     reached = {name for name, row in builder.records.items() if row is not None and row.redacted}
     for side in sides:
         hidden = hidden_of(builder, side)
-        tree_diff = ((name, each.properties) for name, each in side.definitions.items())
-        reached |= {name for name, tree in tree_diff if asked_hidden(side, tree, hidden)}
+        trees = ((name, each.properties) for name, each in side.definitions.items())
+        reached |= {name for name, tree in trees if asked_hidden(side, tree, hidden)}
     users = _users(sides) if reached else {}
     todo = list(reached)
     while todo:
