@@ -8,6 +8,7 @@ INSTALL := $(PIP) --constraint requirements.lock
 # What the service needs, and what its tests need in addition.
 RUN_SET := .
 TEST_SET := .[mysql,postgresql,test]
+DOCS_SET := .[docs]
 
 # `make unit ARGS="-k lock -x"` hands ARGS to the command behind a single suite; SEED=2, or
 # SEED=random, is what tests that draw lots begin with.
@@ -83,7 +84,7 @@ build/vm/made.stamp: tests/vm/build.sh tests/vm/init
 	@PIP=$(BIN)/pip tests/vm/build.sh build/vm
 	@touch $@
 
-conformance-api: $(VENV)/test.stamp build/clients/made.stamp  ## Run the published suites of openstacksdk and Tempest, and write doc/conformance.md
+conformance-api: $(VENV)/test.stamp build/clients/made.stamp  ## Run the published suites of openstacksdk and Tempest, and write doc/reference/conformance.md
 	@$(BIN)/python -m tests.conformance.clients.suites --clients build/clients/bin/python $(ARGS)
 
 build/clients/made.stamp:
@@ -93,11 +94,10 @@ build/clients/made.stamp:
 		testscenarios==0.7.0 tempest==47.0.0 ironic-tempest-plugin==3.2.0 metalsmith==2.5.0
 	@touch $@
 
-docs: states  ## Write the generated pages: state diagram, release notes
-	@mkdir -p build/docs
-	@$(BIN)/reno --quiet report --output build/docs/release-notes.rst
+docs: $(VENV)/docs.stamp  ## Build the site of pages in build/docs/html; begin at index.html
+	@$(BIN)/python tools/site.py
 
-faults: $(VENV)/test.stamp  ## Try every fault of a BMC in every operation, and write doc/bmc-faults.md
+faults: $(VENV)/test.stamp  ## Try every fault of a BMC in every operation, and write doc/reference/bmc-faults.md
 	@$(BIN)/python tools/bmc_faults.py
 
 states: $(VENV)/test.stamp  ## Draw the state diagram from the table
@@ -105,7 +105,7 @@ states: $(VENV)/test.stamp  ## Draw the state diagram from the table
 
 lock:  ## Choose the newest versions that fit setup.cfg and pin them in requirements.lock
 	@rm -rf build/lock && tools/make-venv build/lock
-	@build/lock/bin/python -m pip -qq --no-input install --upgrade setuptools '$(TEST_SET)'
+	@build/lock/bin/python -m pip -qq --no-input install --upgrade setuptools '$(TEST_SET)' '$(DOCS_SET)'
 	@{ echo '# What was tested, for both `make run` and `make test`. Written by `make lock`.'; \
 	   build/lock/bin/python -m pip freeze --all --exclude bloomery --exclude pip --exclude wheel; \
 	 } > requirements.lock
@@ -124,6 +124,11 @@ $(VENV)/run.stamp: setup.cfg pyproject.toml requirements.lock | $(VENV)/made.sta
 	@echo "installing what the service needs into $(VENV)"
 	@$(INSTALL) setuptools
 	@$(INSTALL) --no-build-isolation --editable '$(RUN_SET)'
+	@touch $@
+
+$(VENV)/docs.stamp: $(VENV)/run.stamp
+	@echo "installing what builds the site of pages into $(VENV)"
+	@$(INSTALL) --no-build-isolation --editable '$(DOCS_SET)'
 	@touch $@
 
 $(VENV)/test.stamp: setup.cfg pyproject.toml requirements.lock | $(VENV)/made.stamp

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Write doc/bmc-faults.md: what a BMC that fails does to each operation, as it was tried.
+"""Write doc/reference/bmc-faults.md: what a BMC that fails does to each operation, as it was tried.
 
 The runs are those of ``tests/kit/bmc_faults.py``; a test makes them anew and compares the page.
 """
@@ -19,7 +19,7 @@ sys.path.insert(0, str(ROOT))  # run from anywhere, as the other tools are
 from tests.kit import bmc_faults  # noqa: E402  the line above comes first
 from tests.kit.bmc_faults import Row  # noqa: E402
 
-PAGE: Final = ROOT / "doc" / "bmc-faults.md"
+PAGE: Final = ROOT / "doc/reference" / "bmc-faults.md"
 HEAD: Final = """\
 # What a BMC that fails does to an operation
 

@@ -4,7 +4,7 @@
 The service runs in this process, on fake hardware; calls of its own functions are traced from the
 first line of the WSGI application until the answer is there, in the thread that asks.  A verb is
 answered when its flow has been handed to a worker, whose steps are not traced.  A move is a call
-from one file into another.  ``doc/architecture.md`` shows the same way.
+from one file into another.  ``doc/explanation/architecture.md`` shows the same way.
 
     tools/route.py                 GET one node, and PUT a provision verb: counts
     tools/route.py put             the files of the PUT in order, with the functions entered

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Write doc/states.md: the diagram of provision states and the table behind it.
+"""Write doc/reference/states.md: the diagram of provision states and the table behind it.
 
 Both are made from ``bloomery.conductor.states``; a test notices when the page is out of date.
 GitHub and most documentation tools draw the mermaid block.
@@ -13,7 +13,7 @@ from typing import Final
 from bloomery.conductor import states
 from bloomery.conductor.states import State
 
-PAGE: Final = Path(__file__).resolve().parent.parent / "doc" / "states.md"
+PAGE: Final = Path(__file__).resolve().parent.parent / "doc/reference" / "states.md"
 HEAD: Final = """\
 # Provision states
 

@@ -1,7 +1,7 @@
 """Provision and power states: the table that everything else is made from.
 
 A leaf: it imports nothing of ours, and anybody may import it.  ``EDGES`` is the truth;
-the machine, the diagram in doc/states.md and the exhaustive tests come from it.
+the machine, the diagram in doc/reference/states.md and the exhaustive tests come from it.
 Only ``TaskManager.process_event`` moves a node.
 
     fsm = at("available")

@@ -54,7 +54,9 @@ hidden_stack_tag = {tag}
 """
 SENTENCE: Final = "a sentence of a fault in a template"
 NO_TYPE: Final = "a type of a service that is not there"
-ALLOWED: Final[Mapping[str, str]] = {  # end of a test's name -> why, as doc/differences.md has it
+ALLOWED: Final[
+    Mapping[str, str]
+] = {  # end of a test's name -> why, see doc/reference/differences.md
     ".RoleBasedExposureTest.test_non_admin_forbidden_create_resources(r_cinder_vtype)": NO_TYPE,
     ".RoleBasedExposureTest.test_non_admin_forbidden_create_resources(r_nova_flavor)": NO_TYPE,
     ".RoleBasedExposureTest.test_non_admin_forbidden_create_resources(r_nova_host_aggregate)": (

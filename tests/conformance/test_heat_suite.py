@@ -21,7 +21,7 @@ def test_what_is_skipped_or_failed_has_not_passed():
 
 
 def test_each_excuse_is_told_among_the_differences():
-    page = Path("doc/differences.md").read_text(encoding="utf-8")
+    page = Path("doc/reference/differences.md").read_text(encoding="utf-8")
     told = {
         heat_suite.SENTENCE: "Sentences of faults in templates",
         heat_suite.NO_TYPE: "Types of services that are not there",

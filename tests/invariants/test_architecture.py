@@ -1,4 +1,4 @@
-"""doc/architecture.md names the six places that a request passes; they are there.
+"""doc/explanation/architecture.md names the six places that a request passes; they are there.
 
 And operations know no word of the API, so that pages and stacks can call them as it does.
 """
@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[2]
-PAGE = (ROOT / "doc/architecture.md").read_text()
+PAGE = (ROOT / "doc/explanation/architecture.md").read_text()
 NAMED = re.findall(r"^\d\. `([\w/.]+):([\w.]+)`", PAGE, re.MULTILINE)
 
 

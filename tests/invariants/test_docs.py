@@ -77,7 +77,7 @@ def test_files_that_are_named_without_their_folder_exist(page: Path):
 
 
 def test_every_room_of_the_map_is_there():
-    text = (ROOT / "doc/architecture.md").read_text(encoding="utf-8")
+    text = (ROOT / "doc/explanation/architecture.md").read_text(encoding="utf-8")
     rows = re.findall(r"^\| (`[^|]+) \|", text.split("## Where things live")[1], re.MULTILINE)
     named = [name for row in rows for name in re.findall(r"`([^`]+)`", row)]
     assert len(named) > 15
@@ -113,7 +113,7 @@ def test_options_that_are_named_exist(page: Path):
 
 
 def test_time_outs_and_limits_are_options():
-    page = (ROOT / "doc/operating.md").read_text(encoding="utf-8")
+    page = (ROOT / "doc/guides/operating.md").read_text(encoding="utf-8")
     table = page.split("## Time-outs and limits")[1].split("\n## ")[0]
     known = {option.name for option in dict(conf.list_opts())["conductor"]}
     named = {
@@ -132,7 +132,7 @@ def test_readme_lists_every_command():
 
 
 def test_every_metric_has_a_row():
-    page = (ROOT / "doc/operating.md").read_text(encoding="utf-8")
+    page = (ROOT / "doc/guides/operating.md").read_text(encoding="utf-8")
     rows = dict(re.findall(r"^\| `(bloomery_\w+)` \| *([^|]*?) *\|", page, re.MULTILINE))
     ending = {"counter": "total", "timer": "seconds"}
     for name, one in metrics.DECLARED.items():

@@ -1,7 +1,7 @@
 """Each mechanism that Heat's operators and plug-ins know by name has a test, and it is found here.
 
 A name on the left is Heat's; on the right is who tests what stands in its place.  What stands there
-and in what it differs is told in ``doc/stack-engine.md``.
+and in what it differs is told in ``doc/explanation/stack-engine.md``.
 """
 
 from __future__ import annotations

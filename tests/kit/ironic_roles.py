@@ -7,7 +7,7 @@ owns the object, L the one that the node is lent to, X any other.  Behind the pl
 role: r reader, m member, g manager, a admin; each implies those before it.  s is role service,
 which implies nothing.  ``Sm Ss Og`` reads: members of the whole system and services of the system,
 and managers and admins of the owner.  ``show_password`` and its like let nobody pass.  Ironic lets
-role service of any project pass to runbooks, too; doc/differences.md says why that is not so here.
+role service of any project pass to runbooks, too (why not here: doc/reference/differences.md).
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The way from one process to three hosts, as doc/operating.md shows it; hosts are folders here."""
+"""The way from one process to three hosts, as the page shows it; hosts are folders here."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ import sqlalchemy as sa
 from tests.kit.served import Served
 from tests.kit.waiting import wait_for
 
-PAGE = Path(__file__).parents[2] / "doc" / "operating.md"
+PAGE = Path(__file__).parents[2] / "doc/guides" / "operating.md"
 HEADING = "### From one process to three hosts\n"
 HOSTS = ("one", "two", "three")
 SHOWN = re.compile(r"```(console|ini)\n(.*?)```", re.DOTALL)

@@ -6,7 +6,7 @@
 #   http/os.qcow2                         whole-disk image for BIOS and UEFI; it boots the same
 #                                         kernel and ramdisk, which then are no agent (see init)
 #
-# Needs root, Debian's mirror, PyPI and the packages that doc/deploying.md names.
+# Needs root, Debian's mirror, PyPI and the packages that doc/guides/deploying.md names.
 set -euo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
 mkdir -p "$1"/{ramdisk,http}

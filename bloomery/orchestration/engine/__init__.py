@@ -1,7 +1,7 @@
 """The one walker of stacks: it works on plain values and knows neither rows nor threads.
 
 A tree of stacks is taken from a store, stepped in turns, and handed back as what each turn has
-changed (see trees.py, and doc/stack-engine.md for the mechanisms)::
+changed (see trees.py, and doc/explanation/stack-engine.md for the mechanisms)::
 
     tree = StackTree.load(store.load(root_uuid), runtime)
     while not tree.rests:

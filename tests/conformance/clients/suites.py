@@ -6,7 +6,7 @@
 The suites are openstacksdk's functional tests for bare metal, and the API tests of Ironic's plugin
 for Tempest.  With ``--ironic`` both are run against the published Ironic first, and what came of
 them is recorded in ``ironic.json``; without, that record is compared with.  Exits with 1 if a test
-fails here that does not fail there.  ``doc/conformance.md`` is written from the outcomes.
+fails here that does not fail there.  ``doc/reference/conformance.md`` is written from the outcomes.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from tests.kit.identity import SYSTEM, Identity, password
 
 HERE: Final = Path(__file__).resolve().parent
 RECORD: Final = HERE / "ironic.json"
-PAGE: Final = HERE.parents[2] / "doc" / "conformance.md"
+PAGE: Final = HERE.parents[2] / "doc/reference" / "conformance.md"
 SUITES: Final = {
     "openstacksdk": "openstack.tests.functional.baremetal",
     "ironic-tempest-plugin": "ironic_tempest_plugin.tests.api",

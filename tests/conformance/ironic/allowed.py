@@ -1,7 +1,7 @@
 """Why an answer may differ from Ironic's: a name, a reason, how many places, and which.
 
 A reason names a decision of ours or an accident of Ironic that clients cannot rely on.  One more
-has to hurt no client, and stands in doc/differences.md first.
+has to hurt no client, and stands in doc/reference/differences.md first.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""doc/events.md: its commands do what the page says."""
+"""doc/guides/events.md: its commands do what the page says."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from bloomery.conf.api import Api
 from tests.functional.api import test_event_stream, test_webhooks
 from tests.functional.api.test_event_stream import Site
 
-PAGE = Path(__file__).parents[3] / "doc" / "events.md"
+PAGE = Path(__file__).parents[3] / "doc/guides" / "events.md"
 COMMANDS = re.findall(r"^curl .*$", PAGE.read_text(encoding="utf-8"), re.MULTILINE)
 LISTENING = [command for command in COMMANDS if "event-stream" in command]
 OF_WEBHOOKS = [command for command in COMMANDS if "webhooks" in command]

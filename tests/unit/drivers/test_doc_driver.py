@@ -1,4 +1,4 @@
-"""The driver in doc/adding-a-driver.md does what the page says."""
+"""The driver in doc/contributing/adding-a-driver.md does what the page says."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from bloomery.drivers import registry
 from bloomery.model.node import INTERFACES
 from tests.kit.driver_task import FakeTask, walk
 
-PAGE = Path(__file__).parents[3] / "doc" / "adding-a-driver.md"
+PAGE = Path(__file__).parents[3] / "doc/contributing" / "adding-a-driver.md"
 
 
 @pytest.fixture(scope="module")

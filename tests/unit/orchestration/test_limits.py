@@ -33,7 +33,7 @@ CPU_S = 20  # most take less than one; a busy machine takes three times as long
 MEMORY_MIB = 250
 HEAD = "heat_template_version: 2021-04-16\n"
 NUMBERS = [str(number) for number in range(1000)]
-PAGE = Path(__file__).parents[3] / "doc/templates-limits.md"
+PAGE = Path(__file__).parents[3] / "doc/reference/templates-limits.md"
 
 
 def resolved(snippet: Any, limits: Limits = LIMITS, **parameters: Any) -> Any:
