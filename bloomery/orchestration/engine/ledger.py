@@ -65,9 +65,6 @@ class Ledger:
         self.holdings = Holdings()
         self._began_s = self.now()
 
-    def utc_s(self) -> float:
-        return self.runtime.utc().timestamp()
-
     def now(self) -> float:
         return self.runtime.clock.now()
 

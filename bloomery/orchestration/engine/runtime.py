@@ -7,12 +7,14 @@ import uuid
 from collections.abc import Callable, Collection
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from typing import Any
 
 from bloomery.model import stacks as model
 from bloomery.orchestration import scheduler
 from bloomery.orchestration.engine.event_sinks import EventSinks
 from bloomery.orchestration.engine.lifecycle_plugins import LifecyclePlugins
 from bloomery.orchestration.limits import LIMITS, Limits
+from bloomery.orchestration.resources.base import ResourceContext
 from bloomery.orchestration.resources.machines import Machines
 from bloomery.orchestration.resources.software import SoftwareStore
 from bloomery.orchestration.template.environment import Environment
@@ -66,3 +68,18 @@ class EngineRuntime:
     authorize: Callable[[model.Stack, Collection[str]], None] | None = None
     plugins: LifecyclePlugins = field(default_factory=LifecyclePlugins)
     sinks: EventSinks = field(default_factory=lambda: EventSinks({}))
+
+    def utc_s(self) -> float:
+        return self.utc().timestamp()
+
+    def resource_context(self, stack: model.Stack, **more: Any) -> ResourceContext:
+        """Return what the resources of a stack may know; ``more``: fields with other values."""
+        services = {
+            "software": self.software and self.software(stack.project),
+            "machines": self.machines and self.machines(stack),
+            "limits": self.limits,
+        }
+        return ResourceContext(
+            stack_name=stack.name, stack_id=stack.uuid, project_id=stack.project,
+            utc=self.utc_s, random=self.random, endpoint=self.endpoint, **services | more,
+        )  # fmt: skip

@@ -286,21 +286,10 @@ class EngineStack:
 
     def _new_context(self) -> base.ResourceContext:
         runtime = self.ledger.runtime
-        return base.ResourceContext(
-            stack_name=self.name,
-            stack_id=self.id,
-            utc=self.ledger.utc_s,
-            random=runtime.random,
-            timeout_s=self.timeout_s,
-            project_id=self.row.project,
-            endpoint=runtime.endpoint,
-            children=self.children,
-            engines=runtime.engines(),
-            limits=self.first.definition.limits,
-            siblings=Neighbours(self),
-            software=runtime.software and runtime.software(self.row.project),
-            machines=runtime.machines and runtime.machines(self.row),
-        )
+        return runtime.resource_context(
+            self.row, timeout_s=self.timeout_s, children=self.children, siblings=Neighbours(self),
+            engines=runtime.engines(), limits=self.first.definition.limits,
+        )  # fmt: skip
 
     def add(self, row: Row) -> None:
         """Let a row stand for its name."""

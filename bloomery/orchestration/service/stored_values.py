@@ -116,21 +116,10 @@ class StoredStack:
         return functions.resolve(output.value, view)
 
     def context(self) -> base.ResourceContext:
-        runtime = self.ctx.runtime
-        return base.ResourceContext(
-            stack_name=self.row.name,
-            stack_id=self.row.uuid,
-            utc=lambda: runtime.utc().timestamp(),
-            random=runtime.random,
-            timeout_s=definitions.timeout_s(self.ctx, self.row.timeout_mins),
-            project_id=self.row.project,
-            endpoint=runtime.endpoint,
-            children=StoredChildren(self),
-            siblings=_Siblings(self),
-            software=runtime.software and runtime.software(self.row.project),
-            machines=runtime.machines and runtime.machines(self.row),
-            limits=runtime.limits,
-        )
+        return self.ctx.runtime.resource_context(
+            self.row, timeout_s=definitions.timeout_s(self.ctx, self.row.timeout_mins),
+            children=StoredChildren(self), siblings=_Siblings(self),
+        )  # fmt: skip
 
 
 class _Members(Mapping[str, ResourceView]):
