@@ -4,7 +4,6 @@ Read the rooms from the bottom; each imports only what stands before it::
 
     limits       how much a template may ask for
     graph/       vertices and edges: order, frontiers, cycles; knows nothing of ours
-    scheduler    tasks that are stepped by wake-ups, alone or along a graph
     properties/  schemas, constraints and values of a resource's properties
     template/    documents, versions, functions, parameters, environments, definitions
     resources/   one kind of resource per file, behind the handle_* contract

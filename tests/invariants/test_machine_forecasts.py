@@ -16,7 +16,6 @@ from typing import Any
 import pytest
 
 from bloomery.orchestration import plan as plans
-from bloomery.orchestration import scheduler
 from bloomery.orchestration.plan.builder import Present
 from bloomery.orchestration.plan.plans import CLEAN, MAKE, Action, Key, Plan, Verb
 from bloomery.orchestration.plan.schedule import Step, schedule_of
@@ -271,7 +270,7 @@ def test_what_is_certain_comes_true() -> None:
     for seed in range(SEEDS):
         rack = Rack(seed)
         machines = Watched()
-        life = Lifecycle(Simulation(clock=scheduler.Simulated(), machines=machines))
+        life = Lifecycle(Simulation(machines=machines))
         assert life.create(rack.stack()).error is None
         for _ in range(UPDATES):
             before = copy.deepcopy(rack.resources)
@@ -359,7 +358,7 @@ def _nodes_below(life: Lifecycle) -> dict[str, str | None]:
 @pytest.mark.parametrize("seed", range(ROLLOUTS))
 def test_a_rollout_goes_in_the_stages_that_were_said(seed: int) -> None:
     group, machines = Group(seed), Watched()
-    life = Lifecycle(Simulation(clock=scheduler.Simulated(), machines=machines))
+    life = Lifecycle(Simulation(machines=machines))
     assert life.create(group.stack()).error is None
     for _ in range(3):
         group.change()

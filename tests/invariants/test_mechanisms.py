@@ -17,7 +17,8 @@ TESTS: Final = Path(__file__).parents[1]
 API: Final = "unit/api/orchestration"
 SERVICE: Final = "unit/orchestration/service"
 ENGINE: Final = "unit/orchestration/engine"
-SCHEDULER: Final = "unit/orchestration/scheduler"
+GRAPH: Final = "unit/orchestration/graph/test_graph.py"
+SIMULATION: Final = "unit/orchestration/simulation/test_resource_actions.py"
 STACK: Final = "unit/orchestration/stack"
 TASK: Final = "unit/conductor/test_task_manager.py"
 MECHANISMS: Final = {
@@ -42,14 +43,12 @@ MECHANISMS: Final = {
     "test_kinds_and_constraints_of_modules_stand_beside_those_installed",
     "purge_deleted": f"{SERVICE}/test_purge.py::"
     "test_of_a_stack_that_was_deleted_long_ago_nothing_is_left",
-    "TaskRunner": f"{SCHEDULER}/test_runner.py::"
-    "test_starting_makes_the_first_step_and_each_step_one_more",
-    "wrappertask": f"{SCHEDULER}/test_wrapping.py::test_a_yielded_task_takes_its_steps_in_place",
-    "DependencyTaskGroup": f"{SCHEDULER}/test_groups.py::test_each_key_runs_after_what_it_requires",
-    "DependencyTaskGroup reverse": f"{SCHEDULER}/test_groups.py::"
-    "test_in_reverse_d_and_e_come_first_then_b_and_c_and_a_last",
-    "error_wait_time": f"{SCHEDULER}/test_groups.py::"
-    "test_with_grace_what_runs_ends_and_nothing_begins",
+    "TaskRunner": f"{ENGINE}/test_kills.py::test_each_turn_may_be_another_engine_s",
+    "wrappertask": "unit/orchestration/resources/test_composites.py::"
+    "test_a_composite_follows_its_child_to_the_end",
+    "DependencyTaskGroup": f"{GRAPH}::test_a_walk_tells_who_has_become_ready",
+    "DependencyTaskGroup reverse": f"{GRAPH}::test_a_reverse_walk_begins_at_the_roots",
+    "error_wait_time": f"{ENGINE}/test_orders.py::test_what_a_row_in_progress_needed_goes_after_it",
     "stack_task": f"{ENGINE}/test_orders.py::test_a_suspend_goes_backwards_and_a_resume_forwards",
     "StackUpdate": f"{ENGINE}/test_traces.py::test_updates",
     "backup resources": f"{ENGINE}/test_traces.py::test_a_failed_update_is_rolled_back",
@@ -116,15 +115,15 @@ MECHANISMS: Final = {
     "test_a_second_update_waits_for_the_row_that_is_under_way_alone",
     "leaf resources": f"{ENGINE}/test_kinds_in_trees.py::"
     "test_what_is_asked_of_a_stack_is_asked_of_those_below",
-    "handle and check": "unit/orchestration/simulation/test_resource_actions.py::"
+    "handle and check": f"{SIMULATION}::"
     "test_a_check_is_asked_until_it_says_true_and_may_ask_for_rest",
     "snapshot": f"{ENGINE}/test_orders.py::test_a_snapshot_keeps_what_each_resource_has",
-    "Timeout": f"{SCHEDULER}/test_runner.py::test_a_plain_endless_task_meets_its_time_out",
-    "run_to_completion": f"{SCHEDULER}/test_runner.py::test_between_two_steps_there_is_a_pause",
-    "aggregate_exceptions": f"{SCHEDULER}/test_groups.py::"
-    "test_aggregated_what_does_not_require_the_failed_key_goes_on",
-    "PollingTaskGroup": f"{SCHEDULER}/test_groups.py::"
-    "test_polled_tasks_begin_in_order_and_take_turns",
+    "Timeout": f"{SIMULATION}::test_who_waits_when_time_is_up_is_told_to_give_up_once",
+    "run_to_completion": f"{SIMULATION}::"
+    "test_a_simulation_may_run_on_another_clock_and_tell_as_it_goes",
+    "aggregate_exceptions": f"{ENGINE}/test_orders.py::"
+    "test_a_check_goes_on_when_one_resource_is_sick",
+    "PollingTaskGroup": f"{GRAPH}::test_frontiers_hold_what_may_run_side_by_side",
     "CircularDependencyException": "unit/orchestration/graph/test_graph.py::"
     "test_whoever_asks_for_an_order_is_told_of_the_cycle_before_the_first_key",
     # the conductor's half

@@ -7,6 +7,8 @@ import itertools
 from collections.abc import Callable
 from typing import Any
 
+from bloomery.orchestration.simulation import SimulatedClock
+
 
 class HandClock:
     """``clock()`` is the time; ``after`` is that of ``Timers``."""
@@ -37,3 +39,24 @@ class HandClock:
             self.now, _, call, args = heapq.heappop(self._due)
             call(*args)
         self.now = until
+
+
+class EnteredClock(SimulatedClock):
+    """The clock of a simulation in which things happen from outside, at moments that are known."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._entered: list[tuple[float, int, Callable[[], object]]] = []
+        self._order = itertools.count()
+
+    def call_at(self, at_s: float, call: Callable[[], object]) -> None:
+        heapq.heappush(self._entered, (at_s, next(self._order), call))
+
+    def wait(self, until_s: float | None) -> None:
+        """Jump to what is entered next, or to ``until_s`` if that is earlier."""
+        if self._entered and (until_s is None or self._entered[0][0] <= until_s):
+            at_s, _, call = heapq.heappop(self._entered)
+            super().wait(at_s)
+            call()
+        else:
+            super().wait(until_s)

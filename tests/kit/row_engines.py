@@ -19,13 +19,13 @@ from typing import Any, ClassVar, Final
 from bloomery.db.engine import Database
 from bloomery.model import stacks as model
 from bloomery.model.stacks import OrderKind
-from bloomery.orchestration import scheduler
 from bloomery.orchestration.engine.runtime import EngineRuntime
 from bloomery.orchestration.engine.trees import StackTree
 from bloomery.orchestration.properties.schema import Attribute, Schema, Type
 from bloomery.orchestration.resources import base
 from bloomery.orchestration.service.locks import StackLock
 from bloomery.orchestration.service.store import RowStore
+from bloomery.orchestration.simulation import Stuck
 from bloomery.orchestration.simulation.simulation import EPOCH
 from bloomery.orchestration.template import kinds
 from tests.kit import trees
@@ -204,7 +204,7 @@ class Clients:
         return RowStore(self.db, trees.SEALER).load(self.root)
 
 
-class _Clock(scheduler.Simulated):
+class _Clock:
     """Jumps, and lets the time of the world pass with it; its zero means nothing to others."""
 
     _starts: ClassVar[Iterator[int]] = itertools.count(1000, 1000)
@@ -212,14 +212,13 @@ class _Clock(scheduler.Simulated):
     def __init__(self, world: Clients) -> None:
         self._world = world
         self._offset_s = float(next(self._starts)) - world.now_s
-        super().__init__()
 
-    def now(self) -> float:
+    def __call__(self) -> float:
         return self._world.now_s + self._offset_s
 
     def wait(self, until_s: float | None) -> None:
         if until_s is None:
-            raise scheduler.Stuck("cannot wait: nobody is left who could wake the tree")
+            raise Stuck
         self._world.pass_time(until_s - self._offset_s)
 
 
@@ -276,7 +275,7 @@ class Engine:
             last = max((order.id for order in news.orders), default=last)
             tree.take(news)
             due_s = tree.due_at()
-            if not tree.rests and (due_s is None or due_s > self.runtime.clock.now()):
+            if not tree.rests and (due_s is None or due_s > self.runtime.clock()):
                 self.runtime.clock.wait(due_s)
         raise AssertionError(f"the tree does not end within {MOST_TURNS} turns")
 

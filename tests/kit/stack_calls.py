@@ -24,12 +24,12 @@ from bloomery.model.stack_views import StackArguments, StackIdentity
 from bloomery.model.stacks import Properties, Resource, Stack
 from bloomery.operations.context import Services
 from bloomery.operations.policy_engine import Policies
-from bloomery.orchestration import scheduler
 from bloomery.orchestration.engine.runtime import EngineRuntime
 from bloomery.orchestration.engine.trees import StackTree
 from bloomery.orchestration.service.endpoint import EngineEndpoint
 from bloomery.orchestration.service.locks import StackLock
 from bloomery.orchestration.service.store import RowStore
+from bloomery.orchestration.simulation import SimulatedClock
 from tests.kit import trees
 
 VERSION = "2021-04-16"
@@ -164,9 +164,9 @@ class StackCalls:
         Time jumps to when something is due; where nobody is ``patient`` it stands still.
         """
         root = self.row(identity).root_uuid
-        clock, begun = scheduler.Simulated(), datetime.now(UTC)
+        clock, begun = SimulatedClock(), datetime.now(UTC)
         runtime = EngineRuntime(
-            clock=clock, utc=lambda: begun + timedelta(seconds=clock.now()),
+            clock=clock.now, utc=lambda: begun + timedelta(seconds=clock.now()),
         )  # fmt: skip
         store = RowStore(self.db, trees.SEALER)
         lease = StackLock(self.db, root, "engine").acquire(trees.nobody)

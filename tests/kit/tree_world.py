@@ -13,13 +13,13 @@ from typing import Any, ClassVar
 from bloomery import errors
 from bloomery.model import stacks as model
 from bloomery.model.stacks import Order, OrderKind
-from bloomery.orchestration import scheduler
 from bloomery.orchestration.engine import events
 from bloomery.orchestration.engine.runtime import EngineRuntime
 from bloomery.orchestration.engine.store import Memory
 from bloomery.orchestration.engine.trees import StackTree
 from bloomery.orchestration.properties.schema import Attribute, Schema, Type
 from bloomery.orchestration.resources import base
+from bloomery.orchestration.simulation import SimulatedClock
 from bloomery.orchestration.template import kinds, parse
 
 EPOCH = datetime(2026, 1, 1, tzinfo=UTC)
@@ -158,7 +158,7 @@ class World:
     """
 
     def __init__(self, store: Any | None = None, **runtime: Any) -> None:
-        self.clock = scheduler.Simulated()
+        self.clock = SimulatedClock()
         self.store = store or Strict()
         self.reality = Reality()
 
@@ -167,7 +167,7 @@ class World:
 
         offered = {**kinds.loaders("bloomery.resources"), "Test::Thing": lambda: Own}
         self.runtime = EngineRuntime(
-            clock=self.clock,
+            clock=self.clock.now,
             utc=self.utc,
             random=lambda: 0.5,
             kinds=kinds.Kinds(offered),

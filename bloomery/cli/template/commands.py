@@ -19,7 +19,7 @@ from bloomery.cli import groups, terminal
 from bloomery.cli.template import hints, places, runs, tables
 from bloomery.cli.template.loader import Source, StackLoader
 from bloomery.orchestration import plan as plans
-from bloomery.orchestration import scheduler, simulation
+from bloomery.orchestration import simulation
 from bloomery.orchestration.drawing import dot, svg
 from bloomery.orchestration.plan import printing
 from bloomery.orchestration.resources import states
@@ -158,7 +158,7 @@ def run(**words: Any) -> None:
     --real-time is given: an hour of waiting takes no time.
     """
     asked = runs.Run(**words)
-    clock = runs.Monotonic() if asked.real_time else scheduler.Simulated()
+    clock = runs.Monotonic() if asked.real_time else simulation.SimulatedClock()
     on_event = tables.quiet if asked.as_json else tables.Events(click.echo, clock.now())
     shared = simulation.Simulation(clock=clock, on_event=on_event)
     try:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import threading
 import time
 from dataclasses import dataclass, replace
 
 from bloomery.cli.template.loader import Source, StackLoader
+from bloomery.orchestration import simulation
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,17 +47,12 @@ class Run:
 
 
 class Monotonic:
-    """A ``scheduler.Clock`` that does wait: the clock of this machine, for ``--real-time``."""
-
-    def __init__(self) -> None:
-        self._woken = threading.Event()
+    """A ``simulation.Clock`` that does wait: the clock of this machine, for ``--real-time``."""
 
     def now(self) -> float:
         return time.monotonic()
 
     def wait(self, until_s: float | None) -> None:
-        self._woken.wait(None if until_s is None else max(0.0, until_s - self.now()))
-        self._woken.clear()
-
-    def wake(self) -> None:
-        self._woken.set()
+        if until_s is None:
+            raise simulation.Stuck
+        time.sleep(max(0.0, until_s - self.now()))

@@ -66,7 +66,7 @@ class Ledger:
         self._began_s = self.now()
 
     def now(self) -> float:
-        return self.runtime.clock.now()
+        return self.runtime.clock()
 
     # --------------------------------------------------------------------------- what has changed
 

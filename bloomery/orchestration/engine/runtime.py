@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import time
 import uuid
 from collections.abc import Callable, Collection
 from dataclasses import dataclass, field
@@ -10,7 +11,6 @@ from datetime import UTC, datetime
 from typing import Any
 
 from bloomery.model import stacks as model
-from bloomery.orchestration import scheduler
 from bloomery.orchestration.engine.event_sinks import EventSinks
 from bloomery.orchestration.engine.lifecycle_plugins import LifecyclePlugins
 from bloomery.orchestration.limits import LIMITS, Limits
@@ -50,7 +50,7 @@ class EngineRuntime:
                          its resources; raises Forbidden
     """
 
-    clock: scheduler.Clock = field(default_factory=scheduler.Simulated)
+    clock: Callable[[], float] = time.monotonic
     utc: Callable[[], datetime] = _utc
     random: Callable[[], float] = random.SystemRandom().random
     new_id: Callable[[], str] = _new_id

@@ -8,8 +8,6 @@ keeps nobody from starting: stacks exist already, and must go on.
 from __future__ import annotations
 
 import logging
-import threading
-import time
 from collections.abc import Callable, Collection, Iterator
 from pathlib import Path
 from typing import Any, Final
@@ -29,23 +27,6 @@ from bloomery.orchestration.template.environment import SINK_GROUP, Environment
 LOG = logging.getLogger(__name__)
 
 _ENVIRONMENTS: Final = ("*.yaml", "*.yml", "*.json")
-
-
-class MonotonicClock:
-    """Time as it passes; whoever waits is parked by the engine's threads, and not here."""
-
-    def __init__(self) -> None:
-        self._woken = threading.Event()
-
-    def now(self) -> float:
-        return time.monotonic()
-
-    def wake(self) -> None:
-        self._woken.set()
-
-    def wait(self, until_s: float | None) -> None:
-        self._woken.wait(None if until_s is None else max(until_s - self.now(), 0.0))
-        self._woken.clear()
 
 
 def operators_environment(folder: str | None, limits: Limits = LIMITS) -> Environment | None:
@@ -78,7 +59,6 @@ def make_runtime(
     plugin_modules.install(conf.engine.plugin_dirs)
     limits = inputs.limits_of(conf)
     return EngineRuntime(
-        clock=MonotonicClock(),
         operators=operators_environment(conf.engine.environment_dir, limits),
         limits=limits,
         retries=conf.engine.action_retry_limit,

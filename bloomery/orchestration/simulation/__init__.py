@@ -14,6 +14,7 @@ waits indeed.  Hooks are announced and not waited for.
 
 simulation  what drives the one engine here: a clock, a store in memory
 lifecycle   whole lives of stacks
+clock       the time that jumps
 events      what happens
 software    software configs and deployments in memory
 results     what is told at the end
@@ -21,9 +22,22 @@ results     what is told at the end
 
 from __future__ import annotations
 
+from bloomery.orchestration.simulation.clock import Clock, SimulatedClock, Stuck
 from bloomery.orchestration.simulation.events import Event
 from bloomery.orchestration.simulation.lifecycle import Lifecycle, run
 from bloomery.orchestration.simulation.results import Error, Output, Resource, Result
 from bloomery.orchestration.simulation.simulation import Simulation
 
-__all__ = ["Error", "Event", "Lifecycle", "Output", "Resource", "Result", "Simulation", "run"]
+__all__ = [
+    "Clock",
+    "Error",
+    "Event",
+    "Lifecycle",
+    "Output",
+    "Resource",
+    "Result",
+    "SimulatedClock",
+    "Simulation",
+    "Stuck",
+    "run",
+]

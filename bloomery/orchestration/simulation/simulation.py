@@ -10,11 +10,11 @@ from datetime import UTC, datetime, timedelta
 from typing import Final
 
 from bloomery.model import stacks as model
-from bloomery.orchestration import scheduler
 from bloomery.orchestration.engine.runtime import EngineRuntime
 from bloomery.orchestration.engine.store import Memory
 from bloomery.orchestration.engine.trees import StackTree
 from bloomery.orchestration.resources.states import Action, Status
+from bloomery.orchestration.simulation.clock import Clock, SimulatedClock
 from bloomery.orchestration.simulation.events import Event
 from bloomery.orchestration.simulation.machines import SimulatedMachines
 from bloomery.orchestration.simulation.software import SimulatedSoftware
@@ -34,7 +34,7 @@ def _ignore(event: Event) -> None:
 class Simulation:
     """``on_event`` is told of every event after the turn in which it happens."""
 
-    clock: scheduler.Clock = field(default_factory=scheduler.Simulated)
+    clock: Clock = field(default_factory=SimulatedClock)
     random: Callable[[], float] = random.SystemRandom().random
     new_id: Callable[[], str] = _new_id
     on_event: Callable[[Event], object] = _ignore
@@ -50,7 +50,7 @@ class Simulation:
 
     def runtime(self) -> EngineRuntime:
         return EngineRuntime(
-            clock=self.clock,
+            clock=self.clock.now,
             utc=self.utc,
             random=self.random,
             new_id=self.new_id,

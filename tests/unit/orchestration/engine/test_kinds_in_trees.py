@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from bloomery.orchestration import scheduler
 from bloomery.orchestration.simulation import Simulation
+from tests.kit.clock import EnteredClock
 from tests.kit.simulations import lines, stack, told
 from tests.kit.stack_lives import Life, MortalSimulation
 
@@ -22,7 +22,7 @@ outputs:
 
 
 def life_of(**options):
-    return Life(Simulation(clock=scheduler.Simulated(), **options))
+    return Life(Simulation(clock=EnteredClock(), **options))
 
 
 def waiting(count=2):
@@ -347,7 +347,7 @@ def ends(events):
 
 
 def test_an_engine_that_dies_after_each_turn_is_followed_without_a_difference():
-    quiet, mortal = life_of(), Life(MortalSimulation(clock=scheduler.Simulated()))
+    quiet, mortal = life_of(), Life(MortalSimulation(clock=EnteredClock()))
     mortal.simulation.life = mortal
     undisturbed, before = lived(quiet), MortalSimulation.deaths
     assert [status for status, _, _ in undisturbed] == [

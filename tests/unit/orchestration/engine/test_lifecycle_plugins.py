@@ -7,9 +7,9 @@ from dataclasses import dataclass, field
 
 import pytest
 
-from bloomery.orchestration import scheduler
 from bloomery.orchestration.engine.lifecycle_plugins import LifecyclePlugins
 from bloomery.orchestration.simulation import Simulation
+from tests.kit.clock import EnteredClock
 from tests.kit.simulations import stack
 from tests.kit.stack_lives import Life
 
@@ -52,7 +52,7 @@ class Plugged(Simulation):
 
 
 def life_of(*plugins):
-    simulation = Plugged(clock=scheduler.Simulated())
+    simulation = Plugged(clock=EnteredClock())
     Plugged.plugins = LifecyclePlugins(plugins)
     return Life(simulation)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from bloomery.orchestration import simulation
+from tests.kit.clock import EnteredClock
 from tests.kit.simulations import lines, stack, told
 
 CHILD = """
@@ -370,7 +371,7 @@ def shared_end(life):
 
 def test_a_child_is_deleted_once_however_often_it_is_asked():
     child = CHILD.replace("p}, fail", "p}, action_wait_secs: {delete: 5}, fail")
-    life = simulation.Lifecycle()
+    life = simulation.Lifecycle(simulation.Simulation(clock=EnteredClock()))
     life.create(stack("resources: {n: {type: child.yaml}}", files={"child.yaml": child}))
     shared, above, tree = life.simulation, life.stack, life.tree
     stack_id = above.rows["n"].record.physical_id

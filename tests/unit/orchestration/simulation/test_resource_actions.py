@@ -8,7 +8,7 @@ from typing import ClassVar
 import pytest
 
 from bloomery import errors
-from bloomery.orchestration import scheduler, simulation
+from bloomery.orchestration import simulation
 from bloomery.orchestration.properties.schema import Attribute, Schema, Type
 from bloomery.orchestration.resources import base
 from tests.kit.simulations import lines, stack, told
@@ -157,7 +157,7 @@ def test_who_waits_when_time_is_up_is_told_to_give_up_once():
 
 
 def test_a_simulation_may_run_on_another_clock_and_tell_as_it_goes():
-    clock, heard = scheduler.Simulated(1000), []
+    clock, heard = simulation.SimulatedClock(1000), []
     here = simulation.Simulation(clock=clock, on_event=heard.append)
     result = simulation.run(scripted(check=[False, None]), simulation=here)
     assert tuple(heard) == result.events
