@@ -1,10 +1,11 @@
-"""The clock of this machine waits until the moment that is asked for, or for news."""
+"""The clock of this machine waits until a moment; the clock of a simulation jumps there."""
 
 from __future__ import annotations
 
-import threading
+import pytest
 
 from bloomery.cli.template.runs import Monotonic
+from bloomery.orchestration import simulation
 
 
 def test_it_waits_until_the_moment():
@@ -19,24 +20,17 @@ def test_a_moment_that_lies_behind_is_not_waited_for():
     clock.wait(clock.now() - 60)
 
 
-def test_news_end_the_present_wait_or_the_next():
-    clock = Monotonic()
-    clock.wake()
-    clock.wait(None)  # the wake-up before it counts
-    waiting = threading.Thread(target=clock.wait, args=(None,), daemon=True)
-    waiting.start()
-    clock.wake()
-    waiting.join(timeout=10)
-    assert not waiting.is_alive()
+@pytest.mark.parametrize("clock", [Monotonic(), simulation.SimulatedClock()])
+def test_nobody_is_waited_for_who_could_not_come(clock):
+    with pytest.raises(simulation.Stuck):
+        clock.wait(None)
 
 
-def test_news_are_told_once():
-    clock = Monotonic()
-    clock.wake()
-    clock.wait(None)
-    until_s = clock.now() + 0.05
-    clock.wait(until_s)
-    assert clock.now() >= until_s
+def test_simulated_time_jumps_and_never_goes_back():
+    clock = simulation.SimulatedClock(100)
+    clock.wait(160)
+    clock.wait(130)
+    assert clock.now() == 160
 
 
 def test_a_stack_that_ran_out_of_time_says_how_to_have_more(typed, tmp_path):
