@@ -24,7 +24,7 @@ from bench.harness import Line
 from bloomery.conf import Conf
 from bloomery.drivers.redfish import access
 from bloomery.lab.rack import Rack
-from tests.kit.tls import certificate
+from tests.kit.servers.tls import certificate
 
 READS = 200
 

@@ -16,8 +16,9 @@ from typing import Any  # noqa: E402
 import hypothesis  # noqa: E402
 import pytest  # noqa: E402
 
-from tests.kit import databases, hangs  # noqa: E402
-from tests.kit.site import Site  # noqa: E402
+from tests.kit import hangs  # noqa: E402
+from tests.kit.servers import databases  # noqa: E402
+from tests.kit.servers.site import Site  # noqa: E402
 
 MakeSite = Callable[..., Site]
 
@@ -89,7 +90,7 @@ def site(make_site: MakeSite) -> Site:
 @pytest.fixture
 def target(make_site: MakeSite) -> Iterator[Any]:
     """What bad input is thrown at: nodes in many states, behind the API."""
-    from tests.kit import fuzzing  # hypothesis and the API take their time to load
+    from tests.kit.probes import fuzzing  # hypothesis and the API take their time to load
 
     with fuzzing.Target.standing(make_site()) as standing:
         yield standing

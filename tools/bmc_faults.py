@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 """Write doc/reference/bmc-faults.md: what a BMC that fails does to each operation, as it was tried.
 
-The runs are those of ``tests/kit/bmc_faults.py``; a test makes them anew and compares the page.
+The runs are those of ``tests/kit/machines/bmc_faults.py``; a test makes them anew and compares
+the page.
 """
 
 from __future__ import annotations
@@ -16,8 +17,8 @@ from typing import Final
 ROOT: Final = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))  # run from anywhere, as the other tools are
 
-from tests.kit import bmc_faults  # noqa: E402  the line above comes first
-from tests.kit.bmc_faults import Row  # noqa: E402
+from tests.kit.machines import bmc_faults  # noqa: E402  the line above comes first
+from tests.kit.machines.bmc_faults import Row  # noqa: E402
 
 PAGE: Final = ROOT / "doc/reference" / "bmc-faults.md"
 HEAD: Final = """\

@@ -27,7 +27,7 @@ from bloomery.db.tables import EVENTS, NODES, STEP_RUNS
 from bloomery.model.step import OPEN_RUNS
 from bloomery.notifications import payloads
 from tests.chaos.site import CHECK_S, TIMEOUT_S, Site, opened
-from tests.kit import rpc
+from tests.kit.servers import rpc
 from tests.kit.waiting import wait_for
 
 _CHANGED: Final = (  # what nobody but the holder of a node may change

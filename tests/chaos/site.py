@@ -37,8 +37,8 @@ from bloomery.db.tables import NODES, STEP_RUNS
 from bloomery.model.step import OPEN_RUNS
 from tests.chaos.members import Member
 from tests.chaos.witness import Witness
-from tests.kit import rpc
-from tests.kit.tcp_proxy import Cut, TcpProxy
+from tests.kit.servers import rpc
+from tests.kit.servers.tcp_proxy import Cut, TcpProxy
 
 POSTGRESQL: Final = "BLOOMERY_TEST_POSTGRESQL"
 TIMEOUT_S: Final = 22  # the least that heartbeat_timeout may be

@@ -29,8 +29,8 @@ from bloomery.conf.database import Database as Settings
 from bloomery.db import schema, tables
 from bloomery.db.engine import Database
 from bloomery.state_dir import StateDir
-from tests.kit.orchestration import QUIET
-from tests.kit.tcp_proxy import Cut, TcpProxy
+from tests.kit.servers.orchestration import QUIET
+from tests.kit.servers.tcp_proxy import Cut, TcpProxy
 from tests.kit.waiting import wait_for
 from tools import servers
 

@@ -10,8 +10,8 @@ from bloomery.conf import Conf
 from bloomery.db import schema
 from bloomery.db.engine import Database
 from bloomery.state_dir import StateDir
-from tests.kit import engines
-from tests.kit.engines import EngineProcess
+from tests.kit.servers import engines
+from tests.kit.servers.engines import EngineProcess
 from tests.kit.waiting import wait_for
 
 STACKS = 6

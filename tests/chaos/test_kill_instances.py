@@ -18,7 +18,7 @@ import sqlalchemy as sa
 
 from bloomery.db.engine import Database
 from bloomery.db.tables import ALLOCATIONS, EVENTS, NODES, PORTS, STACKS
-from tests.kit.served import Served
+from tests.kit.servers.served import Served
 from tests.kit.waiting import wait_for
 
 OPTIONS: dict[str, dict[str, Any]] = {

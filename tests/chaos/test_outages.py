@@ -18,7 +18,7 @@ import pytest
 
 from tests.chaos import oracles
 from tests.chaos.site import Site, in_use, on_servers_of_the_test
-from tests.kit.tcp_proxy import Cut
+from tests.kit.servers.tcp_proxy import Cut
 from tests.kit.waiting import wait_for
 from tools import servers
 

@@ -15,7 +15,7 @@ from bloomery.conf.database import Database
 from bloomery.db import schema
 from bloomery.lab.rack import Rack
 from bloomery.state_dir import StateDir
-from tests.kit.served import Served
+from tests.kit.servers.served import Served
 from tests.kit.waiting import wait_for
 
 SLOW_S = 12.0  # what a BMC takes for one answer; nobody waits for it

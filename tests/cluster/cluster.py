@@ -36,7 +36,7 @@ from tests.cluster import hardware
 from tests.cluster.audit import Audit
 from tests.cluster.network import Network
 from tests.cluster.virtual import Process, Scheduler, Strand
-from tests.kit import databases, site
+from tests.kit.servers import databases, site
 
 T = TypeVar("T")
 

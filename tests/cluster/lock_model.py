@@ -37,7 +37,7 @@ from bloomery.db.tables import CONDUCTORS, NODES
 from bloomery.drivers.base import WRITE_BUDGET_S
 from bloomery.rpc.ring import Ring
 from bloomery.secrets import Sealer
-from tests.kit import databases, site
+from tests.kit.servers import databases, site
 
 HOSTS: Final = ("host-a", "host-b", "host-c")
 NODE_COUNT: Final = 1

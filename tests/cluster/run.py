@@ -36,7 +36,7 @@ from typing import IO, Any, Final  # noqa: E402
 from bloomery.drivers import registry  # noqa: E402
 from tests.cluster import cluster, deaths, safeguards, story  # noqa: E402
 from tests.cluster.virtual import Scheduler  # noqa: E402
-from tests.kit import site  # noqa: E402
+from tests.kit.servers import site  # noqa: E402
 
 _FAULTY: Final = 3  # exit status of a run that found faults
 _SHM: Final = Path("/dev/shm")

@@ -26,8 +26,8 @@ from typing import Final
 
 from tests.conformance import life_heat
 from tests.conformance.clients.suites import HERE
-from tests.kit.identity import Identity, password
-from tests.kit.orchestration import Orchestration
+from tests.kit.servers.identity import Identity, password
+from tests.kit.servers.orchestration import Orchestration
 
 PACKAGE: Final = "heat_integrationtests.functional"
 PROJECT: Final = "conformance"

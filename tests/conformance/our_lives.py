@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from tests.conformance.life_client import LifeClient
-from tests.kit.orchestration import Orchestration
+from tests.kit.servers.orchestration import Orchestration
 
 PATIENCE_S: Final = 4
 CROWD: Final = 20

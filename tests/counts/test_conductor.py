@@ -14,7 +14,7 @@ import pytest
 from bloomery.conductor import allocator
 from bloomery.conductor.allocation_queue import Entry
 from bloomery.db.engine import Meter
-from tests.kit.site import Site
+from tests.kit.servers.site import Site
 
 QUIET = {
     "heartbeat_interval": 3600, "check_provision_state_interval": 0,

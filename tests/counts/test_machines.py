@@ -9,9 +9,9 @@ from typing import Any
 from bloomery.orchestration.engine.trees import StackTree
 from bloomery.orchestration.resources.machines import QUEUE, Busy, Json, Queued
 from bloomery.orchestration.simulation.machines import SimulatedMachines
-from tests.kit import trees
-from tests.kit.machine_sites import Site, make_site, template
-from tests.kit.row_engines import Engine
+from tests.kit.stacks import trees
+from tests.kit.stacks.machine_sites import Site, make_site, template
+from tests.kit.stacks.row_engines import Engine
 
 IMAGE = {"source": "http://images/a"}
 

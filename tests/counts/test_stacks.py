@@ -15,7 +15,7 @@ from sqlalchemy.engine.interfaces import CacheStats
 
 from bloomery.db.engine import Meter
 from bloomery.db.tables import RESOURCES, STACK_LOCKS, STACK_ORDERS
-from tests.kit.orchestration import Orchestration, template
+from tests.kit.servers.orchestration import Orchestration, template
 from tests.kit.waiting import wait_for
 
 

@@ -13,8 +13,8 @@ from bloomery.db.engine import Database, Meter
 from bloomery.model.stacks import OrderKind, Template, Turn
 from bloomery.orchestration.service.locks import Lease, StackLock
 from bloomery.orchestration.service.store import RowStore
-from tests.kit import trees
-from tests.kit.row_engines import Clients, Engine
+from tests.kit.stacks import trees
+from tests.kit.stacks.row_engines import Clients, Engine
 
 WEB = trees.ident("web")
 

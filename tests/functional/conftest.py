@@ -22,8 +22,8 @@ from bloomery.rpc.client import Client, InProcess
 from bloomery.rpc.ring import Ring
 from tests.fakes.client import Client as ApiClient
 from tests.fakes.conductor import FakeConductor
-from tests.kit import documented
-from tests.kit import site as kit
+from tests.kit.clients import documented
+from tests.kit.servers import site as kit
 
 HOST = "host-1"
 DRIVERS = ("fake-hardware", "redfish")

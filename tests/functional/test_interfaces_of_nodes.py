@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from bloomery.db import nodes
-from tests.kit.site import Site
+from tests.kit.servers.site import Site
 
 
 @pytest.fixture

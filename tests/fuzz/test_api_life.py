@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.kit import fuzz_life
+from tests.kit.probes import fuzz_life
 
 pytestmark = pytest.mark.timeout(600)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.kit import fuzz_documented, fuzz_hostile, fuzz_wire, fuzzing
+from tests.kit.probes import fuzz_documented, fuzz_hostile, fuzz_wire, fuzzing
 
 LASTING_S = 1200
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.kit import fuzz_stacks
+from tests.kit.probes import fuzz_stacks
 
 pytestmark = pytest.mark.timeout(900)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.kit import fuzz_templates, fuzzing
+from tests.kit.probes import fuzz_templates, fuzzing
 
 LASTING_S = 300
 

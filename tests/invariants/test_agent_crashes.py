@@ -27,11 +27,11 @@ from bloomery.drivers.registry import Registry
 from bloomery.model.node import Node
 from bloomery.outcome import Again, Outcome
 from tests.invariants.test_crashes import LIFE, Life, assert_clean, crash_and_recover
-from tests.kit import site
-from tests.kit.agent_server import AgentServer
-from tests.kit.dying import Mortal
-from tests.kit.scripted import Script
-from tests.kit.stories import Stage
+from tests.kit.machines.agent_server import AgentServer
+from tests.kit.machines.scripted import Script
+from tests.kit.servers import site
+from tests.kit.servers.dying import Mortal
+from tests.kit.servers.stories import Stage
 
 ORDERS = (LIFE[1], LIFE[2])  # provide, active
 TOLD = [

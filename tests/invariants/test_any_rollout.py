@@ -17,8 +17,8 @@ from bloomery.orchestration.engine.trees import StackTree
 from bloomery.orchestration.resources.machine_group import InstanceGroup
 from bloomery.orchestration.resources.rollouts import Deed, OnFailure, Order, Step
 from bloomery.orchestration.simulation.machines import SimulatedMachines
-from tests.kit.machine_sites import TAKES_S
-from tests.kit.tree_world import ROOT, World
+from tests.kit.stacks.machine_sites import TAKES_S
+from tests.kit.stacks.tree_world import ROOT, World
 
 SEEDS = 200
 OLD, NEW, NEXT = (f"http://images/{name}" for name in "abc")

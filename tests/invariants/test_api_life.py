@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tests.kit import fuzz_life
+from tests.kit.probes import fuzz_life
 
 
 def test_whatever_clients_do_nodes_rest_and_keep_what_was_acknowledged(target, seed):

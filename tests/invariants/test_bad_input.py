@@ -7,7 +7,7 @@ import pytest
 
 from bloomery.api import app
 from bloomery.http_server import login
-from tests.kit import documented_stories, fuzz_documented, fuzz_hostile, fuzz_wire
+from tests.kit.probes import documented_stories, fuzz_documented, fuzz_hostile, fuzz_wire
 
 EXAMPLES = 3  # of right and of wrong requests, for each operation
 

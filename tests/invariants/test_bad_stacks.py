@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.kit import fuzz_stacks
+from tests.kit.probes import fuzz_stacks
 
 
 @pytest.mark.timeout(300)

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from tests.kit import fuzz_templates, template_calls
+from tests.kit.probes import fuzz_templates
+from tests.kit.stacks import template_calls
 
 BATCHES = 4
 

@@ -18,11 +18,12 @@ from bloomery.db import rows
 from bloomery.db.tables import NODES
 from bloomery.drivers.base import DriverTask
 from bloomery.model.stacks import Order, OrderKind, Template
-from tests.kit import site, trees
-from tests.kit.conductor_deaths import Floor
-from tests.kit.row_engines import Killed
-from tests.kit.scripted import Script
-from tests.kit.templates import EXAMPLES
+from tests.kit.clients.templates import EXAMPLES
+from tests.kit.machines.scripted import Script
+from tests.kit.servers import site
+from tests.kit.stacks import trees
+from tests.kit.stacks.conductor_deaths import Floor
+from tests.kit.stacks.row_engines import Killed
 
 CONTROLS, WORKERS = 3, 20
 OLD, NEW = "http://images/a.iso", "http://images/b.iso"

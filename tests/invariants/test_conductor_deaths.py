@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.kit.conductor_deaths import FLOWS, check, live, make_floor, script
+from tests.kit.stacks.conductor_deaths import FLOWS, check, live, make_floor, script
 
 OF_ONE = ("deploy", "rebuild")  # at each commit, with every run
 

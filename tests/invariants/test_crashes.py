@@ -22,9 +22,9 @@ from bloomery.db.engine import Database
 from bloomery.db.tables import NODES
 from bloomery.model.node import Node
 from bloomery.outcome import Again, WaitForCall
-from tests.kit.dying import Dead, Mortal
-from tests.kit.scripted import Script, failing, in_turn
-from tests.kit.site import Site, database
+from tests.kit.machines.scripted import Script, failing, in_turn
+from tests.kit.servers.dying import Dead, Mortal
+from tests.kit.servers.site import Site, database
 from tests.kit.waiting import wait_for
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tests.kit import fuzz_crowd
+from tests.kit.probes import fuzz_crowd
 
 
 def test_crowd_after_the_same_few_names(target, seed):

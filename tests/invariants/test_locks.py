@@ -22,8 +22,8 @@ from bloomery.conductor.task_manager import TaskManager
 from bloomery.db import nodes as node_rows
 from bloomery.db import rows
 from bloomery.model import node as model
-from tests.kit import probes
-from tests.kit.site import Site
+from tests.kit.probes import probes
+from tests.kit.servers.site import Site
 
 THREADS, HOSTS, NODES = 32, 4, 4
 LASTS_S = 6.0

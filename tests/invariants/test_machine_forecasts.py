@@ -23,7 +23,7 @@ from bloomery.orchestration.simulation import Lifecycle, Simulation
 from bloomery.orchestration.simulation.lifecycle import with_id
 from bloomery.orchestration.simulation.machines import SimulatedMachines
 from bloomery.orchestration.stack import Stack
-from tests.kit import simulations
+from tests.kit.stacks import simulations
 
 SEEDS, UPDATES = 60, 5
 ROLLOUTS = 40

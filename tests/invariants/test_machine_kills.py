@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.kit.machine_kills import FLOWS, begun, check, run
+from tests.kit.stacks.machine_kills import FLOWS, begun, check, run
 
 
 @pytest.mark.parametrize("name", FLOWS)

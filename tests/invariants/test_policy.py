@@ -3,7 +3,7 @@
 A row is an endpoint.  Each is tried without a token, and with one for each role in each place: the
 system, the project that owns the node, the one that it is lent to, and a third.  Tokens are issued
 by an identity service and checked as in a service.  Whom a rule lets pass is what Ironic says
-(``tests/kit/ironic_roles.py``), not our table; a rule that has no row there fails.
+(``tests/kit/probes/ironic_roles.py``), not our table; a rule that has no row there fails.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ import pytest
 
 from bloomery.api.declare import REFUSED
 from bloomery.operations.policy_rules import RULES
-from tests.kit import door_probes
-from tests.kit.callers import PLACES, ROLES, STEP, Site
-from tests.kit.door_probes import ENDPOINTS, OF_AGENTS, PUBLIC
-from tests.kit.identity import Identity
-from tests.kit.ironic_roles import allows
+from tests.kit.clients.callers import PLACES, ROLES, STEP, Site
+from tests.kit.probes import door_probes
+from tests.kit.probes.door_probes import ENDPOINTS, OF_AGENTS, PUBLIC
+from tests.kit.probes.ironic_roles import allows
+from tests.kit.servers.identity import Identity
 
 # What is asked below a node shows nothing of a node that the caller may not read.
 OF_A_NODE = re.compile(r"/nodes/(\{node\}|validate)")

@@ -21,9 +21,9 @@ from bloomery.db.tables import EVENTS
 from bloomery.drivers.base import DriverTask
 from bloomery.model.step import OPEN_RUNS
 from bloomery.outcome import Again, Hold, WaitForCall
-from tests.kit import probes
-from tests.kit.scripted import Script
-from tests.kit.site import Site
+from tests.kit.machines.scripted import Script
+from tests.kit.probes import probes
+from tests.kit.servers.site import Site
 from tests.kit.waiting import wait_for
 
 CALLERS, NODES, LASTS_S = 12, 5, 5.0

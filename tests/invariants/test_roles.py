@@ -21,7 +21,7 @@ from bloomery.drivers import steps
 from bloomery.model.node import INTERFACES
 from bloomery.model.step import Step
 from bloomery.rpc import contract
-from tests.kit.site import Site
+from tests.kit.servers.site import Site
 
 CONDUCTOR = """
 from pathlib import Path

@@ -14,9 +14,9 @@ from bloomery.db.tables import STACK_EVENTS
 from bloomery.model.stacks import Order, OrderKind, Template
 from bloomery.orchestration.resources.states import Status
 from bloomery.orchestration.simulation.machines import SimulatedMachines
-from tests.kit import trees
-from tests.kit.machine_sites import Site, make_site, template
-from tests.kit.row_engines import Engine, Kill, Killed
+from tests.kit.stacks import trees
+from tests.kit.stacks.machine_sites import Site, make_site, template
+from tests.kit.stacks.row_engines import Engine, Kill, Killed
 
 NEW = "http://images/b"
 

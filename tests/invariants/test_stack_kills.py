@@ -19,8 +19,8 @@ import yaml
 from bloomery.db import tables
 from bloomery.db.engine import Database
 from bloomery.model.stacks import OrderKind, Template
-from tests.kit import trees
-from tests.kit.row_engines import Clients, Cloud, Engine, Kill, Killed
+from tests.kit.stacks import trees
+from tests.kit.stacks.row_engines import Clients, Cloud, Engine, Kill, Killed
 
 NESTED = """
 heat_template_version: 2021-04-16

@@ -17,8 +17,8 @@ import sqlalchemy as sa
 
 from bloomery.db import tables
 from tests.invariants.test_policy import BODIES, ENDPOINTS, body_of, filled
-from tests.kit import callers
-from tests.kit.callers import OWNER, PLACES, STRANGER, Site
+from tests.kit.clients import callers
+from tests.kit.clients.callers import OWNER, PLACES, STRANGER, Site
 
 # Of a site, not of a project.
 SHARED = ("driver", "hostname", "setting", "trait", "vif", "indicator", "driver_method",

@@ -15,8 +15,8 @@ from bloomery.drivers.agent_boot import cache_room
 from bloomery.operations import agent_callers
 from tests.functional.stories import test_agent_networks as networks
 from tests.functional.stories import test_agents as agents
-from tests.kit.agent import Agent
-from tests.kit.stories import Stage
+from tests.kit.machines.agent import Agent
+from tests.kit.servers.stories import Stage
 from tests.unit.drivers.agent_boot import test_cache as cache
 
 

@@ -12,7 +12,7 @@ from bloomery.orchestration.drawing import svg
 from bloomery.orchestration.plan import printing
 from bloomery.orchestration.template import redaction
 from bloomery.orchestration.template.functions import lists, text, yaql
-from tests.kit import fuzz_templates
+from tests.kit.probes import fuzz_templates
 
 BATCHES = 20  # at most: most notice within the first
 CPU_S = 1.0  # of one case, in place of what is allowed otherwise

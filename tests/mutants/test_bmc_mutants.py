@@ -10,7 +10,8 @@ import pytest
 from bloomery.drivers import secure_boot
 from bloomery.drivers.redfish import firmware, media, power, wire
 from bloomery.drivers.redfish.access import Access
-from tests.kit import bmc_faults, bmc_probes
+from tests.kit.machines import bmc_faults
+from tests.kit.probes import bmc_probes
 
 Patch = pytest.MonkeyPatch
 

@@ -12,8 +12,8 @@ import pytest
 
 from bloomery.db import commit_tokens, engine, events
 from bloomery.db.tables import EVENTS
-from tests.kit import database_probes
-from tests.kit.tcp_proxy import Cut, TcpProxy
+from tests.kit.probes import database_probes
+from tests.kit.servers.tcp_proxy import Cut, TcpProxy
 from tests.servers.conftest import add_node, admin, db, far, migrated, proxy, server
 
 __all__ = ["add_node", "admin", "db", "far", "migrated", "proxy", "server"]  # fixtures

@@ -7,7 +7,7 @@ import re
 import pytest
 
 from bloomery.api import auth, browsers, declare
-from tests.kit import door_probes
+from tests.kit.probes import door_probes
 
 DOCUMENTS, AGENT_CALLS = auth.DOCUMENTS.pattern, auth.AGENT_CALLS.pattern
 MUTANTS = {

@@ -28,8 +28,8 @@ from bloomery.orchestration.template.functions import (
     urls,
     yaql,
 )
-from tests.kit import function_vectors
-from tests.kit.function_vectors import VECTORS
+from tests.kit.stacks import function_vectors
+from tests.kit.stacks.function_vectors import VECTORS
 
 _select, _loosely = references.select, references.select_loosely
 _decided, _unit = conditions.decided, itertools.product

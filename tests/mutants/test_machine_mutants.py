@@ -14,8 +14,8 @@ from bloomery.orchestration.resources.node import Node
 from bloomery.orchestration.service import machines, wakes
 from tests.functional.orchestration import test_machine_failures
 from tests.invariants import test_machine_forecasts
-from tests.kit import conductor_deaths, trees
-from tests.kit.machine_kills import FLOWS, begun, check
+from tests.kit.stacks import conductor_deaths, trees
+from tests.kit.stacks.machine_kills import FLOWS, begun, check
 from tests.unit.orchestration.service import test_wakes
 
 

@@ -29,8 +29,8 @@ from bloomery.db.tables import CONDUCTORS, NODES
 from bloomery.drivers.bmc.gateway import BmcCall, Gateway
 from bloomery.drivers.bmc.state import Breaker
 from bloomery.state_dir import StateDir
-from tests.kit import bmc_probes, crash_probes, life_probes, probes
-from tests.kit.site import Site
+from tests.kit.probes import bmc_probes, crash_probes, life_probes, probes
+from tests.kit.servers.site import Site
 
 Patch = pytest.MonkeyPatch
 _T = NODES.c

@@ -14,7 +14,7 @@ from bloomery.conf.api import Api
 from bloomery.conf.default import Default
 from bloomery.lab.bmc import Rules
 from bloomery.lab.rack import Rack
-from tests.kit import bmc_callers
+from tests.kit.clients import bmc_callers
 
 NODES = 8
 

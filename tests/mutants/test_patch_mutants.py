@@ -12,7 +12,7 @@ from bloomery import errors
 from bloomery.conductor import patches
 from bloomery.conductor.periodics import agents, looking
 from bloomery.drivers.base import DriverTask, Periodic
-from tests.kit.site import Site
+from tests.kit.servers.site import Site
 
 Patch = pytest.MonkeyPatch
 

@@ -8,7 +8,7 @@ import pytest
 
 from bloomery.rpc import dispatch, json_rpc_server
 from bloomery.rpc.call_limits import CallLimits
-from tests.kit import rpc_probes
+from tests.kit.probes import rpc_probes
 
 
 def _host_of_the_message(dispatcher: Any, call: Any) -> Any:

@@ -1,6 +1,6 @@
 """Each bound of the HTTP server is taken away in turn, and the probe that should notice goes red.
 
-The suites use the probes, too (tests/kit/slow_clients.py); there they are seen to pass.
+The suites use the probes, too (tests/kit/clients/slow_clients.py); there they are seen to pass.
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ import pytest
 from bloomery.api.server import Server
 from bloomery.http_server import messages, server
 from bloomery.http_server.connections import Connections
-from tests.kit import slow_clients
-from tests.kit.slow_clients import LONG, POST
+from tests.kit.clients import slow_clients
+from tests.kit.clients.slow_clients import LONG, POST
 
 Patch = pytest.MonkeyPatch
 MOST = 16

@@ -18,7 +18,7 @@ from bloomery.db.engine import Database
 from bloomery.db.tables import STACK_LOCKS
 from bloomery.orchestration.service.locks import Lease, StackLock
 from bloomery.orchestration.service.store import RowStore
-from tests.kit import trees as kit
+from tests.kit.stacks import trees as kit
 from tests.unit.orchestration.service import test_locks as of_locks
 from tests.unit.orchestration.service import test_store as of_stores
 

@@ -12,7 +12,7 @@ import sqlalchemy as sa
 
 from bloomery.conf.database import Database as Settings
 from bloomery.db import engine, schema, tables
-from tests.kit.tcp_proxy import TcpProxy
+from tests.kit.servers.tcp_proxy import TcpProxy
 from tests.unit.db.conftest import add_node  # noqa: F401  the same fixture
 
 SERVERS = {"postgresql": "BLOOMERY_TEST_POSTGRESQL", "mariadb": "BLOOMERY_TEST_MARIADB"}

@@ -18,7 +18,7 @@ from bloomery.model.allocation import AllocationState
 from bloomery.model.nouns import ALLOCATION
 from bloomery.model.request import Request
 from bloomery.secrets import Sealer
-from tests.kit import site as kit
+from tests.kit.servers import site as kit
 
 FREE = {"resource_class": "large", "provision_state": "available", "power_state": "power off"}
 

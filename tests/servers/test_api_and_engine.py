@@ -14,9 +14,9 @@ from typing import Any
 import pytest
 
 from bloomery.db.engine import Database
-from tests.kit.engines import EngineProcess
-from tests.kit.served import Served
-from tests.kit.stacks_api import StacksApi
+from tests.kit.clients.stacks_api import StacksApi
+from tests.kit.servers.engines import EngineProcess
+from tests.kit.servers.served import Served
 
 WAITING = {
     "handle": {"type": "OS::Heat::WaitConditionHandle"},

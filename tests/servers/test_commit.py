@@ -10,9 +10,9 @@ import sqlalchemy as sa
 from bloomery import errors
 from bloomery.db import commit_tokens, engine, locks, nodes, settings
 from bloomery.db.tables import COMMIT_TOKENS
-from tests.kit import database_probes
-from tests.kit.database_probes import cut_once
-from tests.kit.tcp_proxy import Cut, TcpProxy, is_commit
+from tests.kit.probes import database_probes
+from tests.kit.probes.database_probes import cut_once
+from tests.kit.servers.tcp_proxy import Cut, TcpProxy, is_commit
 
 
 def tokens(db: engine.Database) -> list[bool]:

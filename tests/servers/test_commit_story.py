@@ -7,9 +7,9 @@ from pathlib import Path
 from typing import Any
 
 from bloomery.db import engine
-from tests.kit.site import Site
-from tests.kit.stories import Stage
-from tests.kit.tcp_proxy import Cut, TcpProxy, is_commit
+from tests.kit.servers.site import Site
+from tests.kit.servers.stories import Stage
+from tests.kit.servers.tcp_proxy import Cut, TcpProxy, is_commit
 
 CUTS = (Cut.AFTER, Cut.NOT, Cut.BEFORE, Cut.NOT)
 

@@ -18,8 +18,9 @@ from bloomery.db.events import EventRow
 from bloomery.db.tables import EVENT_CURSORS, EVENTS
 from bloomery.events.relay import Relay
 from bloomery.events.trimmer import Trimmer
-from tests.kit import database_probes, event_writer
-from tests.kit.database_probes import Other, Reader, event
+from tests.kit.probes import database_probes
+from tests.kit.probes.database_probes import Other, Reader, event
+from tests.kit.servers import event_writer
 from tests.kit.waiting import wait_for
 
 LONG_AGO: Final = datetime(2020, 1, 1, tzinfo=UTC)
@@ -163,7 +164,7 @@ def test_writers_in_four_processes_lose_no_event_and_keep_the_order_of_each_node
     with relaying(db, Keeper()) as (_, sink), relaying(elsewhere):
         writers = [
             subprocess.Popen(
-                [sys.executable, "-m", "tests.kit.event_writer", url, str(turns), str(seed)],
+                [sys.executable, "-m", event_writer.__name__, url, str(turns), str(seed)],
                 stdout=subprocess.PIPE, text=True,
             )
             for seed in range(4)

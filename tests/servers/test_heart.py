@@ -12,7 +12,7 @@ from bloomery.conductor.registration import Registration
 from bloomery.conf.database import Database as Settings
 from bloomery.db import conductors, engine
 from bloomery.secrets import Sealer
-from tests.kit import site as kit
+from tests.kit.servers import site as kit
 
 
 def test_a_sign_of_life_waits_for_no_connection(db: engine.Database):

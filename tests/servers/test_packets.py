@@ -12,7 +12,7 @@ import sqlalchemy as sa
 from bloomery import errors
 from bloomery.conf.database import Database as Settings
 from bloomery.db import engine, nodes
-from tests.kit.tcp_proxy import TcpProxy
+from tests.kit.servers.tcp_proxy import TcpProxy
 
 WARM = 8  # psycopg prepares a statement at its sixth use, at the cost of an exchange
 READ = 1

@@ -23,7 +23,7 @@ from bloomery.model.port import Port
 from bloomery.model.portgroup import Portgroup
 from bloomery.model.request import Request
 from bloomery.secrets import Sealer
-from tests.kit import site as kit
+from tests.kit.servers import site as kit
 
 MAC = "52:54:00:00:00:01"
 SOMEBODY = str(uuid.uuid4())

@@ -12,8 +12,8 @@ from bloomery.conductor.registration import Registration
 from bloomery.db import conductors, engine
 from bloomery.secrets import Sealer
 from bloomery.state_dir import StateDir
-from tests.kit import peers
-from tests.kit import site as kit
+from tests.kit.servers import peers
+from tests.kit.servers import site as kit
 
 
 def begins(db: engine.Database, name: str) -> Callable[[], bool]:

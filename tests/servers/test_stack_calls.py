@@ -10,7 +10,7 @@ from tests.functional.orchestration.test_lives import (  # noqa: F401  run here 
     test_a_stack_is_made_changed_and_deleted,
     test_what_is_below_is_told_through_its_owner,
 )
-from tests.kit.stack_calls import StackCalls
+from tests.kit.clients.stack_calls import StackCalls
 from tests.unit.orchestration.service.test_changes import (  # noqa: F401
     test_a_cancel_goes_back_to_the_template_before,
     test_a_delete_cancels_what_goes_on,

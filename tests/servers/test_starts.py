@@ -19,7 +19,7 @@ from bloomery.conf.rpc import JsonRpc
 from bloomery.db import conductors, engine, event_numbers
 from bloomery.db.tables import EVENT_NUMBERING
 from bloomery.state_dir import StateDir
-from tests.kit import site as kit
+from tests.kit.servers import site as kit
 from tests.kit.waiting import wait_for
 
 HOST = "127.0.0.1"

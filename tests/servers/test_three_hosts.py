@@ -21,7 +21,7 @@ from typing import Any
 import pytest
 import sqlalchemy as sa
 
-from tests.kit.served import Served
+from tests.kit.servers.served import Served
 from tests.kit.waiting import wait_for
 
 PAGE = Path(__file__).parents[2] / "doc/guides" / "operating.md"

@@ -18,7 +18,7 @@ from alembic.migration import MigrationContext
 from bloomery import errors
 from bloomery.db import engine, schema, server_pool, tables
 from bloomery.db.migrations import resuming
-from tests.kit.revisions import Scripts
+from tests.kit.servers.revisions import Scripts
 
 FIRST = """
     op.create_table(

@@ -31,7 +31,7 @@ from typing import Any, Final, Self
 from bloomery.lab.bmc import ROOT, Rules, SimulatedBmc
 from bloomery.lab.system import Spec
 from bloomery.lab.wire import Server
-from tests.kit.served import Served
+from tests.kit.servers.served import Served
 from tests.kit.waiting import wait_for
 from tests.vm.machine import VirtualMachine
 

@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Final
 
 from tests.conformance.ironic import server as ironic_server
-from tests.kit.identity import SYSTEM, Identity
-from tests.kit.served import Served
+from tests.kit.servers.identity import SYSTEM, Identity
+from tests.kit.servers.served import Served
 
 PROJECT: Final = "rack"
 ACCOUNTS: Final = (  # user, where, role: each is one that tempest asks for

@@ -26,7 +26,7 @@ from typing import Any, Final
 import yaml
 
 from tests.conformance.clients import services
-from tests.kit.identity import SYSTEM, Identity, password
+from tests.kit.servers.identity import SYSTEM, Identity, password
 
 HERE: Final = Path(__file__).resolve().parent
 RECORD: Final = HERE / "ironic.json"

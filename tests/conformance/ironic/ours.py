@@ -14,7 +14,7 @@ from bloomery.conf.api import Api
 from bloomery.conf.default import Default
 from bloomery.state_dir import StateDir
 from tests.conformance.ironic import server
-from tests.kit.orchestration import QUIET
+from tests.kit.servers.orchestration import QUIET
 
 ENABLED: Final[dict[str, Any]] = {
     f"enabled_{kind}_interfaces": tuple(names.split(","))

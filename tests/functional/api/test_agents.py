@@ -8,7 +8,7 @@ import pytest
 from bloomery.api import auth
 from bloomery.conf import Conf
 from bloomery.conf.default import Default
-from tests.kit.agent import Agent
+from tests.kit.machines.agent import Agent
 
 PORT = "00000000-0000-4000-8000-000000000001"
 MAC = "52:54:00:00:00:01"

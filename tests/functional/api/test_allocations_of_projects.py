@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.kit.callers import OWNER, STRANGER, Site
+from tests.kit.clients.callers import OWNER, STRANGER, Site
 
 A = "/v1/allocations"
 LARGE = {"resource_class": "large"}

@@ -19,7 +19,7 @@ from bloomery.conf import Conf
 from bloomery.conf.default import Default
 from bloomery.http_server import login
 from tests.fakes.client import Client
-from tests.kit import slow_clients
+from tests.kit.clients import slow_clients
 from tests.kit.waiting import wait_for
 
 

@@ -11,9 +11,9 @@ from typing import Any, Final
 import pytest
 from selenium.webdriver.common.by import By
 
-from tests.kit import web
-from tests.kit.browser import browser, fetch  # noqa: F401  a fixture
-from tests.kit.served import Served
+from tests.kit.clients.browser import browser, fetch  # noqa: F401  a fixture
+from tests.kit.servers import web
+from tests.kit.servers.served import Served
 from tests.kit.waiting import wait_for
 
 NODE: Final = '{"driver": "fake-hardware"}'

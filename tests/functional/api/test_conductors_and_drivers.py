@@ -6,7 +6,7 @@ import pytest
 
 from bloomery.db import conductors
 from bloomery.model.node import INTERFACES
-from tests.kit import peers
+from tests.kit.servers import peers
 
 
 def test_conductors_are_listed_with_three_fields(api):

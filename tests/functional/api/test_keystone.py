@@ -17,7 +17,7 @@ from bloomery.api.orchestration import app as orchestration
 from bloomery.http_server import login
 from bloomery.operations.policy_engine import Policies
 from tests.fakes.client import Client
-from tests.kit.identity import SYSTEM, Identity
+from tests.kit.servers.identity import SYSTEM, Identity
 
 NODE = {"driver": "fake-hardware"}
 

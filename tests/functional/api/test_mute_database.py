@@ -9,7 +9,7 @@ import pytest
 import urllib3
 
 from bloomery.http_server import readiness
-from tests.kit import slow_clients
+from tests.kit.clients import slow_clients
 
 
 @pytest.fixture

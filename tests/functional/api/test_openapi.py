@@ -11,7 +11,7 @@ from bloomery.api.controllers import root
 from bloomery.conf import Conf
 from bloomery.conf.default import Default
 from tests.fakes.client import Answer
-from tests.kit import documented
+from tests.kit.clients import documented
 
 PATH = "/ext/v1/openapi.json"
 ENDPOINTS = list(routing.endpoints(root.Root()))

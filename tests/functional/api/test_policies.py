@@ -14,7 +14,7 @@ from bloomery.conf import Conf
 from bloomery.operations.policy_engine import Policies
 from tests.fakes.client import Client
 from tests.functional import conftest as functional
-from tests.kit.callers import LESSEE, OWNER, STRANGER, Site
+from tests.kit.clients.callers import LESSEE, OWNER, STRANGER, Site
 
 
 @pytest.fixture

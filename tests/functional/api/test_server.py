@@ -19,7 +19,7 @@ from bloomery.conf.api import Api
 from bloomery.conf.default import Default
 from bloomery.http_server import connections, messages, wsgi
 from bloomery.http_server.server import LARGE
-from tests.kit import slow_clients
+from tests.kit.clients import slow_clients
 from tests.kit.waiting import wait_for
 
 ANY = Conf(api=Api(port=0, max_json_body_size_provision=2048))

@@ -13,8 +13,8 @@ from bloomery import metrics
 from bloomery.conf import Conf
 from bloomery.conf.default import Default
 from bloomery.http_server.connections import State
-from tests.kit import slow_clients
-from tests.kit.slow_clients import CHUNKED, GET, HEALTH, LONG, POST, SHAPES, TYPE
+from tests.kit.clients import slow_clients
+from tests.kit.clients.slow_clients import CHUNKED, GET, HEALTH, LONG, POST, SHAPES, TYPE
 from tests.kit.waiting import wait_for
 
 HUGE = b"Content-Length: 99999999\r\n\r\n"

@@ -15,8 +15,8 @@ from bloomery.operations.context import Services
 from bloomery.operations.policy_engine import Policies
 from bloomery.rpc.client import Client
 from tests.fakes.client import Client as ApiClient
-from tests.kit import rpc
-from tests.kit.site import HOST
+from tests.kit.servers import rpc
+from tests.kit.servers.site import HOST
 from tests.kit.waiting import wait_for
 
 

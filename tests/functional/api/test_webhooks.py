@@ -23,9 +23,10 @@ from bloomery.events.sink_worker import Pace
 from bloomery.events.trimmer import CATCH_UP_S, Trimmer
 from bloomery.events.webhooks import Webhooks
 from bloomery.secrets import Sealer
-from tests.kit import documented, web
-from tests.kit import site as kit
+from tests.kit.clients import documented
 from tests.kit.clock import HandClock
+from tests.kit.servers import site as kit
+from tests.kit.servers import web
 from tests.kit.waiting import wait_for
 
 PATH = "/ext/v1/webhooks"

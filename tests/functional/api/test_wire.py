@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from bloomery.rpc.liveness import Liveness
-from tests.kit import peers
+from tests.kit.servers import peers
 
 IDS = ("x-openstack-request-id", "openstack-request-id")
 FORM = "application/x-www-form-urlencoded"

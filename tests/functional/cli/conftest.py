@@ -11,7 +11,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from bloomery.cmd import main
-from tests.kit.orchestration import Orchestration
+from tests.kit.servers.orchestration import Orchestration
 
 Run = Callable[..., Result]
 

@@ -11,7 +11,7 @@ import pytest
 from bloomery.cli import client, stacks
 from tests.functional.cli.conftest import Run, write
 from tests.functional.orchestration.test_machines import ironic
-from tests.kit.orchestration import Orchestration, template
+from tests.kit.servers.orchestration import Orchestration, template
 from tests.kit.waiting import wait_for
 
 PARAMETERS = {"text": {"type": "string", "default": "first"}}

@@ -16,9 +16,9 @@ from bloomery.conf.api import Api
 from bloomery.conf.conductor import Conductor
 from bloomery.conf.default import Default
 from bloomery.state_dir import StateDir
-from tests.kit import databases
-from tests.kit.openstack_command import LONGEST_PAUSE_S
-from tests.kit.orchestration import Orchestration
+from tests.kit.clients.openstack_command import LONGEST_PAUSE_S
+from tests.kit.servers import databases
+from tests.kit.servers.orchestration import Orchestration
 
 PASSWORD = "correct horse"
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.kit.openstack_command import OpenStackCommand
+from tests.kit.clients.openstack_command import OpenStackCommand
 
 
 @pytest.fixture

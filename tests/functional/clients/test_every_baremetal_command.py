@@ -19,8 +19,8 @@ from bloomery.conf import Conf
 from bloomery.conf.api import Api
 from bloomery.conf.conductor import Conductor
 from bloomery.state_dir import StateDir
-from tests.kit import databases
-from tests.kit.openstack_command import OpenStackCommand
+from tests.kit.clients.openstack_command import OpenStackCommand
+from tests.kit.servers import databases
 from tests.kit.waiting import wait_for
 
 COMMANDS = sorted(point.name for point in metadata.entry_points(group="openstack.baremetal.v1"))

@@ -17,7 +17,7 @@ from bloomery.conf import Conf
 from bloomery.conf.api import Api
 from bloomery.conf.conductor import Conductor
 from bloomery.state_dir import StateDir
-from tests.kit import databases
+from tests.kit.servers import databases
 from tests.kit.waiting import wait_for
 
 pytestmark = [

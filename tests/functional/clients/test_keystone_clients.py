@@ -20,9 +20,9 @@ from bloomery.cmd import main, serve
 from bloomery.cmd.service import Service
 from bloomery.db import tables
 from bloomery.state_dir import StateDir
-from tests.kit import databases
-from tests.kit.identity import SYSTEM, Identity
-from tests.kit.openstack_command import OpenStackCommand
+from tests.kit.clients.openstack_command import OpenStackCommand
+from tests.kit.servers import databases
+from tests.kit.servers.identity import SYSTEM, Identity
 
 pytestmark = [
     pytest.mark.filterwarnings("ignore::openstack.warnings.RemovedInSDK50Warning"),

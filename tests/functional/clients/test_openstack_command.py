@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.kit.openstack_command import OpenStackCommand, Result
+from tests.kit.clients.openstack_command import OpenStackCommand, Result
 from tests.kit.waiting import wait_for
 
 WEB = """

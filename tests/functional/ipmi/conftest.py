@@ -16,7 +16,7 @@ from bloomery.conf.default import Default
 from bloomery.conf.ipmi import Ipmi
 from bloomery.drivers import registry
 from bloomery.lab.ipmi import IpmiMachine, IpmiRack
-from tests.kit.stories import Stage
+from tests.kit.servers.stories import Stage
 
 PACKAGES = {"ipmi_sim": "openipmi", "ipmitool": "ipmitool"}
 

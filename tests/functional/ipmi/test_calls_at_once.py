@@ -11,7 +11,7 @@ import pytest
 from bloomery.conf.api import Api
 from bloomery.lab.ipmi import IpmiRack
 from tests.functional.ipmi.conftest import conf
-from tests.kit.bmc_callers import Caller, boot_devices_are_set_at_once, serving
+from tests.kit.clients.bmc_callers import Caller, boot_devices_are_set_at_once, serving
 from tests.kit.waiting import wait_for
 
 NODES = 8

@@ -21,11 +21,11 @@ from bloomery.conf.api import Api
 from bloomery.drivers import registry
 from bloomery.lab.ipmi import IpmiMachine
 from tests.functional.ipmi.conftest import conf
-from tests.kit.agent import Agent
-from tests.kit.agent_server import AgentServer
-from tests.kit.documented import Client
-from tests.kit.site import Site
-from tests.kit.stories import Stage
+from tests.kit.clients.documented import Client
+from tests.kit.machines.agent import Agent
+from tests.kit.machines.agent_server import AgentServer
+from tests.kit.servers.site import Site
+from tests.kit.servers.stories import Stage
 from tests.kit.waiting import wait_for
 
 API = "http://192.0.2.1:6385"

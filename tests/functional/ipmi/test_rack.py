@@ -15,7 +15,7 @@ import pytest
 from bloomery.drivers import registry
 from bloomery.lab.ipmi import IpmiMachine, IpmiRack
 from tests.functional.ipmi.conftest import conf
-from tests.kit.stories import Stage
+from tests.kit.servers.stories import Stage
 
 NODES, MUTE = 50, 10
 AT_ONCE = 8

@@ -11,8 +11,8 @@ from bloomery.conf import Conf
 from bloomery.conf.default import Default
 from bloomery.conf.notifications import OsloMessagingNotifications
 from bloomery.events.relay import Relay, make_relay
-from tests.kit import site as kit
-from tests.kit.site import Site
+from tests.kit.servers import site as kit
+from tests.kit.servers.site import Site
 from tests.kit.waiting import wait_for
 
 threads.use_threads()  # before anything here imports oslo.messaging

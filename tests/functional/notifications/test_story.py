@@ -16,9 +16,9 @@ from bloomery.drivers.fake.hardware import FakePower
 from bloomery.drivers.registry import Registry
 from bloomery.events.relay import make_relay
 from bloomery.notifications import payloads
-from tests.kit import site as kit
-from tests.kit.scripted import Script
-from tests.kit.site import Site
+from tests.kit.machines.scripted import Script
+from tests.kit.servers import site as kit
+from tests.kit.servers.site import Site
 
 Listen = Callable[..., Any]
 

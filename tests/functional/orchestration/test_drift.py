@@ -14,7 +14,7 @@ import sqlalchemy as sa
 from bloomery.db import stack_drift
 from bloomery.db.tables import EVENTS, NODES
 from tests.functional.orchestration.test_machines import IMAGE, SLOT, WEB, enrol, ironic, node_of
-from tests.kit.orchestration import Orchestration, template
+from tests.kit.servers.orchestration import Orchestration, template
 from tests.kit.waiting import wait_for
 
 NODE = {

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from bloomery.orchestration.template import environment, kinds
-from tests.kit.orchestration import Orchestration, template
+from tests.kit.servers.orchestration import Orchestration, template
 from tests.kit.waiting import wait_for
 
 HEARD: list[tuple[str, dict, dict]] = []

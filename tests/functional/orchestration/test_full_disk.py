@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.kit import disks
-from tests.kit.orchestration import Orchestration, template
+from tests.kit.servers import disks
+from tests.kit.servers.orchestration import Orchestration, template
 from tests.kit.waiting import wait_for
 
 pytestmark = pytest.mark.sqlite

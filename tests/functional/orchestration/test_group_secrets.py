@@ -11,11 +11,11 @@ import pytest
 
 from bloomery.db import tables
 from tests.functional.orchestration.test_machines import CLASS, IMAGE, NODE
-from tests.kit import trees
-from tests.kit.machine_sites import make_site
-from tests.kit.machine_sites import template as machine_template
-from tests.kit.orchestration import Orchestration, template
-from tests.kit.row_engines import Engine
+from tests.kit.servers.orchestration import Orchestration, template
+from tests.kit.stacks import trees
+from tests.kit.stacks.machine_sites import make_site
+from tests.kit.stacks.machine_sites import template as machine_template
+from tests.kit.stacks.row_engines import Engine
 
 MARK = "correct-horse-battery"
 RACK = {

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from bloomery.api.orchestration import app, routes
 from tests.fakes.client import Client
-from tests.kit.stack_calls import StackCalls
+from tests.kit.clients.stack_calls import StackCalls
 
 BASE = "/v1/p1"
 TEMPLATE = {

@@ -6,7 +6,7 @@ from concurrent.futures import Future, ThreadPoolExecutor, wait
 from pathlib import Path
 from typing import Any
 
-from tests.kit.orchestration import Orchestration
+from tests.kit.servers.orchestration import Orchestration
 
 HEAD = "heat_template_version: 2021-04-16\n"
 SLOW = "range(0, 20).select(range(0, 20).select($ * $).sum()).sum()"

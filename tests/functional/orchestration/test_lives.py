@@ -11,7 +11,7 @@ import sqlalchemy as sa
 from bloomery import errors
 from bloomery.db import tables
 from bloomery.model.stack_views import EventQuery, ResourceQuery
-from tests.kit.stack_calls import VALUE, StackCalls, template
+from tests.kit.clients.stack_calls import VALUE, StackCalls, template
 
 RANDOM = {"type": "OS::Heat::RandomString", "properties": {"length": 8}}
 TEST = "OS::Heat::TestResource"

@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from bloomery.orchestration.resources.machines import PORT
-from tests.kit import trees
-from tests.kit.machine_sites import Site, make_site, template
-from tests.kit.row_engines import Engine
+from tests.kit.stacks import trees
+from tests.kit.stacks.machine_sites import Site, make_site, template
+from tests.kit.stacks.row_engines import Engine
 
 
 @pytest.fixture

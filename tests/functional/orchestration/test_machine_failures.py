@@ -14,9 +14,9 @@ from bloomery import errors
 from bloomery.conductor.states import State
 from bloomery.orchestration.resources.machines import ALLOCATION
 from bloomery.orchestration.simulation.machines import SimulatedMachines
-from tests.kit import trees
-from tests.kit.machine_sites import Site, make_site, template
-from tests.kit.row_engines import Engine, Kill, Killed
+from tests.kit.stacks import trees
+from tests.kit.stacks.machine_sites import Site, make_site, template
+from tests.kit.stacks.row_engines import Engine, Kill, Killed
 
 IMAGE = {"source": "http://images/a"}
 WEB = {"selector": {"resource_class": "pool"}, "image": IMAGE}

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from tests.functional.orchestration.test_machines import CLASS, IMAGE, enrol, ironic, why_of
-from tests.kit.orchestration import Orchestration, template
+from tests.kit.servers.orchestration import Orchestration, template
 from tests.kit.waiting import wait_for
 
 

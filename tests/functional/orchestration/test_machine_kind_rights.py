@@ -37,9 +37,9 @@ from bloomery.orchestration.service import machines as service_machines
 from bloomery.orchestration.service.endpoint import EngineEndpoint
 from bloomery.orchestration.service.machines import ServiceMachines
 from tests.functional.orchestration.test_machine_rights import become, services_of, stack_of
-from tests.kit import kinds
-from tests.kit.callers import LESSEE, OWNER, ROLES, STRANGER, Site
-from tests.kit.row_engines import Clients, Engine
+from tests.kit.clients.callers import LESSEE, OWNER, ROLES, STRANGER, Site
+from tests.kit.stacks import kinds
+from tests.kit.stacks.row_engines import Clients, Engine
 
 OWN_ID = "0d5a9a63-6d4f-4b43-9c4a-2a8a6f1d1c11"  # of the resource: marks name it
 MARK = {"stack": {"stack_id": "1", "id": OWN_ID}}

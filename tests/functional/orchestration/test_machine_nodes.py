@@ -9,9 +9,9 @@ import pytest
 
 from bloomery.conductor.states import State
 from bloomery.orchestration.simulation.machines import SimulatedMachines
-from tests.kit import trees
-from tests.kit.machine_sites import Site, make_site, template
-from tests.kit.row_engines import Engine
+from tests.kit.stacks import trees
+from tests.kit.stacks.machine_sites import Site, make_site, template
+from tests.kit.stacks.row_engines import Engine
 
 
 class Noting(SimulatedMachines):

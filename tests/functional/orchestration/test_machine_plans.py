@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from tests.functional.orchestration.test_machines import IMAGE, WEB, enrol, ironic, node_of
-from tests.kit.orchestration import Orchestration, template
+from tests.kit.servers.orchestration import Orchestration, template
 from tests.kit.waiting import wait_for
 
 RUN = {

@@ -14,9 +14,9 @@ from bloomery.model.stacks import Order, OrderKind
 from bloomery.orchestration.resources import base, first_boot, instance_network
 from bloomery.orchestration.resources.machines import PORT, RUNBOOK
 from bloomery.orchestration.simulation.machines import SimulatedMachines
-from tests.kit import trees
-from tests.kit.machine_sites import Site, make_site, template
-from tests.kit.row_engines import Engine
+from tests.kit.stacks import trees
+from tests.kit.stacks.machine_sites import Site, make_site, template
+from tests.kit.stacks.row_engines import Engine
 
 
 class Noting(SimulatedMachines):

@@ -11,9 +11,9 @@ from bloomery import errors
 from bloomery.conductor.states import State
 from bloomery.orchestration.resources import instance, instance_info
 from bloomery.orchestration.resources.machines import ALLOCATION
-from tests.kit import machine_kills, trees
-from tests.kit.machine_sites import Site, make_site, template
-from tests.kit.row_engines import Engine
+from tests.kit.stacks import machine_kills, trees
+from tests.kit.stacks.machine_sites import Site, make_site, template
+from tests.kit.stacks.row_engines import Engine
 
 SLOT = {"type": "OS::Ironic::Allocation", "properties": {"resource_class": "pool"}}
 

@@ -27,8 +27,8 @@ from bloomery.orchestration.service import access
 from bloomery.orchestration.service.endpoint import EngineEndpoint
 from bloomery.orchestration.service.machines import ServiceMachines
 from tests.functional import conftest as functional
-from tests.kit import trees
-from tests.kit.callers import LESSEE, OWNER, ROLES, STRANGER, Site
+from tests.kit.clients.callers import LESSEE, OWNER, ROLES, STRANGER, Site
+from tests.kit.stacks import trees
 
 N = "/v1/nodes/{node}"
 EXTRA = [{"op": "add", "path": "/extra/a", "value": 1}]

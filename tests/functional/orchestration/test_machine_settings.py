@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from tests.functional.orchestration.test_machines import ironic, node_of
-from tests.kit.orchestration import Orchestration, template
+from tests.kit.servers.orchestration import Orchestration, template
 from tests.kit.waiting import wait_for
 
 NIC = {"name": "eth0", "mac_address": "52:54:00:00:0b:01"}

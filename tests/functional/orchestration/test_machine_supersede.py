@@ -12,9 +12,9 @@ import pytest
 
 from bloomery.conductor.states import State
 from bloomery.model.stacks import Template
-from tests.kit import trees
-from tests.kit.machine_sites import Site, make_site, template
-from tests.kit.row_engines import Engine, Kill, Killed
+from tests.kit.stacks import trees
+from tests.kit.stacks.machine_sites import Site, make_site, template
+from tests.kit.stacks.row_engines import Engine, Kill, Killed
 
 
 def web(image: str = "a", **more: Any) -> dict[str, Any]:

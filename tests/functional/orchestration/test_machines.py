@@ -12,7 +12,7 @@ import pytest
 import sqlalchemy as sa
 
 from bloomery.db.tables import EVENTS
-from tests.kit.orchestration import Orchestration, template
+from tests.kit.servers.orchestration import Orchestration, template
 from tests.kit.waiting import wait_for
 
 CLASS = "bm.test"

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from tests.kit.orchestration import Orchestration, template
+from tests.kit.servers.orchestration import Orchestration, template
 
 SLOT = """
 heat_template_version: 2021-04-16

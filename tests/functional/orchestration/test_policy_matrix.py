@@ -15,8 +15,8 @@ import pytest
 
 from bloomery.api.orchestration import app, routes
 from tests.fakes.client import Answer, Client
-from tests.kit.callers import Claims
-from tests.kit.stack_calls import StackCalls, template
+from tests.kit.clients.callers import Claims
+from tests.kit.clients.stack_calls import StackCalls, template
 
 ROLES: dict[str, tuple[str, ...]] = {
     "nobody": (),

@@ -23,8 +23,8 @@ from bloomery.lab import rack
 from bloomery.lab.bmc import Rules
 from tests.functional.orchestration.test_drift import told, watch
 from tests.functional.orchestration.test_machines import ironic
-from tests.kit.orchestration import Orchestration
-from tests.kit.templates import EXAMPLES
+from tests.kit.clients.templates import EXAMPLES
+from tests.kit.servers.orchestration import Orchestration
 from tests.kit.waiting import wait_for
 
 A, B = "http://images.example.org/a.iso", "http://images.example.org/b.iso"

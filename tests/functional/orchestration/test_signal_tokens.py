@@ -9,8 +9,8 @@ import pytest
 from bloomery.api.orchestration import app
 from bloomery.db.tables import STACK_ORDERS
 from tests.fakes.client import Client
-from tests.kit.callers import Claims
-from tests.kit.stack_calls import StackCalls
+from tests.kit.clients.callers import Claims
+from tests.kit.clients.stack_calls import StackCalls
 
 TOKEN = "signal-" + "0123456789" * 4
 HANDLE = {"type": "OS::Heat::WaitConditionHandle"}

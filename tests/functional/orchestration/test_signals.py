@@ -8,7 +8,7 @@ import urllib.parse
 
 import pytest
 
-from tests.kit.orchestration import Orchestration, template
+from tests.kit.servers.orchestration import Orchestration, template
 from tests.kit.waiting import wait_for
 
 WAIT = template(

@@ -14,7 +14,7 @@ from bloomery.conf.default import Default
 from bloomery.conf.redfish import BmcOptions, Redfish
 from bloomery.drivers import registry
 from bloomery.lab.rack import Machine, Rack
-from tests.kit.stories import Stage
+from tests.kit.servers.stories import Stage
 
 ISO = "http://images.test/rescue.iso"
 BUDGET_S = 3.0  # what the configuration below allows a call, and a change of power

@@ -10,8 +10,8 @@ import pytest
 from bloomery.drivers import registry
 from bloomery.lab.rack import Machine
 from tests.functional.redfish.conftest import BUDGET_S, conf, manageable
-from tests.kit.agent import Agent
-from tests.kit.stories import Stage
+from tests.kit.machines.agent import Agent
+from tests.kit.servers.stories import Stage
 
 AGENT = "http://images.test/agent.iso"
 MAC = "52:54:00:00:00:77"

@@ -19,7 +19,7 @@ from bloomery.conf.conductor import Conductor
 from bloomery.conf.default import Default
 from bloomery.conf.redfish import BmcOptions, Redfish
 from tests.functional.redfish.conftest import BUDGET_S
-from tests.kit.bmc_callers import serving
+from tests.kit.clients.bmc_callers import serving
 from tests.kit.waiting import wait_for
 
 until = functools.partial(wait_for, timeout_s=60.0)  # machines that test may be busy

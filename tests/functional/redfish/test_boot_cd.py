@@ -23,12 +23,12 @@ from bloomery.drivers import registry
 from bloomery.drivers.redfish import media
 from bloomery.lab.rack import Machine
 from tests.functional.redfish.conftest import BUDGET_S, conf, manageable
-from tests.kit import web
-from tests.kit.agent import Agent
-from tests.kit.driver_task import FakeTask, walk
-from tests.kit.dying import Dead, Mortal
-from tests.kit.site import Site, database
-from tests.kit.stories import Stage
+from tests.kit.machines.agent import Agent
+from tests.kit.machines.driver_task import FakeTask, walk
+from tests.kit.servers import web
+from tests.kit.servers.dying import Dead, Mortal
+from tests.kit.servers.site import Site, database
+from tests.kit.servers.stories import Stage
 
 MAC = "52:54:00:00:00:77"
 FILES = {"/kernel": b"k" * 5000, "/ramdisk": b"r" * 70_000, "/esp": b"e" * 40_000}

@@ -22,7 +22,7 @@ from bloomery.lab.bmc import Rules
 from bloomery.outcome import Again
 from tests.functional.redfish import conftest
 from tests.functional.redfish.conftest import ISO, available, manageable
-from tests.kit.stories import Stage
+from tests.kit.servers.stories import Stage
 from tests.kit.waiting import wait_for
 
 RESET = {"interface": "bios", "step": "factory_reset"}

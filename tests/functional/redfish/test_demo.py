@@ -11,7 +11,7 @@ from bloomery.cli.client import Client
 from bloomery.cli.stacks import StackRun, StackStuck
 from bloomery.cmd import demo
 from bloomery.lab import rack
-from tests.kit.orchestration import Orchestration
+from tests.kit.servers.orchestration import Orchestration
 from tests.kit.waiting import wait_for
 
 

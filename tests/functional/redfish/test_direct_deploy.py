@@ -19,9 +19,9 @@ from bloomery.drivers import registry
 from bloomery.lab.rack import Machine
 from tests.fakes.client import Answer
 from tests.functional.redfish.conftest import BUDGET_S, conf, manageable
-from tests.kit.agent import Agent
-from tests.kit.agent_server import AgentServer, step
-from tests.kit.stories import Stage
+from tests.kit.machines.agent import Agent
+from tests.kit.machines.agent_server import AgentServer, step
+from tests.kit.servers.stories import Stage
 from tests.kit.waiting import wait_for
 
 AGENT = "http://images.test/agent.iso"

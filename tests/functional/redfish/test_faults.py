@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.kit import bmc_faults
+from tests.kit.machines import bmc_faults
 
 pytestmark = pytest.mark.timeout(900)  # a thousand runs, each of which has a limit of its own
 TOOL = Path(__file__).resolve().parents[3] / "tools" / "bmc_faults.py"

@@ -22,8 +22,8 @@ from bloomery.conf import Conf
 from bloomery.conf.default import Default
 from bloomery.drivers import registry
 from bloomery.drivers.redfish.management import RedfishManagement
-from tests.kit.driver_task import FakeTask
-from tests.kit.stories import Stage
+from tests.kit.machines.driver_task import FakeTask
+from tests.kit.servers.stories import Stage
 from tests.kit.waiting import wait_for
 
 PROGRAM = (

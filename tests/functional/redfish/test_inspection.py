@@ -8,7 +8,7 @@ from typing import Any
 from bloomery.drivers import registry
 from bloomery.lab.rack import Machine
 from tests.functional.redfish.conftest import conf, manageable
-from tests.kit.stories import Stage
+from tests.kit.servers.stories import Stage
 
 
 def inspect(stage: Stage, node: str, ends: str = "manageable") -> dict[str, Any]:

@@ -7,7 +7,7 @@ import pytest
 from bloomery.conductor.periodics.power_sync import PowerSync
 from bloomery.lab.rack import Machine
 from tests.functional.redfish.conftest import ISO, available, enrol, manageable
-from tests.kit.stories import Stage
+from tests.kit.servers.stories import Stage
 
 
 def test_a_machine_is_verified_by_reading_its_power(stage: Stage, machine: Machine) -> None:

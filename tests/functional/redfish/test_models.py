@@ -6,7 +6,7 @@ import pytest
 
 from bloomery.lab import models
 from tests.functional.redfish.conftest import ISO, manageable
-from tests.kit.stories import Stage
+from tests.kit.servers.stories import Stage
 
 UNTOLD = {  # what the operator has to set, as the BMC does not tell it
     "supermicro-x10": {"properties.memory_mb": 32768, "properties.local_gb": 100},

@@ -9,7 +9,7 @@ import pytest
 from bloomery.drivers import registry
 from tests.functional.redfish import conftest
 from tests.functional.redfish.conftest import available
-from tests.kit.stories import Stage
+from tests.kit.servers.stories import Stage
 from tests.kit.waiting import wait_for
 
 

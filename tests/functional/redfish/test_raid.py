@@ -14,7 +14,7 @@ from bloomery.drivers.redfish import volumes
 from bloomery.lab.bmc import Rules
 from tests.functional.redfish import conftest
 from tests.functional.redfish.conftest import manageable
-from tests.kit.stories import Stage
+from tests.kit.servers.stories import Stage
 
 GIB = 1 << 30
 MIRROR = {"raid_level": "1", "size_gb": 100, "is_root_volume": True, "volume_name": "root"}

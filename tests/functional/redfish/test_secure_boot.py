@@ -11,9 +11,9 @@ import pytest
 from bloomery.drivers import registry
 from bloomery.lab.rack import Machine
 from tests.functional.redfish.conftest import ISO, available, conf, manageable
-from tests.kit.dying import Dead, Mortal
-from tests.kit.site import Site, database
-from tests.kit.stories import Stage
+from tests.kit.servers.dying import Dead, Mortal
+from tests.kit.servers.site import Site, database
+from tests.kit.servers.stories import Stage
 
 ASKS = {"secure_boot": "true", "boot_mode": "uefi"}
 COMMITS = 8  # of a deployment, at least

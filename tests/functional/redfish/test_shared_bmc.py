@@ -13,7 +13,7 @@ from bloomery.db.engine import Meter
 from bloomery.lab.rack import Machine
 from bloomery.model.request import Request
 from tests.functional.redfish.conftest import enrol
-from tests.kit.stories import Stage
+from tests.kit.servers.stories import Stage
 
 SENTENCE = "its BMC and system are also those of node {}: each power sync drives one machine"
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.functional.redfish.conftest import enrol
-from tests.kit.tls import certificate
+from tests.kit.servers.tls import certificate
 
 
 @pytest.fixture

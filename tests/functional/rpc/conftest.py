@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from tests.kit import rpc
+from tests.kit.servers import rpc
 
 
 @pytest.fixture(scope="module")

@@ -20,7 +20,7 @@ from bloomery import errors
 from bloomery.cmd import threads
 from bloomery.model.request import Request
 from bloomery.rpc import transports
-from tests.kit import rpc
+from tests.kit.servers import rpc
 from tests.kit.waiting import wait_for
 
 threads.use_threads()

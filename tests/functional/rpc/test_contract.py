@@ -17,7 +17,7 @@ from bloomery.rpc import contract, transports
 from bloomery.rpc.dispatch import Dispatcher
 from bloomery.rpc.methods import list_methods, since
 from bloomery.rpc.remote import Cap
-from tests.kit import rpc
+from tests.kit.servers import rpc
 from tests.kit.waiting import wait_for
 
 REQUEST = Request(

@@ -26,9 +26,9 @@ from bloomery.rpc.client import Client
 from bloomery.rpc.json_rpc_client import JsonRpcChannel
 from bloomery.rpc.remote import Cap, Remote
 from bloomery.rpc.ring import Ring
-from tests.kit import rpc
 from tests.kit.clock import HandClock
-from tests.kit.stories import Stage
+from tests.kit.servers import rpc
+from tests.kit.servers.stories import Stage
 from tests.kit.waiting import wait_for
 
 

@@ -24,9 +24,9 @@ from bloomery.conf.rpc import JsonRpc
 from bloomery.model.request import Request
 from bloomery.rpc import json_rpc_client, transports
 from bloomery.rpc.transports import Server
-from tests.kit import rpc, tls
 from tests.kit.clock import HandClock
-from tests.kit.tcp_proxy import Cut, TcpProxy
+from tests.kit.servers import rpc, tls
+from tests.kit.servers.tcp_proxy import Cut, TcpProxy
 from tests.kit.waiting import wait_for
 
 CALL = {

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from tests.kit import rpc
-from tests.kit.stories import Stage
+from tests.kit.servers import rpc
+from tests.kit.servers.stories import Stage
 
 
 @pytest.fixture(params=["none", "json-rpc", "oslo"])

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from tests.kit.stories import Stage
+from tests.kit.servers.stories import Stage
 
 MakeStage = Callable[..., Stage]
 

@@ -10,7 +10,7 @@ from bloomery.db import rows
 from bloomery.db.tables import STEP_RUNS
 from bloomery.drivers.agent.inspect import AgentInspect
 from bloomery.drivers.base import DriverTask
-from tests.kit.agent import Agent
+from tests.kit.machines.agent import Agent
 from tests.kit.waiting import wait_for
 
 MAC = "52:54:00:00:00:01"

@@ -12,7 +12,7 @@ from bloomery.api import app
 from bloomery.drivers.agent import client
 from tests.fakes.client import Client
 from tests.functional.stories.test_agents import MAC, waiting_node
-from tests.kit.agent import Agent
+from tests.kit.machines.agent import Agent
 
 INSIDE, OUTSIDE = "192.0.2.7", "198.51.100.9"
 

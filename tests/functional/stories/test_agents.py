@@ -9,8 +9,8 @@ import pytest
 
 from bloomery.conductor import task_manager
 from bloomery.db import rows
-from tests.kit import agent as kit
-from tests.kit.agent import Agent
+from tests.kit.machines import agent as kit
+from tests.kit.machines.agent import Agent
 from tests.kit.waiting import wait_for
 
 MAC = "52:54:00:00:00:01"

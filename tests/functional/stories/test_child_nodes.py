@@ -7,7 +7,7 @@ import pytest
 from bloomery import errors
 from bloomery.operations import lookup
 from bloomery.outcome import Again, Done, Hold, WaitForCall
-from tests.kit.scripted import Script, failing, in_turn
+from tests.kit.machines.scripted import Script, failing, in_turn
 from tests.kit.waiting import wait_for
 
 CHILDREN = {"execute_on_child_nodes": True}

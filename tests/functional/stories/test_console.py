@@ -7,9 +7,9 @@ import pytest
 from bloomery.conductor.periodics import consoles as consoles_job
 from bloomery.drivers.noop import NoConsole
 from bloomery.drivers.registry import Registry
-from tests.kit import site as kit
-from tests.kit.scripted import Script
-from tests.kit.stories import full_pool
+from tests.kit.machines.scripted import Script
+from tests.kit.servers import site as kit
+from tests.kit.servers.stories import full_pool
 
 REFUSES = {"fail": ["console.start_console"]}
 KEEPS_IT = {"fail": ["console.stop_console"]}

@@ -7,7 +7,7 @@ import json
 import pytest
 
 from bloomery.db.tables import DEPLOY_TEMPLATES, NODES
-from tests.kit.stories import full_pool
+from tests.kit.servers.stories import full_pool
 
 DRIVE = "H4sIAAAAAAAAAwMAAAAAAAAAAAA="
 CALLS = {"wait": {"deploy.deploy": 0.01}}

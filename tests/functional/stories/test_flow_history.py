@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from bloomery import errors
-from tests.kit.site import Site
+from tests.kit.servers.site import Site
 
 
 @pytest.fixture

@@ -10,7 +10,7 @@ from bloomery.cmd import gauges
 from bloomery.conductor import task_manager
 from bloomery.conductor.periodics import looking
 from bloomery.rpc.liveness import Liveness
-from tests.kit import disks
+from tests.kit.servers import disks
 from tests.kit.waiting import wait_for
 
 pytestmark = pytest.mark.sqlite

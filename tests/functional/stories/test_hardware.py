@@ -8,9 +8,9 @@ from bloomery.conductor import recovery, runner, virtual_media
 from bloomery.drivers.noop import NoRaid
 from bloomery.drivers.registry import Registry
 from bloomery.model.step import internal_step
-from tests.kit import site as kit
-from tests.kit.scripted import Script
-from tests.kit.stories import full_pool
+from tests.kit.machines.scripted import Script
+from tests.kit.servers import site as kit
+from tests.kit.servers.stories import full_pool
 
 DISK = {"raid_level": "1", "size_gb": 100}
 RAID = {"logical_disks": [DISK | {"is_root_volume": True}, {"raid_level": "5", "size_gb": "MAX"}]}

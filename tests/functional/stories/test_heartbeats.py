@@ -12,7 +12,7 @@ from bloomery.conductor.periodics import timeouts
 from bloomery.db import rows
 from bloomery.db.engine import Meter
 from bloomery.outcome import DONE, WaitForCall
-from tests.kit.agent import Agent
+from tests.kit.machines.agent import Agent
 from tests.kit.waiting import wait_for
 
 WRITES = WaitForCall(reason="the agent writes an image")

@@ -9,7 +9,7 @@ import pytest
 import sqlalchemy as sa
 
 from bloomery.db.tables import INSPECTION_RULES
-from tests.kit.agent import Agent
+from tests.kit.machines.agent import Agent
 
 R = "/v1/inspection_rules"
 HUSH = "correct-horse"

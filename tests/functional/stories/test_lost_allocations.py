@@ -19,9 +19,9 @@ from bloomery.db import records
 from bloomery.db.tables import ALLOCATIONS
 from bloomery.model.nouns import ALLOCATION
 from bloomery.model.request import Request
-from tests.kit import peers
-from tests.kit.dying import Dead, Mortal
-from tests.kit.site import Site, database
+from tests.kit.servers import peers
+from tests.kit.servers.dying import Dead, Mortal
+from tests.kit.servers.site import Site, database
 from tests.kit.waiting import wait_for
 
 

@@ -7,8 +7,8 @@ import datetime as dt
 import pytest
 
 from bloomery import errors
-from tests.kit.bmc import UNREACHABLE, FakeBmc
-from tests.kit.stories import full_pool
+from tests.kit.machines.bmc import UNREACHABLE, FakeBmc
+from tests.kit.servers.stories import full_pool
 from tests.kit.waiting import wait_for
 
 ENDS = {

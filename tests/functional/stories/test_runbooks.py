@@ -9,7 +9,7 @@ import pytest
 
 from bloomery.conf.api import Api
 from bloomery.db.tables import RUNBOOKS
-from tests.kit import site
+from tests.kit.servers import site
 
 BOOK = "/v1/runbooks/book"
 REBOOT = {"interface": "power", "step": "reboot", "order": 2, "args": {}}

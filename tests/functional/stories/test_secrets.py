@@ -10,7 +10,7 @@ import sqlalchemy as sa
 
 from bloomery.db.tables import EVENTS, METADATA, NODE_HISTORY, NODES, STEP_RUNS
 from bloomery.outcome import WaitForCall
-from tests.kit.scripted import Script, failing, in_turn
+from tests.kit.machines.scripted import Script, failing, in_turn
 
 BMC_PASSWORD = "hunter2-bmc"
 RESCUE_PASSWORD = "hunter2-rescue"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from bloomery.outcome import WaitForCall
-from tests.kit.scripted import Script, in_turn
+from tests.kit.machines.scripted import Script, in_turn
 
 LOG = {"interface": "vendor", "step": "log_passthrough"}
 WAIT = {"interface": "vendor", "step": "trigger_servicewait"}

@@ -11,8 +11,8 @@ from bloomery.drivers import base, vendor_methods
 from bloomery.drivers.fake.hardware import FakeVendor
 from bloomery.drivers.registry import Registry
 from bloomery.model.step import Step
-from tests.kit import site as kit
-from tests.kit.scripted import Script
+from tests.kit.machines.scripted import Script
+from tests.kit.servers import site as kit
 from tests.kit.waiting import wait_for
 
 BAR = {"bar": "meow"}

@@ -8,7 +8,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from bloomery.conductor.periodics import power_sync
-from tests.kit.bmc import UNREACHABLE, FakeBmc
+from tests.kit.machines.bmc import UNREACHABLE, FakeBmc
 from tests.kit.waiting import wait_for
 
 PASSWORD = "hunter2-why"

@@ -20,8 +20,8 @@ from bloomery.conductor.periodics import consoles, power_sync
 from bloomery.db import rows
 from bloomery.db.tables import STEP_RUNS
 from bloomery.rpc.liveness import Liveness
-from tests.kit import peers
-from tests.kit.bmc import UNREACHABLE, FakeBmc
+from tests.kit.machines.bmc import UNREACHABLE, FakeBmc
+from tests.kit.servers import peers
 from tests.kit.waiting import wait_for
 
 PASSWORD = "hunter2-situations"

@@ -11,8 +11,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.kit.orchestration import Orchestration
-from tests.kit.stacks_api import StacksApi
+from tests.kit.clients.stacks_api import StacksApi
+from tests.kit.servers.orchestration import Orchestration
 
 
 @pytest.fixture(scope="package")

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from tests.kit.stacks_api import StacksApi, document, test_resource, value
+from tests.kit.clients.stacks_api import StacksApi, document, test_resource, value
 from tests.kit.waiting import wait_for
 
 NOT_SUPPORTED = (400, "NotSupported")

@@ -6,7 +6,7 @@ import json
 import re
 from typing import Any
 
-from tests.kit.stacks_api import StacksApi, document, test_resource, value
+from tests.kit.clients.stacks_api import StacksApi, document, test_resource, value
 from tests.kit.waiting import wait_for
 
 INNER = """

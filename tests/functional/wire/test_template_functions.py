@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from tests.kit.stacks_api import StacksApi, document, value
+from tests.kit.clients.stacks_api import StacksApi, document, value
 
 INVALID = (400, "StackValidationFailed")
 JSON = {"b": [1, 2.5], "a": "ü"}

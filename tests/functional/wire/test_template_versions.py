@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.kit.stacks_api import StacksApi, document, value
+from tests.kit.clients.stacks_api import StacksApi, document, value
 
 REMOVED_IN_2014_10_16 = (
     "Ref", "Fn::Join", "Fn::Split", "Fn::Replace", "Fn::Base64", "Fn::GetAZs",

@@ -12,7 +12,7 @@ from bloomery import cmd
 from bloomery.conf.database import Database as Settings
 from bloomery.db.engine import Database
 from bloomery.state_dir import StateDir
-from tests.kit import filled
+from tests.kit.servers import filled
 
 
 def run(*args: object, **env: str) -> Result:

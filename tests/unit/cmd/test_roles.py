@@ -20,8 +20,8 @@ from bloomery.conf import Conf
 from bloomery.conf.default import Default
 from bloomery.db import conductors
 from bloomery.state_dir import StateDir
-from tests.kit import peers
-from tests.kit.site import Site
+from tests.kit.servers import peers
+from tests.kit.servers.site import Site
 from tests.kit.waiting import wait_for
 
 TERM, USR1, USR2 = 15, 10, 12

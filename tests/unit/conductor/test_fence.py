@@ -9,9 +9,9 @@ import pytest
 from bloomery.db import locks
 from bloomery.drivers.base import DriverTask
 from bloomery.outcome import Again
-from tests.kit import probes
-from tests.kit.scripted import Script
-from tests.kit.site import HOST, Site
+from tests.kit.machines.scripted import Script
+from tests.kit.probes import probes
+from tests.kit.servers.site import HOST, Site
 from tests.kit.waiting import wait_for
 
 

@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 from bloomery.outcome import Again
-from tests.kit import life_probes
-from tests.kit.scripted import Script, in_turn
-from tests.kit.site import Site
+from tests.kit.machines.scripted import Script, in_turn
+from tests.kit.probes import life_probes
+from tests.kit.servers.site import Site
 from tests.kit.waiting import wait_for
 
 HEIR = "host-b"

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from bloomery import errors
-from tests.kit import probes
-from tests.kit.site import Site
+from tests.kit.probes import probes
+from tests.kit.servers.site import Site
 
 
 def test_32_clients_patching_one_node_lose_nothing(make_site):

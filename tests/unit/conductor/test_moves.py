@@ -14,8 +14,8 @@ import pytest
 from bloomery import errors
 from bloomery.conductor import states
 from bloomery.model.node import Node
-from tests.kit import state_tables
-from tests.kit.site import HOST, Site
+from tests.kit.probes import state_tables
+from tests.kit.servers.site import HOST, Site
 
 LONG_AGO = datetime(2020, 1, 1, tzinfo=UTC)
 EDGES = [pytest.param(*edge, id=f"{edge[0]}-{edge[1]}") for edge in state_tables.TRANSITIONS]

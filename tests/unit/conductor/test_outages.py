@@ -20,7 +20,7 @@ from bloomery.drivers import registry
 from bloomery.drivers.ipmi import power as ipmi_power
 from bloomery.drivers.ipmi import tool
 from bloomery.outcome import Again
-from tests.kit.scripted import Script, failing, in_turn
+from tests.kit.machines.scripted import Script, failing, in_turn
 from tests.kit.waiting import wait_for
 from tests.unit.drivers.ipmi.conftest import LEAST
 

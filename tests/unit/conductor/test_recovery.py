@@ -18,9 +18,9 @@ from bloomery.db import conductors, locks
 from bloomery.db.tables import STEP_RUNS
 from bloomery.drivers.base import DriverTask
 from bloomery.outcome import Again, Hold, WaitForCall
-from tests.kit import crash_probes
-from tests.kit.scripted import Script, in_turn
-from tests.kit.site import HOST, Site
+from tests.kit.machines.scripted import Script, in_turn
+from tests.kit.probes import crash_probes
+from tests.kit.servers.site import HOST, Site
 from tests.kit.waiting import wait_for
 
 MakeSite = Callable[..., Site]

@@ -17,10 +17,11 @@ from bloomery.conductor.registration import STILL_FOR_BEATS, Registration
 from bloomery.db import conductors, locks
 from bloomery.outcome import Again
 from bloomery.rpc import ring_options
-from tests.kit import bmc_probes, life_probes, peers
 from tests.kit.clock import HandClock
-from tests.kit.scripted import Script, in_turn
-from tests.kit.site import HOST, Site
+from tests.kit.machines.scripted import Script, in_turn
+from tests.kit.probes import bmc_probes, life_probes
+from tests.kit.servers import peers
+from tests.kit.servers.site import HOST, Site
 from tests.kit.waiting import wait_for
 
 MakeSite = Callable[..., Site]

@@ -10,8 +10,8 @@ import pytest
 from bloomery import errors
 from bloomery.drivers.base import DriverTask
 from bloomery.outcome import Again, Hold, WaitForCall
-from tests.kit.scripted import Script, failing, in_turn
-from tests.kit.site import Site
+from tests.kit.machines.scripted import Script, failing, in_turn
+from tests.kit.servers.site import Site
 from tests.kit.waiting import wait_for
 
 

@@ -6,7 +6,7 @@ import pytest
 
 from bloomery.conductor import states
 from bloomery.conductor.states import State
-from tests.kit import state_tables
+from tests.kit.probes import state_tables
 
 TO = {(source, event): target for source, event, target, _ in state_tables.TRANSITIONS}
 AIMS = {(source, event): aim for source, event, _, aim in state_tables.TRANSITIONS}

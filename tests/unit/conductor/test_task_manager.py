@@ -19,8 +19,8 @@ from bloomery.conductor.writes import EncodedWrite
 from bloomery.db import locks, nodes, rows
 from bloomery.db.tables import PORTGROUPS, VOLUME_CONNECTORS, VOLUME_TARGETS
 from bloomery.model.request import Request
-from tests.kit import probes
-from tests.kit.site import HOST, Site
+from tests.kit.probes import probes
+from tests.kit.servers.site import HOST, Site
 from tests.kit.waiting import wait_for
 
 

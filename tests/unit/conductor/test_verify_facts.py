@@ -9,7 +9,7 @@ import pytest
 
 from bloomery import errors
 from bloomery.drivers.fake.hardware import FakeManagement
-from tests.kit.site import Site
+from tests.kit.servers.site import Site
 
 
 @pytest.fixture

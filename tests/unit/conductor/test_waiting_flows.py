@@ -15,8 +15,8 @@ from bloomery.db.engine import Meter
 from bloomery.drivers.base import DriverTask, Heartbeat
 from bloomery.model.request import IN_LOG
 from bloomery.outcome import DONE, Hold, WaitForCall
-from tests.kit.scripted import Script, failing, in_turn
-from tests.kit.site import Site
+from tests.kit.machines.scripted import Script, failing, in_turn
+from tests.kit.servers.site import Site
 from tests.kit.waiting import wait_for
 
 BOOTS = WaitForCall(reason="the agent boots")

@@ -15,10 +15,10 @@ from bloomery.conductor import recovery
 from bloomery.db import locks, steps
 from bloomery.db.engine import Database
 from bloomery.outcome import Again
-from tests.kit import crash_probes
-from tests.kit import site as kit
-from tests.kit.scripted import Script
-from tests.kit.site import Site
+from tests.kit.machines.scripted import Script
+from tests.kit.probes import crash_probes
+from tests.kit.servers import site as kit
+from tests.kit.servers.site import Site
 from tests.kit.waiting import wait_for
 
 MakeSite = Callable[..., Site]

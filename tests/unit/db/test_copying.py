@@ -11,7 +11,7 @@ import sqlalchemy as sa
 from bloomery import errors
 from bloomery.db import copying, schema, tables
 from bloomery.db.engine import Database
-from tests.kit import filled
+from tests.kit.servers import filled
 
 MakeDatabase = Callable[[str], Database]
 

@@ -16,7 +16,7 @@ from bloomery.conf.database import Database as Settings
 from bloomery.db import engine, schema, settings
 from bloomery.db.tables import NODE_TRAITS, SETTINGS
 from bloomery.state_dir import StateDir
-from tests.kit import disks
+from tests.kit.servers import disks
 
 
 def put(conn: sa.Connection, name: str, value: str = "") -> None:

@@ -14,7 +14,7 @@ from alembic.script import ScriptDirectory
 import bloomery
 from bloomery import errors
 from bloomery.db import engine, schema, settings, tables
-from tests.kit.revisions import Scripts
+from tests.kit.servers.revisions import Scripts
 
 FIRST = """
     op.create_table("rooms", sa.Column("name", sa.String(9), primary_key=True))

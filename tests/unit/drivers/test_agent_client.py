@@ -16,9 +16,9 @@ from bloomery.conf import Conf
 from bloomery.conf.agent import Agent
 from bloomery.drivers.agent import client, commands
 from bloomery.outcome import Done, WaitForCall
-from tests.kit import tls, web
-from tests.kit.agent_server import AgentServer
-from tests.kit.driver_task import FakeTask
+from tests.kit.machines.agent_server import AgentServer
+from tests.kit.machines.driver_task import FakeTask
+from tests.kit.servers import tls, web
 
 TOKEN = "t0k3n" * 8
 PREPARE = "standby.prepare_image"

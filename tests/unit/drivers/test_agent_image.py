@@ -11,7 +11,7 @@ from bloomery import errors
 from bloomery.conf import Conf
 from bloomery.conf.agent import Agent, Deploy
 from bloomery.drivers.agent import image
-from tests.kit.driver_task import FakeTask
+from tests.kit.machines.driver_task import FakeTask
 
 URL = "http://images.test/os.qcow2"
 SHA256, SHA512, MD5 = "ab" * 32, "ab" * 64, "ab" * 16

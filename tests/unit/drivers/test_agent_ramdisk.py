@@ -10,7 +10,7 @@ from bloomery.conductor.states import Power
 from bloomery.conf import Conf
 from bloomery.drivers.agent import inspect, ramdisk
 from bloomery.outcome import Again, Outcome, WaitForCall
-from tests.kit.driver_task import FakeTask
+from tests.kit.machines.driver_task import FakeTask
 
 TOKEN = "agent_secret_token"
 

@@ -16,8 +16,8 @@ from bloomery.drivers.agent import agent_steps
 from bloomery.drivers.agent.deploy import AgentDeploy
 from bloomery.model.node import Node
 from bloomery.model.step import Step
-from tests.kit.agent_server import AgentServer, step
-from tests.kit.driver_task import FakeTask
+from tests.kit.machines.agent_server import AgentServer, step
+from tests.kit.machines.driver_task import FakeTask
 
 CONF = dataclasses.replace(Conf(), agent=Agent(command_timeout=2, verify_ca="False"))
 

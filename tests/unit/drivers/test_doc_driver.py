@@ -11,7 +11,7 @@ from bloomery import errors
 from bloomery.conf import Conf
 from bloomery.drivers import registry
 from bloomery.model.node import INTERFACES
-from tests.kit.driver_task import FakeTask, walk
+from tests.kit.machines.driver_task import FakeTask, walk
 
 PAGE = Path(__file__).parents[3] / "doc/contributing" / "adding-a-driver.md"
 

@@ -19,7 +19,7 @@ from bloomery.drivers.agent_boot.cache import BeingFetched
 from bloomery.drivers.ipxe import IpxeBoot
 from bloomery.model.port import Port
 from bloomery.outcome import Again
-from tests.kit.driver_task import FakeTask, walk
+from tests.kit.machines.driver_task import FakeTask, walk
 
 MACS = ["52:54:00:00:00:0A", "52:54:00:00:00:0b"]
 

@@ -8,7 +8,7 @@ from bloomery import errors
 from bloomery.conf import Conf
 from bloomery.drivers.ramdisk import RamdiskDeploy
 from bloomery.outcome import DONE, Again
-from tests.kit.driver_task import FakeTask, walk
+from tests.kit.machines.driver_task import FakeTask, walk
 
 ISO = "https://images.test/rescue.iso"
 

@@ -9,7 +9,7 @@ import pytest
 from bloomery.cmd import threads
 from bloomery.db import events
 from bloomery.db.engine import Database
-from tests.kit import site
+from tests.kit.servers import site
 
 threads.use_threads()  # before anything here imports oslo.messaging
 

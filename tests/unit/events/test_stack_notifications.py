@@ -15,8 +15,8 @@ from bloomery.db import trees as rows
 from bloomery.db.engine import Database
 from bloomery.db.events import EventRow, insert, list_after
 from bloomery.events.oslo_sink import OsloSink
-from tests.kit import trees
-from tests.kit.trees import ident
+from tests.kit.stacks import trees
+from tests.kit.stacks.trees import ident
 
 WEB = ident("web")
 

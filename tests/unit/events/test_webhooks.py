@@ -18,8 +18,8 @@ from bloomery.db.events import EventRow
 from bloomery.events.webhooks import DeliveryFailed, WebhookSink
 from bloomery.model.webhook import Webhook
 from bloomery.secrets import Sealer
-from tests.kit import site as kit
-from tests.kit import web
+from tests.kit.servers import site as kit
+from tests.kit.servers import web
 
 SECRET = base64.b64encode(bytes(range(32))).decode()
 OK = b"HTTP/1.1 200 OK\r\n"

@@ -21,7 +21,8 @@ from bloomery.model.request import Request
 from bloomery.operations import policy
 from bloomery.operations.policy_engine import Policies
 from bloomery.operations.policy_rules import RULES
-from tests.kit import callers, ironic_roles
+from tests.kit.clients import callers
+from tests.kit.probes import ironic_roles
 
 POWER = "baremetal:node:set_power_state"
 TYPE = "resource_types:OS::Heat::Value"

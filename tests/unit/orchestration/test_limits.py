@@ -27,7 +27,7 @@ from bloomery.orchestration.template.definition import Definition, StackInput
 from bloomery.orchestration.template.functions import base
 from bloomery.orchestration.template.functions.parser import Parser
 from tests.kit import apart
-from tests.kit.simulations import stack
+from tests.kit.stacks.simulations import stack
 
 CPU_S = 20  # most take less than one; a busy machine takes three times as long
 MEMORY_MIB = 250

@@ -16,8 +16,8 @@ from bloomery.db.engine import Meter
 from bloomery.model.conductor import EnabledInterface
 from bloomery.model.node import RingKey
 from bloomery.rpc.ring import Ring
-from tests.kit import databases, peers
 from tests.kit.clock import HandClock
+from tests.kit.servers import databases, peers
 from tests.kit.waiting import wait_for
 
 NODES = [str(uuids.UUID(int=n)) for n in range(300)]

@@ -9,7 +9,7 @@ import pytest
 
 from bloomery.api.orchestration import app
 from tests.fakes.client import Client
-from tests.kit.stack_calls import StackCalls
+from tests.kit.clients.stack_calls import StackCalls
 from tests.unit.api.orchestration.conftest import BASE, fault
 
 CONFIGS, DEPLOYMENTS = f"{BASE}/software_configs", f"{BASE}/software_deployments"

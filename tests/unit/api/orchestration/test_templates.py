@@ -7,7 +7,7 @@ import pytest
 from bloomery import errors
 from bloomery.conf import Conf
 from bloomery.conf.engine import Orchestration
-from tests.kit import web
+from tests.kit.servers import web
 from tests.unit.api.orchestration.conftest import BASE, World, fault
 
 HOT = "heat_template_version: 2021-04-16\n"

@@ -11,7 +11,7 @@ from bloomery import errors
 from bloomery.conf import Conf
 from bloomery.operations.policy_engine import Policies
 from tests.fakes.engine import STACK, details, summary
-from tests.kit.callers import Claims
+from tests.kit.clients.callers import Claims
 from tests.unit.api.orchestration.conftest import BASE, URL, S, World, fault
 
 TEMPLATE = {"heat_template_version": "2021-04-16"}

@@ -11,7 +11,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from bloomery.cli.template import template
-from tests.kit.templates import Command
+from tests.kit.clients.templates import Command
 
 
 @pytest.fixture

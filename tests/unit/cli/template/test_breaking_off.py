@@ -16,7 +16,7 @@ from click.testing import CliRunner
 
 from bloomery.cli.template.commands import Writing
 from bloomery.cli.template.runs import Monotonic
-from tests.kit.templates import Command, written
+from tests.kit.clients.templates import Command, written
 
 BODY = "resources: {a: {type: OS::Heat::TestResource, properties: {wait_secs: 60}}}\n"
 FULL = Path("/dev/full")

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from tests.kit.templates import EXAMPLES, Command
+from tests.kit.clients.templates import EXAMPLES, Command
 
 ENVIRONMENTS = {"rack": ("-e", EXAMPLES / "rack.env.yaml")}
 TEMPLATES = sorted(

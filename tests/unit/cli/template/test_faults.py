@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from tests.kit.templates import Command, written
+from tests.kit.clients.templates import Command, written
 
 HEAD = "heat_template_version: 2021-04-16\n"
 CFN = "AWSTemplateFormatVersion: 2010-09-09\n"

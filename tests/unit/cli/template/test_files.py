@@ -12,7 +12,7 @@ from click.testing import CliRunner
 
 from bloomery.cli.template import template
 from bloomery.cli.template.files import FileBundle, beside
-from tests.kit.templates import Command, written
+from tests.kit.clients.templates import Command, written
 
 HEAD = "heat_template_version: 2021-04-16\n"
 CHILD = (

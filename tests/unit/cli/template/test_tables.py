@@ -15,7 +15,7 @@ import pytest
 from bloomery.cli.template import commands, tables
 from bloomery.orchestration import simulation
 from bloomery.orchestration.resources.states import Action, Status
-from tests.kit.templates import Command, written
+from tests.kit.clients.templates import Command, written
 
 HEAD = "heat_template_version: 2021-04-16\n"
 RED = "\x1b[31mred"

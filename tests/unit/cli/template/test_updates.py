@@ -6,7 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from tests.kit.templates import Command, written
+from tests.kit.clients.templates import Command, written
 
 HEAD = "heat_template_version: 2021-04-16\n"
 OLD = HEAD + (

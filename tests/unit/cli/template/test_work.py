@@ -8,7 +8,7 @@ import pytest
 
 from bloomery.orchestration.template import sections
 from bloomery.orchestration.template.dialect import Template
-from tests.kit.templates import Command, written
+from tests.kit.clients.templates import Command, written
 
 TEMPLATE = "heat_template_version: 2021-04-16\nresources: {a: {type: OS::Heat::RandomString}}\n"
 

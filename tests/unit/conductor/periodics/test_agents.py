@@ -15,7 +15,7 @@ from bloomery.db import rows
 from bloomery.db.engine import Meter
 from bloomery.drivers import base
 from bloomery.drivers.fake import behaviour
-from tests.kit.stories import Stage, full_pool
+from tests.kit.servers.stories import Stage, full_pool
 
 
 @pytest.fixture

@@ -17,9 +17,9 @@ from bloomery.conductor.runtime import Context
 from bloomery.db import conductors, locks
 from bloomery.outcome import Again
 from bloomery.rpc.ring import Ring
-from tests.kit import peers
 from tests.kit.clock import HandClock
-from tests.kit.scripted import Script, in_turn
+from tests.kit.machines.scripted import Script, in_turn
+from tests.kit.servers import peers
 from tests.kit.waiting import wait_for
 
 PEER = "host-b"

@@ -9,8 +9,8 @@ import pytest
 from bloomery import clock as clock_of_deadlines
 from bloomery import errors
 from bloomery.conductor.periodics.power_recovery import PowerRecovery
-from tests.kit.bmc import UNREACHABLE, FakeBmc
 from tests.kit.clock import HandClock
+from tests.kit.machines.bmc import UNREACHABLE, FakeBmc
 from tests.kit.waiting import wait_for
 
 INTERVAL_S = 300

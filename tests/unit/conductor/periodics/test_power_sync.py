@@ -13,9 +13,9 @@ from bloomery.conductor.periodics.power_sync import LOOK_BUDGET_S, SLOWEST_PACE,
 from bloomery.drivers.fake.hardware import FakeManagement
 from bloomery.metrics import METRICS
 from bloomery.model.request import IN_LOG
-from tests.kit.bmc import UNREACHABLE, FakeBmc
 from tests.kit.clock import HandClock
-from tests.kit.stories import full_pool
+from tests.kit.machines.bmc import UNREACHABLE, FakeBmc
+from tests.kit.servers.stories import full_pool
 from tests.kit.waiting import wait_for
 
 ON, OFF = "power on", "power off"

@@ -16,9 +16,9 @@ from bloomery.db.tables import ALLOCATIONS
 from bloomery.drivers import base
 from bloomery.model.nouns import ALLOCATION
 from bloomery.rpc.ring import Ring
-from tests.kit import peers
-from tests.kit.bmc import FakeBmc
 from tests.kit.clock import HandClock
+from tests.kit.machines.bmc import FakeBmc
+from tests.kit.servers import peers
 from tests.kit.waiting import wait_for
 
 HOSTS = ("host-a", "host-b")

@@ -10,7 +10,7 @@ import pytest
 from bloomery import errors
 from bloomery.conductor.periodics.table import Periodic, Periodics
 from bloomery.conductor.timers import Timers
-from tests.kit.site import Site
+from tests.kit.servers.site import Site
 from tests.kit.waiting import wait_for
 
 

@@ -11,7 +11,7 @@ from bloomery.conductor.periodics import table
 from bloomery.conductor.periodics.table import Periodic, Periodics
 from bloomery.conf.conductor import Conductor
 from bloomery.model.request import IN_LOG
-from tests.kit.stories import full_pool
+from tests.kit.servers.stories import full_pool
 from tests.kit.waiting import wait_for
 
 SOON = 0.005

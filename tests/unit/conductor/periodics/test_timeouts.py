@@ -9,7 +9,7 @@ import pytest
 
 from bloomery.conductor.periodics import timeouts
 from bloomery.db import rows
-from tests.kit.stories import Stage, full_pool
+from tests.kit.servers.stories import Stage, full_pool
 
 WAITS = {
     "wait call-back": ("deploy_callback_timeout", "deploy failed", "active"),

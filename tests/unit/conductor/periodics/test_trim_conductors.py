@@ -12,7 +12,7 @@ from bloomery.conductor.periodics import trim_conductors
 from bloomery.db import conductors, records, rows
 from bloomery.db.tables import CONDUCTORS, STEP_RUNS
 from bloomery.model.nouns import ALLOCATION
-from tests.kit import peers
+from tests.kit.servers import peers
 
 GONE, DAY = "host-gone", timedelta(days=1)
 

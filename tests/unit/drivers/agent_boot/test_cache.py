@@ -24,7 +24,7 @@ from bloomery.conf.agent import Deploy
 from bloomery.conf.default import Default
 from bloomery.drivers.agent_boot import cache, cache_room
 from bloomery.drivers.agent_boot.cache import BeingFetched, RamdiskFiles
-from tests.kit import web
+from tests.kit.servers import web
 from tests.kit.waiting import wait_for
 
 

@@ -16,7 +16,7 @@ from bloomery.conf.default import Default
 from bloomery.drivers.agent_boot.cache import BeingFetched
 from bloomery.drivers.agent_boot.isos import AgentIsos
 from bloomery.outcome import Again
-from tests.kit.driver_task import FakeTask
+from tests.kit.machines.driver_task import FakeTask
 
 
 @pytest.fixture

@@ -9,7 +9,7 @@ import pytest
 from bloomery import errors
 from bloomery.drivers.agent_boot import parameters
 from bloomery.model.port import Port
-from tests.kit.driver_task import FakeTask
+from tests.kit.machines.driver_task import FakeTask
 
 DEFAULT = "nofb vga=normal"
 

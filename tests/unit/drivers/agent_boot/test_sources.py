@@ -10,7 +10,7 @@ import pytest
 from bloomery import errors
 from bloomery.conf.conductor import Conductor
 from bloomery.drivers.agent_boot import sources
-from tests.kit.driver_task import FakeTask
+from tests.kit.machines.driver_task import FakeTask
 
 NODE = {"deploy_kernel": "http://node/k", "deploy_ramdisk": "https://node/r"}
 SITE = {"deploy_kernel": "http://site/k", "deploy_ramdisk": "http://site/r"}

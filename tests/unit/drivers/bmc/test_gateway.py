@@ -13,7 +13,7 @@ from bloomery.drivers.bmc import gateway
 from bloomery.drivers.bmc.gateway import Gateway
 from bloomery.drivers.bmc.state import Latency, Slots
 from tests.kit.clock import HandClock
-from tests.kit.driver_task import FakeTask
+from tests.kit.machines.driver_task import FakeTask
 
 ADDRESS = "https://bmc-1"
 SILENT = errors.BmcUnreachable(node="n", address=ADDRESS, reason="no route")

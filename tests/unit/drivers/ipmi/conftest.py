@@ -11,7 +11,7 @@ from bloomery.conf import Conf
 from bloomery.conf.ipmi import Ipmi
 from bloomery.drivers.ipmi import bmc, hardware, tool
 from bloomery.drivers.ipmi.bmc import RateLimit
-from tests.kit.driver_task import FakeTask
+from tests.kit.machines.driver_task import FakeTask
 
 LEAST = {"ipmi_address": "bmc.example.org", "ipmi_cipher_suite": 3}
 

@@ -10,7 +10,7 @@ from bloomery.conf.ipmi import Ipmi
 from bloomery.drivers.base import WRITE_BUDGET_S
 from bloomery.drivers.ipmi import hardware, tool
 from bloomery.drivers.ipmi.bmc import RateLimit
-from tests.kit.driver_task import FakeTask
+from tests.kit.machines.driver_task import FakeTask
 from tests.unit.drivers.ipmi.conftest import LEAST
 
 BUSY = tool.Failed("Get Chassis Power Status failed: Node busy")

@@ -13,7 +13,7 @@ from bloomery.drivers.ipmi import power_sequence, tool
 from bloomery.drivers.ipmi.management import IpmitoolManagement
 from bloomery.drivers.ipmi.power import IpmitoolPower
 from bloomery.outcome import DONE, Again
-from tests.kit.driver_task import FakeTask, walk
+from tests.kit.machines.driver_task import FakeTask, walk
 from tests.unit.drivers.ipmi.conftest import LEAST
 
 MUTE = tool.Failed("no answer")

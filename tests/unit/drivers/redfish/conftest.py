@@ -9,7 +9,7 @@ from bloomery.conf.redfish import Redfish
 from bloomery.drivers.redfish import access
 from bloomery.lab.rack import Rack
 from tests.kit.clock import HandClock
-from tests.kit.driver_task import FakeTask
+from tests.kit.machines.driver_task import FakeTask
 
 
 @pytest.fixture

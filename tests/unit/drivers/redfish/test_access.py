@@ -11,7 +11,7 @@ from bloomery import errors
 from bloomery.conf import Conf
 from bloomery.conf.redfish import Redfish
 from bloomery.drivers.redfish import access
-from tests.kit.driver_task import FakeTask
+from tests.kit.machines.driver_task import FakeTask
 
 
 def power(system):

@@ -12,7 +12,7 @@ from bloomery.drivers.redfish.bios import RedfishBios
 from bloomery.drivers.redfish.power import RedfishPower
 from bloomery.lab.rack import Rack
 from bloomery.outcome import Again
-from tests.kit.driver_task import FakeTask, walk
+from tests.kit.machines.driver_task import FakeTask, walk
 
 SETTINGS = [{"name": "NumCores", "value": 6}]
 

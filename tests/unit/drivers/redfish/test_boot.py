@@ -10,7 +10,7 @@ import pytest
 from bloomery.drivers.redfish.boot import RedfishVirtualMedia
 from bloomery.lab.rack import Rack
 from bloomery.outcome import DONE
-from tests.kit.driver_task import FakeTask
+from tests.kit.machines.driver_task import FakeTask
 
 ISO = "http://images.test/agent.iso"
 

@@ -16,7 +16,7 @@ from bloomery.drivers.redfish import access
 from bloomery.lab.bmc import Rules
 from bloomery.lab.rack import Rack
 from tests.kit import waiting
-from tests.kit.driver_task import FakeTask
+from tests.kit.machines.driver_task import FakeTask
 
 SESSIONS = "Sessions$"
 

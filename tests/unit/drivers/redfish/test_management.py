@@ -13,7 +13,7 @@ from bloomery.drivers.redfish.management import RedfishManagement
 from bloomery.drivers.redfish.power import RedfishPower
 from bloomery.lab.rack import Rack
 from bloomery.outcome import DONE
-from tests.kit.driver_task import FakeTask, walk
+from tests.kit.machines.driver_task import FakeTask, walk
 
 ONCE_ONLY = {"kind": "status", "status": 400, "path": "/Systems/", "method": "PATCH"}
 

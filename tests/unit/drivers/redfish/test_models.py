@@ -24,7 +24,7 @@ from bloomery.drivers.redfish.management import RedfishManagement
 from bloomery.drivers.redfish.power import RedfishPower
 from bloomery.lab import models
 from bloomery.lab.rack import Machine, Rack
-from tests.kit.driver_task import FakeTask, walk
+from tests.kit.machines.driver_task import FakeTask, walk
 from tests.kit.waiting import wait_for
 
 TABLE = Path(__file__).with_name("models.txt")

@@ -9,8 +9,8 @@ from bloomery import errors
 from bloomery.drivers.redfish.power import RedfishPower
 from bloomery.lab.rack import Rack
 from bloomery.outcome import DONE, Again
-from tests.kit.driver_task import FakeTask, walk
-from tests.kit.scripted import failing
+from tests.kit.machines.driver_task import FakeTask, walk
+from tests.kit.machines.scripted import failing
 from tests.kit.waiting import wait_for
 
 CONFLICT = {"kind": "status", "status": 409, "path": "Reset"}

@@ -6,8 +6,8 @@ from bloomery import errors
 from bloomery.drivers import substeps
 from bloomery.drivers.redfish import inspect
 from bloomery.outcome import DONE, Again
-from tests.kit.bmc import UNREACHABLE
-from tests.kit.driver_task import FakeTask, walk
+from tests.kit.machines.bmc import UNREACHABLE
+from tests.kit.machines.driver_task import FakeTask, walk
 
 AGAIN = Again(after_s=1, reason="not yet")
 

@@ -6,8 +6,8 @@ import pytest
 
 from bloomery import errors
 from bloomery.orchestration.resources import base
-from tests.kit.simulations import told
-from tests.kit.tree_world import World
+from tests.kit.stacks.simulations import told
+from tests.kit.stacks.tree_world import World
 
 ONE = "resources: {a: {type: Test::Thing}}"
 

@@ -7,7 +7,7 @@ import random
 import pytest
 
 from bloomery.model.stacks import OrderKind
-from tests.kit.tree_world import World
+from tests.kit.stacks.tree_world import World
 from tests.unit.orchestration.engine.test_kills import FILES, text
 
 MORE = (

@@ -7,7 +7,7 @@ import dataclasses
 import pytest
 
 from bloomery.orchestration.simulation.software import SimulatedSoftware
-from tests.kit import tree_world
+from tests.kit.stacks import tree_world
 
 PAIR = """
 resources:

@@ -8,7 +8,7 @@ import pytest
 
 from bloomery.orchestration.engine import acts
 from bloomery.orchestration.resources import base
-from tests.kit.tree_world import ROOT, Thing, World
+from tests.kit.stacks.tree_world import ROOT, Thing, World
 
 
 def flat(count, changed="x"):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from bloomery.model.stacks import OrderKind
 from bloomery.orchestration.simulation.software import SimulatedSoftware
-from tests.kit import tree_world
+from tests.kit.stacks import tree_world
 
 DEPLOYED = """
 resources:

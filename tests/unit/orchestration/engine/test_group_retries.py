@@ -6,9 +6,9 @@ from pathlib import Path
 from typing import Any
 
 from bloomery.model.stacks import Template
-from tests.kit import machine_sites, trees
-from tests.kit.machine_sites import Site, make_site
-from tests.kit.row_engines import Engine
+from tests.kit.stacks import machine_sites, trees
+from tests.kit.stacks.machine_sites import Site, make_site
+from tests.kit.stacks.row_engines import Engine
 
 DEPLOY_S = machine_sites.TAKES_S["active"]
 

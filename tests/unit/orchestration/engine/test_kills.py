@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from bloomery.model.stacks import OrderKind
-from tests.kit.tree_world import World
+from tests.kit.stacks.tree_world import World
 
 CHILD = """
 heat_template_version: 2021-04-16

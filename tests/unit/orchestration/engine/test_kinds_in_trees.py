@@ -6,8 +6,8 @@ import pytest
 
 from bloomery.orchestration.simulation import Simulation
 from tests.kit.clock import EnteredClock
-from tests.kit.simulations import lines, stack, told
-from tests.kit.stack_lives import Life, MortalSimulation
+from tests.kit.stacks.simulations import lines, stack, told
+from tests.kit.stacks.stack_lives import Life, MortalSimulation
 
 WAIT = """
 resources:

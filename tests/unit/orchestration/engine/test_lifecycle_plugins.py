@@ -10,8 +10,8 @@ import pytest
 from bloomery.orchestration.engine.lifecycle_plugins import LifecyclePlugins
 from bloomery.orchestration.simulation import Simulation
 from tests.kit.clock import EnteredClock
-from tests.kit.simulations import stack
-from tests.kit.stack_lives import Life
+from tests.kit.stacks.simulations import stack
+from tests.kit.stacks.stack_lives import Life
 
 
 @dataclass

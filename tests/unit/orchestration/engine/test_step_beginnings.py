@@ -13,9 +13,9 @@ from bloomery.db.tables import RESOURCE_DATA, RESOURCES
 from bloomery.model.stacks import OrderKind
 from bloomery.orchestration.resources.stepwise import STEP, Stepwise
 from bloomery.orchestration.template import kinds
-from tests.kit import machine_sites, trees
-from tests.kit.machine_sites import Site, copied, make_site
-from tests.kit.row_engines import Engine
+from tests.kit.stacks import machine_sites, trees
+from tests.kit.stacks.machine_sites import Site, copied, make_site
+from tests.kit.stacks.row_engines import Engine
 
 IMAGE = {"source": "http://images/a.img"}
 RUN = [{"interface": "bios", "step": "factory_reset"}]

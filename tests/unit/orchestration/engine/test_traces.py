@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from bloomery.model.stacks import OrderKind
-from tests.kit import tree_world
-from tests.kit.simulations import told
+from tests.kit.stacks import tree_world
+from tests.kit.stacks.simulations import told
 
 CHAIN = """
 resources:

@@ -13,7 +13,7 @@ from bloomery.orchestration.resources.resource_chain import ResourceChain
 from bloomery.orchestration.resources.resource_group import ResourceGroup
 from bloomery.orchestration.resources.states import Action, Status
 from bloomery.orchestration.template.view import Walked
-from tests.kit.kinds import Children, Clock, is_complete, made
+from tests.kit.stacks.kinds import Children, Clock, is_complete, made
 
 DEFINITION = {"type": "T", "properties": {"value": "a%index%"}, "metadata": None}
 

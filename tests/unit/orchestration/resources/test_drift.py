@@ -20,7 +20,7 @@ from bloomery.orchestration.resources.stepwise import Stepwise
 from bloomery.orchestration.resources.volume import VolumeConnector, VolumeTarget
 from bloomery.orchestration.simulation.machines import SimulatedMachines
 from bloomery.orchestration.template import kinds
-from tests.kit.kinds import made
+from tests.kit.stacks.kinds import made
 
 MAC = "52:54:00:00:00:0A"
 NODE = "11111111-2222-4333-8444-555555555555"

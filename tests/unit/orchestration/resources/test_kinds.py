@@ -20,7 +20,7 @@ from bloomery.orchestration.resources.software_config import SoftwareConfig
 from bloomery.orchestration.resources.test_resource import TestResource
 from bloomery.orchestration.resources.value import Value
 from bloomery.orchestration.simulation.software import SimulatedSoftware
-from tests.kit.kinds import Clock, is_complete, made
+from tests.kit.stacks.kinds import Clock, is_complete, made
 
 
 def test_every_core_kind_is_offered_as_a_plug_in():

@@ -10,7 +10,7 @@ import pytest
 from bloomery.orchestration import simulation
 from bloomery.orchestration.resources import rollouts
 from bloomery.orchestration.resources.rollouts import Member, Order, Pace
-from tests.kit.simulations import stack
+from tests.kit.stacks.simulations import stack
 
 
 def members(text: str) -> list[Member]:

@@ -15,7 +15,7 @@ from bloomery.orchestration.resources.scaling_policy import ScalingPolicy
 from bloomery.orchestration.resources.states import Action, Status
 from bloomery.orchestration.resources.value import Value
 from bloomery.orchestration.template.view import Walked
-from tests.kit.kinds import Children, Clock, Siblings, is_complete, made
+from tests.kit.stacks.kinds import Children, Clock, Siblings, is_complete, made
 
 MEMBER = {"type": "T", "properties": {"value": "x"}}
 

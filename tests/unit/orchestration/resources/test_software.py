@@ -31,7 +31,7 @@ from bloomery.orchestration.resources.states import Status
 from bloomery.orchestration.resources.user_data import CloudConfig, MultipartMime
 from bloomery.orchestration.simulation.software import SimulatedSoftware
 from bloomery.orchestration.template.view import Walked
-from tests.kit.kinds import Children, is_complete, made
+from tests.kit.stacks.kinds import Children, is_complete, made
 
 OTHER = "5b0e7c1e-0d5e-4d7a-8a1c-6f3f0f0d2b11"
 

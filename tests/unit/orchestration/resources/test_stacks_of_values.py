@@ -12,8 +12,8 @@ from bloomery.orchestration.resources.instance_group import InstanceGroup, secon
 from bloomery.orchestration.resources.states import Status
 from bloomery.orchestration.resources.template_stack import TemplateStack
 from bloomery.orchestration.resources.value import Value
-from tests.kit.kinds import Children, Siblings, is_complete, made
-from tests.kit.simulations import lines, stack, told
+from tests.kit.stacks.kinds import Children, Siblings, is_complete, made
+from tests.kit.stacks.simulations import lines, stack, told
 
 INNER = """
 heat_template_version: 2018-08-31

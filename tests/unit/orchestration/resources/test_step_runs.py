@@ -13,9 +13,9 @@ from bloomery.orchestration.resources.step_run import RunbookExecution
 from bloomery.orchestration.resources.stepwise import UNTOLD
 from bloomery.orchestration.simulation.machines import SimulatedMachines
 from bloomery.outcome import FlowOutcome
-from tests.kit import kinds, trees
-from tests.kit.machine_sites import TAKES_S, Site, make_site, template
-from tests.kit.row_engines import Engine
+from tests.kit.stacks import kinds, trees
+from tests.kit.stacks.machine_sites import TAKES_S, Site, make_site, template
+from tests.kit.stacks.row_engines import Engine
 
 STEPS = [{"interface": "bios", "step": "factory_reset"}]
 

@@ -20,7 +20,7 @@ from bloomery.orchestration.resources.wait_condition_handle import (
     UpdateWaitConditionHandle,
     WaitConditionHandle,
 )
-from tests.kit.kinds import Clock, Siblings, made
+from tests.kit.stacks.kinds import Clock, Siblings, made
 
 URL = "http://h:8004/v1/p/stacks/s/1/resources/h/signal"
 

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from bloomery.db.engine import Database
-from tests.kit import trees
+from tests.kit.stacks import trees
 
 
 @pytest.fixture

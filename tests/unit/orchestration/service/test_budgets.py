@@ -20,7 +20,7 @@ from bloomery.model import node as model
 from bloomery.operations.context import Services
 from bloomery.orchestration.resources.machines import Queued
 from bloomery.orchestration.service import budgets
-from tests.kit import trees
+from tests.kit.stacks import trees
 
 
 def add_node(db: Database, group: str, state: State = State.AVAILABLE) -> str:

@@ -9,8 +9,8 @@ import pytest
 from bloomery import errors
 from bloomery.db import stacks as db
 from bloomery.db import tables
-from tests.kit import trees
-from tests.kit.stack_calls import VALUE, StackCalls, caller
+from tests.kit.clients.stack_calls import VALUE, StackCalls, caller
+from tests.kit.stacks import trees
 
 SIZE = {"size": {"type": "number"}, "name": {"type": "string", "default": "n"}}
 TOLD = ("action", "status", "reason")

@@ -10,8 +10,8 @@ import pytest
 from bloomery import errors
 from bloomery.db import event_numbers, tables
 from bloomery.db.events import list_after
-from tests.kit import stack_calls
-from tests.kit.stack_calls import VALUE, StackCalls, caller
+from tests.kit.clients import stack_calls
+from tests.kit.clients.stack_calls import VALUE, StackCalls, caller
 
 
 @pytest.fixture

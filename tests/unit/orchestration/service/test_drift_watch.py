@@ -14,10 +14,10 @@ from bloomery.db.engine import Database, Meter
 from bloomery.db.tables import CREDENTIALS, NODES, PROPERTIES_DATA, RESOURCES, STACK_EVENTS, STACKS
 from bloomery.orchestration.service.drift_timer import PAGE, DriftTimer
 from bloomery.orchestration.service.drift_watch import DriftWatch
-from tests.kit import trees
-from tests.kit.machine_sites import Site, make_site, template, write_nodes
-from tests.kit.row_engines import Engine
-from tests.kit.stack_calls import StackCalls
+from tests.kit.clients.stack_calls import StackCalls
+from tests.kit.stacks import trees
+from tests.kit.stacks.machine_sites import Site, make_site, template, write_nodes
+from tests.kit.stacks.row_engines import Engine
 
 IMAGE = {"source": "http://images/a"}
 

@@ -17,8 +17,8 @@ from bloomery.model.stacks import OrderKind, Tree
 from bloomery.orchestration.service.engine_service import EngineService
 from bloomery.orchestration.service.locks import StackLock
 from tests.fakes.tree import FakeTree
-from tests.kit import trees
-from tests.kit.trees import SEALER, ident
+from tests.kit.stacks import trees
+from tests.kit.stacks.trees import SEALER, ident
 from tests.kit.waiting import wait_for
 
 Make = Callable[..., "Engine"]

@@ -13,7 +13,7 @@ from bloomery import errors
 from bloomery.orchestration.limits import Limits
 from bloomery.orchestration.service import remote_templates
 from bloomery.orchestration.service.fetching import Fetcher
-from tests.kit import web
+from tests.kit.servers import web
 from tests.kit.waiting import wait_for
 
 HOT = "heat_template_version: 2021-04-16\n"

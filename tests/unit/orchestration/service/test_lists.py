@@ -6,8 +6,8 @@ import pytest
 
 from bloomery import errors
 from bloomery.model.stack_views import ResourceQuery, StackIdentity, StackQuery
-from tests.kit import trees
-from tests.kit.stack_calls import StackCalls, caller
+from tests.kit.clients.stack_calls import StackCalls, caller
+from tests.kit.stacks import trees
 
 
 @pytest.fixture

@@ -13,8 +13,8 @@ from bloomery.conf.engine import Engine as Options
 from bloomery.db import engines
 from bloomery.db.engine import Database
 from bloomery.orchestration.service.liveness import Liveness, check
-from tests.kit import trees
 from tests.kit.clock import HandClock
+from tests.kit.stacks import trees
 
 TIMES = Options(engine_heartbeat_interval=2, engine_life_check_timeout=10)
 Make = Callable[..., Liveness]

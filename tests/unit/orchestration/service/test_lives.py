@@ -16,8 +16,8 @@ from bloomery.orchestration import simulation
 from bloomery.orchestration.simulation import Simulation
 from bloomery.orchestration.simulation.results import Result
 from bloomery.orchestration.stack import Stack
-from tests.kit import trees
-from tests.kit.row_lifecycles import RowLifecycle
+from tests.kit.stacks import trees
+from tests.kit.stacks.row_lifecycles import RowLifecycle
 from tests.unit.orchestration.simulation.test_children import (  # noqa: F401  run here again
     test_a_chain_goes_one_by_one,
     test_a_child_is_deleted_once_however_often_it_is_asked,

@@ -9,8 +9,8 @@ from bloomery.db import engines, stack_locks, tables
 from bloomery.db.engine import Database
 from bloomery.db.stack_locks import Guard
 from bloomery.orchestration.service.locks import Lease, StackLock
-from tests.kit import trees
-from tests.kit.trees import ident
+from tests.kit.stacks import trees
+from tests.kit.stacks.trees import ident
 
 WEB = ident("web")
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from bloomery import errors
-from tests.kit.stack_calls import StackCalls
+from tests.kit.clients.stack_calls import StackCalls
 
 ASKED = {"get_attr": ["map", "value", {"get_attr": ["key", "value"]}]}
 RESOURCES = {

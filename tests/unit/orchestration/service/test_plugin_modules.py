@@ -11,9 +11,9 @@ from bloomery.orchestration import simulation
 from bloomery.orchestration.properties import custom
 from bloomery.orchestration.service import plugin_modules
 from bloomery.orchestration.template import kinds
-from tests.kit.simulations import stack
+from tests.kit.stacks.simulations import stack
 
-PLUGINS = Path(__file__).parents[3] / "kit" / "plugins"
+PLUGINS = Path(__file__).parents[3] / "kit" / "stacks" / "plugins"
 TEXT = """
 resources:
   kettle: {type: Site::Kettle, properties: {litres: 2, tea: TEA}}

@@ -19,7 +19,7 @@ from bloomery.model.stack_views import (
 from bloomery.operations.policy_engine import Policies
 from bloomery.orchestration.service import access
 from bloomery.rpc.engine_contract import METHODS
-from tests.kit.stack_calls import VALUE, StackCalls, caller, template
+from tests.kit.clients.stack_calls import VALUE, StackCalls, caller, template
 
 NEW = StackArguments(template=template(resources={"a": VALUE}))
 PATCH = StackArguments(existing=True, parameters={})

@@ -6,7 +6,7 @@ import pytest
 
 from bloomery import errors
 from bloomery.db import tables
-from tests.kit.stack_calls import VALUE, StackCalls
+from tests.kit.clients.stack_calls import VALUE, StackCalls
 
 GROUP = {
     "type": "OS::Heat::ResourceGroup",

@@ -17,8 +17,8 @@ from bloomery.model.stacks import Turn
 from bloomery.orchestration.service.locks import Lease, StackLock
 from bloomery.orchestration.service.purge import Purge
 from bloomery.orchestration.service.store import RowStore
-from tests.kit import trees
-from tests.kit.trees import AT, SEALER, ident
+from tests.kit.stacks import trees
+from tests.kit.stacks.trees import AT, SEALER, ident
 
 WEB = ident("web")
 

@@ -6,8 +6,8 @@ import pytest
 
 from bloomery.model.stack_views import ResourceQuery
 from bloomery.orchestration.service.software import RowSoftware
-from tests.kit import trees
-from tests.kit.stack_calls import StackCalls, caller
+from tests.kit.clients.stack_calls import StackCalls, caller
+from tests.kit.stacks import trees
 
 SECRET = "correct horse"
 TOKEN = "signal-" + "0123456789" * 4

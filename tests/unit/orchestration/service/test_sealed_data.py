@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bloomery.db import tables
-from tests.kit.stack_calls import StackCalls
+from tests.kit.clients.stack_calls import StackCalls
 
 
 def test_data_of_a_resource_with_hidden_values_are_sealed(tmp_path):

@@ -13,7 +13,7 @@ from bloomery.orchestration.resources import base, groups
 from bloomery.orchestration.service.secrecy import Secrecy
 from bloomery.orchestration.stack import children
 from bloomery.orchestration.template import parse
-from tests.kit import trees
+from tests.kit.stacks import trees
 
 HEAD = """
 heat_template_version: 2021-04-16

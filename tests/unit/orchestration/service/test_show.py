@@ -12,8 +12,8 @@ from bloomery.db import resources, tables, tree_values
 from bloomery.db import trees as db_trees
 from bloomery.model.stack_views import EventQuery, ResourceQuery
 from bloomery.model.stacks import Template
-from tests.kit import trees
-from tests.kit.stack_calls import VALUE, StackCalls, template
+from tests.kit.clients.stack_calls import VALUE, StackCalls, template
+from tests.kit.stacks import trees
 
 OUTPUTS = {
     "value": {"description": "What it holds.", "value": {"get_attr": ["a", "value"]}},

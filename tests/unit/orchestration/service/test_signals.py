@@ -8,8 +8,8 @@ import pytest
 
 from bloomery import errors
 from bloomery.db import engines, tables
-from tests.kit import trees
-from tests.kit.stack_calls import VALUE, StackCalls, caller
+from tests.kit.clients.stack_calls import VALUE, StackCalls, caller
+from tests.kit.stacks import trees
 
 HANDLE = "OS::Heat::WaitConditionHandle"
 GROUP = "OS::Ironic::InstanceGroup"

@@ -14,8 +14,8 @@ from bloomery.orchestration.properties.schema import Schema, Type
 from bloomery.orchestration.resources import base
 from bloomery.orchestration.service.endpoint import EngineEndpoint
 from bloomery.orchestration.template import kinds
-from tests.kit import trees
-from tests.kit.stack_calls import VALUE, StackCalls
+from tests.kit.clients.stack_calls import VALUE, StackCalls
+from tests.kit.stacks import trees
 
 DISK = {"type": "Test::Disk", "properties": {"size": {"get_param": "size"}}}
 SIZE = {"size": {"type": "number", "default": 3}}

@@ -14,8 +14,8 @@ from bloomery.db import software as db
 from bloomery.db.tables import EVENTS, SOFTWARE_CONFIGS, SOFTWARE_DEPLOYMENTS
 from bloomery.orchestration.resources.software import SoftwareStore
 from bloomery.orchestration.service.software import RowSoftware
-from tests.kit import trees
-from tests.kit.stack_calls import StackCalls, caller
+from tests.kit.clients.stack_calls import StackCalls, caller
+from tests.kit.stacks import trees
 
 OTHER = caller("member", "reader", project="p2")
 CONFIG = {

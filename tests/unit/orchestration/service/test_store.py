@@ -13,8 +13,8 @@ from bloomery.db.engine import Database
 from bloomery.model.stacks import Order, OrderKind, Snapshot, Turn
 from bloomery.orchestration.service.locks import Lease, StackLock
 from bloomery.orchestration.service.store import RowStore
-from tests.kit import trees
-from tests.kit.trees import SEALER, ident
+from tests.kit.stacks import trees
+from tests.kit.stacks.trees import SEALER, ident
 
 WEB = ident("web")
 BIG = 2**80 + 1

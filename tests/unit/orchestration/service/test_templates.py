@@ -19,7 +19,7 @@ from bloomery.orchestration.engine.runtime import EngineRuntime
 from bloomery.orchestration.service import inputs, templates
 from bloomery.orchestration.template import parse
 from bloomery.orchestration.template.environment import Environment
-from tests.kit import web
+from tests.kit.servers import web
 
 HEAD = "heat_template_version: 2018-08-31\n"
 INNER = (

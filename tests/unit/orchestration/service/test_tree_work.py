@@ -18,8 +18,8 @@ from bloomery.orchestration.service.locks import StackLock
 from bloomery.orchestration.service.store import RowStore
 from bloomery.orchestration.service.tree_work import MOST_FAULTS, TreeRuntime, TreeWork
 from tests.fakes.tree import FakeTree
-from tests.kit import trees
-from tests.kit.trees import SEALER, ident
+from tests.kit.stacks import trees
+from tests.kit.stacks.trees import SEALER, ident
 
 WEB = ident("web")
 

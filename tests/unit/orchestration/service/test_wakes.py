@@ -13,8 +13,8 @@ from bloomery.db.engine import Database, Meter
 from bloomery.model.stacks import Order, OrderKind
 from bloomery.orchestration.service.wakes import EventTail
 from bloomery.secrets import Sealer
-from tests.kit import trees
-from tests.kit.site import KEY
+from tests.kit.servers.site import KEY
+from tests.kit.stacks import trees
 from tests.kit.waiting import wait_for
 
 

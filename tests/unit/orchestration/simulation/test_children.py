@@ -6,7 +6,7 @@ import pytest
 
 from bloomery.orchestration import simulation
 from tests.kit.clock import EnteredClock
-from tests.kit.simulations import lines, stack, told
+from tests.kit.stacks.simulations import lines, stack, told
 
 CHILD = """
 heat_template_version: 2021-04-16

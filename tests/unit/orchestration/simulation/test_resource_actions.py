@@ -11,7 +11,7 @@ from bloomery import errors
 from bloomery.orchestration import simulation
 from bloomery.orchestration.properties.schema import Attribute, Schema, Type
 from bloomery.orchestration.resources import base
-from tests.kit.simulations import lines, stack, told
+from tests.kit.stacks.simulations import lines, stack, told
 
 
 class Scripted(base.Resource):

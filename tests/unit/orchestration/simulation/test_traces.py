@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from bloomery.orchestration import simulation
-from tests.kit.simulations import lines, stack, told
+from tests.kit.stacks.simulations import lines, stack, told
 
 CHAIN = """
 resources:

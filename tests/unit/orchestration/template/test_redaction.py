@@ -10,7 +10,7 @@ from bloomery import errors
 from bloomery.orchestration import plan, simulation
 from bloomery.orchestration.stack import ValidationLevel, validate
 from bloomery.orchestration.template.redaction import Redaction
-from tests.kit.simulations import stack
+from tests.kit.stacks.simulations import stack
 
 SECRET = "correct horse\nbattery"
 SPELT = ("correct", "horse", "battery")

@@ -10,7 +10,7 @@ from bloomery.orchestration.stack import Stack, validate
 from bloomery.orchestration.template import parse, versions
 from bloomery.orchestration.template.definition import Definition, StackInput
 from bloomery.orchestration.template.environment import Environment
-from tests.kit.simulations import stack
+from tests.kit.stacks.simulations import stack
 
 HIDDEN = """
 parameters:

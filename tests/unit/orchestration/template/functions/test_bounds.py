@@ -12,7 +12,7 @@ from bloomery.orchestration.limits import LIMITS, Limits
 from bloomery.orchestration.template import view
 from bloomery.orchestration.template.functions import base, shapes
 from tests.kit import work
-from tests.kit.function_vectors import AWS, Vector, parsed
+from tests.kit.stacks.function_vectors import AWS, Vector, parsed
 
 TINY = Limits(
     result_nodes=100, result_chars=1000, url_chars=50, replaced_chars=10_000, yaql_chars=40

@@ -13,7 +13,7 @@ from bloomery import errors
 from bloomery.orchestration.limits import Limits
 from bloomery.orchestration.template import view
 from bloomery.orchestration.template.functions import base, tables
-from tests.kit.function_vectors import AWS, VECTORS, VIEW, Vector, parsed
+from tests.kit.stacks.function_vectors import AWS, VECTORS, VIEW, Vector, parsed
 
 SMALL = Limits(
     result_nodes=2000, result_chars=5000, replaced_chars=100_000, yaql_calls=5000, pattern_s=0.05

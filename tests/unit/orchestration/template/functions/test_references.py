@@ -7,7 +7,7 @@ import pytest
 from bloomery import errors
 from bloomery.orchestration.template import view
 from bloomery.orchestration.template.functions import base, references
-from tests.kit.function_vectors import AWS, VIEW, Vector, outcome, parsed
+from tests.kit.stacks.function_vectors import AWS, VIEW, Vector, outcome, parsed
 
 R = base.Reference
 

@@ -6,7 +6,7 @@ import pytest
 
 from bloomery import errors
 from bloomery.orchestration.template.functions import parser, tables
-from tests.kit.function_vectors import AWS, VIEW
+from tests.kit.stacks.function_vectors import AWS, VIEW
 
 HEAT_CFN = "HeatTemplateFormatVersion.2012-12-12"
 VERSIONS = (

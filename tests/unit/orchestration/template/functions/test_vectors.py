@@ -2,8 +2,8 @@ from __future__ import annotations
 
 import pytest
 
-from tests.kit import function_vectors
-from tests.kit.function_vectors import VECTORS, Refused, Vector
+from tests.kit.stacks import function_vectors
+from tests.kit.stacks.function_vectors import VECTORS, Refused, Vector
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,492 @@
+"""Operations on simulated machines whose BMC does one thing wrong, and what came of it.
+
+    with Trial(folder) as trial:
+        for row in trial.run(cells()):
+            print(row.cell, row.outcome, row.sentence)
+
+Every cell has a machine with a BMC of its own, and a node; all nodes are of one service, which
+runs many cells at a time.  Time-outs are short: a mute BMC is given up after a second or two.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import re
+import time
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final, NamedTuple, Self
+
+from bloomery import errors
+from bloomery.conf import Conf
+from bloomery.conf.conductor import Conductor
+from bloomery.conf.default import Default
+from bloomery.conf.redfish import BmcOptions, Redfish
+from bloomery.drivers import registry
+from bloomery.lab.bmc import Rules
+from bloomery.lab.rack import Machine, Rack
+from bloomery.lab.system import System
+from tests.fakes.client import Answer
+from tests.kit.servers import tls as certificates
+from tests.kit.servers.site import Site
+from tests.kit.servers.stories import Stage
+from tests.kit.waiting import wait_for
+
+ISO: Final = "http://images.test/rescue.iso"
+FIRMWARE: Final = "http://images.test/boot-2.1"  # runs after a restart
+LONG_S: Final = 60.0  # far beyond what any budget below allows
+GRACE_S: Final = 30.0  # for a machine that is busy with other things
+PAUSE_S: Final = 0.4
+AT_ONCE: Final = 28
+DONE: Final = "done"
+OVER_TLS: Final = ("manage", "power on", "deploy")
+
+FAULTS: Final[dict[str, dict[str, Any]]] = {
+    "delay": {"kind": "delay", "seconds": 30},
+    "status 500": {"kind": "status", "status": 500},
+    "status 503": {"kind": "status", "status": 503},
+    "hang": {"kind": "hang", "seconds": 30},
+    "reset": {"kind": "reset"},
+    "truncate": {"kind": "truncate"},
+    "nojson": {"kind": "nojson"},
+    "after": {"kind": "after"},
+    "expire": {"kind": "expire"},
+    "stuck": {"kind": "stuck"},
+}
+LOST: Final = "Connection reset by peer"
+_DIFFERS: Final = (
+    (r"\b[0-9a-f]{8}((-[0-9a-f]{4}){3}-[0-9a-f]{12})?\b", "NODE"),  # its UUID, or the first digits
+    (r"https?://127\.0\.0\.1:\d+", "ADDRESS"),
+    (r"asked \d+ times", "asked N times"),
+    (r"borne for \d+ s", "borne for N s"),
+    (r"IncompleteRead\(.*?\)", "IncompleteRead"),
+    (r"Remote end closed connection without response|EOF occurred.*?\)", LOST),
+    (r" \(left alone after .*?\)", ""),
+)
+
+
+class Request(NamedTuple):
+    """Which requests of an operation meet the fault."""
+
+    name: str
+    method: str
+    path: str
+
+
+ANY: Final = Request("any request", ".*", "")
+LOGIN: Final = Request("login", "POST", "/Sessions$")
+LOOK: Final = Request("GET of the system", "GET", r"/Systems/[^/]+$")
+RESET: Final = Request("Reset", "POST", r"ComputerSystem\.Reset$")
+BOOT: Final = Request("PATCH of boot", "PATCH", r"/Systems/[^/]+$")
+SECURE: Final = Request("PATCH of secure boot", "PATCH", "/SecureBoot$")
+MEDIA: Final = Request("GET of virtual media", "GET", "/VirtualMedia/Cd$")
+INSERT: Final = Request("InsertMedia", "POST", "InsertMedia$")
+EJECT: Final = Request("EjectMedia", "POST", "EjectMedia$")
+PROCESSORS: Final = Request("GET of processors", "GET", "/Processors$")
+THERMAL: Final = Request("GET of thermal", "GET", "/Thermal$")
+BIOS: Final = Request("GET of BIOS", "GET", "/Bios$")
+REGISTRY: Final = Request("GET of the registry", "GET", "/Registries/[^/]+$")
+SETTINGS: Final = Request("PATCH of BIOS settings", "PATCH", "/Bios/Settings$")
+UPDATE: Final = Request("SimpleUpdate", "POST", r"UpdateService\.SimpleUpdate$")
+TASK: Final = Request("GET of the task", "GET", "/TaskMonitors/[^/]+$")
+MANAGER: Final = Request("GET of the manager", "GET", r"/Managers/[^/]+$")
+
+# Budgets, and the seconds that they have here.
+CALL, POWER, SOFT, OUTAGE = "call", "power", "soft power", "outage"
+BUDGETS: Final = {CALL: 9.0, POWER: 9.0, SOFT: 9.0, OUTAGE: 9.0}
+
+
+CONDUCTOR: Final[dict[str, Any]] = {
+    "power_state_change_timeout": int(BUDGETS[POWER]),
+    "soft_power_off_timeout": int(BUDGETS[SOFT]),
+    "automated_clean": False,
+    "workers_pool_size": 60,
+    "bmc_outage_budget": int(BUDGETS[OUTAGE]),
+}
+
+
+def conf() -> Conf:
+    """Redfish alone; every budget is a few seconds."""
+    return dataclasses.replace(
+        Conf(),
+        default=Default(enabled_hardware_types=("redfish",)),
+        conductor=Conductor(**CONDUCTOR),
+        redfish=Redfish(
+            connect_timeout=2,
+            read_timeout=3,
+            power_on_conflict_retry_interval=1,
+            firmware_update_status_interval=1,
+        ),
+        bmc=BmcOptions(
+            call_timeout=int(BUDGETS[CALL]),
+            breaker_failures=5,
+            breaker_pause=1,
+            login_pause=1,
+            login_longest_pause=2,
+        ),
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Operation:
+    """What is asked of a node that stands in ``state`` before a machine that runs, or not.
+
+    ``ask`` returns when it is over, with what was read; ``is_so``: what is then true of the
+    machine, and of what was read; ``requests``: those that a single fault may meet; ``budgets``:
+    those that together bound it.
+    """
+
+    name: str
+    ask: Callable[[Trial, str], Any]
+    is_so: Callable[[System, Any], bool]
+    requests: tuple[Request, ...]
+    budgets: tuple[str, ...] = (CALL,)
+    state: str = "manageable"
+    ends: str = "manageable"
+    is_on: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Cell:
+    """``passed``: so many requests of the kind meet no fault, before one does."""
+
+    operation: Operation
+    fault: str
+    request: Request = ANY
+    passed: int = 0
+    lasts: bool = False
+    tls: bool = False
+
+    def __str__(self) -> str:
+        often = "for ever" if self.lasts else "once"
+        wire = " over TLS" if self.tls else ""
+        after = f" after {self.passed}" if self.passed else ""
+        return f"{self.operation.name}{wire}: {self.fault}, {often}, at {self.request.name}{after}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Row:
+    """What came of a cell: the state that the node ended in, and what it says of it.
+
+    ``hits``: how many requests met the fault; ``recovers``: asked for once more without the
+    fault, it is done.
+    """
+
+    cell: Cell
+    outcome: str
+    sentence: str
+    took_s: float
+    hits: int
+    recovers: bool = True
+
+    def __str__(self) -> str:
+        again = "" if self.recovers else "; and not when the fault is gone"
+        return f"{self.cell}: {self.outcome}: {self.sentence}{again}"
+
+    @property
+    def is_in_time(self) -> bool:
+        allowed_s = sum(BUDGETS[name] for name in self.cell.operation.budgets)
+        return self.took_s < allowed_s + GRACE_S
+
+
+# ------------------------------------------------------------------------------ operations
+
+
+def _verb(verb: str) -> Callable[[Trial, str], Any]:
+    def ask(trial: Trial, node: str) -> None:
+        trial.stage.ask(node, verb)
+        trial.wait(node)
+
+    return ask
+
+
+def _put(path: str, **body: Any) -> Callable[[Trial, str], Any]:
+    def ask(trial: Trial, node: str) -> None:
+        _checked(trial.stage.api.put(f"/v1/nodes/{node}/{path}", body))
+        trial.wait(node)
+
+    return ask
+
+
+def _get(path: str) -> Callable[[Trial, str], Any]:
+    return lambda trial, node: _checked(trial.stage.api.get(f"/v1/nodes/{node}/{path}")).json
+
+
+def _checked(answer: Answer) -> Answer:
+    if answer.status >= 400:
+        raise Refused(answer.said)
+    return answer
+
+
+def _read(interface: str, method: str) -> Callable[[Trial, str], Any]:
+    def ask(trial: Trial, node: str) -> Any:
+        with trial.stage.site.acquire(node, shared=True) as task:
+            return getattr(task.driver.interface(interface), method)(task)
+
+    return ask
+
+
+def _clean(interface: str, step: str, *settings: dict[str, Any]) -> Callable[[Trial, str], Any]:
+    """Clean by one step; a node that failed before is made manageable by an operator."""
+
+    def ask(trial: Trial, node: str) -> None:
+        if trial.stage.site.node(node).provision_state == "clean failed":
+            _checked(trial.stage.api.delete(f"/v1/nodes/{node}/maintenance"))
+            trial.stage.ask(node, "manage")
+            trial.wait(node)
+        steps = [{"interface": interface, "step": step, "args": {"settings": list(settings)}}]
+        trial.stage.ask(node, "clean", clean_steps=steps, disable_ramdisk=True)
+        trial.wait(node)
+
+    return ask
+
+
+class Refused(Exception):
+    """The API said no."""
+
+
+def _power(target: str, reached: str, *, is_on: bool, budgets: tuple[str, ...]) -> Operation:
+    return Operation(
+        name=target, ask=_put("states/power", target=target), requests=(LOOK, RESET),
+        is_so=lambda system, _: system.power == reached, is_on=is_on, budgets=budgets,
+    )  # fmt: skip
+
+
+def _was_flashed_once(system: System) -> bool:
+    version = FIRMWARE.rpartition("/")[2]
+    flashed = [what for what in system.happened if what.endswith(f"firmware is {version}")]
+    return system.firmware["BIOS"] == version and len(flashed) == 1
+
+
+def _has(*kinds: str) -> Callable[[System, Any], bool]:
+    return lambda _system, read: all(read.get(kind) for kind in kinds)
+
+
+OPERATIONS: Final = (
+    Operation(
+        name="manage", ask=_verb("manage"), state="enroll", requests=(LOGIN, LOOK),
+        is_so=lambda _system, _: True,
+    ),
+    _power("power on", "On", is_on=False, budgets=(CALL, POWER)),
+    _power("power off", "Off", is_on=True, budgets=(CALL, POWER)),
+    _power("rebooting", "On", is_on=True, budgets=(CALL, POWER, POWER)),
+    _power("soft power off", "Off", is_on=True, budgets=(CALL, SOFT)),
+    _power("soft rebooting", "On", is_on=True, budgets=(CALL, SOFT)),
+    Operation(
+        name="set boot device", requests=(LOOK, BOOT),
+        ask=_put("management/boot_device", boot_device="pxe", persistent=True),
+        is_so=lambda system, _: system.boot["target"] == "Pxe",
+    ),
+    Operation(
+        name="get boot device", ask=_get("management/boot_device"), requests=(LOOK,),
+        is_so=lambda _system, read: "boot_device" in read,
+    ),
+    Operation(
+        name="boot mode", ask=_put("states/boot_mode", target="bios"), requests=(LOOK, BOOT),
+        is_so=lambda system, _: system.boot["mode"] == "Legacy", budgets=(CALL, CALL),
+    ),
+    Operation(
+        name="secure boot", ask=_put("states/secure_boot", target=True),
+        requests=(LOOK, SECURE), is_so=lambda system, _: system.secure_next is True,
+        budgets=(CALL, CALL),
+    ),
+    Operation(
+        name="inspect", ask=_verb("inspect"), requests=(LOOK, PROCESSORS),
+        is_so=lambda _system, _: True, budgets=(OUTAGE, CALL),
+    ),
+    Operation(
+        name="deploy", ask=_verb("active"), state="available", ends="active",
+        is_so=lambda system, _: system.power == "On" and system.booted["image"] == ISO,
+        requests=(LOOK, MEDIA, INSERT, BOOT, RESET), budgets=(OUTAGE, CALL, POWER),
+    ),
+    Operation(
+        name="undeploy", ask=_verb("deleted"), state="active", ends="available", is_on=True,
+        is_so=lambda system, _: system.power == "Off" and not any(system.media.values()),
+        requests=(LOOK, MEDIA, EJECT, RESET), budgets=(OUTAGE, CALL, POWER),
+    ),
+    Operation(
+        name="read sensors", ask=_read("management", "get_sensors_data"), is_on=True,
+        requests=(LOOK, THERMAL), is_so=_has("Temperature", "Fan", "Power", "Drive"),
+    ),
+    Operation(
+        name="read BIOS settings", ask=_read("bios", "cache_bios_settings"),
+        requests=(BIOS, REGISTRY),
+        is_so=lambda _system, read: read.result["bios_settings"][0]["attribute_type"] is not None,
+    ),
+    Operation(
+        name="read firmware versions", ask=_read("firmware", "cache_firmware_components"),
+        requests=(LOOK, MANAGER), is_so=lambda _system, read: len(read.result["firmware"]) == 2,
+    ),
+    Operation(
+        name="apply BIOS settings", requests=(BIOS, SETTINGS, RESET),
+        ask=_clean("bios", "apply_configuration", {"name": "NumCores", "value": 4}),
+        is_so=lambda system, _: system.bios["NumCores"] == 4,
+        budgets=(CALL, CALL, OUTAGE, POWER, POWER),
+    ),
+    Operation(
+        name="update firmware", requests=(LOOK, UPDATE, TASK),
+        ask=_clean("firmware", "update", {"component": "bios", "url": FIRMWARE}),
+        is_so=lambda system, _: _was_flashed_once(system),
+        budgets=(CALL, CALL, OUTAGE, POWER, POWER),
+    ),
+)  # fmt: skip
+
+
+def single_cells(*, tls: bool = False) -> Iterator[Cell]:
+    """One fault of each kind at each of the named requests of each operation."""
+    for operation in OPERATIONS:
+        for request in operation.requests:
+            for fault in FAULTS:
+                yield Cell(operation=operation, fault=fault, request=request, tls=tls)
+
+
+def first_lost_answers() -> Iterator[Cell]:
+    """The first answer of an operation that is lost, before or after the work."""
+    for operation in OPERATIONS:
+        for fault in ("reset", "after") if not operation.name.startswith(("get", "read")) else ():
+            yield Cell(operation=operation, fault=fault)
+
+
+def lasting_cells(*, tls: bool = False) -> Iterator[Cell]:
+    """Faults that meet every request of an operation, until somebody sees to them."""
+    for operation in OPERATIONS:
+        for fault in FAULTS:
+            yield Cell(operation=operation, fault=fault, lasts=True, tls=tls)
+
+
+def all_cells() -> list[Cell]:
+    """Those that wait mixed with those that work, so that neither does so alone.
+
+    No operation knows of TLS, which is below the requests: a few of them are tried over it.
+    """
+    over_tls = [*lasting_cells(tls=True), *single_cells(tls=True)]
+    chosen = [cell for cell in over_tls if cell.operation.name in OVER_TLS]
+    groups = [list(lasting_cells()), chosen, list(single_cells())]
+    placed = [(at / len(group), cell) for group in groups for at, cell in enumerate(group)]
+    return [cell for _, cell in sorted(placed, key=lambda place: place[0])]
+
+
+# ------------------------------------------------------------------------------------ trial
+
+
+class Trial:
+    """One service, and racks for its cells."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._until_closed = ExitStack()
+
+    def __enter__(self) -> Self:
+        site = Site(self._folder / "site.sqlite", registry=registry.load(conf()), **CONDUCTOR)
+        self._until_closed.callback(site.close)
+        self.stage = Stage(site)
+        return self
+
+    def __exit__(self, *_exc: object) -> None:
+        self._until_closed.close()
+
+    def run(self, asked: Iterable[Cell]) -> list[Row]:
+        """Run these cells, so many at a time; return their rows in order."""
+        listed = list(asked)
+        with ExitStack() as racks, ThreadPoolExecutor(AT_ONCE) as pool:
+            machines = self._machines(racks, listed)
+            return list(pool.map(self._row, listed, machines))
+
+    def lose_each_answer(self) -> list[Row]:
+        """Lose the answers of each operation one by one, until it asks for no more."""
+        rows, cells = [], list(first_lost_answers())
+        while cells:
+            tried = self.run(cells)
+            rows += tried
+            cells = [
+                dataclasses.replace(row.cell, passed=row.cell.passed + 1)
+                for row in tried
+                if row.hits
+            ]
+        return rows
+
+    def _machines(self, racks: ExitStack, listed: list[Cell]) -> list[Machine]:
+        made = []
+        for over_tls in (False, True):
+            count = sum(cell.tls is over_tls for cell in listed)
+            files = certificates.certificate(self._folder) if over_tls and count else None
+            rules = Rules(update_s=0.2)
+            rack = Rack(count, apart=True, tls=files, rules=rules) if count else None
+            made.append(iter(racks.enter_context(rack).machines if rack else ()))
+        return [next(made[cell.tls]) for cell in listed]
+
+    def _row(self, cell: Cell, machine: Machine) -> Row:
+        operation, node = cell.operation, self._node(cell.operation, machine)
+        machine.bmc.faults.add(
+            **FAULTS[cell.fault], path=cell.request.path, method=cell.request.method,
+            times=-1 if cell.lasts else 1, skip=cell.passed,
+        )  # fmt: skip
+        began_at = time.monotonic()
+        try:
+            outcome, sentence = self._outcome(operation, node, machine)
+        except AssertionError as exc:
+            exc.add_note(str(cell))
+            raise
+        took_s = time.monotonic() - began_at
+        [fault] = machine.bmc.faults.shown()
+        machine.bmc.faults.clear()
+        return Row(
+            cell=cell, outcome=outcome, sentence=_plain(sentence), took_s=took_s,
+            hits=fault["hits"],
+            recovers=outcome == DONE
+            or (bool(sentence) and self._recovers(operation, node, machine)),
+        )  # fmt: skip
+
+    def _recovers(self, operation: Operation, node: str, machine: Machine) -> bool:
+        """Ask again, without the fault, until it is done: a BMC may be left alone for a while."""
+        give_up_at = time.monotonic() + LONG_S
+        while self._outcome(operation, node, machine)[0] != DONE:
+            if time.monotonic() > give_up_at:
+                return False
+            time.sleep(PAUSE_S)
+        return True
+
+    def _node(self, operation: Operation, machine: Machine) -> str:
+        """Return a node in the state that the operation begins with."""
+        machine.system._on = operation.is_on
+        info = machine.driver_info | {"redfish_verify_ca": False}
+        node = self.stage.enrol(driver="redfish", driver_info=info)
+        machine.system.firmware["BIOS"] = node  # what is read once for each BIOS is read here, too
+        if operation.state == "active":
+            machine.system.insert(ISO)
+        self.stage.site.set(
+            node, provision_state=operation.state, instance_info=json.dumps({"boot_iso": ISO}),
+            power_state="power on" if operation.is_on else "power off",
+        )  # fmt: skip
+        return node
+
+    def _outcome(self, operation: Operation, node: str, machine: Machine) -> tuple[str, str]:
+        try:
+            read = operation.ask(self, node)
+        except (errors.Failure, Refused) as exc:
+            return "failed", str(exc)
+        shown = self.stage.site.node(node)
+        if shown.last_error:
+            ended = shown.provision_state
+            return "failed" if ended == operation.state else str(ended), shown.last_error
+        assert shown.provision_state == operation.ends, shown.provision_state
+        if shown.power_state != f"power {machine.system.power.lower()}":
+            return f"recorded as {shown.power_state}", ""
+        return DONE if operation.is_so(machine.system, read) else "taken for done", ""
+
+    def wait(self, node: str) -> None:
+        site = self.stage.site
+        wait_for(
+            lambda: site.is_free(node), f"{node} to be free", timeout_s=LONG_S, every_s=PAUSE_S / 8,
+        )  # fmt: skip
+
+
+def _plain(sentence: str) -> str:
+    """A sentence without what differs from run to run."""
+    for pattern, word in _DIFFERS:
+        sentence = re.sub(pattern, word, sentence)
+    return sentence

@@ -1,0 +1,326 @@
+"""Stacks of machines whose engine is killed at a commit, and how they end.
+
+calm, commits = run(FLOWS["create"], copied(start, path))
+check(FLOWS["create"], start, tmp_path)     # at every commit the same end; AssertionError
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from bloomery.model.stacks import OrderKind, Template
+from tests.kit.stacks import machine_sites, trees
+from tests.kit.stacks.machine_sites import Site, copied, make_site
+from tests.kit.stacks.row_engines import Engine, Kill, Killed
+
+TEXT = """
+heat_template_version: '2021-04-16'
+resources:
+  node:
+    type: OS::Ironic::Node
+    properties:
+      name: n1
+      driver: fake-hardware
+      resource_class: bm
+      ports: [{address: '52:54:00:00:00:01'}]
+  port:
+    type: OS::Ironic::Port
+    properties: {node: {get_resource: node}, address: '52:54:00:00:00:02'}
+  slot:
+    type: OS::Ironic::Allocation
+    depends_on: [node, port]
+    properties: {resource_class: bm}
+  web:
+    type: OS::Ironic::Instance
+    properties:
+      allocation: {get_resource: slot}
+      image: {source: IMAGE}
+      retry: {attempts: 2}
+  other:
+    type: OS::Ironic::Instance
+    properties:
+      selector: {resource_class: pool}
+      image: {source: IMAGE}
+      retry: {attempts: 2}
+      power: 'off'
+"""
+
+
+@dataclass(frozen=True)
+class Flow:
+    """What is ordered, how it ends, and what was done before it, undisturbed."""
+
+    order: Callable[[Site], Any]
+    ends: str
+    before: Callable[[Site], None] | None = None
+    pool: int = 2  # nodes that are there already
+
+
+def template(image: str = "http://images/a") -> Template:
+    return trees.template(image, template=yaml.safe_load(TEXT.replace("IMAGE", image)))
+
+
+def of_one(image: str = "http://images/a", *, fails: bool = False, **more: Any) -> Template:
+    """One Instance that is replaced for another image, and maybe something that fails after it."""
+    web = {
+        "type": "OS::Ironic::Instance",
+        "properties": {"selector": {"resource_class": "pool"}, "image": {"source": image},
+                       "image_update_policy": "replace"} | more,
+    }  # fmt: skip
+    after = {"type": "Test::Thing", "depends_on": "web", "properties": {"fail": fails}}
+    return machine_sites.template({"web": web, "after": after}, f"{image} {fails}")
+
+
+def changed(*, fails: bool = False, **policy: Any) -> Flow:
+    """A machine that gets another image, and the old one back where what follows it fails."""
+
+    def update(site: Site) -> None:
+        site.update(of_one("http://images/b", fails=fails, **policy), rollback=fails)
+
+    ends = "ROLLBACK_COMPLETE" if fails else "UPDATE_COMPLETE"
+    return Flow(update, ends, lambda site: site.create(of_one(**policy)))
+
+
+def of_node(**more: Any) -> Template:
+    """A machine that is inspected whenever its BMC changes."""
+    properties = {"name": "n1", "driver": "fake-hardware", "inspect": "always"} | more
+    node = {"type": "OS::Ironic::Node", "properties": properties}
+    return machine_sites.template({"node": node}, f"node {more}")
+
+
+def of_steps(**triggers: Any) -> Template:
+    """Steps on a machine that runs, and on one that is configured."""
+    web = {
+        "type": "OS::Ironic::Instance",
+        "properties": {"node": "p1", "image": {"source": "http://images/a"}},
+    }
+    smoke = {
+        "type": "OS::Ironic::RunbookExecution",
+        "properties": {"instance": {"get_resource": "web"}, "runbook": "CUSTOM_SMOKE",
+                       "triggers": triggers},
+    }  # fmt: skip
+    node = {"type": "OS::Ironic::Node", "properties": {
+        "name": "n1", "driver": "fake-hardware", "target_state": "manageable"}}  # fmt: skip
+    settings = {"settings": {"Turbo": str(triggers)}}
+    hardware = {
+        "type": "OS::Ironic::HardwareConfiguration",
+        "properties": {"node": {"get_resource": "node"}, "bios": settings},
+    }
+    resources = {"web": web, "smoke": smoke, "node": node, "hardware": hardware}
+    return machine_sites.template(resources, f"steps {triggers}")
+
+
+def of_configured(turbo: str = "on") -> Template:
+    """A machine whose BIOS is changed as its system is written."""
+    hardware = {
+        "type": "OS::Ironic::HardwareConfiguration",
+        "properties": {"node": "p1", "bios": {"settings": {"Turbo": turbo}},
+                       "apply_when": "deploy"},
+    }  # fmt: skip
+    web = {
+        "type": "OS::Ironic::Instance",
+        "properties": {"node": {"get_resource": "hardware"}, "image": {"source": turbo}},
+    }
+    return machine_sites.template({"hardware": hardware, "web": web}, f"configured {turbo}")
+
+
+def of_volume(volume: str = "a") -> Template:
+    """A machine that is switched off for its volume."""
+    web = {
+        "type": "OS::Ironic::Instance",
+        "properties": {"node": "p1", "image": {"source": "http://a"}},
+    }
+    disk = {
+        "type": "OS::Ironic::VolumeTarget", "depends_on": "web",
+        "properties": {"node": "p1", "volume_type": "iscsi", "volume_id": volume,
+                       "boot_index": 0, "allow_power_off": True},
+    }  # fmt: skip
+    return machine_sites.template({"web": web, "disk": disk}, f"volume {volume}")
+
+
+def of_spread() -> Template:
+    """Two machines that are not to be in one shard."""
+    member = {"selector": {"resource_class": "pool"}, "image": {"source": "http://a"}}
+    group = {
+        "type": "OS::Ironic::InstanceGroup",
+        "properties": {"count": 2, "member": member, "spread_by": "shard"},
+    }
+    return machine_sites.template({"group": group}, "spread")
+
+
+def create_spread(site: Site) -> None:
+    for number, node in enumerate(site.machines.nodes.values()):
+        node["shard"] = f"s{number}"
+    site.create(of_spread())
+
+
+def of_burnt() -> Template:
+    """A machine on which a runbook runs before it is deployed."""
+    step = {"interface": "bios", "step": "factory_reset", "order": 1}
+    book = {"type": "OS::Ironic::Runbook", "properties": {"name": "CUSTOM_BURN", "steps": [step]}}
+    web = {
+        "type": "OS::Ironic::Instance",
+        "properties": {"selector": {"resource_class": "pool"}, "image": {"source": "http://a"},
+                       "runbook_before": {"get_resource": "book"}},
+    }  # fmt: skip
+    return machine_sites.template({"book": book, "web": web}, "burnt")
+
+
+def burnt_in_vain(site: Site) -> None:
+    site.machines.fail_next("clean", "a disk is worn")
+    site.create(of_burnt())
+
+
+def of_group(image: str = "http://images/a", **policy: Any) -> Template:
+    """Three machines that are alike, changed one by one."""
+    member = {"selector": {"resource_class": "pool"}, "image": {"source": image}}
+    rolling = {"health_gate": {"settle_seconds": 0}} | policy
+    group = {
+        "type": "OS::Ironic::InstanceGroup",
+        "properties": {"count": 3, "member": member},
+        "update_policy": {"rolling_update": rolling},
+    }
+    return machine_sites.template({"group": group}, f"group {image}")
+
+
+def roll_out_with_a_failure(site: Site) -> None:
+    site.machines.fail_next("rebuild", "no disk")
+    batches = {"batch_size": 2, "max_unavailable": 2, "failure_policy": "rollback_batch"}
+    site.update(of_group("http://images/b", **batches))
+
+
+def take_over(site: Site) -> None:
+    node = {"type": "OS::Ironic::Node", "external_id": "p1"}
+    site.create(machine_sites.template({"node": node}))
+
+
+def suspended(site: Site) -> None:
+    site.perform(OrderKind.SUSPEND)
+
+
+def create(site: Site) -> None:
+    site.create(template())
+
+
+def create_with_a_failure(site: Site) -> None:
+    site.machines.fail_next("active", "no disk")
+    site.create(of_one())
+
+
+def rebuild(site: Site) -> None:
+    site.update(template("http://images/b"))
+
+
+FLOWS = {
+    "create": Flow(create, "CREATE_COMPLETE"),
+    "create on a second attempt": Flow(create_with_a_failure, "CREATE_COMPLETE"),
+    "rebuild": Flow(rebuild, "UPDATE_COMPLETE", create),
+    "replace, the new one first": changed(replace_order="create_first"),
+    "replace, the old one away first": changed(replace_order="delete_first"),
+    "roll a replacement back": changed(replace_order="create_first", fails=True),
+    "roll a replacement back, away first": changed(replace_order="delete_first", fails=True),
+    "roll a rebuild back": changed(image_update_policy="rebuild", fails=True),
+    "suspend": Flow(suspended, "SUSPEND_COMPLETE", lambda site: site.create(of_one())),
+    "change a node": Flow(
+        lambda site: site.update(of_node(
+            driver_info={"a": "b"}, target_state="manageable", boot_mode="uefi", retired=True)),
+        "UPDATE_COMPLETE", lambda site: site.create(of_node()),
+    ),
+    "take a node over": Flow(take_over, "CREATE_COMPLETE"),
+    "give a node back": Flow(lambda site: site.delete(), "DELETE_COMPLETE", take_over),
+    "run steps": Flow(lambda site: site.create(of_steps()), "CREATE_COMPLETE"),
+    "run steps again": Flow(
+        lambda site: site.update(of_steps(again=1)),
+        "UPDATE_COMPLETE", lambda site: site.create(of_steps()),
+    ),
+    "create a group that is spread": Flow(create_spread, "CREATE_COMPLETE"),
+    "change a volume": Flow(
+        lambda site: site.update(of_volume("b")),
+        "UPDATE_COMPLETE", lambda site: site.create(of_volume()),
+    ),
+    "configure hardware with a system": Flow(
+        lambda site: site.create(of_configured()), "CREATE_COMPLETE"),
+    "configure hardware with the next system": Flow(
+        lambda site: site.update(of_configured("off")),
+        "UPDATE_COMPLETE", lambda site: site.create(of_configured()),
+    ),
+    "run a runbook before": Flow(lambda site: site.create(of_burnt()), "CREATE_COMPLETE"),
+    "give a node back that was prepared": Flow(
+        lambda site: site.delete(), "DELETE_COMPLETE", burnt_in_vain
+    ),
+    "create a group": Flow(lambda site: site.create(of_group()), "CREATE_COMPLETE", pool=3),
+    "roll out over a group": Flow(
+        lambda site: site.update(of_group("http://images/b")),
+        "UPDATE_COMPLETE", lambda site: site.create(of_group()), pool=3,
+    ),
+    "roll a batch back": Flow(
+        roll_out_with_a_failure,
+        "UPDATE_FAILED", lambda site: site.create(of_group()), pool=3,
+    ),
+    "delete a group": Flow(
+        lambda site: site.delete(),
+        "DELETE_COMPLETE", lambda site: site.create(of_group()), pool=3,
+    ),
+    "delete": Flow(lambda site: site.delete(), "DELETE_COMPLETE", create),
+}  # fmt: skip
+
+
+def begun(flow: Flow, folder: Path) -> Site:
+    """A site as it is before a flow."""
+    site = make_site(trees.database(folder), pool=flow.pool)
+    if flow.before is not None:
+        flow.before(site)
+        Engine(site.db, site.runtime()).run(site.root)
+    return site
+
+
+def run(flow: Flow, site: Site, kill: Kill | None = None) -> tuple[dict[str, Any], int]:
+    """Let a flow end, by a successor where the first engine is killed; return its end."""
+    flow.order(site)
+    engine = Engine(site.db, site.runtime(), kill)
+    try:
+        engine.run(site.root)
+    except Killed:
+        Engine(site.db, site.runtime()).run(site.root)
+    else:
+        assert kill is None, "the engine was not killed"
+    end = _end(site)
+    site.db.close()
+    return end, engine.commits
+
+
+def _end(site: Site) -> dict[str, Any]:
+    tree, machines = site.tree(), site.machines
+    return {
+        "stack": f"{tree.stacks[0].action}_{tree.stacks[0].status}",
+        "resources": sorted((row.name, row.action, row.status) for row in tree.resources),
+        "applied": [row.data["applied"] for row in tree.resources if "applied" in row.data],
+        "orders": sorted(Counter(verb for _, verb in machines.orders).items()),
+        "nodes": Counter(
+            (node["provision_state"], node["power_state"], bool(node["instance_uuid"]),
+             node["instance_info"].get("image_source"), node["maintenance"],
+             "stack" in node["extra"])
+            for node in machines.nodes.values()
+        ),
+        "records": {noun: len(kept) for noun, kept in machines.records.items()},
+    }  # fmt: skip
+
+
+def check(flow: Flow, start: Site, folder: Path, every: int = 1) -> None:
+    """Kill the engine before and after each commit; each time, the end is that without a kill.
+
+    ``every``: only at one in so many.
+    """
+    calm, commits = run(flow, copied(start, folder / "calm.sqlite"))
+    assert calm["stack"] == flow.ends
+    for number in range(1, commits + 1, every):
+        for before in (True, False) if number < commits else (True,):
+            site = copied(start, folder / f"{number}-{before}.sqlite")
+            end, _ = run(flow, site, Kill(number, before=before))
+            assert end == calm, f"killed {'before' if before else 'after'} commit {number}"
