@@ -46,18 +46,22 @@ DECLARED: Final[dict[str, Metric]] = {
     "api_requests": Metric("counter", "Answers of the API.", ("method", "status")),
     "api_request": Metric("timer", "Time to answer a request.", ("method",)),
     "lock_wait": Metric("timer", "Time that a caller waited for a busy node."),
-    "conductor_call": Metric("timer", "Time of one call of a conductor elsewhere.", ("method",)),
+    "conductor_call": Metric(
+        "timer", "Time of one call of a conductor in another process.", ("method",)
+    ),
     "step": Metric("timer", "Time of one call of a step.", ("phase", "interface")),
-    "stack_wake_lag": Metric("timer", "From a stack that is due to the worker that looks at it."),
+    "stack_wake_lag": Metric("timer", "From a stack that is due, or woken, to its worker."),
     "stack_turn": Metric("timer", "Time of one turn of a stack, its commit included."),
     "stack_drift": Metric(
-        "counter", "Differences between machines and stacks that were told of.", ("change",)
+        "counter", "Differences between machines and stacks: begun, ended.", ("change",)
     ),
     "stack_drift_page": Metric("timer", "Time of one look at a page of machines of stacks."),
     "power_corrections": Metric(
-        "counter", "Machines in another power state than recorded.", ("actual", "action")
+        "counter",
+        "Machines in another power state than recorded: switched back, or recorded.",
+        ("actual", "action"),
     ),
-    "gauge_failures": Metric("counter", "Gauges that were not read, and left out.", ("gauge",)),
+    "gauge_failures": Metric("counter", "Gauges that the database did not answer for.", ("gauge",)),
     "bmc_call": Metric("timer", "Time of one call of a BMC.", ("driver",)),
 }
 

@@ -10,7 +10,6 @@ html_copy_source = False
 html_show_copyright = False
 
 extensions = ["myst_parser", "sphinxcontrib.mermaid"]
-exclude_patterns = ["decisions/template.md"]
 suppress_warnings = ["misc.highlighting_failure"]  # shortened listings end in "..."
 
 myst_enable_extensions = ["deflist"]

@@ -13,6 +13,8 @@ import sys
 from pathlib import Path
 from typing import Final
 
+import reference_pages
+
 ROOT: Final = Path(__file__).resolve().parent.parent
 SOURCE: Final = ROOT / "build/docs/source"
 SITE: Final = ROOT / "build/docs/html"
@@ -21,6 +23,7 @@ SITE: Final = ROOT / "build/docs/html"
 def main() -> int:
     shutil.rmtree(SOURCE, ignore_errors=True)
     shutil.copytree(ROOT / "doc", SOURCE)
+    reference_pages.write(SOURCE / "reference")
     _run("reno", "--quiet", "report", "--output", str(SOURCE / "release-notes.rst"))
     _run("sphinx-build", "-W", "--keep-going", "-q", "-E", "-b", "html", str(SOURCE), str(SITE))
     print(f"wrote {SITE.relative_to(ROOT)}/index.html")

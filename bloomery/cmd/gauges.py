@@ -31,12 +31,12 @@ def of_site(db: Database) -> tuple[Gauge, ...]:
             return {(name,): count for name, count in stack_drift.count_by_type(conn).items()}
 
     return (
-        Gauge("database_refuses_writes", "1: its disk takes nothing, as when it is full.", (),
+        Gauge("database_refuses_writes", "1 while the disk of SQLite takes no writes.", (),
                 lambda: {(): float(db.refusal is not None)}),
         Gauge("nodes", "Nodes by provision state.", ("state",), nodes_by_state),
-        Gauge("stacks", "Stacks by state.", ("state",), stacks_by_state),
-        Gauge("stack_resources", "Resources of stacks.", ("state",), resources_by_state),
-        Gauge("stack_drifted", "Resources that differ from their machines.", ("type",),
+        Gauge("stacks", "Stacks by state, nested ones included.", ("state",), stacks_by_state),
+        Gauge("stack_resources", "Resources of stacks by state.", ("state",), resources_by_state),
+        Gauge("stack_drifted", "Resources whose machines differ from them, by type.", ("type",),
                 drifted_by_type),
     )  # fmt: skip
 
@@ -48,14 +48,28 @@ def of_broker(calls: Client | Server) -> tuple[Gauge, ...]:
         is_connected = calls.is_connected
         return {} if is_connected is None else {(): float(is_connected)}
 
-    return (Gauge("message_broker_connected", "0: the broker does not answer.", (), connected),)
+    return (
+        Gauge(
+            "message_broker_connected",
+            "0 while the message broker does not answer; only with a broker.",
+            (),
+            connected,
+        ),
+    )
 
 
 def of_engine(engine: EngineService) -> tuple[Gauge, ...]:
     trees = engine.groups
     return (
-        Gauge("stack_trees", "Stacks worked on here.", (), lambda: {(): len(trees)}),
-        Gauge("stack_workers_busy", "Workers at stacks.", (), lambda: {(): trees.busy}),
+        Gauge(
+            "stack_trees",
+            "Stacks that this process works on, waiting ones included.",
+            (),
+            lambda: {(): len(trees)},
+        ),
+        Gauge(
+            "stack_workers_busy", "Workers that work on a stack now.", (), lambda: {(): trees.busy}
+        ),
     )
 
 
@@ -63,11 +77,29 @@ def of_conductor(conductor: ConductorService) -> tuple[Gauge, ...]:
     workers, locks = conductor.runtime.workers, conductor.runtime.node_locks
     jobs = conductor.periodics
     return (
-        Gauge("workers_busy", "Workers in use.", (), lambda: {(): workers.busy}),
-        Gauge("nodes_held", "Nodes locked here.", (), lambda: {(): locks.in_use}),
-        Gauge("lock_waiters", "Callers waiting now.", (), lambda: {(): locks.waiting}),
-        Gauge("periodic_age_seconds", "Since its last run.", ("job",), jobs.ages_s),
-        Gauge("periodic_failing", "1: its last run failed.", ("job",), jobs.failing),
-        Gauge("periodic_lag_seconds", "How late the latest look is.", ("job",), jobs.lags_s),
-        Gauge("periodic_suspects", "Nodes that did not answer.", ("job",), jobs.suspects),
+        Gauge("workers_busy", "Workers of the conductor in use.", (), lambda: {(): workers.busy}),
+        Gauge(
+            "nodes_held", "Nodes that this conductor has locked.", (), lambda: {(): locks.in_use}
+        ),
+        Gauge(
+            "lock_waiters", "Callers that wait for a locked node.", (), lambda: {(): locks.waiting}
+        ),
+        Gauge(
+            "periodic_age_seconds",
+            "Time since the last run of a periodic began.",
+            ("job",),
+            jobs.ages_s,
+        ),
+        Gauge(
+            "periodic_failing", "1 where the last run of a periodic failed.", ("job",), jobs.failing
+        ),
+        Gauge(
+            "periodic_lag_seconds",
+            "How late the most overdue node is, in power sync and recovery.",
+            ("job",),
+            jobs.lags_s,
+        ),
+        Gauge(
+            "periodic_suspects", "Nodes that did not answer the last time.", ("job",), jobs.suspects
+        ),
     )
