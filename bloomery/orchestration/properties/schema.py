@@ -82,6 +82,7 @@ class Schema:
     schema: Mapping[str, Schema] | Schema | None = field(default=None, kw_only=True)
     implemented: bool = field(default=True, kw_only=True)
     takes_text: bool = field(default=False, kw_only=True)  # a map as JSON, a list with commas
+    secret: bool = field(default=False, kw_only=True)  # sealed at rest, shown as stars
     support: Support = field(default=SUPPORTED, kw_only=True)
 
 
@@ -93,3 +94,8 @@ class Attribute:
     type: Type = Type.ANY
     cached: bool = True
     support: Support = SUPPORTED
+
+
+def secret_names(properties: Mapping[str, Schema]) -> frozenset[str]:
+    """Return the properties whose values are sealed at rest, and shown as stars."""
+    return frozenset(name for name, schema in properties.items() if schema.secret)

@@ -32,7 +32,13 @@ from typing import Any, ClassVar, Final, Protocol, Self, TypeVar
 from bloomery import errors
 from bloomery.orchestration.limits import LIMITS, Limits
 from bloomery.orchestration.properties import translation
-from bloomery.orchestration.properties.schema import SUPPORTED, Attribute, Schema, Support
+from bloomery.orchestration.properties.schema import (
+    SUPPORTED,
+    Attribute,
+    Schema,
+    Support,
+    secret_names,
+)
 from bloomery.orchestration.resources.children import Children
 from bloomery.orchestration.resources.effects import NO_EFFECT, Effect
 from bloomery.orchestration.resources.machines import FindNode, Machines
@@ -179,13 +185,18 @@ class Resource:
     effect_properties: ClassVar[frozenset[str]] = frozenset()  # that decide what machines are told
     machine_properties: ClassVar[frozenset[str]] = frozenset()  # that tell what kind of machine
     node_properties: ClassVar[tuple[str, ...]] = ()  # of which one names the node that it works at
-    secret_properties: ClassVar[frozenset[str]] = frozenset()  # sealed at rest, shown as stars
+    secret_properties: ClassVar[frozenset[str]] = frozenset()  # by the column ``secret``
     secret_paths: ClassVar[frozenset[tuple[str, ...]]] = frozenset()  # ends of paths into others
     default_timeout_mins: ClassVar[int | None] = None  # of a stack that has one, and says nothing
     ignores_properties: ClassVar[bool] = False  # takes whatever it is given, unchecked
     always_updated: ClassVar[bool] = False  # its update is called even if nothing has changed
     preemptible: ClassVar[bool] = False  # an action may be useless, and end sooner then
     repairs_failed: ClassVar[bool] = False  # so it is, if its last action failed
+
+    def __init_subclass__(cls) -> None:
+        """Derive from the columns of properties what is asked of them together."""
+        super().__init_subclass__()
+        cls.secret_properties = secret_names(cls.properties_schema)
 
     def __init__(
         self,

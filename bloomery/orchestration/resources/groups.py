@@ -16,12 +16,14 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from typing import Any, Final, NamedTuple, TypeAlias
 
 from bloomery import errors
-from bloomery.orchestration.resources import instance_info
+from bloomery.orchestration.properties.schema import secret_names
+from bloomery.orchestration.resources import instance_schema
 
 VERSION: Final = "2015-04-30"  # of the templates that Heat makes itself
 SECRETS: Final = frozenset(
     {
-        ("driver_info",), *((name,) for name in instance_info.SECRETS),
+        *((name,) for name in secret_names(instance_schema.PROPERTIES)),
+        ("driver_info",),
         ("properties", "properties"), ("resource_properties", "properties"),
     }
 )  # fmt: skip  # ends of paths where a group has what is secret of its members, whatever they are

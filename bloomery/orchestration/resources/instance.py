@@ -56,7 +56,6 @@ class Instance(instance_placement.Placement, instance_retry.Retry):
 
     properties_schema: ClassVar[Mapping[str, Schema]] = instance_schema.PROPERTIES
     attributes_schema: ClassVar[Mapping[str, Attribute]] = instance_schema.ATTRIBUTES
-    secret_properties: ClassVar[frozenset[str]] = instance_info.SECRETS
     preemptible: ClassVar[bool] = True
     repairs_failed: ClassVar[bool] = True
     effect_properties: ClassVar[frozenset[str]] = instance_info.DECISIVE

@@ -38,7 +38,6 @@ PINNED: Final = ("allocation", "node")  # these have one machine
 REBUILD, REPLACE = "rebuild", "replace"
 PRESERVE: Final = "rebuild_preserve_ephemeral"
 CREATE_FIRST, DELETE_FIRST = "create_first", "delete_first"
-SECRETS: Final = frozenset({"configdrive", "user_data", "users"})  # properties of an Instance
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -23,8 +23,8 @@ def _map(description: str, **more: Any) -> Schema:
     return Schema(Type.MAP, description, update_allowed=True, **more)
 
 
-def _list(description: str, of: Schema) -> Schema:
-    return Schema(Type.LIST, description, schema=of, update_allowed=True)
+def _list(description: str, of: Schema, **more: Any) -> Schema:
+    return Schema(Type.LIST, description, schema=of, update_allowed=True, **more)
 
 
 def _seconds(description: str, default: int) -> Schema:
@@ -136,15 +136,15 @@ PROPERTIES: Final[Mapping[str, Schema]] = {
     "boot_mode": _text("How it boots.", "bios", "uefi"),
     "secure_boot": _flag("Boots only what is signed."),
     "capabilities": _map("Further capabilities that the deployment is asked for."),
-    "configdrive": _text("A whole config drive: base64, or a URL."),
-    "user_data": _text("A script or cloud-config for the first boot."),
+    "configdrive": _text("A whole config drive: base64, or a URL.", secret=True),
+    "user_data": _text("A script or cloud-config for the first boot.", secret=True),
     "meta_data": _map("Metadata for the first boot; hostname and keys are added."),
     "network_data": Schema(
         Type.ANY, "network_data.json for the first boot; auto: of the node's ports and networks.",
         update_allowed=True,
     ),
     "ssh_keys": _list("Public keys of the default user.", _STRING),
-    "users": _list("Users to be made.", Schema(Type.MAP, schema=USER)),
+    "users": _list("Users to be made.", Schema(Type.MAP, schema=USER), secret=True),
     "user_data_update_policy": _text(
         "What a change of any of the first boot's data does.", "rebuild", "ignore", "replace",
         default="ignore",

@@ -65,7 +65,6 @@ class Node(stepwise.OnNode):
 
     properties_schema: ClassVar[Mapping[str, Schema]] = node_schema.PROPERTIES
     attributes_schema: ClassVar[Mapping[str, Attribute]] = node_schema.ATTRIBUTES
-    secret_properties: ClassVar[frozenset[str]] = frozenset({"driver_info"})
     effect_properties: ClassVar[frozenset[str]] = DECISIVE
     machine_properties: ClassVar[frozenset[str]] = frozenset({"driver", "resource_class", "name"})
     preemptible: ClassVar[bool] = True

@@ -58,7 +58,9 @@ MAINTENANCE: Final = {
 PROPERTIES: Final[Mapping[str, Schema]] = {
     "name": _property(Type.STRING, "Name of the node."),
     "driver": _property(Type.STRING, "The hardware type, such as redfish.", required=True),
-    "driver_info": _property(Type.MAP, "How the BMC is reached; it is kept as a secret."),
+    "driver_info": _property(
+        Type.MAP, "How the BMC is reached; it is kept as a secret.", secret=True
+    ),
     "interfaces": _property(
         Type.MAP, "Interfaces of the driver by kind, such as {deploy: ramdisk}.",
         schema={kind: Schema(Type.STRING, f"The {kind} interface.") for kind in INTERFACES},

@@ -170,10 +170,9 @@ class VolumeTarget(Volume):
             Type.INTEGER, "0: the machine boots from it.", required=True, update_allowed=True
         ),
         "properties": Schema(
-            Type.MAP, "How it is reached; it is kept as a secret.", update_allowed=True
+            Type.MAP, "How it is reached; it is kept as a secret.", update_allowed=True, secret=True
         ),
         "extra": _EXTRA,
         "allow_power_off": _POWER,
     }
     attributes_schema: ClassVar[Mapping[str, Attribute]] = _ATTRIBUTES
-    secret_properties: ClassVar[frozenset[str]] = frozenset({"properties"})
