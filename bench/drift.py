@@ -30,8 +30,8 @@ from bloomery.operations.policy_engine import Policies
 from bloomery.orchestration.engine.runtime import EngineRuntime
 from bloomery.orchestration.service.drift_timer import DriftTimer
 from bloomery.orchestration.service.drift_watch import DRIFT, DriftWatch
-from bloomery.orchestration.service.endpoint import EngineEndpoint
 from bloomery.orchestration.service.engine_service import EngineService
+from bloomery.orchestration.service.operations import StackOperations
 from bloomery.orchestration.simulation.machines import SimulatedMachines
 from bloomery.rpc.client import Client, InProcess
 from bloomery.rpc.ring import Ring
@@ -71,7 +71,7 @@ def deploy(services: Services, sealer: Sealer, count: int) -> EngineRuntime:
     runtime = EngineRuntime(machines=machines.of_stack)
     engine = EngineService(services.conf, services.db, sealer, lambda: runtime)
     engine.start()
-    endpoint = EngineEndpoint(services, runtime, engine.wake)
+    endpoint = StackOperations(services, runtime, engine.wake)
     kind = "OS::Ironic::Instance"
     members = {
         f"i{number}": {"type": kind, "properties": {"node": name, "image": IMAGE}}

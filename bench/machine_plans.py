@@ -16,7 +16,7 @@ from typing import Any, Final
 from bench import drift, harness
 from bench.harness import Line
 from bloomery.model.stack_views import StackArguments
-from bloomery.orchestration.service.endpoint import EngineEndpoint
+from bloomery.orchestration.service.operations import StackOperations
 
 _NEW_IMAGE: Final = {**drift.IMAGE, "source": "http://images/b.img"}
 
@@ -27,7 +27,7 @@ def measure() -> Sequence[Line]:
     with harness.folder() as folder, drift.site(folder / "home") as (_, services):
         assert services.sealer is not None
         runtime = drift.deploy(services, services.sealer, drift.LARGE)
-        endpoint = EngineEndpoint(services, runtime, lambda root: None)
+        endpoint = StackOperations(services, runtime, lambda root: None)
         stack = endpoint.identify_stack(drift.OPERATOR, "machines")
         changed = _changed(endpoint.get_template(drift.OPERATOR, stack))
         before = harness.rss_mib(os.getpid())

@@ -197,7 +197,7 @@ def order_stack(site: Service, resource_class: str, count: int, *, in_a_row: boo
         resources[f"i{number}"]["depends_on"] = f"i{number - 1}"
     template = {"heat_template_version": "2021-04-16", "resources": resources}
     request = dataclasses.replace(Request.new(), project="admin")
-    site.stacks.contract.create_stack(
+    site.stacks.operations().create_stack(
         request, resource_class[3:], StackArguments(template=template)
     )
 

@@ -78,7 +78,7 @@ class Site:
 
     def __init__(self, service: Service) -> None:
         self._service = service
-        self._engine = service.services.engine
+        self._engine = service.stacks.operations()
         self._groups = service.stacks.engine.groups
 
     def create(self, count: int) -> list[str]:
@@ -89,7 +89,6 @@ class Site:
             for number, each in enumerate(objects)
         }
         template = {"heat_template_version": "2021-04-16", "resources": resources}
-        assert self._engine is not None
         self._engine.create_stack(_REQUEST, f"s{objects[0]}", StackArguments(template=template))
         harness.until(lambda: self._wait(objects), "all resources to wait")
         return objects

@@ -67,14 +67,14 @@ class ApiProcess:
         settings = dataclasses.replace(settings, engine=engine)
         with foundation.build(settings, home, config_files) as base:
             self._base = base
+            self.services = base.services()
             self._stacks = stacks.Stacks(
-                lambda: self.services, base.conf, base.db, base.sealer,
+                self.services, base.conf, base.db, base.sealer,
                 endpoint=lambda: api_servers.signals_url(base, self.orchestration_url),
                 on_events_written=base.relay.wake,
             )  # fmt: skip
-            self.services = base.services(engine=self._stacks.contract)
             self._api_servers = api_servers.ApiServers(
-                base, self.services,
+                base, self.services, self._stacks.operations,
                 (*gauges.of_site(base.db), *gauges.of_broker(self.services.rpc)),
             )  # fmt: skip
 

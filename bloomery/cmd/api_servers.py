@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Callable
+from typing import TYPE_CHECKING
 
 from bloomery import errors
 from bloomery.api import app, auth_strategy, scrape, server
@@ -13,14 +15,26 @@ from bloomery.http_server.server import raise_descriptor_limit
 from bloomery.metrics import Gauge
 from bloomery.operations.context import Services
 
+if TYPE_CHECKING:
+    from bloomery.orchestration.service.operations import StackOperations
+
 LOG = logging.getLogger(__name__)
 
 
 class ApiServers:
     """``api`` is Ironic's, ``orchestration_api`` Heat's."""
 
-    def __init__(self, base: Foundation, services: Services, gauges: tuple[Gauge, ...]) -> None:
-        """Bind the addresses of both APIs.  Raises CannotStart."""
+    def __init__(
+        self,
+        base: Foundation,
+        services: Services,
+        operations: Callable[[], StackOperations],
+        gauges: tuple[Gauge, ...],
+    ) -> None:
+        """Bind the addresses of both APIs.  Raises CannotStart.
+
+        ``operations``: on stacks, called with the first request.
+        """
         self._base, conf = base, base.conf
         logins = auth_strategy.logins(conf, base.config_files)
         self._identity_url = auth_strategy.identity_url(logins)
@@ -29,7 +43,7 @@ class ApiServers:
         self.api = server.make(app.make_app(services, scrape.make(gauges), logins), conf)
         try:
             self.orchestration_api = server.make(
-                stacks.late_app(services, of_stacks),
+                stacks.late_app(services, operations, of_stacks),
                 stacks.orchestration_conf(conf),
                 port_option="--orchestration-port",
                 fault=faults.unparsed,

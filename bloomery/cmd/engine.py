@@ -61,7 +61,7 @@ class EngineProcess:
             self._base = base
             services = self._services = base.services(threads=base.conf.engine.num_engine_workers)
             self._stacks = stacks.Stacks(
-                lambda: services, base.conf, base.db, base.sealer,
+                services, base.conf, base.db, base.sealer,
                 endpoint=lambda: api_servers.signals_url(base, api_servers.configured_url(base)),
                 on_events_written=base.relay.wake,
             )  # fmt: skip

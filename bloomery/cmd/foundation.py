@@ -28,7 +28,6 @@ from bloomery.operations.policy_engine import Policies
 from bloomery.rpc import ring_options, transports
 from bloomery.rpc.client import Client
 from bloomery.rpc.contract import Conductor
-from bloomery.rpc.engine_contract import Engine
 from bloomery.rpc.ring import Ring
 from bloomery.secrets import Sealer
 from bloomery.state_dir import StateDir
@@ -51,7 +50,6 @@ class Foundation:
     def services(
         self,
         local: Mapping[str, Conductor] | None = None,
-        engine: Engine | None = None,
         threads: int | None = None,
     ) -> Services:
         """Return what operations need.
@@ -71,7 +69,6 @@ class Foundation:
             policies=Policies(self.conf, folders),
             sealer=self.sealer,
             heavy_jobs=HeavyJobs(patient=self.conf.orchestration.threads // 2),
-            engine=engine,
             live=self.relay.live,
             on_webhooks_changed=self.relay.look_at_webhooks,
         )

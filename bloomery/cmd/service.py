@@ -42,21 +42,22 @@ class Service:
         with foundation.build(conf, home, config_files, is_conductor=True) as base:
             self._base = base
             self.conf, self.db, self.relay = base.conf, base.db, base.relay
-            self.stacks = stacks.Stacks(
-                lambda: self.services, base.conf, base.db, base.sealer,
-                endpoint=lambda: api_servers.signals_url(base, self.orchestration_url),
-                on_events_written=base.relay.wake,
-            )  # fmt: skip
-            base.relay.add_reader(self.stacks.engine.wakes.wake)
             self.conductor = lifecycle.ConductorService(
                 base.conductor_runtime(), on_superseded=on_superseded, on_drain=on_drain
             )
             host, manager = self.conductor.runtime.host, self.conductor.manager
             self._rpc_server = base.rpc_server(host, manager)
-            self.services = base.services({host: manager}, self.stacks.contract)
+            self.services = base.services({host: manager})
+            self.stacks = stacks.Stacks(
+                self.services, base.conf, base.db, base.sealer,
+                endpoint=lambda: api_servers.signals_url(base, self.orchestration_url),
+                on_events_written=base.relay.wake,
+            )  # fmt: skip
+            base.relay.add_reader(self.stacks.engine.wakes.wake)
             self._api_servers = api_servers.ApiServers(
                 base,
                 self.services,
+                self.stacks.operations,
                 (
                     *gauges.of_site(base.db),
                     *gauges.of_broker(self.services.rpc),

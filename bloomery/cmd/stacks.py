@@ -10,7 +10,7 @@ import dataclasses
 import importlib
 import threading
 from collections.abc import Callable, Iterable
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 from bloomery import errors
 from bloomery.api import auth
@@ -19,11 +19,11 @@ from bloomery.db.engine import Database
 from bloomery.http_server.wsgi import Wsgi
 from bloomery.operations.context import Services
 from bloomery.orchestration.service.engine_service import EngineService
-from bloomery.rpc.engine_contract import Engine
 from bloomery.secrets import Sealer
 
 if TYPE_CHECKING:
     from bloomery.orchestration.engine.runtime import EngineRuntime
+    from bloomery.orchestration.service.operations import StackOperations
 
 
 class _Once:
@@ -42,26 +42,15 @@ class _Once:
         return self._made
 
 
-class _LateEngine:
-    """Satisfies ``rpc.engine_contract.Engine`` through what is made at the first call."""
-
-    def __init__(self, make: Callable[[], Engine]) -> None:
-        self._engine = _Once(make)
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._engine(), name)
-
-
 class Stacks:
-    """``engine`` works on stacks; ``contract`` is what callers ask, for ``Services.engine``.
+    """``engine`` works on stacks; ``operations()`` is what callers of the API may ask.
 
-    ``services`` is asked at the first call, when everything is built.  ``endpoint`` returns the URL
-    of the orchestration API, for addresses of signals.
+    ``endpoint`` returns the URL of the orchestration API, for addresses of signals.
     """
 
     def __init__(
         self,
-        services: Callable[[], Services],
+        services: Services,
         conf: Conf,
         db: Database,
         sealer: Sealer,
@@ -84,7 +73,7 @@ class Stacks:
             conf, db, sealer, self._runtime, on_events_written=on_events_written,
             make_drift_watch=_Once(self._make_drift_watch),
         )  # fmt: skip
-        self.contract = cast(Engine, _LateEngine(self._make_contract))
+        self.operations = _Once(self._make_operations)
 
     def start(self) -> None:
         """Start the engine, where there is to be one here.
@@ -118,21 +107,21 @@ class Stacks:
                 self._db, self._sealer, project, self._on_events_written
             ),
             machines=machines.machines_of(self._services),
-            authorize=access.stored_type_check(self._services()),
+            authorize=access.stored_type_check(self._services),
         )
         return runtime
 
     def _make_drift_watch(self) -> Any:
         drift_watch = importlib.import_module("bloomery.orchestration.service.drift_watch")
         return drift_watch.DriftWatch(
-            self._services(), self._runtime(), on_events_written=self._on_events_written,
+            self._services, self._runtime(), on_events_written=self._on_events_written,
             on_accepted=self._accepted,
         )  # fmt: skip
 
-    def _make_contract(self) -> Engine:
-        endpoint = importlib.import_module("bloomery.orchestration.service.endpoint")
-        made: Engine = endpoint.EngineEndpoint(
-            self._services(), self._runtime(), on_accepted=self._accepted
+    def _make_operations(self) -> StackOperations:
+        operations = importlib.import_module("bloomery.orchestration.service.operations")
+        made: StackOperations = operations.StackOperations(
+            self._services, self._runtime(), on_accepted=self._accepted
         )
         return made
 
@@ -152,12 +141,14 @@ def _check_networks(conf: Conf) -> None:
         fetching.Fetcher.of(timeout_s=1, networks=networks)
 
 
-def late_app(services: Services, logins: auth.Auth) -> Wsgi:
+def late_app(
+    services: Services, operations: Callable[[], StackOperations], logins: auth.Auth
+) -> Wsgi:
     """Return the application of the orchestration API, imported with its first request."""
 
     def make() -> Wsgi:
         app = importlib.import_module("bloomery.api.orchestration.app")
-        made: Wsgi = app.make_app(services, logins)
+        made: Wsgi = app.make_app(services, operations(), logins)
         return made
 
     once = _Once(make)

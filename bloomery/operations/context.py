@@ -13,7 +13,6 @@ from bloomery.model.request import Request
 from bloomery.operations.heavy_jobs import HeavyJobs
 from bloomery.operations.policy_engine import Policies
 from bloomery.rpc.client import Client
-from bloomery.rpc.engine_contract import Engine
 from bloomery.secrets import Sealer
 
 
@@ -22,7 +21,6 @@ class Services:
     """The parts of a running service that operations need; built once in ``cmd``.
 
     ``sealer`` opens secrets for those whom a policy shows them; None: they stay stars.
-    ``engine`` answers questions on stacks and takes orders; None: this service keeps no stacks.
     ``live`` feeds clients that listen to events; None: nobody can.
     ``on_webhooks_changed`` is called after each commit that changed webhooks.
     """
@@ -33,7 +31,6 @@ class Services:
     policies: Policies
     sealer: Sealer | None = None
     heavy_jobs: HeavyJobs = field(default_factory=HeavyJobs)
-    engine: Engine | None = None
     live: LiveEvents | None = None
     on_webhooks_changed: Callable[[], None] = lambda: None
 

@@ -21,7 +21,7 @@ from bloomery.model.stack_views import (
     StackSummary,
     UpdatePreview,
 )
-from bloomery.rpc.engine_contract import METHODS
+from bloomery.orchestration.service.operations import OPERATIONS
 
 AT = datetime(2026, 11, 20, 9, 42, 0, 123456, UTC)
 STACK = StackIdentity(project="p1", name="web", uuid="0a7f2c1d-6a57-4f0e-8a0f-0e1a7d1f2b33")
@@ -103,6 +103,7 @@ class FakeEngine:
         self.answers: dict[str, Any] = {
             "identify_stack": STACK,
             "list_stacks": [summary()],
+            "list_stacks_in_detail": [summary()],
             "count_stacks": 7,
             "show_stack": details(),
             "create_stack": STACK,
@@ -124,7 +125,7 @@ class FakeEngine:
         self.requests: list[Any] = []
 
     def __getattr__(self, name: str) -> Any:
-        if name not in METHODS:
+        if name not in OPERATIONS:
             raise AttributeError(name)
 
         def method(request: Any, *arguments: Any, **named: Any) -> Any:

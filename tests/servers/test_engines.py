@@ -22,7 +22,7 @@ from bloomery.model.stack_views import StackArguments
 from bloomery.operations.context import Services
 from bloomery.operations.policy_engine import Policies
 from bloomery.orchestration.engine.runtime import EngineRuntime
-from bloomery.orchestration.service.endpoint import EngineEndpoint
+from bloomery.orchestration.service.operations import StackOperations
 from bloomery.rpc.client import Client, InProcess
 from bloomery.rpc.ring import Ring
 from bloomery.state_dir import StateDir
@@ -87,7 +87,7 @@ def accept(db: Database, home: StateDir) -> None:
         db=db, rpc=Client(Ring(db), InProcess({})), conf=Conf(), policies=Policies(Conf()),
         sealer=home.sealer(db),
     )  # fmt: skip
-    engine = EngineEndpoint(services, EngineRuntime())
+    engine = StackOperations(services, EngineRuntime())
     for number in range(COUNT):
         arguments = StackArguments(template=TEMPLATE)
         engine.create_stack(Request.new(user="u", project="p"), f"stack-{number}", arguments)

@@ -1,6 +1,6 @@
 """The application: what every request meets first, and what answers it in the end.
 
-app = make_app(services)                    # any WSGI server takes it
+app = make_app(services, operations)        # any WSGI server takes it
 
 In this order: request id, pages of others, health, versions, login, project, body, endpoint.
 """
@@ -23,6 +23,7 @@ from bloomery.http_server.wsgi import Wsgi
 from bloomery.model.request import IN_LOG, Parked, Request, begin
 from bloomery.operations.context import Services
 from bloomery.orchestration.limits import LIMITS
+from bloomery.orchestration.service.operations import StackOperations
 
 REALM: Final = "Orchestration API"
 HEALTH: Final = "/healthcheck"
@@ -38,18 +39,22 @@ CLIENT_HEADERS: Final = (  # those that Heat lets pages send
 MAX_DEPTH: Final = LIMITS.document_depth + 10  # a template as an object, and what is around it
 
 
-def make_app(services: Services, logins: auth.Auth | None = None) -> Wsgi:
+def make_app(
+    services: Services, operations: StackOperations, logins: auth.Auth | None = None
+) -> Wsgi:
     """Return the WSGI application of a site.
 
     ``logins`` tells callers apart; None: whoever the configuration names.
     """
-    application = Application(services, logins or auth_strategy.logins(services.conf))
+    logins = logins or auth_strategy.logins(services.conf)
+    application = Application(services, operations, logins)
     return layers.around(application, services.conf, CLIENT_HEADERS)
 
 
 class Application:
-    def __init__(self, services: Services, logins: auth.Auth) -> None:
+    def __init__(self, services: Services, operations: StackOperations, logins: auth.Auth) -> None:
         self._services = services
+        self._operations = operations
         self._browsers = browsers.Guard(services.conf)
         self._callers = callers.Callers(logins, services.policies)
         self._router = routing.Router(routes.ROUTES)
@@ -114,6 +119,7 @@ class Application:
         query = environ.get("QUERY_STRING", "")
         call = Call(
             services=self._services,
+            operations=self._operations,
             request=request,
             method=method,
             url=url,

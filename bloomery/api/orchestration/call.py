@@ -12,7 +12,7 @@ from bloomery.api.orchestration import faults
 from bloomery.http_server import bodies
 from bloomery.model.request import Request
 from bloomery.operations.context import Services
-from bloomery.rpc.engine_contract import Engine
+from bloomery.orchestration.service.operations import StackOperations
 
 _JSON_TYPES: Final = ("", "application/json")
 _NO_BODY: Final = (
@@ -29,6 +29,7 @@ class Call:
     """
 
     services: Services
+    operations: StackOperations
     request: Request
     method: str
     url: str
@@ -38,13 +39,6 @@ class Call:
     body: bytes
     content_type: str
     token: str | None = None
-
-    @property
-    def engine(self) -> Engine:
-        """Return whoever answers questions on stacks and takes orders.  Raises Unavailable."""
-        if self.services.engine is None:
-            raise errors.Unavailable(reason="cannot do this: no engine is joined to this service")
-        return self.services.engine
 
     def at(self, *segments: str, project: str | None = None) -> str:
         """Return the address of something of a project, by default the caller's."""

@@ -10,11 +10,11 @@ from bloomery.model.stack_views import EngineDetails
 
 
 def index(call: Call) -> dict[str, Any]:
-    return {"services": [_document(each) for each in call.engine.list_services(call.request)]}
+    return {"services": [_document(each) for each in call.operations.list_services(call.request)]}
 
 
 def build_info(call: Call) -> dict[str, Any]:
-    return call.engine.get_revision(call.request)
+    return call.operations.get_revision(call.request)
 
 
 def _document(engine: EngineDetails) -> dict[str, Any]:

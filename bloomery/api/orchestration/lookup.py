@@ -11,17 +11,17 @@ from bloomery.model.stack_views import StackIdentity
 
 
 def find(call: Call, stack: str) -> Reply:
-    return _redirect(call, call.engine.identify_stack(call.request, stack))
+    return _redirect(call, call.operations.identify_stack(call.request, stack))
 
 
 def find_part(call: Call, stack: str, part: str) -> Reply:
-    return _redirect(call, call.engine.identify_stack(call.request, stack), part)
+    return _redirect(call, call.operations.identify_stack(call.request, stack), part)
 
 
 def find_arn(call: Call, arn: str) -> Reply:
     """An ARN may go on below the stack, and so does the address then."""
     stack, below = identity.parsed(arn)
-    return _redirect(call, call.engine.identify_stack(call.request, stack), *below)
+    return _redirect(call, call.operations.identify_stack(call.request, stack), *below)
 
 
 def _redirect(call: Call, stack: StackIdentity, *below: str) -> Reply:

@@ -49,12 +49,12 @@ def index(call: Call, stack_name: str, stack_id: str) -> Json:
         with_detail=arguments.boolean(call, _DETAIL),
     )
     stack = identity.of(call, stack_name, stack_id)
-    resources = call.engine.list_stack_resources(call.request, stack, query)
+    resources = call.operations.list_stack_resources(call.request, stack, query)
     return {"resources": [views.resource(call, each) for each in resources]}
 
 
 def show(call: Call, stack_name: str, stack_id: str, resource_name: str) -> Json:
-    resource = call.engine.describe_stack_resource(
+    resource = call.operations.describe_stack_resource(
         call.request,
         identity.of(call, stack_name, stack_id),
         resource_name,
@@ -65,13 +65,13 @@ def show(call: Call, stack_name: str, stack_id: str, resource_name: str) -> Json
 
 def metadata(call: Call, stack_name: str, stack_id: str, resource_name: str) -> Json:
     stack = identity.of(call, stack_name, stack_id)
-    return {"metadata": call.engine.get_resource_metadata(call.request, stack, resource_name)}
+    return {"metadata": call.operations.get_resource_metadata(call.request, stack, resource_name)}
 
 
 def signal(call: Call, stack_name: str, stack_id: str, resource_name: str) -> None:
     """Hand the body over, whatever it says; one that is no object counts as none."""
     stack = identity.of(call, stack_name, stack_id)
-    call.engine.resource_signal(
+    call.operations.resource_signal(
         call.request, stack, resource_name, call.optional_document, token=call.token
     )
 
@@ -87,7 +87,7 @@ def mark_unhealthy(call: Call, stack_name: str, stack_id: str, resource_name: st
     reason = body.get(_REASON)
     if not (reason is None or isinstance(reason, str)):
         raise faults.BadRequest(reason=f"{_REASON} must be a text")
-    call.engine.resource_mark_unhealthy(
+    call.operations.resource_mark_unhealthy(
         call.request,
         identity.of(call, stack_name, stack_id),
         resource_name,
@@ -118,11 +118,11 @@ def _events(call: Call, stack_name: str, stack_id: str, resource: str | None) ->
         limit=arguments.count(call, "limit"),
     )
     stack = identity.of(call, stack_name, stack_id)
-    listed = call.engine.list_events(call.request, stack, query)
+    listed = call.operations.list_events(call.request, stack, query)
     return {"events": [views.event(call, each) for each in listed]}
 
 
 def event(call: Call, stack_name: str, stack_id: str, resource_name: str, event_id: str) -> Json:
     stack = identity.of(call, stack_name, stack_id)
-    found = call.engine.show_event(call.request, stack, resource_name, event_id)
+    found = call.operations.show_event(call.request, stack, resource_name, event_id)
     return {"event": views.event(call, found)}

@@ -16,25 +16,27 @@ def create(call: Call, stack_name: str, stack_id: str) -> Json:
     if not (name is None or isinstance(name, str)):
         raise faults.BadRequest(reason="the name of a snapshot must be a text")
     stack = identity.of(call, stack_name, stack_id)
-    return views.snapshot(call.engine.stack_snapshot(call.request, stack, name))
+    return views.snapshot(call.operations.stack_snapshot(call.request, stack, name))
 
 
 def index(call: Call, stack_name: str, stack_id: str) -> Json:
     stack = identity.of(call, stack_name, stack_id)
-    snapshots = call.engine.stack_list_snapshots(call.request, stack)
+    snapshots = call.operations.stack_list_snapshots(call.request, stack)
     return {"snapshots": [views.snapshot(each) for each in snapshots]}
 
 
 def show(call: Call, stack_name: str, stack_id: str, snapshot_id: str) -> Json:
     stack = identity.of(call, stack_name, stack_id)
-    return {"snapshot": views.snapshot(call.engine.show_snapshot(call.request, stack, snapshot_id))}
+    return {
+        "snapshot": views.snapshot(call.operations.show_snapshot(call.request, stack, snapshot_id))
+    }
 
 
 def delete(call: Call, stack_name: str, stack_id: str, snapshot_id: str) -> None:
     stack = identity.of(call, stack_name, stack_id)
-    call.engine.delete_snapshot(call.request, stack, snapshot_id)
+    call.operations.delete_snapshot(call.request, stack, snapshot_id)
 
 
 def restore(call: Call, stack_name: str, stack_id: str, snapshot_id: str) -> None:
     stack = identity.of(call, stack_name, stack_id)
-    call.engine.stack_restore(call.request, stack, snapshot_id)
+    call.operations.stack_restore(call.request, stack, snapshot_id)

@@ -21,20 +21,20 @@ ACTIONS: Final = ("suspend", "resume", "check", "cancel_update", "cancel_without
 def index(call: Call) -> Json:
     query = _query(call)
     with_count = arguments.boolean(call, "with_count")
-    stacks = call.engine.list_stacks(call.request, query)
+    stacks = call.operations.list_stacks(call.request, query)
     document: Json = {
         "stacks": [views.listed(call, each, with_project=query.everybody) for each in stacks]
     }
     if query.limit and len(stacks) == query.limit:
         document["links"] = [{"rel": "next", "href": _next(call, stacks[-1].identity.uuid)}]
     if with_count:
-        document["count"] = call.engine.count_stacks(call.request, query)
+        document["count"] = call.operations.count_stacks(call.request, query)
     return document
 
 
 def detail(call: Call) -> Json:
     """List stacks under another policy; in Heat no argument is looked at, and no more is shown."""
-    stacks = call.engine.list_stacks(call.request, StackQuery(), detail=True)
+    stacks = call.operations.list_stacks_in_detail(call.request, StackQuery())
     return {"stacks": [views.listed(call, each) for each in stacks]}
 
 
@@ -70,14 +70,14 @@ def _next(call: Call, marker: str) -> str:
 def create(call: Call) -> Reply:
     """Order a stack, or the adoption of one; the answer has its id and its address only."""
     name, new = _new_stack(call)
-    stack = call.engine.create_stack(call.request, name, new)
+    stack = call.operations.create_stack(call.request, name, new)
     document = {"id": stack.uuid, "links": [identity.link(call, "self", stack)]}
     return Reply(document={"stack": document}, location=identity.url(call, stack))
 
 
 def preview(call: Call) -> Json:
     name, new = _new_stack(call)
-    stack = call.engine.preview_stack(call.request, name, new)
+    stack = call.operations.preview_stack(call.request, name, new)
     return {"stack": views.previewed(call, stack), "plan": dict(stack.plan)}
 
 
@@ -95,7 +95,7 @@ def _new_stack(call: Call) -> tuple[Any, StackArguments]:
 
 
 def show(call: Call, stack_name: str, stack_id: str) -> Json:
-    stack = call.engine.show_stack(
+    stack = call.operations.show_stack(
         call.request,
         identity.of(call, stack_name, stack_id),
         resolve_outputs=arguments.boolean(call, "resolve_outputs", default=True),
@@ -105,11 +105,11 @@ def show(call: Call, stack_name: str, stack_id: str) -> Json:
 
 def update(call: Call, stack_name: str, stack_id: str) -> None:
     stack = identity.of(call, stack_name, stack_id)
-    call.engine.update_stack(call.request, stack, _changes(call))
+    call.operations.update_stack(call.request, stack, _changes(call))
 
 
 def preview_update(call: Call, stack_name: str, stack_id: str) -> Json:
-    preview = call.engine.preview_update_stack(
+    preview = call.operations.preview_update_stack(
         call.request,
         identity.of(call, stack_name, stack_id),
         _changes(call),
@@ -126,15 +126,15 @@ def _changes(call: Call) -> StackArguments:
 
 
 def delete(call: Call, stack_name: str, stack_id: str) -> None:
-    call.engine.delete_stack(call.request, identity.of(call, stack_name, stack_id))
+    call.operations.delete_stack(call.request, identity.of(call, stack_name, stack_id))
 
 
 def abandon(call: Call, stack_name: str, stack_id: str) -> Json:
-    return call.engine.abandon_stack(call.request, identity.of(call, stack_name, stack_id))
+    return call.operations.abandon_stack(call.request, identity.of(call, stack_name, stack_id))
 
 
 def export(call: Call, stack_name: str, stack_id: str) -> Json:
-    return call.engine.export_stack(call.request, identity.of(call, stack_name, stack_id))
+    return call.operations.export_stack(call.request, identity.of(call, stack_name, stack_id))
 
 
 def act(call: Call, stack_name: str, stack_id: str) -> None:
@@ -145,46 +145,36 @@ def act(call: Call, stack_name: str, stack_id: str) -> None:
             reason=f"cannot do {', '.join(names)[:200] or 'nothing'}: "
             f"the body must have one key of {', '.join(ACTIONS)}"
         )
-    stack = identity.of(call, stack_name, stack_id)
-    match names[0]:
-        case "suspend":
-            call.engine.stack_suspend(call.request, stack)
-        case "resume":
-            call.engine.stack_resume(call.request, stack)
-        case "check":
-            call.engine.stack_check(call.request, stack)
-        case word:
-            call.engine.stack_cancel_update(
-                call.request, stack, with_rollback=word == "cancel_update"
-            )
+    order = getattr(call.operations, f"stack_{names[0]}")
+    order(call.request, identity.of(call, stack_name, stack_id))
 
 
 def explain(call: Call, stack: str) -> Json:
     """Say what of a stack waits for what, and since when; ``stack`` is a name or an id."""
-    found = call.engine.identify_stack(call.request, stack)
-    return call.engine.explain_stack(call.request, found)
+    found = call.operations.identify_stack(call.request, stack)
+    return call.operations.explain_stack(call.request, found)
 
 
 # --------------------------------------------------------------------- what it was made of, and is
 
 
 def template(call: Call, stack_name: str, stack_id: str) -> Json:
-    return call.engine.get_template(call.request, identity.of(call, stack_name, stack_id))
+    return call.operations.get_template(call.request, identity.of(call, stack_name, stack_id))
 
 
 def environment(call: Call, stack_name: str, stack_id: str) -> Json:
-    return call.engine.get_environment(call.request, identity.of(call, stack_name, stack_id))
+    return call.operations.get_environment(call.request, identity.of(call, stack_name, stack_id))
 
 
 def files(call: Call, stack_name: str, stack_id: str) -> Json:
-    return call.engine.get_files(call.request, identity.of(call, stack_name, stack_id))
+    return call.operations.get_files(call.request, identity.of(call, stack_name, stack_id))
 
 
 def outputs(call: Call, stack_name: str, stack_id: str) -> Json:
-    listed = call.engine.list_outputs(call.request, identity.of(call, stack_name, stack_id))
+    listed = call.operations.list_outputs(call.request, identity.of(call, stack_name, stack_id))
     return {"outputs": [views.named_output(each) for each in listed]}
 
 
 def output(call: Call, stack_name: str, stack_id: str, output_key: str) -> Json:
     stack = identity.of(call, stack_name, stack_id)
-    return {"output": views.output(call.engine.show_output(call.request, stack, output_key))}
+    return {"output": views.output(call.operations.show_output(call.request, stack, output_key))}

@@ -12,7 +12,7 @@ DIALECTS = ("cfn", "hot")
 
 def validate(call: Call) -> dict[str, Any]:
     body = stack_arguments.body_of(call)
-    return call.engine.validate_template(
+    return call.operations.validate_template(
         call.request,
         stack_arguments.read(body),
         show_nested=arguments.boolean(call, "show_nested"),
@@ -21,7 +21,7 @@ def validate(call: Call) -> dict[str, Any]:
 
 
 def resource_types(call: Call) -> dict[str, Any]:
-    types = call.engine.list_resource_types(
+    types = call.operations.list_resource_types(
         call.request,
         support_status=arguments.value(call, "support_status"),
         name=arguments.value(call, "name"),
@@ -32,7 +32,7 @@ def resource_types(call: Call) -> dict[str, Any]:
 
 
 def resource_schema(call: Call, type_name: str) -> dict[str, Any]:
-    return call.engine.resource_schema(
+    return call.operations.resource_schema(
         call.request, type_name, with_description=arguments.boolean(call, "with_description")
     )
 
@@ -44,15 +44,15 @@ def generate_template(call: Call, type_name: str) -> dict[str, Any]:
             reason=f"Template type is not supported: {arguments.shown(dialect)}; "
             f"template_type is {' or '.join(DIALECTS)}"
         )
-    return call.engine.generate_template(call.request, type_name, dialect=dialect)
+    return call.operations.generate_template(call.request, type_name, dialect=dialect)
 
 
 def versions(call: Call) -> dict[str, Any]:
-    return {"template_versions": call.engine.list_template_versions(call.request)}
+    return {"template_versions": call.operations.list_template_versions(call.request)}
 
 
 def functions(call: Call, version: str) -> dict[str, Any]:
-    listed = call.engine.list_template_functions(
+    listed = call.operations.list_template_functions(
         call.request, version, with_condition=arguments.boolean(call, "with_condition_func")
     )
     return {"template_functions": listed}

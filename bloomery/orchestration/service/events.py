@@ -20,7 +20,7 @@ def list_events(
     ctx: StackContext, identity: StackIdentity, query: EventQuery
 ) -> list[EventDetails]:
     """Return a page of events.  Raises EventNotFound where a resource has none."""
-    stack = access.stack(ctx, identity, "events:index")
+    stack = access.stack(ctx, identity)
     equal = {name: values for name, values in query.filters.items() if name in _FILTERS}
     if query.resource is not None:
         equal["name"] = [query.resource]
@@ -61,8 +61,11 @@ def _levels(conn: Any, stack: Stack, depth: int) -> list[Stack]:
 def show_event(
     ctx: StackContext, identity: StackIdentity, resource: str, uuid: str
 ) -> EventDetails:
-    """Return one event with the properties of that act, those that are secret masked."""
-    stack = access.stack(ctx, identity, "events:show")
+    """Return one event with the properties of that act, those that are secret masked.
+
+    Raises EventNotFound.
+    """
+    stack = access.stack(ctx, identity)
     with ctx.services.db.read() as conn:
         row = stack_events.find(conn, stack.uuid, uuid)
         if row is None or row.name != resource:

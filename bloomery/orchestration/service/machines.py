@@ -55,9 +55,9 @@ _BUSY: Final = (
 )  # fmt: skip
 
 
-def machines_of(services: Callable[[], Services]) -> Callable[[Stack], Machines]:
+def machines_of(services: Services) -> Callable[[Stack], Machines]:
     """Return what gives the stacks of an engine their machines."""
-    return lambda stack: ServiceMachines(services(), stack)
+    return lambda stack: ServiceMachines(services, stack)
 
 
 class ServiceMachines:

@@ -23,7 +23,7 @@ def show_stack(
     ctx: StackContext, identity: StackIdentity, *, resolve_outputs: bool = True
 ) -> StackDetails:
     """Return one stack; there are no outputs of one that is deleted."""
-    row = access.stack(ctx, identity, "stacks:show")
+    row = access.stack(ctx, identity)
     stored = StoredStack(ctx, row)
     gone = row.action == Action.DELETE and row.status == Status.COMPLETE
     definition = stored.definition.definition
@@ -48,13 +48,13 @@ def _parameters(ctx: StackContext, row: Stack, definition: Definition) -> Mappin
 
 def list_outputs(ctx: StackContext, identity: StackIdentity) -> list[Output]:
     """Return the outputs without their values."""
-    stored = StoredStack(ctx, access.living(ctx, identity, "stacks:list_outputs"))
+    stored = StoredStack(ctx, access.living(ctx, identity))
     return [Output(key=key, description=each.description) for key, each in stored.outputs.items()]
 
 
 def show_output(ctx: StackContext, identity: StackIdentity, key: str) -> Output:
     """Return one output.  Raises NotFound."""
-    stored = StoredStack(ctx, access.living(ctx, identity, "stacks:show_output"))
+    stored = StoredStack(ctx, access.living(ctx, identity))
     output = stored.outputs.get(key)
     if output is None:
         near = errors.nearest(key, stored.outputs)

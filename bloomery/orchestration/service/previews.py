@@ -58,7 +58,6 @@ _KINDS: Final[Mapping[Verb, str]] = {
 
 def preview_stack(ctx: StackContext, name: object, arguments: StackArguments) -> PreviewedStack:
     """Return what create would make, after the same checks."""
-    access.authorize(ctx, "stacks:preview")
     new = stacks.read_new(ctx, name, arguments)
     with ctx.services.heavy_jobs.enter():
         planned = plan.create(new.stack, Present(records={}, find_node=_find_node(ctx)))
@@ -155,7 +154,8 @@ def preview_update_stack(
 ) -> UpdatePreview:
     """Return what an update would do to which resource; no promise, for kinds may decide later."""
     rule = "preview_update_patch" if arguments.existing else "preview_update"
-    row = access.living(ctx, identity, f"stacks:{rule}")
+    access.authorize(ctx, f"stacks:{rule}")
+    row = access.living(ctx, identity)
     stored = StoredStack(ctx, row)
     _, new = stacks.read_update(ctx, row, stored.template, arguments)
     checks.definition(ctx, new)

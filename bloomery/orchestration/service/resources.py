@@ -37,7 +37,7 @@ def list_stack_resources(
     ctx: StackContext, identity: StackIdentity, query: ResourceQuery
 ) -> list[ResourceDetails]:
     """Return the resources of a stack, and of those below as deep as it is asked."""
-    stack = access.stack(ctx, identity, "resource:index")
+    stack = access.stack(ctx, identity)
     depth = min(query.nested_depth, ctx.services.conf.engine.max_nested_stack_depth)
     with ctx.services.db.read() as conn:
         below = stacks.list_children(conn, stack.uuid) if not depth else _tree(conn, stack, depth)
@@ -130,8 +130,8 @@ def _description(stored: StoredStack, name: str) -> str:
 def describe_stack_resource(
     ctx: StackContext, identity: StackIdentity, name: str, with_attr: Sequence[str] = ()
 ) -> ResourceDetails:
-    """Return one resource with its attributes."""
-    stack = access.living(ctx, identity, "resource:show")
+    """Return one resource with its attributes.  Raises ResourceNotFound."""
+    stack = access.living(ctx, identity)
     stored = StoredStack(ctx, stack)
     if stored.member(name) is None:
         raise missing(stack, name)
@@ -186,7 +186,8 @@ def _attribute(member: StoredResource, name: str) -> Any:
 def get_resource_metadata(
     ctx: StackContext, identity: StackIdentity, name: str
 ) -> Mapping[str, Any]:
-    stack = access.living(ctx, identity, "resource:metadata")
+    """Return the metadata of a resource.  Raises ResourceNotFound."""
+    stack = access.living(ctx, identity)
     return _row(ctx, stack, name).metadata
 
 
@@ -213,9 +214,14 @@ def resource_signal(
     *,
     token: str | None = None,
 ) -> None:
-    """Accept a signal, or that a hook is cleared; see ``Engine.resource_signal``."""
+    """Accept a signal, or with ``unset_hook`` that a hook is cleared.
+
+    ``token``: of the address that the resource has handed out; the right one stands for a policy.
+    Raises ResourceNotFound, InvalidBreakPointHook, ResourceActionNotSupported, NotSupported.
+    """
     if token is None:
-        stack = access.living(ctx, identity, access.SIGNAL)
+        access.authorize(ctx, access.SIGNAL)
+        stack = access.living(ctx, identity)
         resource = _row(ctx, stack, name)
     else:
         stack, resource = _by_token(ctx, identity, name, token)
@@ -285,8 +291,11 @@ def resource_mark_unhealthy(
     mark_unhealthy: bool,
     reason: str | None = None,
 ) -> None:
-    """Accept that a resource is broken, or is not after all."""
-    stack = access.living(ctx, identity, "resource:mark_unhealthy")
+    """Accept that a resource, by name, physical or reference id, is broken, or is not after all.
+
+    Raises ResourceNotFound, PhysicalResourceIDAmbiguity, ActionInProgress.
+    """
+    stack = access.living(ctx, identity)
     resource = _identified(ctx, stack, ident)
     busy = errors.ActionInProgress(stack_name=stack.name, action=resource.action)
     if resource.status == Status.IN_PROGRESS:

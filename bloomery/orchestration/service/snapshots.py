@@ -31,14 +31,16 @@ _VISIBLE: Final = ("name", "type", "resource_id", "action", "status")  # of a re
 
 
 def stack_snapshot(ctx: StackContext, identity: StackIdentity, name: str | None) -> SnapshotDetails:
-    """Accept a snapshot and return it: without resources, which an engine adds."""
-    access.authorize(ctx, "stacks:snapshot")
+    """Accept a snapshot and return it: without resources, which an engine adds.
+
+    Raises ActionInProgress, RequestLimitExceeded (the stack has too many).
+    """
     name = checks.snapshot_name(name)
     return acceptance.retried(lambda: _begin(ctx, identity, name), identity.name)
 
 
 def _begin(ctx: StackContext, identity: StackIdentity, name: str | None) -> SnapshotDetails:
-    row = access.living_row(ctx, identity)
+    row = access.living(ctx, identity)
     if row.status == Status.IN_PROGRESS:
         raise checks.busy(row)
     most = ctx.services.conf.engine.max_snapshots_per_stack
@@ -74,20 +76,23 @@ def _begin(ctx: StackContext, identity: StackIdentity, name: str | None) -> Snap
 
 
 def stack_list_snapshots(ctx: StackContext, identity: StackIdentity) -> list[SnapshotDetails]:
-    row = access.living(ctx, identity, "stacks:list_snapshots")
+    row = access.living(ctx, identity)
     with ctx.services.db.read() as conn:
         rows = db.list_of_stack(conn, row.uuid, acceptance.sealer_of(ctx))
     return [_visible(ctx, _details(each)) for each in rows]
 
 
 def show_snapshot(ctx: StackContext, identity: StackIdentity, snapshot: str) -> SnapshotDetails:
-    row = access.living(ctx, identity, "stacks:show_snapshot")
+    row = access.living(ctx, identity)
     return _visible(ctx, _details(_found(ctx, row, snapshot)))
 
 
 def delete_snapshot(ctx: StackContext, identity: StackIdentity, snapshot: str) -> None:
-    """Delete a snapshot, and before it what kinds keep for it."""
-    row = access.living(ctx, identity, "stacks:delete_snapshot")
+    """Delete a snapshot, and before it what kinds keep for it.
+
+    Raises NotSupported while an engine makes the snapshot.
+    """
+    row = access.living(ctx, identity)
     stored = _found(ctx, row, snapshot)
     if stored.status == Status.IN_PROGRESS:
         raise errors.NotSupported(feature="Deleting in-progress snapshot")
@@ -134,13 +139,15 @@ def _visible(ctx: StackContext, snapshot: SnapshotDetails) -> SnapshotDetails:
 
 
 def stack_restore(ctx: StackContext, identity: StackIdentity, snapshot: str) -> None:
-    """Accept that a stack becomes what it was when the snapshot was made."""
-    access.authorize(ctx, "stacks:restore_snapshot")
+    """Accept that a stack becomes what it was when the snapshot was made.
+
+    Raises NotSupported for a snapshot that is not complete.
+    """
     acceptance.retried(lambda: _restore(ctx, identity, snapshot), identity.name)
 
 
 def _restore(ctx: StackContext, identity: StackIdentity, uuid: str) -> None:
-    row = access.living_row(ctx, identity)
+    row = access.living(ctx, identity)
     snapshot = _found(ctx, row, uuid)
     if snapshot.status != Status.COMPLETE:
         raise errors.NotSupported(feature="Restoring a snapshot that is not complete")

@@ -19,7 +19,6 @@ from bloomery.db import software as db
 from bloomery.db.engine import Database
 from bloomery.model.software import ConfigSummary, SoftwareConfig, SoftwareDeployment
 from bloomery.model.stack_views import Json
-from bloomery.operations import policy
 from bloomery.operations.context import Context
 from bloomery.orchestration.properties.values import Properties
 from bloomery.orchestration.resources import software
@@ -56,7 +55,7 @@ def list_software_configs(
 ) -> list[ConfigSummary]:
     """Return a page of configurations, the newest first; ``everybody``: of all projects."""
     rule = "software_configs:global_index" if everybody else "software_configs:index"
-    _authorize(ctx, rule)
+    access.authorize(ctx, rule)
     with ctx.services.db.read() as conn:
         project = None if everybody else _project(ctx)
         return db.list_configs(conn, project, limit=limit, marker=marker)
@@ -64,7 +63,6 @@ def list_software_configs(
 
 def show_software_config(ctx: Context, uuid: str) -> SoftwareConfig:
     """Return one.  Raises SoftwareConfigNotFound."""
-    _authorize(ctx, "software_configs:show")
     return _visible_configs(ctx, [_config(ctx, uuid)])[0]
 
 
@@ -73,7 +71,6 @@ def create_software_config(ctx: Context, values: Json) -> SoftwareConfig:
 
     Raises StackValidationFailed for what is of the wrong shape, RequestLimitExceeded.
     """
-    _authorize(ctx, "software_configs:create")
     config = _new_config(_project(ctx), str(uuids.uuid4()), values)
     row = db.encode_config(config, _sealer(ctx))
     most = ctx.services.conf.orchestration.max_software_configs_per_tenant
@@ -89,7 +86,6 @@ def create_software_config(ctx: Context, values: Json) -> SoftwareConfig:
 
 def delete_software_config(ctx: Context, uuid: str) -> None:
     """Remove a configuration.  Raises SoftwareConfigNotFound, SoftwareConfigInUse (409)."""
-    _authorize(ctx, "software_configs:delete")
     if not ctx.services.db.transact(lambda conn: db.delete_config(conn, _project(ctx), uuid)):
         raise errors.SoftwareConfigNotFound(config=uuid)
 
@@ -145,7 +141,6 @@ def list_software_deployments(
     ctx: Context, *, server_id: str | None = None
 ) -> list[SoftwareDeployment]:
     """Return the deployments of the project, or of one server of it."""
-    _authorize(ctx, "software_deployments:index")
     with ctx.services.db.read() as conn:
         deployments = db.list_deployments(conn, _project(ctx), server_id, _sealer(ctx))
     return _visible_deployments(ctx, deployments)
@@ -153,7 +148,6 @@ def list_software_deployments(
 
 def metadata_software_deployments(ctx: Context, server_id: str) -> list[SoftwareConfig]:
     """Return what an agent on a server is to bring there, by name."""
-    _authorize(ctx, "software_deployments:metadata")
     with ctx.services.db.read() as conn:
         configs = db.list_server_configs(conn, _project(ctx), server_id, _sealer(ctx))
     return sorted(_visible_configs(ctx, configs), key=lambda config: config.name or "")
@@ -161,7 +155,6 @@ def metadata_software_deployments(ctx: Context, server_id: str) -> list[Software
 
 def show_software_deployment(ctx: Context, uuid: str) -> SoftwareDeployment:
     """Return one.  Raises SoftwareDeploymentNotFound."""
-    _authorize(ctx, "software_deployments:show")
     return _visible_deployments(ctx, [_deployment(ctx, uuid)])[0]
 
 
@@ -171,7 +164,6 @@ def create_software_deployment(ctx: Context, values: Json) -> SoftwareDeployment
     config_id, server_id, input_values, action, status, status_reason, stack_user_project_id.
     Raises SoftwareConfigNotFound, StackValidationFailed (shapes), RequestLimitExceeded.
     """
-    _authorize(ctx, "software_deployments:create")
     _check_agents(ctx, values.get("stack_user_project_id"))
     deployment = _new_deployment(_project(ctx), str(uuids.uuid4()), values)
     row = db.encode_deployment(deployment, _sealer(ctx))
@@ -204,7 +196,6 @@ def update_software_deployment(ctx: Context, uuid: str, values: Json) -> Softwar
 
     Raises SoftwareDeploymentNotFound, and what ``create`` does.
     """
-    _authorize(ctx, "software_deployments:update")
     changes = {name: values[name] for name in CHANGEABLE if values.get(name) is not None}
     store = _store_of(ctx)
     if (after := store.change(uuid, lambda before: changes)) is None:
@@ -214,7 +205,6 @@ def update_software_deployment(ctx: Context, uuid: str, values: Json) -> Softwar
 
 def delete_software_deployment(ctx: Context, uuid: str) -> None:
     """Remove a deployment.  Raises SoftwareDeploymentNotFound."""
-    _authorize(ctx, "software_deployments:delete")
     if not ctx.services.db.transact(lambda conn: db.delete_deployment(conn, _project(ctx), uuid)):
         raise errors.SoftwareDeploymentNotFound(deployment=uuid)
 
@@ -429,10 +419,6 @@ class RowSoftware:
 
 
 # ----------------------------------------------------------------------------------------- helpers
-
-
-def _authorize(ctx: Context, rule: str) -> None:
-    policy.authorize(ctx, rule, {"project_id": ctx.request.project})
 
 
 def _project(ctx: Context) -> str:

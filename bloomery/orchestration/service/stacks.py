@@ -35,8 +35,11 @@ _SAID_NOTHING: Final = StackArguments(existing=True)
 
 
 def create_stack(ctx: StackContext, name: object, arguments: StackArguments) -> StackIdentity:
-    """Accept a new stack, or the adoption of one; see ``Engine.create_stack``."""
-    access.authorize(ctx, "stacks:create")
+    """Accept a new stack, or with ``adopt_data`` the adoption of one.
+
+    ``name`` is what the client sent.  Raises StackExists, NotSupported (adoption is off), and what
+    validation does.
+    """
     data = arguments.adopt_data
     new = read_new(ctx, name, arguments)
     row = _new_row(ctx, new, arguments)
@@ -137,7 +140,11 @@ def default_timeout_mins(ctx: StackContext, stack: definition.Stack) -> int | No
 
 
 def update_stack(ctx: StackContext, identity: StackIdentity, arguments: StackArguments) -> None:
-    """Accept an update; see ``Engine.update_stack``."""
+    """Accept an update.
+
+    Raises NotSupported (the stack is suspended, or is being deleted), ImmutableParameterModified,
+    ActionInProgress (without convergence), and what validation does.
+    """
     access.authorize(ctx, update_rule(arguments))
     acceptance.retried(lambda: _update(ctx, identity, arguments), identity.name)
 
@@ -151,7 +158,7 @@ def update_rule(arguments: StackArguments) -> str:
 
 
 def _update(ctx: StackContext, identity: StackIdentity, arguments: StackArguments) -> None:
-    row = access.living_row(ctx, identity)
+    row = access.living(ctx, identity)
     checks.may_update(ctx, row)
     if arguments.existing:
         checks.may_patch(ctx, row)
@@ -238,7 +245,7 @@ def _declared(
 
 def get_template(ctx: StackContext, identity: StackIdentity) -> Json:
     """Return the template, with stars for secrets that a group has put there for its members."""
-    row = access.stack(ctx, identity, "stacks:template")
+    row = access.stack(ctx, identity)
     stored = definitions.template_of(ctx, row)
     if row.owner_uuid is None or not stored.hidden:
         return dict(stored.template)
@@ -247,7 +254,7 @@ def get_template(ctx: StackContext, identity: StackIdentity) -> Json:
 
 def get_environment(ctx: StackContext, identity: StackIdentity) -> Json:
     """Return the environment, with stars for hidden parameters."""
-    row = access.stack(ctx, identity, "stacks:environment")
+    row = access.stack(ctx, identity)
     stored = definitions.template_of(ctx, row)
     stack = definitions.of(ctx, row, stored)
     hidden = {*definitions.hidden_names(stack), *secrecy.of(ctx, row).secret_parameters()}
@@ -255,5 +262,6 @@ def get_environment(ctx: StackContext, identity: StackIdentity) -> Json:
 
 
 def get_files(ctx: StackContext, identity: StackIdentity) -> dict[str, str]:
-    row = access.stack(ctx, identity, "stacks:files")
+    """Return the files that came with the template."""
+    row = access.stack(ctx, identity)
     return dict(definitions.template_of(ctx, row).files)

@@ -39,7 +39,6 @@ def validate_template(
     Raises what ``inputs.of`` and ``stack.validate`` do, but TemplateRefused for what would be
     StackValidationFailed of a stack, as Heat does, and for an unknown code in ``ignore_errors``.
     """
-    access.authorize(ctx, "stacks:validate_template")
     _check_codes(ignore_errors)
     try:
         given = inputs.of(ctx, arguments)
@@ -151,7 +150,6 @@ def list_resource_types(
     ``name`` is a regular expression, matched from the start; a bad one matches nothing.
     ``version``: in which Heat brought them.  Raises Invalid for a status that is none.
     """
-    access.authorize(ctx, "stacks:list_resource_types")
     if support_status is not None and support_status not in set(Status):
         raise errors.Invalid(
             reason=f"Invalid support status: it is one of {', '.join(Status)}, "
@@ -204,7 +202,6 @@ def resource_schema(ctx: StackContext, type_name: str, *, with_description: bool
     Raises EntityNotFound, NotSupported (a hidden one), Forbidden (not for this caller),
     StackValidationFailed (its plug-in is broken).
     """
-    access.authorize(ctx, "stacks:resource_schema")
     kind = _kind(ctx, type_name)
     return resource_types.shown(type_name, kind, with_description=with_description)
 
@@ -214,7 +211,6 @@ def generate_template(ctx: StackContext, type_name: str, *, dialect: str = "cfn"
 
     Raises what ``resource_schema`` does, and Invalid for a dialect that is none.
     """
-    access.authorize(ctx, "stacks:generate_template")
     if dialect not in set(resource_types.Dialect):
         raise errors.TemplateRefused(
             reason=f"Template type is not supported: {dialect[:100]!r}; write hot or cfn"
@@ -248,7 +244,6 @@ def _kinds(ctx: StackContext) -> kinds.Kinds:
 
 def list_template_versions(ctx: StackContext) -> list[Json]:
     """Return the versions that a template may name."""
-    access.authorize(ctx, "stacks:list_template_versions")
     return versions.listed()
 
 
@@ -256,12 +251,10 @@ def list_template_functions(
     ctx: StackContext, version: str, *, with_condition: bool = False
 ) -> list[Json]:
     """Return the functions that a version has, by name.  Raises NotFound for an unknown version."""
-    access.authorize(ctx, "stacks:list_template_functions")
     return [*versions.functions(version, conditions=with_condition)]
 
 
 def get_revision(ctx: StackContext) -> Json:
     """Return which release this is, as ``GET build_info`` shows it."""
-    access.authorize(ctx, "build_info:build_info")
     revision = {"revision": bloomery.__version__}
     return {"api": revision, "engine": revision}

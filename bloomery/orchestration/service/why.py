@@ -53,8 +53,14 @@ _ADVICE: Final = {
 
 
 def explain_stack(ctx: StackContext, identity: StackIdentity) -> Json:
-    """Return what of a stack and those below waits for what; see ``Engine.explain_stack``."""
-    row = access.stack(ctx, identity, "stacks:show")
+    """Return what of a stack and those below waits for what, and since when.
+
+    {id, stack_name, stack_status, stack_status_reason, since, age_s, timeout_at, engine,
+    orders: [{kind, accepted_at}], waiting: [{resource, stack, state, since, age_s, for}],
+    failed: [{resource, stack, state, reason}], next_action,
+    drifted: [{resource, stack, since, differences: {field: sentence}}]}; times in ISO 8601.
+    """
+    row = access.stack(ctx, identity)
     sealer, now = acceptance.sealer_of(ctx), ctx.runtime.utc()
     with ctx.services.db.read() as conn:
         below = {each.uuid: each for each in _subtree(conn, row)}

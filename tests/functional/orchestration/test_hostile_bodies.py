@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import itertools
 import json
 import re
@@ -61,8 +60,7 @@ names = (f"s{number}" for number in itertools.count())
 @pytest.fixture(scope="module")
 def api(tmp_path_factory):
     calls = StackCalls(tmp_path_factory.mktemp("stacks"), max_stacks_per_tenant=-1)
-    services = dataclasses.replace(calls.services, engine=calls.engine)
-    client = Client(app.make_app(services), version=None)
+    client = Client(app.make_app(calls.services, calls.engine), version=None)
     assert client.post(f"{BASE}/stacks", {"stack_name": "upd", "template": TEMPLATE}).status == 201
     yield client
     calls.db.close()

@@ -253,7 +253,7 @@ def test_a_cancelled_update_goes_back(face):
         face, web, environment=hooks, resources={"a": changed, "b": changed | {"depends_on": "a"}}
     )
     assert ended(face.work(web, patient=False)) == "UPDATE_IN_PROGRESS"
-    face.engine.stack_cancel_update(face.member, web, with_rollback=True)
+    face.engine.stack_cancel_update(face.member, web)
     assert ended(face.work(web)) == "ROLLBACK_COMPLETE"
     for name in "ab":
         shown = face.engine.describe_stack_resource(face.member, web, name)

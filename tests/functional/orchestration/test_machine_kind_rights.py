@@ -34,8 +34,8 @@ from bloomery.orchestration.resources.runbook import DeployTemplate, Runbook
 from bloomery.orchestration.resources.step_run import HardwareConfiguration, RunbookExecution
 from bloomery.orchestration.resources.volume import VolumeConnector
 from bloomery.orchestration.service import machines as service_machines
-from bloomery.orchestration.service.endpoint import EngineEndpoint
 from bloomery.orchestration.service.machines import ServiceMachines
+from bloomery.orchestration.service.operations import StackOperations
 from tests.functional.orchestration.test_machine_rights import become, services_of, stack_of
 from tests.kit.clients.callers import LESSEE, OWNER, ROLES, STRANGER, Site
 from tests.kit.stacks import kinds
@@ -464,9 +464,9 @@ def told_by_a_stack(site: Site, resource: Json) -> str:
     caller = Request(request_id="r", user="eve", project=STRANGER, roles=ROLES["admin"])
     services = services_of(site)
     runtime = dataclasses.replace(
-        Clients(site.db).runtime(), machines=service_machines.machines_of(lambda: services)
+        Clients(site.db).runtime(), machines=service_machines.machines_of(services)
     )
-    engine = EngineEndpoint(services, runtime, lambda root: None)
+    engine = StackOperations(services, runtime, lambda root: None)
     template = {"heat_template_version": "2021-04-16", "resources": {"r": resource}}
     try:
         identity = engine.create_stack(

@@ -24,8 +24,8 @@ from bloomery.operations.context import Services
 from bloomery.orchestration.engine.runtime import EngineRuntime
 from bloomery.orchestration.resources.machines import Machines
 from bloomery.orchestration.service import access
-from bloomery.orchestration.service.endpoint import EngineEndpoint
 from bloomery.orchestration.service.machines import ServiceMachines
+from bloomery.orchestration.service.operations import StackOperations
 from tests.functional import conftest as functional
 from tests.kit.clients.callers import LESSEE, OWNER, ROLES, STRANGER, Site
 from tests.kit.stacks import trees
@@ -107,7 +107,7 @@ def services_of(site: Site) -> Services:
 
 def stack_of(site: Site, project: str) -> Stack:
     """A stack of a project; its caller is changed by ``become``."""
-    engine = EngineEndpoint(services_of(site), EngineRuntime(), lambda root: None)
+    engine = StackOperations(services_of(site), EngineRuntime(), lambda root: None)
     caller = Request(request_id="r", user="ann", project=project, roles=ROLES["member"])
     arguments = StackArguments(template={"heat_template_version": "2021-04-16"})
     identity = engine.create_stack(caller, f"s-{project}", arguments)

@@ -7,7 +7,6 @@ from our table.
 
 from __future__ import annotations
 
-import dataclasses
 import re
 from typing import Any
 
@@ -105,8 +104,9 @@ class World:
     def __init__(self, folder: Any) -> None:
         self.calls = StackCalls(folder, enforced=True, enable_stack_abandon=True)
         self.claims = Claims()
-        services = dataclasses.replace(self.calls.services, engine=self.calls.engine)
-        self.api = Client(app.make_app(services, self.claims), version=None)
+        self.api = Client(
+            app.make_app(self.calls.services, self.calls.engine, self.claims), version=None
+        )
         self.web = self.calls.create("web", outputs={"o": {"value": 1}})
         self.calls.finish(self.web)
         self.calls.add_resource(self.web, "a")

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
-
 import pytest
 
 from bloomery.api.orchestration import app
@@ -45,8 +43,7 @@ def address(calls):
 
 @pytest.fixture
 def api(calls):
-    services = dataclasses.replace(calls.services, engine=calls.engine)
-    return Client(app.make_app(services, Nobody()), version=None)
+    return Client(app.make_app(calls.services, calls.engine, Nobody()), version=None)
 
 
 def orders(calls):

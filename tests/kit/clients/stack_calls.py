@@ -26,8 +26,8 @@ from bloomery.operations.context import Services
 from bloomery.operations.policy_engine import Policies
 from bloomery.orchestration.engine.runtime import EngineRuntime
 from bloomery.orchestration.engine.trees import StackTree
-from bloomery.orchestration.service.endpoint import EngineEndpoint
 from bloomery.orchestration.service.locks import StackLock
+from bloomery.orchestration.service.operations import StackOperations
 from bloomery.orchestration.service.store import RowStore
 from bloomery.orchestration.simulation import SimulatedClock
 from tests.kit.stacks import trees
@@ -67,7 +67,7 @@ class StackCalls:
             policies=Policies(conf, [folder], enforced=enforced),
             sealer=trees.SEALER,
         )
-        self.engine = EngineEndpoint(self.services, EngineRuntime(), self.accepted.append)
+        self.engine = StackOperations(self.services, EngineRuntime(), self.accepted.append)
         self.member = caller("member", "reader")
 
     @classmethod
@@ -90,7 +90,7 @@ class StackCalls:
         face = cls.__new__(cls)
         face.db, face.accepted, face.member = other.db, [], other.member
         face.services = dataclasses.replace(services, policies=policies)
-        face.engine = EngineEndpoint(face.services, EngineRuntime(), face.accepted.append)
+        face.engine = StackOperations(face.services, EngineRuntime(), face.accepted.append)
         return face
 
     def arguments(

@@ -10,7 +10,6 @@ sentence, without a traceback or a hidden value; and no other project learns of 
 
 from __future__ import annotations
 
-import dataclasses
 import json
 from collections import Counter
 from pathlib import Path
@@ -55,8 +54,7 @@ def run(folder: Path, seed: int, examples: int, *, shrink: bool = True) -> Count
 class Thrower:
     def __init__(self, folder: Path, told: Counter[str]) -> None:
         calls = StackCalls(folder, max_stacks_per_tenant=-1)
-        services = dataclasses.replace(calls.services, engine=calls.engine)
-        self._api = Client(app.make_app(services, None), version=None)
+        self._api = Client(app.make_app(calls.services, calls.engine), version=None)
         self._told = told
         self._number = 0
 

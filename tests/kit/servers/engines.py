@@ -20,7 +20,7 @@ from bloomery.model.stack_views import StackArguments
 from bloomery.operations.context import Services
 from bloomery.operations.policy_engine import Policies
 from bloomery.orchestration.engine.runtime import EngineRuntime
-from bloomery.orchestration.service.endpoint import EngineEndpoint
+from bloomery.orchestration.service.operations import StackOperations
 from bloomery.rpc.client import Client, InProcess
 from bloomery.rpc.ring import Ring
 from bloomery.secrets import Sealer
@@ -58,7 +58,7 @@ def order_stacks(db: Database, sealer: Sealer, count: int) -> None:
         db=db, rpc=Client(Ring(db), InProcess({})), conf=Conf(), policies=Policies(Conf()),
         sealer=sealer,
     )  # fmt: skip
-    engine = EngineEndpoint(services, EngineRuntime())
+    engine = StackOperations(services, EngineRuntime())
     for number in range(count):
         arguments = StackArguments(template=TEMPLATE)
         engine.create_stack(Request.new(user="u", project="p"), f"stack-{number}", arguments)

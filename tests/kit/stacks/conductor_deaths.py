@@ -124,7 +124,7 @@ class Floor(Clients):
         return site.Site(self.path, db=db, registry=registry, patience_s=0)
 
     def runtime(self) -> EngineRuntime:
-        machines = machines_of(lambda: self.services)
+        machines = machines_of(self.services)
         return dataclasses.replace(Clients.runtime(self), machines=machines)
 
     def enrol(self) -> None:

@@ -31,10 +31,9 @@ class World:
     @property
     def api(self) -> Client:
         services = Services(
-            db=None, rpc=None, conf=self.conf, engine=self.engine,
-            policies=self.policies or Policies(self.conf),
+            db=None, rpc=None, conf=self.conf, policies=self.policies or Policies(self.conf)
         )  # fmt: skip
-        return Client(app.make_app(services, self.logins), version=None)
+        return Client(app.make_app(services, self.engine, self.logins), version=None)
 
 
 @pytest.fixture

@@ -237,11 +237,6 @@ def test_an_api_that_is_busy_says_when_to_come_back(world):
     assert (fault(answer), answer.headers["retry-after"]) == ((503, "ApiThreadsBusy"), "5")
 
 
-def test_service_without_an_engine_says_so(world):
-    world.engine = None
-    assert fault(world.api.get(S)) == (503, "Unavailable")
-
-
 # ---------------------------------------------------------------------------------------- URLs
 
 

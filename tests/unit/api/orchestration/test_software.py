@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 from pathlib import Path
 
 import pytest
@@ -18,8 +17,7 @@ CONFIGS, DEPLOYMENTS = f"{BASE}/software_configs", f"{BASE}/software_deployments
 @pytest.fixture
 def api(tmp_path: Path) -> Client:
     calls = StackCalls(tmp_path)
-    services = dataclasses.replace(calls.services, engine=calls.engine)
-    return Client(app.make_app(services, None), version=None)
+    return Client(app.make_app(calls.services, calls.engine), version=None)
 
 
 def made_config(api: Client) -> dict:

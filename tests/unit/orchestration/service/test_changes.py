@@ -237,7 +237,7 @@ def test_a_deletion_is_not_overtaken(face, web, action):
 def test_a_cancel_goes_back_to_the_template_before(face, web):
     update(face, web, existing=True, resources={"b": VALUE})
     before = face.row(web)
-    face.engine.stack_cancel_update(face.member, web, with_rollback=True)
+    face.engine.stack_cancel_update(face.member, web)
     row = face.row(web)
     assert (row.action, row.status, row.traversal) == ("ROLLBACK", "IN_PROGRESS", 3)
     assert row.template_uuid == before.previous_template_uuid
@@ -247,21 +247,21 @@ def test_a_cancel_goes_back_to_the_template_before(face, web):
 
 def test_a_cancel_without_rollback_fails_at_once(face):
     made = face.create()
-    face.engine.stack_cancel_update(face.member, made, with_rollback=False)
+    face.engine.stack_cancel_without_rollback(face.member, made)
     assert told(face) == [("CREATE", "FAILED", "Stack CREATE cancelled")]
     assert face.orders()[1] == ("cancel", {"rollback": False})
 
 
 @pytest.mark.parametrize(
-    ("state", "with_rollback"),
-    [("CREATE_COMPLETE", False), ("UPDATE_COMPLETE", True), ("CREATE_IN_PROGRESS", True),
-     ("DELETE_IN_PROGRESS", False)],
+    ("state", "cancel"),
+    [("CREATE_COMPLETE", "without_rollback"), ("UPDATE_COMPLETE", "update"),
+     ("CREATE_IN_PROGRESS", "update"), ("DELETE_IN_PROGRESS", "without_rollback")],
 )  # fmt: skip
-def test_only_what_goes_on_can_be_cancelled(face, web, state, with_rollback):
+def test_only_what_goes_on_can_be_cancelled(face, web, state, cancel):
     action, _, status = state.partition("_")
     face.change(web, action=action, status=status)
     with pytest.raises(errors.NotSupported, match=state):
-        face.engine.stack_cancel_update(face.member, web, with_rollback=with_rollback)
+        getattr(face.engine, f"stack_cancel_{cancel}")(face.member, web)
 
 
 # ------------------------------------------------------------------------ abandon, snapshots

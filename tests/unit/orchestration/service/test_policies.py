@@ -16,9 +16,10 @@ from bloomery.model.stack_views import (
     StackIdentity,
     StackQuery,
 )
+from bloomery.operations import policy_rules
 from bloomery.operations.policy_engine import Policies
 from bloomery.orchestration.service import access
-from bloomery.rpc.engine_contract import METHODS
+from bloomery.orchestration.service.operations import OPERATIONS
 from tests.kit.clients.stack_calls import VALUE, StackCalls, caller, template
 
 NEW = StackArguments(template=template(resources={"a": VALUE}))
@@ -30,6 +31,7 @@ READ, WRITE = "ra", "ma"
 MATRIX = {
     "identify_stack": ("rai", ["web"], {}),
     "list_stacks": (READ, [StackQuery()], {}),
+    "list_stacks_in_detail": (READ, [StackQuery()], {}),
     "count_stacks": (READ, [StackQuery()], {}),
     "show_stack": (READ, [STACK], {}),
     "create_stack": (WRITE, ["new", NEW], {}),
@@ -48,7 +50,8 @@ MATRIX = {
     "stack_suspend": (WRITE, [STACK], {}),
     "stack_resume": (WRITE, [STACK], {}),
     "stack_check": (WRITE, [STACK], {}),
-    "stack_cancel_update": (WRITE, [STACK], {"with_rollback": False}),
+    "stack_cancel_update": (WRITE, [STACK], {}),
+    "stack_cancel_without_rollback": (WRITE, [STACK], {}),
     "stack_snapshot": (WRITE, [STACK, None], {}),
     "stack_list_snapshots": (READ, [STACK], {}),
     "show_snapshot": (READ, [STACK, "s"], {}),
@@ -71,7 +74,7 @@ MATRIX = {
     "get_revision": (READ, [], {}),
 }
 # Methods of another room, with a matrix of their own.
-ELSEWHERE = {name for name in METHODS if "software" in name}
+ELSEWHERE = {name for name in OPERATIONS if "software" in name}
 CALLERS = {
     "r": caller("reader"),
     "m": caller("member"),
@@ -111,8 +114,13 @@ def answer(face, name, request, web):
     return "passed"
 
 
-def test_every_method_stands_in_the_matrix():
-    assert MATRIX.keys() | ELSEWHERE == METHODS.keys()
+def test_every_operation_stands_in_the_matrix_and_has_a_rule_or_asks_one():
+    assert MATRIX.keys() | ELSEWHERE == OPERATIONS.keys()
+    asked = {operation.rule for operation in OPERATIONS.values()}
+    assert asked - {None} <= {rule.name for rule in policy_rules.RULES}
+    assert [name for name, operation in OPERATIONS.items() if operation.rule is None] == [
+        "update_stack", "preview_update_stack", "resource_signal", "list_software_configs",
+    ]  # fmt: skip
 
 
 @pytest.mark.parametrize("who", CALLERS)

@@ -12,7 +12,7 @@ from bloomery.db import snapshots, tables
 from bloomery.orchestration.engine.runtime import EngineRuntime
 from bloomery.orchestration.properties.schema import Schema, Type
 from bloomery.orchestration.resources import base
-from bloomery.orchestration.service.endpoint import EngineEndpoint
+from bloomery.orchestration.service.operations import StackOperations
 from bloomery.orchestration.template import kinds
 from tests.kit.clients.stack_calls import VALUE, StackCalls
 from tests.kit.stacks import trees
@@ -50,7 +50,7 @@ def face(tmp_path):
     face = StackCalls(tmp_path)
     offered = {**kinds.loaders("bloomery.resources"), "Test::Disk": lambda: Disk}
     runtime = EngineRuntime(kinds=kinds.Kinds(offered))
-    face.engine = EngineEndpoint(face.services, runtime, face.accepted.append)
+    face.engine = StackOperations(face.services, runtime, face.accepted.append)
     Disk.backups = ["b-1"]
     return face
 
@@ -123,7 +123,7 @@ def test_with_a_stack_goes_what_its_snapshots_have_kept(face, web, snapshot):
 
 
 def test_a_kind_that_is_not_offered_any_more_keeps_nobody_from_deleting(face, web, snapshot):
-    face.engine = EngineEndpoint(face.services, EngineRuntime(), face.accepted.append)
+    face.engine = StackOperations(face.services, EngineRuntime(), face.accepted.append)
     face.engine.delete_snapshot(face.member, web, snapshot)
     assert Disk.backups == ["b-1"]
     face.engine.delete_stack(face.member, web)

@@ -279,25 +279,6 @@ def test_type_that_a_policy_forbids_is_not_listed_and_cannot_be_read(tmp_path: A
             ask(ctx, "OS::Heat::Value")
 
 
-@pytest.mark.parametrize(
-    "ask",
-    [
-        lambda ctx: templates.validate_template(ctx, StackArguments(template={})),
-        templates.list_resource_types,
-        lambda ctx: templates.resource_schema(ctx, "OS::Heat::Value"),
-        lambda ctx: templates.generate_template(ctx, "OS::Heat::Value"),
-        templates.list_template_versions,
-        lambda ctx: templates.list_template_functions(ctx, "heat_template_version.rocky"),
-        templates.get_revision,
-    ],
-)
-def test_caller_without_roles_learns_nothing(tmp_path: Any, ask: Any) -> None:
-    nobody = Request(request_id="r", project="p")
-    ctx = context(Conf(), Policies(Conf(), [tmp_path], enforced=True), nobody)
-    with pytest.raises(errors.Forbidden):
-        ask(ctx)
-
-
 # --------------------------------------------------------------------------------------- languages
 
 
