@@ -383,11 +383,18 @@ class TaskManager:
             self.release_resources()
 
     def _after_worker(self, future: Future[Any]) -> None:
-        """Tell the node what its worker died of, then let it go."""
+        """Tell the node what its worker died of, then let it go.
+
+        A database that went away may have written the end of the flow all the same: recovery,
+        which reads the rows, says what has become of it.
+        """
         exc = None if future.cancelled() else future.exception()
         try:
             if future.cancelled():
                 LOG.warning("node %s: the worker was cancelled", self.node_id)
+            elif isinstance(exc, errors.DatabaseBusy):
+                LOG.warning("node %s: %s was cut off, and is taken up again: %s",
+                            self.node_id, self._work, secrets.report(exc))  # fmt: skip
             elif exc is not None:
                 self._note_death(exc)
         finally:
