@@ -1,8 +1,8 @@
 """Room for fetched files: what was used longest ago goes, and what somebody reads stays.
 
-Locks are those of ``flock``: they serve all threads and processes of the host, and end with who
-holds them.  Whoever reads a file shares it.  Whoever fetches, replaces or removes one holds the
-lock file beside it, which is that of its part, too, and goes with the lock.
+Whoever fetches, replaces or removes a file holds an external lock of oslo.concurrency: among all
+threads and processes of the host.  Whoever reads a file shares it by ``flock``: no lock of
+oslo.concurrency belongs to an open file, and ends when that file is closed.
 """
 
 from __future__ import annotations
@@ -14,7 +14,9 @@ import os
 import time
 from collections.abc import Iterator
 from pathlib import Path
-from typing import BinaryIO, Final
+from typing import Final
+
+from oslo_concurrency import lockutils
 
 LOG = logging.getLogger(__name__)
 
@@ -30,22 +32,16 @@ def note_path(path: Path) -> Path:
 
 @contextlib.contextmanager
 def exclusively(path: Path) -> Iterator[None]:
-    """Keep others from replacing or removing a file.  Raises BlockingIOError if one does."""
-    lock = path.with_suffix(_LOCK)
-    with lock.open("wb") as file:
-        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        if not _is_at(file, lock):  # the lock of before, which went when this one was opened
-            raise BlockingIOError
-        try:
+    """Keep others from replacing or removing a file.  Raises BlockingIOError if one does.
+
+    The lock file is empty, and stays.
+    """
+    name, folder = path.stem + _LOCK, str(path.parent)
+    try:
+        with lockutils.lock(name, external=True, lock_path=folder, blocking=False):
             yield
-        finally:
-            lock.unlink()
-
-
-def _is_at(file: BinaryIO, path: Path) -> bool:
-    with contextlib.suppress(FileNotFoundError):
-        return os.path.samestat(os.fstat(file.fileno()), path.stat())
-    return False
+    except lockutils.AcquireLockFailedException as exc:
+        raise BlockingIOError from exc
 
 
 def share(descriptor: int) -> None:
