@@ -63,14 +63,14 @@ class Waiter(base.Resource):
     def handle_create(self) -> str:
         return str(self.properties[_OBJECT])
 
-    def check_create_complete(self, token: str) -> bool:
+    def check_create_complete(self, token: str) -> base.Progress:
         if token == Waiter.asked_for:
             Waiter.asked_for, Waiter.asked_at = "", time.time()
             Waiter.asked.set()
         if token in self.ended:
             return True
         self.waiting.add(token)
-        raise base.WaitFor(token)
+        return base.wait_for(token)
 
 
 class Site:

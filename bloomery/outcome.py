@@ -3,6 +3,10 @@
 ``Done`` goes on, ``Again`` asks for another turn, ``WaitForCall`` parks until somebody
 calls, ``Hold`` parks until an operator says so.  Failures are raised.  Each ``reason``
 is shown to the user.  ``FlowOutcome`` is what all steps of a flow have come to.
+
+``source`` is the UUID of the object whose events count as the call.  A step of a driver leaves it
+out: the agent of its node calls.  A resource of a stack may leave out the reason where it gives a
+source: then the state of the source is the reason.
 """
 
 from __future__ import annotations
@@ -25,6 +29,7 @@ class Again:
 
     after_s: float
     reason: str
+    source: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,6 +42,7 @@ class WaitForCall:
     reason: str
     timeout_s: float = 0
     then: Literal["same", "next"] = "next"
+    source: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -24,6 +24,7 @@ from bloomery.orchestration.plan.plans import CLEAN
 from bloomery.orchestration.resources import base, machines, states
 from bloomery.orchestration.resources.states import Action, Status
 from bloomery.orchestration.template.dialect import DeletionPolicy
+from bloomery.outcome import DONE, Again, Done, Hold, Outcome, WaitForCall
 
 JITTER_S: Final = 2.0
 BUSY_LEAST_S: Final = 5.0  # until what was busy is asked again, twice as long each time
@@ -211,15 +212,17 @@ def step(stack: EngineStack, row: Row) -> None:
             act.token = _handle(stack, row, resource, act)
             act.stage = Stage.CHECK
             stack.ledger.change_row(row)
-        complete = _is_complete(stack, row, resource, act)
+        outcome = _check(stack, row, resource, act)
     except base.UpdateReplace:
         _complete(stack, row, events.replacement(row.name), replace=True)
     except Exception as exc:  # noqa: BLE001  # kinds are plug-ins: it is a failure of theirs
         _fail(stack, row, exc)
     else:
-        if complete:
+        if isinstance(outcome, Done):
             _complete(stack, row)
-        elif row.memory() != before:
+            return
+        _wait(stack, row, outcome)
+        if row.memory() != before:
             stack.ledger.change_row(row)
 
 
@@ -258,54 +261,64 @@ def _differences(stack: EngineStack, row: Row, act: Act) -> tuple[dict[str, Any]
     return template, {key: values.get(key) for key in act.arguments["properties"]}
 
 
-def _is_complete(stack: EngineStack, row: Row, resource: base.Resource, act: Act) -> bool:
-    """Ask the check of an act; who is not done is entered for the next look."""
+def _check(stack: EngineStack, row: Row, resource: base.Resource, act: Act) -> Outcome:
+    """Ask the check of an action how far the action is."""
     check = getattr(resource, f"check_{_verb(act)}_complete", None)
-    ledger = stack.ledger
-    rest_s: float | None = ledger.runtime.poll_s
     try:
         if act.arguments.get(UNWANTED):
             resource.handle_preempt()
-        if check is None or check(act.token):
-            return True
+        progress = DONE if check is None else check(act.token)
+    except machines.Queued as exc:
+        row.queue = str(exc.uuid)
+        progress = Again(after_s=stack.ledger.net_s(row.queue), reason=str(exc), source=row.queue)
     except machines.Busy as exc:
-        _rest_while_busy(stack, row, exc)
-        return False
-    except base.NextTurn:
+        rest_s = min(BUSY_LEAST_S * 2.0 ** min(row.busy, 4), BUSY_MOST_S)
+        progress = Again(after_s=rest_s, reason=str(exc), source=exc.uuid or "")
+    if isinstance(progress, Done | Again | WaitForCall | Hold):
+        return progress
+    return DONE if progress else Again(after_s=stack.ledger.runtime.poll_s, reason="")
+
+
+def _wait(stack: EngineStack, row: Row, outcome: Again | WaitForCall | Hold) -> None:
+    """Enter a resource whose action goes on for the next look, and show the reason."""
+    ledger = stack.ledger
+    source = row.uuid if isinstance(outcome, Hold) else outcome.source
+    if source:
+        ledger.wait(row, source)
+    if isinstance(outcome, Again) and not outcome.after_s:
         ledger.change_row(row)
         ledger.next_turn.append(row)
-        rest_s = None
-    except base.PollDelay as exc:
-        rest_s = ledger.runtime.poll_s * max(exc.steps, 1)
-    except base.WaitFor as exc:
-        ledger.wait(row, exc.uuid)
-        rest_s = exc.timeout_s
-        if exc.is_elsewhere or (rest_s is None and exc.uuid not in stack.stacks):
-            rest_s = min(ledger.net_s(exc.uuid), math.inf if rest_s is None else rest_s)
-    if rest_s is not None:
+    elif (rest_s := _rest_s(stack, row, outcome)) < math.inf:
         ledger.schedule(row, ledger.now() + rest_s)
-    _note_free(stack, row)
-    return False
-
-
-def _rest_while_busy(stack: EngineStack, row: Row, exc: machines.Busy) -> None:
-    """Ask again later, ever later, and say on the resource what it waits for."""
-    ledger = stack.ledger
-    rest_s = min(BUSY_LEAST_S * 2.0 ** min(row.busy, 4), BUSY_MOST_S)
+    if not outcome.reason:
+        _note_free(stack, row)
+        return
     row.busy += 1
-    if exc.after_s is not None:
-        rest_s = exc.after_s
-    if isinstance(exc, machines.Queued):
-        row.queue, rest_s = exc.uuid, ledger.net_s(str(exc.uuid))
-    if exc.uuid is not None:
-        ledger.wait(row, exc.uuid)
-    ledger.schedule(row, ledger.now() + rest_s)
-    if _explain(stack, row, str(exc)) and isinstance(exc, machines.Paused):
+    if _explain(stack, row, outcome.reason) and isinstance(outcome, Hold):
         stack.tell(row, row.record.action, row.record.status, row.record.reason)
 
 
+def _rest_s(stack: EngineStack, row: Row, outcome: Again | WaitForCall | Hold) -> float:
+    """Return in how many seconds a resource is looked at, even if nothing calls.
+
+    The stacks and the other resources of a tree call without fail.  What is elsewhere calls by
+    events, which may be lost: it is looked at now and then.
+    """
+    if isinstance(outcome, Again):
+        return outcome.after_s
+    if isinstance(outcome, Hold):
+        return math.inf
+    rest_s, source = outcome.timeout_s or math.inf, outcome.source
+    is_inside = source in stack.stacks or _is_sibling(stack, row, source)
+    return rest_s if is_inside else min(stack.ledger.net_s(source), rest_s)
+
+
+def _is_sibling(stack: EngineStack, row: Row, uuid: str) -> bool:
+    return uuid != row.uuid and any(each.uuid == uuid for each in stack.rows.values())
+
+
 def _note_free(stack: EngineStack, row: Row) -> None:
-    """Nobody keeps a resource waiting any more; there may be room for the next of a queue."""
+    """Take back the reason why a resource waited; the next one of its queue may go on."""
     _leave_queue(stack, row)
     if row.busy:
         row.busy = 0

@@ -13,6 +13,7 @@ from bloomery.orchestration.properties.schema import Attribute, Schema, Type
 from bloomery.orchestration.resources import drift, machines, stepwise
 from bloomery.orchestration.resources.effects import Effect
 from bloomery.orchestration.resources.machines import Json
+from bloomery.outcome import Again
 
 CHANGED: Final = "changed"
 TRIES: Final = "tries"
@@ -130,7 +131,7 @@ class Allocation(stepwise.Stepwise):
         tries = self.record.data[TRIES] = self.record.data.get(TRIES, 0) + 1
         rest_s = min(LEAST_S * 2.0 ** (tries - 1), MOST_S) * (1 + self.context.random() / 4)
         self.begin("renew")
-        raise machines.Busy(reason, after_s=min(rest_s, self._left_s()))
+        raise stepwise.Waits(Again(after_s=min(rest_s, self._left_s()), reason=reason))
 
     def _give_up(self, reason: str) -> NoReturn:
         """Fail with the bound, and with what was in the way last."""

@@ -2,8 +2,8 @@
 
 A kind says in class settings what it takes and tells, and in ``handle_<action>`` what is done.  A
 handler returns at once; what takes time is asked again and again through
-``check_<action>_complete(token)`` until it says True.  The token is JSON, because it is stored: an
-engine that dies is continued by another, which has the row and nothing else.
+``check_<action>_complete(token)`` until it returns ``DONE``.  The token is JSON, because it is
+stored: an engine that dies is continued by another, which has the row and nothing else.
 
 Who walks the stack owns ``action``, ``status`` and the stored values and writes them; a kind writes
 ``physical_id`` (through ``resource_id_set``), ``data`` and ``metadata``, and nothing else.
@@ -15,8 +15,9 @@ Who walks the stack owns ``action``, ``status`` and the stored values and writes
             self.resource_id_set(self.physical_resource_name())
             return {"until": self.context.utc() + 60}
 
-        def check_create_complete(self, token: Any) -> bool:
-            return self.context.utc() >= token["until"]
+        def check_create_complete(self, token: Any) -> Outcome:
+            left_s = token["until"] - self.context.utc()
+            return Again(after_s=left_s, reason="the water is cold") if left_s > 0 else DONE
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ import re
 import uuid as uuids
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, Final, Protocol, Self, TypeVar
+from typing import Any, ClassVar, Final, Protocol, TypeAlias, TypeVar
 
 from bloomery import errors
 from bloomery.orchestration.limits import LIMITS, Limits
@@ -46,52 +47,36 @@ from bloomery.orchestration.resources.software import SoftwareStore
 from bloomery.orchestration.resources.states import Action, Status
 from bloomery.orchestration.template.definitions import ResourceDefinition
 from bloomery.orchestration.template.view import Walked
+from bloomery.outcome import Again, Outcome, WaitForCall
 
 __all__ = ["Action", "Status"]  # they stand in states, and are known by this name
 
 
-LONGEST_DELAY: Final = 60  # steps: what is cancelled or changed is noticed that soon
+LONGEST_LOOK_S: Final = 60.0
+
+# What a check returns.  Plug-ins that were written for Heat return True, or something false.
+Progress: TypeAlias = Outcome | bool | None
 
 
 class UpdateReplace(Exception):
-    """A handler's answer to an update: this cannot be done in place, make me anew."""
+    """A handler's answer to an update: this cannot be done in place, make me anew.
 
-
-class PollDelay(Exception):
-    """A check's answer: ask me again only after ``steps`` steps."""
-
-    def __init__(self, steps: int) -> None:
-        super().__init__(steps)
-        self.steps = steps
-
-    @classmethod
-    def of(cls, seconds: float) -> Self:
-        """The answer of who will not be done for so long; a step is about a second."""
-        return cls(math.ceil(min(seconds, LONGEST_DELAY)))
-
-
-class WaitFor(Exception):
-    """A check's answer: ask me again when the thing called ``uuid`` has changed.
-
-    That is a stack below, which has ended what it did; a resource of the same stack, which was
-    signalled; or what else the service tells of.  ``timeout_s``: ask me then at the latest.
-    ``is_elsewhere``: it is no part of the stack; ask me now and then, whether it is told of or not.
+    This is the one answer that is raised: the plug-ins of Heat raise it, from any depth of a
+    handler or of a check.  For the engine it ends the update, as a failure would.
     """
 
-    def __init__(
-        self, uuid: str, timeout_s: float | None = None, *, is_elsewhere: bool = False
-    ) -> None:
-        super().__init__(uuid)
-        self.uuid = uuid
-        self.timeout_s = timeout_s
-        self.is_elsewhere = is_elsewhere
 
+def wait_for(uuid: str, timeout_s: float = 0) -> WaitForCall:
+    """Wait for a change of an object: a stack below, a resource that is signalled, a node.
 
-class NextTurn(Exception):
-    """A check's answer: store what I have noted in ``data``, and then ask me again at once.
-
-    What follows may then be done twice, and never unknown: it is named in the rows before it is.
+    The check is asked again then, or after ``timeout_s``.
     """
+    return WaitForCall(reason="", timeout_s=timeout_s, then="same", source=uuid)
+
+
+def look_again(left_s: float, reason: str) -> Again:
+    """Ask a check again in whole seconds, because two clocks are never quite the same."""
+    return Again(after_s=float(math.ceil(min(left_s, LONGEST_LOOK_S))), reason=reason)
 
 
 class NoActionRequired(Exception):
@@ -231,7 +216,7 @@ class Resource:
         """Forget where an earlier action stopped: it is called right before each handler."""
 
     # Handlers are optional. Those of an action are called handle_<action> and return a token, which
-    # check_<action>_complete is handed until it says true, or handle_<action>_cancel once when the
+    # check_<action>_complete is handed until it says DONE, or handle_<action>_cancel once when the
     # wait is given up. handle_signal is given what was posted; its text goes into the event.
 
     def handle_update(

@@ -17,6 +17,7 @@ from bloomery.orchestration.resources.children import Blueprint, Child, Children
 from bloomery.orchestration.resources.states import Action, Status
 from bloomery.orchestration.template.functions import references
 from bloomery.orchestration.template.view import ResourceView, Walked
+from bloomery.outcome import DONE, Outcome
 
 MEMBER: Final = "resource."
 REFS: Final = "refs"
@@ -49,8 +50,8 @@ class Composite(base.Resource):
         self.begin_child(self.blueprint(self.child_document()))
         return None
 
-    def check_create_complete(self, token: Any) -> bool:
-        return self.child_ended(Action.CREATE)
+    def check_create_complete(self, token: Any) -> Outcome:
+        return self.follow_child(Action.CREATE)
 
     def handle_create_cancel(self, token: Any) -> None:
         self.cancel_child()
@@ -60,8 +61,8 @@ class Composite(base.Resource):
     ) -> Any:
         return self.change_child(self.blueprint(self.child_document()))
 
-    def check_update_complete(self, token: Any) -> bool:
-        return self.child_ended(Action(token))
+    def check_update_complete(self, token: Any) -> Outcome:
+        return self.follow_child(Action(token))
 
     def handle_update_cancel(self, token: Any) -> None:
         self.cancel_child()
@@ -87,32 +88,32 @@ class Composite(base.Resource):
         if self.record.physical_id is not None:
             self.children().delete(self.record.physical_id)
 
-    def check_delete_complete(self, token: Any) -> bool:
-        return self.child() is None or self.child_ended(Action.DELETE)
+    def check_delete_complete(self, token: Any) -> Outcome:
+        return DONE if self.child() is None else self.follow_child(Action.DELETE)
 
     def handle_suspend(self) -> Any:
         self.children().suspend(self.child_id())
 
-    def check_suspend_complete(self, token: Any) -> bool:
-        return self.child_ended(Action.SUSPEND)
+    def check_suspend_complete(self, token: Any) -> Outcome:
+        return self.follow_child(Action.SUSPEND)
 
     def handle_resume(self) -> Any:
         self.children().resume(self.child_id())
 
-    def check_resume_complete(self, token: Any) -> bool:
-        return self.child_ended(Action.RESUME)
+    def check_resume_complete(self, token: Any) -> Outcome:
+        return self.follow_child(Action.RESUME)
 
     def handle_check(self) -> Any:
         self.children().check(self.child_id())
 
-    def check_check_complete(self, token: Any) -> bool:
-        return self.child_ended(Action.CHECK)
+    def check_check_complete(self, token: Any) -> Outcome:
+        return self.follow_child(Action.CHECK)
 
     def handle_snapshot(self) -> Any:
         self.children().snapshot(self.child_id())
 
-    def check_snapshot_complete(self, token: Any) -> bool:
-        return self.child_ended(Action.SNAPSHOT)
+    def check_snapshot_complete(self, token: Any) -> Outcome:
+        return self.follow_child(Action.SNAPSHOT)
 
     def handle_adopt(self, data: Mapping[str, Any]) -> Any:
         """Make a child that takes over what the abandoned one left."""
@@ -120,8 +121,8 @@ class Composite(base.Resource):
         blueprint = self.blueprint(self.child_document())
         self.begin_child(dataclasses.replace(blueprint, adopt=data))
 
-    def check_adopt_complete(self, token: Any) -> bool:
-        return self.child_ended(Action.ADOPT)
+    def check_adopt_complete(self, token: Any) -> Outcome:
+        return self.follow_child(Action.ADOPT)
 
     def get_live_resource_data(self) -> Any:
         """Raises EntityNotFound where the child is gone, as after it was deleted by itself."""
@@ -176,21 +177,21 @@ class Composite(base.Resource):
         if self.record.physical_id is not None:
             self.children().cancel(self.record.physical_id)
 
-    def child_ended(self, action: Action) -> bool:
-        """True when the child has ended ``action``; WaitFor before, ChildFailed with its reason.
+    def follow_child(self, action: Action) -> Outcome:
+        """Wait until the child has ended ``action``.  Raises ChildFailed with the child's reason.
 
-        A child that is updated under its own address while it is made or changed has ended with
-        that update: nobody goes on with what was begun before.
+        A child may be updated under its own address while this resource creates or changes it.
+        Then the end of that update counts.
         """
         child = self.child()
         if child is None:
             raise states.ChildFailed("its stack is gone")
         superseded = action in MAKING and child.action is Action.UPDATE
         if child.status is Status.IN_PROGRESS or not (child.action is action or superseded):
-            raise base.WaitFor(child.id)
+            return base.wait_for(child.id)
         if child.status is Status.FAILED:
             raise states.ChildFailed(child.reason)
-        return True
+        return DONE
 
     # ------------------------------------------------------------------------ what may be asked
 

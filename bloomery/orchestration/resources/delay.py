@@ -10,6 +10,7 @@ from bloomery.orchestration.properties import constraints
 from bloomery.orchestration.properties.schema import Schema, Type
 from bloomery.orchestration.resources import base
 from bloomery.orchestration.resources.states import Action
+from bloomery.outcome import DONE, Outcome
 
 ACTIONS: Final = [Action.CREATE, Action.DELETE, Action.SUSPEND, Action.RESUME]
 
@@ -60,8 +61,8 @@ class Delay(base.Resource):
     def handle_create(self) -> Any:
         return self._begin(Action.CREATE)
 
-    def check_create_complete(self, token: Any) -> bool:
-        return self._over(token)
+    def check_create_complete(self, token: Any) -> Outcome:
+        return self._outcome(token)
 
     @classmethod
     def needs_replace(
@@ -76,20 +77,20 @@ class Delay(base.Resource):
     def handle_delete(self) -> Any:
         return self._begin(Action.DELETE)
 
-    def check_delete_complete(self, token: Any) -> bool:
-        return self._over(token)
+    def check_delete_complete(self, token: Any) -> Outcome:
+        return self._outcome(token)
 
     def handle_suspend(self) -> Any:
         return self._begin(Action.SUSPEND)
 
-    def check_suspend_complete(self, token: Any) -> bool:
-        return self._over(token)
+    def check_suspend_complete(self, token: Any) -> Outcome:
+        return self._outcome(token)
 
     def handle_resume(self) -> Any:
         return self._begin(Action.RESUME)
 
-    def check_resume_complete(self, token: Any) -> bool:
-        return self._over(token)
+    def check_resume_complete(self, token: Any) -> Outcome:
+        return self._outcome(token)
 
     def _number(self, name: str) -> float:
         """One property; nothing while it waits for another resource."""
@@ -108,8 +109,8 @@ class Delay(base.Resource):
         jitter_s = self.context.random() * self._jitter_s()
         return self.context.utc() + self._number("min_wait") + jitter_s
 
-    def _over(self, token: float | None) -> bool:
+    def _outcome(self, token: float | None) -> Outcome:
         now = self.context.utc()
         if token is None or now >= token:
-            return True
-        raise base.PollDelay.of(token - now)
+            return DONE
+        return base.look_again(token - now, "its delay is not over")

@@ -36,6 +36,7 @@ from bloomery.orchestration.resources import (
 )
 from bloomery.orchestration.resources.effects import NO_EFFECT, Effect
 from bloomery.orchestration.resources.machines import FindNode, Json
+from bloomery.outcome import Outcome
 
 ON_ITS_WAY: Final = frozenset({State.DEPLOYING, State.DEPLOYWAIT, State.DEPLOYHOLD})
 ABORTED: Final = {
@@ -426,7 +427,7 @@ class Instance(instance_placement.Placement, instance_retry.Retry):
             self.record.data["target"] = target
             self.begin("switch")
 
-    def check_suspend_complete(self, token: Any) -> bool:
+    def check_suspend_complete(self, token: Any) -> Outcome:
         return self.advance()
 
     def handle_resume(self) -> Any:
@@ -434,7 +435,7 @@ class Instance(instance_placement.Placement, instance_retry.Retry):
             self.record.data["target"] = POWER[self.properties["power"]]
             self.begin("switch")
 
-    def check_resume_complete(self, token: Any) -> bool:
+    def check_resume_complete(self, token: Any) -> Outcome:
         return self.advance()
 
     def step_switch(self) -> str | None:

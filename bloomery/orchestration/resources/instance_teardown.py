@@ -22,6 +22,7 @@ from bloomery.orchestration.resources import (
 )
 from bloomery.orchestration.resources.machines import Json
 from bloomery.orchestration.resources.states import Action
+from bloomery.outcome import Outcome
 
 UNDEPLOYABLE: Final = frozenset({
     State.ACTIVE, State.DEPLOYFAIL, State.DEPLOYWAIT, State.ERROR, State.RESCUE, State.RESCUEFAIL,
@@ -44,7 +45,7 @@ class Teardown(instance_preparation.Preparation):
         self.record.data[REPLACED] = True
         self.begin("release")
 
-    def check_prepare_for_replace_complete(self, token: Any) -> bool:
+    def check_prepare_for_replace_complete(self, token: Any) -> Outcome:
         return self.advance()
 
     def step_release(self) -> str | None:

@@ -23,7 +23,6 @@ from bloomery.orchestration.resources import (
     groups,
     instance_info,
     machine_group_schema,
-    machines,
     resource_group,
     rollouts,
     stepwise,
@@ -31,10 +30,11 @@ from bloomery.orchestration.resources import (
 from bloomery.orchestration.resources.rollouts import OnFailure, Signal
 from bloomery.orchestration.resources.states import Action, Status
 from bloomery.orchestration.template.view import ResourceView
+from bloomery.outcome import Again, Hold, Outcome
 
 MEMBER_TYPE: Final = "OS::Ironic::Instance"
 ROLLOUT: Final = "rollout"
-FAR_S: Final = 3600.0  # who waits for a signal looks that often
+OTHERS_S: Final = 5.0  # between two looks at members that an earlier order changes
 OLDEST: Final = rollouts.Order.OLDEST
 RUNNING, PAUSED, COMPLETE, FAILED = "running", "paused", "complete", "failed"  # roll-outs
 DUE, TRIED, SOAKED, DONE = "due", "tried", "soaked", "done"  # how far the canary is
@@ -156,10 +156,10 @@ class InstanceGroup(resource_group.Indexed, stepwise.Stepwise):
         is_looked_at = child is not None and self.children().converges
         self.begin("look" if is_looked_at else "choose")
 
-    def check_create_complete(self, token: Any) -> bool:
+    def check_create_complete(self, token: Any) -> Outcome:
         return self.advance()
 
-    def check_update_complete(self, token: Any) -> bool:
+    def check_update_complete(self, token: Any) -> Outcome:
         return self.advance()
 
     def handle_preempt(self) -> None:
@@ -213,13 +213,13 @@ class InstanceGroup(resource_group.Indexed, stepwise.Stepwise):
         """Let members be made anew that are gone: none of them is in service, batch or not."""
         return self._change({})
 
-    def step_choose(self) -> str | None:
+    def step_choose(self) -> str | Outcome | None:
         """Begin the next batch; the group is as it is to be where there is none."""
         if following := self._after_signal():
             return following
         left, present = self._rollout["left"], self.present()
-        if not self._rollout["batch"]:
-            self._wait_for_others()
+        if not self._rollout["batch"] and (waits := self._wait_for_others()):
+            return waits
         unborn = {name for name in left if name in self._rollout.get("unborn", ())}
         in_service = [name for name in left if name not in unborn]
         names = self._names(surge=bool(in_service))
@@ -274,21 +274,21 @@ class InstanceGroup(resource_group.Indexed, stepwise.Stepwise):
         self.change_child(replace(blueprint, changed=frozenset(changes)))
         return "change"
 
-    def step_change(self) -> str | None:
+    def step_change(self) -> str | Outcome | None:
         """Wait until the child rests; a member that failed may leave others at work."""
-        self._wait_for_child()
+        if waits := self._wait_for_child():
+            return waits
         rollout = self._rollout
         settles = self.record.action is Action.UPDATE and rollout.get("settles", True)
         self._wait_later(self._pace.settle_s if settles and rollout["members"] else 0)
         return "settle"
 
-    def step_settle(self) -> str | None:
+    def step_settle(self) -> str | Outcome | None:
         soaks, pace = self._rollout["canary"] == SOAKED, self._pace
         what = f"the canary soaks for {pace.soak_s:g} s (soak_seconds)"
         if not soaks:
             what = f"its members are judged {pace.settle_s:g} s later (settle_seconds)"
-        self._wait_until(what)
-        return "judge"
+        return self._wait_until(what) or "judge"
 
     def step_judge(self) -> str | None:
         """Look how the members of the batch are; too many failures end or pause the roll-out."""
@@ -312,10 +312,11 @@ class InstanceGroup(resource_group.Indexed, stepwise.Stepwise):
         self._wait_later(pace.pause_s if rollout["members"] else 0)
         return "rest"
 
-    def step_rest(self) -> str | None:
-        if self._rollout["batch"] < self._rollout["of"]:
-            self._wait_until(f"the next one begins {self._pace.pause_s:g} s later (pause_time)")
-        return "choose"
+    def step_rest(self) -> str | Outcome | None:
+        if self._rollout["batch"] == self._rollout["of"]:
+            return "choose"
+        what = f"the next one begins {self._pace.pause_s:g} s later (pause_time)"
+        return self._wait_until(what) or "choose"
 
     def _most_failures(self) -> int:
         """Return how many members may have failed before it is a failure of the group."""
@@ -345,16 +346,13 @@ class InstanceGroup(resource_group.Indexed, stepwise.Stepwise):
         self._rollout.update(state=PAUSED, reason=reason)
         return "pause"
 
-    def step_pause(self) -> str | None:
+    def step_pause(self) -> str | Outcome | None:
         """Wait for a signal."""
         if following := self._after_signal():
             return following
         words = ", ".join(rollouts.ENDS_OF_PAUSE)
-        raise machines.Paused(
-            f"roll-out paused {self._place()}, signal one of {words}: {self._rollout['reason']}",
-            self.record.uuid,
-            after_s=FAR_S,
-        )
+        why = self._rollout["reason"]
+        return Hold(reason=f"roll-out paused {self._place()}, signal one of {words}: {why}")
 
     def _after_signal(self) -> str | None:
         """Return the step that a signal asks for; None where there is none."""
@@ -400,9 +398,8 @@ class InstanceGroup(resource_group.Indexed, stepwise.Stepwise):
             self._fail(f"rolled back: {why}")
         return "reverted"
 
-    def step_reverted(self) -> str | None:
-        self._wait_for_child()
-        return "revert"
+    def step_reverted(self) -> str | Outcome | None:
+        return self._wait_for_child() or "revert"
 
     def _end(self) -> None:
         """Complete, where enough members are ready."""
@@ -426,33 +423,38 @@ class InstanceGroup(resource_group.Indexed, stepwise.Stepwise):
 
     # --------------------------------------------------------------------------------------- waits
 
-    def _wait_for_child(self) -> None:
+    def _wait_for_child(self) -> Outcome | None:
+        """Return what to wait for; None: the child and all its members rest."""
         child = self.child()
         if child is None:
             self._fail("its stack is gone")
         if child.status is Status.IN_PROGRESS:
-            raise base.WaitFor(child.id)
+            return base.wait_for(child.id)
         failed = child.status is Status.FAILED
         if failed and Status.IN_PROGRESS in child.statuses().values():
-            raise base.PollDelay(steps=2)
+            return Again(after_s=2, reason="its members are at work still")
+        return None
 
-    def _wait_for_others(self) -> None:
+    def _wait_for_others(self) -> Outcome | None:
         """Wait for members that an earlier order still makes what they are to be."""
         child, left = self.child(), set(self._rollout["left"])
         states = {} if child is None else child.statuses()
         at_work = [n for n, status in states.items() if status is Status.IN_PROGRESS]
         if others := ", ".join(sorted(set(at_work) - left, key=composite.in_order)):
-            raise machines.Busy(f"waits for members that are at work already: {others}")
+            reason = f"waits for members that are at work already: {others}"
+            return Again(after_s=OTHERS_S, reason=reason)
+        return None
 
     def _wait_later(self, seconds: float) -> None:
         self._rollout["until"] = self.context.utc() + seconds
 
-    def _wait_until(self, what: str) -> None:
+    def _wait_until(self, what: str) -> Outcome | None:
         """Wait for the moment that was noted, and say on the resource what for."""
         left_s = self._rollout["until"] - self.context.utc()
-        if left_s > 0:
-            done = f"batch {self._rollout['batch']} of {self._rollout['of']} is done"
-            raise machines.Busy(f"{done}; {what}", self.record.uuid, after_s=left_s)
+        if left_s <= 0:
+            return None
+        done = f"batch {self._rollout['batch']} of {self._rollout['of']} is done"
+        return Again(after_s=left_s, reason=f"{done}; {what}", source=self.record.uuid)
 
     # ---------------------------------------------------------------------------- how members are
 

@@ -35,26 +35,18 @@ MARK: Final = "stack"  # the key of extra, or of instance_info, that names who m
 
 
 class Busy(Exception):
-    """A check's answer: another works at what I need; ask me again, ever later.
+    """The bare-metal service cannot do it now, because another works at the object ``uuid``.
 
-    ``uuid``: of the thing; a change of it is a reason to ask at once.  ``after_s``: when to ask,
-    where the engine is not to choose.
+    The engine asks the check of the resource again, later each time, and when the object changes.
     """
 
-    def __init__(
-        self, reason: str, uuid: str | None = None, *, after_s: float | None = None
-    ) -> None:
+    def __init__(self, reason: str, uuid: str | None = None) -> None:
         super().__init__(reason)
         self.uuid = uuid
-        self.after_s = after_s
-
-
-class Paused(Busy):
-    """Nothing goes on before somebody says so: an event tells of it, with the reason."""
 
 
 class Queued(Busy):
-    """As many are at it as may be; ``queue`` is called, and one of those in it asks again."""
+    """As many nodes as may be do the same; ``queue`` is called, and its first one asks again."""
 
     def __init__(self, reason: str, queue: str) -> None:
         super().__init__(f"queued: {reason}", queue)

@@ -14,6 +14,7 @@ from bloomery.orchestration.properties import constraints
 from bloomery.orchestration.properties.schema import Schema, Type
 from bloomery.orchestration.resources import base, composite, groups
 from bloomery.orchestration.resources.states import Action
+from bloomery.outcome import DONE, Outcome
 
 LEFT: Final = "batches"
 PACE: Final = {
@@ -47,15 +48,11 @@ class Rolling(composite.Membered):
     def document_after(self, batch: groups.Batch) -> Mapping[str, Any]:
         raise NotImplementedError
 
-    def check_create_complete(self, token: Any) -> bool:
-        return (
-            self._advanced() if LEFT in self.record.data else super().check_create_complete(token)
-        )
+    def check_create_complete(self, token: Any) -> Outcome:
+        return self._advance() if LEFT in self.record.data else super().check_create_complete(token)
 
-    def check_update_complete(self, token: Any) -> bool:
-        return (
-            self._advanced() if LEFT in self.record.data else super().check_update_complete(token)
-        )
+    def check_update_complete(self, token: Any) -> Outcome:
+        return self._advance() if LEFT in self.record.data else super().check_update_complete(token)
 
     def plan_batches(self, steps: Sequence[groups.Batch], pause_s: float) -> None:
         """Remember what is to come; the first batch follows what the child does now at once."""
@@ -82,22 +79,23 @@ class Rolling(composite.Membered):
         blueprint = self.blueprint(document, timeout_s=left["each_s"])
         left["until"], left["doing"] = None, self.change_child(blueprint)
 
-    def _advanced(self) -> bool:
-        """True when the last batch has ended; begins the next one when its time has come."""
+    def _advance(self) -> Outcome:
+        """Follow the present batch to its end, and begin the next one when its time has come."""
         left = self.record.data[LEFT]
-        while self.child_ended(Action(left["doing"])) and left["steps"]:
-            self._pause(left)
+        while (outcome := self.follow_child(Action(left["doing"]))) is DONE and left["steps"]:
+            if (pause_s := self._pause_s(left)) > 0:
+                return base.look_again(pause_s, "pauses between two batches (pause_time)")
             self.next_batch()
-        del self.record.data[LEFT]
-        return True
+        if outcome is DONE:
+            del self.record.data[LEFT]
+        return outcome
 
-    def _pause(self, left: dict[str, Any]) -> None:
-        """Raise PollDelay until the pause after the present batch is over."""
+    def _pause_s(self, left: dict[str, Any]) -> float:
+        """Return what is left of the pause after the present batch."""
         now = self.context.utc()
         if left["until"] is None:
             left["until"] = now + left["pause_s"]
-        if now < left["until"]:
-            raise base.PollDelay.of(left["until"] - now)
+        return float(left["until"] - now)
 
     def present(self) -> groups.Members:
         """The members that the child has, or is changing to."""

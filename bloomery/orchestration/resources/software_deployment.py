@@ -21,6 +21,7 @@ from bloomery.orchestration.resources.software_config import (
 )
 from bloomery.orchestration.resources.states import Action, Status
 from bloomery.orchestration.template.view import Walked
+from bloomery.outcome import DONE, Outcome
 
 TRANSPORT: Final = signals.TRANSPORT
 NO_SIGNAL: Final = "NO_SIGNAL"
@@ -92,8 +93,8 @@ class SoftwareDeployment(signals.Signalled):
         self.resource_id_set(self.record.uuid)
         return self._deploy(Action.CREATE)
 
-    def check_create_complete(self, token: Any) -> bool:
-        return self._is_deployed(token)
+    def check_create_complete(self, token: Any) -> Outcome:
+        return self._outcome(token)
 
     def handle_update(
         self, definition: Any, tmpl_diff: Mapping[str, Any], prop_diff: Mapping[str, Any]
@@ -104,20 +105,20 @@ class SoftwareDeployment(signals.Signalled):
             raise base.UpdateReplace
         return self._deploy(Action.UPDATE)
 
-    def check_update_complete(self, token: Any) -> bool:
-        return self._is_deployed(token)
+    def check_update_complete(self, token: Any) -> Outcome:
+        return self._outcome(token)
 
     def handle_suspend(self) -> Any:
         return self._deploy(Action.SUSPEND)
 
-    def check_suspend_complete(self, token: Any) -> bool:
-        return self._is_deployed(token)
+    def check_suspend_complete(self, token: Any) -> Outcome:
+        return self._outcome(token)
 
     def handle_resume(self) -> Any:
         return self._deploy(Action.RESUME)
 
-    def check_resume_complete(self, token: Any) -> bool:
-        return self._is_deployed(token)
+    def check_resume_complete(self, token: Any) -> Outcome:
+        return self._outcome(token)
 
     def handle_delete(self) -> Any:
         if self._deployment() is None:
@@ -127,15 +128,15 @@ class SoftwareDeployment(signals.Signalled):
         except errors.NotFound:
             return False  # without its config there is nothing that the server could do
 
-    def check_delete_complete(self, token: Any) -> bool:
+    def check_delete_complete(self, token: Any) -> Outcome:
         """Remove the deployment when the server has answered."""
-        if self._deployment() is not None:
-            self._is_deployed(token)
+        if self._deployment() is not None and (outcome := self._outcome(token)) is not DONE:
+            return outcome
         if self.record.physical_id is not None:
             self.store().delete_deployment(self.record.physical_id)
         if config_id := self.record.data.get(CONFIG):
             self.store().delete_config(config_id)
-        return True
+        return DONE
 
     def handle_signal(self, details: Mapping[str, Any] | None = None) -> str:
         text = self.store().signal_deployment(str(self.record.physical_id), details or {})
@@ -187,17 +188,17 @@ class SoftwareDeployment(signals.Signalled):
             del values["server_id"]
             self.store().update_deployment(uuid, **values)
 
-    def _is_deployed(self, waits: bool) -> bool:
+    def _outcome(self, waits: bool) -> Outcome:
         if not waits:
-            return True
+            return DONE
         deployment = self._deployment()
         if deployment is None:
             raise DeploymentFailed("Deployment to server failed: the deployment is gone")
         if deployment["status"] == Status.FAILED:
             raise DeploymentFailed(f"Deployment to server failed: {deployment['status_reason']}")
         if deployment["status"] != Status.COMPLETE:
-            raise base.WaitFor(self.record.uuid)
-        return True
+            return base.wait_for(self.record.uuid)
+        return DONE
 
     def _part(self, config: Mapping[str, Any], action: Action) -> tuple[Any, Any] | None:
         """Tool and text of a config for an action; None where there is nothing to deploy."""

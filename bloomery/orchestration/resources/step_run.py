@@ -23,6 +23,7 @@ from bloomery.orchestration.resources import drift, stepwise
 from bloomery.orchestration.resources.effects import NO_EFFECT, Effect, Impact
 from bloomery.orchestration.resources.machines import Json
 from bloomery.orchestration.resources.states import Action
+from bloomery.outcome import DONE, Outcome
 
 CLEAN, SERVICE, DEPLOY = "clean", "service", "deploy"
 FIRST_PRIORITY: Final = 190  # of steps of a deployment; its core, which writes, has 100
@@ -262,13 +263,13 @@ class RunbookExecution(StepRun):
     def handle_suspend(self) -> Any:
         self._start_on(Action.SUSPEND)
 
-    def check_suspend_complete(self, token: Any) -> bool:
+    def check_suspend_complete(self, token: Any) -> Outcome:
         return self.advance()
 
     def handle_resume(self) -> Any:
         self._start_on(Action.RESUME)
 
-    def check_resume_complete(self, token: Any) -> bool:
+    def check_resume_complete(self, token: Any) -> Outcome:
         return self.advance()
 
     def handle_delete(self) -> Any:
@@ -439,11 +440,11 @@ class HardwareConfiguration(StepRun):
             self.record.data[RESET] = True
             self.start()
 
-    def check_delete_complete(self, token: Any) -> bool:
+    def check_delete_complete(self, token: Any) -> Outcome:
         try:
             return self.advance()
         except errors.NodeNotFound:
-            return True
+            return DONE
 
     # ------------------------------------------------------------------------ with a deployment
 

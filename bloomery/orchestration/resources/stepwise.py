@@ -1,10 +1,10 @@
 """What kinds of machines have in common: actions of several steps, each named in the rows before.
 
 The name of the step that is being done stands in ``data``.  A step is a method that does one thing
-at the real thing and returns the name of the next, or None at the end; it may raise ``WaitFor`` or
-``Busy``, and is then called again.  A step of ``ordering_steps`` is called only when its name is
-stored: an engine that dies in it leaves a successor that knows what may have been ordered, looks,
-and orders nothing twice.
+at the real thing and returns the name of the next, or None at the end.  A step that returns or
+raises an outcome (``wait_for``) is called again.  A step of ``ordering_steps`` is called only when
+its name is stored: an engine that dies in it leaves a successor that knows what may have been
+ordered, looks, and orders nothing twice.
 
     class Lamp(Stepwise):
         ordering_steps = frozenset({"switch"})
@@ -28,7 +28,7 @@ from bloomery.conductor.states import UNSTABLE_STATES, State
 from bloomery.orchestration.resources import base, drift
 from bloomery.orchestration.resources.effects import Effect
 from bloomery.orchestration.resources.machines import MARK, Busy, FindNode, Json, Machines
-from bloomery.outcome import FlowOutcome
+from bloomery.outcome import DONE, Again, FlowOutcome, Hold, Outcome, WaitForCall
 
 STEP: Final = "step"
 SINCE: Final = "since"  # when the node moved last, before it is ordered to
@@ -39,6 +39,7 @@ UNTOLD: Final = (
 )
 REFUSED_IN_MAINTENANCE: Final = frozenset({"active", "rebuild", "clean", "service"})
 HELD: Final = frozenset({State.CLEANHOLD, State.SERVICEHOLD})
+UNFINISHED: Final = (Again, WaitForCall, Hold)
 UNTIL: Final = "until"  # when the present step gives up, in seconds since the epoch
 
 
@@ -52,6 +53,14 @@ class MachineFailed(Exception):
 
 class MachineTimedOut(Exception):
     """The machine did not come there in time."""
+
+
+class Waits(Exception):
+    """A step is not done: its outcome, from any depth; ``advance`` returns the outcome."""
+
+    def __init__(self, outcome: Outcome) -> None:
+        super().__init__(outcome.reason if isinstance(outcome, Again) else "")
+        self.outcome = outcome
 
 
 class Stepwise(base.Resource):
@@ -90,30 +99,34 @@ class Stepwise(base.Resource):
         self.record.data.pop(UNTIL, None)
         self.record.data[STEP] = step
 
-    def advance(self) -> bool:
-        """Do what is to be done; True: all of it is.  Raises what the steps raise."""
+    def advance(self) -> Outcome:
+        """Do what is to be done.  Raises what the steps raise."""
         data = self.record.data
         while (name := data.get(STEP)) is not None:
             try:
                 following = getattr(self, f"step_{name}")()
+            except Waits as waits:
+                return waits.outcome
             except errors.Conflict as exc:  # the engine would throw a Conflict's thing away
                 raise MachineRefused(str(exc)) from exc
+            if isinstance(following, UNFINISHED):
+                return following
             data.pop(UNTIL, None)
             if following is None:
                 del data[STEP]
             else:
                 data[STEP] = following
                 if following in self.ordering_steps:
-                    raise base.NextTurn
-        return True
+                    return Again(after_s=0, reason="")  # the order is stored before it is given
+        return DONE
 
-    def check_create_complete(self, token: Any) -> bool:
+    def check_create_complete(self, token: Any) -> Outcome:
         return self.advance()
 
-    def check_update_complete(self, token: Any) -> bool:
+    def check_update_complete(self, token: Any) -> Outcome:
         return self.advance()
 
-    def check_delete_complete(self, token: Any) -> bool:
+    def check_delete_complete(self, token: Any) -> Outcome:
         return self.advance()
 
     def wait_for(
@@ -121,16 +134,16 @@ class Stepwise(base.Resource):
     ) -> NoReturn:
         """Wait for a change of a thing; ``timeout_s`` counts from the step's first wait.
 
-        ``every_s``: no event tells of the change, so that it is looked for.  Raises WaitFor, or
-        Busy; MachineTimedOut when the time is over.
+        ``every_s``: no event tells of the change, so that it is looked for.  Raises Waits;
+        MachineTimedOut when the time is over.
         """
         now = self.context.utc()
         until = self.record.data.setdefault(UNTIL, now + timeout_s)
         if now >= until:
             raise MachineTimedOut(f"cannot wait longer than {timeout_s:g} s {purpose}")
         if every_s is not None:
-            raise Busy(f"waits {purpose}", after_s=every_s)
-        raise base.WaitFor(uuid, until - now, is_elsewhere=True)
+            raise Waits(Again(after_s=every_s, reason=f"waits {purpose}"))
+        raise Waits(base.wait_for(uuid, until - now))
 
     # -------------------------------------------------------------------------- how it really is
 
@@ -176,7 +189,7 @@ class Stepwise(base.Resource):
         """Put this resource's mark on what ``external_id`` names, and change nothing else."""
         self.begin("mark")
 
-    def check_mark_complete(self, token: Any) -> bool:
+    def check_mark_complete(self, token: Any) -> Outcome:
         return self.advance()
 
     def handle_adopt(self, data: Mapping[str, Any]) -> Any:
@@ -184,14 +197,14 @@ class Stepwise(base.Resource):
         super().handle_adopt(data)
         self.begin("mark")
 
-    def check_adopt_complete(self, token: Any) -> bool:
+    def check_adopt_complete(self, token: Any) -> Outcome:
         return self.advance()
 
     def step_mark(self) -> str | None:
         """A kind that leaves no mark has nothing to put anywhere."""
         return None
 
-    def check_retain_complete(self, token: Any) -> bool:
+    def check_retain_complete(self, token: Any) -> Outcome:
         return self.advance()
 
     def step_unmark(self) -> str | None:

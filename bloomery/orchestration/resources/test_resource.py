@@ -13,6 +13,7 @@ from typing import Any, ClassVar, Final
 from bloomery.orchestration.properties.schema import Attribute, Schema, Type
 from bloomery.orchestration.resources import base
 from bloomery.orchestration.resources.states import Action
+from bloomery.outcome import DONE, Outcome
 
 VALUE: Final = "value"
 
@@ -67,10 +68,10 @@ class TestResource(base.Resource):
         self._remember()
         return self._begin(Action.CREATE, fails=self.properties["fail"])
 
-    def check_create_complete(self, token: Any) -> bool:
-        self._over(token)
-        self.resource_id_set(self.physical_resource_name())
-        return True
+    def check_create_complete(self, token: Any) -> Outcome:
+        if (outcome := self._outcome(token)) is DONE:
+            self.resource_id_set(self.physical_resource_name())
+        return outcome
 
     def handle_check(self) -> None:
         """Fail for a resource whose create has failed."""
@@ -92,14 +93,14 @@ class TestResource(base.Resource):
         self._remember()
         return self._begin(Action.UPDATE, fails=self.properties["fail"])
 
-    def check_update_complete(self, token: Any) -> bool:
-        return self._over(token)
+    def check_update_complete(self, token: Any) -> Outcome:
+        return self._outcome(token)
 
     def handle_delete(self) -> Any:
         return self._begin(Action.DELETE, fails=False)
 
-    def check_delete_complete(self, token: Any) -> bool:
-        return self._over(token)
+    def check_delete_complete(self, token: Any) -> Outcome:
+        return self._outcome(token)
 
     def resolve_attribute(self, name: str, path: Sequence[Any] = ()) -> Any:
         return self.record.data.get(VALUE) if name == "output" else None
@@ -117,11 +118,12 @@ class TestResource(base.Resource):
         named = (self.properties["action_wait_secs"] or {}).get(action.lower())
         return float(self.properties["wait_secs"] if named is None else named)
 
-    def _over(self, token: Mapping[str, Any]) -> bool:
-        """Whether the wait is over; raises the failure that was asked for."""
+    def _outcome(self, token: Mapping[str, Any]) -> Outcome:
+        """Wait, and then raise the failure that was asked for."""
         until, now = token["until"], self.context.utc()
         if until is None or now < until:
-            raise base.PollDelay.of(math.inf if until is None else until - now)
+            left_s = math.inf if until is None else until - now
+            return base.look_again(left_s, "its wait_secs are not over")
         if token["fails"]:
             raise ValueError(f"Test Resource failed {self.record.name}")
-        return True
+        return DONE

@@ -11,6 +11,7 @@ from bloomery.orchestration.properties import constraints
 from bloomery.orchestration.properties.schema import Attribute, Schema, Type
 from bloomery.orchestration.resources import base
 from bloomery.orchestration.resources.wait_condition_handle import FAILURE, SUCCESS, Handle
+from bloomery.outcome import DONE, Outcome
 
 LONGEST_S: Final = 43200
 
@@ -56,8 +57,8 @@ class WaitCondition(base.Resource):
         self.handle()
         return self._until()
 
-    def check_create_complete(self, token: Any) -> bool:
-        return self._is_signalled(token)
+    def check_create_complete(self, token: Any) -> Outcome:
+        return self._outcome(token)
 
     def handle_update(
         self, definition: Any, tmpl_diff: Mapping[str, Any], prop_diff: Mapping[str, Any]
@@ -65,8 +66,8 @@ class WaitCondition(base.Resource):
         self.handle()
         return self._until()
 
-    def check_update_complete(self, token: Any) -> bool:
-        return self._is_signalled(token)
+    def check_update_complete(self, token: Any) -> Outcome:
+        return self._outcome(token)
 
     def handle_delete(self) -> Any:
         """Forget the signals: who waits at this handle again waits for new ones."""
@@ -85,18 +86,18 @@ class WaitCondition(base.Resource):
     def _until(self) -> float:
         return self.context.utc() + float(self.properties[self.timeout_key])
 
-    def _is_signalled(self, until: float) -> bool:
+    def _outcome(self, until: float) -> Outcome:
         handle, count = self.handle(), self.properties[self.count_key]
         failures, successes = handle.reasons(FAILURE), handle.reasons(SUCCESS)
         if failures:
             raise WaitConditionFailure(";".join(failures))
         if len(successes) >= count or not handle.waits:
-            return True
+            return DONE
         now = self.context.utc()
         if now >= until:
             reasons = f" - {';'.join(successes)}" if successes else ""
             raise WaitConditionTimeout(f"{len(successes)} of {count} received{reasons}")
-        raise base.WaitFor(handle.record.uuid, until - now)
+        return base.wait_for(handle.record.uuid, until - now)
 
     def handle(self) -> Handle:
         """The handle; raises NotFound where it is none of this stack."""

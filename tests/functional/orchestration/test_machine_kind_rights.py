@@ -36,6 +36,7 @@ from bloomery.orchestration.resources.volume import VolumeConnector
 from bloomery.orchestration.service import machines as service_machines
 from bloomery.orchestration.service.machines import ServiceMachines
 from bloomery.orchestration.service.operations import StackOperations
+from bloomery.outcome import Again
 from tests.functional.orchestration.test_machine_rights import become, services_of, stack_of
 from tests.kit.clients.callers import LESSEE, OWNER, ROLES, STRANGER, Site
 from tests.kit.stacks import kinds
@@ -254,11 +255,8 @@ def perform(resource: Any, act: Act) -> None:
     token = getattr(resource, f"handle_{act.handler}")(*arguments)
     check = getattr(resource, f"check_{act.handler}_complete", lambda token: True)
     for _ in range(10):
-        try:
-            if check(token):
-                return
-        except base.NextTurn:
-            continue
+        if check(token) != Again(after_s=0, reason=""):
+            return
 
 
 def refusal(work: Callable[[], None]) -> errors.Failure | None:
@@ -268,7 +266,7 @@ def refusal(work: Callable[[], None]) -> errors.Failure | None:
         return exc
     except (stepwise.MachineRefused, base.UpdateReplace) as exc:
         return exc.__cause__ if isinstance(exc.__cause__, errors.Failure) else None
-    except (base.WaitFor, machines.Busy, stepwise.MachineFailed, drift.Drifted):
+    except (machines.Busy, stepwise.MachineFailed, drift.Drifted):
         return None
     return None
 

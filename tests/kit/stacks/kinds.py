@@ -10,6 +10,7 @@ from bloomery.orchestration.resources import base
 from bloomery.orchestration.resources.children import Blueprint
 from bloomery.orchestration.resources.states import Action, Status
 from bloomery.orchestration.template import view
+from bloomery.outcome import DONE, Outcome
 
 UUID = "0d5a9a63-6d4f-4b43-9c4a-2a8a6f1d1c11"
 
@@ -130,12 +131,8 @@ class Siblings:
         ]  # fmt: skip
 
 
-def is_complete(check: Callable[[Any], bool], token: Any) -> bool:
-    """Whether an action has ended; who knows what it waits for says so."""
-    try:
-        return check(token)
-    except (base.PollDelay, base.WaitFor):
-        return False
+def is_complete(check: Callable[[Any], Outcome], token: Any) -> bool:
+    return check(token) == DONE
 
 
 def made(

@@ -86,9 +86,9 @@ class Thing(base.Resource):
         self.cloud.calls.append((verb, self.ident))
         return {"until": self.context.utc() + float(self.properties.get("wait") or 0)}
 
-    def _is_over(self, token: Any) -> bool:
+    def _is_over(self, token: Any) -> base.Progress:
         if self.context.utc() < token["until"]:
-            raise base.PollDelay.of(token["until"] - self.context.utc())
+            return base.look_again(token["until"] - self.context.utc(), "it takes time")
         if self.properties.get("fail"):
             raise ValueError(f"{self.record.name} fails")
         return True
@@ -98,7 +98,7 @@ class Thing(base.Resource):
         self.resource_id_set(self.ident)
         return self._begin("create")
 
-    def check_create_complete(self, token: Any) -> bool:
+    def check_create_complete(self, token: Any) -> base.Progress:
         return self._is_over(token)
 
     def handle_update(
@@ -110,7 +110,7 @@ class Thing(base.Resource):
         self.cloud.things[self.ident] = self.properties["value"]
         return self._begin("update")
 
-    def check_update_complete(self, token: Any) -> bool:
+    def check_update_complete(self, token: Any) -> base.Progress:
         return self._is_over(token)
 
     def handle_delete(self) -> Any:

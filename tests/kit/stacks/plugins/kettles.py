@@ -34,7 +34,7 @@ class Kettle(base.Resource):
     def check_create_complete(self, token):
         left_s = token["until"] - self.context.utc()
         if left_s > 0:
-            raise base.PollDelay.of(left_s)
+            return base.look_again(left_s, "the water is cold")
         self.record.data["boiled_at"] = self.context.utc()
         return True
 

@@ -149,7 +149,7 @@ def elsewhere(monkeypatch):
     def waits(self, _token):
         left_s = end_s - self.context.utc()
         if left_s > 0:
-            raise base.WaitFor(f"node of {self.record.name}", left_s, is_elsewhere=True)
+            return base.wait_for(f"node of {self.record.name}", left_s)
         return True
 
     monkeypatch.setattr(Thing, "check_create_complete", waits)

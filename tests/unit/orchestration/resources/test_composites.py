@@ -13,6 +13,7 @@ from bloomery.orchestration.resources.resource_chain import ResourceChain
 from bloomery.orchestration.resources.resource_group import ResourceGroup
 from bloomery.orchestration.resources.states import Action, Status
 from bloomery.orchestration.template.view import Walked
+from bloomery.outcome import DONE
 from tests.kit.stacks.kinds import Children, Clock, is_complete, made
 
 DEFINITION = {"type": "T", "properties": {"value": "a%index%"}, "metadata": None}
@@ -32,7 +33,7 @@ def created(children, **given):
     resource = group(children, **given)
     token = resource.handle_create()
     children.end()
-    assert resource.check_create_complete(token)
+    assert resource.check_create_complete(token) == DONE
     return resource
 
 
@@ -64,7 +65,7 @@ def test_a_group_is_a_stack_of_its_members(children):
     assert children.only.blueprint.owner == "a"
     assert not is_complete(resource.check_create_complete, token)
     children.end()
-    assert resource.check_create_complete(token)
+    assert resource.check_create_complete(token) == DONE
     assert resource.get_reference_id() == children.only.id
 
 
@@ -159,7 +160,7 @@ def test_removed_names_are_never_used_again(children):
     ):
         token = changed(resource, **properties).handle_update(None, {}, properties)
         children.end()
-        assert resource.check_update_complete(token)
+        assert resource.check_update_complete(token) == DONE
         assert shown(children) == members
     assert told(resource, "removed_rsrc_list") == ["1"]
 
@@ -217,7 +218,7 @@ def test_another_count_alone_does_not_roll(children):
     resource = created(children, policy=rolling())
     token = changed(resource, count=5).handle_update(None, {}, {"count": 5})
     children.end()
-    assert resource.check_update_complete(token)
+    assert resource.check_update_complete(token) == DONE
     assert shown(children) == "0=a0 1=a1 2=a2 3=a3 4=a4"
 
 
@@ -283,7 +284,7 @@ def test_a_batch_that_fails_ends_the_sequence_and_the_next_update_starts_anew(ch
     changed(resource, count=1)
     token = resource.handle_update(None, {}, {"count": 1})
     children.end()
-    assert resource.check_update_complete(token)
+    assert resource.check_update_complete(token) == DONE
 
 
 # --------------------------------------------------------------------------------- what is refused
@@ -344,7 +345,7 @@ class Nested(composite.Composite):
 def test_a_composite_follows_its_child_to_the_end(children):
     resource = made(Nested, children=children)
     assert resource.handle_delete() is None
-    assert resource.check_delete_complete(None)
+    assert resource.check_delete_complete(None) == DONE
     resource.cancel_child()
     assert children.cancelled == []
     resource.handle_create()
@@ -355,11 +356,11 @@ def test_a_composite_follows_its_child_to_the_end(children):
     resource.handle_update_cancel(token)
     assert children.cancelled == [children.only.id] * 2
     children.end()
-    assert resource.check_update_complete(token)
+    assert resource.check_update_complete(token) == DONE
     resource.handle_delete()
     assert not is_complete(resource.check_delete_complete, None)
     children.stacks.clear()
-    assert resource.check_delete_complete(None)
+    assert resource.check_delete_complete(None) == DONE
 
 
 @pytest.mark.parametrize("verb", ["suspend", "resume", "check", "snapshot"])
@@ -412,7 +413,7 @@ def test_a_child_that_is_gone_is_made_by_an_update(children):
     token = resource.handle_update(None, {}, {})
     assert token == Action.CREATE
     children.end()
-    assert resource.check_update_complete(token)
+    assert resource.check_update_complete(token) == DONE
     children.stacks.clear()
     with pytest.raises(states.ChildFailed, match="gone"):
         resource.check_update_complete(token)

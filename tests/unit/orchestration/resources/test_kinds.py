@@ -20,6 +20,7 @@ from bloomery.orchestration.resources.software_config import SoftwareConfig
 from bloomery.orchestration.resources.test_resource import TestResource
 from bloomery.orchestration.resources.value import Value
 from bloomery.orchestration.simulation.software import SimulatedSoftware
+from bloomery.outcome import DONE
 from tests.kit.stacks.kinds import Clock, is_complete, made
 
 
@@ -263,7 +264,7 @@ def test_a_check_of_a_test_resource_fails_until_it_was_created():
     token = resource.handle_create()
     with pytest.raises(ValueError, match="Resource not created"):
         resource.handle_check()
-    assert resource.check_create_complete(token)
+    assert resource.check_create_complete(token) == DONE
     resource.handle_check()
 
 

@@ -15,6 +15,7 @@ from bloomery.orchestration.resources.scaling_policy import ScalingPolicy
 from bloomery.orchestration.resources.states import Action, Status
 from bloomery.orchestration.resources.value import Value
 from bloomery.orchestration.template.view import Walked
+from bloomery.outcome import DONE
 from tests.kit.stacks.kinds import Children, Clock, Siblings, is_complete, made
 
 MEMBER = {"type": "T", "properties": {"value": "x"}}
@@ -35,7 +36,7 @@ def created(children, **properties):
     resource.validate()
     token = resource.handle_create()
     children.end()
-    assert resource.check_create_complete(token)
+    assert resource.check_create_complete(token) == DONE
     return resource
 
 
@@ -218,7 +219,7 @@ def test_an_update_leaves_what_signals_have_made_of_the_group(children, properti
     children.end()
     token = changed(resource, **properties)
     children.end()
-    assert resource.check_update_complete(token)
+    assert resource.check_update_complete(token) == DONE
     assert len(members(children)) == size
 
 

@@ -31,6 +31,7 @@ from bloomery.orchestration.resources.states import Status
 from bloomery.orchestration.resources.user_data import CloudConfig, MultipartMime
 from bloomery.orchestration.simulation.software import SimulatedSoftware
 from bloomery.orchestration.template.view import Walked
+from bloomery.outcome import DONE
 from tests.kit.stacks.kinds import Children, is_complete, made
 
 OTHER = "5b0e7c1e-0d5e-4d7a-8a1c-6f3f0f0d2b11"
@@ -200,13 +201,11 @@ def test_a_deployment_brings_a_config_with_values_to_a_server(store):
 
 def test_a_deployment_waits_for_the_answer_of_its_server(store):
     found, token = begun(store)
-    with pytest.raises(base.WaitFor) as wait:
-        found.check_create_complete(token)
-    assert wait.value.uuid == found.record.physical_id
+    assert found.check_create_complete(token) == base.wait_for(found.record.physical_id)
     assert found.resolve_attribute("deploy_stdout") is None
     text = found.handle_signal({"url": "u", "deploy_stdout": "ok", "deploy_status_code": 0})
     assert text == "deployment succeeded"
-    assert found.check_create_complete(json.loads(json.dumps(token)))
+    assert found.check_create_complete(json.loads(json.dumps(token))) == DONE
     assert found.resolve_attribute("deploy_stdout") == "ok"
     assert found.resolve_attribute("url") == "u"
     with pytest.raises(base.NoActionRequired):
@@ -233,7 +232,7 @@ def test_a_server_may_answer_that_it_failed(store, details, text, reason):
 
 def test_what_is_not_answered_is_not_waited_for(store):
     found, token = begun(store, signal_transport="NO_SIGNAL")
-    assert found.check_create_complete(token)
+    assert found.check_create_complete(token) == DONE
     assert (row(found, store)["status"], row(found, store)["status_reason"]) == (
         "COMPLETE",
         "Not waiting for outputs signal",
@@ -267,7 +266,7 @@ def test_an_action_that_is_not_named_deploys_nothing(store):
     found, _ = begun(store, actions=["UPDATE"])
     assert row(found, store)["status"] == "COMPLETE"
     token = found.handle_suspend()
-    assert found.check_suspend_complete(token)
+    assert found.check_suspend_complete(token) == DONE
     assert values(found, store)["deploy_action"] == "CREATE"
     assert found.handle_update(None, {}, {}) is None
 
@@ -288,7 +287,7 @@ def test_a_deleted_deployment_leaves_nothing(store, actions):
     assert is_complete(found.check_delete_complete, token) is ("DELETE" not in actions)
     if "DELETE" in actions:
         found.handle_signal({})
-        assert found.check_delete_complete(token)
+        assert found.check_delete_complete(token) == DONE
     assert found.check_delete_complete(found.handle_delete())
     assert store.deployments == {}
     assert list(store.configs) == [found.properties["config"]]
@@ -298,7 +297,7 @@ def test_a_deployment_whose_config_is_gone_can_be_deleted(store):
     found, _ = begun(store)
     found.handle_signal({})
     del store.configs[found.properties["config"]]
-    assert found.check_delete_complete(found.handle_delete())
+    assert found.check_delete_complete(found.handle_delete()) == DONE
     with pytest.raises(errors.NotFound, match="cannot deploy d: there is no software config"):
         deployment(store, config=found, actions=["CREATE"]).handle_create()
 
@@ -310,7 +309,7 @@ def test_after_a_crash_the_answer_that_came_meanwhile_counts(store):
     after = deployment(store)
     after.record.data["token"] = before.token()
     token = after.handle_create()
-    assert after.check_create_complete(token)
+    assert after.check_create_complete(token) == DONE
     assert after.resolve_attribute("url") == "u"
     assert len(store.deployments) == 1
     assert len(store.configs) == 2
@@ -418,7 +417,7 @@ def test_a_group_has_a_deployment_for_each_server(children, kind, member):
     assert (body["properties"]["server"], body["properties"]["config"]) == ("id-b", OTHER)
     assert "servers" not in body["properties"]
     children.end()
-    assert found.check_create_complete(token)
+    assert found.check_create_complete(token) == DONE
 
 
 def test_the_names_of_before_are_not_shown():
@@ -452,7 +451,7 @@ def test_deployments_are_made_and_changed_in_batches(children):
     assert walked(found, children, check, token) == ["bn cn", "bn cn dn"]
     token = found.handle_update(None, {}, {})
     children.end()
-    assert found.check_update_complete(token)
+    assert found.check_update_complete(token) == DONE
 
 
 def test_a_group_tells_what_its_servers_have_answered(children):

@@ -12,6 +12,7 @@ from bloomery.orchestration.resources.instance_group import InstanceGroup, secon
 from bloomery.orchestration.resources.states import Status
 from bloomery.orchestration.resources.template_stack import TemplateStack
 from bloomery.orchestration.resources.value import Value
+from bloomery.outcome import DONE
 from tests.kit.stacks.kinds import Children, Siblings, is_complete, made
 from tests.kit.stacks.simulations import lines, stack, told
 
@@ -132,7 +133,7 @@ def test_members_take_the_properties_of_the_launch_configuration():
     resource.validate()
     token = resource.handle_create()
     children.end()
-    assert resource.check_create_complete(token)
+    assert resource.check_create_complete(token) == DONE
     tagged = {"value": "x", "Tags": [{"Key": "k", "Value": "v"}]}
     assert bodies(children) == [{"type": "OS::Heat::ScaledResource", "properties": tagged}] * 2
     names = list(resource.members())

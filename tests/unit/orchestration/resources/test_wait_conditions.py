@@ -20,6 +20,7 @@ from bloomery.orchestration.resources.wait_condition_handle import (
     UpdateWaitConditionHandle,
     WaitConditionHandle,
 )
+from bloomery.outcome import DONE
 from tests.kit.stacks.kinds import Clock, Siblings, made
 
 URL = "http://h:8004/v1/p/stacks/s/1/resources/h/signal"
@@ -155,12 +156,10 @@ def test_a_condition_waits_for_its_handle_until_it_was_signalled_often_enough():
     token = condition.handle_create()
     for number in range(2):
         clock.now_s += 10
-        with pytest.raises(base.WaitFor) as wait:
-            condition.check_create_complete(token)
-        assert wait.value.uuid == handle.record.uuid
-        assert wait.value.timeout_s == 50 - 10 * number
+        waits = base.wait_for(handle.record.uuid, 50 - 10 * number)
+        assert condition.check_create_complete(token) == waits
         handle.handle_signal({"data": number})
-    assert condition.check_create_complete(json.loads(json.dumps(token)))
+    assert condition.check_create_complete(json.loads(json.dumps(token))) == DONE
     assert condition.resolve_attribute("data") == '{"1": 0, "2": 1}'
     assert condition.resolve_attribute("other") is None
 
@@ -194,17 +193,15 @@ def test_an_update_waits_anew_and_for_as_many_as_it_says():
     clock, handle = Clock(), created()
     condition = waiting(handle, clock, count=1)
     handle.handle_signal({})
-    assert condition.check_create_complete(condition.handle_create())
+    assert condition.check_create_complete(condition.handle_create()) == DONE
     clock.now_s, condition.properties["count"] = 1000, 2
     token = condition.handle_update(None, {}, {"count": 2})
-    with pytest.raises(base.WaitFor) as wait:
-        condition.check_update_complete(token)
-    assert wait.value.timeout_s == 60
+    assert condition.check_update_complete(token).timeout_s == 60
 
 
 def test_a_handle_that_is_not_signalled_is_not_waited_for():
     condition = waiting(created(transport="NO_SIGNAL"))
-    assert condition.check_create_complete(condition.handle_create())
+    assert condition.check_create_complete(condition.handle_create()) == DONE
 
 
 def test_a_deleted_condition_forgets_the_signals():
@@ -231,5 +228,5 @@ def test_a_condition_of_cloudformation_waits_likewise():
     condition = made(CfnWaitCondition, given, siblings=Siblings(handle))
     token = condition.handle_create()
     handle.handle_signal({"UniqueId": "u", "Data": "d"})
-    assert condition.check_create_complete(token)
+    assert condition.check_create_complete(token) == DONE
     assert condition.resolve_attribute("Data") == '{"u": "d"}'

@@ -11,6 +11,7 @@ from bloomery import errors
 from bloomery.orchestration import simulation
 from bloomery.orchestration.properties.schema import Attribute, Schema, Type
 from bloomery.orchestration.resources import base
+from bloomery.outcome import Again
 from tests.kit.stacks.simulations import lines, stack, told
 
 
@@ -127,7 +128,7 @@ def test_a_deletion_that_fails_fails_the_stack_and_may_be_asked_again(delete, at
 
 
 def test_a_check_is_asked_until_it_says_true_and_may_ask_for_rest():
-    check = [False, base.PollDelay(30), 0, None]
+    check = [False, Again(after_s=30, reason=""), 0, None]
     result = simulation.run(scripted(check=check))
     assert result.events[-1].at_s == 1 + 30 + 1
 
