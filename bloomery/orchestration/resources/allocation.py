@@ -9,9 +9,18 @@ from typing import Any, ClassVar, Final, NoReturn
 from bloomery import errors
 from bloomery.conductor.states import State
 from bloomery.orchestration.properties import constraints
-from bloomery.orchestration.properties.schema import Attribute, Schema, Type
+from bloomery.orchestration.properties.schema import (
+    Attribute,
+    Drift,
+    OnChange,
+    Plans,
+    Schema,
+    Type,
+    drift_names,
+)
 from bloomery.orchestration.resources import drift, machines, stepwise
 from bloomery.orchestration.resources.effects import Effect
+from bloomery.orchestration.resources.machine_records import field
 from bloomery.orchestration.resources.machines import Json
 from bloomery.outcome import Again
 
@@ -20,7 +29,6 @@ TRIES: Final = "tries"
 REASON: Final = "reason"  # why the last try found no node
 LEAST_S: Final = 5.0  # until it is asked anew, twice as long each time
 MOST_S: Final = 60.0
-IN_PLACE: Final = ("name", "extra")
 
 
 class Allocation(stepwise.Stepwise):
@@ -28,33 +36,56 @@ class Allocation(stepwise.Stepwise):
 
     properties_schema: ClassVar[Mapping[str, Schema]] = {
         "name": Schema(
-            Type.STRING, "A name; a node that is called so is preferred.", update_allowed=True
+            Type.STRING,
+            "A name; a node that is called so is preferred.",
+            update_allowed=True,
+            on_change=OnChange.PATCH,
+            drift=Drift.FIELD,
         ),
         "resource_class": Schema(
-            Type.STRING, "The class that the node is of; needed unless node is named."
+            Type.STRING,
+            "The class that the node is of; needed unless node is named.",
+            drift=Drift.NONE,
+            plans=Plans.MACHINE,
         ),
-        "traits": Schema(Type.LIST, "What the node must have.", schema=Schema(Type.STRING)),
+        "traits": Schema(
+            Type.LIST, "What the node must have.", schema=Schema(Type.STRING), drift=Drift.NONE
+        ),
         "candidate_nodes": Schema(
-            Type.LIST, "UUIDs or names: it is one of these.", schema=Schema(Type.STRING)
+            Type.LIST,
+            "UUIDs or names: it is one of these.",
+            schema=Schema(Type.STRING),
+            drift=Drift.NONE,
         ),
         "exclude_nodes": Schema(
             Type.LIST,
             "UUIDs or names: it is none of these.",
             schema=Schema(Type.STRING),
             update_allowed=True,
+            on_change=OnChange.LATER,
+            drift=Drift.NONE,
         ),
-        "node": Schema(Type.STRING, "The one node that it may be, by UUID or name."),
-        "owner": Schema(Type.STRING, "The project that it is for."),
-        "extra": Schema(Type.MAP, "Notes of yours.", update_allowed=True),
+        "node": Schema(
+            Type.STRING, "The one node that it may be, by UUID or name.", drift=Drift.NONE
+        ),
+        "owner": Schema(Type.STRING, "The project that it is for.", drift=Drift.NONE),
+        "extra": field(Type.MAP, "Notes of yours.", drift=Drift.FIELD),
         "timeout": Schema(
             Type.NUMBER,
             "Seconds to wait for a node.",
             default=300,
             update_allowed=True,
+            on_change=OnChange.LATER,
+            drift=Drift.NONE,
             constraints=[constraints.Range(min=1)],
         ),
         "wait_for_capacity": Schema(
-            Type.BOOLEAN, "Wait until a node is free.", default=False, update_allowed=True
+            Type.BOOLEAN,
+            "Wait until a node is free.",
+            default=False,
+            update_allowed=True,
+            on_change=OnChange.LATER,
+            drift=Drift.NONE,
         ),
     }
     attributes_schema: ClassVar[Mapping[str, Attribute]] = {
@@ -63,7 +94,7 @@ class Allocation(stepwise.Stepwise):
         "state": Attribute("allocating, active or error.", Type.STRING, cached=False),
         "candidate_nodes": Attribute("What it was limited to.", Type.LIST, cached=False),
     }
-    machine_properties: ClassVar[frozenset[str]] = frozenset({"resource_class"})
+    in_place: ClassVar[Sequence[str]] = drift_names(properties_schema, Drift.FIELD)
     ordering_steps: ClassVar[frozenset[str]] = frozenset({"await_node"})
 
     @classmethod
@@ -153,7 +184,7 @@ class Allocation(stepwise.Stepwise):
     def handle_update(
         self, definition: Any, tmpl_diff: Mapping[str, Any], prop_diff: Mapping[str, Any]
     ) -> Any:
-        self.record.data[CHANGED] = [name for name in IN_PLACE if name in prop_diff]
+        self.record.data[CHANGED] = [name for name in self.in_place if name in prop_diff]
         self.begin("update")
 
     def step_update(self) -> str | None:
@@ -186,7 +217,7 @@ class Allocation(stepwise.Stepwise):
     def differences(self, real: Json) -> Iterator[drift.Difference]:
         """Yield what a PATCH has changed, and a node that is not set aside for it any more."""
         yield from self.mark_differences(real["extra"])
-        expected = {name: self.properties[name] for name in IN_PLACE if self.properties[name]}
+        expected = {name: self.properties[name] for name in self.in_place if self.properties[name]}
         yield from drift.compare(expected | {"state": "active"}, real)
         if (node_uuid := real["node_uuid"]) is not None:
             node = self.machines.get_node(node_uuid)

@@ -36,8 +36,11 @@ from bloomery.orchestration.properties import translation
 from bloomery.orchestration.properties.schema import (
     SUPPORTED,
     Attribute,
+    OnChange,
+    Plans,
     Schema,
     Support,
+    names_for,
     secret_names,
 )
 from bloomery.orchestration.resources.children import Children
@@ -167,10 +170,11 @@ class Resource:
     always_replace_on_check_failed: ClassVar[bool] = True
     dynamic_attributes: ClassVar[bool] = False  # any name may be asked for
     translation_rules: ClassVar[Sequence[translation.Rule]] = ()  # old spellings of properties
-    effect_properties: ClassVar[frozenset[str]] = frozenset()  # that decide what machines are told
-    machine_properties: ClassVar[frozenset[str]] = frozenset()  # that tell what kind of machine
-    node_properties: ClassVar[tuple[str, ...]] = ()  # of which one names the node that it works at
-    secret_properties: ClassVar[frozenset[str]] = frozenset()  # by the column ``secret``
+    on_change: ClassVar[OnChange | None] = None  # of properties that do not say it themselves
+    effect_properties: ClassVar[frozenset[str]] = frozenset()  # these four: by columns, see below
+    machine_properties: ClassVar[frozenset[str]] = frozenset()
+    node_properties: ClassVar[tuple[str, ...]] = ()
+    secret_properties: ClassVar[frozenset[str]] = frozenset()
     secret_paths: ClassVar[frozenset[tuple[str, ...]]] = frozenset()  # ends of paths into others
     default_timeout_mins: ClassVar[int | None] = None  # of a stack that has one, and says nothing
     ignores_properties: ClassVar[bool] = False  # takes whatever it is given, unchecked
@@ -181,7 +185,11 @@ class Resource:
     def __init_subclass__(cls) -> None:
         """Derive from the columns of properties what is asked of them together."""
         super().__init_subclass__()
-        cls.secret_properties = secret_names(cls.properties_schema)
+        properties = cls.properties_schema
+        cls.secret_properties = secret_names(properties)
+        cls.effect_properties = frozenset(names_for(properties, Plans.VERBS))
+        cls.machine_properties = frozenset(names_for(properties, Plans.MACHINE))
+        cls.node_properties = names_for(properties, Plans.NODE)
 
     def __init__(
         self,

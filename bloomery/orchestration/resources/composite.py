@@ -11,7 +11,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any, ClassVar, Final
 
 from bloomery import errors
-from bloomery.orchestration.properties.schema import Attribute, Type
+from bloomery.orchestration.properties.schema import Attribute, OnChange, Type
 from bloomery.orchestration.resources import base, groups, states
 from bloomery.orchestration.resources.children import Blueprint, Child, Children
 from bloomery.orchestration.resources.states import Action, Status
@@ -29,6 +29,7 @@ MAKING: Final = frozenset({Action.CREATE, Action.ADOPT})
 class Composite(base.Resource):
     """A resource whose real thing is a stack; its physical id is the id of that stack."""
 
+    on_change: ClassVar[OnChange | None] = OnChange.MEMBERS
     always_updated: ClassVar[bool] = True
     preemptible: ClassVar[bool] = True
     counts_below: ClassVar[bool] = True  # resources below are resources of the stack, for its limit

@@ -7,7 +7,7 @@ from typing import Any, ClassVar, Final
 
 from bloomery import errors
 from bloomery.orchestration.properties import constraints
-from bloomery.orchestration.properties.schema import Schema, Type
+from bloomery.orchestration.properties.schema import OnChange, Schema, Type
 from bloomery.orchestration.resources import base
 from bloomery.orchestration.resources.states import Action
 from bloomery.outcome import DONE, Outcome
@@ -18,6 +18,7 @@ ACTIONS: Final = [Action.CREATE, Action.DELETE, Action.SUSPEND, Action.RESUME]
 class Delay(base.Resource):
     """Waits ``min_wait`` and a random part of ``max_jitter`` times ``jitter_multiplier``."""
 
+    on_change: ClassVar[OnChange | None] = OnChange.LATER
     properties_schema: ClassVar[Mapping[str, Schema]] = {
         "min_wait": Schema(
             Type.NUMBER,

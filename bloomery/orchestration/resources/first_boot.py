@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar, Final
 
 from bloomery.orchestration.properties import constraints
-from bloomery.orchestration.properties.schema import Attribute, Schema, Type
+from bloomery.orchestration.properties.schema import Attribute, OnChange, Schema, Type
 from bloomery.orchestration.resources import signals
 from bloomery.orchestration.resources.wait_condition_handle import FAILURE, SUCCESS, Handle
 
@@ -18,6 +18,7 @@ ARMED: Final = "armed_for"  # the system whose signals are waited for
 class FirstBoot(Handle):
     """A handle that an Instance waits for (``first_boot``), or an OS::Heat::WaitCondition."""
 
+    on_change: ClassVar[OnChange | None] = OnChange.LATER
     properties_schema: ClassVar[Mapping[str, Schema]] = {
         "count": Schema(
             Type.INTEGER,

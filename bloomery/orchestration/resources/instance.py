@@ -20,7 +20,7 @@ from typing import Any, ClassVar, Final
 
 from bloomery import errors
 from bloomery.conductor.states import Power, State
-from bloomery.orchestration.properties.schema import Attribute, Schema
+from bloomery.orchestration.properties.schema import Attribute, OnChange, Schema
 from bloomery.orchestration.resources import (
     allocation,
     base,
@@ -59,9 +59,6 @@ class Instance(instance_placement.Placement, instance_retry.Retry):
     attributes_schema: ClassVar[Mapping[str, Attribute]] = instance_schema.ATTRIBUTES
     preemptible: ClassVar[bool] = True
     repairs_failed: ClassVar[bool] = True
-    effect_properties: ClassVar[frozenset[str]] = instance_info.DECISIVE
-    machine_properties: ClassVar[frozenset[str]] = frozenset({"selector"})
-    node_properties: ClassVar[tuple[str, ...]] = ("node",)
     ordering_steps: ClassVar[frozenset[str]] = frozenset(
         {
             "prepare",
@@ -77,11 +74,11 @@ class Instance(instance_placement.Placement, instance_retry.Retry):
     )
 
     def validate(self) -> None:
-        places = [name for name in instance_info.PLACES if self.properties[name]]
+        places = [name for name in instance_schema.PLACES if self.properties[name]]
         if len(places) != 1:
             raise errors.StackValidationFailed(
                 reason="cannot tell where it runs: give exactly one of "
-                f"{', '.join(instance_info.PLACES)}"
+                f"{', '.join(instance_schema.PLACES)}"
             )
         image = self.properties["image"] or {}
         if not (image.get("source") or image.get("boot_iso") or self.properties["custom_deploy"]):
@@ -91,7 +88,7 @@ class Instance(instance_placement.Placement, instance_retry.Retry):
             )
         self._check_replacement()
         self._check_boot()
-        parts = [name for name in instance_info.DRIVE[1:] if self.properties[name]]
+        parts = [name for name in instance_schema.DRIVE[1:] if self.properties[name]]
         if self.properties["configdrive"] and parts:
             raise errors.StackValidationFailed(
                 reason=f"cannot have a whole config drive and its parts: leave {parts[0]} out",
@@ -126,10 +123,10 @@ class Instance(instance_placement.Placement, instance_retry.Retry):
     def _check_replacement(self) -> None:
         """Refuse an order of replacement that no machine can follow."""
         values = self.properties
-        if values["replace_order"] != instance_info.CREATE_FIRST or values["selector"]:
+        if values["replace_order"] != instance_schema.CREATE_FIRST or values["selector"]:
             return
         for name in ("image_update_policy", "user_data_update_policy"):
-            if values[name] == instance_info.REPLACE:
+            if values[name] == OnChange.REPLACE:
                 raise errors.StackValidationFailed(
                     reason="cannot create the new one first on the machine of the old one: give a "
                     f"selector, or another {name}",
@@ -151,7 +148,7 @@ class Instance(instance_placement.Placement, instance_retry.Retry):
     def needs_replace(
         cls, before: Mapping[str, Any], after: Mapping[str, Any], prop_diff: Mapping[str, Any]
     ) -> bool:
-        return instance_info.change_of(after, prop_diff).replaces
+        return OnChange.REPLACE in instance_info.changes(after, prop_diff)
 
     @classmethod
     def effect_of_create(cls, properties: Mapping[str, Any]) -> Effect:
@@ -286,8 +283,8 @@ class Instance(instance_placement.Placement, instance_retry.Retry):
     def preempted_by(
         cls, before: Mapping[str, Any], after: Mapping[str, Any], names: Collection[str]
     ) -> bool:
-        change = instance_info.change_of(after, names)
-        return change.rebuilds or change.replaces
+        changes = {*instance_info.changes(after, names)}
+        return not changes.isdisjoint({OnChange.REBUILD, OnChange.REPLACE})
 
     def handle_preempt(self) -> None:
         """Deploy no further what a later order does not want; the next action goes on from there.
@@ -323,11 +320,10 @@ class Instance(instance_placement.Placement, instance_retry.Retry):
         self, definition: Any, tmpl_diff: Mapping[str, Any], prop_diff: Mapping[str, Any]
     ) -> Any:
         """Raise UpdateReplace where the node is gone, in error, or has become another's."""
-        change = instance_info.change_of(self.properties, prop_diff)
-        data = self.record.data
+        changes, data = instance_info.changes(self.properties, prop_diff), self.record.data
         self.first_attempt()
-        data["rebuilds"], data["patches"] = change.rebuilds, change.patches
-        data["networks"] = change.networks
+        data["rebuilds"] = OnChange.REBUILD in changes
+        data["networks"] = OnChange.ATTACH in changes
         self.begin("renew")
 
     def step_renew(self) -> str | None:

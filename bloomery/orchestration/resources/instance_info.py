@@ -7,10 +7,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass
 from typing import Any, Final
 
 from bloomery.conductor.states import State
+from bloomery.orchestration.properties.schema import Drift, OnChange, changes_of, drift_names
+from bloomery.orchestration.resources import instance_schema
 from bloomery.orchestration.resources.effects import NO_EFFECT, Effect, Impact
 
 Json = dict[str, Any]
@@ -28,46 +29,15 @@ IMAGE: Final[Mapping[str, str]] = {
     "download_source": "image_download_source",
     "boot_iso": "boot_iso",
 }  # key of the property image -> key of instance_info
-PLAIN: Final = ("root_device", "root_gb", "swap_mb", "ephemeral_gb", "traits")
-NOTES: Final = ("tags", "extra")
 BOOT: Final = ("boot_mode", "secure_boot")
-DRIVE: Final = ("configdrive", "user_data", "meta_data", "network_data", "ssh_keys", "users")
-ON_DISK: Final = (*PLAIN, *BOOT, "capabilities", "deploy_steps", "custom_deploy")
-PLACES: Final = ("allocation", "node", "selector")
 PINNED: Final = ("allocation", "node")  # these have one machine
-REBUILD, REPLACE = "rebuild", "replace"
-PRESERVE: Final = "rebuild_preserve_ephemeral"
-CREATE_FIRST, DELETE_FIRST = "create_first", "delete_first"
+PROPERTIES: Final = instance_schema.PROPERTIES
+NOTED: Final = drift_names(PROPERTIES, Drift.FIELD)  # under the same name in instance_info
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Change:
-    """What an update of an Instance does; all False: nothing but what is stored changes.
-
-    ``rebuilds``: the system is written anew, and what is on the root disk is lost.
-    """
-
-    replaces: bool = False
-    rebuilds: bool = False
-    patches: bool = False
-    networks: bool = False
-    powers: bool = False
-
-
-def change_of(after: Mapping[str, Any], names: Collection[str]) -> Change:
-    """Say what a change of the properties ``names`` to those of ``after`` comes to."""
-    image = after.get("image_update_policy") if "image" in names else None
-    drive = None
-    if any(name in names for name in DRIVE):
-        drive = after.get("user_data_update_policy")
-    return Change(
-        replaces=REPLACE in (image, drive) or any(name in names for name in PLACES),
-        rebuilds=(image in (REBUILD, PRESERVE) or drive == REBUILD
-                  or any(name in names for name in ON_DISK)),
-        patches="name" in names,
-        networks="networks" in names,
-        powers="power" in names,
-    )  # fmt: skip
+def changes(after: Mapping[str, Any], names: Collection[str]) -> Collection[OnChange]:
+    """Return what a change of the properties ``names`` of an Instance comes to."""
+    return changes_of(PROPERTIES, after, names)
 
 
 def deletes_first(before: Mapping[str, Any], after: Mapping[str, Any]) -> bool:
@@ -77,13 +47,8 @@ def deletes_first(before: Mapping[str, Any], after: Mapping[str, Any]) -> bool:
     """
     if any(after.get(place) and after.get(place) == before.get(place) for place in PINNED):
         return True
-    default = DELETE_FIRST if after.get("node") else CREATE_FIRST
-    return (after.get("replace_order") or default) == DELETE_FIRST
-
-
-DECISIVE: Final = frozenset({
-    "power", "image_update_policy", "user_data_update_policy", "runbook_before", "runbook_after",
-})  # fmt: skip
+    default = instance_schema.DELETE_FIRST if after.get("node") else instance_schema.CREATE_FIRST
+    return (after.get("replace_order") or default) == instance_schema.DELETE_FIRST
 
 
 def reason_to_replace(node: Mapping[str, Any], *, is_ours: bool) -> str:
@@ -122,15 +87,15 @@ def _class_of(properties: Mapping[str, Any]) -> str | None:
 
 
 def effect_of_update(after: Mapping[str, Any], names: Collection[str]) -> Effect:
-    """Say what a change in place does to the machine; see ``change_of``."""
-    change = change_of(after, names)
-    if change.rebuilds:
+    """Say what a change in place does to the machine."""
+    done = changes(after, names)
+    if OnChange.REBUILD in done:
         return Effect(
             impact=Impact.REBUILD, verbs=("rebuild", *_after_writing(after)), loses_data=True,
             resource_class=_class_of(after),
             reason="the machine is written anew: what is on its root disk is lost",
         )  # fmt: skip
-    if change.powers:
+    if OnChange.POWER in done:
         verbs = (f"power {after['power']}",) if after["power"] in ("on", "off") else ()
         return Effect(
             impact=Impact.SERVICE, verbs=verbs, certain=bool(verbs),
@@ -149,7 +114,7 @@ def info_of(properties: Mapping[str, Any]) -> Json:
     """Return the keys of instance_info; what is not said is left out."""
     image = properties.get("image") or {}
     info = {field: image.get(key) for key, field in IMAGE.items()}
-    info |= {name: properties.get(name) for name in (*PLAIN, *NOTES)}
+    info |= {name: properties.get(name) for name in NOTED}
     capabilities = dict(properties.get("capabilities") or {})
     capabilities |= {
         name: str(value).lower() for name in BOOT if (value := properties.get(name)) is not None

@@ -6,25 +6,33 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from bloomery.orchestration.properties import constraints
-from bloomery.orchestration.properties.schema import Attribute, Schema, Type
-from bloomery.orchestration.resources import instance_info
+from bloomery.orchestration.properties.schema import (
+    Attribute,
+    Drift,
+    OnChange,
+    Plans,
+    Policy,
+    Schema,
+    Type,
+)
+
+CREATE_FIRST, DELETE_FIRST = "create_first", "delete_first"
+PLACES: Final = ("allocation", "node", "selector")
 
 
-def _text(description: str, *allowed: str, **more: Any) -> Schema:
+def _property(
+    kind: Type, on_change: OnChange | Policy, drift: Drift, description: str, **more: Any
+) -> Schema:
+    return Schema(
+        kind, description, update_allowed=True, on_change=on_change, drift=drift, **more
+    )  # fmt: skip
+
+
+def _text(
+    on_change: OnChange | Policy, drift: Drift, description: str, *allowed: str, **more: Any
+) -> Schema:
     rules = [constraints.AllowedValues(list(allowed))] if allowed else ()
-    return Schema(Type.STRING, description, constraints=rules, update_allowed=True, **more)
-
-
-def _flag(description: str, *, default: bool | None = None) -> Schema:
-    return Schema(Type.BOOLEAN, description, default=default, update_allowed=True)
-
-
-def _map(description: str, **more: Any) -> Schema:
-    return Schema(Type.MAP, description, update_allowed=True, **more)
-
-
-def _list(description: str, of: Schema, **more: Any) -> Schema:
-    return Schema(Type.LIST, description, schema=of, update_allowed=True, **more)
+    return _property(Type.STRING, on_change, drift, description, constraints=rules, **more)
 
 
 def _seconds(description: str, default: int) -> Schema:
@@ -115,70 +123,137 @@ RETRY: Final = {
     ),
 }  # fmt: skip
 
+LATER, PATCH, REBUILD = OnChange.LATER, OnChange.PATCH, OnChange.REBUILD
+UNSEEN, FIELD, OWN = Drift.NONE, Drift.FIELD, Drift.OWN
+IMAGE_POLICY: Final = Policy("image_update_policy", {
+    "rebuild": REBUILD, "rebuild_preserve_ephemeral": REBUILD, "replace": OnChange.REPLACE,
+    "ignore": LATER,
+})  # fmt: skip
+DRIVE_POLICY: Final = Policy(
+    "user_data_update_policy",
+    {"rebuild": REBUILD, "ignore": LATER, "replace": OnChange.REPLACE},
+)
+
 PROPERTIES: Final[Mapping[str, Schema]] = {
-    "allocation": Schema(Type.STRING, "UUID or name of the allocation whose node it runs on."),
-    "node": Schema(Type.STRING, "UUID or name of the node that it runs on."),
-    "selector": Schema(Type.MAP, "What node is looked for, where none is named.", schema=SELECTOR),
-    "spread": _map(
+    # what a change does, whether a check compares it: FIELD with the key of instance_info
+    "allocation": Schema(
+        Type.STRING, "UUID or name of the allocation whose node it runs on.", drift=UNSEEN
+    ),
+    "node": Schema(
+        Type.STRING, "UUID or name of the node that it runs on.", drift=UNSEEN, plans=Plans.NODE
+    ),
+    "selector": Schema(
+        Type.MAP, "What node is looked for, where none is named.", schema=SELECTOR, drift=UNSEEN,
+        plans=Plans.MACHINE,
+    ),
+    "spread": _property(
+        Type.MAP, LATER, UNSEEN,
         "Instances with different numbers are on nodes of different groups, shards or chassis, "
         "if such nodes are free; it counts where a selector looks for a node.", schema=SPREAD,
     ),
-    "name": _text("Name of the instance; its host name, too."),
-    "image": _map("What is written to the disk.", schema=IMAGE),
+    "name": _text(PATCH, OWN, "Name of the instance; its host name, too."),
+    "image": _property(
+        Type.MAP, IMAGE_POLICY, OWN, "What is written to the disk.", schema=IMAGE
+    ),
     "image_update_policy": _text(
-        "What another image does.", "rebuild", "rebuild_preserve_ephemeral", "replace", "ignore",
-        default="rebuild",
+        LATER, UNSEEN, "What another image does.", *IMAGE_POLICY.changes,
+        default="rebuild", plans=Plans.VERBS,
     ),
-    "root_device": _map("Hints at the root disk."),
-    "root_gb": Schema(Type.INTEGER, "Size of the root partition.", update_allowed=True),
-    "swap_mb": Schema(Type.INTEGER, "Size of the swap partition.", update_allowed=True),
-    "ephemeral_gb": Schema(Type.INTEGER, "Size of the ephemeral partition.", update_allowed=True),
-    "boot_mode": _text("How it boots.", "bios", "uefi"),
-    "secure_boot": _flag("Boots only what is signed."),
-    "capabilities": _map("Further capabilities that the deployment is asked for."),
-    "configdrive": _text("A whole config drive: base64, or a URL.", secret=True),
-    "user_data": _text("A script or cloud-config for the first boot.", secret=True),
-    "meta_data": _map("Metadata for the first boot; hostname and keys are added."),
-    "network_data": Schema(
-        Type.ANY, "network_data.json for the first boot; auto: of the node's ports and networks.",
-        update_allowed=True,
+    "root_device": _property(Type.MAP, REBUILD, FIELD, "Hints at the root disk."),
+    "root_gb": _property(Type.INTEGER, REBUILD, FIELD, "Size of the root partition."),
+    "swap_mb": _property(Type.INTEGER, REBUILD, FIELD, "Size of the swap partition."),
+    "ephemeral_gb": _property(Type.INTEGER, REBUILD, FIELD, "Size of the ephemeral partition."),
+    "boot_mode": _text(REBUILD, OWN, "How it boots.", "bios", "uefi"),
+    "secure_boot": _property(Type.BOOLEAN, REBUILD, OWN, "Boots only what is signed."),
+    "capabilities": _property(
+        Type.MAP, REBUILD, OWN, "Further capabilities that the deployment is asked for."
     ),
-    "ssh_keys": _list("Public keys of the default user.", _STRING),
-    "users": _list("Users to be made.", Schema(Type.MAP, schema=USER), secret=True),
+    "configdrive": _text(
+        DRIVE_POLICY, UNSEEN, "A whole config drive: base64, or a URL.", secret=True
+    ),
+    "user_data": _text(
+        DRIVE_POLICY, UNSEEN, "A script or cloud-config for the first boot.", secret=True
+    ),
+    "meta_data": _property(
+        Type.MAP, DRIVE_POLICY, UNSEEN,
+        "Metadata for the first boot; hostname and keys are added.",
+    ),
+    "network_data": _property(
+        Type.ANY, DRIVE_POLICY, UNSEEN,
+        "network_data.json for the first boot; auto: of the node's ports and networks.",
+    ),
+    "ssh_keys": _property(
+        Type.LIST, DRIVE_POLICY, UNSEEN, "Public keys of the default user.", schema=_STRING
+    ),
+    "users": _property(
+        Type.LIST, DRIVE_POLICY, UNSEEN, "Users to be made.",
+        schema=Schema(Type.MAP, schema=USER), secret=True,
+    ),
     "user_data_update_policy": _text(
-        "What a change of any of the first boot's data does.", "rebuild", "ignore", "replace",
-        default="ignore",
+        LATER, UNSEEN, "What a change of any of the first boot's data does.",
+        *DRIVE_POLICY.changes, default="ignore", plans=Plans.VERBS,
     ),
-    "networks": _list("Virtual interfaces to be attached.", Schema(Type.MAP, schema=NETWORK)),
-    "traits": _list("Traits of the instance; deploy templates of these names run.", _STRING),
-    "deploy_steps": _list("Further steps of the deployment.", Schema(Type.MAP)),
-    "custom_deploy": _map("Interfaces of the node for this instance, such as {deploy: ramdisk}."),
-    "power": _text("What it is to be when it is deployed.", "on", "off", default="on"),
-    "first_boot": _text("The OS::Ironic::FirstBoot that it is to signal when it has come up."),
+    "networks": _property(
+        Type.LIST, OnChange.ATTACH, UNSEEN, "Virtual interfaces to be attached.",
+        schema=Schema(Type.MAP, schema=NETWORK),
+    ),
+    "traits": _property(
+        Type.LIST, REBUILD, FIELD,
+        "Traits of the instance; deploy templates of these names run.", schema=_STRING,
+    ),
+    "deploy_steps": _property(
+        Type.LIST, REBUILD, UNSEEN, "Further steps of the deployment.", schema=Schema(Type.MAP)
+    ),
+    "custom_deploy": _property(
+        Type.MAP, REBUILD, OWN,
+        "Interfaces of the node for this instance, such as {deploy: ramdisk}.",
+    ),
+    "power": _text(
+        OnChange.POWER, OWN, "What it is to be when it is deployed.", "on", "off", default="on",
+        plans=Plans.VERBS,
+    ),
+    "first_boot": _text(
+        LATER, UNSEEN, "The OS::Ironic::FirstBoot that it is to signal when it has come up."
+    ),
     "wait_for": _text(
+        LATER, UNSEEN,
         "What its creation ends with; by default first_boot where that is named, else active.",
         "active", "first_boot", "none",
     ),
     "runbook_before": _text(
-        "UUID or name of a runbook that cleans the node before the first deployment on it."
+        LATER, UNSEEN,
+        "UUID or name of a runbook that cleans the node before the first deployment on it.",
+        plans=Plans.VERBS,
     ),
-    "runbook_after": _text("UUID or name of a runbook that services it when it is deployed."),
-    "protected": _flag("Whether the node is protected; false takes the protection away."),
-    "tags": _list("Words of yours.", _STRING),
-    "extra": _map("Notes of yours; they go with the instance."),
-    "retry": _map("What a failed deployment does.", schema=RETRY),
+    "runbook_after": _text(
+        LATER, UNSEEN, "UUID or name of a runbook that services it when it is deployed.",
+        plans=Plans.VERBS,
+    ),
+    "protected": _property(
+        Type.BOOLEAN, PATCH, OWN,
+        "Whether the node is protected; false takes the protection away.",
+    ),
+    "tags": _property(Type.LIST, PATCH, FIELD, "Words of yours.", schema=_STRING),
+    "extra": _property(Type.MAP, PATCH, FIELD, "Notes of yours; they go with the instance."),
+    "retry": _property(Type.MAP, LATER, UNSEEN, "What a failed deployment does.", schema=RETRY),
     "replace_order": _text(
+        LATER, UNSEEN,
         "create_first: the old machine goes when the new one runs; delete_first: it is given back "
         "before. By default delete_first where a node is named, or nothing else can be.",
-        instance_info.CREATE_FIRST, instance_info.DELETE_FIRST,
+        CREATE_FIRST, DELETE_FIRST,
     ),
-    "teardown": _map("How the instance is taken away.", schema=TEARDOWN),
+    "teardown": _property(
+        Type.MAP, LATER, UNSEEN, "How the instance is taken away.", schema=TEARDOWN
+    ),
     "suspend_mode": _text(
-        "What suspending the stack does.", "power_off", "soft_power_off", "none",
+        LATER, UNSEEN, "What suspending the stack does.", "power_off", "soft_power_off", "none",
         default="soft_power_off",
     ),
-    "timeouts": _map("How long each part may take.", schema=TIMEOUTS),
+    "timeouts": _property(
+        Type.MAP, LATER, UNSEEN, "How long each part may take.", schema=TIMEOUTS
+    ),
 }  # fmt: skip
+DRIVE: Final = tuple(name for name, each in PROPERTIES.items() if each.on_change is DRIVE_POLICY)
 
 ATTRIBUTES: Final[Mapping[str, Attribute]] = {
     "node_uuid": Attribute("The node.", Type.STRING, cached=False),
@@ -203,8 +278,6 @@ ATTRIBUTES: Final[Mapping[str, Attribute]] = {
     "attempts": Attribute("How often it was deployed.", Type.INTEGER, cached=False),
     "last_error": Attribute("What went wrong last on the node.", Type.STRING, cached=False),
 }
-
-assert {*instance_info.PLACES, *instance_info.DRIVE, *instance_info.ON_DISK} <= set(PROPERTIES)
 
 
 def timeout_s(properties: Mapping[str, Any], phase: str) -> float:

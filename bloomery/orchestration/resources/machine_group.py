@@ -21,7 +21,7 @@ from bloomery.orchestration.resources import (
     base,
     composite,
     groups,
-    instance_info,
+    instance_schema,
     machine_group_schema,
     resource_group,
     rollouts,
@@ -73,7 +73,7 @@ class InstanceGroup(resource_group.Indexed, stepwise.Stepwise):
                 path=["min_ready"],
             )
         member = self.properties["member"] or {}
-        for place in instance_info.PLACES:
+        for place in instance_schema.PLACES:
             if place != "selector" and member.get(place):
                 raise errors.StackValidationFailed(
                     reason=f"cannot run all members on one {place}: give a selector",

@@ -1,10 +1,10 @@
 """Kinds that stand for one record of the bare-metal API: made, patched and deleted by a call each.
 
-A subclass says its noun, and what its properties are called there::
+A subclass says its noun.  Its properties with the drift FIELD or LIVE are fields of the record::
 
     class Port(MachineRecord):
         noun = machines.PORT
-        fields = {"node": "node_uuid", "address": "address"}
+        properties_schema = {"address": field(Type.STRING, "MAC address.")}
 """
 
 from __future__ import annotations
@@ -13,21 +13,46 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, ClassVar, Final
 
 from bloomery import errors
+from bloomery.orchestration.properties.schema import (
+    Drift,
+    OnChange,
+    Plans,
+    Schema,
+    Type,
+    drift_names,
+)
 from bloomery.orchestration.resources import drift, machines, stepwise
 from bloomery.orchestration.resources.machines import Json
 
 NODE: Final = "node_uuid"
 ADDRESS: Final = "address"
 CHANGED: Final = "changed"  # the properties that an update changes
-RECORDS: Final[Mapping[str, str]] = {"portgroup_uuid": machines.PORTGROUP}  # field -> noun
+PORTGROUP: Final = "portgroup_uuid"
+FIELDS: Final = {"node": NODE, "portgroup": PORTGROUP}  # of properties that are called otherwise
+
+NODE_OF: Final = Schema(
+    Type.STRING, "UUID or name of the node.", required=True, drift=Drift.FIELD, plans=Plans.NODE
+)
+
+
+def field(kind: Type, description: str, *, drift: Drift = Drift.LIVE, **more: Any) -> Schema:
+    """Declare a property that is a field of the record: written at once, and compared."""
+    return Schema(
+        kind, description, update_allowed=True, on_change=OnChange.PATCH, drift=drift, **more
+    )  # fmt: skip
 
 
 class MachineRecord(stepwise.Stepwise):
     """``fields``: the field of each property."""
 
     noun: ClassVar[str]
-    fields: ClassVar[Mapping[str, str]]
+    fields: ClassVar[Mapping[str, str]] = {}  # by the column ``drift``
     attribute_fields: ClassVar[Mapping[str, str]] = {}  # where a field is not called so
+
+    def __init_subclass__(cls) -> None:
+        super().__init_subclass__()
+        names = drift_names(cls.properties_schema, Drift.FIELD, Drift.LIVE)
+        cls.fields = {name: FIELDS.get(name, name) for name in names}
 
     def handle_create(self) -> Any:
         self.resource_id_set(self.derived_id(self.noun))
@@ -111,8 +136,8 @@ class MachineRecord(stepwise.Stepwise):
                 values[field] = value.lower()
             elif field == NODE:
                 values[field] = self.machines.get_node(value)["uuid"]
-            elif field in RECORDS:
-                values[field] = self._uuid_of(RECORDS[field], value)
+            elif field == PORTGROUP:
+                values[field] = self._uuid_of(machines.PORTGROUP, value)
         return values
 
     def _uuid_of(self, noun: str, ident: str) -> str:
@@ -133,8 +158,5 @@ class MachineRecord(stepwise.Stepwise):
     def parse_live_resource_data(
         self, properties: Mapping[str, Any], data: Any
     ) -> Mapping[str, Any]:
-        return {
-            name: data.get(field)
-            for name, field in self.fields.items()
-            if field not in {"extra", NODE, *RECORDS} and properties.get(name) is not None
-        }  # fmt: skip
+        names = drift_names(self.properties_schema, Drift.LIVE)
+        return {name: data.get(name) for name in names if properties.get(name) is not None}

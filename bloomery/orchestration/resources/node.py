@@ -50,14 +50,6 @@ IN_USE: Final = frozenset({State.ACTIVE, State.RESCUE})  # what may be protected
 SETTABLE: Final = frozenset({State.MANAGEABLE, State.AVAILABLE})  # where a machine boots otherwise
 SETTING_S: Final = 1.0  # between two looks at a boot mode that is being set
 OWNERSHIP: Final = ("owner", "parent_node")
-LIVE: Final = (
-    "resource_class", "shard", "owner", "lessee", "description", "automated_clean",
-    "disable_power_off", "retired", "retired_reason",
-)  # what an update that converges brings back  # fmt: skip
-
-DECISIVE: Final = frozenset(
-    {"target_state", "inspect", "on_delete", CONFIGURATION, "retired", *node_schema.BOOT}
-)  # what is ordered of it
 
 
 class Node(stepwise.OnNode):
@@ -65,8 +57,6 @@ class Node(stepwise.OnNode):
 
     properties_schema: ClassVar[Mapping[str, Schema]] = node_schema.PROPERTIES
     attributes_schema: ClassVar[Mapping[str, Attribute]] = node_schema.ATTRIBUTES
-    effect_properties: ClassVar[frozenset[str]] = DECISIVE
-    machine_properties: ClassVar[frozenset[str]] = frozenset({"driver", "resource_class", "name"})
     preemptible: ClassVar[bool] = True
     repairs_failed: ClassVar[bool] = True
     ordering_steps: ClassVar[frozenset[str]] = frozenset({"order", "set_boot", "remove"})
@@ -471,7 +461,9 @@ class Node(stepwise.OnNode):
     def parse_live_resource_data(
         self, properties: Mapping[str, Any], data: Any
     ) -> Mapping[str, Any]:
-        live = {name: data[name] for name in LIVE if properties.get(name) is not None}
+        live = {
+            name: data[name] for name in node_schema.CONVERGED if properties.get(name) is not None
+        }
         if {*(properties.get("traits") or data["traits"])} != {*data["traits"]}:
             live["traits"] = data["traits"]
         return live

@@ -6,18 +6,21 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from bloomery.orchestration.properties import constraints
-from bloomery.orchestration.properties.schema import Attribute, Schema, Type
+from bloomery.orchestration.properties.schema import (
+    Attribute,
+    Drift,
+    OnChange,
+    Plans,
+    Schema,
+    Type,
+    drift_names,
+)
 from bloomery.orchestration.resources import step_run
 
 INTERFACES: Final = (
     "bios", "boot", "console", "deploy", "firmware", "inspect", "management", "network",
     "power", "raid", "rescue", "storage", "vendor",
 )  # fmt: skip
-PLAIN: Final = (
-    "name", "driver", "driver_info", "properties", "resource_class", "conductor_group", "shard",
-    "owner", "lessee", "description", "chassis_uuid", "parent_node", "automated_clean",
-    "disable_power_off", "network_data", "retired", "retired_reason", "extra",
-)  # fields that POST and PATCH know under the same name  # fmt: skip
 BOOT: Final = ("boot_mode", "secure_boot")  # settings of the machine, asked of its BMC
 PROTECTION: Final = ("protected", "protected_reason")  # of a node that is in use
 PORT_FIELDS: Final = (
@@ -26,8 +29,12 @@ PORT_FIELDS: Final = (
 )  # fmt: skip
 
 
-def _property(kind: Type, description: str, **more: Any) -> Schema:
-    return Schema(kind, description, update_allowed=True, **more)
+def _property(
+    kind: Type, on_change: OnChange, drift: Drift, description: str, **more: Any
+) -> Schema:
+    return Schema(
+        kind, description, update_allowed=True, on_change=on_change, drift=drift, **more
+    )  # fmt: skip
 
 
 def _seconds(description: str, default: int) -> Schema:
@@ -55,68 +62,89 @@ MAINTENANCE: Final = {
     "reason": Schema(Type.STRING, "Why."),
 }
 
+LATER, PATCH, RUN = OnChange.LATER, OnChange.PATCH, OnChange.RUN
+UNSEEN, FIELD, LIVE, OWN = Drift.NONE, Drift.FIELD, Drift.LIVE, Drift.OWN
+
 PROPERTIES: Final[Mapping[str, Schema]] = {
-    "name": _property(Type.STRING, "Name of the node."),
-    "driver": _property(Type.STRING, "The hardware type, such as redfish.", required=True),
+    "name": _property(Type.STRING, PATCH, FIELD, "Name of the node.", plans=Plans.MACHINE),
+    "driver": _property(
+        Type.STRING, PATCH, FIELD, "The hardware type, such as redfish.", required=True,
+        plans=Plans.MACHINE
+    ),
     "driver_info": _property(
-        Type.MAP, "How the BMC is reached; it is kept as a secret.", secret=True
+        Type.MAP, PATCH, FIELD, "How the BMC is reached; it is kept as a secret.", secret=True
     ),
     "interfaces": _property(
-        Type.MAP, "Interfaces of the driver by kind, such as {deploy: ramdisk}.",
+        Type.MAP, PATCH, OWN, "Interfaces of the driver by kind, such as {deploy: ramdisk}.",
         schema={kind: Schema(Type.STRING, f"The {kind} interface.") for kind in INTERFACES},
     ),
-    "properties": _property(Type.MAP, "Properties of the machine, such as cpu_arch."),
-    "resource_class": _property(Type.STRING, "The class by which it is asked for."),
-    "traits": _property(Type.LIST, "What it has.", schema=Schema(Type.STRING)),
-    "conductor_group": _property(Type.STRING, "The group of conductors that serve it."),
-    "shard": _property(Type.STRING, "The shard that it is in."),
-    "owner": _property(Type.STRING, "The project that owns it."),
-    "lessee": _property(Type.STRING, "The project that it is lent to."),
-    "description": _property(Type.STRING, "What it is for."),
-    "chassis_uuid": _property(Type.STRING, "The chassis that it is in."),
-    "parent_node": _property(Type.STRING, "The node that it is a part of."),
-    "automated_clean": _property(Type.BOOLEAN, "Clean it before it is available."),
-    "disable_power_off": _property(Type.BOOLEAN, "Never switch it off."),
-    "network_data": _property(Type.MAP, "network_data.json of the machine."),
+    "properties": _property(Type.MAP, PATCH, FIELD, "Properties of the machine, such as cpu_arch."),
+    "resource_class": _property(
+        Type.STRING, PATCH, LIVE, "The class by which it is asked for.", plans=Plans.MACHINE
+    ),
+    "traits": _property(Type.LIST, PATCH, OWN, "What it has.", schema=Schema(Type.STRING)),
+    "conductor_group": _property(
+        Type.STRING, PATCH, FIELD, "The group of conductors that serve it."
+    ),
+    "shard": _property(Type.STRING, PATCH, LIVE, "The shard that it is in."),
+    "owner": _property(Type.STRING, PATCH, LIVE, "The project that owns it."),
+    "lessee": _property(Type.STRING, PATCH, LIVE, "The project that it is lent to."),
+    "description": _property(Type.STRING, PATCH, LIVE, "What it is for."),
+    "chassis_uuid": _property(Type.STRING, PATCH, FIELD, "The chassis that it is in."),
+    "parent_node": _property(Type.STRING, PATCH, FIELD, "The node that it is a part of."),
+    "automated_clean": _property(Type.BOOLEAN, PATCH, LIVE, "Clean it before it is available."),
+    "disable_power_off": _property(Type.BOOLEAN, PATCH, LIVE, "Never switch it off."),
+    "network_data": _property(Type.MAP, PATCH, FIELD, "network_data.json of the machine."),
     "boot_mode": _property(
-        Type.STRING, "How it boots; set while nobody has it.",
-        constraints=[constraints.AllowedValues(["bios", "uefi"])],
+        Type.STRING, RUN, OWN, "How it boots; set while nobody has it.",
+        constraints=[constraints.AllowedValues(["bios", "uefi"])], plans=Plans.VERBS,
     ),
-    "secure_boot": _property(Type.BOOLEAN, "Boots only what is signed; set while nobody has it."),
+    "secure_boot": _property(
+        Type.BOOLEAN, RUN, OWN, "Boots only what is signed; set while nobody has it.",
+        plans=Plans.VERBS,
+    ),
     "protected": _property(
-        Type.BOOLEAN, "Whether a system that is on it may be neither rebuilt nor taken away."
+        Type.BOOLEAN, PATCH, OWN,
+        "Whether a system that is on it may be neither rebuilt nor taken away."
     ),
-    "protected_reason": _property(Type.STRING, "Why it is protected."),
+    "protected_reason": _property(Type.STRING, PATCH, OWN, "Why it is protected."),
     "retired": _property(
-        Type.BOOLEAN, "Do not make it available again; it stays manageable at most."
+        Type.BOOLEAN, RUN, LIVE, "Do not make it available again; it stays manageable at most.",
+        plans=Plans.VERBS,
     ),
-    "retired_reason": _property(Type.STRING, "Why it is retired."),
-    "maintenance": _property(Type.MAP, "Whether it is left alone.", schema=MAINTENANCE),
-    "extra": _property(Type.MAP, "Notes of yours."),
+    "retired_reason": _property(Type.STRING, PATCH, LIVE, "Why it is retired."),
+    "maintenance": _property(Type.MAP, PATCH, OWN, "Whether it is left alone.", schema=MAINTENANCE),
+    "extra": _property(Type.MAP, PATCH, FIELD, "Notes of yours."),
     "ports": _property(
-        Type.LIST, "Its network ports.", schema=Schema(Type.MAP, schema=PORT)
+        Type.LIST, PATCH, OWN, "Its network ports.", schema=Schema(Type.MAP, schema=PORT)
     ),
     "target_state": _property(
-        Type.STRING, "How far to bring it.", default="available",
+        Type.STRING, RUN, OWN, "How far to bring it.", default="available",
         constraints=[constraints.AllowedValues(["enroll", "manageable", "available"])],
+        plans=Plans.VERBS,
     ),
     "inspect": _property(
-        Type.STRING, "When it is inspected; always: also when driver_info or interfaces change.",
+        Type.STRING, RUN, UNSEEN,
+        "When it is inspected; always: also when driver_info or interfaces change.",
         default="once", constraints=[constraints.AllowedValues(["none", "once", "always"])],
+        plans=Plans.VERBS,
     ),
     "hardware_configuration": _property(
-        Type.MAP, "Firmware, BIOS, RAID and further steps, by cleaning, before it is available.",
+        Type.MAP, RUN, UNSEEN,
+        "Firmware, BIOS, RAID and further steps, by cleaning, before it is available.",
         schema={
             name: step_run.HardwareConfiguration.properties_schema[name]
             for name in (*step_run.SECTIONS, "allow_destructive")
-        },
+        }, plans=Plans.VERBS,
     ),
-    "timeouts": _property(Type.MAP, "How long each part may take.", schema=TIMEOUTS),
+    "timeouts": _property(Type.MAP, LATER, UNSEEN, "How long each part may take.", schema=TIMEOUTS),
     "on_delete": _property(
-        Type.STRING, "What is done with it in the end.", default="delete",
-        constraints=[constraints.AllowedValues(["delete", "retire", "keep"])],
+        Type.STRING, LATER, UNSEEN, "What is done with it in the end.", default="delete",
+        constraints=[constraints.AllowedValues(["delete", "retire", "keep"])], plans=Plans.VERBS,
     ),
 }  # fmt: skip
+PLAIN: Final = drift_names(PROPERTIES, FIELD, LIVE)  # POST and PATCH know them by the same name
+CONVERGED: Final = drift_names(PROPERTIES, LIVE)
 
 _SHOWN: Final[Mapping[str, tuple[str, Type]]] = {
     "uuid": ("Its UUID.", Type.STRING),

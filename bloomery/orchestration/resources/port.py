@@ -7,45 +7,30 @@ from typing import Any, ClassVar
 
 from bloomery import errors
 from bloomery.orchestration.properties import constraints
-from bloomery.orchestration.properties.schema import Attribute, Schema, Type
+from bloomery.orchestration.properties.schema import Attribute, Drift, Schema, Type
 from bloomery.orchestration.resources import machine_records, machines
+from bloomery.orchestration.resources.machine_records import field
 
 _MAC = [constraints.Custom("mac_addr")]
 
 
 def text(description: str, **more: Any) -> Schema:
-    return Schema(Type.STRING, description, update_allowed=True, **more)
+    return field(Type.STRING, description, **more)
 
 
 class Port(machine_records.MachineRecord):
     """Compatible with Heat's; ``name``, ``description``, ``category`` and ``vendor`` are more."""
 
     noun = machines.PORT
-    fields: ClassVar[Mapping[str, str]] = {
-        "node": "node_uuid",
-        "address": "address",
-        "portgroup": "portgroup_uuid",
-        "local_link_connection": "local_link_connection",
-        "pxe_enabled": "pxe_enabled",
-        "physical_network": "physical_network",
-        "extra": "extra",
-        "is_smartnic": "is_smartnic",
-        "name": "name",
-        "description": "description",
-        "category": "category",
-        "vendor": "vendor",
-    }
     properties_schema: ClassVar[Mapping[str, Schema]] = {
-        "node": text("UUID or name of the node.", required=True),
+        "node": text("UUID or name of the node.", required=True, drift=Drift.FIELD),
         "address": text("MAC address.", required=True, constraints=_MAC),
-        "portgroup": text("UUID or name of the port group."),
-        "local_link_connection": Schema(
-            Type.MAP, "Where the other end of the cable is.", update_allowed=True
-        ),
-        "pxe_enabled": Schema(Type.BOOLEAN, "Boots from the network.", update_allowed=True),
+        "portgroup": text("UUID or name of the port group.", drift=Drift.FIELD),
+        "local_link_connection": field(Type.MAP, "Where the other end of the cable is."),
+        "pxe_enabled": field(Type.BOOLEAN, "Boots from the network."),
         "physical_network": text("The physical network that it is in."),
-        "extra": Schema(Type.MAP, "Notes of yours.", update_allowed=True),
-        "is_smartnic": Schema(Type.BOOLEAN, "Is a smart NIC.", update_allowed=True),
+        "extra": field(Type.MAP, "Notes of yours.", drift=Drift.FIELD),
+        "is_smartnic": field(Type.BOOLEAN, "Is a smart NIC."),
         "name": text("A name for it."),
         "description": text("What it is for."),
         "category": text("A category of yours."),
@@ -68,30 +53,16 @@ class PortGroup(machine_records.MachineRecord):
     """Ports refer to it in ``portgroup``."""
 
     noun = machines.PORTGROUP
-    node_properties: ClassVar[tuple[str, ...]] = ("node",)
-    fields: ClassVar[Mapping[str, str]] = {
-        "node": "node_uuid",
-        "name": "name",
-        "address": "address",
-        "mode": "mode",
-        "properties": "properties",
-        "standalone_ports_supported": "standalone_ports_supported",
-        "physical_network": "physical_network",
-        "category": "category",
-        "extra": "extra",
-    }
     properties_schema: ClassVar[Mapping[str, Schema]] = {
-        "node": Schema(Type.STRING, "UUID or name of the node.", required=True),
+        "node": machine_records.NODE_OF,
         "name": text("A name for it."),
         "address": text("MAC address of the group.", constraints=_MAC),
         "mode": text("Mode of the bond, such as 802.3ad."),
-        "properties": Schema(Type.MAP, "Options of the bond.", update_allowed=True),
-        "standalone_ports_supported": Schema(
-            Type.BOOLEAN, "Its ports may also be used alone.", update_allowed=True
-        ),
+        "properties": field(Type.MAP, "Options of the bond."),
+        "standalone_ports_supported": field(Type.BOOLEAN, "Its ports may also be used alone."),
         "physical_network": text("The physical network that it is in."),
         "category": text("A category of yours."),
-        "extra": Schema(Type.MAP, "Notes of yours.", update_allowed=True),
+        "extra": field(Type.MAP, "Notes of yours.", drift=Drift.FIELD),
     }
     attributes_schema: ClassVar[Mapping[str, Attribute]] = {
         "uuid": Attribute("Its UUID.", Type.STRING, cached=False),

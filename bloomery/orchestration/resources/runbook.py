@@ -6,12 +6,13 @@ from collections.abc import Iterator, Mapping
 from typing import Any, ClassVar, Final
 
 from bloomery.orchestration.properties import constraints
-from bloomery.orchestration.properties.schema import Attribute, Schema, Type
+from bloomery.orchestration.properties.schema import Attribute, Drift, OnChange, Schema, Type
 from bloomery.orchestration.resources import drift, machine_records, machines
+from bloomery.orchestration.resources.machine_records import field
 
 TRAITS: Final = "traits"
 _UUID: Mapping[str, Attribute] = {"uuid": Attribute("Its UUID.", Type.STRING, cached=False)}
-_EXTRA = Schema(Type.MAP, "Notes of yours.", update_allowed=True)
+_EXTRA = field(Type.MAP, "Notes of yours.", drift=Drift.FIELD)
 
 
 def _steps(number: str) -> Schema:
@@ -22,11 +23,10 @@ def _steps(number: str) -> Schema:
         "args": Schema(Type.MAP, "Its arguments."),
         number: Schema(Type.INTEGER, "When it comes.", required=True),
     }
-    return Schema(
+    return field(
         Type.LIST,
         "The steps.",
         required=True,
-        update_allowed=True,
         schema=Schema(Type.MAP, schema=members),
         constraints=[constraints.Length(min=1)],
     )
@@ -45,11 +45,8 @@ class DeployTemplate(StepsRecord):
     """Its reference is its name: the trait by which instances ask for it."""
 
     noun = machines.DEPLOY_TEMPLATE
-    fields: ClassVar[Mapping[str, str]] = {"name": "name", "steps": "steps", "extra": "extra"}
     properties_schema: ClassVar[Mapping[str, Schema]] = {
-        "name": Schema(
-            Type.STRING, "A trait, such as CUSTOM_HARDENED.", required=True, update_allowed=True
-        ),
+        "name": field(Type.STRING, "A trait, such as CUSTOM_HARDENED.", required=True),
         "steps": _steps("priority"),
         "extra": _EXTRA,
     }
@@ -67,28 +64,21 @@ class Runbook(StepsRecord):
     """Steps for cleaning and service, on nodes of its traits; without any, it runs nowhere."""
 
     noun = machines.RUNBOOK
-    fields: ClassVar[Mapping[str, str]] = {
-        "name": "name",
-        "description": "description",
-        "steps": "steps",
-        "disable_ramdisk": "disable_ramdisk",
-        "public": "public",
-        "owner": "owner",
-        "extra": "extra",
-    }
     properties_schema: ClassVar[Mapping[str, Schema]] = {
-        "name": Schema(Type.STRING, "Its name.", required=True, update_allowed=True),
-        "description": Schema(Type.STRING, "What it is for.", update_allowed=True),
+        "name": field(Type.STRING, "Its name.", required=True),
+        "description": field(Type.STRING, "What it is for."),
         "steps": _steps("order"),
         "traits": Schema(
             Type.LIST,
             "It runs on nodes that have one of these.",
             update_allowed=True,
+            on_change=OnChange.PATCH,
+            drift=Drift.OWN,
             schema=Schema(Type.STRING),
         ),
-        "disable_ramdisk": Schema(Type.BOOLEAN, "Needs no ramdisk.", update_allowed=True),
-        "public": Schema(Type.BOOLEAN, "Everybody may use it.", update_allowed=True),
-        "owner": Schema(Type.STRING, "The project that it belongs to.", update_allowed=True),
+        "disable_ramdisk": field(Type.BOOLEAN, "Needs no ramdisk."),
+        "public": field(Type.BOOLEAN, "Everybody may use it."),
+        "owner": field(Type.STRING, "The project that it belongs to."),
         "extra": _EXTRA,
     }
     attributes_schema: ClassVar[Mapping[str, Attribute]] = _UUID

@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 
 from bloomery import errors
 from bloomery.orchestration.properties import constraints
-from bloomery.orchestration.properties.schema import Attribute, Schema, Type
+from bloomery.orchestration.properties.schema import Attribute, OnChange, Schema, Type
 from bloomery.orchestration.resources import base, signals
 from bloomery.orchestration.resources.scaling import Adjustment, ScaledGroup
 
@@ -15,6 +15,7 @@ from bloomery.orchestration.resources.scaling import Adjustment, ScaledGroup
 class ScalingPolicy(signals.Signalled):
     """A signal changes nothing while the group changes, or cools down after a change."""
 
+    on_change: ClassVar[OnChange | None] = OnChange.LATER
     properties_schema: ClassVar[Mapping[str, Schema]] = {
         "auto_scaling_group_id": Schema(
             Type.STRING, "The group, as get_resource names it.", required=True

@@ -11,7 +11,7 @@ from typing import Any, ClassVar, Final
 
 from bloomery import errors
 from bloomery.orchestration.properties import constraints
-from bloomery.orchestration.properties.schema import Attribute, Schema, Type
+from bloomery.orchestration.properties.schema import Attribute, OnChange, Schema, Type
 from bloomery.orchestration.resources import base, signals, software
 from bloomery.orchestration.resources.software_config import (
     ACTIONS,
@@ -68,6 +68,7 @@ class DeploymentFailed(Exception):
 class SoftwareDeployment(signals.Signalled):
     """The id of the deployment is that of the row: news of either wake who waits for it."""
 
+    on_change: ClassVar[OnChange | None] = OnChange.RUN
     properties_schema: ClassVar[Mapping[str, Schema]] = {
         **PROPERTIES,
         "server": Schema(Type.STRING, "The id of the server.", required=True),

@@ -18,7 +18,7 @@ from typing import Any, ClassVar, Final
 from bloomery import errors
 from bloomery.conductor.states import State
 from bloomery.orchestration.properties import constraints
-from bloomery.orchestration.properties.schema import Attribute, Schema, Type
+from bloomery.orchestration.properties.schema import Attribute, Drift, OnChange, Plans, Schema, Type
 from bloomery.orchestration.resources import drift, stepwise
 from bloomery.orchestration.resources.effects import NO_EFFECT, Effect, Impact
 from bloomery.orchestration.resources.machines import Json
@@ -47,8 +47,19 @@ _MEMBERS: Final = {
     "args": Schema(Type.MAP, "Its arguments."),
     "order": Schema(Type.INTEGER, "When it comes."),
 }
-STEPS: Final = Schema(
-    Type.LIST, "The steps, in their order.", update_allowed=True,
+
+
+def _property(
+    kind: Type, on_change: OnChange, drift: Drift, description: str, **more: Any
+) -> Schema:
+    return Schema(
+        kind, description, update_allowed=True, on_change=on_change, drift=drift, **more
+    )  # fmt: skip
+
+
+LATER, RUN, UNSEEN, OWN = OnChange.LATER, OnChange.RUN, Drift.NONE, Drift.OWN
+STEPS: Final = _property(
+    Type.LIST, RUN, UNSEEN, "The steps, in their order.",
     schema=Schema(Type.MAP, schema=_MEMBERS),
 )  # fmt: skip
 ATTRIBUTES: Final[Mapping[str, Attribute]] = {
@@ -66,7 +77,6 @@ class StepRun(stepwise.OnNode):
     way_down: ClassVar[str] = "; let its OS::Ironic::Node have target_state: manageable"
     ordering_steps: ClassVar[frozenset[str]] = frozenset({"manage", "run"})
     preemptible: ClassVar[bool] = True
-    node_properties: ClassVar[tuple[str, ...]] = ("node",)
 
     @classmethod
     def reason_to_refuse_at(cls, state: str, verbs: Collection[str]) -> str:
@@ -181,27 +191,24 @@ def numbered(user_steps: Sequence[Mapping[str, Any]]) -> list[Json]:
 class RunbookExecution(StepRun):
     """Runs in the actions of ``run_on``, and anew when a property changes."""
 
-    effect_properties: ClassVar[frozenset[str]] = frozenset({"mode", "run_on"})
-    node_properties: ClassVar[tuple[str, ...]] = ("node", "instance")
-
     properties_schema: ClassVar[Mapping[str, Schema]] = {
-        "node": Schema(Type.STRING, "UUID or name of the node."),
-        "instance": Schema(Type.STRING, "The instance, in place of its node."),
-        "runbook": Schema(Type.STRING, "UUID or name of the runbook.", update_allowed=True),
+        "node": Schema(
+            Type.STRING, "UUID or name of the node.", drift=UNSEEN, plans=Plans.NODE
+        ),
+        "instance": Schema(
+            Type.STRING, "The instance, in place of its node.", drift=UNSEEN, plans=Plans.NODE
+        ),
+        "runbook": _property(Type.STRING, RUN, UNSEEN, "UUID or name of the runbook."),
         "steps": STEPS,
-        "mode": Schema(
-            Type.STRING,
-            "service: of an active node; clean: of a manageable one.",
-            default=SERVICE,
-            update_allowed=True,
+        "mode": _property(
+            Type.STRING, RUN, UNSEEN, "service: of an active node; clean: of a manageable one.",
+            default=SERVICE, plans=Plans.VERBS,
             constraints=[constraints.AllowedValues([SERVICE, CLEAN])],
         ),
-        "triggers": Schema(Type.MAP, "A change of it runs the steps anew.", update_allowed=True),
-        "run_on": Schema(
-            Type.LIST,
-            "The actions in which it runs.",
-            default=["CREATE", "UPDATE"],
-            update_allowed=True,
+        "triggers": _property(Type.MAP, RUN, UNSEEN, "A change of it runs the steps anew."),
+        "run_on": _property(
+            Type.LIST, RUN, UNSEEN, "The actions in which it runs.",
+            default=["CREATE", "UPDATE"], plans=Plans.VERBS,
             schema=Schema(
                 Type.STRING,
                 constraints=[
@@ -209,8 +216,8 @@ class RunbookExecution(StepRun):
                 ],
             ),
         ),
-        "timeout": Schema(
-            Type.NUMBER, "Seconds until they have ended.", default=7200, update_allowed=True,
+        "timeout": _property(
+            Type.NUMBER, RUN, UNSEEN, "Seconds until they have ended.", default=7200,
             constraints=[constraints.Range(min=1)],
         ),
     }  # fmt: skip
@@ -281,12 +288,13 @@ class HardwareConfiguration(StepRun):
     """Firmware, BIOS, RAID and further steps in one cleaning, or one service, of a node."""
 
     way_down: ClassVar[str] = StepRun.way_down + ", or this as its hardware_configuration"
-    effect_properties: ClassVar[frozenset[str]] = frozenset({*SECTIONS, "apply_when", "on_delete"})
 
     properties_schema: ClassVar[Mapping[str, Schema]] = {
-        "node": Schema(Type.STRING, "UUID or name of the node.", required=True),
-        "firmware": Schema(
-            Type.LIST, "What is flashed, in this order.", update_allowed=True,
+        "node": Schema(
+            Type.STRING, "UUID or name of the node.", required=True, drift=UNSEEN, plans=Plans.NODE
+        ),
+        "firmware": _property(
+            Type.LIST, RUN, OWN, "What is flashed, in this order.", plans=Plans.VERBS,
             schema=Schema(Type.MAP, schema={
                 "component": Schema(Type.STRING, "bios, bmc and so on.", required=True),
                 "url": Schema(Type.STRING, "Where it is.", required=True),
@@ -294,38 +302,40 @@ class HardwareConfiguration(StepRun):
                 "wait": Schema(Type.NUMBER, "Seconds of rest after it."),
             }),
         ),
-        "bios": Schema(
-            Type.MAP, "Settings by name.", update_allowed=True,
+        "bios": _property(
+            Type.MAP, RUN, OWN, "Settings by name.", plans=Plans.VERBS,
             schema={
                 "settings": Schema(Type.MAP, "Value by name."),
                 "factory_reset": Schema(Type.BOOLEAN, "Reset first.", default=False),
             },
         ),
-        "raid": Schema(
-            Type.MAP, "The logical disks; what was on the disks is lost.", update_allowed=True,
+        "raid": _property(
+            Type.MAP, RUN, OWN, "The logical disks; what was on the disks is lost.",
+            plans=Plans.VERBS,
             schema={
                 "logical_disks": Schema(Type.LIST, "As in the API.", required=True),
                 "delete_existing": Schema(Type.BOOLEAN, "Delete others.", default=True),
             },
         ),
-        "extra_steps": STEPS,
-        "apply_when": Schema(
-            Type.STRING,
+        "extra_steps": replace(STEPS, plans=Plans.VERBS),
+        "apply_when": _property(
+            Type.STRING, RUN, UNSEEN,
             "manageable: cleaning of a manageable node; service: of an active one; deploy: with "
             "the next system that an Instance of this stack writes on it.",
-            default="manageable", update_allowed=True,
+            default="manageable", plans=Plans.VERBS,
             constraints=[constraints.AllowedValues(["manageable", SERVICE, DEPLOY])],
         ),
-        "on_delete": Schema(
-            Type.STRING, "reset: BIOS to its defaults, and no logical disk, where it had set them.",
-            default="keep", update_allowed=True,
+        "on_delete": _property(
+            Type.STRING, LATER, UNSEEN,
+            "reset: BIOS to its defaults, and no logical disk, where it had set them.",
+            default="keep", plans=Plans.VERBS,
             constraints=[constraints.AllowedValues(["keep", "reset"])],
         ),
-        "allow_destructive": Schema(
-            Type.BOOLEAN, "RAID may be changed.", default=False, update_allowed=True
+        "allow_destructive": _property(
+            Type.BOOLEAN, LATER, UNSEEN, "RAID may be changed.", default=False
         ),
-        "timeout": Schema(
-            Type.NUMBER, "Seconds until all is done.", default=10800, update_allowed=True,
+        "timeout": _property(
+            Type.NUMBER, LATER, UNSEEN, "Seconds until all is done.", default=10800,
             constraints=[constraints.Range(min=1)],
         ),
     }  # fmt: skip

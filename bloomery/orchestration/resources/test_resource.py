@@ -10,7 +10,7 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar, Final
 
-from bloomery.orchestration.properties.schema import Attribute, Schema, Type
+from bloomery.orchestration.properties.schema import Attribute, OnChange, Schema, Type
 from bloomery.orchestration.resources import base
 from bloomery.orchestration.resources.states import Action
 from bloomery.outcome import DONE, Outcome
@@ -25,6 +25,7 @@ def _seconds(description: str, *, default: int | None = None) -> Schema:
 class TestResource(base.Resource):
     """What it was created or updated with shows as the attribute ``output``."""
 
+    on_change: ClassVar[OnChange | None] = OnChange.LATER
     __test__ = False  # pytest, this is none of yours
 
     properties_schema: ClassVar[Mapping[str, Schema]] = {

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar, Final
 
 from bloomery.orchestration.properties import constraints, values
-from bloomery.orchestration.properties.schema import Attribute, Schema, Type
+from bloomery.orchestration.properties.schema import Attribute, OnChange, Schema, Type
 from bloomery.orchestration.resources import base
 
 TYPES: Final = {
@@ -22,6 +22,7 @@ VALUE: Final = "value"
 class Value(base.Resource):
     """``type`` refuses values and converts none: number lets the text 5 through as a text."""
 
+    on_change: ClassVar[OnChange | None] = OnChange.LATER
     properties_schema: ClassVar[Mapping[str, Schema]] = {
         VALUE: Schema(Type.ANY, "The value.", required=True, update_allowed=True),
         "type": Schema(

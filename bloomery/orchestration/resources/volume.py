@@ -14,9 +14,10 @@ from typing import Any, ClassVar, Final
 from bloomery import errors
 from bloomery.conductor.states import Power
 from bloomery.orchestration.properties import constraints
-from bloomery.orchestration.properties.schema import Attribute, Schema, Type
+from bloomery.orchestration.properties.schema import Attribute, Drift, OnChange, Plans, Schema, Type
 from bloomery.orchestration.resources import base, machine_records, machines, stepwise
 from bloomery.orchestration.resources.effects import NO_EFFECT, Effect, Impact
+from bloomery.orchestration.resources.machine_records import field
 
 POWER_S: Final = 600.0  # until a machine is on, or off
 CHANGE: Final = "change"  # the step that was refused because the machine is on
@@ -29,11 +30,10 @@ _ATTRIBUTES: Mapping[str, Attribute] = {
     "uuid": Attribute("Its UUID.", Type.STRING, cached=False),
     "node_uuid": Attribute("The node.", Type.STRING, cached=False),
 }
-_NODE = Schema(Type.STRING, "UUID or name of the node.", required=True)
-_EXTRA = Schema(Type.MAP, "Notes of yours.", update_allowed=True)
+_EXTRA = field(Type.MAP, "Notes of yours.", drift=Drift.FIELD)
 _POWER = Schema(
     Type.BOOLEAN, "Switch the node off for a change, and on again, if it is on.", default=False,
-    update_allowed=True,
+    update_allowed=True, on_change=OnChange.LATER, drift=Drift.NONE, plans=Plans.VERBS,
 )  # fmt: skip
 
 
@@ -41,9 +41,7 @@ class Volume(machine_records.MachineRecord):
     """What can be changed of a machine that is off."""
 
     ordering_steps: ClassVar[frozenset[str]] = frozenset({"power_off", "power_on"})
-    effect_properties: ClassVar[frozenset[str]] = frozenset({"allow_power_off"})
     repairs_failed: ClassVar[bool] = True
-    node_properties: ClassVar[tuple[str, ...]] = ("node",)
 
     @classmethod
     def effect_of_update(
@@ -132,16 +130,18 @@ class VolumeConnector(Volume):
     """How the storage knows the machine."""
 
     noun = machines.VOLUME_CONNECTOR
-    fields: ClassVar[Mapping[str, str]] = {
-        "node": "node_uuid",
-        "type": "type",
-        "connector_id": "connector_id",
-        "extra": "extra",
-    }
     properties_schema: ClassVar[Mapping[str, Schema]] = {
-        "node": _NODE,
-        "type": Schema(Type.STRING, "What connector_id is.", required=True, constraints=_TYPES),
-        "connector_id": Schema(Type.STRING, "The name, address or port.", required=True),
+        "node": machine_records.NODE_OF,
+        "type": Schema(
+            Type.STRING,
+            "What connector_id is.",
+            required=True,
+            constraints=_TYPES,
+            drift=Drift.LIVE,
+        ),
+        "connector_id": Schema(
+            Type.STRING, "The name, address or port.", required=True, drift=Drift.LIVE
+        ),
         "extra": _EXTRA,
         "allow_power_off": _POWER,
     }
@@ -152,26 +152,14 @@ class VolumeTarget(Volume):
     """A volume, and how it is reached."""
 
     noun = machines.VOLUME_TARGET
-    fields: ClassVar[Mapping[str, str]] = {
-        "node": "node_uuid",
-        "volume_type": "volume_type",
-        "volume_id": "volume_id",
-        "boot_index": "boot_index",
-        "properties": "properties",
-        "extra": "extra",
-    }
     properties_schema: ClassVar[Mapping[str, Schema]] = {
-        "node": _NODE,
-        "volume_type": Schema(Type.STRING, "iscsi or fibre_channel.", required=True),
-        "volume_id": Schema(
-            Type.STRING, "What the storage calls it.", required=True, update_allowed=True
+        "node": machine_records.NODE_OF,
+        "volume_type": Schema(
+            Type.STRING, "iscsi or fibre_channel.", required=True, drift=Drift.LIVE
         ),
-        "boot_index": Schema(
-            Type.INTEGER, "0: the machine boots from it.", required=True, update_allowed=True
-        ),
-        "properties": Schema(
-            Type.MAP, "How it is reached; it is kept as a secret.", update_allowed=True, secret=True
-        ),
+        "volume_id": field(Type.STRING, "What the storage calls it.", required=True),
+        "boot_index": field(Type.INTEGER, "0: the machine boots from it.", required=True),
+        "properties": field(Type.MAP, "How it is reached; it is kept as a secret.", secret=True),
         "extra": _EXTRA,
         "allow_power_off": _POWER,
     }

@@ -8,7 +8,7 @@ from typing import Any, ClassVar, Final
 
 from bloomery import errors
 from bloomery.orchestration.properties import constraints
-from bloomery.orchestration.properties.schema import Attribute, Schema, Type
+from bloomery.orchestration.properties.schema import Attribute, OnChange, Schema, Type
 from bloomery.orchestration.resources import base
 from bloomery.orchestration.resources.wait_condition_handle import FAILURE, SUCCESS, Handle
 from bloomery.outcome import DONE, Outcome
@@ -27,6 +27,7 @@ class WaitConditionTimeout(Exception):
 class WaitCondition(base.Resource):
     """Each create and each update waits anew, for as long as ``timeout`` says."""
 
+    on_change: ClassVar[OnChange | None] = OnChange.LATER
     properties_schema: ClassVar[Mapping[str, Schema]] = {
         "handle": Schema(Type.STRING, "The handle that is signalled.", required=True),
         "timeout": Schema(
