@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from bloomery.orchestration.service import access
-from bloomery.orchestration.service.secrecy import Secrecy
 from bloomery.orchestration.stack import validation
+from bloomery.orchestration.stack.secrecy import Secrecy
 from tests.unit.orchestration.service import test_readers as readers
 from tests.unit.orchestration.service.test_readers import calls, software, web  # noqa: F401  fixtures
 from tests.unit.orchestration.stack import test_nesting as nesting
@@ -33,7 +33,9 @@ def test_a_token_in_attributes_is_noticed(calls, web, everybody_may_signal):  # 
 
 
 def test_attributes_that_are_shown_as_they_are_are_noticed(calls, web, monkeypatch):  # noqa: F811
-    monkeypatch.setattr(Secrecy, "shown_attributes", lambda _self, _name, values, _props: values)
+    monkeypatch.setattr(
+        Secrecy, "serialized_attributes", lambda _self, _name, values, _props: values
+    )
     with pytest.raises(AssertionError):
         readers.test_attributes_have_stars_where_properties_have_them(
             calls, web, "verbatim", {"value": readers.STARS}

@@ -8,12 +8,12 @@ from typing import Any, Final
 from bloomery import errors
 from bloomery.cli.terminal import SHOWN_CHARS, as_json, brief, columns, visible
 from bloomery.orchestration.drawing import Box, Picture
-from bloomery.orchestration.plan import secrets
 from bloomery.orchestration.resources import composite
 from bloomery.orchestration.simulation import Event, Result
 from bloomery.orchestration.simulation.events import STACK_TYPE
 from bloomery.orchestration.simulation.results import Error, Output
 from bloomery.orchestration.stack import Stack, children
+from bloomery.orchestration.stack.secrecy import Secrecy
 from bloomery.orchestration.template import environment
 from bloomery.orchestration.template.functions import base
 from bloomery.orchestration.template.functions.base import Function
@@ -41,7 +41,7 @@ def document(stack: Stack) -> dict[str, Any]:
     """Everything that is known of a stack before it exists; hidden values are masked."""
     definition = stack.definition
     schemas = definition.parameters.schemas
-    shown = definition.parameters.shown()
+    shown, secrecy = definition.parameters.shown(), Secrecy(stack)
     return {
         "name": definition.identity.name,
         "description": definition.template.description,
@@ -53,7 +53,7 @@ def document(stack: Stack) -> dict[str, Any]:
             }
             for name, schema in schemas.items()
         },
-        "resources": [_resource(stack, name) for name in stack.order],
+        "resources": [_resource(stack, secrecy, name) for name in stack.order],
         "outputs": {
             name: {"description": output.description, "enabled": output.enabled}
             for name, output in definition.outputs.items()
@@ -61,29 +61,34 @@ def document(stack: Stack) -> dict[str, Any]:
     }
 
 
-def _resource(stack: Stack, name: str) -> dict[str, Any]:
+def _resource(stack: Stack, secrecy: Secrecy, name: str) -> dict[str, Any]:
     definition = stack.definitions[name]
     tree = definition.properties if isinstance(definition.properties, dict) else {}
     return {
         "name": name,
         "type": definition.type,
         "requires": sorted(stack.graph.requires(name)),
-        "properties": {key: _value(stack, value) for key, value in tree.items()},
+        "properties": {
+            key: environment.MASKED
+            if not isinstance(value, dict | list | Function) and secrecy.is_secret(name, key)
+            else _value(stack, secrecy, value)
+            for key, value in tree.items()
+        },
     }
 
 
-def _value(stack: Stack, tree: Any) -> Any:
+def _value(stack: Stack, secrecy: Secrecy, tree: Any) -> Any:
     """What a property is: what asks for a resource stays a call, what asks for a secret is masked.
 
     A list or a map is looked into, so that one such part hides no other.
     """
     if isinstance(tree, dict):
-        return {key: _value(stack, value) for key, value in tree.items()}
+        return {key: _value(stack, secrecy, value) for key, value in tree.items()}
     if isinstance(tree, list):
-        return [_value(stack, value) for value in tree]
+        return [_value(stack, secrecy, value) for value in tree]
     if not isinstance(tree, Function):
         return tree
-    if secrets.asked_hidden(stack, tree, stack.hidden):
+    if secrecy.asked(tree):
         return environment.MASKED
     if any(True for _ in base.references(tree, stack.view)):
         return _call(tree)

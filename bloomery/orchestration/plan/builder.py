@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
@@ -15,6 +15,7 @@ from bloomery.orchestration.plan.template_side import TemplateSide
 from bloomery.orchestration.resources.base import Action as Doing
 from bloomery.orchestration.resources.base import Record, Resource, Status
 from bloomery.orchestration.resources.machines import FindNode, find_no_node
+from bloomery.orchestration.stack.secrecy import Secrecy
 from bloomery.orchestration.template.functions.base import Reference
 from bloomery.orchestration.template.view import ResourceView
 
@@ -83,17 +84,15 @@ class PlanBuilder:
     surplus: list[Record] = field(default_factory=list)
     taken_back: set[str] = field(default_factory=set)
     nested_plan: dict[str, NestedPlan | None] = field(default_factory=dict)  # plans below resources
-    hidden: Collection[str] = ()  # parameters that are secret because they were above
-    secret: bool = False  # nothing of it may be shown
-    secret_properties: Collection[str] = ()  # of its members, that may not be shown
+    parent: tuple[Secrecy, str] | None = None  # of the stack that owns this one, and the resource
     absence: Callable[[str], str] = lambda name: "no longer in the template"  # why one goes
-    secretive: set[str] | None = None  # resources that a secret went into; found when asked for
     graph: Graph[Key] = field(default_factory=Graph)
     actions: dict[Key, Action] = field(default_factory=dict)
     after: Forecast = field(init=False)  # of the new side
     before: Forecast = field(init=False)  # of the old side: only what no row tells
     budget: Budget = field(init=False)
     _same_context: bool | None = None
+    _secrecy: Secrecy | None = None
 
     def __post_init__(self) -> None:
         self.after = Forecast(self.new.view, self.judge, self.present.live)
@@ -123,6 +122,16 @@ class PlanBuilder:
         if self._same_context is None:
             self._same_context = bool(self.old.context == self.new.context)
         return self._same_context
+
+    @property
+    def secrecy(self) -> Secrecy:
+        """The secrets of both sides; asked once the rows are chosen."""
+        if self._secrecy is None:
+            sealed = {name for name, row in self.records.items() if row and row.redacted}
+            self._secrecy = Secrecy(
+                self.old, self.new, parent=self.parent, sealed=sealed, is_plan=True
+            )
+        return self._secrecy
 
     def judge(self, reference: Reference) -> Knowledge:
         """Tell how well a value is known that a property of the new side refers to."""

@@ -57,12 +57,11 @@ def blind(reference: Reference) -> Knowledge:
 
 @dataclass(slots=True)
 class Forecast:
-    """A view of a stack; ``asked_parameters`` collects the names of those asked for."""
+    """A view of a stack, which raises NotKnown for what comes only while the plan is walked."""
 
     stack: StackView
     judge: Judge = blind
     live: Mapping[str, ResourceView] = field(default_factory=dict)
-    asked_parameters: set[str] = field(default_factory=set)
     _references: dict[int, tuple[Any, tuple[Reference, ...]]] = field(default_factory=dict)
 
     @property
@@ -77,7 +76,6 @@ class Forecast:
         self.stack.tick()
 
     def parameter(self, name: str) -> Any:
-        self.asked_parameters.add(name)
         return self.stack.parameter(name)
 
     def has_parameter(self, name: str) -> bool:

@@ -18,11 +18,9 @@ from bloomery.orchestration.plan.builder import PlanBuilder, Present
 from bloomery.orchestration.plan.changes import Change
 from bloomery.orchestration.plan.forecast import Forecast, Knowledge, NotKnown
 from bloomery.orchestration.plan.plans import NestedPlan
-from bloomery.orchestration.plan.secrets import Mask
 from bloomery.orchestration.plan.template_side import NOTHING, TemplateSide
 from bloomery.orchestration.resources import composite
 from bloomery.orchestration.resources.base import Record
-from bloomery.orchestration.resources.nested import NestedStack
 from bloomery.orchestration.resources.resource_chain import ResourceChain
 from bloomery.orchestration.resources.resource_group import Indexed
 from bloomery.orchestration.stack import Stack, children
@@ -42,12 +40,6 @@ SHAPING: Final = frozenset(
         "desired_capacity",
     }
 )
-
-# Where groups and chains have the properties of their members.
-OF_MEMBERS: Final = (
-    ("member",), ("resource_def", "properties"), ("resource", "properties"),
-    ("resource_properties",),
-)  # fmt: skip
 
 
 def is_composite(side: TemplateSide, name: str) -> bool:
@@ -94,8 +86,10 @@ def _nested_plan(
         present = (builder.present.below(name) if before else nothing) or Present()
         old = present.template or _below(builder, _old_side(builder, name), before)
         new = _below(builder, builder.new, after)
-        inner = PlanBuilder(old=old, new=new, present=present, transforms=builder.transforms)
-        _hide(inner, builder, name, after or before)
+        inner = PlanBuilder(
+            old=old, new=new, present=present, transforms=builder.transforms,
+            parent=(builder.secrecy, name),
+        )  # fmt: skip
         inner.budget = builder.budget
         if isinstance(after, composite.Membered):
             inner.absence = functools.partial(_absence, after)
@@ -132,28 +126,6 @@ def _below(
     if child.is_counted:
         builder.budget.take(len(child.definitions))
     return child
-
-
-def _hide(
-    inner: PlanBuilder, builder: PlanBuilder, name: str, resource: composite.Composite | None
-) -> None:
-    """Say what is secret of the stack below: parameters, properties of members, or all of it."""
-    mask, properties = Mask(builder), resource.properties if resource else ()
-    paths = [path for key in properties for path in mask.reasons(name, "properties", key)]
-    inner.hidden = {str(path[0]) for path in paths}
-    if isinstance(resource, NestedStack):
-        return
-    members = {_property_of_member(path) for path in paths}
-    inner.secret = None in members
-    inner.secret_properties = {each for each in members if each is not None}
-
-
-def _property_of_member(path: Sequence[str | int]) -> str | None:
-    """Return which property of each member is at a path of a group; None: it is about all."""
-    for above in OF_MEMBERS:
-        if tuple(path[: len(above)]) == above and len(path) > len(above):
-            return str(path[len(above)])
-    return None
 
 
 # ------------------------------------------------------------------- the resource, as it would be

@@ -10,21 +10,15 @@ from typing import Any, Final, Protocol
 
 from bloomery import errors
 from bloomery.orchestration.resources.base import Resource
+from bloomery.orchestration.stack.secrecy import Side
 from bloomery.orchestration.template.definitions import OutputDefinition, ResourceDefinition
+from bloomery.orchestration.template.redaction import Redaction
 from bloomery.orchestration.template.view import Plain, StackView
 
 
-class TemplateSide(Protocol):
-    @property
-    def definitions(self) -> Mapping[str, ResourceDefinition]:
-        """The resources of the template whose condition holds."""
-
+class TemplateSide(Side, Protocol):
     @property
     def outputs(self) -> Mapping[str, OutputDefinition]: ...
-
-    @property
-    def view(self) -> StackView:
-        """Parameters, files, conditions and mappings; its resources are never asked."""
 
     @property
     def context(self) -> object:
@@ -33,16 +27,6 @@ class TemplateSide(Protocol):
     @property
     def content(self) -> object:
         """All that template and parameters say: equal to another's where nothing differs."""
-
-    @property
-    def parameters(self) -> Collection[str]:
-        """Every name that ``view.parameter`` answers."""
-
-    @property
-    def hidden(self) -> Collection[str]:
-        """Those of ``parameters`` that are never shown."""
-
-    def kind(self, name: str) -> type[Resource]: ...
 
     def required(self, name: str) -> Iterable[str]:
         """The resources that must come before ``name``, implicit ones too; names may repeat."""
@@ -69,6 +53,13 @@ class Nothing:
     content: object = None
     parameters: Collection[str] = ()
     hidden: Collection[str] = ()
+    redaction = Redaction()
+
+    def written_conditions(self) -> Mapping[str, Any]:
+        return {}
+
+    def written(self, name: str, part: str) -> Any:
+        return None
 
     def kind(self, name: str) -> type[Resource]:
         raise errors.InvalidTemplateReference(reason=f"no resource is called {name!r}")

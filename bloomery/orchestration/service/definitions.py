@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from typing import Any, Final
 
 import sqlalchemy as sa
@@ -14,9 +14,9 @@ from bloomery.orchestration import stack as definition
 from bloomery.orchestration.engine import definitions
 from bloomery.orchestration.service.acceptance import sealer_of
 from bloomery.orchestration.service.access import StackContext
+from bloomery.orchestration.stack.secrecy import Secrecy
 from bloomery.orchestration.template.dialect import Key, Section, Template
 from bloomery.orchestration.template.functions import base as functions
-from bloomery.orchestration.template.redaction import Redaction
 
 _MINUTE_S: Final = 60
 
@@ -59,30 +59,22 @@ def read(
     )
 
 
+def secrecy_of(
+    ctx: StackContext, row: model.Stack, stack: definition.Stack | None = None
+) -> Secrecy:
+    """Return the secrets of a stored stack; ``stack``: its definition, if it was read before."""
+    parent = None
+    if row.owner_uuid is not None:
+        with ctx.services.db.read() as conn:
+            owner = stacks.find(conn, row.owner_uuid)
+        parent = None if owner is None else (secrecy_of(ctx, owner), str(row.owner_resource))
+    return Secrecy(stack or of(ctx, row), parent=parent)
+
+
 def timeout_s(ctx: StackContext, timeout_mins: int | None) -> float:
     if timeout_mins:
         return timeout_mins * _MINUTE_S
     return ctx.services.conf.engine.stack_action_timeout
-
-
-def hidden_names(stack: definition.Stack) -> Collection[str]:
-    """Return the parameters that are never shown; all of them where none can be read."""
-    try:
-        return stack.hidden
-    except errors.Failure:
-        return list(stack.definition.environment.parameters)
-
-
-def masked(value: Any, redaction: Redaction) -> Any:
-    """Return a document without the values of hidden parameters."""
-    if isinstance(value, Mapping):
-        return {key: masked(inner, redaction) for key, inner in value.items()}
-    if isinstance(value, list):
-        return [masked(inner, redaction) for inner in value]
-    if isinstance(value, bool) or not isinstance(value, str | int | float):
-        return value
-    text = redaction.masked(str(value))
-    return value if text == str(value) else text
 
 
 def description_of(template: Template, name: str) -> str:

@@ -9,7 +9,7 @@ from bloomery import errors
 from bloomery.db import resources, stack_events, stacks
 from bloomery.model.stack_views import EVENT_SORT_KEYS, EventDetails, EventQuery, StackIdentity
 from bloomery.model.stacks import Properties, Stack
-from bloomery.orchestration.service import acceptance, access, secrecy
+from bloomery.orchestration.service import acceptance, access, definitions
 from bloomery.orchestration.service.access import StackContext
 
 _FILTERS: Final = frozenset({"action", "status", "name", "type"})
@@ -89,7 +89,7 @@ def _shown(
     given = {name: value for name, value in stored.data.items() if value is not None}
     if not stored.hidden:
         return given
-    return secrecy.of(ctx, stack).shown(resource, given)
+    return definitions.secrecy_of(ctx, stack).serialized(resource, given)
 
 
 def _details(

@@ -9,7 +9,7 @@ from bloomery import errors
 from bloomery.model.stack_views import Output, StackDetails, StackIdentity
 from bloomery.model.stacks import Stack
 from bloomery.orchestration.resources.states import Action, Status
-from bloomery.orchestration.service import access, lists, secrecy
+from bloomery.orchestration.service import access, definitions, lists
 from bloomery.orchestration.service.access import StackContext
 from bloomery.orchestration.service.stored_values import StoredStack
 from bloomery.orchestration.template.definition import Definition
@@ -42,7 +42,7 @@ def _parameters(ctx: StackContext, row: Stack, definition: Definition) -> Mappin
     shown = lists.parameters_of(definition)
     if row.owner_uuid is None:
         return shown
-    secret = secrecy.of(ctx, row).secret_parameters()
+    secret = definitions.secrecy_of(ctx, row).parameters()
     return {name: MASKED if name in secret else value for name, value in shown.items()}
 
 

@@ -33,9 +33,9 @@ from bloomery.orchestration.service import (
 )
 from bloomery.orchestration.service.access import StackContext
 from bloomery.orchestration.service.machine_pages import MachinePage, PageMachines
-from bloomery.orchestration.service.secrecy import Secrecy
 from bloomery.orchestration.service.stored_values import StoredChild, StoredResource, StoredStack
 from bloomery.orchestration.stack import Stack, children
+from bloomery.orchestration.stack.secrecy import Secrecy
 
 _NOT_STORED: Final = "None"  # the id of what was not made, as Heat writes it
 SEPARATOR: Final = "/"  # in the name that a plan has for a resource of a stack below
@@ -93,7 +93,7 @@ def _previewed(
         else:
             below_name = f"{identity.name}-{name}"  # what is appended comes from an id, in a row
             inner = StackIdentity(project=identity.project, name=below_name, uuid=_NOT_STORED)
-            yield list(_previewed(below, inner, Secrecy(below, (secrets, name)), name))
+            yield list(_previewed(below, inner, Secrecy(below, parent=(secrets, name)), name))
 
 
 def _required_by(stack: Stack) -> dict[str, list[str]]:
@@ -120,7 +120,9 @@ def _new_details(
 ) -> ResourceDetails:
     try:
         values = stack.properties(name, stack.view).items()
-        properties = secrets.shown(name, {key: each for key, each in values if each is not None})
+        properties = secrets.serialized(
+            name, {key: each for key, each in values if each is not None}
+        )
     except errors.Failure:
         properties = {}
     return ResourceDetails(

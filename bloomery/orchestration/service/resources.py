@@ -161,11 +161,11 @@ def _attributes(stored: StoredStack, name: str, extra: Sequence[str]) -> dict[st
         return {}
     names = dict.fromkeys([*_listed(member), *extra])
     values = {each: _attribute(member, each) for each in names}
-    shown = stored.secrecy.shown_attributes(name, values, member.properties)
+    attributes = stored.secrecy.serialized_attributes(name, values, member.properties)
     if access.may(stored.ctx, access.SIGNAL):
-        return shown
+        return attributes
     tokens = [each for each in member.row.data.values() if signals.is_token(each)]
-    return {each: definitions.masked(shown[each], Redaction(tokens)) for each in shown}
+    return dict(Redaction(tokens).document(attributes))
 
 
 def _listed(member: StoredResource) -> list[str]:

@@ -13,14 +13,7 @@ from bloomery.model.stacks import OrderKind, Stack, Template
 from bloomery.orchestration import stack as definition
 from bloomery.orchestration.engine import definitions as engine_definitions
 from bloomery.orchestration.resources.states import Action, Status
-from bloomery.orchestration.service import (
-    acceptance,
-    access,
-    adoption,
-    checks,
-    definitions,
-    secrecy,
-)
+from bloomery.orchestration.service import acceptance, access, adoption, checks, definitions
 from bloomery.orchestration.service import inputs as readings
 from bloomery.orchestration.service.acceptance import Change
 from bloomery.orchestration.service.access import StackContext
@@ -249,7 +242,10 @@ def get_template(ctx: StackContext, identity: StackIdentity) -> Json:
     stored = definitions.template_of(ctx, row)
     if row.owner_uuid is None or not stored.hidden:
         return dict(stored.template)
-    return secrecy.of(ctx, row).shown_template(stored.template)
+    stack = definitions.of(ctx, row, stored)
+    secrecy = definitions.secrecy_of(ctx, row, stack)
+    version_key = stack.definition.template.features.version_key
+    return secrecy.serialized_template(stored.template, version_key)
 
 
 def get_environment(ctx: StackContext, identity: StackIdentity) -> Json:
@@ -257,7 +253,7 @@ def get_environment(ctx: StackContext, identity: StackIdentity) -> Json:
     row = access.stack(ctx, identity)
     stored = definitions.template_of(ctx, row)
     stack = definitions.of(ctx, row, stored)
-    hidden = {*definitions.hidden_names(stack), *secrecy.of(ctx, row).secret_parameters()}
+    hidden = definitions.secrecy_of(ctx, row, stack).parameters()
     return stack.definition.environment.shown(hidden)
 
 

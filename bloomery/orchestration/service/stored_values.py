@@ -21,10 +21,11 @@ from bloomery.orchestration.engine import definitions as engine_definitions
 from bloomery.orchestration.resources import base
 from bloomery.orchestration.resources.children import Blueprint
 from bloomery.orchestration.resources.states import Action, Status
-from bloomery.orchestration.service import definitions, secrecy
+from bloomery.orchestration.service import definitions
 from bloomery.orchestration.service.acceptance import sealer_of
 from bloomery.orchestration.service.access import StackContext
 from bloomery.orchestration.stack import Stack
+from bloomery.orchestration.stack.secrecy import Secrecy
 from bloomery.orchestration.template.definitions import OutputDefinition
 from bloomery.orchestration.template.dialect import Section
 from bloomery.orchestration.template.functions import base as functions
@@ -51,8 +52,8 @@ class StoredStack:
         return definitions.of(self.ctx, self.row, self.template)
 
     @functools.cached_property
-    def secrecy(self) -> secrecy.Secrecy:
-        return secrecy.of(self.ctx, self.row, self.definition)
+    def secrecy(self) -> Secrecy:
+        return definitions.secrecy_of(self.ctx, self.row, self.definition)
 
     def kind_of(self, row: model.Resource) -> type[base.Resource]:
         """Return the kind of a resource; where the template says another type, that of its own.

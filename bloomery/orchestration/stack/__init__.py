@@ -8,6 +8,7 @@
 stacks       the stack: kinds, dependencies, what a plan asks of it
 nesting      stacks below stacks: their templates, how deep, how many resources in all
 children     the stack that a composite resource stands for
+secrecy      which values are secret, and what readers see in their place
 validation   every check, in the order in which Heat finds faults
 """
 

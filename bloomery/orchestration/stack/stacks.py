@@ -16,6 +16,7 @@ from bloomery.orchestration.template.definition import Definition, View
 from bloomery.orchestration.template.definitions import OutputDefinition, ResourceDefinition
 from bloomery.orchestration.template.dialect import Key, Section, Template
 from bloomery.orchestration.template.functions.base import TreeReader
+from bloomery.orchestration.template.redaction import Redaction
 from bloomery.orchestration.template.registry import ResolvedType
 from bloomery.orchestration.template.view import StackView
 
@@ -217,9 +218,30 @@ class Stack:
 
     @property
     def hidden(self) -> Collection[str]:
-        """Those of ``parameters`` that are never shown."""
-        schemas = self.definition.parameters.schemas
+        """Those of ``parameters`` that are never shown; all of them where none can be read."""
+        try:
+            schemas = self.definition.parameters.schemas
+        except errors.Failure:
+            return tuple(self.definition.environment.parameters)
         return {name for name, schema in schemas.items() if schema.hidden}
+
+    @property
+    def redaction(self) -> Redaction:
+        """Masks the values of hidden parameters, here and in the parents."""
+        return self.definition.redaction
+
+    def written_conditions(self) -> Mapping[str, Any]:
+        """The conditions as the document has them, before any call is made."""
+        conditions = self.definition.template.section(Section.CONDITIONS)
+        return conditions if isinstance(conditions, Mapping) else {}
+
+    def written(self, name: str, part: str) -> Any:
+        """A part of a resource as the document has it; None for none."""
+        template = self.definition.template
+        section = template.section(Section.RESOURCES)
+        body = section.get(name) if isinstance(section, Mapping) else None
+        key = template.features.resource_keys.get(Key(part))
+        return body.get(key) if isinstance(body, Mapping) else None
 
     def properties(
         self, name: str, view: StackView, without: Collection[str] = ()

@@ -18,7 +18,7 @@ from __future__ import annotations
 import json
 import math
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Final, TypeVar
 
 from bloomery import errors
@@ -65,6 +65,17 @@ class Redaction:
         before, *quoted = _QUOTES.split(message)
         after = quoted[-1:]
         return "".join([before, *map(self._unless_part, quoted[:-1]), *after])
+
+    def document(self, value: Any) -> Any:
+        """Mask the texts and numbers in a value; the keys of maps stay."""
+        if isinstance(value, Mapping):
+            return {key: self.document(inner) for key, inner in value.items()}
+        if isinstance(value, list):
+            return [self.document(inner) for inner in value]
+        if isinstance(value, bool) or not isinstance(value, str | int | float):
+            return value
+        text = self.masked(str(value))
+        return value if text == str(value) else text
 
     def _unless_part(self, quoted: str) -> str:
         """Mask what stands between quotes, maybe shortened, if it is some of a text."""

@@ -6,12 +6,11 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import Final
 
-from bloomery.orchestration.plan import rules
+from bloomery.orchestration.plan import masking, rules
 from bloomery.orchestration.plan.builder import PlanBuilder, gone
 from bloomery.orchestration.plan.changes import Change
 from bloomery.orchestration.plan.plans import CLEAN, MAKE, Action, Key, Verb
 from bloomery.orchestration.plan.rules import Candidate
-from bloomery.orchestration.plan.secrets import Mask
 from bloomery.orchestration.plan.template_side import NOTHING
 from bloomery.orchestration.resources.base import Record, Status
 from bloomery.orchestration.template.definitions import ResourceDefinition
@@ -85,13 +84,12 @@ def compare(builder: PlanBuilder) -> None:
     It goes in the order of creation, because what happens to a resource decides how well those know
     their values that refer to it.
     """
-    mask = Mask(builder)
     for key in builder.graph.order():
         if key.name in builder.records:
-            builder.actions[key] = _compared(builder, key, mask)
+            builder.actions[key] = _compared(builder, key)
 
 
-def _compared(builder: PlanBuilder, key: Key, mask: Mask) -> Action:
+def _compared(builder: PlanBuilder, key: Key) -> Action:
     candidate, planned = Candidate(builder, key.name), builder.actions[key]
     decision = rules.decide(candidate)
     if decision.verb is Verb.CREATE:
@@ -103,7 +101,7 @@ def _compared(builder: PlanBuilder, key: Key, mask: Mask) -> Action:
         reason=decision.reason,
         certain=decision.certain,
         effect=decision.effect,
-        differences=mask.differences(key.name, change),
+        differences=masking.differences(builder, key.name, change),
         template_diff=(*(["properties"] if change.properties else []), *change.template),
         called=candidate.kind.always_updated and decision.verb is Verb.UNCHANGED,
         definition=planned.definition,

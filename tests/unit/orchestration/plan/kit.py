@@ -17,6 +17,7 @@ from bloomery.orchestration.template.definitions import (
 )
 from bloomery.orchestration.template.functions import base
 from bloomery.orchestration.template.functions.base import Function, Reference
+from bloomery.orchestration.template.redaction import Redaction
 from bloomery.orchestration.template.view import Plain, StackView
 
 
@@ -150,6 +151,13 @@ class Template:
         self.view = Plain(parameters=self.parameters)
         self.context = self.parameters
         self.content = self.resources, self.parameters, self.outputs
+        self.redaction = Redaction(self.parameters[name] for name in self.hidden)
+
+    def written_conditions(self) -> Mapping[str, Any]:
+        return {}
+
+    def written(self, name: str, part: str) -> Any:
+        return None
 
     def kind(self, name: str) -> type[Resource]:
         return self.kinds[self.definitions[name].type]

@@ -11,6 +11,7 @@ from bloomery.orchestration import plan
 from bloomery.orchestration.plan import Present, printing
 from bloomery.orchestration.plan.plans import MAKE, Key
 from bloomery.orchestration.template.view import PlainResource
+from tests.unit.orchestration.plan import stacks
 from tests.unit.orchestration.plan.kit import (
     Template,
     attr,
@@ -318,3 +319,36 @@ def test_a_property_whose_old_tree_has_a_fault_is_masked() -> None:
     old = Template({"a": thing(value=param("no"))}, parameters={"p": 1}, hidden=["p"])
     made = plan.plan(old, template(a=thing(value=2)), rows(row("a", value=SECRET)))
     assert SECRET not in printing.text(made)
+
+
+ASKED = """
+heat_template_version: 2021-04-16
+parameters: {key: {type: string, hidden: %s, default: %s}, size: {type: string, default: big}}
+conditions: {is_long: {equals: [{get_param: key}, correct horse]}, is_odd: {not: is_long}}
+resources: {a: {type: OS::Heat::Value, properties: {value: %s}}}
+"""
+
+
+def leaves(old: tuple[str, str, str], new: tuple[str, str, str]) -> list[tuple[Any, Any, str]]:
+    made = plan.plan(stacks.stack(ASKED % old), stacks.stack(ASKED % new))
+    differences = made.actions[Key("a", MAKE)].differences
+    return [(each.before, each.after, each.hidden) for each in differences]
+
+
+@pytest.mark.parametrize(("condition", "asked"), [("is_long", "is_long"), ("is_odd", "is_odd")])
+def test_a_value_that_a_hidden_parameter_has_chosen_is_masked(condition: str, asked: str) -> None:
+    tree = f"{{if: [{condition}, 1, 2]}}"
+    made = leaves(("true", "correct horse", tree), ("true", "battery", tree))
+    assert made == [("******", "******", f"condition {asked} depends on a hidden parameter")]
+    assert leaves(("false", "correct horse", tree), ("false", "battery", tree))[0][2] == ""
+
+
+def test_the_value_of_a_hidden_parameter_is_masked_though_nothing_asks_for_it() -> None:
+    made = leaves(("true", "correct horse", "correct horse"), ("true", "correct horse", "open"))
+    assert made == [("******", "******", "it has the value of a hidden parameter")]
+
+
+def test_a_parameter_that_was_hidden_stays_so_in_the_plan_that_shows_it() -> None:
+    asks = "{digest: [md5, {get_param: key}]}"
+    made = leaves(("true", "correct horse", "open"), ("false", "correct horse", asks))
+    assert made == [("******", "******", "parameter key is hidden")]

@@ -10,11 +10,12 @@ import pytest
 from bloomery.orchestration.engine import definitions
 from bloomery.orchestration.engine.runtime import EngineRuntime
 from bloomery.orchestration.resources import base, groups
-from bloomery.orchestration.service.secrecy import Secrecy
 from bloomery.orchestration.stack import children
+from bloomery.orchestration.stack.secrecy import Secrecy
 from bloomery.orchestration.template import parse
 from tests.kit.stacks import trees
 
+VERSION = "heat_template_version"
 HEAD = """
 heat_template_version: 2021-04-16
 parameters:
@@ -55,7 +56,7 @@ def stack(**resources):
 
 def shown(name="a", **resources):
     made = stack(**resources)
-    return Secrecy(made).shown(name, {"value": "text", "type": "string"})["value"]
+    return Secrecy(made).serialized(name, {"value": "text", "type": "string"})["value"]
 
 
 @pytest.mark.parametrize(
@@ -66,6 +67,8 @@ def shown(name="a", **resources):
         "{str_replace: {template: x, params: {x: {get_param: key}}}}",
         "{if: [is_long, 1, 2]}",
         "{if: [is_odd, 1, 2]}",
+        "{get_param: {list_join: ['', [k, ey]]}}",
+        "{if: [is_big, 1, {get_param: key}]}",
     ],
 )
 def test_what_a_hidden_parameter_has_reached_is_not_shown(tree):
@@ -92,12 +95,12 @@ def test_an_attribute_hands_a_secret_on():
 
 def test_one_property_hides_no_other():
     made = stack(a=value("{get_param: key}"))
-    assert Secrecy(made).shown("a", {"type": "string"}) == {"type": "string"}
+    assert Secrecy(made).serialized("a", {"type": "string"}) == {"type": "string"}
 
 
 def below(made, name):
     resource = children.preview(made, name, made.properties(name, made.view), {})
-    return Secrecy(children.child_stack(made, resource), (Secrecy(made), name))
+    return Secrecy(children.child_stack(made, resource), parent=(Secrecy(made), name))
 
 
 def nested(word, size="big"):
@@ -106,16 +109,16 @@ def nested(word, size="big"):
 
 def test_a_parameter_is_hidden_below_if_it_is_given_a_secret():
     inner = below(stack(n=nested("{digest: [md5, {get_param: key}]}")), "n")
-    assert inner.shown("secret", {"value": "text"}) == {"value": "******"}
-    assert inner.shown("plain", {"value": "text"}) == {"value": "text"}
+    assert inner.serialized("secret", {"value": "text"}) == {"value": "******"}
+    assert inner.serialized("plain", {"value": "text"}) == {"value": "text"}
     inner = below(stack(n=nested("open")), "n")
-    assert inner.shown("secret", {"value": "text"}) == {"value": "text"}
+    assert inner.serialized("secret", {"value": "text"}) == {"value": "text"}
 
 
 def test_a_parameter_below_that_is_given_a_secret_is_not_told():
-    assert "word" in below(stack(n=nested("{get_param: key}")), "n").secret_parameters()
-    assert "size" not in below(stack(n=nested("{get_param: key}")), "n").secret_parameters()
-    assert "word" not in below(stack(n=nested("open")), "n").secret_parameters()
+    assert "word" in below(stack(n=nested("{get_param: key}")), "n").parameters()
+    assert "size" not in below(stack(n=nested("{get_param: key}")), "n").parameters()
+    assert "word" not in below(stack(n=nested("open")), "n").parameters()
 
 
 def of_text(text):
@@ -131,9 +134,9 @@ MADE = (
 
 def test_a_template_that_was_made_with_a_secret_shows_names_and_types():
     made = below(stack(s=of_text(MADE)), "s")
-    document = made._stack.definition.template.document
+    document = made._sides[0].definition.template.document
     assert "correct horse" in str(document)
-    assert made.shown_template(document) == {
+    assert made.serialized_template(document, VERSION) == {
         "heat_template_version": "2021-04-16",
         "description": "******",
         "resources": {"a": {"type": "OS::Heat::Value", "properties": "******"}},
@@ -142,11 +145,11 @@ def test_a_template_that_was_made_with_a_secret_shows_names_and_types():
 
 def test_a_template_without_secrets_is_shown_as_it_was_written():
     made = below(stack(s=of_text(MADE.replace("get_param: key", "get_param: size"))), "s")
-    document = made._stack.definition.template.document
-    assert made.shown_template(document) == document
+    document = made._sides[0].definition.template.document
+    assert made.serialized_template(document, VERSION) == document
     inner = below(stack(n=nested("{get_param: key}")), "n")
-    document = inner._stack.definition.template.document
-    assert inner.shown_template(document) == document
+    document = inner._sides[0].definition.template.document
+    assert inner.serialized_template(document, VERSION) == document
 
 
 def test_an_output_of_a_nested_stack_hands_a_secret_on():
@@ -158,9 +161,9 @@ def test_an_output_of_a_nested_stack_hands_a_secret_on():
 def test_members_of_a_group_that_was_given_a_secret_are_hidden_whole():
     member = value("{digest: [md5, {get_param: key}]}")
     group = f"{{type: OS::Heat::ResourceGroup, properties: {{count: 1, resource_def: {member}}}}}"
-    assert below(stack(g=group), "g").shown("0", {"type": "string"}) == {"type": "******"}
+    assert below(stack(g=group), "g").serialized("0", {"type": "string"}) == {"type": "******"}
     group = group.replace(member, value("open"))
-    assert below(stack(g=group), "g").shown("0", {"type": "string"}) == {"type": "string"}
+    assert below(stack(g=group), "g").serialized("0", {"type": "string"}) == {"type": "string"}
 
 
 def test_members_of_a_group_show_no_secret_of_theirs():
@@ -168,11 +171,11 @@ def test_members_of_a_group_show_no_secret_of_theirs():
     group = '{type: OS::Ironic::InstanceGroup, properties: {count: 1, member: {user_data: "#!"}}}'
     values = {"member": drive, "member_overrides": {"0": drive}, "count": 1}
     starred = {"user_data": "******", "name": "web"}
-    shown = Secrecy(stack(g=group)).shown("g", values)
+    shown = Secrecy(stack(g=group)).serialized("g", values)
     assert shown == {"member": starred, "member_overrides": {"0": starred}, "count": 1}
     group = "{type: OS::Heat::ResourceGroup, properties: {resource_def: {type: OS::Heat::Value}}}"
     values = {"resource_def": {"type": "OS::Ironic::Node", "properties": {"driver_info": {"a": 1}}}}
-    shown = Secrecy(stack(g=group)).shown("g", values)
+    shown = Secrecy(stack(g=group)).serialized("g", values)
     assert shown["resource_def"]["properties"] == {"driver_info": "******"}
     assert shown["resource_def"]["type"] == "OS::Ironic::Node"
 

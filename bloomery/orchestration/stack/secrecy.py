@@ -1,0 +1,455 @@
+"""Secrets of a stack: where the values of hidden parameters go, and what is shown in their place.
+
+    secrecy = Secrecy(stack)
+    secrecy.reasons("web", "user_data")  # {("user_data", "word"): "parameter key is hidden"}
+    secrecy.serialized("web", properties)  # {"user_data": "******", "size": "big"}
+
+A part of a resource is secret if its tree names a hidden parameter, or a condition that depends on
+one, or asks for a resource with such a property, and so on.  A nested stack inherits the secrets of
+the resource that owns it: parameters that are given a secret; of a group, all of its members.
+Texts of messages are masked by ``template/redaction.py``, which looks for the values themselves.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections import defaultdict
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from typing import Any, Final, NamedTuple, Protocol, TypeAlias
+
+from bloomery import errors
+from bloomery.orchestration.resources import groups
+from bloomery.orchestration.resources.base import Resource
+from bloomery.orchestration.resources.composite import Composite, Membered
+from bloomery.orchestration.resources.nested import NestedStack
+from bloomery.orchestration.resources.template_stack import TemplateStack
+from bloomery.orchestration.template.definitions import ResourceDefinition
+from bloomery.orchestration.template.dialect import Key
+from bloomery.orchestration.template.functions import base as functions
+from bloomery.orchestration.template.functions.base import Function
+from bloomery.orchestration.template.redaction import MASK, Redaction
+from bloomery.orchestration.template.view import StackView
+
+Path: TypeAlias = tuple[str | int, ...]
+Reasons: TypeAlias = Mapping[Path, str]  # why the value at a path is not shown
+
+PROPERTIES: Final = "properties"
+IN_GROUP: Final = "its group is given a secret"
+
+# Where groups and chains have the properties of their members.
+OF_MEMBERS: Final = (
+    ("member",), ("resource_def", "properties"), ("resource", "properties"),
+    ("resource_properties",),
+)  # fmt: skip
+
+
+class Side(Protocol):
+    """A template with its parameters, as far as secrets follow from it."""
+
+    @property
+    def definitions(self) -> Mapping[str, ResourceDefinition]:
+        """The resources of the template whose condition holds."""
+
+    @property
+    def parameters(self) -> Collection[str]:
+        """Every name that ``view.parameter`` answers."""
+
+    @property
+    def hidden(self) -> Collection[str]:
+        """Those of ``parameters`` that are never shown."""
+
+    @property
+    def redaction(self) -> Redaction:
+        """Masks the values of hidden parameters, here and in the parents."""
+
+    @property
+    def view(self) -> StackView:
+        """Parameters, files, conditions and mappings; its resources are never asked."""
+
+    def kind(self, name: str) -> type[Resource]: ...
+
+    def written_conditions(self) -> Mapping[str, Any]:
+        """The conditions as the document has them, before any call is made."""
+
+    def written(self, name: str, part: str) -> Any:
+        """A part of a resource as the document has it; None for none.
+
+        The branch that an ``if`` does not take, and its condition, stand here alone.
+        """
+
+
+class _Tree(NamedTuple):
+    """A part of a resource on one side: parsed, and as the document has it."""
+
+    side: Side
+    parsed: Any
+    written: Any
+
+    def is_map(self) -> bool:
+        """Do the keys of the parsed tree stand in the document, so that each has its own value?"""
+        if not isinstance(self.parsed, dict) or self.written is None:
+            return isinstance(self.parsed, dict)
+        return isinstance(self.written, dict) and self.parsed.keys() <= self.written.keys()
+
+    def inner(self, key: Any) -> _Tree:
+        return _Tree(self.side, *(_get(each, key) for each in (self.parsed, self.written)))
+
+
+class Secrecy:
+    """The secrets of one stack, or of both sides of a plan for it.
+
+    ``parent``   secrets of the parent stack, and the resource that owns this stack
+    ``sealed``   resources that keep a secret of their own, which their ids may tell
+    ``is_plan``  judge single properties of members, and ids, as plans show them
+    """
+
+    def __init__(
+        self,
+        *sides: Side,
+        parent: tuple[Secrecy, str] | None = None,
+        sealed: Collection[str] = (),
+        is_plan: bool = False,
+    ) -> None:
+        self._sides = sides
+        self._parent = parent
+        self._sealed = sealed
+        self._is_plan = is_plan
+
+    # ---------------------------------------------------------------------------- what is secret
+
+    def reasons(self, name: str, key: str, part: str = PROPERTIES) -> Reasons:
+        """Return why parts of a value are secret, by path; ``(key,)`` is all of it."""
+        if self._whole:
+            return {(key,): IN_GROUP}
+        if part == PROPERTIES and any(key in kind.secret_properties for kind in self.kinds(name)):
+            return {(key,): f"{key} is a secret"}
+        if part == PROPERTIES and key in self._secret_of_members:
+            return {(key,): IN_GROUP}
+        return self._flows(name, key, part)
+
+    def is_secret(self, name: str, key: str) -> bool:
+        """Is a property, or a part of it, secret?"""
+        return bool(self.reasons(name, key))
+
+    def parameters(self) -> Collection[str]:
+        """Return the parameters that are secret, and the conditions that depend on them."""
+        if not self._whole:
+            return self._names
+        return {*self._names, *(name for side in self._sides for name in side.parameters)}
+
+    def asked(self, *trees: Any) -> set[str]:
+        """Return the hidden parameters and their conditions that trees may name."""
+        if not self._names:
+            return set()
+        texts = {text for tree in trees for text in _texts(tree, self._declared)}
+        return {*self._hidden} if None in texts else {*self._names}.intersection(texts)
+
+    def _flows(self, name: str, key: str, part: str) -> Reasons:
+        """Return where values of hidden parameters are in a part of a resource."""
+        return dict(self._reasons([*self._trees(name, key, part)], (key,)))
+
+    def _trees(self, name: str, key: str, part: str) -> Iterator[_Tree]:
+        for side in self._sides:
+            definition = _definitions(side).get(name)
+            tree = _Tree(side, getattr(definition, part, None), side.written(name, part))
+            if part == PROPERTIES and self._is_key_by_key(side, name, definition):
+                tree = tree.inner(key)
+            elif part == PROPERTIES:  # any key may be anywhere in it
+                tree = _Tree(side, [tree.parsed], [tree.written])
+            yield tree
+
+    def _is_key_by_key(self, side: Side, name: str, definition: ResourceDefinition | None) -> bool:
+        """Does the template have each property under its own name?
+
+        Not in one call for all of them, and not where a kind takes old names.
+        """
+        if definition is None:
+            return bool(_definitions(side))
+        kind = _kind(side, name)
+        is_map = isinstance(definition.properties, dict)
+        return is_map and kind is not None and not kind.translation_rules
+
+    def _reasons(self, trees: Sequence[_Tree], path: Path) -> Iterator[tuple[Path, str]]:
+        """Yield where secrets are in ``path``: as deep as all trees are plain maps."""
+        trees = [each for each in trees if each.parsed is not None or each.written is not None]
+        why = next(filter(None, map(self._reason, trees)), None)
+        if why is None:
+            return
+        inside: list[tuple[Path, str]] = []
+        if all(each.is_map() for each in trees):
+            for key in dict.fromkeys(key for each in trees for key in each.parsed):
+                inside += self._reasons([each.inner(key) for each in trees], (*path, key))
+        yield from inside or [(path, why)]
+
+    def _reason(self, tree: _Tree) -> str | None:
+        """Say which secret a tree asks for; None: it asks for none."""
+        names = self.asked(tree.parsed, tree.written)
+        if parameters := names.intersection(self._hidden):
+            return f"parameter {', '.join(sorted(parameters))} is hidden"
+        if names:
+            return f"condition {', '.join(sorted(names))} depends on a hidden parameter"
+        if not self._reached:
+            return None
+        asked = (each.resource for each in self._references(tree.side, tree.parsed))
+        resource = next(filter(self._reached.__contains__, asked), None)
+        return None if resource is None else f"resource {resource} has a secret"
+
+    # ---------------------------------------------------------------------------------- its names
+
+    @functools.cached_property
+    def _hidden(self) -> Collection[str]:
+        """Hidden parameters, and those that the parent gives a secret."""
+        hidden = {name for side in self._sides for name in side.hidden}
+        if self._parent is None:
+            return hidden
+        secrecy, owner = self._parent
+        given = self._declared - hidden
+        return hidden | {name for name in given if secrecy.is_secret(owner, name)}
+
+    @functools.cached_property
+    def _declared(self) -> frozenset[str]:
+        return frozenset(name for side in self._sides for name in _parameters(side))
+
+    @functools.cached_property
+    def _names(self) -> Collection[str]:
+        """Hidden parameters, and the conditions that depend on them."""
+        if not self._hidden:
+            return ()
+        names = {*self._hidden}
+        conditions = [each for side in self._sides for each in side.written_conditions().items()]
+        # A condition may be named without any call.
+        waiting = [(name, {*_texts({"if": body}, self._declared)}) for name, body in conditions]
+        while reached := [name for name, texts in waiting if None in texts or names & texts]:
+            names.update(reached)
+            waiting = [each for each in waiting if each[0] not in names]
+        return names
+
+    @functools.cached_property
+    def _reached(self) -> set[str]:
+        """The resources that a secret went into, whose attributes may tell it."""
+        reached = {*self._sealed}
+        users = defaultdict[str, set[str]](set)
+        for side in self._sides if reached or self._names else ():
+            for name, definition in _definitions(side).items():
+                if self.asked(definition.properties, side.written(name, PROPERTIES)):
+                    reached.add(name)
+                for reference in self._references(side, definition.properties):
+                    users[reference.resource].add(name)
+        waiting = list(reached)
+        while waiting:
+            new = users[waiting.pop()] - reached
+            reached |= new
+            waiting += new
+        return reached
+
+    def _references(self, side: Side, tree: Any) -> Iterator[functions.Reference]:
+        """Yield what is asked of resources; an id tells nothing, unless an output is one."""
+        for each in functions.references(tree, side.view):
+            if each.attribute is not None or self._is_plan or self._gives_output(each.resource):
+                yield each
+
+    def _gives_output(self, name: str) -> bool:
+        kinds = self.kinds(name)
+        return not kinds or any(issubclass(kind, NestedStack) for kind in kinds)
+
+    def kinds(self, name: str) -> list[type[Resource]]:
+        """Return the kinds of a resource; none where nothing offers them any more."""
+        return [kind for side in self._sides if (kind := _kind(side, name)) is not None]
+
+    # ------------------------------------------------------------------------------- nested stacks
+
+    @functools.cached_property
+    def _whole(self) -> bool:
+        """Is nothing of the stack to be shown?"""
+        return self._parent is not None and self._parent[0].hides_child(self._parent[1])
+
+    def hides_child(self, owner: str) -> bool:
+        """Is nothing to be shown of the stack that a resource owns?"""
+        if self._whole or not any(owner in _definitions(side) for side in self._sides):
+            return True
+        kinds = self.kinds(owner)
+        if kinds and all(issubclass(kind, NestedStack) for kind in kinds):
+            return False
+        return None in self.given_to_members(owner) if self._is_plan else owner in self._reached
+
+    @functools.cached_property
+    def _secret_of_members(self) -> Collection[str | None]:
+        """The properties of which the owner, a group, gives a secret to its members."""
+        if self._parent is None or not self._is_plan:
+            return ()
+        secrecy, owner = self._parent
+        return secrecy.given_to_members(owner)
+
+    def given_to_members(self, owner: str) -> set[str | None]:
+        """Return the properties of which a group gives a secret to its members; None: of all.
+
+        A nested template declares parameters, and has no such members.
+        """
+        kinds = [kind for kind in self.kinds(owner) if not issubclass(kind, NestedStack)]
+        keys = dict.fromkeys(key for kind in kinds for key in kind.properties_schema)
+        return {_property_of_member(path) for key in keys for path in self.reasons(owner, key)}
+
+    # ----------------------------------------------------------------------------- what is shown
+
+    def serialized(self, name: str, properties: Mapping[str, Any]) -> dict[str, Any]:
+        """Return properties of a resource for readers.
+
+        Stars stand for secret ones, and for values of hidden parameters wherever they have come to.
+        """
+        paths = {path for kind in self.kinds(name) for path in kind.secrets_in(properties)}
+        return {
+            key: MASK
+            if self.is_secret(name, key)
+            else _starred(self._redaction.document(value), paths, (key,))
+            for key, value in properties.items()
+        }
+
+    def serialized_attributes(
+        self, name: str, attributes: Mapping[str, Any], properties: Mapping[str, Any]
+    ) -> dict[str, Any]:
+        """Return attributes of a resource for readers.
+
+        Stars stand for those named as a secret property, for values of such wherever they have
+        come to, and for all that comes from a nested stack that was given one.
+        """
+        kinds = self.kinds(name)
+        has_stack = not kinds or any(issubclass(kind, Composite) for kind in kinds)
+        if self._whole or (has_stack and name in self._reached):
+            return {key: _star(value) for key, value in attributes.items()}
+        secret = {key for key in properties if self._flows(name, key, PROPERTIES)}
+        redaction = self._redaction | Redaction([properties[key] for key in secret])
+        return {
+            key: _star(value) if key in secret else redaction.document(value)
+            for key, value in attributes.items()
+        }
+
+    def serialized_template(self, document: Mapping[str, Any], version_key: str) -> dict[str, Any]:
+        """Return the template of the stack for readers.
+
+        The template of a group has the values of its members, and that of OS::Heat::Stack is a
+        value itself; others are shown as they were written.
+        """
+        if self._parent is None:
+            return dict(document)
+        secrecy, owner = self._parent
+        kinds = secrecy.kinds(owner)
+        if any(issubclass(kind, TemplateStack) for kind in kinds):
+            is_secret = secrecy.is_secret(owner, "template")
+            return _names_and_types(document, version_key) if is_secret else dict(document)
+        if not any(issubclass(kind, Membered) for kind in kinds):
+            return dict(document)
+        members = {
+            name: {**body, PROPERTIES: self.serialized(name, body[PROPERTIES])}
+            if body.get(PROPERTIES)
+            else body
+            for name, body in groups.members_of(document).items()
+        }
+        return {**document, **groups.document(members)}
+
+    def has_hidden(self, value: Any) -> bool:
+        """Does the value of a hidden parameter stand in a value, as it was given?"""
+        return bool(self._redaction.document(value) != value)
+
+    @functools.cached_property
+    def _redaction(self) -> Redaction:
+        return functools.reduce(Redaction.__or__, (side.redaction for side in self._sides))
+
+
+# ------------------------------------------------------------------------------------- templates
+
+
+def _definitions(side: Side) -> Mapping[str, ResourceDefinition]:
+    try:
+        return side.definitions
+    except errors.Failure:  # what was accepted may not be readable any more
+        return {}
+
+
+def _parameters(side: Side) -> Collection[str]:
+    try:
+        return side.parameters
+    except errors.Failure:  # then all that were given are hidden
+        return ()
+
+
+def _kind(side: Side, name: str) -> type[Resource] | None:
+    try:
+        return side.kind(name) if name in _definitions(side) else None
+    except errors.Failure:
+        return None
+
+
+def _texts(tree: Any, declared: Collection[str]) -> Iterator[str | None]:
+    """Yield the texts in calls, which may name parameters; None: any may be meant.
+
+    A map of one key may be a call.
+    """
+    waiting = [(tree, False)]
+    while waiting:
+        part, in_call = waiting.pop()
+        if isinstance(part, Function):
+            part = {part.name: part.args}
+        if isinstance(part, Mapping):
+            if "get_param" in part and not _names_one(part["get_param"], declared):
+                yield None
+            in_call = in_call or len(part) == 1
+            waiting += [(inner, in_call) for inner in part.values()]
+        elif isinstance(part, list | tuple):
+            waiting += [(inner, in_call) for inner in part]
+        elif in_call and isinstance(part, str):
+            yield part
+
+
+def _names_one(args: Any, declared: Collection[str]) -> bool:
+    """Is the argument of get_param a declared parameter, alone or before a path?
+
+    Else the name is made by a call, or the call cannot be made.
+    """
+    name = args[0] if isinstance(args, list) and args else args
+    return isinstance(name, str) and name in declared
+
+
+def _property_of_member(path: Path) -> str | None:
+    """Return which property of each member is at a path of a group; None: it is about all."""
+    for prefix in OF_MEMBERS:
+        if path[: len(prefix)] == prefix and len(path) > len(prefix):
+            return str(path[len(prefix)])
+    return None
+
+
+def _get(tree: Any, key: Any) -> Any:
+    return tree.get(key) if isinstance(tree, Mapping) else None
+
+
+# ----------------------------------------------------------------------------------------- values
+
+
+def _star(value: Any) -> str | None:
+    return None if value is None else MASK
+
+
+def _starred(value: Any, paths: Collection[Path], path: Path) -> Any:
+    """Return a value, which is at ``path``, with stars at those paths."""
+    if path in paths:
+        return MASK
+    if paths and isinstance(value, dict):
+        return {key: _starred(inner, paths, (*path, key)) for key, inner in value.items()}
+    if paths and isinstance(value, list):
+        return [_starred(inner, paths, (*path, key)) for key, inner in enumerate(value)]
+    return value
+
+
+def _names_and_types(document: Mapping[str, Any], version_key: str) -> dict[str, Any]:
+    """Return a template with stars for all that is no name, no type and no version."""
+    return {
+        key: {name: _type_alone(body) for name, body in section.items()}
+        if isinstance(section, Mapping)
+        else (section if key == version_key else MASK)
+        for key, section in document.items()
+    }
+
+
+def _type_alone(body: Any) -> Any:
+    if not isinstance(body, Mapping):
+        return MASK
+    return {key: each if key.lower() == Key.TYPE else MASK for key, each in body.items()}
