@@ -14,8 +14,9 @@ import pytest
 from bloomery.conductor.states import State
 from bloomery.model.stacks import OrderKind
 from bloomery.orchestration.engine.trees import StackTree
+from bloomery.orchestration.resources.batches import Batch
 from bloomery.orchestration.resources.machine_group import InstanceGroup
-from bloomery.orchestration.resources.rollouts import Deed, OnFailure, Order, Step
+from bloomery.orchestration.resources.rollouts import OnFailure, Order
 from bloomery.orchestration.simulation.machines import SimulatedMachines
 from tests.kit.stacks.machine_sites import TAKES_S
 from tests.kit.stacks.tree_world import ROOT, World
@@ -142,7 +143,7 @@ class Rollout:
         rollout: dict[str, Any] = self.world.row("workers").data.get("rollout") or {}
         return rollout
 
-    def foreseen(self, image: str) -> list[Step]:
+    def foreseen(self, image: str) -> list[Batch]:
         """The batches of an update, told by the group as it is before."""
         tree = StackTree.load(self.world.store.load(ROOT), self.world.runtime)
         group = tree.stacks[ROOT].rows["workers"].resource()
@@ -150,7 +151,7 @@ class Rollout:
         present = group.present()
         member = group.properties["member"] | {"image": {"source": image}}
         group.properties = dict(group.properties) | {"member": member, "count": self.count}
-        return group.steps_from(present)
+        return group.foresee_batches({}, present)
 
 
 @pytest.mark.parametrize("seed", range(SEEDS))
@@ -170,7 +171,7 @@ def test_any_roll_out_ends_and_leaves_what_the_next_update_finishes(seed: int) -
         times <= 1 + again for (_, image), times in machines.rebuilds.items() if image == NEW
     )
     if not (rollout.failures or set(rollout.signals) - {"continue", "pause"}):
-        batches = [name for step in steps if step.deed is not Deed.DELETE for name in step.members]
+        batches = [name for step in steps for name in step.changed]
         assert (data["state"], data["changed"]) == ("complete", batches)
         assert machines.images() == [NEW] * rollout.count
     machines.mend()

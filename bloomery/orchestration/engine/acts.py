@@ -29,6 +29,7 @@ from bloomery.outcome import DONE, Again, Done, Hold, Outcome, WaitForCall
 JITTER_S: Final = 2.0
 BUSY_LEAST_S: Final = 5.0  # until what was busy is asked again, twice as long each time
 BUSY_MOST_S: Final = 60.0
+HOLD_LOOK_S: Final = 3600.0
 CREATES: Final = "creates"  # how many creations have failed
 FIRST: Final = "first"  # how the first of them did
 RETAIN: Final = "retain"  # what is deleted is kept by the real service
@@ -307,7 +308,7 @@ def _rest_s(stack: EngineStack, row: Row, outcome: Again | WaitForCall | Hold) -
     if isinstance(outcome, Again):
         return outcome.after_s
     if isinstance(outcome, Hold):
-        return math.inf
+        return HOLD_LOOK_S
     rest_s, source = outcome.timeout_s or math.inf, outcome.source
     is_inside = source in stack.stacks or _is_sibling(stack, row, source)
     return rest_s if is_inside else min(stack.ledger.net_s(source), rest_s)

@@ -266,7 +266,7 @@ class Membered(Composite):
 
     def members(self) -> dict[str, ResourceView]:
         """The members in the order of their indices."""
-        return dict(sorted(super().members().items(), key=lambda item: in_order(item[0])))
+        return dict(sorted(super().members().items(), key=lambda item: groups.in_order(item[0])))
 
     def resolve_attribute(self, name: str, path: Sequence[Any] = ()) -> Any:
         if name.startswith(MEMBER):
@@ -288,8 +288,3 @@ class Membered(Composite):
             reason=f"cannot tell all attributes of the members of {self.record.name} at once; "
             "name one after it, as in [group, attributes, name]"
         )
-
-
-def in_order(name: str) -> tuple[bool, int, str]:
-    """Sorts indices as numbers, and anything else after them."""
-    return (False, int(name), "") if name.isdecimal() else (True, 0, name)

@@ -1,4 +1,4 @@
-"""Members of groups and chains: names, definitions, the template of their stack, batches.
+"""Members of groups and chains: names, definitions, the template of their stack.
 
 Everything here is a function of plain documents, so that the resource that acts and the plan that
 only tells say the same::
@@ -11,11 +11,9 @@ only tells say the same::
 from __future__ import annotations
 
 import itertools
-import math
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from typing import Any, Final, NamedTuple, TypeAlias
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from typing import Any, Final, TypeAlias
 
-from bloomery import errors
 from bloomery.orchestration.properties.schema import secret_names
 from bloomery.orchestration.resources import instance_schema
 
@@ -35,6 +33,11 @@ def names(count: int, skip_list: Collection[str] = ()) -> list[str]:
     """The first ``count`` indices as names, without those that are never used again."""
     kept = (name for name in map(str, itertools.count()) if name not in skip_list)
     return list(itertools.islice(kept, count))
+
+
+def in_order(name: str) -> tuple[bool, int, str]:
+    """Sort indices as numbers, and anything else after them."""
+    return (False, int(name), "") if name.isdecimal() else (True, 0, name)
 
 
 def member(definition: Mapping[str, Any], name: str, index_var: str) -> dict[str, Any]:
@@ -98,69 +101,6 @@ def skip_list(
 
 def _names_of(text: str, *tables: Mapping[str, str]) -> list[str]:
     return [table[text] for table in tables if text in table]
-
-
-# ------------------------------------------------------------------------------------- batches
-
-
-class Batch(NamedTuple):
-    """One update of the child stack: members after it, and how many take the new definition."""
-
-    size: int
-    changed: int
-
-
-def batches(*, target: int, current: int, most: int, floor: int) -> Iterator[Batch]:
-    """Yield the steps from ``current`` members to ``target`` new ones.
-
-    At most ``most`` members (at least 1) change in a step; ``floor`` stay in service, for which the
-    group may grow beyond its target; the surplus goes in the last step::
-
-        list(batches(target=3, current=3, most=1, floor=3))
-        # [Batch(4, 1), Batch(4, 1), Batch(4, 1), Batch(4, 1), Batch(3, 0)]
-    """
-    done = 0
-    while not done >= current == target:
-        changed = min(most, target - done)
-        kept = min(floor, target, current)
-        size = changed + max(min(current, target - changed), kept)
-        yield Batch(size, changed)
-        done += changed - max(size - max(current, target), 0)
-        current = size
-
-
-def time_of_each(count: int, *, pause_s: float, timeout_s: float) -> float:
-    """How long one of ``count`` updates may take, in whole minutes, when all shall fit."""
-    pauses_s = pause_s * max(count - 1, 0)
-    if pauses_s >= timeout_s:
-        raise errors.StackValidationFailed(
-            reason=f"cannot change the group in {count} batches: pauses of {pauses_s:g} s do not "
-            f"fit into the {timeout_s:g} s of the stack; raise max_batch_size or the stack's "
-            "timeout, or lower pause_time"
-        )
-    return math.ceil((timeout_s - pauses_s) / 60) * 60.0
-
-
-def after_batch(
-    present: Mapping[str, Mapping[str, Any]],
-    batch: Batch,
-    names_after: Sequence[str],
-    target: int,
-    define: Callable[[str], Mapping[str, Any]],
-) -> Members:
-    """The members after one batch: who is not in ``names_after`` leaves, who is missing comes.
-
-    New members are the first to take the new definition; what is left of the batch goes to the
-    highest indices that still have the old one, and to those beyond ``target`` last.  Members whose
-    names were removed are not among ``batch``'s current ones, so that the new ones in their place
-    are what the batch adds.
-    """
-    missing = [name for name in names_after if name not in present]
-    old = [name for name in names_after if name in present and present[name] != define(name)]
-    inside = set(names_after[:target])
-    old.sort(key=lambda name: (name not in inside, -int(name)))
-    changed = {*missing, *old[: max(batch.changed - len(missing), 0)]}
-    return {name: define(name) if name in changed else present[name] for name in names_after}
 
 
 # -------------------------------------------------------------------------------------- chains

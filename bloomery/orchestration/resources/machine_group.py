@@ -19,6 +19,7 @@ from bloomery import errors
 from bloomery.orchestration.properties.schema import Attribute, Schema
 from bloomery.orchestration.resources import (
     base,
+    batches,
     composite,
     groups,
     instance_schema,
@@ -98,14 +99,13 @@ class InstanceGroup(resource_group.Indexed, stepwise.Stepwise):
         definition = {"type": MEMBER_TYPE, "properties": values}
         return groups.member(definition, name, properties.get("index_var") or "%index%")
 
-    def steps_from(
-        self, present: groups.Members, states: Mapping[str, Status] | None = None
-    ) -> list[rollouts.Step]:
-        """Tell the batches in which the group would come to its properties from these members.
-
-        ``states``: of members; those of the child where none are known.  Who has none counts as
-        ready.  Nothing is ordered.
-        """
+    def foresee_batches(
+        self,
+        before: Mapping[str, Any] | None,
+        present: groups.Members,
+        states: Mapping[str, Status] | None = None,
+    ) -> list[batches.Batch]:
+        """Without states, those of the child count; a member that has none counts as ready."""
         make = rollouts.Pace.of if present else rollouts.Pace.of_creation
         pace, skipped = make(self.update_policy, self.count()), set(self.skip_list())
         names = groups.names(self.count(), skipped)
@@ -236,7 +236,7 @@ class InstanceGroup(resource_group.Indexed, stepwise.Stepwise):
             if batch:
                 return self._begin_batch(batch, len(left))
             return self._pause("too few members are ready to take another one down")
-        if leaving := rollouts.surplus(present, self._names(), self._pace.delete_batch_size):
+        if leaving := batches.surplus(present, self._names(), self._pace.delete_batch_size):
             self._rollout["members"] = []
             return self._change(dict.fromkeys(leaving))
         self._end()
@@ -269,7 +269,7 @@ class InstanceGroup(resource_group.Indexed, stepwise.Stepwise):
         either = {**present, **changes}
         members = {name: body for name, body in either.items() if body is not None}
         if members.keys() - present.keys():
-            members = {name: members[name] for name in sorted(members, key=composite.in_order)}
+            members = {name: members[name] for name in sorted(members, key=groups.in_order)}
         blueprint = self.blueprint(groups.document(members))
         self.change_child(replace(blueprint, changed=frozenset(changes)))
         return "change"
@@ -440,7 +440,7 @@ class InstanceGroup(resource_group.Indexed, stepwise.Stepwise):
         child, left = self.child(), set(self._rollout["left"])
         states = {} if child is None else child.statuses()
         at_work = [n for n, status in states.items() if status is Status.IN_PROGRESS]
-        if others := ", ".join(sorted(set(at_work) - left, key=composite.in_order)):
+        if others := ", ".join(sorted(set(at_work) - left, key=groups.in_order)):
             reason = f"waits for members that are at work already: {others}"
             return Again(after_s=OTHERS_S, reason=reason)
         return None

@@ -5,13 +5,14 @@ The members are the resources of a child stack.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import functools
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import Any, ClassVar, Final
 
 from bloomery import errors
 from bloomery.orchestration.properties import constraints
 from bloomery.orchestration.properties.schema import Attribute, Schema, Type
-from bloomery.orchestration.resources import composite, groups, rolling, rollouts
+from bloomery.orchestration.resources import batches, composite, groups, rolling
 from bloomery.orchestration.resources.states import Status
 
 SKIPPED: Final = "skipped"
@@ -93,11 +94,18 @@ class Indexed(composite.Membered):
     def member(self, name: str) -> dict[str, Any]:
         raise NotImplementedError
 
-    def steps_from(
-        self, present: groups.Members, states: Mapping[str, Status] | None = None
-    ) -> list[rollouts.Step] | None:
-        """Tell the batches of a roll-out from these members, where the kind has roll-outs."""
-        return None
+    def foresee_batches(
+        self,
+        before: Mapping[str, Any] | None,
+        present: groups.Members,
+        states: Mapping[str, Status] | None = None,
+    ) -> list[batches.Batch]:
+        """Return the batches in which the group comes to its properties; none: all at once.
+
+        ``before``: the properties until now; None: the group is created.  ``states``: of the
+        members that are ``present``, where they are known.  Nothing is ordered.
+        """
+        raise NotImplementedError
 
     def skip_list(self) -> list[str]:
         """Names never to be used again, with those that the present policies name."""
@@ -119,6 +127,24 @@ class Indexed(composite.Membered):
         if name == REMOVED:
             return composite.at_path(list(self.record.data.get(SKIPPED, ())), path)
         return super().resolve_attribute(name, path)
+
+
+def after_batch(
+    present: groups.Members,
+    batch: batches.Resize,
+    names_after: Sequence[str],
+    target: int,
+    define: Callable[[str], Mapping[str, Any]],
+) -> groups.Members:
+    """Return the members after one batch; the highest indices take the new definition first.
+
+    Members beyond ``target`` come last.  Members whose names were removed are not among the batch's
+    current ones, so that the batch adds the new ones in their place.
+    """
+    old = [name for name in names_after if name in present and present[name] != define(name)]
+    inside = set(names_after[:target])
+    old.sort(key=lambda name: (name not in inside, -int(name)))
+    return batches.members_after(present, names_after, old, batch.changed, define)
 
 
 class ResourceGroup(Indexed, rolling.Rolling):
@@ -180,16 +206,48 @@ class ResourceGroup(Indexed, rolling.Rolling):
 
     # ------------------------------------------------------------------------------------- batches
 
-    def document_after(self, batch: groups.Batch) -> Mapping[str, Any]:
-        names = groups.names(batch.size, set(self.record.data[SKIPPED]))
-        present = self.present()
-        return groups.document(groups.after_batch(present, batch, names, self.count(), self.member))
+    def foresee_batches(
+        self,
+        before: Mapping[str, Any] | None,
+        present: groups.Members,
+        states: Mapping[str, Status] | None = None,
+    ) -> list[batches.Batch]:
+        """Raises StackValidationFailed where the pauses take longer than the stack may."""
+        pace = self.update_policy.get("batch_create" if before is None else "rolling_update")
+        if not pace or (before and before["resource_def"] == self.properties["resource_def"]):
+            return []
+        skipped = set(self.skip_list())
+        steps = self._steps(pace, current=len(present.keys() - skipped))
+        self.time_of_each(steps, pace["pause_time"])
+        return list(self._foreseen(steps, present, skipped, float(pace["pause_time"])))
+
+    def _foreseen(
+        self,
+        steps: Sequence[batches.Resize],
+        present: groups.Members,
+        skipped: Collection[str],
+        pause_s: float,
+    ) -> Iterator[batches.Batch]:
+        define = functools.cache(self.member)
+        for number, step in enumerate(steps, 1):
+            names = groups.names(step.size, skipped)
+            after = after_batch(present, step, names, self.count(), define)
+            yield batches.Batch(
+                changed=tuple(name for name in after if after[name] != present.get(name)),
+                deleted=tuple(name for name in present if name not in after),
+                wait_s=pause_s if number < len(steps) else 0.0,
+            )
+            present = after
+
+    def document_after(self, batch: batches.Resize) -> Mapping[str, Any]:
+        names, present = groups.names(batch.size, set(self.record.data[SKIPPED])), self.present()
+        return groups.document(after_batch(present, batch, names, self.count(), self.member))
 
     def _staying(self) -> set[str]:
         """The members that no policy removes."""
         return self.present().keys() - set(self.record.data[SKIPPED])
 
-    def _steps(self, pace: Mapping[str, Any], *, current: int) -> list[groups.Batch]:
-        floor = pace.get("min_in_service") or 0
-        most = pace["max_batch_size"]
-        return list(groups.batches(target=self.count(), current=current, most=most, floor=floor))
+    def _steps(self, pace: Mapping[str, Any], *, current: int) -> list[batches.Resize]:
+        floor, most = pace.get("min_in_service") or 0, pace["max_batch_size"]
+        steps = batches.resize_steps(target=self.count(), current=current, most=most, floor=floor)
+        return list(steps)

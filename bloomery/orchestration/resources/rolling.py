@@ -12,7 +12,7 @@ from typing import Any, Final
 
 from bloomery.orchestration.properties import constraints
 from bloomery.orchestration.properties.schema import Schema, Type
-from bloomery.orchestration.resources import base, composite, groups
+from bloomery.orchestration.resources import base, batches, composite, groups
 from bloomery.orchestration.resources.states import Action
 from bloomery.outcome import DONE, Outcome
 
@@ -45,7 +45,7 @@ UPDATE_PACE: Final = {
 class Rolling(composite.Membered):
     """A group that says with ``document_after`` what its child is after one batch."""
 
-    def document_after(self, batch: groups.Batch) -> Mapping[str, Any]:
+    def document_after(self, batch: batches.Resize) -> Mapping[str, Any]:
         raise NotImplementedError
 
     def check_create_complete(self, token: Any) -> Outcome:
@@ -54,7 +54,7 @@ class Rolling(composite.Membered):
     def check_update_complete(self, token: Any) -> Outcome:
         return self._advance() if LEFT in self.record.data else super().check_update_complete(token)
 
-    def plan_batches(self, steps: Sequence[groups.Batch], pause_s: float) -> None:
+    def plan_batches(self, steps: Sequence[batches.Resize], pause_s: float) -> None:
         """Remember what is to come; the first batch follows what the child does now at once."""
         self.record.data[LEFT] = {
             "steps": [list(step) for step in steps],
@@ -68,14 +68,14 @@ class Rolling(composite.Membered):
         """Drop what is left of a change that has failed."""
         self.record.data.pop(LEFT, None)
 
-    def time_of_each(self, steps: Sequence[groups.Batch], pause_s: float) -> float:
+    def time_of_each(self, steps: Sequence[batches.Resize], pause_s: float) -> float:
         """How long one batch may take.  Raises StackValidationFailed where not all have time."""
-        return groups.time_of_each(len(steps), pause_s=pause_s, timeout_s=self.context.timeout_s)
+        return batches.time_of_each(len(steps), pause_s=pause_s, timeout_s=self.context.timeout_s)
 
     def next_batch(self) -> None:
         """Hand the next batch to the child."""
         left = self.record.data[LEFT]
-        document = self.document_after(groups.Batch(*left["steps"].pop(0)))
+        document = self.document_after(batches.Resize(*left["steps"].pop(0)))
         blueprint = self.blueprint(document, timeout_s=left["each_s"])
         left["until"], left["doing"] = None, self.change_child(blueprint)
 

@@ -10,13 +10,15 @@ on in another process::
 from __future__ import annotations
 
 import math
+import sys
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Any, Final, NamedTuple, Self
+from typing import Any, Final, Self
 
 from bloomery import errors
-from bloomery.orchestration.resources.composite import in_order
+from bloomery.orchestration.resources import batches
+from bloomery.orchestration.resources.groups import in_order
 
 
 class Order(StrEnum):
@@ -43,14 +45,6 @@ class Signal(StrEnum):
 
 
 ENDS_OF_PAUSE: Final = tuple(word for word in Signal if word is not Signal.PAUSE)
-
-
-class Deed(StrEnum):
-    """What becomes of the members of a batch."""
-
-    CREATE = "create"
-    CHANGE = "change"
-    DELETE = "delete"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -191,16 +185,6 @@ def sorted_by(order: Order, members: Any) -> list[Member]:
     return descending
 
 
-class Step(NamedTuple):
-    """One batch as foreseen.  ``wait_s``: at least so long until the next one begins."""
-
-    members: tuple[str, ...]
-    deed: Deed
-    wait_s: float = 0
-    is_canary: bool = False
-    waits_for_signal: bool = False
-
-
 def rollout_steps(
     members: Sequence[Member],
     pace: Pace,
@@ -208,7 +192,7 @@ def rollout_steps(
     names: Sequence[str],
     surge_names: Sequence[str] = (),
     leaving: Collection[str] = (),
-) -> Iterator[Step]:
+) -> Iterator[batches.Batch]:
     """Yield the batches of a roll-out in which nothing fails and nobody sends a signal.
 
     ``members``: those that stay and were made, and ``leaving`` those that do not stay.
@@ -219,11 +203,9 @@ def rollout_steps(
     present = {member.name for member in members}
     outdated = sorted_by(pace.order, (member for member in members if not member.is_current))
     new = [name for name in (surge_names if outdated else names) or names if name not in present]
-    for begin in range(0, len(new), pace.create_batch_size):
-        end = begin + pace.create_batch_size
-        pause_s = pace.pause_s if outdated or new[end:] else 0
-        settle_s = pace.settle_s if outdated else 0
-        yield Step(tuple(new[begin:end]), Deed.CREATE, settle_s + pause_s)
+    for created in batches.slices(new, pace.create_batch_size):
+        pause_s = pace.pause_s if outdated or created[-1] != new[-1] else 0
+        yield batches.Batch(created, wait_s=pause_s + (pace.settle_s if outdated else 0))
     ready, is_canary = sum(member.is_ready for member in members) + len(new), bool(pace.canary)
     while changing := _batch(outdated, ready, pace, len(names), is_canary=is_canary):
         ready += sum(not member.is_ready for member in changing)
@@ -231,24 +213,19 @@ def rollout_steps(
         outdated = [member for member in outdated if member.name not in changed]
         yield _change(changing, pace, is_canary=is_canary, is_last=not outdated)
         is_canary = False
-    going = {*present, *new, *leaving}
-    while not outdated and (gone := surplus(going, names, pace.delete_batch_size)):
-        going.difference_update(gone)
-        yield Step(tuple(gone), Deed.DELETE)
+    if not outdated:
+        gone = batches.surplus({*present, *new, *leaving}, names, sys.maxsize)
+        for deleted in batches.slices(gone, pace.delete_batch_size):
+            yield batches.Batch(deleted=deleted)
 
 
-def _change(batch: Sequence[Member], pace: Pace, *, is_canary: bool, is_last: bool) -> Step:
+def _change(
+    batch: Sequence[Member], pace: Pace, *, is_canary: bool, is_last: bool
+) -> batches.Batch:
     wait_s = pace.settle_s + (pace.soak_s if is_canary else 0) + (0 if is_last else pace.pause_s)
-    return Step(
-        members=tuple(member.name for member in batch),
-        deed=Deed.CHANGE,
+    return batches.Batch(
+        changed=tuple(member.name for member in batch),
         wait_s=wait_s,
         is_canary=is_canary,
         waits_for_signal=is_canary and pace.requires_signal,
     )
-
-
-def surplus(present: Collection[str], names: Collection[str], most: int) -> list[str]:
-    """Return who leaves next: those of ``present`` that ``names`` has not, the last ones first."""
-    leaving = sorted(set(present).difference(names), key=in_order, reverse=True)
-    return leaving[:most]

@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
 from bloomery import errors
-from bloomery.orchestration.resources import base, groups, rolling
+from bloomery.orchestration.resources import base, batches, groups, rolling
 from bloomery.orchestration.resources.states import Action, Status
 
 AGES: Final = "ages"  # names of the members, the oldest first
@@ -60,27 +60,21 @@ def _step(change: float, min_step: int) -> int:
 
 def after_batch(
     present: Mapping[str, Mapping[str, Any]],
-    batch: groups.Batch,
+    batch: batches.Resize,
     definition: Mapping[str, Any],
     new_names: Iterator[str],
 ) -> groups.Members:
-    """The members after one batch, the oldest first; ``present``: those before, likewise.
+    """Return the members after one batch, the oldest first; ``present``: those before, likewise.
 
-    Members of an old definition go first when there are too many, and the oldest of them; who is
-    new has the new definition, and counts among those that take it.
+    Members of an old definition go first when there are too many, and the oldest of them.
     """
     outdated = [name for name, body in present.items() if body != definition]
-    surplus = [*outdated, *(name for name in present if name not in outdated)]
-    gone = set(surplus[: max(len(present) - batch.size, 0)])
-    added = [next(new_names) for _ in range(batch.size - len(present))]
-    changing = [name for name in outdated if name not in gone]
-    changed = set(changing[: max(batch.changed - len(added), 0)])
-    after = {
-        name: definition if name in changed else body
-        for name, body in present.items()
-        if name not in gone
-    }
-    return {**after, **dict.fromkeys(added, definition)}
+    leaving = [*outdated, *(name for name in present if name not in outdated)]
+    gone = set(leaving[: max(len(present) - batch.size, 0)])
+    names = [name for name in present if name not in gone]
+    names += [next(new_names) for _ in range(batch.size - len(present))]
+    outdated = [name for name in outdated if name not in gone]
+    return batches.members_after(present, names, outdated, batch.changed, lambda _: definition)
 
 
 class ScaledGroup(rolling.Rolling):
@@ -127,14 +121,14 @@ class ScaledGroup(rolling.Rolling):
 
     def _resized(self, capacity: int) -> Mapping[str, Any]:
         present = dict.fromkeys(self.ages(), self.member())
-        return self._document(present, groups.Batch(capacity, 0))
+        return self._document(present, batches.Resize(capacity, 0))
 
-    def document_after(self, batch: groups.Batch) -> Mapping[str, Any]:
+    def document_after(self, batch: batches.Resize) -> Mapping[str, Any]:
         document = self._document(self.aged(), batch)
         self._remember(document)
         return document
 
-    def _document(self, present: groups.Members, batch: groups.Batch) -> Mapping[str, Any]:
+    def _document(self, present: groups.Members, batch: batches.Resize) -> Mapping[str, Any]:
         return groups.document(after_batch(present, batch, self.member(), self._new_names()))
 
     def _new_names(self) -> Iterator[str]:
@@ -175,7 +169,7 @@ class ScaledGroup(rolling.Rolling):
         self.forget_batches()
         capacity, pace, present = self.new_capacity(prop_diff), self.pace(), self.aged()
         steps = list(
-            groups.batches(
+            batches.resize_steps(
                 target=capacity,
                 current=len(present),
                 most=pace["max_batch_size"],
@@ -183,7 +177,8 @@ class ScaledGroup(rolling.Rolling):
             )
         )
         if not steps or all(body == self.member() for body in present.values()):
-            return self.change_child(self.blueprint(self.document_after(groups.Batch(capacity, 0))))
+            document = self.document_after(batches.Resize(capacity, 0))
+            return self.change_child(self.blueprint(document))
         self.plan_batches(steps, pace["pause_time"])
         self.next_batch()
         return None
@@ -216,7 +211,7 @@ class ScaledGroup(rolling.Rolling):
         )
         if capacity == current:
             raise base.NoActionRequired
-        blueprint = self.blueprint(self.document_after(groups.Batch(capacity, 0)))
+        blueprint = self.blueprint(self.document_after(batches.Resize(capacity, 0)))
         self.children().update(child.id, blueprint)
         self.record.data[COOLS_UNTIL] = now + cooldown_s
         return current, capacity

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, ClassVar, Final
 
 from bloomery.orchestration.properties.schema import SUPPORTED, Attribute, Schema, Support, Type
 from bloomery.orchestration.properties.schema import Status as SupportStatus
-from bloomery.orchestration.resources import composite, groups, rolling, software
+from bloomery.orchestration.resources import batches, composite, groups, rolling, software
 from bloomery.orchestration.resources.software_deployment import PROPERTIES, STRUCTURE
 from bloomery.orchestration.template.view import Walked
 
@@ -77,8 +76,8 @@ class SoftwareDeploymentGroup(rolling.Rolling):
         return None
 
     def _plan(self, changing: int, pace: Mapping[str, Any]) -> None:
-        most, size = pace["max_batch_size"], len(self.servers())
-        steps = [groups.Batch(size, most)] * math.ceil(changing / most)
+        size, most = len(self.servers()), pace["max_batch_size"]
+        steps = [batches.Resize(size, most) for _ in range(0, changing, most)]
         self.plan_batches(steps, pace["pause_time"])
 
     def _changing(self) -> Iterator[str]:
@@ -86,15 +85,13 @@ class SoftwareDeploymentGroup(rolling.Rolling):
         present = self.present()
         return (name for name in self.servers() if present.get(name) != self.member(name))
 
-    def document_after(self, batch: groups.Batch) -> Mapping[str, Any]:
+    def document_after(self, batch: batches.Resize) -> Mapping[str, Any]:
         """Who is gone from ``servers`` leaves with the first batch."""
-        present, changed = self.present(), [*self._changing()][: batch.changed]
+        present, changing = self.present(), [*self._changing()][: batch.changed]
+        names = [name for name in self.servers() if name in changing or name in present]
+        outdated = [name for name in changing if name in present]
         return groups.document(
-            {
-                name: self.member(name) if name in changed else present[name]
-                for name in self.servers()
-                if name in changed or name in present
-            }
+            batches.members_after(present, names, outdated, batch.changed, self.member)
         )
 
     # ------------------------------------------------------------------------- what may be asked

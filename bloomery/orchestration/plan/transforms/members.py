@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import functools
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 from bloomery import errors
 from bloomery.orchestration.graph import Graph
@@ -23,10 +22,9 @@ from bloomery.orchestration.plan.plans import (
     Verb,
 )
 from bloomery.orchestration.resources import groups
-from bloomery.orchestration.resources.resource_group import Indexed, ResourceGroup
-from bloomery.orchestration.resources.rollouts import Deed, Step
+from bloomery.orchestration.resources.batches import Batch
+from bloomery.orchestration.resources.resource_group import Indexed
 from bloomery.orchestration.resources.states import Status
-from bloomery.orchestration.stack import Stack
 
 MADE: Final = frozenset({Verb.CREATE, Verb.RECREATE, Verb.REPLACE})
 
@@ -103,25 +101,13 @@ def batch_members(builder: PlanBuilder) -> None:
         group = nested_plan.after
         if not isinstance(group, Indexed):
             continue
-        present = _present(nested_plan)
-        steps = group.steps_from(present, _states(builder, name))
-        if steps is not None:
-            batches = _Batches(builder, name, group.member, present)
-            batches.lay_out(_of_rollout(batches, steps))
-        elif isinstance(group, ResourceGroup) and (pace := _pace(nested_plan, group)):
-            batches = _Batches(builder, name, group.member, present)
-            try:
-                batches.lay_out(_of_resources(batches, group, pace))
-            except errors.Misplaced as exc:
-                raise exc.under("resources", name) from exc
-
-
-def _pace(nested_plan: NestedPlan, group: ResourceGroup) -> Mapping[str, Any] | None:
-    """Return the policy that counts: rolling updates are for a changed definition only."""
-    if nested_plan.before is None:
-        return group.update_policy.get("batch_create")
-    changed = nested_plan.before.properties["resource_def"] != group.properties["resource_def"]
-    return group.update_policy.get("rolling_update") if changed else None
+        before, present = nested_plan.before, _present(nested_plan)
+        properties = None if before is None else before.properties
+        try:
+            foreseen = group.foresee_batches(properties, present, _states(builder, name))
+        except errors.Misplaced as exc:
+            raise exc.under("resources", name) from exc
+        _Batches(builder, name, group.member, present).lay_out(foreseen)
 
 
 def _present(nested_plan: NestedPlan) -> groups.Members:
@@ -138,53 +124,6 @@ def _states(builder: PlanBuilder, name: str) -> Mapping[str, Status] | None:
     return {member: record.status for member, record in below.records.items()}
 
 
-class _Batch(NamedTuple):
-    """What is done together, and how long is waited after it."""
-
-    keys: list[Key]
-    pause_s: float
-    needs_signal: bool = False
-
-
-def _of_rollout(batches: _Batches, steps: Iterable[Step]) -> Iterator[_Batch]:
-    """Yield the batches of a roll-out in which nothing fails."""
-    for step in steps:
-        if step.deed is Deed.DELETE:
-            keys = [batches.key(name, CLEAN) for name in step.members]
-        else:
-            keys = list(batches.members(step.members))
-        yield _Batch(keys, step.wait_s, step.waits_for_signal)
-
-
-def _of_resources(
-    batches: _Batches, group: ResourceGroup, pace: Mapping[str, Any]
-) -> Iterator[_Batch]:
-    """Yield what is done in each batch.  Raises where the pauses take longer than the stack may."""
-    present = batches.present
-    steps = list(
-        groups.batches(
-            target=group.count(),
-            current=len(present.keys() - set(group.skip_list())),
-            most=pace["max_batch_size"],
-            floor=pace.get("min_in_service") or 0,
-        )
-    )
-    assert isinstance(batches.builder.new, Stack)
-    pause_s, timeout_s = pace["pause_time"], batches.builder.new.timeout_s
-    groups.time_of_each(len(steps), pause_s=pause_s, timeout_s=timeout_s)  # refuses too long
-    define = functools.cache(group.member)
-    skipped = set(group.skip_list())
-    for number, step in enumerate(steps, 1):
-        names = groups.names(step.size, skipped)
-        after = groups.after_batch(present, step, names, group.count(), define)
-        changed = [name for name in after if after[name] != present.get(name)]
-        gone = [name for name in present if name not in after]
-        ends = (batches.key(name, CLEAN) for name in gone)
-        later = number < len(steps)
-        yield _Batch([*batches.members(changed), *ends], float(pause_s) if later else 0.0)
-        present = after
-
-
 @dataclass(slots=True)
 class _Batches:
     """The batches of one group in the graph.
@@ -197,16 +136,22 @@ class _Batches:
     define: Callable[[str], Mapping[str, Any]]
     present: groups.Members
 
-    def lay_out(self, batches: Iterable[_Batch]) -> None:
+    def lay_out(self, foreseen: Sequence[Batch]) -> None:
         """Let each batch wait for the one before it."""
-        wait, laid_out = None, list(batches)
-        for number, batch in enumerate(laid_out, 1):
-            self._put(batch.keys, wait)
+        wait, keys = None, [self._keys(batch) for batch in foreseen]
+        for number, batch in enumerate(foreseen, 1):
+            self._put(keys[number - 1], wait)
             wait = Key(self.name, BATCH, str(number))
-            if number < len(laid_out) or batch.pause_s:
-                self._wait(wait, batch, f"batch {number} of {len(laid_out)}")
+            if number < len(foreseen) or batch.wait_s:
+                self._wait(wait, batch, f"batch {number} of {len(foreseen)}")
+                for key in keys[number - 1]:
+                    self.builder.graph.add(wait, key)
         if wait is not None and wait in self.builder.actions:  # the last ones are looked at, too
             self.builder.graph.add(Key(self.name, MAKE), wait)
+
+    def _keys(self, batch: Batch) -> list[Key]:
+        deleted = (self.key(name, CLEAN) for name in batch.deleted)
+        return [*self.members(batch.changed), *deleted]
 
     def members(self, changed: Iterable[str]) -> Iterator[Key]:
         """Yield what is done to members that change; a replaced one goes in the same batch."""
@@ -240,12 +185,10 @@ class _Batches:
         self.builder.put(key, stands_in)
         self.builder.graph.add(Key(self.name, MAKE), key)
 
-    def _wait(self, wait: Key, batch: _Batch, place: str) -> None:
-        reason = f"{batch.pause_s:g} s after {place}" if batch.pause_s else f"for {place}"
-        if batch.needs_signal:
+    def _wait(self, wait: Key, batch: Batch, place: str) -> None:
+        reason = f"{batch.wait_s:g} s after {place}" if batch.wait_s else f"for {place}"
+        if batch.waits_for_signal:
             reason += ", and for a signal to go on"
         kind = self.builder.new.definitions[self.name].type
-        pause = Action(verb=Verb.WAIT, type=kind, reason=reason, pause_s=batch.pause_s)
+        pause = Action(verb=Verb.WAIT, type=kind, reason=reason, pause_s=batch.wait_s)
         self.builder.put(wait, pause)
-        for key in batch.keys:
-            self.builder.graph.add(wait, key)

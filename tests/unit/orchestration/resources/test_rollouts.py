@@ -8,7 +8,7 @@ import random
 import pytest
 
 from bloomery.orchestration import simulation
-from bloomery.orchestration.resources import rollouts
+from bloomery.orchestration.resources import batches, rollouts
 from bloomery.orchestration.resources.rollouts import Member, Order, Pace
 from tests.kit.stacks.simulations import stack
 
@@ -54,25 +54,25 @@ def test_the_canary_has_a_size_of_its_own() -> None:
 
 
 def told(speed: Pace, text: str, **more) -> list[str]:
-    """What is to be expected, in short: a letter and the members of each batch, the wait behind."""
+    """What is to be expected, in short: who changes, who leaves, and the wait behind."""
     names = [str(number) for number in range(len(text))]
     steps = rollouts.rollout_steps(members(text), speed, **{"names": names} | more)
-    return [f"{step.deed[:2]} {''.join(step.members)} {step.wait_s:g}" for step in steps]
+    return [f"{''.join(step.changed)}-{''.join(step.deleted)} {step.wait_s:g}" for step in steps]
 
 
 @pytest.mark.parametrize(
     ("text", "fields", "more", "steps"),
     [
-        ("ooo", {"pause_s": 5}, {}, ["ch 2 5", "ch 1 5", "ch 0 0"]),
-        ("ono", {"settle_s": 9}, {}, ["ch 2 9", "ch 0 9"]),
+        ("ooo", {"pause_s": 5}, {}, ["2- 5", "1- 5", "0- 0"]),
+        ("ono", {"settle_s": 9}, {}, ["2- 9", "0- 9"]),
         ("oNo", {}, {}, []),
-        ("oOo", {"batch_size": 2}, {}, ["ch 1 0", "ch 2 0", "ch 0 0"]),
+        ("oOo", {"batch_size": 2}, {}, ["1- 0", "2- 0", "0- 0"]),
         ("oooo", {"batch_size": 3, "max_unavailable": 3, "canary": 1, "soak_s": 60}, {},
-         ["ch 3 60", "ch 210 0"]),
+         ["3- 60", "210- 0"]),
         ("oo", {"max_unavailable": 0, "max_surge": 1}, {"surge_names": ["0", "1", "2"]},
-         ["cr 2 0", "ch 1 0", "ch 0 0", "de 2 0"]),
-        ("", {"pause_s": 5}, {"names": ["0", "1", "2"]}, ["cr 01 5", "cr 2 0"]),
-        ("nn", {}, {"names": ["0"], "leaving": ["7"]}, ["de 71 0"]),
+         ["2- 0", "1- 0", "0- 0", "-2 0"]),
+        ("", {"pause_s": 5}, {"names": ["0", "1", "2"]}, ["01- 5", "2- 0"]),
+        ("nn", {}, {"names": ["0"], "leaving": ["7"]}, ["-71 0"]),
     ],
 )  # fmt: skip
 def test_batches_are_told_before_they_begin(text, fields, more, steps) -> None:
@@ -116,8 +116,8 @@ def test_any_group_comes_to_its_end_and_never_has_too_many_down() -> None:
 
 
 def test_the_last_ones_leave_first() -> None:
-    assert rollouts.surplus(["0", "1", "2", "10"], ["0", "1"], most=1) == ["10"]
-    assert rollouts.surplus(["0", "1"], ["0", "1"], most=5) == []
+    assert batches.surplus(["0", "1", "2", "10"], ["0", "1"], most=1) == ["10"]
+    assert batches.surplus(["0", "1"], ["0", "1"], most=5) == []
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ import pytest
 
 from bloomery import errors
 from bloomery.orchestration.limits import Limits
-from bloomery.orchestration.resources import base, groups, scaling
+from bloomery.orchestration.resources import base, batches, scaling
 from bloomery.orchestration.resources.autoscaling_group import AutoScalingGroup
 from bloomery.orchestration.resources.scaling import Adjustment
 from bloomery.orchestration.resources.scaling_policy import ScalingPolicy
@@ -104,7 +104,7 @@ def test_an_adjustment_stays_within_the_bounds(current, amount, kind, step, afte
 def test_the_oldest_of_the_old_definition_is_the_first_to_go(present, batch, after):
     before = {one[0]: {"v": one[1]} for one in present.split()}
     names = iter("nm")
-    members = scaling.after_batch(before, groups.Batch(*batch), {"v": "1"}, names)
+    members = scaling.after_batch(before, batches.Resize(*batch), {"v": "1"}, names)
     assert " ".join(name + body["v"] for name, body in members.items()) == after
 
 
