@@ -219,9 +219,10 @@ def warnings(steps: Sequence[Step]) -> list[str]:
     if not early:
         return []
     last = max(deployed, key=lambda step: step.stage)
+    their, them = ("its", "it") if len(early) == 1 else ("their", "them")
     warning = (
         f"{_named(early)} would be given back before {last.key.name} is up, and no rollback brings "
-        "back what was on its disks: remove it in an update of its own, after this one"
+        f"back what was on {their} disks: remove {them} in an update of {their} own, after this one"
     )
     return [warning]
 

@@ -404,21 +404,27 @@ def test_a_plan_warns_of_a_machine_that_goes_before_its_successor_is_up(
     for number in (0, 1):
         enrol(site, f"bg-{number}", resource_class="bm.bg", ports=[])
     place = {"selector": {"resource_class": "bm.bg"}, "image": IMAGE}
-    blue = green = {"type": WEB["type"], "properties": place}
-    path = site.create("colours", template({"blue": blue}))
+    blue = green = red = {"type": WEB["type"], "properties": place}
+    path = site.create("colours", template({"blue": blue, "red": red}))
     site.wait_for(path, "CREATE_COMPLETE")
-    plan = planned(site, path, template({"green": green}))
+    plan = planned(site, path, template({"green": green, "red": red}))
     assert {step["resource"]: step["stage"] for step in plan["steps"]} == {"green": 1, "blue": 1}
     [warning] = plan["warnings"]
     assert warning == (
         "blue would be given back before green is up, and no rollback brings back what was on its "
         "disks: remove it in an update of its own, after this one"
     )
-    assert planned(site, path, template({"blue": blue, "green": green}))["warnings"] == []
+    [warning] = planned(site, path, template({"green": green}))["warnings"]
+    assert warning == (
+        "blue, red would be given back before green is up, and no rollback brings back what was on "
+        "their disks: remove them in an update of their own, after this one"
+    )
+    blue_and_green = template({"blue": blue, "green": green, "red": red})
+    assert planned(site, path, blue_and_green)["warnings"] == []
     assert planned(site, path, template({}))["warnings"] == []
     image = {**place, "image": {**IMAGE, "source": "http://images/b.img"}}
     replaced = {"type": WEB["type"], "properties": {**image, "image_update_policy": "replace"}}
-    assert planned(site, path, template({"blue": replaced}))["warnings"] == []
+    assert planned(site, path, template({"blue": replaced, "red": red}))["warnings"] == []
 
 
 def test_one_node_under_several_names_is_one_machine(site: Orchestration) -> None:
