@@ -9,7 +9,7 @@ import sqlalchemy as sa
 
 from bloomery.db import rows, tree_values, upserts
 from bloomery.db.tables import PROPERTIES_DATA, RESOURCE_DATA, RESOURCES, STACKS
-from bloomery.model.stacks import Properties, Resource
+from bloomery.model.stacks import Properties, StoredResource
 from bloomery.secrets import Sealer
 
 _T = RESOURCES.c
@@ -19,28 +19,20 @@ _LISTED: Final = (
     "created_at", "updated_at",
 )  # fmt: skip
 _STANDS = _T.stands.is_(sa.true())
-_EMPTY_LIST: Final = "[]"
 
 
-def list_rows(
-    conn: sa.Connection, stacks: Collection[str], *, standing: bool = True
-) -> Sequence[sa.Row[Any]]:
-    """Return what lists show of the resources of some stacks, in the order of their making.
-
-    ``requires`` is JSON text.  Old ones of replaced resources are left out where ``standing``.
-    """
+def list_shown(conn: sa.Connection, stacks: Collection[str]) -> Sequence[StoredResource]:
+    """Return what lists show of the resources of some stacks that stand, in order of creation."""
     query = sa.select(*(_T[name] for name in _LISTED)).where(_T.stack_uuid.in_(list(stacks)))
-    return conn.execute((query.where(_STANDS) if standing else query).order_by(_T.id)).all()
-
-
-def required_names(row: sa.Row[Any]) -> list[str]:
-    """Return the names in a row's ``requires``."""
-    return [] if row.requires == _EMPTY_LIST else list(rows.load(row.requires))
+    return [
+        StoredResource(**row._asdict() | tree_values.decoded_state(row))
+        for row in conn.execute(query.where(_STANDS).order_by(_T.id))
+    ]
 
 
 def list_of_stack(
     conn: sa.Connection, stack_uuid: str, sealer: Sealer, names: Collection[str] | None = None
-) -> list[Resource]:
+) -> list[StoredResource]:
     """Return the resources of a stack that stand, with their data; ``names`` None: all."""
     query = sa.select(RESOURCES).where(_T.stack_uuid == stack_uuid, _STANDS).order_by(_T.id)
     if names is None:
@@ -51,21 +43,23 @@ def list_of_stack(
     return _decoded(conn, found, sealer)
 
 
-def find(conn: sa.Connection, stack_uuid: str, name: str, sealer: Sealer) -> Resource | None:
+def find(conn: sa.Connection, stack_uuid: str, name: str, sealer: Sealer) -> StoredResource | None:
     return next(iter(list_of_stack(conn, stack_uuid, sealer, [name])), None)
 
 
-def list_of_tree(conn: sa.Connection, root_uuid: str, sealer: Sealer) -> list[Resource]:
+def list_of_tree(conn: sa.Connection, root_uuid: str, sealer: Sealer) -> list[StoredResource]:
     """Return the resources of all stacks of a tree that stand."""
     query = sa.select(RESOURCES).where(_T.root_uuid == root_uuid, _STANDS).order_by(_T.id)
     return _decoded(conn, conn.execute(query).all(), sealer)
 
 
-def _decoded(conn: sa.Connection, records: Sequence[sa.Row[Any]], sealer: Sealer) -> list[Resource]:
+def _decoded(
+    conn: sa.Connection, records: Sequence[sa.Row[Any]], sealer: Sealer
+) -> list[StoredResource]:
     data, redacted = data_of(conn, [row.uuid for row in records], sealer)
     return [
         tree_values.decode_resource(
-            row, data.get(row.uuid, {}), frozenset(redacted.get(row.uuid, ())), sealer
+            row, data.get(row.uuid, {}), redacted.get(row.uuid, set()), sealer
         )
         for row in records
     ]

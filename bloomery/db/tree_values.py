@@ -15,7 +15,17 @@ from typing import Any, Final
 import sqlalchemy as sa
 
 from bloomery.db import rows
-from bloomery.model.stacks import Event, Properties, Resource, Snapshot, Stack, Template
+from bloomery.model.stacks import (
+    Act,
+    Action,
+    Event,
+    Properties,
+    Snapshot,
+    Stack,
+    Status,
+    StoredResource,
+    Template,
+)
 from bloomery.secrets import Sealer
 
 Row = dict[str, Any]
@@ -24,6 +34,7 @@ MOST_EVENT_REASON: Final = 255  # characters
 MOST_REASON_BYTES: Final = 65_535
 _SEALED_PARTS: Final = ("parameters", "parameter_defaults")  # of an environment
 _EMPTY: Final = rows.EMPTY_OBJECT
+_EMPTY_LIST: Final = "[]"
 _STACK_COLUMNS: Final = (
     "uuid", "name", "project", "user", "root_uuid", "owner_uuid", "owner_resource", "depth",
     "template_uuid", "previous_template_uuid", "credentials_uuid", "action", "status",
@@ -33,10 +44,12 @@ _STACK_COLUMNS: Final = (
 _RESOURCE_COLUMNS: Final = (
     "uuid", "stack_uuid", "root_uuid", "name", "type", "action", "status", "reason", "state_before",
     "physical_id", "stands", "replaces", "traversal", "template_uuid", "properties_uuid",
-    "previous_properties_uuid", "metadata_version", "attempt", "due_at", "waits_for",
-    "created_at", "updated_at",
+    "metadata_version", "attempt", "due_at", "waits_for", "created_at", "updated_at",
 )  # fmt: skip
-RESOURCE_ROW: Final = (*_RESOURCE_COLUMNS, "policy", "metadata", "requires", "act", "sealed")
+RESOURCE_ROW: Final = (
+    *_RESOURCE_COLUMNS, "previous_properties_uuid", "policy", "metadata", "requires", "act",
+    "sealed",
+)  # fmt: skip
 STACK_ROW: Final = (*_STACK_COLUMNS, "reason", "graph", "live_name")
 
 
@@ -127,21 +140,25 @@ def decode_stack(row: sa.Row[Any], tags: tuple[str, ...]) -> Stack:
 # ------------------------------------------------------------------------------------ resources
 
 
-def encode_resource(resource: Resource, sealer: Sealer) -> Row:
+def encode_resource(resource: StoredResource, sealer: Sealer) -> Row:
     """Return the row of a resource; its data have rows of their own."""
     row = {name: getattr(resource, name) for name in _RESOURCE_COLUMNS}
+    row["action"], row["status"] = str(resource.action), str(resource.status)
     row["reason"] = storable(resource.reason)
+    row["previous_properties_uuid"] = resource.previous_properties_uuid
     row["policy"] = rows.dump_document(resource.policy) if resource.policy else _EMPTY
     row["metadata"] = _encode(resource.metadata, sealer, hidden=resource.hidden)
-    row["requires"] = rows.dump(resource.requires) if resource.requires else "[]"
+    row["requires"] = rows.dump(resource.requires) if resource.requires else _EMPTY_LIST
     row["act"] = (
-        None if resource.act is None else _encode(resource.act, sealer, hidden=resource.hidden)
+        None
+        if resource.act is None
+        else _encode(resource.act.document(), sealer, hidden=resource.hidden)
     )
     row["sealed"] = resource.hidden
     return row
 
 
-def encode_data(resource: Resource, sealer: Sealer) -> list[Row]:
+def encode_data(resource: StoredResource, sealer: Sealer) -> list[Row]:
     """Return the rows of the data of a resource; those that a hidden value may have reached too."""
     secret = resource.data.keys() if resource.hidden else resource.redacted
     return [
@@ -166,19 +183,27 @@ def decode_data(row: sa.Row[Any], sealer: Sealer) -> Any:
 
 
 def decode_resource(
-    row: sa.Row[Any], data: Mapping[str, Any], redacted: frozenset[str], sealer: Sealer
-) -> Resource:
-    values = {name: getattr(row, name) for name in _RESOURCE_COLUMNS}
-    return Resource(
-        **values,
+    row: sa.Row[Any], data: dict[str, Any], redacted: set[str], sealer: Sealer
+) -> StoredResource:
+    act = None if row.act is None else _decode(row.act, sealer, sealed=row.sealed)
+    return StoredResource(
+        **{name: getattr(row, name) for name in _RESOURCE_COLUMNS} | decoded_state(row),
         policy=_decode(row.policy, sealer, sealed=False),
         metadata=_decode(row.metadata, sealer, sealed=row.sealed),
-        requires=tuple(rows.load(row.requires)) if row.requires != "[]" else (),
-        act=None if row.act is None else _decode(row.act, sealer, sealed=row.sealed),
+        act=None if act is None else Act.of(act),
         data=data,
         redacted=redacted,
         hidden=row.sealed,
     )
+
+
+def decoded_state(row: sa.Row[Any]) -> dict[str, Any]:
+    """Return what a resource that is listed has of columns that are not stored as they are."""
+    return {
+        "action": Action(row.action),
+        "status": Status(row.status),
+        "requires": tuple(rows.load(row.requires)) if row.requires != _EMPTY_LIST else (),
+    }
 
 
 def encode_properties(properties: Properties, sealer: Sealer) -> Row:

@@ -432,18 +432,18 @@ def decode(tree: TreeRows, sealer: Sealer) -> Tree:
     for stack_uuid, tag in tree.tags:
         tags[stack_uuid] = (*tags.get(stack_uuid, ()), tag)
     data: dict[str, dict[str, Any]] = {}
-    redacted: dict[str, frozenset[str]] = {}
+    redacted: dict[str, set[str]] = {}
     for row in tree.data:
         data.setdefault(row.resource_uuid, {})[row.key] = tree_values.decode_data(row, sealer)
         if row.redacted:
-            redacted[row.resource_uuid] = redacted.get(row.resource_uuid, frozenset()) | {row.key}
+            redacted.setdefault(row.resource_uuid, set()).add(row.key)
     templates = [tree_values.decode_template(row, sealer) for row in tree.templates]
     properties = [tree_values.decode_properties(row, sealer) for row in tree.properties]
     return Tree(
         stacks=[tree_values.decode_stack(row, tags.get(row.uuid, ())) for row in tree.stacks],
         resources=[
             tree_values.decode_resource(
-                row, data.get(row.uuid, {}), redacted.get(row.uuid, frozenset()), sealer
+                row, data.get(row.uuid, {}), redacted.get(row.uuid, set()), sealer
             )
             for row in tree.resources
         ],

@@ -2,8 +2,8 @@
 
 The engine works on objects of its own; what it changes in a turn it hands over as a ``Turn`` of
 these values, and from a ``Tree`` of them another engine goes on.  Actions and statuses are words of
-Heat (``orchestration.resources.states``); ids are chosen by whoever makes the value, never by the
-database, so that what is made twice is the same.
+Heat's API; ids are chosen by whoever makes the value, never by the database, so that what is made
+twice is the same.
 """
 
 from __future__ import annotations
@@ -13,7 +13,32 @@ import enum
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Any
+from typing import Any, Final
+
+
+class Action(enum.StrEnum):
+    """What is done to a stack or to a resource."""
+
+    INIT = "INIT"
+    CREATE = "CREATE"
+    DELETE = "DELETE"
+    UPDATE = "UPDATE"
+    ROLLBACK = "ROLLBACK"
+    SUSPEND = "SUSPEND"
+    RESUME = "RESUME"
+    ADOPT = "ADOPT"
+    SNAPSHOT = "SNAPSHOT"
+    CHECK = "CHECK"
+    RESTORE = "RESTORE"  # of stacks only: their resources say UPDATE
+    SIGNAL = "SIGNAL"  # of events only
+
+
+class Status(enum.StrEnum):
+    """How an action goes."""
+
+    IN_PROGRESS = "IN_PROGRESS"
+    COMPLETE = "COMPLETE"
+    FAILED = "FAILED"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,48 +95,137 @@ class Stack:
     deleted_at: datetime | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Resource:
+UNBORN: Final = frozenset({Action.INIT, Action.DELETE})
+
+
+class Stage(enum.StrEnum):
+    """How far an act is."""
+
+    BEGIN = "begin"  # IN_PROGRESS is stored, its handler is to be called
+    CHECK = "check"  # its handler has been called, and its check says when it is done
+    REST = "rest"  # it failed, and is tried again when its resource is due
+
+
+@dataclass(slots=True, kw_only=True)
+class Act:
+    """One action on one resource, from IN_PROGRESS to its end.  All of it is JSON.
+
+    ``traversal``, ``phase``  of the vertex that it serves, if the stack still walks that traversal
+    ``arguments``             what the handler needs beyond the stored properties
+    """
+
+    word: Action
+    traversal: int
+    phase: str = "make"
+    stage: Stage = Stage.BEGIN
+    token: Any = None
+    arguments: dict[str, Any] = field(default_factory=dict)
+
+    def document(self) -> dict[str, Any]:
+        """Return the act as JSON: its own values, not copies."""
+        return {each.name: getattr(self, each.name) for each in dataclasses.fields(self)}
+
+    @classmethod
+    def of(cls, document: Mapping[str, Any]) -> Act:
+        word, stage = Action(document["word"]), Stage(document["stage"])
+        return cls(**{**document, "word": word, "stage": stage})
+
+    def copy(self) -> Act:
+        return Act(**copy_json(self.document()))
+
+
+@dataclass(slots=True, kw_only=True)
+class StoredResource:
     """One resource of one stack, or the old one of a replaced resource (``stands`` is False).
 
-    ``state_before``  ACTION_STATUS before the act that is open: by it the resource is ruled upon
-    ``traversal``     the one that has finished it last
-    ``template_uuid`` whose definition and kind it has
-    ``previous_...``  properties before the act that is open, if that changes them
-    ``act``           the act that is open: word, arguments, token of its kind; None at rest
-    ``due_at``        when the act is looked at again; None: at once, or when it is woken
-    ``hidden``        a hidden value may have reached ``metadata`` or ``act``: sealed at rest
+    The value is stored, walked by the engine, handed to its kind, and shown.  What is not stored
+    yet has a name, a type and a uuid; lists read no more than they show.
+
+    ``state_before``     ACTION_STATUS before the act that is open: by it the resource is ruled upon
+    ``traversal``        the one that has finished it last
+    ``template_uuid``    whose definition and kind it has
+    ``properties_uuid``  of its resolved values, those of an open act included
+    ``due_at``           when the act is looked at again; None: at once, or when it is woken
+    ``hidden``           a hidden value may have reached ``metadata`` or ``act``: sealed at rest
+    ``data``             the kind's own memory, JSON; ``redacted``: its keys that are sealed at rest
+    ``properties``       as the resource was last made or changed; they have rows of their own
     """
 
     uuid: str
-    stack_uuid: str
-    root_uuid: str
+    stack_uuid: str = ""
+    root_uuid: str = ""
     name: str
     type: str
-    action: str
-    status: str
+    action: Action = Action.INIT
+    status: Status = Status.COMPLETE
     reason: str = ""
     state_before: str | None = None
     physical_id: str | None = None
     stands: bool = True
     replaces: str | None = None
     traversal: int = 0
-    template_uuid: str
+    template_uuid: str = ""
     properties_uuid: str | None = None
-    previous_properties_uuid: str | None = None
     policy: Mapping[str, Any] = field(default_factory=dict)
     metadata: Mapping[str, Any] = field(default_factory=dict)
     metadata_version: int = 0
     requires: tuple[str, ...] = ()
-    act: Mapping[str, Any] | None = None
+    act: Act | None = None
     attempt: int = 0
     due_at: datetime | None = None
     waits_for: str | None = None
-    data: Mapping[str, Any] = field(default_factory=dict)
-    redacted: frozenset[str] = frozenset()  # keys of ``data`` that are sealed at rest
+    data: dict[str, Any] = field(default_factory=dict)
+    redacted: set[str] = field(default_factory=set)
     hidden: bool = False
-    created_at: datetime
+    created_at: datetime | None = None
     updated_at: datetime | None = None
+    properties: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def state(self) -> str:
+        return f"{self.action}_{self.status}"
+
+    @property
+    def ready(self) -> bool:
+        """Whether its id and its attributes can be told."""
+        failed = self.action is Action.CREATE and self.status is Status.FAILED
+        return self.action not in UNBORN and not failed
+
+    @property
+    def previous_properties_uuid(self) -> str | None:
+        """The properties before the act that is open, if that changes them."""
+        return None if self.act is None else self.act.arguments.get("before")
+
+    def columns(self) -> dict[str, Any]:
+        """Return the values of all fields, by name."""
+        return {name: getattr(self, name) for name in RESOURCE_FIELDS}
+
+    def copy(self) -> StoredResource:
+        """Return the resource as it is now, with documents of its own."""
+        return StoredResource(
+            **self.columns() | {
+                "metadata": copy_json(self.metadata), "data": copy_json(self.data),
+                "redacted": set(self.redacted), "act": self.act and self.act.copy(),
+            }
+        )  # fmt: skip
+
+    def with_properties(self, properties: Mapping[str, Any]) -> StoredResource:
+        """Return the resource as if it had been made with other properties."""
+        changed = self.copy()
+        changed.properties = properties
+        return changed
+
+
+RESOURCE_FIELDS: Final = tuple(each.name for each in dataclasses.fields(StoredResource))
+
+
+def copy_json(value: Any) -> Any:
+    """Return a copy of what can be stored as JSON; ``copy.deepcopy`` takes twice as long."""
+    if isinstance(value, dict):
+        return {key: copy_json(each) for key, each in value.items()}
+    if isinstance(value, list):
+        return [copy_json(each) if isinstance(each, dict | list) else each for each in value]
+    return value
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -190,7 +304,7 @@ class Tree:
     """A root and all stacks below it, with what is needed to go on: what an engine loads."""
 
     stacks: Sequence[Stack]
-    resources: Sequence[Resource]
+    resources: Sequence[StoredResource]
     templates: Mapping[str, Template]
     properties: Mapping[str, Properties]
     orders: Sequence[Order] = ()
@@ -200,13 +314,14 @@ class Tree:
 class Turn:
     """What one turn of a tree has changed; written whole, in one transaction, or not at all.
 
-    ``stacks`` and ``resources`` are new or changed; ``removed``: uuids of resources that are gone.
+    ``stacks`` and ``resources`` are new or changed; resources are the engine's own, and stay as
+    they are until the turn is written.  ``removed``: uuids of resources that are gone.
     ``dropped``: uuids of templates to which nothing refers any more.  ``orders``: ids of those that
     were taken.  ``rests``: nothing is left to do, the lock may go.
     """
 
     stacks: Sequence[Stack] = ()
-    resources: Sequence[Resource] = ()
+    resources: Sequence[StoredResource] = ()
     removed: Sequence[str] = ()
     templates: Sequence[Template] = ()
     dropped: Sequence[str] = ()

@@ -130,7 +130,7 @@ class Ledger:
         """Return all changes since the last turn."""
         turn = model.Turn(
             stacks=[each.value() for each in self._stacks.values()],
-            resources=[row.value() for row in self._rows.values()],
+            resources=list(self._rows.values()),
             removed=list(self._removed),
             templates=self._templates,
             dropped=self._dropped,

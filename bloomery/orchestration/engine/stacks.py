@@ -256,9 +256,10 @@ class EngineStack:
     def new_row(self, name: str, replaces: str | None = None) -> Row:
         definitions, template_uuid = self.target()
         runtime, definition = self.ledger.runtime, definitions.definitions[name]
-        record = base.Record(name=name, type=definition.type, uuid=runtime.new_id())
         row = Row(
-            record=record,
+            uuid=runtime.new_id(),
+            name=name,
+            type=definition.type,
             context=self.context(),
             definitions=definitions,
             template_uuid=template_uuid,

@@ -19,9 +19,9 @@ from bloomery.model.stacks import (
     Event,
     Order,
     Properties,
-    Resource,
     Snapshot,
     Stack,
+    StoredResource,
     Template,
     Tree,
     Turn,
@@ -47,7 +47,7 @@ class Memory:
     """Trees in dictionaries; what a stack's last event leaves behind stays until it is dropped."""
 
     stacks: dict[str, Stack] = field(default_factory=dict)
-    resources: dict[str, Resource] = field(default_factory=dict)
+    resources: dict[str, StoredResource] = field(default_factory=dict)
     templates: dict[str, Template] = field(default_factory=dict)
     properties: dict[str, Properties] = field(default_factory=dict)
     snapshots: dict[str, Snapshot] = field(default_factory=dict)
@@ -60,7 +60,7 @@ class Memory:
         live = {each.uuid for each in stacks if each.deleted_at is None}
         return Tree(
             stacks=[each for each in stacks if each.uuid in {*live, root_uuid}],
-            resources=[each for each in self.resources.values() if each.stack_uuid in live],
+            resources=[each.copy() for each in self.resources.values() if each.stack_uuid in live],
             templates=dict(self.templates),
             properties=dict(self.properties),
             orders=self._orders_of(root_uuid),
@@ -79,7 +79,7 @@ class Memory:
 
     def write(self, root_uuid: str, turn: Turn) -> None:
         self.stacks |= _by_uuid(turn.stacks)
-        self.resources |= _by_uuid(turn.resources)
+        self.resources |= _by_uuid(each.copy() for each in turn.resources)
         self.templates |= _by_uuid(turn.templates)
         self.properties |= _by_uuid(turn.properties)
         self.snapshots |= _by_uuid(turn.snapshots)

@@ -24,7 +24,7 @@ from bloomery.orchestration.engine.children import EngineChildren
 from bloomery.orchestration.engine.definitions import Library
 from bloomery.orchestration.engine.event_sinks import Declarations
 from bloomery.orchestration.engine.ledger import Ledger
-from bloomery.orchestration.engine.rows import Act, Row, Stage, record_of, row_of
+from bloomery.orchestration.engine.rows import EngineResource, Stage
 from bloomery.orchestration.engine.runtime import EngineRuntime
 from bloomery.orchestration.engine.stacks import EngineStack
 from bloomery.orchestration.engine.traversals import Traversals, facade_of
@@ -55,7 +55,7 @@ class StackTree:
         """Take up a tree where its rows are; ``tree.orders`` wait for the first turn."""
         root_uuid = tree.stacks[0].root_uuid
         loaded = cls(root_uuid, runtime, library or Library(runtime, tree.templates))
-        resources: dict[str, list[model.Resource]] = {}
+        resources: dict[str, list[model.StoredResource]] = {}
         for each in tree.resources:
             resources.setdefault(each.stack_uuid, []).append(each)
         live = [each for each in tree.stacks if each.deleted_at is None]
@@ -90,18 +90,16 @@ class StackTree:
     def _add_row(
         self,
         stack: EngineStack,
-        value: model.Resource,
+        value: model.StoredResource,
         properties: Mapping[str, model.Properties],
     ) -> None:
         """Make a row from what is stored; values of an act that is open are not its own yet."""
-        act = None if value.act is None else Act.of(value.act)
-        frozen = _data(properties, value.properties_uuid)
-        own, following = frozen, None
-        if act is not None and act.word is Action.UPDATE:
-            own, following = _data(properties, act.arguments.get("before")), frozen
         definitions = self.traversals.definition(stack, value.template_uuid)
-        row = row_of(value, record_of(value, own), stack.context(), definitions)
-        row.act, row.next_properties = act, following
+        row = EngineResource(context=stack.context(), definitions=definitions, **value.columns())
+        row.properties = frozen = _data(properties, value.properties_uuid)
+        if row.act is not None and row.act.word is Action.UPDATE:
+            row.properties = _data(properties, row.previous_properties_uuid)
+            row.next_properties = frozen
         with contextlib.suppress(errors.Failure):  # limits that were lowered since then
             self.ledger.holdings.count(row, frozen)
         if row.stands:
@@ -164,7 +162,7 @@ class StackTree:
         """Step whoever is due, in the order of time; what has begun in this turn is not."""
         ledger = self.ledger
         while ledger.now() <= until_s and (what := ledger.pop_due()) is not None:
-            if isinstance(what, Row):
+            if isinstance(what, EngineResource):
                 stack = self.stacks.get(what.stack_uuid)
                 if stack is not None and what.act is not None:
                     ledger.interrupt_wait(what)

@@ -7,7 +7,7 @@ what is the same, what may not change, and only then an update in place.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Final, NamedTuple
 
@@ -245,7 +245,7 @@ def look(candidate: Candidate, resource: Resource) -> Decision | None:
     declared = {key: value for key, value in values.items() if key in resource.properties_schema}
     if declared:
         properties = {**record.properties, **declared}
-        candidate.builder.records[candidate.name] = replace(record, properties=properties)
+        candidate.builder.records[candidate.name] = record.with_properties(properties)
     return None
 
 

@@ -27,7 +27,7 @@ import math
 import re
 import uuid as uuids
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, ClassVar, Final, Protocol, TypeAlias, TypeVar
 
 from bloomery import errors
@@ -125,21 +125,44 @@ class ResourceContext:
     limits: Limits = LIMITS
 
 
-@dataclass(slots=True, kw_only=True)
-class Record:
-    """What is stored of one resource: a row of the engine, or an object of a simulation."""
+class ResourceState(Protocol):
+    """What a kind may know of its resource: a ``StoredResource``, without what the engine keeps.
 
-    name: str
-    type: str
-    uuid: str
-    action: Action = Action.INIT
-    status: Status = Status.COMPLETE
-    reason: str = ""
-    physical_id: str | None = None
-    properties: Mapping[str, Any] = field(default_factory=dict)  # resolved and frozen values
-    metadata: Mapping[str, Any] = field(default_factory=dict)
-    data: dict[str, Any] = field(default_factory=dict)  # the kind's own memory, JSON
-    redacted: set[str] = field(default_factory=set)  # keys of data that hold secrets
+    A kind writes ``physical_id``, ``metadata``, ``data`` and ``redacted``, and nothing else.
+    """
+
+    physical_id: str | None
+    metadata: Mapping[str, Any]
+    data: dict[str, Any]  # the kind's own memory, JSON
+    redacted: set[str]  # keys of data that hold secrets
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def type(self) -> str: ...
+
+    @property
+    def uuid(self) -> str: ...
+
+    @property
+    def action(self) -> Action: ...
+
+    @property
+    def status(self) -> Status: ...
+
+    @property
+    def reason(self) -> str: ...
+
+    @property
+    def properties(self) -> Mapping[str, Any]:
+        """Resolved values, as the resource was last made or changed."""
+
+    def with_properties(self, properties: Mapping[str, Any]) -> ResourceState:
+        """Return the state as if the resource had been made with other properties."""
+
+
+Record = ResourceState
 
 
 NAME_TAIL: Final = re.compile(r"\*$")

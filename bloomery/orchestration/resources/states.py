@@ -10,31 +10,13 @@ parents::
 
 from __future__ import annotations
 
-import enum
 import re
 from dataclasses import dataclass
 from typing import Final
 
+from bloomery.model.stacks import Action, Status
 
-class Action(enum.StrEnum):
-    INIT = "INIT"
-    CREATE = "CREATE"
-    DELETE = "DELETE"
-    UPDATE = "UPDATE"
-    ROLLBACK = "ROLLBACK"
-    SUSPEND = "SUSPEND"
-    RESUME = "RESUME"
-    ADOPT = "ADOPT"
-    SNAPSHOT = "SNAPSHOT"
-    CHECK = "CHECK"
-    RESTORE = "RESTORE"  # of stacks only: their resources say UPDATE
-    SIGNAL = "SIGNAL"  # of events only
-
-
-class Status(enum.StrEnum):
-    IN_PROGRESS = "IN_PROGRESS"
-    COMPLETE = "COMPLETE"
-    FAILED = "FAILED"
+__all__ = ["Action", "Status"]  # with the stored values that have them
 
 
 # ------------------------------------------------------------------------------------ failures

@@ -14,7 +14,7 @@ from typing import Any, Final
 from bloomery import errors
 from bloomery.db import raw_templates, resources, stacks
 from bloomery.model.stack_views import Json, StackArguments, StackIdentity
-from bloomery.model.stacks import Resource, Stack, Template
+from bloomery.model.stacks import Stack, StoredResource, Template
 from bloomery.orchestration.service import acceptance, access, checks
 from bloomery.orchestration.service.access import StackContext
 from bloomery.orchestration.template import environment
@@ -114,10 +114,10 @@ class _Tree:
         self,
         rows: Sequence[Stack],
         templates: Mapping[str, Template],
-        tree_resources: Sequence[Resource],
+        tree_resources: Sequence[StoredResource],
     ) -> None:
         self._templates = templates
-        self._resources: dict[str, list[Resource]] = {}
+        self._resources: dict[str, list[StoredResource]] = {}
         for each in tree_resources:
             self._resources.setdefault(each.stack_uuid, []).append(each)
         self._below = {(each.owner_uuid, each.uuid): each for each in rows if each.owner_uuid}
@@ -139,7 +139,7 @@ class _Tree:
             "tags": list(row.tags),
         }
 
-    def _entry(self, resource: Resource) -> Json:
+    def _entry(self, resource: StoredResource) -> Json:
         below = self._below.get((resource.stack_uuid, str(resource.physical_id)))
         nested = {} if below is None else self.data(below)
         return nested | {

@@ -30,7 +30,7 @@ from bloomery.db import (
     trees,
 )
 from bloomery.metrics import METRICS
-from bloomery.model.stacks import Event, OrderKind, Properties, Stack
+from bloomery.model.stacks import Event, OrderKind, Properties, Stack, StoredResource
 from bloomery.operations.context import Services
 from bloomery.orchestration.engine.runtime import EngineRuntime
 from bloomery.orchestration.resources import base, stepwise
@@ -172,7 +172,7 @@ class DriftWatch:
 
     def _resource(self, look: Look, row: sa.Row[Any]) -> stepwise.Stepwise:
         values = look.properties.get(str(row.properties_uuid))
-        record = base.Record(
+        record = StoredResource(
             name=row.name, type=row.type, uuid=row.uuid, physical_id=row.physical_id,
             data=look.data.get(row.uuid, {}),
         )  # fmt: skip

@@ -33,7 +33,7 @@ from bloomery.orchestration.service import (
 )
 from bloomery.orchestration.service.access import StackContext
 from bloomery.orchestration.service.machine_pages import MachinePage, PageMachines
-from bloomery.orchestration.service.stored_values import StoredChild, StoredResource, StoredStack
+from bloomery.orchestration.service.stored_values import StackMember, StoredChild, StoredStack
 from bloomery.orchestration.stack import Stack, children
 from bloomery.orchestration.stack.secrecy import Secrecy
 
@@ -198,7 +198,7 @@ def _changes(
             yield from _all_below(member, kind)
 
 
-def _kind_of(kind: str, member: StoredResource | None) -> str:
+def _kind_of(kind: str, member: StackMember | None) -> str:
     is_stack = member is not None and _child_of(member) is not None
     return "updated" if kind == "unchanged" and is_stack else kind
 
@@ -215,7 +215,7 @@ def _stack_below(stored: StoredStack, names: Sequence[str]) -> StoredStack | Non
     return stack
 
 
-def _all_below(member: StoredResource | None, kind: str) -> Iterator[tuple[str, ResourceDetails]]:
+def _all_below(member: StackMember | None, kind: str) -> Iterator[tuple[str, ResourceDetails]]:
     """Yield all resources below one of which the plan knows that nothing below it changes."""
     child = None if member is None else _child_of(member)
     if member is None or child is None or kind == "added":
@@ -227,21 +227,21 @@ def _all_below(member: StoredResource | None, kind: str) -> Iterator[tuple[str, 
         yield from _all_below(each, inner)
 
 
-def _child_of(member: StoredResource) -> StoredChild | None:
+def _child_of(member: StackMember) -> StoredChild | None:
     """Return the stack that a resource owns."""
-    resource = member.resource
+    resource = member.resource()
     child = resource.child() if isinstance(resource, Composite) else None
     return child if isinstance(child, StoredChild) else None
 
 
 def _present(stored: StoredStack, *, converges: bool) -> Present:
     members = stored.members()
-    records = {name: member.resource.record for name, member in members.items()}
+    records = {name: member.row for name, member in members.items()}
     live = {name: member for name, member in members.items() if member.ready}
     return Present(
         records=records,
         live=live,
-        resource=lambda name: members[name].resource if name in members else None,
+        resource=lambda name: members[name].resource() if name in members else None,
         below=lambda name: _below_member(members, name, converges=converges),
         template=stored.definition,
         find_node=_find_node(stored.ctx),
@@ -258,7 +258,7 @@ def _find_node(ctx: StackContext) -> FindNode:
 
 
 def _below_member(
-    members: Mapping[str, StoredResource], name: str, *, converges: bool
+    members: Mapping[str, StackMember], name: str, *, converges: bool
 ) -> Present | None:
     """Return what exists of the stack that a resource stands for."""
     child = _child_of(members[name]) if name in members else None
@@ -274,7 +274,7 @@ def _details(
     owner: StoredStack,
     name: str,
     type_name: str,
-    member: StoredResource | None,
+    member: StackMember | None,
     parent: str | None,
 ) -> ResourceDetails:
     identity = access.identity_of(owner.row)

@@ -12,13 +12,13 @@ from bloomery import errors
 from bloomery.db import resources as db
 from bloomery.db import stacks
 from bloomery.model.stack_views import Json, ResourceDetails, ResourceQuery, StackIdentity
-from bloomery.model.stacks import OrderKind, Resource, Stack
-from bloomery.orchestration.resources import base, signals
+from bloomery.model.stacks import OrderKind, Stack, StoredResource
+from bloomery.orchestration.resources import signals
 from bloomery.orchestration.resources.states import Action, Status
 from bloomery.orchestration.service import acceptance, access, definitions
 from bloomery.orchestration.service.acceptance import Change
 from bloomery.orchestration.service.access import StackContext
-from bloomery.orchestration.service.stored_values import StoredResource, StoredStack
+from bloomery.orchestration.service.stored_values import StackMember, StoredStack
 from bloomery.orchestration.template.redaction import Redaction
 from bloomery.orchestration.template.resource_rules import HOOKS
 
@@ -44,7 +44,7 @@ def list_stack_resources(
         listed = {stack.uuid: stack} | {
             each.uuid: each for each in below if each.depth - stack.depth <= depth
         }
-        rows = db.list_rows(conn, listed)
+        rows = db.list_shown(conn, listed)
     identities = {each.uuid: access.identity_of(each) for each in (stack, *below)}
     fitting = [row for row in rows if _fits(row, query.filters)]
     details = _Details(listed, identities, rows)
@@ -88,7 +88,7 @@ class _Details:
         self._identities = identities
         self._required_by: dict[tuple[str, str], list[str]] = {}
         for row in rows:
-            for name in db.required_names(row):
+            for name in row.requires:
                 self._required_by.setdefault((row.stack_uuid, name), []).append(row.name)
 
     def of(self, row: Any, stored: StoredStack | None = None) -> ResourceDetails:
@@ -136,7 +136,7 @@ def describe_stack_resource(
     if stored.member(name) is None:
         raise missing(stack, name)
     with ctx.services.db.read() as conn:
-        rows = db.list_rows(conn, [stack.uuid])
+        rows = db.list_shown(conn, [stack.uuid])
         below = stacks.list_children(conn, stack.uuid)
     identities = {each.uuid: access.identity_of(each) for each in (stack, *below)}
     row = next(each for each in rows if each.name == name)
@@ -161,21 +161,21 @@ def _attributes(stored: StoredStack, name: str, extra: Sequence[str]) -> dict[st
         return {}
     names = dict.fromkeys([*_listed(member), *extra])
     values = {each: _attribute(member, each) for each in names}
-    attributes = stored.secrecy.serialized_attributes(name, values, member.properties)
+    attributes = stored.secrecy.serialized_attributes(name, values, member.row.properties)
     if access.may(stored.ctx, access.SIGNAL):
         return attributes
     tokens = [each for each in member.row.data.values() if signals.is_token(each)]
     return dict(Redaction(tokens).document(attributes))
 
 
-def _listed(member: StoredResource) -> list[str]:
+def _listed(member: StackMember) -> list[str]:
     try:
         return [name for name in member.kind.listed_attributes() if name != SHOW]
     except errors.Failure:  # a type that this installation does not offer any more
         return []
 
 
-def _attribute(member: StoredResource, name: str) -> Any:
+def _attribute(member: StackMember, name: str) -> Any:
     try:
         value = member.attribute(name) if member.has_attribute(name) else None
     except Exception:  # noqa: BLE001  a kind of a plug-in may raise anything
@@ -191,7 +191,7 @@ def get_resource_metadata(
     return _row(ctx, stack, name).metadata
 
 
-def _row(ctx: StackContext, stack: Stack, name: str) -> Resource:
+def _row(ctx: StackContext, stack: Stack, name: str) -> StoredResource:
     with ctx.services.db.read() as conn:
         resource = db.find(conn, stack.uuid, name, acceptance.sealer_of(ctx))
     if resource is None:
@@ -237,7 +237,7 @@ def resource_signal(
 
 def _by_token(
     ctx: StackContext, identity: StackIdentity, name: str, token: str
-) -> tuple[Stack, Resource]:
+) -> tuple[Stack, StoredResource]:
     """Return the resource whose address was handed out with ``token``; others are not there."""
     with ctx.services.db.read() as conn:
         stack = stacks.find(conn, identity.uuid)
@@ -250,7 +250,7 @@ def _by_token(
     return stack, found
 
 
-def _hook(resource: Resource, hook: object) -> str:
+def _hook(resource: StoredResource, hook: object) -> str:
     if hook not in HOOKS:
         raise errors.InvalidBreakPointHook(
             reason=f"Invalid hook type {str(hook)[:100]!r}: it is one of {', '.join(HOOKS)}"
@@ -262,7 +262,9 @@ def _hook(resource: Resource, hook: object) -> str:
     return str(hook)
 
 
-def _check_hears(ctx: StackContext, stack: Stack, resource: Resource, details: Json | None) -> None:
+def _check_hears(
+    ctx: StackContext, stack: Stack, resource: StoredResource, details: Json | None
+) -> None:
     """Refuse a signal to what cannot take one, or not this one."""
     if resource.action == Action.DELETE and resource.status == Status.COMPLETE:
         raise missing(stack, resource.name)
@@ -273,11 +275,7 @@ def _check_hears(ctx: StackContext, stack: Stack, resource: Resource, details: J
         raise errors.ResourceActionNotSupported(
             action="signal", name=resource.name, type=resource.type
         )
-    record = base.Record(
-        name=resource.name, type=resource.type, uuid=resource.uuid, data=dict(resource.data),
-        action=Action(resource.action), status=Status(resource.status),
-    )  # fmt: skip
-    kind.check_signal(record, details)
+    kind.check_signal(resource, details)
 
 
 # -------------------------------------------------------------------------------- mark unhealthy
@@ -315,14 +313,14 @@ def resource_mark_unhealthy(
     acceptance.accept(ctx, change)
 
 
-def _changes(resource: Resource, *, mark_unhealthy: bool) -> bool:
+def _changes(resource: StoredResource, *, mark_unhealthy: bool) -> bool:
     """Does the mark change anything?  What is deleted cannot break, what is well cannot recover."""
     if mark_unhealthy:
         return resource.action != Action.DELETE
     return resource.action == Action.CHECK and resource.status == Status.FAILED
 
 
-def _identified(ctx: StackContext, stack: Stack, ident: str) -> Resource:
+def _identified(ctx: StackContext, stack: Stack, ident: str) -> StoredResource:
     """Return a resource by name, else by physical id, else by what get_resource gives."""
     members = StoredStack(ctx, stack).members()
     if ident in members:
@@ -337,7 +335,7 @@ def _identified(ctx: StackContext, stack: Stack, ident: str) -> Resource:
     return fitting[0]
 
 
-def _reference(member: StoredResource) -> Any:
+def _reference(member: StackMember) -> Any:
     try:
         return member.reference_id()
     except Exception:  # noqa: BLE001  a kind of a plug-in may raise anything

@@ -12,12 +12,12 @@ from typing import Any, Final
 from bloomery import errors
 from bloomery.db import snapshots as db
 from bloomery.db import stacks
-from bloomery.model.stacks import Stack
+from bloomery.model.stacks import Stack, StoredResource
 from bloomery.orchestration import stack as definition
 from bloomery.orchestration.resources import base
 from bloomery.orchestration.service import acceptance
 from bloomery.orchestration.service.access import StackContext
-from bloomery.orchestration.service.stored_values import StoredResource, StoredStack
+from bloomery.orchestration.service.stored_values import StackMember, StoredStack
 from bloomery.orchestration.template.definitions import ResourceDefinition
 from bloomery.orchestration.template.dialect import Key, Section
 from bloomery.orchestration.template.functions.base import Function
@@ -105,11 +105,11 @@ def clean(ctx: StackContext, row: Stack, data: Mapping[str, Any]) -> None:
         if entry.get("resources"):
             _clean_below(ctx, row, member.row.physical_id, entry)
         if hasattr(_kind(member), "handle_delete_snapshot"):
-            handler = member.resource.handle_delete_snapshot  # type: ignore[attr-defined]  # optional
+            handler = member.resource().handle_delete_snapshot  # type: ignore[attr-defined]  # optional
             _asked(stored, name, handler, entry.get("resource_data") or {})
 
 
-def _kind(member: StoredResource) -> type[base.Resource] | None:
+def _kind(member: StackMember) -> type[base.Resource] | None:
     """Return the kind of a resource; None for a type that is not offered any more."""
     try:
         return member.kind
@@ -138,7 +138,7 @@ def _resource(
 ) -> base.Resource:
     """Return a resource as it was when the snapshot was made."""
     member = stored.member(name)
-    record = base.Record(
+    record = StoredResource(
         name=name,
         type=str(entry.get("type")),
         uuid=stored.ctx.runtime.new_id() if member is None else member.row.uuid,
@@ -146,7 +146,7 @@ def _resource(
         metadata=dict(entry.get("metadata") or {}),
         data=dict(entry.get("resource_data") or {}),
     )
-    return kind(record, {} if member is None else member.properties, stored.context())
+    return kind(record, {} if member is None else member.row.properties, stored.context())
 
 
 def _asked(stored: StoredStack, name: str, handler: Callable[..., Any], *arguments: Any) -> Any:

@@ -93,7 +93,7 @@ def _below(conn: sa.Connection, root: model.Stack) -> dict[str, str]:
     del paths[root.uuid]
     return {
         f"{paths[row.stack_uuid]}{row.name}": row.physical_id
-        for row in resources.list_rows(conn, paths)
+        for row in resources.list_shown(conn, paths)
         if row.physical_id
     }
 

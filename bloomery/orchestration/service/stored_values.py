@@ -17,7 +17,9 @@ from typing import Any
 from bloomery import errors
 from bloomery.db import raw_templates, resources, stacks
 from bloomery.model import stacks as model
+from bloomery.model.stacks import StoredResource
 from bloomery.orchestration.engine import definitions as engine_definitions
+from bloomery.orchestration.engine.rows import ReadableResource
 from bloomery.orchestration.resources import base
 from bloomery.orchestration.resources.children import Blueprint
 from bloomery.orchestration.resources.states import Action, Status
@@ -31,8 +33,6 @@ from bloomery.orchestration.template.dialect import Section
 from bloomery.orchestration.template.functions import base as functions
 from bloomery.orchestration.template.view import ResourceView
 
-_UNBORN = frozenset({Action.INIT, Action.DELETE})
-
 
 class StoredStack:
     """One stack; its definition is parsed, and its resources are fetched, when they are asked."""
@@ -40,7 +40,7 @@ class StoredStack:
     def __init__(self, ctx: StackContext, row: model.Stack) -> None:
         self.ctx = ctx
         self.row = row
-        self._members: dict[str, StoredResource] = {}
+        self._members: dict[str, StackMember] = {}
 
     @functools.cached_property
     def template(self) -> model.Template:
@@ -55,7 +55,7 @@ class StoredStack:
     def secrecy(self) -> Secrecy:
         return definitions.secrecy_of(self.ctx, self.row, self.definition)
 
-    def kind_of(self, row: model.Resource) -> type[base.Resource]:
+    def kind_of(self, row: StoredResource) -> type[base.Resource]:
         """Return the kind of a resource; where the template says another type, that of its own.
 
         The files of a template that was replaced stay with that one alone.
@@ -86,14 +86,15 @@ class StoredStack:
             uuids = {row.properties_uuid for row in rows if row.properties_uuid}
             properties = resources.properties_of(conn, uuids, sealer) if uuids else {}
         for row in rows:
-            values = properties.get(str(row.properties_uuid))
-            self._members[row.name] = StoredResource(self, row, values.data if values else {})
+            if (values := properties.get(str(row.properties_uuid))) is not None:
+                row.properties = values.data
+            self._members[row.name] = StackMember(self, row)
 
-    def member(self, name: str) -> StoredResource | None:
+    def member(self, name: str) -> StackMember | None:
         self.fetch([name])
         return self._members.get(name)
 
-    def members(self) -> Mapping[str, StoredResource]:
+    def members(self) -> Mapping[str, StackMember]:
         self.fetch(None)
         return self._members
 
@@ -163,59 +164,28 @@ class _Absent:
         return {}
 
 
-class StoredResource:
-    """One resource (a ``ResourceView``)."""
+class StackMember(ReadableResource):
+    """One resource of a stored stack."""
 
-    def __init__(
-        self, stack: StoredStack, row: model.Resource, properties: Mapping[str, Any]
-    ) -> None:
+    def __init__(self, stack: StoredStack, row: StoredResource) -> None:
         self.stack = stack
         self.row = row
-        self.properties = properties
+
+    @property
+    def stored(self) -> StoredResource:
+        return self.row
 
     @functools.cached_property
     def kind(self) -> type[base.Resource]:
         return self.stack.kind_of(self.row)
 
     @functools.cached_property
-    def resource(self) -> base.Resource:
+    def _resource(self) -> base.Resource:
         row = self.row
-        record = base.Record(
-            name=row.name,
-            type=row.type,
-            uuid=row.uuid,
-            action=Action(row.action),
-            status=Status(row.status),
-            reason=row.reason,
-            physical_id=row.physical_id,
-            properties=self.properties,
-            metadata=row.metadata,
-            data=dict(row.data),
-            redacted=set(row.redacted),
-        )
-        context = self.stack.context()
-        return self.kind(record, self.properties, context, update_policy=row.policy)
+        return self.kind(row, row.properties, self.stack.context(), update_policy=row.policy)
 
-    @property
-    def ready(self) -> bool:
-        failed = self.row.action == Action.CREATE and self.row.status == Status.FAILED
-        return self.row.action not in _UNBORN and not failed
-
-    def reference_id(self) -> Any:
-        return self.resource.get_reference_id() if self.ready else self.row.name
-
-    def has_attribute(self, name: str) -> bool:
-        return name == "show" or self.kind.offers_attribute(name)
-
-    def attribute(self, name: str, path: Sequence[Any] = ()) -> Any:
-        if not self.ready:
-            return None
-        if name == "show":
-            return self.resource.show()
-        return self.resource.resolve_attribute(name, path)
-
-    def attributes(self) -> Mapping[str, Any]:
-        return self.resource.all_attributes() if self.ready else {}
+    def resource(self) -> base.Resource:
+        return self._resource
 
 
 class _Siblings:
@@ -227,12 +197,12 @@ class _Siblings:
     def find(self, reference_id: Any) -> base.Resource | None:
         for member in self._stack.members().values():
             if member.ready and member.reference_id() == reference_id:
-                return member.resource
+                return member.resource()
         return None
 
     def list(self, kind: type[base.R], physical_id: str) -> list[base.R]:
         members = (each for each in self._stack.members().values() if each.ready)
-        resources = (each.resource for each in members if each.kind is kind)
+        resources = (each.resource() for each in members if each.kind is kind)
         return [
             each for each in resources
             if isinstance(each, kind) and each.record.physical_id == physical_id
@@ -339,4 +309,4 @@ class StoredChild:
 
     def statuses(self) -> Mapping[str, Status]:
         members = self._stack.members().items()
-        return {name: Status(member.row.status) for name, member in members}
+        return {name: member.row.status for name, member in members}

@@ -21,7 +21,7 @@ from bloomery.db import (
     stacks,
 )
 from bloomery.model.stack_views import Json, StackIdentity
-from bloomery.model.stacks import Resource, Stack
+from bloomery.model.stacks import Stack, StoredResource
 from bloomery.operations import why as nodes_why
 from bloomery.orchestration.engine.acts import BEGAN_AT
 from bloomery.orchestration.engine.events import CHANGED
@@ -116,13 +116,13 @@ class _Things:
     """What resources of a tree may wait for, in words."""
 
     def __init__(
-        self, ctx: StackContext, below: Mapping[str, Stack], held: Sequence[Resource]
+        self, ctx: StackContext, below: Mapping[str, Stack], held: Sequence[StoredResource]
     ) -> None:
         self._ctx = ctx
         self.stacks = below
         self._resources = {each.uuid: each for each in held}
 
-    def awaited(self, resource: Resource) -> str:
+    def awaited(self, resource: StoredResource) -> str:
         """Say what a resource waits for."""
         if hooks := _hooks(resource):
             return f"hook {', '.join(hooks)} to be cleared"
@@ -154,7 +154,7 @@ def _name_of(node: Json) -> str:
     return f"node {node['name'] or node['uuid']}"
 
 
-def _waiting(resource: Resource, things: _Things, now: datetime) -> Json:
+def _waiting(resource: StoredResource, things: _Things, now: datetime) -> Json:
     since = _began_at(resource)
     return {
         "resource": resource.name,
@@ -170,36 +170,38 @@ def _waiting(resource: Resource, things: _Things, now: datetime) -> Json:
     }
 
 
-def _began_at(resource: Resource) -> datetime:
+def _began_at(resource: StoredResource) -> datetime:
     """Return when what is under way began; of what rests before a hook, when it last changed."""
-    began_at = (resource.act or {}).get("arguments", {}).get(BEGAN_AT)
+    began_at = None if resource.act is None else resource.act.arguments.get(BEGAN_AT)
     if began_at is not None:
         return datetime.fromisoformat(began_at)
-    return resource.updated_at or resource.created_at
+    at = resource.updated_at or resource.created_at
+    assert at is not None, "what is stored was created"
+    return at
 
 
-def _hooks(resource: Resource) -> list[str]:
+def _hooks(resource: StoredResource) -> list[str]:
     return [hook for hook in HOOKS if resource.data.get(hook)]
 
 
-def _is_paused(resource: Resource) -> bool:
+def _is_paused(resource: StoredResource) -> bool:
     return resource.status == Status.IN_PROGRESS and machine_group.is_paused(resource.data)
 
 
-def _signal_advice(row: Stack, group: Resource) -> str:
+def _signal_advice(row: Stack, group: StoredResource) -> str:
     """Say how a roll-out that is paused goes on."""
     words = [json.dumps({ROLLOUT: word}) for word in rollouts.ENDS_OF_PAUSE]
     return f"{_signal_command(row, group, words[0])}; or with {' or '.join(words[1:])}"
 
 
-def _signal_command(row: Stack, resource: Resource, data: str) -> str:
+def _signal_command(row: Stack, resource: StoredResource, data: str) -> str:
     """Return the command that signals a resource; a stack below is named by its id."""
     stack = row.name if resource.stack_uuid == row.uuid else resource.stack_uuid
     order = f"openstack stack resource signal {shlex.quote(stack)} {shlex.quote(resource.name)}"
     return f"{order} --data {shlex.quote(data)}"
 
 
-def _failed(resource: Resource, things: _Things) -> Json:
+def _failed(resource: StoredResource, things: _Things) -> Json:
     return {
         "resource": resource.name,
         "path": _path(resource, things.stacks),
@@ -242,7 +244,7 @@ def _drifted(resource: sa.Row[Any], below: Mapping[str, Stack]) -> Json:
     }
 
 
-def _list_leaving(held: Sequence[Resource]) -> list[Resource]:
+def _list_leaving(held: Sequence[StoredResource]) -> list[StoredResource]:
     """Return the members that roll-outs under way delete when they come to their end."""
     groups = [each for each in held if each.status == Status.IN_PROGRESS]
     leaving = {(each.physical_id, name) for each in groups
@@ -250,7 +252,7 @@ def _list_leaving(held: Sequence[Resource]) -> list[Resource]:
     return [each for each in held if (each.stack_uuid, each.name) in leaving]
 
 
-def _leaving(resource: Resource, below: Mapping[str, Stack]) -> Json:
+def _leaving(resource: StoredResource, below: Mapping[str, Stack]) -> Json:
     return {
         "resource": resource.name,
         "path": _path(resource, below),
@@ -260,7 +262,7 @@ def _leaving(resource: Resource, below: Mapping[str, Stack]) -> Json:
 
 def _next_action(
     row: Stack,
-    waiting: Sequence[Resource],
+    waiting: Sequence[StoredResource],
     things: _Things,
     has_orders: bool,
     engine: str | None,

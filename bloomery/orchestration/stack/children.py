@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
+from bloomery.model.stacks import StoredResource
 from bloomery.orchestration.resources import base, composite, nested
 from bloomery.orchestration.stack.stacks import Stack
 from bloomery.orchestration.template.definitions import ResourceDefinition
@@ -28,7 +29,7 @@ def preview(
     """Return a resource with these values; it cannot reach anything, and its clock stands still."""
     definition = stack.definitions[name]
     return stack.kind(name)(
-        record or base.Record(name=name, type=definition.type, uuid=_NIL),
+        record or StoredResource(name=name, type=definition.type, uuid=_NIL),
         properties,
         _context(stack),
         update_policy=policy,

@@ -10,7 +10,7 @@ import pytest
 
 from bloomery.conductor.states import Power, State
 from bloomery.db import tables
-from bloomery.model.stacks import Order, OrderKind
+from bloomery.model.stacks import Order, OrderKind, StoredResource
 from bloomery.orchestration.resources import base, first_boot, instance_network
 from bloomery.orchestration.resources.machines import PORT, RUNBOOK
 from bloomery.orchestration.simulation.machines import SimulatedMachines
@@ -301,7 +301,7 @@ def handle() -> first_boot.FirstBoot:
     context = base.ResourceContext(
         stack_name="s", stack_id="1", utc=lambda: 0.0, random=lambda: next(numbers) / 7 % 1
     )
-    record = base.Record(name="ready", type="OS::Ironic::FirstBoot", uuid=trees.ident("handle"))
+    record = StoredResource(name="ready", type="OS::Ironic::FirstBoot", uuid=trees.ident("handle"))
     return first_boot.FirstBoot(record, {"count": 1, "accept_failure": False}, context)
 
 

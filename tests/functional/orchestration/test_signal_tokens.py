@@ -36,7 +36,7 @@ def address(calls):
     for name, token in (("h", TOKEN), ("other", TOKEN[::-1])):
         calls.add_resource(
             web, name, type="OS::Heat::WaitConditionHandle", data={"token": token},
-            redacted=frozenset({"token"}),
+            redacted={"token"},
         )  # fmt: skip
     return f"/v1/p1/stacks/web/{web.uuid}/resources/h/signal"
 

@@ -21,7 +21,7 @@ from bloomery.db.engine import Database
 from bloomery.db.tables import PROPERTIES_DATA, RESOURCE_DATA, RESOURCES, STACK_ORDERS
 from bloomery.model.request import Request
 from bloomery.model.stack_views import StackArguments, StackIdentity
-from bloomery.model.stacks import Properties, Resource, Stack
+from bloomery.model.stacks import Action, Properties, Stack, Status, StoredResource
 from bloomery.operations.context import Services
 from bloomery.operations.policy_engine import Policies
 from bloomery.orchestration.engine.runtime import EngineRuntime
@@ -139,13 +139,13 @@ class StackCalls:
     def add_resource(
         self, identity: StackIdentity, name: str, properties: dict[str, Any] | None = None,
         **more: Any,
-    ) -> Resource:  # fmt: skip
+    ) -> StoredResource:  # fmt: skip
         """Put the row of a resource there, complete unless ``more`` says otherwise."""
         row = self.row(identity)
         values = {
             "uuid": trees.ident(f"{row.uuid} {name}"), "stack_uuid": row.uuid,
             "root_uuid": row.root_uuid, "name": name, "type": "OS::Heat::Value",
-            "action": "CREATE", "status": "COMPLETE", "template_uuid": row.template_uuid,
+            "action": Action.CREATE, "status": Status.COMPLETE, "template_uuid": row.template_uuid,
             "created_at": trees.AT,
         }  # fmt: skip
         hidden = more.pop("hidden_properties", False)
@@ -154,7 +154,7 @@ class StackCalls:
             uuid = trees.ident(f"properties {row.uuid} {name}")
             stored = Properties(uuid=uuid, root_uuid=row.root_uuid, data=properties, hidden=hidden)
             values["properties_uuid"] = uuid
-        resource = Resource(**values | more)
+        resource = StoredResource(**values | more)
         self.db.transact(lambda conn: _write(conn, resource, stored))
         return resource
 
@@ -191,7 +191,7 @@ class StackCalls:
         return [(str(order.kind), dict(order.payload)) for order in values]
 
 
-def _write(conn: sa.Connection, resource: Resource, stored: Properties | None) -> None:
+def _write(conn: sa.Connection, resource: StoredResource, stored: Properties | None) -> None:
     row = tree_values.encode_resource(resource, trees.SEALER)
     upsert = upserts.insert_or_update(conn.dialect.name, RESOURCES, tree_values.RESOURCE_ROW)
     conn.execute(upsert, row)

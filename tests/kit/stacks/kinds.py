@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from bloomery.model.stacks import StoredResource
 from bloomery.orchestration.resources import base
 from bloomery.orchestration.resources.children import Blueprint
 from bloomery.orchestration.resources.states import Action, Status
@@ -149,7 +150,7 @@ def made(
     """One resource of ``kind``; properties not given take the defaults of the schema."""
     defaults = {key: schema.default for key, schema in kind.properties_schema.items()}
     return kind(
-        base.Record(name=name, type=kind.__name__, uuid=uuid),
+        StoredResource(name=name, type=kind.__name__, uuid=uuid),
         {**defaults, **(properties or {})},
         base.ResourceContext(
             stack_name="s",

@@ -266,7 +266,7 @@ class Engine:
                 self._die(before=True)
                 written = store.write(root, lease, turn)
                 self.commits += 1
-                self.turns.append(turn)
+                self.turns.append(trees.as_written(turn))
                 self.on_commit(self.commits)
                 self._die(before=False)
                 if written.released:

@@ -137,9 +137,7 @@ class Strict(Memory):
         as_text = dataclasses.replace(
             turn,
             stacks=[_texts(each, "graph") for each in turn.stacks],
-            resources=[
-                _texts(each, "act", "data", "metadata", "policy") for each in turn.resources
-            ],
+            resources=[_resource(each) for each in turn.resources],
             properties=[_texts(each, "data") for each in turn.properties],
             templates=[_texts(each, "template", "environment") for each in turn.templates],
         )
@@ -149,6 +147,13 @@ class Strict(Memory):
 def _texts(value: Any, *columns: str) -> Any:
     changed = {name: json.loads(json.dumps(getattr(value, name))) for name in columns}
     return dataclasses.replace(value, **changed)
+
+
+def _resource(resource: model.StoredResource) -> model.StoredResource:
+    stored: model.StoredResource = _texts(resource.copy(), "data", "metadata", "policy")
+    if stored.act is not None:
+        stored.act = model.Act.of(json.loads(json.dumps(stored.act.document())))
+    return stored
 
 
 class World:
@@ -325,7 +330,7 @@ class World:
     def state(self) -> str:
         return f"{self.root.action}_{self.root.status}"
 
-    def row(self, name: str, stack: str = ROOT) -> model.Resource:
+    def row(self, name: str, stack: str = ROOT) -> model.StoredResource:
         (row,) = (
             each
             for each in self.store.resources.values()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import shutil
 import uuid
 from collections.abc import Callable
@@ -15,12 +16,14 @@ from cryptography.fernet import Fernet
 from bloomery.db import stack_locks, stack_orders, tables, trees
 from bloomery.db.engine import Database
 from bloomery.model.stacks import (
+    Action,
     Event,
     Order,
     OrderKind,
     Properties,
-    Resource,
     Stack,
+    Status,
+    StoredResource,
     Template,
     Turn,
 )
@@ -56,13 +59,13 @@ def stack(name: str = "web", **more: Any) -> Stack:
     return Stack(**values | more)
 
 
-def resource(name: str = "server", **more: Any) -> Resource:
+def resource(name: str = "server", **more: Any) -> StoredResource:
     values: dict[str, Any] = {
         "uuid": ident(f"resource {name}"), "stack_uuid": ident("web"), "root_uuid": ident("web"),
-        "name": name, "type": "OS::Heat::Value", "action": "CREATE", "status": "IN_PROGRESS",
-        "template_uuid": ident("template"), "created_at": AT,
+        "name": name, "type": "OS::Heat::Value", "action": Action.CREATE,
+        "status": Status.IN_PROGRESS, "template_uuid": ident("template"), "created_at": AT,
     }  # fmt: skip
-    return Resource(**values | more)
+    return StoredResource(**values | more)
 
 
 def properties(name: str = "properties", **more: Any) -> Properties:
@@ -97,6 +100,11 @@ def accept(db: Database, new: Order, *stacks: Stack, templates: tuple[Template, 
         return stack_orders.insert(conn, SEALER, new)
 
     return db.transact(work)
+
+
+def as_written(turn: Turn) -> Turn:
+    """A turn with its resources as they are now: the engine goes on with its own."""
+    return dataclasses.replace(turn, resources=[each.copy() for each in turn.resources])
 
 
 def rows_of(db: Database, table: sa.Table) -> list[sa.Row[Any]]:

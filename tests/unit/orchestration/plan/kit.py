@@ -7,9 +7,10 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from bloomery.model.stacks import StoredResource
 from bloomery.orchestration.plan.plans import Plan
 from bloomery.orchestration.properties.schema import Schema, Type
-from bloomery.orchestration.resources.base import Action, Record, Resource, Status
+from bloomery.orchestration.resources.base import Action, Resource, Status
 from bloomery.orchestration.template.definitions import (
     DeletionPolicy,
     OutputDefinition,
@@ -184,11 +185,13 @@ def template(**resources: Mapping[str, Any]) -> Template:
     return Template(resources)
 
 
-def row(name: str, kind: str = "Thing", state: str = "CREATE_COMPLETE", **values: Any) -> Record:
+def row(
+    name: str, kind: str = "Thing", state: str = "CREATE_COMPLETE", **values: Any
+) -> StoredResource:
     action, _, status = state.rpartition("_")
     if state.endswith("IN_PROGRESS"):
         action, status = state.removesuffix("_IN_PROGRESS"), "IN_PROGRESS"
-    return Record(
+    return StoredResource(
         name=name,
         type=kind,
         uuid=str(uuid.uuid5(uuid.NAMESPACE_DNS, f"{name}{kind}{state}{values}")),
@@ -199,7 +202,7 @@ def row(name: str, kind: str = "Thing", state: str = "CREATE_COMPLETE", **values
     )
 
 
-def rows(*made: Record) -> dict[str, Record]:
+def rows(*made: StoredResource) -> dict[str, StoredResource]:
     return {each.name: each for each in made}
 
 

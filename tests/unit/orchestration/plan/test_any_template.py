@@ -8,10 +8,10 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
+from bloomery.model.stacks import StoredResource
 from bloomery.orchestration import plan
 from bloomery.orchestration.plan import Present
 from bloomery.orchestration.plan.plans import CLEAN, MAKE, Key, Plan, Verb
-from bloomery.orchestration.resources.base import Record
 from bloomery.orchestration.template.dialect import DeletionPolicy
 from tests.unit.orchestration.plan.kit import Template, attr, ref, row, rows, thing
 
@@ -58,7 +58,7 @@ def presents(draw: st.DrawFn, old: Template) -> Present | None:
     return Present(records=made, leftovers=leftovers)
 
 
-def rowed(draw: st.DrawFn, name: str, kind: str, **values: Any) -> Record:
+def rowed(draw: st.DrawFn, name: str, kind: str, **values: Any) -> StoredResource:
     state = draw(st.sampled_from(STATES))
     return row(name, kind, state, value=draw(st.integers(0, 1)), **values)
 

@@ -9,11 +9,12 @@ from typing import Any
 import pytest
 
 from bloomery import errors
+from bloomery.model.stacks import StoredResource
 from bloomery.orchestration import plan
 from bloomery.orchestration.limits import Limits
 from bloomery.orchestration.plan import Present, printing
 from bloomery.orchestration.plan.plans import BATCH, CLEAN, MAKE, Key, Plan, Verb
-from bloomery.orchestration.resources.base import Action, Record
+from bloomery.orchestration.resources.base import Action
 from bloomery.orchestration.stack import Stack, validate
 from bloomery.orchestration.template.definition import View
 from bloomery.orchestration.template.view import PlainResource
@@ -200,7 +201,7 @@ def test_a_count_that_is_not_known_leaves_the_group_as_one(live: bool) -> None:
     more = "\n  n: {type: OS::Heat::Value, properties: {value: 2}}\n"
     one, two = group(1, more=more), group("{get_attr: [n, value]}", more=more)
     records = {
-        name: Record(
+        name: StoredResource(
             name=name,
             type=one.definitions[name].type,
             uuid="00000000-0000-0000-0000-000000000000",
@@ -575,7 +576,9 @@ def test_what_never_had_values_of_its_own_is_planned_all_the_same(body, more, ac
     both = [
         resources(f"  a: {{{more}{body.replace('V', f'OS::Heat::{kind}')}}}\n") for kind in KINDS
     ]
-    record = Record(name="a", type=both[0].definitions["a"].type, uuid="0" * 32, action=action)
+    record = StoredResource(
+        name="a", type=both[0].definitions["a"].type, uuid="0" * 32, action=action
+    )
     for old, new in itertools.product(both, both):
         found = plan.plan(old, new, {"a": record})
         assert found.actions
@@ -640,7 +643,7 @@ def test_members_that_wait_for_a_value_that_stays_are_planned_from_rows_too() ->
         },
     }
     rows = {
-        name: Record(
+        name: StoredResource(
             name=name,
             type=made.definitions[name].type,
             uuid="0" * 32,

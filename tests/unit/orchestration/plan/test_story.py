@@ -8,10 +8,11 @@ import uuid
 import pytest
 
 from bloomery import errors
+from bloomery.model.stacks import StoredResource
 from bloomery.orchestration import plan
 from bloomery.orchestration.plan import Present, printing
 from bloomery.orchestration.plan.plans import MAKE, Key, Verb
-from bloomery.orchestration.resources.base import Action, Record, Status
+from bloomery.orchestration.resources.base import Action, Status
 from bloomery.orchestration.stack import Stack
 from bloomery.orchestration.template.view import PlainResource
 from tests.unit.orchestration.plan.stacks import stack
@@ -122,7 +123,7 @@ def standing(made: Stack) -> Present:
         live[name] = PlainResource(name=name, id=f"id-{name}", values=attributes)
     view = made.definition.view(live)
     for name, definition in made.definitions.items():
-        records[name] = Record(
+        records[name] = StoredResource(
             name=name,
             type=definition.type,
             uuid=str(uuid.uuid5(uuid.NAMESPACE_DNS, name)),

@@ -10,11 +10,11 @@ from typing import Any
 import pytest
 
 from bloomery import errors
+from bloomery.model.stacks import StoredResource
 from bloomery.orchestration import plan
 from bloomery.orchestration.plan import Present, printing, tree_diff
 from bloomery.orchestration.plan.differences import NOT_SET, Unknown
 from bloomery.orchestration.plan.plans import MAKE, Action, Key, Verb
-from bloomery.orchestration.resources.base import Record
 from bloomery.orchestration.template.functions.base import Reference
 from bloomery.orchestration.template.view import PlainResource, StackView
 from tests.unit.orchestration.plan.kit import (
@@ -291,7 +291,7 @@ def test_a_cycle_is_named() -> None:
         plan.create(template(a=thing(depends_on=("b",)), b=thing(value=ref("a"))))
 
 
-def _of(old: Template, new: Template, *records: Record, name: str = "b") -> Action:
+def _of(old: Template, new: Template, *records: StoredResource, name: str = "b") -> Action:
     return plan.plan(old, new, rows(*records)).actions[Key(name, MAKE)]
 
 

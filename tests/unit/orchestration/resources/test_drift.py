@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from bloomery import errors, secrets
+from bloomery.model.stacks import StoredResource
 from bloomery.orchestration.resources import base, drift
 from bloomery.orchestration.resources.allocation import Allocation
 from bloomery.orchestration.resources.instance import Instance
@@ -251,7 +252,7 @@ def test_what_is_gone_is_not_found(kind: type[base.Resource]) -> None:
 def test_what_is_named_by_an_external_id_is_to_be_there(kind: type[base.Resource]) -> None:
     rack = Rack(kind)
     record, context = rack.resource.record, rack.resource.context
-    external = kind(base.Record(name="a", type=record.type, uuid=NODE), {}, context)
+    external = kind(StoredResource(name="a", type=record.type, uuid=NODE), {}, context)
     external.resource_id_set(record.physical_id)
     external.handle_check()  # type: ignore[attr-defined]
 

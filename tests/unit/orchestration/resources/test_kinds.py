@@ -12,6 +12,7 @@ import uuid
 import pytest
 
 from bloomery import errors
+from bloomery.model.stacks import StoredResource
 from bloomery.orchestration.resources import base
 from bloomery.orchestration.resources.delay import Delay
 from bloomery.orchestration.resources.none import NoneResource
@@ -365,7 +366,7 @@ def test_a_delay_must_fit_into_the_time_of_the_stack(properties, fits):
 def test_a_random_text_is_not_refused_for_what_is_not_known_yet(properties):
     """Before what it refers to is made, a value is null, or a name."""
     found = RandomString(
-        base.Record(name="a", type="OS::Heat::RandomString", uuid="u"),
+        StoredResource(name="a", type="OS::Heat::RandomString", uuid="u"),
         {"length": 3, "character_classes": None, "character_sequences": None, **properties},
         base.ResourceContext(stack_name="s", stack_id="i", utc=lambda: 0.0, random=lambda: 0.0),
     )

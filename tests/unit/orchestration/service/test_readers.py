@@ -56,7 +56,7 @@ def web(calls):
     )  # fmt: skip
     calls.add_resource(
         made, "handle", {"signal_transport": "TOKEN_SIGNAL"}, data={"token": TOKEN},
-        type="OS::Heat::WaitConditionHandle", redacted=frozenset({"token"}),
+        type="OS::Heat::WaitConditionHandle", redacted={"token"},
     )  # fmt: skip
     return made
 

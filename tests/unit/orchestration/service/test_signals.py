@@ -25,9 +25,7 @@ def web(face):
     made = face.create(resources={"a": VALUE, "h": {"type": HANDLE}})
     face.finish(made)
     face.add_resource(made, "a", {"value": 1}, physical_id="id-of-a")
-    face.add_resource(
-        made, "h", {}, type=HANDLE, data={"token": "s3cret"}, redacted=frozenset({"token"})
-    )
+    face.add_resource(made, "h", {}, type=HANDLE, data={"token": "s3cret"}, redacted={"token"})
     return made
 
 

@@ -10,7 +10,7 @@ import sqlalchemy as sa
 from bloomery import errors
 from bloomery.db import event_numbers, events, purge, rows, stack_locks, stack_orders, tables
 from bloomery.db.engine import Database
-from bloomery.model.stacks import Order, OrderKind, Snapshot, Turn
+from bloomery.model.stacks import Act, Action, Order, OrderKind, Snapshot, Turn
 from bloomery.orchestration.service.locks import Lease, StackLock
 from bloomery.orchestration.service.store import RowStore
 from tests.kit.stacks import trees
@@ -62,11 +62,14 @@ def test_what_a_turn_writes_is_what_the_next_engine_loads(
     )
     server = trees.resource(
         state_before="INIT_COMPLETE", physical_id="p-1", replaces=ident("old"), traversal=2,
-        properties_uuid=ident("properties"), previous_properties_uuid=ident("before"),
+        properties_uuid=ident("properties"),
         policy={"deletion": "retain"}, metadata={"m": [BIG]},
-        metadata_version=3, requires=("net", "port"), act={"word": "create", "token": [1, None]},
+        metadata_version=3, requires=("net", "port"),
+        act=Act(word=Action.UPDATE, traversal=2, token=[1, None],
+                arguments={"before": ident("before")}),
+
         attempt=2, due_at=trees.AT, waits_for=f"stack/{ident('child')}", updated_at=trees.AT,
-        data={"a": 1, "secret": {"b": BIG}}, redacted=frozenset({"secret"}), stands=False,
+        data={"a": 1, "secret": {"b": BIG}}, redacted={"secret"}, stands=False,
     )  # fmt: skip
     values = trees.properties(data={"value": BIG, "text": "\ud800"})
     before = trees.properties("before")
@@ -125,7 +128,8 @@ def test_files_that_are_used_again_are_as_young_as_new_ones(
 def test_properties_before_an_open_act_are_not_purged(db: Database, store: RowStore, lease: Lease):
     properties = [trees.properties(name) for name in ("now", "before", "of nobody")]
     row = trees.resource(
-        properties_uuid=properties[0].uuid, previous_properties_uuid=properties[1].uuid
+        properties_uuid=properties[0].uuid,
+        act=Act(word=Action.UPDATE, traversal=1, arguments={"before": properties[1].uuid}),
     )
     store.write(WEB, lease, Turn(properties=properties, resources=[row]))
     assert db.transact(lambda conn: purge.drop_properties(conn, WEB)) == 1
@@ -156,7 +160,8 @@ def test_no_secret_stands_in_a_row(db: Database, store: RowStore, lease: Lease, 
         properties=[trees.properties(data=hidden, hidden=True)],
         resources=[
             trees.resource(
-                data={"k": SECRET}, redacted=frozenset({"k"}), metadata=hidden, act=hidden,
+                data={"k": SECRET}, redacted={"k"}, metadata=hidden,
+                act=Act(word=Action.CREATE, traversal=1, arguments=dict(hidden)),
                 template_uuid=ident("below"), properties_uuid=ident("properties"), hidden=True,
             )
         ],

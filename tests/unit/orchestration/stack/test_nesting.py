@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from bloomery import errors
+from bloomery.model.stacks import StoredResource
 from bloomery.orchestration.limits import Limits
 from bloomery.orchestration.resources import base, nested
 from bloomery.orchestration.stack import validate as validate_stack
@@ -93,7 +94,7 @@ resources:
 
 def test_what_has_no_value_is_not_passed_on():
     kind = nested.kind_of(hot.Hot20180831({"parameters": {}}), "a.yaml")
-    record = base.Record(name="a", type="a.yaml", uuid="0" * 32)
+    record = StoredResource(name="a", type="a.yaml", uuid="0" * 32)
     around = base.ResourceContext(stack_name="", stack_id="", utc=float, random=float)
     made = kind(record, {"size": 0, "names": None}, around)
     assert made.child_parameters() == {"size": 0}
