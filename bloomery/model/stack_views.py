@@ -11,6 +11,8 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Final
 
+from bloomery.model.stacks import StoredResource
+
 Json = dict[str, Any]
 
 
@@ -171,32 +173,21 @@ class ResourceQuery:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ResourceDetails:
-    """One resource.  ``nested``: the stack that it owns; ``parent``: the resource above its stack.
+    """A resource with what stands around it, and the values of it that the caller may see.
 
-    ``description`` and ``attributes`` are None in lists without detail.  A preview has no uuid.
+    ``stack``       that it is in; ``nested``: that it owns; ``parent``: the resource above that
+    ``attributes``  None, as ``description`` is, in lists without detail
+    ``properties``  in previews of new stacks only
     """
 
+    resource: StoredResource
     stack: StackIdentity
-    name: str
-    type: str
-    uuid: str | None
-    physical_id: str | None
-    action: str
-    status: str
-    reason: str
-    created_at: datetime | None
-    updated_at: datetime | None
-    required_by: Sequence[str]
+    required_by: Sequence[str] = ()
     nested: StackIdentity | None = None
     parent: str | None = None
     description: str | None = None
     attributes: Mapping[str, Any] | None = None
-    metadata: Mapping[str, Any] | None = None  # in previews only
-    properties: Mapping[str, Any] | None = None  # in previews only
-
-    @property
-    def state(self) -> str:
-        return f"{self.action}_{self.status}"
+    properties: Mapping[str, Any] | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

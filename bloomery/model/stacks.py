@@ -174,12 +174,12 @@ class StoredResource:
     attempt: int = 0
     due_at: datetime | None = None
     waits_for: str | None = None
-    data: dict[str, Any] = field(default_factory=dict)
+    data: dict[str, Any] = field(default_factory=dict, repr=False)
     redacted: set[str] = field(default_factory=set)
     hidden: bool = False
     created_at: datetime | None = None
     updated_at: datetime | None = None
-    properties: Mapping[str, Any] = field(default_factory=dict)
+    properties: Mapping[str, Any] = field(default_factory=dict, repr=False)
 
     @property
     def state(self) -> str:

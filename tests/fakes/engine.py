@@ -21,6 +21,7 @@ from bloomery.model.stack_views import (
     StackSummary,
     UpdatePreview,
 )
+from bloomery.model.stacks import RESOURCE_FIELDS, Action, StoredResource
 from bloomery.orchestration.service.operations import OPERATIONS
 
 AT = datetime(2026, 11, 20, 9, 42, 0, 123456, UTC)
@@ -58,13 +59,14 @@ def previewed(**values: Any) -> PreviewedStack:
 
 
 def resource(**values: Any) -> ResourceDetails:
+    columns = {name: values.pop(name) for name in RESOURCE_FIELDS[:-1] if name in values}
+    stored = {
+        "name": "a", "type": "OS::Heat::Value", "uuid": "u-a", "action": Action.CREATE,
+        "reason": "state changed", "created_at": AT,
+    }  # fmt: skip
     return ResourceDetails(
-        **{
-            "stack": STACK, "name": "a", "type": "OS::Heat::Value", "uuid": "u-a",
-            "physical_id": None, "action": "CREATE", "status": "COMPLETE",
-            "reason": "state changed", "created_at": AT, "updated_at": None, "required_by": (),
-        } | values
-    )  # fmt: skip
+        **{"resource": StoredResource(**stored | columns), "stack": STACK} | values
+    )
 
 
 def event(**values: Any) -> EventDetails:

@@ -16,12 +16,12 @@ from bloomery.model.stack_views import (
     StackIdentity,
     UpdatePreview,
 )
+from bloomery.model.stacks import StoredResource
 from bloomery.orchestration import plan
 from bloomery.orchestration.plan.builder import Present
 from bloomery.orchestration.plan.plans import MAKE, Key, Verb
 from bloomery.orchestration.resources.composite import Composite
 from bloomery.orchestration.resources.machines import FindNode, find_no_node, find_node
-from bloomery.orchestration.resources.states import Action, Status
 from bloomery.orchestration.service import (
     access,
     checks,
@@ -126,20 +126,11 @@ def _new_details(
     except errors.Failure:
         properties = {}
     return ResourceDetails(
+        resource=StoredResource(uuid=_NOT_STORED, name=name, type=stack.definitions[name].type),
         stack=identity,
-        name=name,
-        type=stack.definitions[name].type,
-        uuid=None,
-        physical_id=None,
-        action=Action.INIT,
-        status=Status.COMPLETE,
-        reason="",
-        created_at=None,
-        updated_at=None,
         required_by=required_by,
         description=str(stack.definitions[name].description or ""),
         attributes=dict.fromkeys(stack.kind(name).listed_attributes()),
-        metadata={},
         properties=properties,
     )
 
@@ -279,18 +270,11 @@ def _details(
 ) -> ResourceDetails:
     identity = access.identity_of(owner.row)
     if member is None:
-        return ResourceDetails(
-            stack=identity, name=name, type=type_name, uuid=None, physical_id=None,
-            action=Action.INIT, status=Status.COMPLETE, reason="", created_at=None,
-            updated_at=None, required_by=(), parent=parent,
-        )  # fmt: skip
-    stored = member.row
+        resource = StoredResource(uuid=_NOT_STORED, name=name, type=type_name)
+        return ResourceDetails(resource=resource, stack=identity, parent=parent)
     child = _child_of(member)
     return ResourceDetails(
-        stack=identity, name=name, type=stored.type, uuid=stored.uuid,
-        physical_id=stored.physical_id, action=stored.action, status=stored.status,
-        reason=stored.reason, created_at=stored.created_at, updated_at=stored.updated_at,
-        required_by=(), parent=parent, metadata=stored.metadata,
+        resource=member.row, stack=identity, parent=parent,
         description=definitions.description_of(owner.definition.definition.template, name),
         nested=None if child is None else access.identity_of(child.stack.row),
     )  # fmt: skip

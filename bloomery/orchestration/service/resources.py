@@ -51,7 +51,9 @@ def list_stack_resources(
     if not query.with_detail:
         return [details.of(row) for row in fitting]
     stored = {uuid: StoredStack(ctx, each) for uuid, each in listed.items()}
-    return [details.of(row, stored[row.stack_uuid]) for row in fitting]
+    for each in stored.values():
+        each.fetch(None)
+    return [details.of(row, **_told(stored[row.stack_uuid], row.name)) for row in fitting]
 
 
 def _tree(conn: Any, stack: Stack, depth: int) -> list[Stack]:
@@ -65,7 +67,7 @@ def _tree(conn: Any, stack: Stack, depth: int) -> list[Stack]:
     return below
 
 
-def _fits(row: Any, filters: Mapping[str, Sequence[str]]) -> bool:
+def _fits(row: StoredResource, filters: Mapping[str, Sequence[str]]) -> bool:
     for name, values in filters.items():
         if name == "type":
             if not any(value in row.type for value in values):
@@ -82,7 +84,7 @@ class _Details:
         self,
         listed: Mapping[str, Stack],
         identities: Mapping[str, StackIdentity],
-        rows: Sequence[Any],
+        rows: Sequence[StoredResource],
     ) -> None:
         self._stacks = listed
         self._identities = identities
@@ -91,37 +93,15 @@ class _Details:
             for name in row.requires:
                 self._required_by.setdefault((row.stack_uuid, name), []).append(row.name)
 
-    def of(self, row: Any, stored: StoredStack | None = None) -> ResourceDetails:
-        more: dict[str, Any] = {} if stored is None else _detail(stored, row.name)
+    def of(self, row: StoredResource, **more: Any) -> ResourceDetails:
         return ResourceDetails(
+            resource=row,
             stack=self._identities[row.stack_uuid],
-            name=row.name,
-            type=row.type,
-            uuid=row.uuid,
-            physical_id=row.physical_id,
-            action=row.action,
-            status=row.status,
-            reason=row.reason,
-            created_at=row.created_at,
-            updated_at=row.updated_at,
             required_by=self._required_by.get((row.stack_uuid, row.name), ()),
-            nested=self._identities.get(row.physical_id),
+            nested=self._identities.get(row.physical_id or ""),
             parent=self._stacks[row.stack_uuid].owner_resource,
             **more,
         )
-
-
-def _detail(stored: StoredStack, name: str) -> dict[str, Any]:
-    stored.fetch(None)
-    return {
-        "description": _description(stored, name),
-        "attributes": _attributes(stored, name, ()),
-    }
-
-
-def _description(stored: StoredStack, name: str) -> str:
-    definition = stored.definition.definition
-    return definition.redaction.masked(definitions.description_of(definition.template, name))
 
 
 # ------------------------------------------------------------------------------------------ show
@@ -140,15 +120,18 @@ def describe_stack_resource(
         below = stacks.list_children(conn, stack.uuid)
     identities = {each.uuid: access.identity_of(each) for each in (stack, *below)}
     row = next(each for each in rows if each.name == name)
-    details = _Details({stack.uuid: stack}, identities, rows).of(row)
-    return _with(details, _description(stored, name), _attributes(stored, name, with_attr))
+    details = _Details({stack.uuid: stack}, identities, rows)
+    return details.of(row, **_told(stored, name, with_attr))
 
 
-def _with(
-    details: ResourceDetails, description: str, attributes: Mapping[str, Any]
-) -> ResourceDetails:
-    values = {name: getattr(details, name) for name in details.__slots__}
-    return ResourceDetails(**values | {"description": description, "attributes": attributes})
+def _told(stored: StoredStack, name: str, with_attr: Sequence[str] = ()) -> dict[str, Any]:
+    """Return what is worked out of one resource when it is asked for."""
+    definition = stored.definition.definition
+    description = definitions.description_of(definition.template, name)
+    return {
+        "description": definition.redaction.masked(description),
+        "attributes": _attributes(stored, name, with_attr),
+    }
 
 
 def _attributes(stored: StoredStack, name: str, extra: Sequence[str]) -> dict[str, Any]:

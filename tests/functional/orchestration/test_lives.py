@@ -34,7 +34,7 @@ def outputs(face, stack):
 
 def states(face, stack, **query):
     listed = face.engine.list_stack_resources(face.member, stack, ResourceQuery(**query))
-    return {each.name: each.state for each in listed}
+    return {each.resource.name: each.resource.state for each in listed}
 
 
 def told(face, stack):
@@ -87,7 +87,7 @@ def test_what_is_below_is_told_through_its_owner(face):
     assert states(face, web, nested_depth=1).keys() == {"g", "n", "v", "0", "1"}
     (owner,) = [
         each for each in face.engine.list_stack_resources(face.member, web, ResourceQuery())
-        if each.name == "n"
+        if each.resource.name == "n"
     ]  # fmt: skip
     below = owner.nested
     assert face.engine.show_stack(face.member, below).outputs[0].value == 1
@@ -204,14 +204,14 @@ def test_a_signal_reaches_its_resource(face):
 def test_what_is_marked_is_replaced_by_the_next_update(face):
     web = face.create(resources={"a": RANDOM})
     face.work(web)
-    before = face.engine.describe_stack_resource(face.member, web, "a")
+    before = face.engine.describe_stack_resource(face.member, web, "a").resource
     face.engine.resource_mark_unhealthy(face.member, web, "a", mark_unhealthy=True, reason="ill")
     face.work(web)
-    marked = face.engine.describe_stack_resource(face.member, web, "a")
+    marked = face.engine.describe_stack_resource(face.member, web, "a").resource
     assert (marked.state, marked.reason) == ("CHECK_FAILED", "ill")
     update(face, web, existing=True)
     assert ended(face.work(web)) == "UPDATE_COMPLETE"
-    after = face.engine.describe_stack_resource(face.member, web, "a")
+    after = face.engine.describe_stack_resource(face.member, web, "a").resource
     assert after.uuid != before.uuid
 
 
@@ -240,7 +240,7 @@ def test_an_abandoned_stack_is_adopted_with_what_it_has(face):
     again = face.create(resources=None, adopt_data=json.loads(json.dumps(data)))
     assert ended(face.work(again)) == "ADOPT_COMPLETE"
     after = face.engine.describe_stack_resource(face.member, again, "a")
-    assert after.physical_id == before.physical_id
+    assert after.resource.physical_id == before.resource.physical_id
     assert after.attributes["value"] == before.attributes["value"]
 
 

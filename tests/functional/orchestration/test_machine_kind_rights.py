@@ -473,9 +473,8 @@ def told_by_a_stack(site: Site, resource: Json) -> str:
     except errors.Failure as exc:
         return str(exc)
     Engine(site.db, runtime).run(identity.uuid)
-    reasons = [
-        each.reason for each in engine.list_stack_resources(caller, identity, ResourceQuery())
-    ]
+    listed = engine.list_stack_resources(caller, identity, ResourceQuery())
+    reasons = [each.resource.reason for each in listed]
     reasons += [str(each.reason) for each in engine.list_events(caller, identity, EventQuery())]
     shown = engine.explain_stack(caller, identity)
     reasons += [shown["stack_status_reason"], *(each["reason"] for each in shown["failed"])]

@@ -12,8 +12,9 @@ from bloomery.model.stack_views import EventDetails, ResourceDetails
 Json = dict[str, Any]
 
 
-def resource(call: Call, resource: ResourceDetails) -> Json:
+def resource(call: Call, details: ResourceDetails) -> Json:
     """Return a resource; one that was never updated shows the time of its creation."""
+    resource = details.resource
     document: Json = {
         "resource_name": resource.name,
         "logical_resource_id": resource.name,
@@ -23,55 +24,55 @@ def resource(call: Call, resource: ResourceDetails) -> Json:
         "physical_resource_id": resource.physical_id or "",
         "creation_time": time(resource.created_at),
         "updated_time": time(resource.updated_at or resource.created_at),
-        "required_by": list(resource.required_by),
-        "links": _links(call, resource),
+        "required_by": list(details.required_by),
+        "links": _links(call, details),
     }
-    if resource.parent is not None:
-        document["parent_resource"] = resource.parent
-    if resource.description is not None:
-        document["description"] = resource.description
-    if resource.attributes is not None:
-        document["attributes"] = dict(resource.attributes)
+    if details.parent is not None:
+        document["parent_resource"] = details.parent
+    if details.description is not None:
+        document["description"] = details.description
+    if details.attributes is not None:
+        document["attributes"] = dict(details.attributes)
     return document
 
 
-def _links(call: Call, resource: ResourceDetails) -> list[dict[str, str]]:
-    stack = identity.url(call, resource.stack)
+def _links(call: Call, details: ResourceDetails) -> list[dict[str, str]]:
+    stack = identity.url(call, details.stack)
     links = [
-        {"href": f"{stack}/resources/{quoted(resource.name)}", "rel": "self"},
+        {"href": f"{stack}/resources/{quoted(details.resource.name)}", "rel": "self"},
         {"href": stack, "rel": "stack"},
     ]
-    if resource.nested is not None:
-        links.append(identity.link(call, "nested", resource.nested))
+    if details.nested is not None:
+        links.append(identity.link(call, "nested", details.nested))
     return links
 
 
-def raw(resource: ResourceDetails) -> Json:
+def raw(details: ResourceDetails) -> Json:
     """Return a resource as previews show it: as Heat's engine names things, without links."""
-    path = identity.resource_path(resource.name)
+    resource, path = details.resource, identity.resource_path(details.resource.name)
     document = {
-        "attributes": dict(resource.attributes or {}),
+        "attributes": dict(details.attributes or {}),
         "creation_time": time(resource.created_at),
-        "description": resource.description or "",
-        "metadata": dict(resource.metadata or {}),
+        "description": details.description or "",
+        "metadata": dict(resource.metadata),
         "physical_resource_id": resource.physical_id or "",
-        "required_by": list(resource.required_by),
+        "required_by": list(details.required_by),
         "resource_action": resource.action,
-        "resource_identity": identity.as_document(resource.stack, path),
+        "resource_identity": identity.as_document(details.stack, path),
         "resource_name": resource.name,
         "resource_status": resource.status,
         "resource_status_reason": resource.reason,
         "resource_type": resource.type,
-        "stack_identity": identity.as_document(resource.stack),
-        "stack_name": resource.stack.name,
+        "stack_identity": identity.as_document(details.stack),
+        "stack_name": details.stack.name,
         "updated_time": time(resource.updated_at or resource.created_at),
     }
-    if resource.properties is not None:
-        document["properties"] = dict(resource.properties)
-    if resource.nested is not None:
-        document["nested_stack_id"] = identity.as_document(resource.nested)
-    if resource.parent is not None:
-        document["parent_resource"] = resource.parent
+    if details.properties is not None:
+        document["properties"] = dict(details.properties)
+    if details.nested is not None:
+        document["nested_stack_id"] = identity.as_document(details.nested)
+    if details.parent is not None:
+        document["parent_resource"] = details.parent
     return document
 
 

@@ -221,7 +221,7 @@ def test_template_may_be_as_large_as_the_option_says(world):
 def test_preview_shows_nested_resources_as_lists(api, engine):
     nested = [resource(stack=CHILD, name="b", parent="own")]
     engine.answers["preview_stack"] = previewed(
-        resources=[resource(uuid=None, created_at=None, properties={}), nested]
+        resources=[resource(created_at=None, properties={}), nested]
     )
     stack = api.post(f"{BASE}/stacks/preview", NEW).json["stack"]
     assert "stack_status" not in stack
@@ -240,7 +240,7 @@ def test_preview_shows_nested_resources_as_lists(api, engine):
 
 
 def test_identities_have_names_as_they_are(api, engine):
-    engine.answers["preview_stack"] = previewed(resources=[resource(uuid=None, name="资源")])
+    engine.answers["preview_stack"] = previewed(resources=[resource(name="资源")])
     (shown,) = api.post(f"{BASE}/stacks/preview", NEW).json["stack"]["resources"]
     assert shown["resource_identity"]["path"] == "/resources/资源"
 

@@ -27,10 +27,10 @@ def test_a_preview_stores_nothing_and_shows_what_is_below(face):
     )  # fmt: skip
     preview = face.engine.preview_stack(face.member, "web", arguments)
     first, second, group = preview.resources
-    assert (first.name, first.properties["value"], first.required_by) == ("a", 1, ["b"])
-    assert (second.action, second.status, second.physical_id) == ("INIT", "COMPLETE", None)
+    assert (first.resource.name, first.properties, first.required_by) == ("a", {"value": 1}, ["b"])
+    assert (second.resource.state, second.resource.physical_id) == ("INIT_COMPLETE", None)
     assert first.attributes == {"value": None}
-    assert [(each.name, each.parent) for each in group] == [("0", "g"), ("1", "g")]
+    assert [(each.resource.name, each.parent) for each in group] == [("0", "g"), ("1", "g")]
     assert (first.parent, {each.stack.name for each in group}) == (None, {"web-g"})
     assert preview.parameters["OS::stack_name"] == "web"
     assert preview.identity.uuid == preview.parameters["OS::stack_id"] == "None"
@@ -74,11 +74,11 @@ def test_an_update_is_previewed_in_every_state(face):
     longer = {"type": random["type"], "properties": {"length": 9}}
     arguments = face.arguments(resources={"a": VALUE, "b": changed, "c": longer, "e": VALUE})
     preview = face.engine.preview_update_stack(face.member, made, arguments)
-    names = {kind: [each.name for each in getattr(preview, kind)] for kind in KINDS}
+    names = {kind: [each.resource.name for each in getattr(preview, kind)] for kind in KINDS}
     assert names == {
         "unchanged": ["a"], "updated": ["b"], "replaced": ["c"], "added": ["e"], "deleted": ["d"],
     }  # fmt: skip
-    assert preview.updated[0].physical_id == "b"
+    assert preview.updated[0].resource.physical_id == "b"
     assert face.orders() == []
 
 
@@ -124,7 +124,8 @@ def changes(face, tree, *, resources=ABOVE, show_nested=True, **parameters):
         face.member, tree, arguments, show_nested=show_nested
     )
     listed = {
-        kind: sorted((each.name, each.parent) for each in getattr(preview, kind)) for kind in KINDS
+        kind: sorted((each.resource.name, each.parent) for each in getattr(preview, kind))
+        for kind in KINDS
     }
     return {kind: names for kind, names in listed.items() if names}
 

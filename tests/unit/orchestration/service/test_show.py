@@ -128,9 +128,9 @@ def test_what_was_given_comes_back(face):
 
 def test_resources_are_listed_with_who_requires_them(face, web):
     listed = face.engine.list_stack_resources(face.member, web, ResourceQuery())
-    assert [(each.name, each.state, tuple(each.required_by)) for each in listed] == [
-        ("a", "CREATE_COMPLETE", ("b",)), ("b", "CREATE_COMPLETE", ()),
-    ]  # fmt: skip
+    states = [(each.resource.name, each.resource.state) for each in listed]
+    assert states == [("a", "CREATE_COMPLETE"), ("b", "CREATE_COMPLETE")]
+    assert [tuple(each.required_by) for each in listed] == [("b",), ()]
     assert listed[0].attributes is None
 
 
@@ -144,7 +144,7 @@ def test_resources_are_listed_with_who_requires_them(face, web):
 )  # fmt: skip
 def test_resources_are_filtered(face, web, filters, expected):
     listed = face.engine.list_stack_resources(face.member, web, ResourceQuery(filters=filters))
-    assert "".join(each.name for each in listed) == expected
+    assert "".join(each.resource.name for each in listed) == expected
 
 
 def test_resources_of_stacks_below_are_listed_as_deep_as_asked(face, web):
@@ -158,7 +158,7 @@ def test_resources_of_stacks_below_are_listed_as_deep_as_asked(face, web):
     def listed(depth):
         query = ResourceQuery(nested_depth=depth)
         return [
-            (each.stack.name, each.name, each.parent, each.nested and each.nested.name)
+            (each.stack.name, each.resource.name, each.parent, each.nested and each.nested.name)
             for each in face.engine.list_stack_resources(face.member, web, query)
         ]
 

@@ -144,10 +144,13 @@ def test_a_resource_is_marked_by_name_or_id(face, web, ident):
     assert order[1]["unhealthy"] is True
     assert order[1]["reason"] == "state changed by resource_mark_unhealthy api"
     assert face.row(web).traversal == 1
-    shown = face.engine.describe_stack_resource(face.member, web, "a")
+    shown = face.engine.describe_stack_resource(face.member, web, "a").resource
     assert (shown.state, shown.reason) == ("CHECK_FAILED", order[1]["reason"])
     face.engine.resource_mark_unhealthy(face.member, web, ident, mark_unhealthy=False)
-    assert face.engine.describe_stack_resource(face.member, web, "a").state == "CHECK_COMPLETE"
+    assert (
+        face.engine.describe_stack_resource(face.member, web, "a").resource.state
+        == "CHECK_COMPLETE"
+    )
 
 
 def test_a_mark_that_changes_nothing_is_no_order(face, web):
@@ -155,7 +158,9 @@ def test_a_mark_that_changes_nothing_is_no_order(face, web):
     face.add_resource(web, "a", {"value": 1}, action="DELETE", status="FAILED")
     face.engine.resource_mark_unhealthy(face.member, web, "a", mark_unhealthy=True)
     assert face.orders() == []
-    assert face.engine.describe_stack_resource(face.member, web, "a").state == "DELETE_FAILED"
+    assert (
+        face.engine.describe_stack_resource(face.member, web, "a").resource.state == "DELETE_FAILED"
+    )
 
 
 def test_a_mark_must_mean_one_resource_that_rests(face, web):
