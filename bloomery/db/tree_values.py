@@ -15,7 +15,9 @@ from typing import Any, Final
 import sqlalchemy as sa
 
 from bloomery.db import rows
+from bloomery.db.tables import RESOURCES, STACKS
 from bloomery.model.stacks import (
+    RESOURCE_FIELDS,
     Act,
     Action,
     Event,
@@ -35,22 +37,14 @@ MOST_REASON_BYTES: Final = 65_535
 _SEALED_PARTS: Final = ("parameters", "parameter_defaults")  # of an environment
 _EMPTY: Final = rows.EMPTY_OBJECT
 _EMPTY_LIST: Final = "[]"
-_STACK_COLUMNS: Final = (
-    "uuid", "name", "project", "user", "root_uuid", "owner_uuid", "owner_resource", "depth",
-    "template_uuid", "previous_template_uuid", "credentials_uuid", "action", "status",
-    "disable_rollback", "timeout_mins", "deadline_at", "traversal", "open", "created_at",
-    "updated_at", "deleted_at",
+STACK_ROW: Final = tuple(column.name for column in STACKS.c if column.name != "id")
+RESOURCE_ROW: Final = tuple(column.name for column in RESOURCES.c if column.name != "id")
+# Columns that are stored as the values have them; the others are encoded one by one.
+_STACK_COLUMNS: Final = tuple(name for name in STACK_ROW if name not in {"graph", "live_name"})
+_RESOURCE_COLUMNS: Final = tuple(
+    name for name in RESOURCE_ROW
+    if name in RESOURCE_FIELDS and name not in {"policy", "metadata", "requires", "act"}
 )  # fmt: skip
-_RESOURCE_COLUMNS: Final = (
-    "uuid", "stack_uuid", "root_uuid", "name", "type", "action", "status", "reason", "state_before",
-    "physical_id", "stands", "replaces", "traversal", "template_uuid", "properties_uuid",
-    "metadata_version", "attempt", "due_at", "waits_for", "created_at", "updated_at",
-)  # fmt: skip
-RESOURCE_ROW: Final = (
-    *_RESOURCE_COLUMNS, "previous_properties_uuid", "policy", "metadata", "requires", "act",
-    "sealed",
-)  # fmt: skip
-STACK_ROW: Final = (*_STACK_COLUMNS, "reason", "graph", "live_name")
 
 
 # ------------------------------------------------------------------------------------ templates
@@ -134,7 +128,7 @@ def storable(reason: str) -> str:
 def decode_stack(row: sa.Row[Any], tags: tuple[str, ...]) -> Stack:
     values = {name: getattr(row, name) for name in _STACK_COLUMNS}
     graph = None if row.graph is None else rows.load_document(row.graph)
-    return Stack(**values, reason=row.reason, graph=graph, tags=tags)
+    return Stack(**values, graph=graph, tags=tags)
 
 
 # ------------------------------------------------------------------------------------ resources

@@ -25,7 +25,7 @@ from __future__ import annotations
 from bloomery.orchestration.simulation.clock import Clock, SimulatedClock, Stuck
 from bloomery.orchestration.simulation.events import Event
 from bloomery.orchestration.simulation.lifecycle import Lifecycle, run
-from bloomery.orchestration.simulation.results import Error, Output, Resource, Result
+from bloomery.orchestration.simulation.results import Error, Output, Result
 from bloomery.orchestration.simulation.simulation import Simulation
 
 __all__ = [

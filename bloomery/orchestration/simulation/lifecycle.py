@@ -13,7 +13,6 @@ from bloomery.model import stacks as model
 from bloomery.model.stacks import OrderKind
 from bloomery.orchestration.engine import definitions, events
 from bloomery.orchestration.engine.definitions import Library
-from bloomery.orchestration.engine.rows import Row
 from bloomery.orchestration.engine.stacks import EngineStack
 from bloomery.orchestration.engine.trees import StackTree
 from bloomery.orchestration.resources.states import Action, Status
@@ -143,7 +142,7 @@ class Lifecycle:
             error=None if failure is None else results.Error(type=failure[0], message=failure[1]),
             outputs={name: _output(stack, name) for name in stack.output_names()},
             events=tuple(self.simulation.events),
-            resources=tuple(_resource(row) for row in stack.rows.values()),
+            resources=tuple(row.copy() for row in stack.rows.values()),
         )
 
 
@@ -187,17 +186,6 @@ def _output(stack: EngineStack, name: str) -> results.Output:
     except Exception as exc:  # noqa: BLE001  # one output that cannot be told spoils no other
         error = results.error_of(exc, stack.ledger.redaction)
         return results.Output(description=description, error=error)
-
-
-def _resource(row: Row) -> results.Resource:
-    record = row.record
-    return results.Resource(
-        name=record.name,
-        type=record.type,
-        state=f"{record.action}_{record.status}",
-        reason=record.reason,
-        physical_id=record.physical_id,
-    )
 
 
 def _tree(row: model.Stack, *orders: model.Order) -> model.Tree:

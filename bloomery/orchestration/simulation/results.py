@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
+from bloomery.model.stacks import StoredResource
 from bloomery.orchestration.resources.states import error_type
 from bloomery.orchestration.simulation.events import Event
 from bloomery.orchestration.template.redaction import Redaction
@@ -41,26 +42,18 @@ class Output:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Resource:
-    """One resource at the end; those of stacks below have their place before the name."""
-
-    name: str
-    type: str
-    state: str
-    reason: str
-    physical_id: str | None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Result:
-    """``status`` is None when nothing was begun, because the template was refused."""
+    """``status`` is None when nothing was begun, because the template was refused.
+
+    ``resources``: of the root stack, as they are at the end.
+    """
 
     status: str | None
     reason: str = ""
     error: Error | None = None
     outputs: Mapping[str, Output] = field(default_factory=dict)
     events: Sequence[Event] = ()
-    resources: Sequence[Resource] = ()
+    resources: Sequence[StoredResource] = ()
 
     def document(self) -> dict[str, Any]:
         """The result as programs read it (``bloomery template run --json``)."""
