@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Any, Final
+from typing import Any, Final, Self
 
-from bloomery.model.stacks import StoredResource
+from bloomery.model.stacks import Stack, StoredResource
 
 Json = dict[str, Any]
 
@@ -26,6 +26,10 @@ class StackIdentity:
     project: str
     name: str
     uuid: str
+
+    @classmethod
+    def of(cls, stack: Stack) -> Self:
+        return cls(project=stack.project, name=stack.name, uuid=stack.uuid)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -118,26 +122,6 @@ class StackQuery:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class StackSummary:
-    """A stack in a list.  ``state`` is action and status joined, such as CREATE_COMPLETE."""
-
-    identity: StackIdentity
-    action: str
-    status: str
-    reason: str
-    user: str | None
-    owner_uuid: str | None
-    tags: Sequence[str]
-    created_at: datetime
-    updated_at: datetime | None
-    deleted_at: datetime | None
-
-    @property
-    def state(self) -> str:
-        return f"{self.action}_{self.status}"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Output:
     """``error``: why the value could not be computed; None where it could."""
 
@@ -151,12 +135,10 @@ class Output:
 class StackDetails:
     """A stack by itself.  ``outputs`` is None where they were not asked for or cannot be."""
 
-    summary: StackSummary
+    stack: Stack
     description: str
     parameters: Mapping[str, str]
     outputs: Sequence[Output] | None
-    disable_rollback: bool
-    timeout_mins: int | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

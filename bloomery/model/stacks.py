@@ -94,6 +94,10 @@ class Stack:
     updated_at: datetime | None = None
     deleted_at: datetime | None = None
 
+    @property
+    def state(self) -> str:
+        return f"{self.action}_{self.status}"
+
 
 UNBORN: Final = frozenset({Action.INIT, Action.DELETE})
 

@@ -18,10 +18,9 @@ from bloomery.model.stack_views import (
     SnapshotDetails,
     StackDetails,
     StackIdentity,
-    StackSummary,
     UpdatePreview,
 )
-from bloomery.model.stacks import RESOURCE_FIELDS, Action, StoredResource
+from bloomery.model.stacks import RESOURCE_FIELDS, Action, Stack, StoredResource
 from bloomery.orchestration.service.operations import OPERATIONS
 
 AT = datetime(2026, 11, 20, 9, 42, 0, 123456, UTC)
@@ -29,12 +28,14 @@ STACK = StackIdentity(project="p1", name="web", uuid="0a7f2c1d-6a57-4f0e-8a0f-0e
 CHILD = StackIdentity(project="p1", name="web-in-k3v5x2m4q7ab", uuid="b6c0")
 
 
-def summary(**values: Any) -> StackSummary:
-    return StackSummary(
+def stored_stack(**values: Any) -> Stack:
+    identity = values.pop("identity", STACK)
+    return Stack(
         **{
-            "identity": STACK, "action": "CREATE", "status": "COMPLETE",
-            "reason": "Stack CREATE completed successfully", "user": "ann", "owner_uuid": None,
-            "tags": (), "created_at": AT, "updated_at": None, "deleted_at": None,
+            "uuid": identity.uuid, "name": identity.name, "project": identity.project,
+            "root_uuid": identity.uuid, "template_uuid": "t", "action": "CREATE",
+            "status": "COMPLETE", "reason": "Stack CREATE completed successfully", "user": "ann",
+            "created_at": AT,
         } | values
     )  # fmt: skip
 
@@ -42,8 +43,8 @@ def summary(**values: Any) -> StackSummary:
 def details(**values: Any) -> StackDetails:
     return StackDetails(
         **{
-            "summary": summary(), "description": "No description", "parameters": {"n": "1"},
-            "outputs": (), "disable_rollback": True, "timeout_mins": None,
+            "stack": stored_stack(), "description": "No description", "parameters": {"n": "1"},
+            "outputs": (),
         } | values
     )  # fmt: skip
 
@@ -104,8 +105,8 @@ class FakeEngine:
     def __init__(self, **answers: Any) -> None:
         self.answers: dict[str, Any] = {
             "identify_stack": STACK,
-            "list_stacks": [summary()],
-            "list_stacks_in_detail": [summary()],
+            "list_stacks": [stored_stack()],
+            "list_stacks_in_detail": [stored_stack()],
             "count_stacks": 7,
             "show_stack": details(),
             "create_stack": STACK,

@@ -26,7 +26,7 @@ def index(call: Call) -> Json:
         "stacks": [views.listed(call, each, with_project=query.everybody) for each in stacks]
     }
     if query.limit and len(stacks) == query.limit:
-        document["links"] = [{"rel": "next", "href": _next(call, stacks[-1].identity.uuid)}]
+        document["links"] = [{"rel": "next", "href": _next(call, stacks[-1].uuid)}]
     if with_count:
         document["count"] = call.operations.count_stacks(call.request, query)
     return document

@@ -165,18 +165,14 @@ def identify(ctx: Context, ident: str) -> StackIdentity:
     A name that several stacks have is that of the oldest.
     """
     if (by_arn := identity_of_arn(ident)) is not None:
-        return identity_of(stack(ctx, by_arn))
+        return StackIdentity.of(stack(ctx, by_arn))
     with ctx.services.db.read() as conn:
         found = db.find(conn, ident) if _UUID.fullmatch(ident) else None
         if found is None or not _is_visible(ctx, found):
             found = db.find_by_name(conn, ctx.request.project, ident)
     if found is None or not _is_visible(ctx, found):
         raise missing(ident)
-    return identity_of(found)
-
-
-def identity_of(stack: Stack) -> StackIdentity:
-    return StackIdentity(project=stack.project, name=stack.name, uuid=stack.uuid)
+    return StackIdentity.of(found)
 
 
 def identity_of_arn(text: str) -> StackIdentity | None:

@@ -26,7 +26,7 @@ def list_events(
         equal["name"] = [query.resource]
     with ctx.services.db.read() as conn:
         below = [stack] if not query.nested_depth else _levels(conn, stack, query.nested_depth)
-        by_uuid = {each.uuid: access.identity_of(each) for each in below}
+        by_uuid = {each.uuid: StackIdentity.of(each) for each in below}
         page = stack_events.Query(
             stacks=list(by_uuid),
             equal=equal,
@@ -40,7 +40,7 @@ def list_events(
         raise errors.EventNotFound(
             reason=f"No events found for resource {query.resource} of stack {stack.name}"
         )
-    root = None if query.nested_depth is None else access.identity_of(stack)
+    root = None if query.nested_depth is None else StackIdentity.of(stack)
     return [_details(row, by_uuid[row.stack_uuid], root) for row in rows]
 
 
@@ -71,7 +71,7 @@ def show_event(
         if row is None or row.name != resource:
             raise errors.EventNotFound(reason=f"No event {uuid} found")
         stored = _stored(ctx, conn, row.properties_uuid)
-    return _details(row, access.identity_of(stack), None, _shown(ctx, stack, resource, stored))
+    return _details(row, StackIdentity.of(stack), None, _shown(ctx, stack, resource, stored))
 
 
 def _stored(ctx: StackContext, conn: Any, uuid: str | None) -> Properties | None:

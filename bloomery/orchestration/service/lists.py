@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from bloomery import errors
 from bloomery.db import stacks as db
-from bloomery.model.stack_views import STACK_SORT_KEYS, StackQuery, StackSummary
+from bloomery.model.stack_views import STACK_SORT_KEYS, StackQuery
 from bloomery.model.stacks import Stack
 from bloomery.operations.context import Context
 from bloomery.orchestration.resources.states import Status
@@ -24,10 +24,10 @@ _FIELDS: Final = frozenset(
 )  # fmt: skip
 
 
-def list_stacks(ctx: Context, query: StackQuery) -> list[StackSummary]:
+def list_stacks(ctx: Context, query: StackQuery) -> list[Stack]:
     """Return a page of stacks."""
     _authorize_everybody(ctx, query)
-    return [summary_of(stack) for stack in _page(ctx, query)]
+    return _page(ctx, query)
 
 
 def count_stacks(ctx: Context, query: StackQuery) -> int:
@@ -113,21 +113,6 @@ def _order(query: StackQuery) -> list[tuple[str, bool]]:
 
 
 # --------------------------------------------------------------------------------- what is shown
-
-
-def summary_of(stack: Stack) -> StackSummary:
-    return StackSummary(
-        identity=access.identity_of(stack),
-        action=stack.action,
-        status=stack.status,
-        reason=stack.reason,
-        user=stack.user,
-        owner_uuid=stack.owner_uuid,
-        tags=stack.tags,
-        created_at=stack.created_at,
-        updated_at=stack.updated_at,
-        deleted_at=stack.deleted_at,
-    )
 
 
 def parameters_of(definition: Any) -> Mapping[str, str]:

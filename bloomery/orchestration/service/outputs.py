@@ -28,12 +28,10 @@ def show_stack(
     gone = row.action == Action.DELETE and row.status == Status.COMPLETE
     definition = stored.definition.definition
     return StackDetails(
-        summary=lists.summary_of(row),
+        stack=row,
         description=definition.redaction.masked(definition.template.description),
         parameters=_parameters(ctx, row, definition),
         outputs=_values(stored) if resolve_outputs and not gone else None,
-        disable_rollback=row.disable_rollback,
-        timeout_mins=row.timeout_mins,
     )
 
 

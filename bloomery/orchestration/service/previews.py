@@ -268,7 +268,7 @@ def _details(
     member: StackMember | None,
     parent: str | None,
 ) -> ResourceDetails:
-    identity = access.identity_of(owner.row)
+    identity = StackIdentity.of(owner.row)
     if member is None:
         resource = StoredResource(uuid=_NOT_STORED, name=name, type=type_name)
         return ResourceDetails(resource=resource, stack=identity, parent=parent)
@@ -276,5 +276,5 @@ def _details(
     return ResourceDetails(
         resource=member.row, stack=identity, parent=parent,
         description=definitions.description_of(owner.definition.definition.template, name),
-        nested=None if child is None else access.identity_of(child.stack.row),
+        nested=None if child is None else StackIdentity.of(child.stack.row),
     )  # fmt: skip

@@ -45,7 +45,7 @@ def list_stack_resources(
             each.uuid: each for each in below if each.depth - stack.depth <= depth
         }
         rows = db.list_shown(conn, listed)
-    identities = {each.uuid: access.identity_of(each) for each in (stack, *below)}
+    identities = {each.uuid: StackIdentity.of(each) for each in (stack, *below)}
     fitting = [row for row in rows if _fits(row, query.filters)]
     details = _Details(listed, identities, rows)
     if not query.with_detail:
@@ -118,7 +118,7 @@ def describe_stack_resource(
     with ctx.services.db.read() as conn:
         rows = db.list_shown(conn, [stack.uuid])
         below = stacks.list_children(conn, stack.uuid)
-    identities = {each.uuid: access.identity_of(each) for each in (stack, *below)}
+    identities = {each.uuid: StackIdentity.of(each) for each in (stack, *below)}
     row = next(each for each in rows if each.name == name)
     details = _Details({stack.uuid: stack}, identities, rows)
     return details.of(row, **_told(stored, name, with_attr))
@@ -225,7 +225,7 @@ def _by_token(
     with ctx.services.db.read() as conn:
         stack = stacks.find(conn, identity.uuid)
         found = stack and db.find(conn, stack.uuid, name, acceptance.sealer_of(ctx))
-    if stack is None or not found or stack.deleted_at or access.identity_of(stack) != identity:
+    if stack is None or not found or stack.deleted_at or StackIdentity.of(stack) != identity:
         raise errors.ResourceNotFound(resource_name=name, stack_name=identity.name)
     own = found.data.get(TOKEN)
     if not isinstance(own, str) or not secrets.compare_digest(own.encode(), token.encode()):

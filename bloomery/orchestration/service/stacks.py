@@ -41,7 +41,7 @@ def create_stack(ctx: StackContext, name: object, arguments: StackArguments) -> 
     order = acceptance.order_of(ctx, row, kind, {} if data is None else {"data": data})
     most = most_stacks(ctx)
     acceptance.create(ctx, row, template, order, most)
-    return access.identity_of(row)
+    return StackIdentity.of(row)
 
 
 @dataclasses.dataclass(frozen=True, slots=True)

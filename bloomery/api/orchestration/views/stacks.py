@@ -14,27 +14,28 @@ from bloomery.model.stack_views import (
     PreviewedStack,
     SnapshotDetails,
     StackDetails,
-    StackSummary,
+    StackIdentity,
     UpdatePreview,
 )
+from bloomery.model.stacks import Stack
 
 Json = dict[str, Any]
 
 
-def listed(call: Call, stack: StackSummary, *, with_project: bool = False) -> Json:
+def listed(call: Call, stack: Stack, *, with_project: bool = False) -> Json:
     """Return a stack as lists show it: its description stays empty, as it is in the template.
 
     An untagged stack has null here and an empty list in ``shown``: clients know both.
     """
-    project = {"project": stack.identity.project} if with_project else {}
+    project = {"project": stack.project} if with_project else {}
     return _common(call, stack) | {"description": "", "tags": list(stack.tags) or None} | project
 
 
-def _common(call: Call, stack: StackSummary) -> Json:
+def _common(call: Call, stack: Stack) -> Json:
     return {
-        "id": stack.identity.uuid,
-        "links": [identity.link(call, "self", stack.identity)],
-        "stack_name": stack.identity.name,
+        "id": stack.uuid,
+        "links": [identity.link(call, "self", StackIdentity.of(stack))],
+        "stack_name": stack.name,
         "stack_status": stack.state,
         "stack_status_reason": stack.reason,
         "creation_time": time(stack.created_at),
@@ -47,19 +48,19 @@ def _common(call: Call, stack: StackSummary) -> Json:
     }
 
 
-def shown(call: Call, stack: StackDetails) -> Json:
+def shown(call: Call, details: StackDetails) -> Json:
     """Return one stack; the key ``outputs`` is not there where none were asked for."""
-    document = _common(call, stack.summary) | {
-        "description": stack.description,
-        "template_description": stack.description,
-        "parameters": dict(stack.parameters),
+    document = _common(call, details.stack) | {
+        "description": details.description,
+        "template_description": details.description,
+        "parameters": dict(details.parameters),
         "capabilities": [],
         "notification_topics": [],
-        "disable_rollback": stack.disable_rollback,
-        "timeout_mins": stack.timeout_mins,
+        "disable_rollback": details.stack.disable_rollback,
+        "timeout_mins": details.stack.timeout_mins,
     }
-    if stack.outputs is not None:
-        document["outputs"] = [output(each) for each in stack.outputs]
+    if details.outputs is not None:
+        document["outputs"] = [output(each) for each in details.outputs]
     return document
 
 

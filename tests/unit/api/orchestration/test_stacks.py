@@ -10,7 +10,7 @@ from bloomery import errors
 from bloomery.conf import Conf
 from bloomery.conf.engine import Engine
 from bloomery.model.stack_views import Output, StackQuery, UpdatePreview
-from tests.fakes.engine import AT, CHILD, STACK, details, previewed, resource, summary
+from tests.fakes.engine import AT, CHILD, STACK, details, previewed, resource, stored_stack
 from tests.unit.api.orchestration.conftest import BASE, URL, S, fault
 
 TEMPLATE = {"heat_template_version": "2021-04-16"}
@@ -250,12 +250,11 @@ def test_identities_have_names_as_they_are(api, engine):
 
 def test_shown_stack_has_what_heat_shows(api, engine):
     engine.answers["show_stack"] = details(
-        summary=summary(tags=("red",), updated_at=AT, owner_uuid=CHILD.uuid),
+        stack=stored_stack(tags=("red",), updated_at=AT, owner_uuid=CHILD.uuid, timeout_mins=5),
         outputs=(
             Output(key="o", description="d", value={"a": 2**70}),
             Output(key="p", description="d", error="cannot"),
         ),
-        timeout_mins=5,
     )
     assert api.get(S).json["stack"] == COMMON | {
         "updated_time": "2026-11-20T09:42:00Z",

@@ -10,7 +10,7 @@ import pytest
 from bloomery import errors
 from bloomery.conf import Conf
 from bloomery.operations.policy_engine import Policies
-from tests.fakes.engine import STACK, details, summary
+from tests.fakes.engine import STACK, details, stored_stack
 from tests.kit.clients.callers import Claims
 from tests.unit.api.orchestration.conftest import BASE, URL, S, World, fault
 
@@ -108,7 +108,7 @@ def test_50_unknown_filter_is_refused_by_lists_of_resources_alone(api):
 
 def test_51_tags_come_as_text_and_go_as_a_list(api, engine):
     assert created(api, engine, tags="a,b").tags == ("a", "b")
-    engine.answers["show_stack"] = details(summary=summary(tags=("a", "b")))
+    engine.answers["show_stack"] = details(stack=stored_stack(tags=("a", "b")))
     assert api.get(S).json["stack"]["tags"] == ["a", "b"]
 
 

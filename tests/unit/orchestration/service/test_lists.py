@@ -17,7 +17,7 @@ def face(tmp_path):
 
 def names(face, request=None, **query):
     page = face.engine.list_stacks(request or face.member, StackQuery(**query))
-    return [each.identity.name for each in page]
+    return [each.name for each in page]
 
 
 @pytest.fixture
