@@ -78,7 +78,7 @@ def test_attributes_have_stars_where_properties_have_them(calls, web, name, expe
     for who in (READER, calls.member):
         assert attributes(calls, web, who, name) == expected
         listed = calls.engine.list_stack_resources(who, web, ResourceQuery(with_detail=True))
-        assert {each.name: each.attributes for each in listed}[name] == expected
+        assert {each.resource.name: each.attributes for each in listed}[name] == expected
 
 
 def test_tokens_are_for_those_who_may_signal(calls, web):
