@@ -8,19 +8,15 @@ from typing import Any, Final
 
 import sqlalchemy as sa
 
-from bloomery.db import pagination
+from bloomery.db import pagination, tree_values
 from bloomery.db.tables import RESOURCES, STACK_TAGS, STACKS
 from bloomery.model.stacks import Stack
 
 _T = STACKS.c
 _G = STACK_TAGS.c
-_COLUMNS: Final = (
-    "uuid", "name", "project", "user", "root_uuid", "owner_uuid", "owner_resource", "depth",
-    "template_uuid", "previous_template_uuid", "credentials_uuid", "action", "status", "reason",
-    "disable_rollback", "timeout_mins", "deadline_at", "traversal", "open", "created_at",
-    "updated_at", "deleted_at",
-)  # fmt: skip
-_WHOLE = sa.select(*(_T[name] for name in _COLUMNS))  # but the graph, which only engines read
+_WHOLE = sa.select(
+    *(_T[name] for name in tree_values.STACK_COLUMNS)
+)  # but the graph, which only engines read
 _BY_UUID = _WHOLE.where(_T.uuid == sa.bindparam("ident"))
 _BY_NAME = (
     _WHOLE.where(_T.name == sa.bindparam("name"), _T.deleted_at.is_(None)).order_by(_T.id).limit(1)

@@ -40,7 +40,7 @@ _EMPTY_LIST: Final = "[]"
 STACK_ROW: Final = tuple(column.name for column in STACKS.c if column.name != "id")
 RESOURCE_ROW: Final = tuple(column.name for column in RESOURCES.c if column.name != "id")
 # Columns that are stored as the values have them; the others are encoded one by one.
-_STACK_COLUMNS: Final = tuple(name for name in STACK_ROW if name not in {"graph", "live_name"})
+STACK_COLUMNS: Final = tuple(name for name in STACK_ROW if name not in {"graph", "live_name"})
 _RESOURCE_COLUMNS: Final = tuple(
     name for name in RESOURCE_ROW
     if name in RESOURCE_FIELDS and name not in {"policy", "metadata", "requires", "act"}
@@ -109,7 +109,7 @@ def _decode(text: str, sealer: Sealer, *, sealed: bool) -> Any:
 
 def encode_stack(stack: Stack) -> Row:
     """Return the row of a stack; its tags have rows of their own."""
-    row = {name: getattr(stack, name) for name in _STACK_COLUMNS}
+    row = {name: getattr(stack, name) for name in STACK_COLUMNS}
     lives_as_root = stack.owner_uuid is None and stack.deleted_at is None
     row["live_name"] = f"{stack.project}/{stack.name}" if lives_as_root else None
     row["reason"] = storable(stack.reason)
@@ -126,7 +126,7 @@ def storable(reason: str) -> str:
 
 
 def decode_stack(row: sa.Row[Any], tags: tuple[str, ...]) -> Stack:
-    values = {name: getattr(row, name) for name in _STACK_COLUMNS}
+    values = {name: getattr(row, name) for name in STACK_COLUMNS}
     graph = None if row.graph is None else rows.load_document(row.graph)
     return Stack(**values, graph=graph, tags=tags)
 

@@ -1,0 +1,53 @@
+"""A stored resource has one shape: what a column costs, and no second place that copies all."""
+
+from __future__ import annotations
+
+import ast
+import functools
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+import sqlalchemy as sa
+
+import bloomery
+from bloomery.db.tables import RESOURCES, STACKS
+
+ROOT = Path(bloomery.__file__).parent
+DECLARED = ["db/tables.py", "model/stacks.py"]
+
+
+def names_in(tree: ast.AST) -> Iterator[str]:
+    """Yield every name that code can call a column by: fields, arguments, attributes, texts."""
+    for node in ast.walk(tree):
+        match node:
+            case ast.Attribute(attr=name) | ast.Name(id=name) | ast.Constant(value=str(name)):
+                yield name
+            case ast.keyword(arg=str(name)) | ast.arg(arg=name):
+                yield name
+
+
+@functools.cache
+def names_by_file() -> dict[str, frozenset[str]]:
+    return {
+        str(path.relative_to(ROOT)): frozenset(names_in(ast.parse(path.read_text())))
+        for path in sorted(ROOT.rglob("*.py"))
+        if "migrations" not in path.parts
+    }
+
+
+@pytest.mark.parametrize(
+    ("column", "users"),
+    [("metadata_version", []), ("state_before", ["engine/acts.py", "engine/rows.py"])],
+)
+def test_a_column_costs_its_declaration_and_its_use(column: str, users: list[str]) -> None:
+    """The migration comes beside them."""
+    files = [path for path, names in names_by_file().items() if column in names]
+    assert files == [*DECLARED, *(f"orchestration/{user}" for user in users)]
+
+
+@pytest.mark.parametrize("table", [RESOURCES, STACKS], ids=lambda table: table.name)
+def test_no_other_file_names_most_columns_of_a_table(table: sa.Table) -> None:
+    columns = {column.name for column in table.c}
+    most = 0.85 * len(columns)
+    assert [path for path, n in names_by_file().items() if len(columns & n) > most] == DECLARED
