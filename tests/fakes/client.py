@@ -7,9 +7,10 @@ import json
 from dataclasses import dataclass
 from typing import Any
 
+from bloomery.api.versions import MAX
 from bloomery.http_server import wsgi
 
-NEWEST = "1.115"
+NEWEST = f"1.{MAX}"
 URL = "http://localhost"
 
 

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from bloomery.api import app
+from bloomery.api.versions import MAX
 from bloomery.conf import Conf
 from bloomery.db import conductors, rows
 from bloomery.db import nodes as node_rows
@@ -46,7 +47,7 @@ class World:
 
     def node(self, **values: Any) -> str:
         """Enrol a node, put it into a state, return its UUID."""
-        made = self.api.node(version=115)
+        made = self.api.node(version=MAX)
         if values:
             self.set(made["uuid"], **values)
         return made["uuid"]

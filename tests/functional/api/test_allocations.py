@@ -6,6 +6,8 @@ import json
 
 import pytest
 
+from bloomery.api.versions import MAX
+
 A = "/v1/allocations"
 FIELDS = {
     "uuid", "name", "node_uuid", "resource_class", "state", "last_error", "candidate_nodes",
@@ -44,31 +46,31 @@ def test_location_holds_the_uuid(api):
     [
         ({}, 52, 201),
         ({}, 51, 405),
-        ({"resource_class": ""}, 115, 400),
-        ({"resource_class": None}, 115, 400),
-        ({"resource_class": "x" * 80}, 115, 201),
-        ({"resource_class": "x" * 81}, 115, 400),
-        ({"name": "5c0fdd3a-7e3a-4d0e-9e63-2a8d2f4e6c11"}, 115, 201),
-        ({"name": "no blanks"}, 115, 400),
-        ({"name": "x" * 256}, 115, 400),
-        ({"name": None, "extra": None, "traits": None, "candidate_nodes": None}, 115, 201),
-        ({"uuid": "no-uuid"}, 115, 400),
-        ({"uuid": "", "owner": "", "name": ""}, 115, 201),
-        ({"traits": ["NO_TRAIT"]}, 115, 400),
-        ({"traits": "CUSTOM_A"}, 115, 400),
-        ({"traits": [1]}, 115, 400),
-        ({"candidate_nodes": ["nobody"]}, 115, 400),
-        ({"candidate_nodes": [None]}, 115, 400),
-        ({"candidate_nodes": ["web-1"]}, 115, 201),
-        ({"extra": {"$sealed": "x"}}, 115, 400),
-        ({"node": "nobody"}, 115, 400),
+        ({"resource_class": ""}, MAX, 400),
+        ({"resource_class": None}, MAX, 400),
+        ({"resource_class": "x" * 80}, MAX, 201),
+        ({"resource_class": "x" * 81}, MAX, 400),
+        ({"name": "5c0fdd3a-7e3a-4d0e-9e63-2a8d2f4e6c11"}, MAX, 201),
+        ({"name": "no blanks"}, MAX, 400),
+        ({"name": "x" * 256}, MAX, 400),
+        ({"name": None, "extra": None, "traits": None, "candidate_nodes": None}, MAX, 201),
+        ({"uuid": "no-uuid"}, MAX, 400),
+        ({"uuid": "", "owner": "", "name": ""}, MAX, 201),
+        ({"traits": ["NO_TRAIT"]}, MAX, 400),
+        ({"traits": "CUSTOM_A"}, MAX, 400),
+        ({"traits": [1]}, MAX, 400),
+        ({"candidate_nodes": ["nobody"]}, MAX, 400),
+        ({"candidate_nodes": [None]}, MAX, 400),
+        ({"candidate_nodes": ["web-1"]}, MAX, 201),
+        ({"extra": {"$sealed": "x"}}, MAX, 400),
+        ({"node": "nobody"}, MAX, 400),
         ({"node": None}, 57, 400),
         ({"node": "web-1"}, 57, 400),
         ({"owner": "p"}, 60, 201),
         ({"owner": None}, 59, 406),
-        ({"state": "active"}, 115, 400),
-        ({"node_uuid": None}, 115, 400),
-        ({"last_error": "x"}, 115, 400),
+        ({"state": "active"}, MAX, 400),
+        ({"node_uuid": None}, MAX, 400),
+        ({"last_error": "x"}, MAX, 400),
     ],
     ids=str,
 )
@@ -103,21 +105,21 @@ def test_duplicates_are_conflicts(api, allocation, field):
     [
         ({"op": "replace", "path": "/name", "value": "b"}, 57, 200),
         ({"op": "replace", "path": "/name", "value": "b"}, 56, 405),
-        ({"op": "replace", "path": "/name", "value": "no blanks"}, 115, 400),
-        ({"op": "remove", "path": "/name"}, 115, 200),
-        ({"op": "add", "path": "/extra/a", "value": 1}, 115, 200),
-        ({"op": "replace", "path": "/extra/a", "value": 1}, 115, 400),
-        ({"op": "replace", "path": "/resource_class", "value": "x"}, 115, 400),
-        ({"op": "replace", "path": "/owner", "value": "x"}, 115, 400),
-        ({"op": "replace", "path": "/state", "value": "x"}, 115, 400),
-        ({"op": "replace", "path": "/node", "value": "x"}, 115, 400),
+        ({"op": "replace", "path": "/name", "value": "no blanks"}, MAX, 400),
+        ({"op": "remove", "path": "/name"}, MAX, 200),
+        ({"op": "add", "path": "/extra/a", "value": 1}, MAX, 200),
+        ({"op": "replace", "path": "/extra/a", "value": 1}, MAX, 400),
+        ({"op": "replace", "path": "/resource_class", "value": "x"}, MAX, 400),
+        ({"op": "replace", "path": "/owner", "value": "x"}, MAX, 400),
+        ({"op": "replace", "path": "/state", "value": "x"}, MAX, 400),
+        ({"op": "replace", "path": "/node", "value": "x"}, MAX, 400),
     ],
     ids=str,
 )
 def test_changes_are_checked(api, allocation, operation, version, status):
     path = f"{A}/{allocation['uuid']}"
     assert api.patch(path, [operation], version=version).status == status
-    if version == 115:
+    if version == MAX:
         assert api.patch(f"{A}/nobody", [operation]).status == 404
 
 
@@ -158,7 +160,7 @@ def test_owner_is_hidden_from_older_clients(api, allocation):
     assert set(old) == FIELDS - {"owner"}
     assert api.get(f"{A}/one?fields=owner", version=59).status == 400
     assert api.get(f"{A}?fields=owner", version=59).status == 400
-    assert api.get(f"{A}/one?fields=node", version=115).status == 400
+    assert api.get(f"{A}/one?fields=node", version=MAX).status == 400
 
 
 def test_older_clients_see_no_allocations(api, allocation):

@@ -6,6 +6,7 @@ import uuid as uuids
 
 import pytest
 
+from bloomery.api.versions import MAX
 from bloomery.model.portgroup import FIELDS
 
 MAC = "52:54:00:12:34:56"
@@ -268,12 +269,12 @@ def test_filters_choose(two, node, query, found):
 @pytest.mark.parametrize(
     ("query", "version", "status"),
     [
-        ("node=unknown", 115, 404), ("address=x", 115, 400), ("name=bond0", 115, 400),
-        ("shard=x", 105, 406), ("conductor_groups=x", 98, 406), ("node_uuid=x", 115, 400),
-        ("node=web-1&shard=x", 115, 400), (f"node=web-1&address={MAC}", 115, 400),
-        ("sort_key=properties", 115, 400), ("sort_key=mode", 25, 406), ("fields=mode", 25, 406),
-        ("fields=nonsense", 115, 400), ("detail=true&fields=uuid", 115, 400),
-        ("detail=true", 42, 400), (f"marker={uuids.UUID(int=4)}", 115, 404), ("limit=0", 115, 400),
+        ("node=unknown", MAX, 404), ("address=x", MAX, 400), ("name=bond0", MAX, 400),
+        ("shard=x", 105, 406), ("conductor_groups=x", 98, 406), ("node_uuid=x", MAX, 400),
+        ("node=web-1&shard=x", MAX, 400), (f"node=web-1&address={MAC}", MAX, 400),
+        ("sort_key=properties", MAX, 400), ("sort_key=mode", 25, 406), ("fields=mode", 25, 406),
+        ("fields=nonsense", MAX, 400), ("detail=true&fields=uuid", MAX, 400),
+        ("detail=true", 42, 400), (f"marker={uuids.UUID(int=4)}", MAX, 404), ("limit=0", MAX, 400),
     ],
 )  # fmt: skip
 def test_filters_are_checked(two, query, version, status):

@@ -7,6 +7,7 @@ import uuid as uuids
 import pytest
 import sqlalchemy as sa
 
+from bloomery.api.versions import MAX
 from bloomery.db import rows, tables
 from bloomery.model import port as model
 
@@ -74,29 +75,29 @@ def test_port_is_checked(api, node, body, status):
 @pytest.mark.parametrize(
     ("link", "version", "status"),
     [
-        ({}, 115, 201),
-        (None, 115, 201),
-        (LINK, 115, 201),
-        (LINK | {"switch_info": "x"}, 115, 201),
-        (LINK | {"switch_id": "0123456789abcdef"}, 115, 201),
-        (LINK | {"switch_id": "0x0123456789abcdef"}, 115, 400),
-        (LINK | {"switch_id": "nonsense"}, 115, 400),
-        (LINK | {"nonsense": 1}, 115, 400),
-        ({"port_id": "rep0-0", "hostname": "host1"}, 115, 201),
-        ({"port_id": "eth0"}, 115, 400),
-        ({"switch_id": LINK["switch_id"]}, 115, 400),
-        (LINK | {"hostname": "host1"}, 115, 201),
-        (LINK | {"hostname": 5}, 115, 400),
-        ({"network_type": "unmanaged"}, 115, 201),
-        ({"network_type": "unmanaged", "port_id": "eth0"}, 115, 201),
-        ({"network_type": "managed"}, 115, 400),
-        (LINK | {"network_type": "managed"}, 115, 201),
+        ({}, MAX, 201),
+        (None, MAX, 201),
+        (LINK, MAX, 201),
+        (LINK | {"switch_info": "x"}, MAX, 201),
+        (LINK | {"switch_id": "0123456789abcdef"}, MAX, 201),
+        (LINK | {"switch_id": "0x0123456789abcdef"}, MAX, 400),
+        (LINK | {"switch_id": "nonsense"}, MAX, 400),
+        (LINK | {"nonsense": 1}, MAX, 400),
+        ({"port_id": "rep0-0", "hostname": "host1"}, MAX, 201),
+        ({"port_id": "eth0"}, MAX, 400),
+        ({"switch_id": LINK["switch_id"]}, MAX, 400),
+        (LINK | {"hostname": "host1"}, MAX, 201),
+        (LINK | {"hostname": 5}, MAX, 400),
+        ({"network_type": "unmanaged"}, MAX, 201),
+        ({"network_type": "unmanaged", "port_id": "eth0"}, MAX, 201),
+        ({"network_type": "managed"}, MAX, 400),
+        (LINK | {"network_type": "managed"}, MAX, 201),
         ({"network_type": "unmanaged"}, 63, 406),
         (VTEP, 89, 406),
         (VTEP, 104, 201),
         (VTEP, 105, 406),
         ({name: VTEP[name] for name in VTEP if name != "port_id"}, 104, 400),
-        ([], 115, 400),
+        ([], MAX, 400),
     ],
     ids=str,
 )
@@ -129,7 +130,7 @@ def test_duplicates_are_conflicts(world, node, port, field):
 
 
 def test_port_shows_what_the_version_knows(api, port):
-    for version in (1, 18, 19, 53, 88, 115):
+    for version in (1, 18, 19, 53, 88, MAX):
         known = {field.name for field in model.FIELDS.values() if field.since <= version}
         found = api.get(f"/v1/ports/{port['uuid']}", version=version).json
         assert set(found) == known | {"links"}
@@ -287,13 +288,13 @@ def test_filters_choose(two, node, query, found):
 @pytest.mark.parametrize(
     ("query", "version", "status"),
     [
-        ("node=unknown", 115, 404), ("node_uuid=web-1", 115, 400), ("address=x", 115, 400),
-        ("portgroup=unknown", 115, 404), ("portgroup=unknown", 23, 406), ("shard=x", 81, 406),
+        ("node=unknown", MAX, 404), ("node_uuid=web-1", MAX, 400), ("address=x", MAX, 400),
+        ("portgroup=unknown", MAX, 404), ("portgroup=unknown", 23, 406), ("shard=x", 81, 406),
         ("description_contains=x", 96, 406), ("conductor_groups=x", 98, 406),
-        ("name=first", 115, 400), ("pxe_enabled=true", 115, 400),
-        ("node=web-1&shard=x", 115, 403), ("conductor_groups=x&node=web-1", 115, 400),
-        ("sort_key=extra", 115, 400), ("sort_key=portgroup_uuid", 115, 400),
-        ("detail=true&fields=uuid", 115, 400), ("detail=true", 42, 400),
+        ("name=first", MAX, 400), ("pxe_enabled=true", MAX, 400),
+        ("node=web-1&shard=x", MAX, 403), ("conductor_groups=x&node=web-1", MAX, 400),
+        ("sort_key=extra", MAX, 400), ("sort_key=portgroup_uuid", MAX, 400),
+        ("detail=true&fields=uuid", MAX, 400), ("detail=true", 42, 400),
     ],
 )  # fmt: skip
 def test_filters_are_checked(two, query, version, status):

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import pytest
 
+from bloomery.api.versions import MAX
+
 
 @pytest.fixture
 def node(world):
     return world.node(power_state="power on")
 
 
-def power(world, node, version=115, **body):
+def power(world, node, version=MAX, **body):
     return world.api.put(f"/v1/nodes/{node}/states/power", body, version=version)
 
 
@@ -27,20 +29,20 @@ def test_power_is_asked_for(world, node, target):
 @pytest.mark.parametrize(
     ("body", "version", "status"),
     [
-        ({"target": "POWER ON"}, 115, 400),
-        ({"target": "nonsense"}, 115, 400),
-        ({"target": None}, 115, 400),
-        ({"target": ""}, 115, 400),
-        ({"target": 5}, 115, 400),
-        ({"target": ["power on"]}, 115, 400),
-        ({}, 115, 400),
-        ({"target": "power on", "nonsense": 1}, 115, 400),
+        ({"target": "POWER ON"}, MAX, 400),
+        ({"target": "nonsense"}, MAX, 400),
+        ({"target": None}, MAX, 400),
+        ({"target": ""}, MAX, 400),
+        ({"target": 5}, MAX, 400),
+        ({"target": ["power on"]}, MAX, 400),
+        ({}, MAX, 400),
+        ({"target": "power on", "nonsense": 1}, MAX, 400),
         ({"target": "soft power off"}, 26, 406),
         ({"target": "soft power off"}, 27, 202),
         ({"target": "power on", "timeout": 5}, 26, 406),
-        ({"target": "power on", "timeout": 0}, 115, 400),
-        ({"target": "power on", "timeout": -5}, 115, 400),
-        ({"target": "power on", "timeout": "x"}, 115, 400),
+        ({"target": "power on", "timeout": 0}, MAX, 400),
+        ({"target": "power on", "timeout": -5}, MAX, 400),
+        ({"target": "power on", "timeout": "x"}, MAX, 400),
         ({"target": "power on", "timeout": None}, 26, 202),
         ({"target": "power on"}, 1, 202),
     ],

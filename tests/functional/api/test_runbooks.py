@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from bloomery.api.versions import MAX
+
 R = "/v1/runbooks"
 STEP = {"interface": "bios", "step": "apply_configuration", "order": 1}
 OTHER = STEP | {"step": "factory_reset"}
@@ -31,24 +33,24 @@ def test_runbook_is_answered_whole_its_secrets_masked(api, runbook):
 @pytest.mark.parametrize(
     ("body", "version", "status"),
     [
-        ({}, 115, 201),
+        ({}, MAX, 201),
         ({}, 111, 400),
         ({"name": "CUSTOM_A"}, 111, 201),
-        ({"name": "no blanks"}, 115, 400),
-        ({"name": ""}, 115, 400),
-        ({"steps": []}, 115, 400),
-        ({"steps": [STEP, STEP]}, 115, 400),
-        ({"steps": [STEP, OTHER]}, 115, 201),
-        ({"steps": [{"interface": "bios", "step": "x"}]}, 115, 400),
-        ({"steps": [STEP | {"priority": 1}]}, 115, 400),
-        ({"steps": [STEP | {"order": "7"}]}, 115, 201),
-        ({"steps": [STEP | {"order": -1}]}, 115, 400),
-        ({"steps": [STEP | {"args": {"$sealed": "x"}}]}, 115, 400),
-        ({"public": "yes"}, 115, 400),
-        ({"public": None, "disable_ramdisk": True}, 115, 201),
-        ({"owner": "p"}, 115, 400),
-        ({"traits": ["CUSTOM_A"]}, 115, 400),
-        ({"description": "x" * 256}, 115, 400),
+        ({"name": "no blanks"}, MAX, 400),
+        ({"name": ""}, MAX, 400),
+        ({"steps": []}, MAX, 400),
+        ({"steps": [STEP, STEP]}, MAX, 400),
+        ({"steps": [STEP, OTHER]}, MAX, 201),
+        ({"steps": [{"interface": "bios", "step": "x"}]}, MAX, 400),
+        ({"steps": [STEP | {"priority": 1}]}, MAX, 400),
+        ({"steps": [STEP | {"order": "7"}]}, MAX, 201),
+        ({"steps": [STEP | {"order": -1}]}, MAX, 400),
+        ({"steps": [STEP | {"args": {"$sealed": "x"}}]}, MAX, 400),
+        ({"public": "yes"}, MAX, 400),
+        ({"public": None, "disable_ramdisk": True}, MAX, 201),
+        ({"owner": "p"}, MAX, 400),
+        ({"traits": ["CUSTOM_A"]}, MAX, 400),
+        ({"description": "x" * 256}, MAX, 400),
         ({"name": "CUSTOM_A", "description": "x"}, 111, 400),
     ],
     ids=str,
@@ -67,16 +69,16 @@ def test_steps_without_arguments_have_none_and_orders_are_numbers(api):
 @pytest.mark.parametrize(
     ("operation", "version", "status"),
     [
-        ({"op": "replace", "path": "/name", "value": "b"}, 115, 200),
+        ({"op": "replace", "path": "/name", "value": "b"}, MAX, 200),
         ({"op": "replace", "path": "/name", "value": "b"}, 111, 400),
-        ({"op": "remove", "path": "/name"}, 115, 400),
-        ({"op": "remove", "path": "/steps"}, 115, 400),
-        ({"op": "replace", "path": "/steps", "value": [OTHER]}, 115, 200),
-        ({"op": "replace", "path": "/traits", "value": ["CUSTOM_A"]}, 115, 400),
-        ({"op": "replace", "path": "/public", "value": "yes"}, 115, 400),
-        ({"op": "replace", "path": "/owner", "value": "p"}, 115, 200),
+        ({"op": "remove", "path": "/name"}, MAX, 400),
+        ({"op": "remove", "path": "/steps"}, MAX, 400),
+        ({"op": "replace", "path": "/steps", "value": [OTHER]}, MAX, 200),
+        ({"op": "replace", "path": "/traits", "value": ["CUSTOM_A"]}, MAX, 400),
+        ({"op": "replace", "path": "/public", "value": "yes"}, MAX, 400),
+        ({"op": "replace", "path": "/owner", "value": "p"}, MAX, 200),
         ({"op": "replace", "path": "/description", "value": "x"}, 111, 406),
-        ({"op": "replace", "path": "/nonsense", "value": "x"}, 115, 400),
+        ({"op": "replace", "path": "/nonsense", "value": "x"}, MAX, 400),
     ],
     ids=str,
 )

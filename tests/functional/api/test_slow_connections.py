@@ -10,6 +10,7 @@ import socket
 import pytest
 
 from bloomery import metrics
+from bloomery.api.versions import MAX
 from bloomery.conf import Conf
 from bloomery.conf.default import Default
 from bloomery.http_server.connections import State
@@ -58,7 +59,7 @@ def test_body_is_put_together_from_its_pieces(world, serving, pieces, chunked):
         for part in parts:
             client.sendall(part)
         assert slow_clients.statuses(client) == [201]
-    (node,) = world.api.get("/v1/nodes/detail", version=115).json["nodes"]
+    (node,) = world.api.get("/v1/nodes/detail", version=MAX).json["nodes"]
     assert node["extra"] == {"text": text}
 
 

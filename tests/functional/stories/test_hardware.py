@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from bloomery.api.versions import MAX
 from bloomery.conductor import recovery, runner, virtual_media
 from bloomery.drivers.noop import NoRaid
 from bloomery.drivers.registry import Registry
@@ -126,7 +127,7 @@ def test_fake_hardware_has_no_nmi(stage):
     assert (answer.status, "Unexpected arguments: now" in answer.said) == (400, True)
 
 
-@pytest.mark.parametrize("version", [1, 115])
+@pytest.mark.parametrize("version", [1, MAX])
 def test_lights_are_listed_and_read(stage, version):
     node = stage.enrol()
     path = f"/v1/nodes/{node}/management/indicators"

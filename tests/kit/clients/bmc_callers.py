@@ -14,9 +14,10 @@ from typing import Any
 from bloomery.cmd.service import Service
 from bloomery.conf import Conf
 from bloomery.state_dir import StateDir
+from tests.fakes.client import NEWEST
 from tests.kit.servers import databases
 
-VERSION = {"X-OpenStack-Ironic-API-Version": "1.115", "Content-Type": "application/json"}
+VERSION = {"X-OpenStack-Ironic-API-Version": NEWEST, "Content-Type": "application/json"}
 
 
 class Caller:

@@ -24,7 +24,7 @@ import hypothesis
 
 from bloomery import errors
 from bloomery.conductor.states import State
-from tests.fakes.client import Answer, Client
+from tests.fakes.client import NEWEST, Answer, Client
 from tests.kit.servers.site import Site
 from tests.kit.servers.stories import Stage
 
@@ -210,7 +210,7 @@ class Target:
                     "wsgi.errors": io.StringIO(),
                     "CONTENT_LENGTH": str(len(body)),
                     "CONTENT_TYPE": "application/json",
-                    "HTTP_X_OPENSTACK_IRONIC_API_VERSION": "1.115",
+                    "HTTP_X_OPENSTACK_IRONIC_API_VERSION": NEWEST,
                 }
                 | environ,
             ),

@@ -6,13 +6,14 @@ import orjson
 import pytest
 
 from bloomery import errors
+from bloomery.api.versions import MAX
 from bloomery.api.views import projection
 from bloomery.model import node as model
 
 PROJECTIONS = projection.Projections(model.FIELDS, "uuid", "driver")
 
 
-@pytest.mark.parametrize("version", range(1, 116))
+@pytest.mark.parametrize("version", range(1, MAX + 1))
 def test_version_sees_its_fields(version):
     shape = PROJECTIONS.of(version, None)
     assert shape.names == {f.name for f in model.FIELDS.values() if f.since <= version}
@@ -20,20 +21,20 @@ def test_version_sees_its_fields(version):
 
 
 def test_columns_are_pruned_to_what_is_asked():
-    shape = PROJECTIONS.of(115, ["name", "conductor"])
+    shape = PROJECTIONS.of(MAX, ["name", "conductor"])
     assert shape.columns == ("name", "uuid", "driver")
     assert shape.extra == ("uuid", "driver")
     assert shape.finish(shape.values(("web-1", "u", "d"))) == {"name": "web-1"}
 
 
 def test_shape_is_compiled_once():
-    assert PROJECTIONS.of(115, ["name", "uuid"]) is PROJECTIONS.of(115, ("uuid", "name"))
+    assert PROJECTIONS.of(MAX, ["name", "uuid"]) is PROJECTIONS.of(MAX, ("uuid", "name"))
 
 
 def test_shapes_are_forgotten_before_they_fill_the_memory(monkeypatch):
     monkeypatch.setattr(projection, "MAX_PROJECTIONS", 5)
     shapes = projection.Projections(model.FIELDS)
-    for version in range(1, 116):
+    for version in range(1, MAX + 1):
         shapes.of(version, None)
     assert len(shapes._compiled) <= 7
 
