@@ -54,6 +54,16 @@ def resolved(host: str, port: int) -> Sequence[tuple[Any, ...]]:
     return socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
 
 
+def numeric(url: urllib.parse.SplitResult) -> Sequence[tuple[Any, ...]]:
+    """Return the addresses that a URL spells in digits; none for a name, which is not looked up."""
+    try:
+        return socket.getaddrinfo(
+            url.hostname, 0, type=socket.SOCK_STREAM, flags=socket.AI_NUMERICHOST
+        )
+    except (OSError, UnicodeError):
+        return []
+
+
 def embedded(address: Address) -> Address:
     """Return the IPv4 address that an IPv6 address leads to, if it does."""
     if isinstance(address, ipaddress.IPv4Address):
@@ -65,6 +75,11 @@ def embedded(address: Address) -> Address:
 
 def is_local(entry: tuple[Any, ...]) -> bool:
     """Does what ``getaddrinfo`` knows lead to this machine, its link or its cloud's metadata?"""
+    return is_reserved(entry) or is_own(entry)
+
+
+def is_reserved(entry: tuple[Any, ...]) -> bool:
+    """Is the address one that leads there from every machine?"""
     address = embedded(ipaddress.ip_address(str(entry[4][0]).partition("%")[0]))
     return (
         address.is_loopback
@@ -72,7 +87,6 @@ def is_local(entry: tuple[Any, ...]) -> bool:
         or address.is_unspecified
         or address.is_multicast
         or address in METADATA
-        or is_own(entry)
     )
 
 

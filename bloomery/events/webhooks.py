@@ -29,6 +29,7 @@ from bloomery.db.events import EventRow
 from bloomery.events import selection as selections
 from bloomery.events.selection import Selection
 from bloomery.events.sink_worker import Pace, SinkWorker
+from bloomery.model import webhook as webhook_model
 from bloomery.model.webhook import State, Webhook
 from bloomery.secrets import Sealer
 
@@ -101,10 +102,7 @@ class WebhookSink:
         entries = list(fetching.resolved(host, port))
         allowed = [entry for entry in entries if not fetching.is_local(entry)]
         if not allowed and not self._conf.webhook_allow_local:
-            raise fetching.FetchRefused(
-                "it leads to the machine itself, to a link-local address or to a cloud's metadata; "
-                "an operator may allow that with [events]webhook_allow_local"
-            )
+            raise fetching.FetchRefused(webhook_model.LEADS_HERE)
         yield from entries if self._conf.webhook_allow_local else allowed
 
     def close(self) -> None:

@@ -69,6 +69,18 @@ def is_webhook(sink: str) -> bool:
     return sink.startswith(SINK_PREFIX)
 
 
+LEADS_HERE: Final = (
+    "it leads to the machine itself, to a link-local address or to a cloud's metadata; "
+    "an operator may allow that with [events]webhook_allow_local"
+)
+
+
+def check_reach(url: str) -> None:
+    """Raise Invalid for an address in digits that is never called; names are looked up later."""
+    if any(map(fetching.is_reserved, fetching.numeric(fetching.checked(url)))):
+        raise errors.Invalid(reason=f"cannot use url: {LEADS_HERE}")
+
+
 def check_url(url: Any) -> str:
     """Return the URL.  Raises Invalid for what could never be called."""
     if not isinstance(url, str):

@@ -225,11 +225,27 @@ def test_redirects_are_not_followed(site: Site, receiver: Receiver):
 def test_the_machine_itself_is_not_called_unless_that_is_allowed(world, receiver: Receiver):
     site = Site(world.site, webhook_allow_local=False)
     try:
-        uuid = site.add(receiver.url)
+        uuid = site.add(receiver.url.replace("127.0.0.1", "localhost"))
         site.happen()
         wait_for(lambda: site.show(uuid)["state"] == "parked", "parking")
         assert "webhook_allow_local" in site.show(uuid)["last_error"]
         assert receiver.paths == []
+    finally:
+        site.close()
+
+
+@pytest.mark.parametrize(
+    "host",
+    ["127.0.0.1:8080", "127.1", "[::1]", "0.0.0.0", "169.254.169.254", "[fe80::1]",
+     "[::ffff:127.0.0.1]", "[fd00:ec2::254]", "2130706433"],
+)  # fmt: skip
+def test_addresses_that_are_never_called_are_refused_at_once(world, host: str):
+    site = Site(world.site, webhook_allow_local=False)
+    try:
+        answer = site.api.post(PATH, {"url": f"http://{host}/hook", "secret": SECRET})
+        assert (answer.status, b"webhook_allow_local" in answer.body) == (400, True)
+        uuid = site.add("http://192.0.2.1/hook")
+        assert site.set(uuid, url=f"http://{host}/hook").status == 400
     finally:
         site.close()
 
