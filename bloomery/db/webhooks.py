@@ -62,12 +62,14 @@ def note_delivery(conn: sa.Connection, uuid: str) -> None:
     conn.execute(mine.values(**well, last_delivered_at=rows.now()))
 
 
-def note_failure(conn: sa.Connection, uuid: str, error: str, *, most: int) -> None:
-    """An event was not taken; after ``most`` failures in a row nothing is delivered any more."""
+def note_failure(conn: sa.Connection, uuid: str, error: str, *, most: int) -> bool:
+    """Count a failure; the one after which nothing is delivered, the ``most``-th, gives True."""
     count = _T.failures + 1
     state = sa.case((count >= most, str(State.PARKED)), else_=str(State.FAILING))
     mine = sa.update(WEBHOOKS).where(_T.uuid == uuid, _T.state != State.PARKED)
-    conn.execute(mine.values(state=state, failures=count, last_error=error))
+    if not conn.execute(mine.values(state=state, failures=count, last_error=error)).rowcount:
+        return False
+    return conn.execute(sa.select(_T.state).where(_T.uuid == uuid)).scalar() == State.PARKED
 
 
 def park(conn: sa.Connection, uuid: str, error: str) -> bool:

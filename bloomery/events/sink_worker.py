@@ -81,6 +81,7 @@ class SinkWorker:
         self._written_at = self._retry_at = 0.0
         self._seen: tuple[Cursor, float] | None = None
         self._failures = 0
+        self._is_failing = False  # since the log said so
         self._change = threading.Condition()
         self._poked = self._stopping = False
         name = f"events-{sink.name}"
@@ -137,9 +138,17 @@ class SinkWorker:
         pace = self._pace
         pause_s = min(pace.retry_least_s * 2.0 ** min(self._failures - 1, 20), pace.retry_most_s)
         self._retry_at = self._clock() + pause_s
-        LOG.warning("sink %s failed %d times and is asked again in %g s: %s",
-                    self.sink.name, self._failures, pause_s, errors.brief(exc))  # fmt: skip
+        LOG.log(logging.DEBUG if self._is_failing else logging.WARNING,
+                "sink %s failed %d times and is asked again in %g s: %s",
+                self.sink.name, self._failures, pause_s, errors.brief(exc))  # fmt: skip
+        self._is_failing = True
         return pause_s
+
+    def _note_recovery(self) -> None:
+        self._failures = 0
+        if self._is_failing:
+            LOG.warning("sink %s takes events again", self.sink.name)
+            self._is_failing = False
 
     def _until_retry_s(self) -> float:
         """Return the time to wait after a failure, in parts after which the lease is renewed."""
@@ -170,7 +179,7 @@ class SinkWorker:
             self._deliver(batch)
         else:
             self._acknowledge_if_due()
-        self._failures = 0
+        self._note_recovery()
         return 0.0 if len(batch) == self._pace.batch else self._idle_s()
 
     def _deliver(self, batch: Sequence[EventRow]) -> None:

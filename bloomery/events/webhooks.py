@@ -71,7 +71,8 @@ class WebhookSink:
         """Note it for the operator; the webhook may be parked by now."""
         self._noted_at, error, most = None, str(failure), self._conf.webhook_max_failures
         uuid = self._webhook.uuid
-        self._db.transact(lambda conn: webhooks.note_failure(conn, uuid, error, most=most))
+        if self._db.transact(lambda conn: webhooks.note_failure(conn, uuid, error, most=most)):
+            LOG.warning("webhook %s: parked after %d failures in a row: %s", uuid, most, error)
 
     def _note_delivery(self) -> None:
         now = time.monotonic()

@@ -161,7 +161,9 @@ def test_only_what_was_chosen_is_delivered(
     assert [each["type"].split(".")[2] for each in receiver.taken] == actions
 
 
-def test_one_that_fails_is_parked_and_goes_on_where_it_stopped(site: Site, receiver: Receiver):
+def test_one_that_fails_is_parked_and_goes_on_where_it_stopped(
+    site: Site, receiver: Receiver, caplog
+):
     receiver.status = 500
     uuid = site.add(receiver.url)
     numbers = [site.happen() for _ in range(3)]

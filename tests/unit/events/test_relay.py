@@ -193,6 +193,21 @@ def test_a_poke_does_not_hurry_a_sink_that_fails(db: Database, make: Make, happe
     assert [r.message for r in caplog.records if "asked again" in r.message]
 
 
+def test_the_log_warns_when_a_sink_begins_to_fail_and_when_it_takes_events_again(
+    make: Make, happen, caplog
+):
+    caplog.set_level(logging.DEBUG)
+    sink = Keeper()
+    sink.refuses = lambda event: sink.asked < 5
+    running = make(sink)
+    happen()
+    running.wake()
+    wait_for(lambda: any("takes events again" in each.message for each in caplog.records), "it")
+    tries = [each.levelname for each in caplog.records if "asked again" in each.message]
+    assert tries == ["WARNING", *["DEBUG"] * (len(tries) - 1)]
+    assert len(tries) > 2
+
+
 def test_pauses_between_tries_grow_up_to_a_limit(db: Database):
     pace = Pace(retry_least_s=0.5, retry_most_s=4.0)
     sink_worker = SinkWorker(db, Keeper(), holder="here:1", pace=pace)
