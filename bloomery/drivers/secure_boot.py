@@ -40,7 +40,7 @@ def check(task: base.DriverTask) -> None:
     reason = _obstacle(task) if answer == "true" else None
     if reason is not None:
         raise errors.InvalidParameterValue(
-            reason=f"cannot boot node {node.uuid} with secure boot: {reason}",
+            reason=f"cannot boot with secure boot: {reason}",
         )
 
 
@@ -53,7 +53,8 @@ def _obstacle(task: base.DriverTask) -> str | None:
         return "it boots in mode bios; add boot_mode:uefi to the capabilities"
     if node.secure_boot is None and node.provision_state not in _UNREAD:
         return (
-            "its BMC shows no secure boot; where that has changed, PUT states/secure_boot reads it"
+            "its BMC shows no secure boot; where that has changed, "
+            "`baremetal node secure boot on NODE` reads it anew"
         )
     return None
 
@@ -89,7 +90,7 @@ def undo(task: base.DriverTask) -> Outcome | None:
     if not _can_switch(task.driver.management):
         LOG.warning(
             "node %s: secure boot stays on: management interface %s cannot switch it off; "
-            "use another one with PUT states/secure_boot, or the machine's own setup",
+            "choose another one and use `baremetal node secure boot off`, or the machine's own setup",
             task.node.uuid,
             task.driver.management.name,
         )
@@ -102,7 +103,11 @@ def undo(task: base.DriverTask) -> Outcome | None:
 
 
 def _set(task: base.DriverTask, *, on: bool) -> Outcome:
-    outcome = task.driver.management.set_secure_boot_state(task, on) or DONE
+    try:
+        outcome = task.driver.management.set_secure_boot_state(task, on) or DONE
+    except (errors.BmcUnreachable, errors.BmcRefused) as exc:
+        reason = f"cannot switch secure boot {'on' if on else 'off'}: {exc.facts['reason']}"
+        raise type(exc)(log=exc.log, **exc.facts | {"reason": reason}) from exc
     if isinstance(outcome, Done):
         task.node.secure_boot = on
     return outcome

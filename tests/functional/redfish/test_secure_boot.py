@@ -99,7 +99,10 @@ def test_a_bmc_without_the_resource_is_refused(stage: Stage, make_rack) -> None:
     node = manageable(stage, machine)
     stage.patch(node, **{"instance_info.boot_iso": ISO})
     assert refusal(stage, node) == ""
-    assert "its BMC shows no secure boot" in refusal(stage, asking(stage, node))
+    reason = refusal(stage, asking(stage, node))
+    assert "its BMC shows no secure boot" in reason
+    assert "`baremetal node secure boot on NODE`" in reason
+    assert node not in reason
 
 
 def test_a_deployment_that_fails_leaves_nothing_on(stage: Stage, machine: Machine) -> None:
@@ -110,6 +113,16 @@ def test_a_deployment_that_fails_leaves_nothing_on(stage: Stage, machine: Machin
     assert machine.system.secure_next is True
     settled(stage, node, "deleted", "available")
     assert machine.system.secure_next is False
+
+
+def test_an_undeployment_says_that_secure_boot_could_not_be_switched_off(
+    stage: Stage, machine: Machine
+) -> None:
+    node = asking(stage, available(stage, machine))
+    settled(stage, node, "active", "active")
+    machine.bmc.faults.add(kind="status", status=400, times=-1, method="PATCH", path="SecureBoot$")
+    shown = settled(stage, node, "deleted", "error")
+    assert "cannot switch secure boot off" in shown["last_error"]
 
 
 @pytest.mark.parametrize("verb", ["deleted", "rebuild"])
