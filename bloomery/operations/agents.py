@@ -86,8 +86,10 @@ def _show(ctx: Context, caller: str, row: Any, *, makes_token: bool) -> AgentNod
     with nodes.no_host_is_a_bad_request():
         conductor = nodes.conductor_of(ctx, row)
     token = conductor.get_node_with_token(ctx.request, row.uuid)["agent_token"]
-    outcome = "has one already, or asks twice" if token == secrets.MASK else "gets it"
-    LOG.info("node %s: %s asks for the agent's token, and %s", row.uuid, caller, outcome)
+    if token == secrets.MASK:  # an agent that lost its token, or somebody else
+        LOG.warning("node %s: %s asks for a token that the agent has already", row.uuid, caller)
+    else:
+        LOG.info("node %s: %s gets the agent's token", row.uuid, caller)
     return AgentNode(row=nodes.row(ctx, row.uuid, _COLUMNS), token=token)
 
 

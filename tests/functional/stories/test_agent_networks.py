@@ -71,10 +71,10 @@ def test_the_log_tells_to_which_address_a_token_went(stage, node, agent, caplog)
     caplog.set_level(logging.INFO, "bloomery.operations.agents")
     for stage.api.address in (INSIDE, OUTSIDE):
         agent.try_to_look_up()
-    lines = [record.getMessage() for record in caplog.records]
+    lines = [(record.levelname, record.getMessage()) for record in caplog.records]
     assert lines == [
-        f"node {node}: {INSIDE} asks for the agent's token, and gets it",
-        f"node {node}: {OUTSIDE} asks for the agent's token, and has one already, or asks twice",
+        ("INFO", f"node {node}: {INSIDE} gets the agent's token"),
+        ("WARNING", f"node {node}: {OUTSIDE} asks for a token that the agent has already"),
     ]
 
 
