@@ -11,7 +11,7 @@ Names are those of ``ironic.conf`` where the meaning is the same.
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
@@ -141,8 +141,8 @@ def list_opts() -> list[tuple[str, list[cfg.Opt]]]:
 def load(config_files: Sequence[str] = ()) -> Conf:
     """Read the files in order, later ones win.
 
-    Raises CannotStart that names the file or the option.  Options that are not ours are left
-    alone, since the file may be one of Ironic; ``unknown`` names them.
+    Raises CannotStart that names the file, or every option with a wrong value.  Options that are
+    not ours are left alone, since the file may be one of Ironic; ``unknown`` names them.
     """
     source = cfg.ConfigOpts()
     register(source)
@@ -150,7 +150,15 @@ def load(config_files: Sequence[str] = ()) -> Conf:
         source(args=[], project="bloomery", default_config_files=list(config_files))
     except cfg.Error as exc:
         raise errors.CannotStart(reason=f"cannot use the configuration: {_line(exc)}") from exc
-    return Conf(**{name.lower(): _read_group(source, name) for name in GROUPS})
+    groups, faults = {}, []
+    for name, declared in GROUPS.items():
+        try:
+            groups[name.lower()] = read(declared, source if name == "DEFAULT" else source[name])
+        except ValueError as exc:
+            faults.append(f"group [{name}]: {_line(exc)}")
+    if faults:
+        raise errors.CannotStart(reason=f"cannot use the configuration, {'; '.join(faults)}")
+    return Conf(**groups)
 
 
 def unknown(config_files: Sequence[str]) -> list[str]:
@@ -169,14 +177,19 @@ def unknown(config_files: Sequence[str]) -> list[str]:
         for old in option.deprecated_opts
     }
     return sorted(
-        f"[{group}]{name}" + _hint(name, [option for other, option in ours if other == group])
-        for group, name in _said(config_files) - ours
+        f"[{group}]{name}" + _hint(group, name, ours) for group, name in _said(config_files) - ours
     )
 
 
-def _hint(name: str, names: Sequence[str]) -> str:
-    near = errors.nearest(name, sorted(names)).strip()
-    return near and f" ({near})"
+def _hint(group: str, name: str, ours: Collection[tuple[str, str]]) -> str:
+    """Return the option of the group that is spelt almost so, else one of another group of ours."""
+    own = sorted(option for other, option in ours if other == group)
+    near = errors.nearest(name, own)
+    if own and not near:
+        near = errors.nearest(name, sorted(option for _, option in ours))
+        for other, option in ours:
+            near = near.replace(repr(option), repr(f"[{other}]{option}"))
+    return near and f" ({near.strip()})"
 
 
 def _said(config_files: Sequence[str]) -> set[tuple[str, str]]:
@@ -190,15 +203,6 @@ def _said(config_files: Sequence[str]) -> set[tuple[str, str]]:
         if not group.startswith("oslo_messaging") and group != KEYSTONE_GROUP
         for option in options_said
     }
-
-
-def _read_group(source: cfg.ConfigOpts, name: str) -> Any:
-    try:
-        return read(GROUPS[name], source if name == "DEFAULT" else source[name])
-    except ValueError as exc:
-        raise errors.CannotStart(
-            reason=f"cannot use the configuration, group [{name}]: {_line(exc)}",
-        ) from exc
 
 
 def _line(exc: Exception) -> str:

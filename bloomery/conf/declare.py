@@ -84,9 +84,19 @@ def _opt(field: dataclasses.Field[Any], hint: Any) -> cfg.Opt:
 
 
 def read(declared: type[Any], group: Any) -> Any:
-    """Return the values of one group as an instance of ``declared``.  Raises ValueError."""
-    names = [field.name for field in dataclasses.fields(declared)]
-    return declared(**{name: _frozen(_value(group, name)) for name in names})
+    """Return the values of one group as an instance of ``declared``.
+
+    Raises a ValueError that names every option with a wrong value.
+    """
+    values, faults = {}, []
+    for field in dataclasses.fields(declared):
+        try:
+            values[field.name] = _frozen(_value(group, field.name))
+        except ValueError as exc:
+            faults.append(str(exc))
+    if faults:
+        raise ValueError("; ".join(faults))
+    return declared(**values)
 
 
 def _value(group: Any, name: str) -> Any:

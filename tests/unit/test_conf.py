@@ -173,13 +173,25 @@ def test_options_that_are_not_ours_are_named(tmp_path: Path):
     path.write_text(
         "[DEFAULT]\ntransport_url = rabbit://\nenabled_hardware_type = redfish\n"
         "[conductor]\nautomated_clean = false\nautomatic_clean = false\n"
-        "[oslo_messaging_rabbit]\nssl = true\n[neutron]\nurl = x\n",
+        "[oslo_messaging_rabbit]\nssl = true\n[neutron]\nurl = x\ndefault_hoks = x\n"
+        "[api]\ndefault_hoks = x\n",
     )
     assert conf.unknown([str(path)]) == [
         "[DEFAULT]enabled_hardware_type (Did you mean 'enabled_hardware_types'?)",
+        "[api]default_hoks (Did you mean '[inspector]default_hooks'?)",
         "[conductor]automatic_clean (Did you mean 'automated_clean'?)",
+        "[neutron]default_hoks",
         "[neutron]url",
     ]
+
+
+def test_all_wrong_values_are_named_at_once(tmp_path: Path):
+    path = tmp_path / "bloomery.conf"
+    path.write_text("[api]\nport = x\nthreads = 0\n[conductor]\nworkers_pool_size = many\n")
+    with pytest.raises(errors.CannotStart) as caught:
+        conf.load([str(path)])
+    for name in ("port", "threads", "[conductor]", "workers_pool_size"):
+        assert name in str(caught.value)
 
 
 def test_options_that_are_ours_are_not(tmp_path: Path):
