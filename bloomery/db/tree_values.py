@@ -18,10 +18,10 @@ from bloomery.db import rows
 from bloomery.db.tables import RESOURCES, STACKS
 from bloomery.model.stacks import (
     RESOURCE_FIELDS,
-    Act,
     Action,
     Event,
     Properties,
+    ResourceAction,
     Snapshot,
     Stack,
     Status,
@@ -184,7 +184,7 @@ def decode_resource(
         **{name: getattr(row, name) for name in _RESOURCE_COLUMNS} | decoded_state(row),
         policy=_decode(row.policy, sealer, sealed=False),
         metadata=_decode(row.metadata, sealer, sealed=row.sealed),
-        act=None if act is None else Act.of(act),
+        act=None if act is None else ResourceAction.of(act),
         data=data,
         redacted=redacted,
         hidden=row.sealed,

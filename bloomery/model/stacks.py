@@ -103,22 +103,22 @@ UNBORN: Final = frozenset({Action.INIT, Action.DELETE})
 
 
 class Stage(enum.StrEnum):
-    """How far an act is."""
+    """How far the action of a resource is."""
 
-    BEGIN = "begin"  # IN_PROGRESS is stored, its handler is to be called
-    CHECK = "check"  # its handler has been called, and its check says when it is done
-    REST = "rest"  # it failed, and is tried again when its resource is due
+    BEGIN = "begin"  # IN_PROGRESS is stored; the handler is to be called
+    CHECK = "check"  # the handler was called; the check tells when the action is done
+    BACKOFF = "rest"  # the attempt failed; the next one begins when the resource is due
 
 
 @dataclass(slots=True, kw_only=True)
-class Act:
+class ResourceAction:
     """One action on one resource, from IN_PROGRESS to its end.  All of it is JSON.
 
-    ``traversal``, ``phase``  of the vertex that it serves, if the stack still walks that traversal
+    ``traversal``, ``phase``  of the vertex that the action serves
     ``arguments``             what the handler needs beyond the stored properties
     """
 
-    word: Action
+    action: Action
     traversal: int
     phase: str = "make"
     stage: Stage = Stage.BEGIN
@@ -126,16 +126,23 @@ class Act:
     arguments: dict[str, Any] = field(default_factory=dict)
 
     def document(self) -> dict[str, Any]:
-        """Return the act as JSON: its own values, not copies."""
-        return {each.name: getattr(self, each.name) for each in dataclasses.fields(self)}
+        """Return the action as stored JSON: its own values, not copies."""
+        return {
+            "word": self.action,
+            "traversal": self.traversal,
+            "phase": self.phase,
+            "stage": self.stage,
+            "token": self.token,
+            "arguments": self.arguments,
+        }
 
     @classmethod
-    def of(cls, document: Mapping[str, Any]) -> Act:
-        word, stage = Action(document["word"]), Stage(document["stage"])
-        return cls(**{**document, "word": word, "stage": stage})
+    def of(cls, document: Mapping[str, Any]) -> ResourceAction:
+        values = dict(document)
+        return cls(action=Action(values.pop("word")), stage=Stage(values.pop("stage")), **values)
 
-    def copy(self) -> Act:
-        return Act(**copy_json(self.document()))
+    def copy(self) -> ResourceAction:
+        return ResourceAction.of(copy_json(self.document()))
 
 
 @dataclass(slots=True, kw_only=True)
@@ -174,7 +181,7 @@ class StoredResource:
     metadata: Mapping[str, Any] = field(default_factory=dict)
     metadata_version: int = 0
     requires: tuple[str, ...] = ()
-    act: Act | None = None
+    act: ResourceAction | None = None
     attempt: int = 0
     due_at: datetime | None = None
     waits_for: str | None = None

@@ -9,12 +9,12 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from bloomery.orchestration.engine import acts
+from bloomery.orchestration.engine import resource_actions
 from bloomery.orchestration.engine.rows import Row
 from bloomery.orchestration.engine.stacks import EngineStack
+from bloomery.orchestration.engine.traversal import Traversal
 from bloomery.orchestration.engine.traversals import Traversals
 from bloomery.orchestration.engine.trees import StackTree
-from bloomery.orchestration.engine.walks import Walk
 from bloomery.orchestration.plan.template_side import NOTHING
 from bloomery.orchestration.resources import base
 from bloomery.orchestration.resources.states import Status
@@ -28,10 +28,10 @@ def barrier_off(patch: Patch) -> None:
 
     def start(stack: EngineStack, row: Row) -> None:
         assert row.act is not None
-        acts._change(stack, row, row.act.word, Status.IN_PROGRESS)
+        resource_actions._change(stack, row, row.act.action, Status.IN_PROGRESS)
         stack.ledger.schedule(row, stack.ledger.now())
 
-    patch.setattr(acts, "_start", start)
+    patch.setattr(resource_actions, "_start", start)
 
 
 def stored_graph_off(patch: Patch) -> None:
@@ -42,9 +42,9 @@ def stored_graph_off(patch: Patch) -> None:
             return
         action = stack.row.graph["action"]
         if action == "DELETE":
-            self._walk(stack, stack.first, NOTHING)
+            self._traverse(stack, stack.first, NOTHING)
         elif action == "CREATE":
-            self._walk(stack, NOTHING, stack.first)
+            self._traverse(stack, NOTHING, stack.first)
         else:
             self.update(stack)
 
@@ -54,16 +54,16 @@ def stored_graph_off(patch: Patch) -> None:
 def open_acts_first_off(patch: Patch) -> None:
     """Acts that are open are not bound to their vertices before they go on."""
 
-    def resume(self: Walk) -> None:
+    def resume(self: Traversal) -> None:
         ready, self.ready = self.ready, deque()
         while ready:
             key = ready.popleft()
             if self._is_done(key):
-                ready.extend(self.left.finish(key))
+                ready.extend(self.remaining.finish(key))
             else:
                 self.ready.append(key)
 
-    patch.setattr(Walk, "resume", resume)
+    patch.setattr(Traversal, "resume", resume)
 
 
 def open_acts_off(patch: Patch) -> None:
@@ -81,7 +81,7 @@ def open_acts_off(patch: Patch) -> None:
 
 def frozen_properties_off(patch: Patch) -> None:
     """Values are not stored before the handler runs."""
-    patch.setattr(acts, "_freeze", lambda *_args: None)
+    patch.setattr(resource_actions, "_freeze", lambda *_args: None)
 
 
 def derived_ids_off(patch: Patch) -> None:
@@ -96,7 +96,7 @@ def act_of_its_row_off(patch: Patch) -> None:
     def drop(self: Traversals, stack: EngineStack) -> None:
         supersede(self, stack)
         for row in list(stack.open_rows.values()):
-            acts._close(stack, row)
+            resource_actions._close(stack, row)
 
     patch.setattr(Traversals, "_supersede", drop)
 

@@ -11,14 +11,14 @@ runtime      what all trees of an engine share
 definitions  the definition of a stored stack
 store        where trees live between two turns: in memory, or in rows
 events       what is told, in Heat's sentences
-rows         a resource, its act, and what others see of it
-ledger       what a tree has changed, and who is due when
+rows         a resource, its open action, and what others see of it
+ledger       what a tree has changed, and which rows are due when
 stacks       a stack: its state, its rows, its values
-acts         one action on one resource
+resource_actions  one action on one resource
 graphs       the stored graph of a traversal
-walks        such a graph, walked
+traversal    the traversal of such a graph
 traversals   how traversals begin and end
-children     stacks below stacks
+children     child stacks
 orders       what each order does
-trees        a root and all below it, in turns
+trees        a root stack and its children, in turns
 """

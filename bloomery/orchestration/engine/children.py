@@ -1,6 +1,7 @@
-"""Stacks below a stack of the same tree: what composite kinds are handed.
+"""The child stacks of a stack, as composite kinds see them.
 
-They are rows of the tree, changed in its turns; who stands above is woken when a child has ended.
+Children are rows of the same tree, written in its transactions.  The end of a child wakes the
+resource of the parent stack.
 """
 
 from __future__ import annotations
@@ -44,7 +45,7 @@ class EngineChildren:
         stack, template = self._defined(stack_id, name, blueprint)
         row = self._row(stack_id, name, blueprint, template.uuid)
         self._keep(template, stack)
-        child = EngineStack(row, stack, parent.ledger, parent.stacks, self._below)
+        child = EngineStack(row, stack, parent.ledger, parent.stacks, self._children_of)
         if blueprint.adopt is not None:
             child.announce(Action.ADOPT)
             self._traversals.adopt(child, blueprint.adopt)
@@ -52,7 +53,7 @@ class EngineChildren:
             child.announce(Action.CREATE)
             self._traversals.create(child)
 
-    def _below(self, child: EngineStack) -> EngineChildren:
+    def _children_of(self, child: EngineStack) -> EngineChildren:
         return EngineChildren(child, self._traversals)
 
     def _row(
@@ -101,10 +102,10 @@ class EngineChildren:
     def _part(
         self, child: EngineStack, present: model.Template, blueprint: Blueprint
     ) -> TemplatePart | None:
-        """Return what an update is about; None where it may concern every resource of the child.
+        """Return the resources that an update concerns; None: every resource of the child.
 
-        It does where the environment or the files have changed, resources refer to each other, or
-        the parent asks for a look at what is really there.
+        An update concerns all of them where the environment or the files have changed, resources
+        refer to each other, or the parent compares with the real things.
         """
         if blueprint.changed is None or self._parent.converges or _are_joined(child):
             return None
@@ -128,7 +129,7 @@ class EngineChildren:
     def _amended(
         self, child: EngineStack, part: TemplatePart, present: model.Template, blueprint: Blueprint
     ) -> tuple[Stack, model.Template]:
-        """Return the whole of which a part is; nothing but the part is read anew."""
+        """Return the whole template with a part that has changed; only the part is read again."""
         uuid, document = self._parent.ledger.runtime.new_id(), blueprint.document
         template = self._traversals.library.templates[part.template_uuid]
         hidden = template.hidden or present.hidden
@@ -137,7 +138,7 @@ class EngineChildren:
         return child.first.amended(parsed, part.stack), template
 
     def _forget(self, child: EngineStack) -> None:
-        """Drop the template before the last one, of which only parts have been in use since."""
+        """Drop the template before the last one, where no resource uses it any more."""
         uuid, row = child.superseded, child.row
         in_use = {row.template_uuid, row.previous_template_uuid}
         in_use |= {each.template_uuid for each in child.all_rows()}
@@ -196,7 +197,7 @@ class EngineChildren:
     def _defined(
         self, stack_id: str, name: str, blueprint: Blueprint, *, beside: int = 0
     ) -> tuple[Stack, model.Template]:
-        """The stack of a blueprint, validated, and what is stored of it; raises its faults.
+        """Return the validated stack of a blueprint, and its stored template.
 
         ``beside``: how many resources the stack has that are not in the blueprint.
         """
@@ -228,7 +229,7 @@ class EngineChildren:
         return stack, template
 
     def _is_secret(self, blueprint: Blueprint) -> bool:
-        """Has a group put a secret of its members in their template?"""
+        """Tell whether the template of a group has a secret of its members."""
         ends = self._parent.rows[blueprint.owner].kind.secret_paths
         return any(ending(ends, blueprint.document))
 
@@ -247,10 +248,7 @@ class EngineChildren:
         )
 
     def _files(self, stack_id: str, document: Mapping[str, Any]) -> Mapping[str, str]:
-        """Return the files of the stack above, and those that members of a later batch still use.
-
-        A file that went with the update is kept as long as a member is of the template in it.
-        """
+        """Return the files of the parent, and removed files that are the type of a member still."""
         files = self._parent.first.definition.template.files
         child = self._parent.stacks.get(stack_id)
         if child is None:
@@ -260,7 +258,7 @@ class EngineChildren:
         return files if types.isdisjoint(before.keys() - files.keys()) else {**before, **files}
 
     def _is_counted(self, stack: EngineStack) -> bool:
-        """Whether its resources are among those that a tree may have so many of."""
+        """Tell whether the resources of a stack count for the limit of the tree."""
         above = self._parent.stacks.get(stack.row.owner_uuid or "")
         return above is None or self._counts_below(above, stack.row.owner_resource or "")
 
@@ -270,14 +268,14 @@ class EngineChildren:
         return self._is_counted(stack) and getattr(kind, "counts_below", True)
 
     def _authorize(self, stack: Stack) -> None:
-        """Ask whether whoever owns the parent may have the types of a child."""
+        """Ask whether the owner of the parent may use the types of a child."""
         authorize = self._parent.ledger.runtime.authorize
         if authorize is not None:
             authorize(self._parent.row, {each.type for each in stack.definitions.values()})
 
 
 def _are_joined(stack: EngineStack) -> bool:
-    """Whether a resource of a stack requires another one."""
+    """Tell whether a resource of a stack requires another one."""
     return any(row.requires for row in stack.all_rows())
 
 
@@ -286,7 +284,7 @@ def _minutes(timeout_s: float | None) -> int | None:
 
 
 class EngineChild:
-    """One of them as it is now (``children.Child``)."""
+    """One child stack as it is now (``children.Child``)."""
 
     __slots__ = ("_stack",)
 

@@ -95,8 +95,8 @@ def _unset_hook(stack: EngineStack, row: Row, payload: Mapping[str, Any]) -> Non
     if row.record.data.get(hook) is not True:
         return
     clear_hook(stack, row, hook)
-    if stack.walk is not None:
-        stack.walk.unset(row, hook)
+    if stack.open_traversal is not None:
+        stack.open_traversal.unset(row, hook)
 
 
 def _mark(stack: EngineStack, row: Row, payload: Mapping[str, Any]) -> None:

@@ -7,14 +7,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from bloomery.model.stacks import Act, Stage, StoredResource
+from bloomery.model.stacks import ResourceAction, Stage, StoredResource
 from bloomery.orchestration.plan.builder import gone
 from bloomery.orchestration.resources import base
 from bloomery.orchestration.resources.states import Action, Status
 from bloomery.orchestration.stack import Stack
 from bloomery.orchestration.template.definitions import ResourceDefinition
 
-__all__ = ["Act", "EngineResource", "Row", "RowFacade", "Stage"]
+__all__ = ["EngineResource", "ResourceAction", "Row", "RowFacade", "Stage"]
 
 
 class ReadableResource:
@@ -134,7 +134,7 @@ class EngineResource(StoredResource, ReadableResource):
         if self.act is None or self.state_before is None:
             return self
         action, status = map(str, self.state_before.split("_", 1))
-        if self.act.word is Action.CREATE and action == Action.INIT:
+        if self.act.action is Action.CREATE and action == Action.INIT:
             action, status = Action.CREATE, Status.COMPLETE
         ruled = self.copy()
         ruled.action, ruled.status = Action(action), Status(status)

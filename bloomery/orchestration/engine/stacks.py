@@ -55,13 +55,13 @@ class TemplatePart:
     names: Collection[str]
 
 
-class Walker(Protocol):
-    """Whoever walks a traversal of a stack (walks.Walk).  ``extra``: what its order brought."""
+class OpenTraversal(Protocol):
+    """The traversal of a stack that is under way.  ``extra``: the arguments of its order."""
 
     @property
     def extra(self) -> Mapping[str, Any]: ...
 
-    def act_ended(self, row: Row, failure: Exception | None) -> None: ...
+    def action_ended(self, row: Row, failure: Exception | None) -> None: ...
 
     def advance(self) -> None: ...
 
@@ -100,7 +100,7 @@ class EngineStack:
         self.rows: dict[str, Row] = {}  # who stands for each name
         self.leftovers: dict[str, list[Row]] = {}  # replaced, and still there
         self.current_rows: dict[str, Row] = {}  # those of the present template
-        self.walk: Walker | None = None
+        self.open_traversal: OpenTraversal | None = None
         self.open_rows: dict[str, Row] = {}  # whose acts have not ended
         self._context: base.ResourceContext | None = None
         stacks[row.uuid] = self
@@ -119,12 +119,12 @@ class EngineStack:
 
     @property
     def open(self) -> bool:
-        return self.walk is not None or bool(self.open_rows)
+        return self.open_traversal is not None or bool(self.open_rows)
 
     @property
     def converges(self) -> bool:
         """Whether the present update compares with what is really there, here and below."""
-        return self.walk is not None and bool(self.walk.extra.get("converge"))
+        return self.open_traversal is not None and bool(self.open_traversal.extra.get("converge"))
 
     def value(self) -> model.Stack:
         """The stack as it is stored."""
@@ -134,7 +134,7 @@ class EngineStack:
             status=self.status.value,
             reason=self.reason,
             traversal=self.traversal,
-            graph=None if self.walk is None else self.walk.graph_document(),
+            graph=None if self.open_traversal is None else self.open_traversal.graph_document(),
             open=self.open,
         )
 

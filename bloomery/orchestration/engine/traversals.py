@@ -1,4 +1,4 @@
-"""How a traversal begins and how it ends: create, update, delete, roll back, suspend and so on."""
+"""Begin and end traversals: create, update, delete, roll back, suspend and so on."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from bloomery.model import stacks as model
-from bloomery.orchestration.engine import acts, definitions, events, graphs
+from bloomery.orchestration.engine import definitions, events, graphs, resource_actions
 from bloomery.orchestration.engine.definitions import Library
 from bloomery.orchestration.engine.rows import Row, RowFacade
 from bloomery.orchestration.engine.stacks import EngineStack, StackTimedOut, TemplatePart
-from bloomery.orchestration.engine.walks import HOOKS, OVER_ROWS, Walk
+from bloomery.orchestration.engine.traversal import HOOKS, OVER_ROWS, Traversal
 from bloomery.orchestration.plan.plans import Verb
 from bloomery.orchestration.plan.template_side import NOTHING, TemplateSide
 from bloomery.orchestration.resources.states import Action, Status
@@ -44,42 +44,42 @@ class Traversals:
     # ------------------------------------------------------------------------------------- begin
 
     def create(self, stack: EngineStack, **extra: Any) -> None:
-        self._walk(stack, NOTHING, stack.first, **extra)
+        self._traverse(stack, NOTHING, stack.first, **extra)
 
     def adopt(self, stack: EngineStack, data: Mapping[str, Any]) -> None:
-        """Create rows from what an abandoned stack has left; until adopted it is kept sealed."""
+        """Create resources from the data of an abandoned stack, which wait in the rows, sealed."""
         stack.turn_to(stack.first)
         for name, left in (data.get("resources") or {}).items():
             if (row := stack.rows.get(name)) is not None:
-                row.record.data[acts.LEFT] = dict(left)
-                row.record.redacted.add(acts.LEFT)
+                row.record.data[resource_actions.ABANDONED] = dict(left)
+                row.record.redacted.add(resource_actions.ABANDONED)
         self.create(stack)
 
     def update(self, stack: EngineStack, part: TemplatePart | None = None, **extra: Any) -> None:
-        """Walk from the previous template of a stack to its present one.
+        """Traverse from the previous template of a stack to the present one.
 
-        ``part``: all in which they differ; nothing else is looked at.  An engine that goes on with
-        the walk finds in its graph what is left, and takes it from the whole template.
+        ``part``: the resources that differ; the others are skipped.  After a crash, another engine
+        reads the whole template and finds in the graph which vertices remain.
         """
         row = stack.row
         new = self.definition(stack, row.template_uuid)
         previous = row.previous_template_uuid
         old = NOTHING if previous is None else self.definition(stack, previous)
-        self._walk(stack, old, new, part, **extra)
+        self._traverse(stack, old, new, part, **extra)
 
     def delete(self, stack: EngineStack, **extra: Any) -> None:
-        """End a stack; what is at work in it is aborted."""
+        """Delete a stack; actions that run are aborted."""
         self.stop(stack, events.CANCELLED_BY_USER)
-        self._walk(stack, stack.first, NOTHING, **extra)
+        self._traverse(stack, stack.first, NOTHING, **extra)
 
     def perform(self, stack: EngineStack, **extra: Any) -> None:
-        """Suspend, resume, check or snapshot what is there."""
+        """Suspend, resume, check or snapshot the resources of a stack."""
         self._supersede(stack)
         if self._is_admitted(stack):
             self._begin(stack, graphs.over_rows(stack, stack.action, extra=extra))
 
     def roll_back(self, stack: EngineStack) -> None:
-        """Walk back to the previous template; one that was never created becomes empty."""
+        """Traverse back to the previous template; a stack without one becomes empty."""
         failed, target = stack.row.template_uuid, stack.row.previous_template_uuid
         if target is None:
             target = stack.ledger.runtime.new_id()
@@ -92,7 +92,7 @@ class Traversals:
         self.update(stack)
         stack.failure = failure
 
-    def _walk(
+    def _traverse(
         self,
         stack: EngineStack,
         old: TemplateSide,
@@ -106,7 +106,7 @@ class Traversals:
         try:
             stack.turn_to(new, part)
             graph = graphs.planned(stack, stack.action, old, new, extra=extra)
-        except Exception as exc:  # noqa: BLE001  # whatever it is, it is this stack's failure
+        except Exception as exc:  # noqa: BLE001  # plug-ins and functions may raise anything
             self.ended(stack, exc)
             return
         for key, vertex in graph.vertices.items():
@@ -116,7 +116,7 @@ class Traversals:
         self._begin(stack, graph)
 
     def _is_admitted(self, stack: EngineStack) -> bool:
-        """Ask the plug-ins; what one of them refuses has failed before it began."""
+        """Ask the plug-ins; an action that one of them refuses fails before it begins."""
         try:
             stack.ledger.runtime.plugins.begin(stack.value())
         except Exception as exc:  # noqa: BLE001  # plug-ins may raise anything
@@ -125,28 +125,26 @@ class Traversals:
         return True
 
     def _begin(self, stack: EngineStack, graph: graphs.TraversalGraph) -> None:
-        walk = Walk(stack, graph, self.ended)
-        stack.walk = walk
+        stack.open_traversal = traversal = Traversal(stack, graph, self.ended)
         stack.change()
-        walk.advance()
+        traversal.advance()
 
     def resume(self, stack: EngineStack) -> None:
-        """Take up a traversal that another process has begun."""
+        """Go on with a traversal that another process has begun."""
         if stack.row.graph is None:
             return
         graph = graphs.TraversalGraph.of(stack.row.graph)
         if graph.action is Action.DELETE:
             stack.turn_to(NOTHING)
-        walk = Walk(stack, graph, self.ended)
-        stack.walk = walk
-        walk.resume()
+        stack.open_traversal = traversal = Traversal(stack, graph, self.ended)
+        traversal.resume()
 
     # ---------------------------------------------------------------------------------------- end
 
     def ended(self, stack: EngineStack, failure: Exception | None, *, begun: bool = True) -> None:
-        """End a traversal: complete, or failed and maybe rolled back at once."""
+        """End a traversal: complete, or failed and, where asked for, rolled back at once."""
         snapshot = _snapshot_of(stack)
-        stack.walk = None
+        stack.open_traversal = None
         if failure is None:
             self._complete(stack)
             self._end_snapshot(stack, snapshot, stack.status, stack.reason)
@@ -179,31 +177,31 @@ class Traversals:
         stack.ledger.runtime.plugins.end(stack.value(), failed=False)
 
     def time_out(self, stack: EngineStack) -> None:
-        """Abort what is at work in a stack whose time is over, and let it fail."""
+        """Abort the actions of a stack whose time is over, and let the stack fail."""
         for row in list(stack.open_rows.values()):
-            acts.abort(stack, row)
-        if stack.walk is not None:
+            resource_actions.abort(stack, row)
+        if stack.open_traversal is not None:
             self.ended(stack, StackTimedOut())
 
     def stop(self, stack: EngineStack, why: str) -> None:
-        """Abort what is at work in a stack; its state stays as it is."""
+        """Abort the actions of a stack; the state of the stack stays."""
         self._supersede(stack)
         for row in list(stack.open_rows.values()):
-            acts.abort(stack, row, why)
+            resource_actions.abort(stack, row, why)
 
     def cancel(self, stack: EngineStack) -> None:
-        """Let a stack be FAILED at once; what is at work in it goes on."""
+        """Let a stack be FAILED at once; actions that run go on."""
         self._supersede(stack)
         if stack.status is Status.IN_PROGRESS:
             stack.set_state(stack.action, Status.FAILED, events.cancelled(stack.action))
             stack.ledger.runtime.plugins.end(stack.value(), failed=True)
 
     def _supersede(self, stack: EngineStack) -> None:
-        """End the walk of the traversal before, with its hooks; acts of rows go on."""
-        if stack.walk is not None:
+        """End the previous traversal and its hooks; actions that run go on."""
+        if stack.open_traversal is not None:
             cancelled = events.cancelled(Action.SNAPSHOT)
             self._end_snapshot(stack, _snapshot_of(stack), Status.FAILED, cancelled)
-            stack.walk = None
+            stack.open_traversal = None
             self._clear_hooks(stack)
 
     @staticmethod
@@ -227,12 +225,12 @@ class Traversals:
 
 
 def _snapshot_of(stack: EngineStack) -> str | None:
-    """The snapshot that the present walk makes."""
-    return None if stack.walk is None else stack.walk.extra.get("snapshot")
+    """Return the snapshot that the open traversal makes."""
+    return None if stack.open_traversal is None else stack.open_traversal.extra.get("snapshot")
 
 
 def _checks(stack: EngineStack) -> bool:
-    """Whether every resource can be checked."""
+    """Tell whether every resource can be checked."""
     return all(hasattr(row.kind, "handle_check") for row in stack.current_rows.values())
 
 
@@ -243,19 +241,19 @@ def clear_hook(stack: EngineStack, row: Row, hook: str) -> None:
 
 
 def facade_of(row: model.Stack, stacks: Mapping[str, EngineStack]) -> RowFacade | None:
-    """The resource above a nested stack: the one whose real thing it is."""
+    """Return the resource of the parent stack whose real thing a nested stack is."""
     above = stacks.get(row.owner_uuid or "")
     if above is None or row.owner_resource is None:
         return None
-    standing = above.rows.get(row.owner_resource)
-    for each in (standing, *above.leftovers.get(row.owner_resource, ())):
+    current = above.rows.get(row.owner_resource)
+    for each in (current, *above.leftovers.get(row.owner_resource, ())):
         if each is not None and each.record.physical_id == row.uuid:
             return RowFacade(each)
-    return None if standing is None else RowFacade(standing)
+    return None if current is None else RowFacade(current)
 
 
 def data_of(stack: EngineStack, library: Library) -> dict[str, Any]:
-    """What a stack leaves behind: all that another one could be adopted from."""
+    """Return all that another stack could be adopted from."""
     template = library.templates[stack.row.template_uuid]
     return {
         "name": stack.name,
@@ -265,14 +263,16 @@ def data_of(stack: EngineStack, library: Library) -> dict[str, Any]:
         "template": dict(template.template),
         "environment": dict(template.environment),
         "files": dict(template.files),
-        "resources": {name: _left(stack, row, library) for name, row in stack.current_rows.items()},
+        "resources": {
+            name: _abandoned(stack, row, library) for name, row in stack.current_rows.items()
+        },
         "project_id": stack.row.project,
         "stack_user_project_id": None,
         "tags": list(stack.row.tags),
     }
 
 
-def _left(stack: EngineStack, row: Row, library: Library) -> dict[str, Any]:
+def _abandoned(stack: EngineStack, row: Row, library: Library) -> dict[str, Any]:
     below = stack.stacks.get(row.record.physical_id or "")
     nested = {} if below is None else data_of(below, library)
     return nested | {

@@ -19,7 +19,7 @@ from typing import Any, Final
 
 from bloomery import errors
 from bloomery.model import stacks as model
-from bloomery.orchestration.engine import acts, events, orders
+from bloomery.orchestration.engine import events, orders, resource_actions
 from bloomery.orchestration.engine.children import EngineChildren
 from bloomery.orchestration.engine.definitions import Library
 from bloomery.orchestration.engine.event_sinks import Declarations
@@ -97,7 +97,7 @@ class StackTree:
         definitions = self.traversals.definition(stack, value.template_uuid)
         row = EngineResource(context=stack.context(), definitions=definitions, **value.columns())
         row.properties = frozen = _data(properties, value.properties_uuid)
-        if row.act is not None and row.act.word is Action.UPDATE:
+        if row.act is not None and row.act.action is Action.UPDATE:
             row.properties = _data(properties, row.previous_properties_uuid)
             row.next_properties = frozen
         with contextlib.suppress(errors.Failure):  # limits that were lowered since then
@@ -114,11 +114,11 @@ class StackTree:
         for row in stack.all_rows():
             if row.act is not None:
                 stack.open_rows[row.uuid] = row
-                rests = row.act.stage is Stage.REST and row.due_at is not None
+                rests = row.act.stage is Stage.BACKOFF and row.due_at is not None
                 at_s = self.ledger.clock_s(row.due_at) if rests and row.due_at else None
                 self.ledger.schedule(row, self.ledger.now() if at_s is None else at_s)
         self.traversals.resume(stack)
-        if stack.walk is not None:
+        if stack.open_traversal is not None:
             self._loaded.append(stack)
 
     # -------------------------------------------------------------------------------------- turns
@@ -140,7 +140,7 @@ class StackTree:
         until_s = ledger.now() + TURN_S
         begun, ledger.next_turn = ledger.next_turn, []
         for row in begun:
-            if row.act is not None and row.act.stage is not Stage.REST:
+            if row.act is not None and row.act.stage is not Stage.BACKOFF:
                 ledger.schedule(row, ledger.now())
         self._step(until_s)
         taken, self._orders = self._orders, []
@@ -150,8 +150,8 @@ class StackTree:
             ledger.take_order(order.id)
         loaded, self._loaded = self._loaded, []
         for stack in loaded:
-            if stack.walk is not None:
-                stack.walk.advance()
+            if stack.open_traversal is not None:
+                stack.open_traversal.advance()
         ledger.settle_loans()
         self._step(until_s)
         self._settle()
@@ -166,7 +166,7 @@ class StackTree:
                 stack = self.stacks.get(what.stack_uuid)
                 if stack is not None and what.act is not None:
                     ledger.interrupt_wait(what)
-                    acts.step(stack, what)
+                    resource_actions.step(stack, what)
                     ledger.settle_wait(what)
                     ledger.settle_loans()
             elif (stack := self.stacks.get(what)) is not None and stack.open:

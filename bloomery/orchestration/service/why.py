@@ -23,8 +23,8 @@ from bloomery.db import (
 from bloomery.model.stack_views import Json, StackIdentity
 from bloomery.model.stacks import Stack, StoredResource
 from bloomery.operations import why as nodes_why
-from bloomery.orchestration.engine.acts import BEGAN_AT
 from bloomery.orchestration.engine.events import CHANGED
+from bloomery.orchestration.engine.resource_actions import BEGAN_AT
 from bloomery.orchestration.resources import machine_group, rollouts
 from bloomery.orchestration.resources.machine_group import ROLLOUT
 from bloomery.orchestration.resources.states import Action, Status

@@ -152,7 +152,7 @@ def _texts(value: Any, *columns: str) -> Any:
 def _resource(resource: model.StoredResource) -> model.StoredResource:
     stored: model.StoredResource = _texts(resource.copy(), "data", "metadata", "policy")
     if stored.act is not None:
-        stored.act = model.Act.of(json.loads(json.dumps(stored.act.document())))
+        stored.act = model.ResourceAction.of(json.loads(json.dumps(stored.act.document())))
     return stored
 
 

@@ -6,7 +6,7 @@ from collections import Counter
 
 import pytest
 
-from bloomery.orchestration.engine import acts
+from bloomery.orchestration.engine import resource_actions
 from bloomery.orchestration.resources import base
 from tests.kit.stacks.tree_world import ROOT, Thing, World
 
@@ -58,13 +58,13 @@ def test_an_update_of_one_writes_one_resource_in_each_of_two_turns():
 @pytest.fixture
 def steps(monkeypatch):
     """The names of those that were stepped."""
-    names, step = [], acts.step
+    names, step = [], resource_actions.step
 
     def counted(stack, row):
         names.append(row.name)
         step(stack, row)
 
-    monkeypatch.setattr(acts, "step", counted)
+    monkeypatch.setattr(resource_actions, "step", counted)
     return names
 
 

@@ -10,7 +10,7 @@ import sqlalchemy as sa
 from bloomery import errors
 from bloomery.db import event_numbers, events, purge, rows, stack_locks, stack_orders, tables
 from bloomery.db.engine import Database
-from bloomery.model.stacks import Act, Action, Order, OrderKind, Snapshot, Turn
+from bloomery.model.stacks import Action, Order, OrderKind, ResourceAction, Snapshot, Turn
 from bloomery.orchestration.service.locks import Lease, StackLock
 from bloomery.orchestration.service.store import RowStore
 from tests.kit.stacks import trees
@@ -65,7 +65,7 @@ def test_what_a_turn_writes_is_what_the_next_engine_loads(
         properties_uuid=ident("properties"),
         policy={"deletion": "retain"}, metadata={"m": [BIG]},
         metadata_version=3, requires=("net", "port"),
-        act=Act(word=Action.UPDATE, traversal=2, token=[1, None],
+        act=ResourceAction(action=Action.UPDATE, traversal=2, token=[1, None],
                 arguments={"before": ident("before")}),
 
         attempt=2, due_at=trees.AT, waits_for=f"stack/{ident('child')}", updated_at=trees.AT,
@@ -129,7 +129,9 @@ def test_properties_before_an_open_act_are_not_purged(db: Database, store: RowSt
     properties = [trees.properties(name) for name in ("now", "before", "of nobody")]
     row = trees.resource(
         properties_uuid=properties[0].uuid,
-        act=Act(word=Action.UPDATE, traversal=1, arguments={"before": properties[1].uuid}),
+        act=ResourceAction(
+            action=Action.UPDATE, traversal=1, arguments={"before": properties[1].uuid}
+        ),
     )
     store.write(WEB, lease, Turn(properties=properties, resources=[row]))
     assert db.transact(lambda conn: purge.drop_properties(conn, WEB)) == 1
@@ -161,7 +163,7 @@ def test_no_secret_stands_in_a_row(db: Database, store: RowStore, lease: Lease, 
         resources=[
             trees.resource(
                 data={"k": SECRET}, redacted={"k"}, metadata=hidden,
-                act=Act(word=Action.CREATE, traversal=1, arguments=dict(hidden)),
+                act=ResourceAction(action=Action.CREATE, traversal=1, arguments=dict(hidden)),
                 template_uuid=ident("below"), properties_uuid=ident("properties"), hidden=True,
             )
         ],

@@ -1,4 +1,4 @@
-"""Acts that fail, rest and are tried again, by one engine or by another for each turn."""
+"""Actions that fail, back off and are tried again, by one engine or by another each time."""
 
 from __future__ import annotations
 

@@ -1,11 +1,11 @@
-"""A traversal of a stack: its stored graph walked, each vertex ruled upon when its turn comes.
+"""A traversal of a stack: the vertices of a stored graph, begun when their requirements are done.
 
-It goes as in Heat's convergence engine, with the same events: a failure is told at once, nothing
-more begins, and what had begun goes on, because acts belong to rows.  With rollback a traversal
-back follows at once; it waits for a row that is still acted upon, and for that row alone.
+The traversal emits the events of Heat's convergence engine.  After a failure no vertex begins, and
+actions that run go on, because an action belongs to its resource.  With rollback, a traversal to
+the previous template follows at once.  It waits for those resources alone that an action works on.
 
-The plan was a forecast, made before any value was there.  Here each resource is ruled upon with the
-values that its requirements now have; what was foreseen as uncertain turns out one way or another.
+The plan was a forecast, made before values were there.  The traversal decides about each resource
+again, with the values that its requirements now have.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 from bloomery import errors
-from bloomery.orchestration.engine import acts, events
+from bloomery.orchestration.engine import events, resource_actions
 from bloomery.orchestration.engine.graphs import TraversalGraph, Vertex, sweeps
 from bloomery.orchestration.engine.rows import Row
 from bloomery.orchestration.engine.stacks import EngineStack, ResourceFailed, ResourcesFailed
@@ -40,7 +40,7 @@ HOOKS: Final = (
     "pre-delete",
     "post-delete",
 )
-LOOKED_AT: Final = frozenset({Action.RESUME, Action.CHECK, Action.SNAPSHOT})  # maybe suspended
+MAYBE_SUSPENDED: Final = frozenset({Action.RESUME, Action.CHECK, Action.SNAPSHOT})
 OVER_ROWS: Final = frozenset({Action.SUSPEND, Action.RESUME, Action.CHECK, Action.SNAPSHOT})
 
 
@@ -52,7 +52,7 @@ class ResourceActionRestricted(Exception):
 
 
 class InvalidState(Exception):
-    """A resource cannot be suspended or resumed in the state that it is in."""
+    """The state of a resource does not allow the action."""
 
     wire_type = "Error"
 
@@ -62,7 +62,7 @@ class InvalidState(Exception):
 
 
 class ResolvedBuilder(PlanBuilder):
-    """A draft for one resource whose turn has come: all that it refers to is known by now."""
+    """Compares one resource whose requirements are done: all references have values."""
 
     __slots__ = ()
 
@@ -70,10 +70,14 @@ class ResolvedBuilder(PlanBuilder):
         return Knowledge.KNOWN
 
 
-class Walk:
+class Traversal:
     """One traversal over the rows of one stack.
 
-    ``ended``: called once, with the walk's failure or None, when nothing of it is left to do.
+    ``ended``: called once at the end, with the failure or None.
+    ``running``: vertices by the resource whose action serves them.
+    ``waiting``: vertices by the resource that still has an action of an earlier traversal.
+    ``paused``: vertices and hooks by the resource that waits at the hook.
+    ``visited``: resources and hooks that were cleared.
     """
 
     def __init__(
@@ -85,16 +89,16 @@ class Walk:
         self.stack = stack
         self.graph = graph
         self.ended = ended
-        self.left = graph.graph.walk()
-        self.ready = deque(self.left.first)
-        self.running: dict[str, Key] = {}  # by row: whose act serves a vertex
-        self.blocked: dict[str, Key] = {}  # by row: whose act is of an earlier traversal
-        self.paused: dict[str, tuple[Key, str]] = {}  # by row: at which hook
-        self.passed: set[tuple[str, str]] = set()  # rows and hooks
+        self.remaining = graph.graph.walk()
+        self.ready = deque(self.remaining.first)
+        self.running: dict[str, Key] = {}
+        self.waiting: dict[str, Key] = {}
+        self.paused: dict[str, tuple[Key, str]] = {}
+        self.visited: set[tuple[str, str]] = set()
         self.failures: list[str] = []
         self._builders: dict[str, ResolvedBuilder] = {}
         self._extra: dict[Key, Vertex] = {}
-        self._moving = False
+        self._is_advancing = False
 
     @property
     def extra(self) -> Mapping[str, Any]:
@@ -103,12 +107,12 @@ class Walk:
     def graph_document(self) -> dict[str, Any]:
         return self.graph.document()
 
-    # --------------------------------------------------------------------------------- its course
+    # ------------------------------------------------------------------------------------ advance
 
     def resume(self) -> None:
-        """Find the place where another process was: what is done, what acts, what is paused.
+        """Find from the rows which vertices are done, run, or are paused, after a crash.
 
-        Vertices whose rows act are bound to them here: an act may end before the walk goes on.
+        Vertices are bound to running actions here, because an action may end before ``advance``.
         """
         implied = self._implied()
         ready, self.ready = self.ready, deque()
@@ -116,7 +120,7 @@ class Walk:
             key = ready.popleft()
             row = self._row(key)
             if key in implied or self._is_done(key):
-                ready.extend(self.left.finish(key))
+                ready.extend(self.remaining.finish(key))
             elif row is not None and row.act is not None and not self._is_refused(row):
                 self._wait_for(key, row)
             elif row is not None and (hook := self._flag(row)) is not None:
@@ -125,7 +129,7 @@ class Walk:
                 self.ready.append(key)
 
     def _implied(self) -> set[Key]:
-        """Return what must have been done before what is: rows that stayed are not written."""
+        """Return the vertices before those that were entered; unchanged rows are not written."""
         todo = [key for key in self.graph.vertices if self._was_entered(key)]
         implied = set[Key]()
         while todo:
@@ -152,20 +156,20 @@ class Walk:
         return row.traversal == self.stack.traversal
 
     def advance(self) -> None:
-        """Begin whatever nothing stands before; end the walk when nothing is left."""
-        if self._moving:
+        """Begin each vertex whose requirements are done; end the traversal after the last one."""
+        if self._is_advancing:
             return
-        self._moving = True
+        self._is_advancing = True
         try:
-            while self.ready and self.stack.walk is self:
+            while self.ready and self.stack.open_traversal is self:
                 self._enter(self.ready.popleft())
         finally:
-            self._moving = False
-        if self.stack.walk is self and not (self.running or self.blocked or self.paused):
+            self._is_advancing = False
+        if self.stack.open_traversal is self and not (self.running or self.waiting or self.paused):
             self._sweep()
 
     def _sweep(self) -> None:
-        """Clean what was replaced against the forecast, one after the other; then it is over."""
+        """Delete resources that were replaced against the forecast, one by one; then end."""
         rows = [row for rows in self.stack.leftovers.values() for row in rows]
         if rows and self.graph.action not in OVER_ROWS:
             self._extra = sweeps(rows[-1:])
@@ -176,15 +180,15 @@ class Walk:
         else:
             self.ended(self.stack, None)
 
-    def act_ended(self, row: Row, failure: Exception | None) -> None:
-        """Go on where the act of a row has ended."""
-        if (key := self.blocked.pop(row.uuid, None)) is not None:
+    def action_ended(self, row: Row, failure: Exception | None) -> None:
+        """Go on with the vertex of a resource whose action has ended."""
+        if (key := self.waiting.pop(row.uuid, None)) is not None:
             self.ready.append(key)
         elif (key := self.running.pop(row.uuid, None)) is not None:
-            self._go_on(key, row, failure)
+            self._after_action(key, row, failure)
         self.advance()
 
-    def _go_on(self, key: Key, row: Row, failure: Exception | None) -> None:
+    def _after_action(self, key: Key, row: Row, failure: Exception | None) -> None:
         if isinstance(failure, base.UpdateReplace):
             self._guard(lambda: self._replace(key, row, self.stack.read(row)[0]))
         elif failure is not None:
@@ -193,7 +197,7 @@ class Walk:
             self._finish(key, row)
         elif key.phase == CLEAN:
             self._cleaned(key, row)
-        elif row.record.action is Action.DELETE:  # it stood in the way of its replacement
+        elif row.record.action is Action.DELETE:  # deleted before its replacement is made
             self._guard(lambda: self._make(key, row))
         else:
             self._made(key, row)
@@ -206,11 +210,11 @@ class Walk:
             self.ended(self.stack, failure)
 
     def _finish(self, key: Key, row: Row | None) -> None:
-        """Take a vertex off the graph; its row names the traversal that has finished it."""
+        """Take a vertex off the graph; the row names the traversal that finished the resource."""
         if row is not None:
             row.traversal = self.stack.traversal
         if key not in self._extra:
-            self.ready.extend(self.left.finish(key))
+            self.ready.extend(self.remaining.finish(key))
 
     def _enter(self, key: Key) -> None:
         row = self._row(key)
@@ -232,21 +236,21 @@ class Walk:
             self._make(key, row)
 
     def _wait_for(self, key: Key, row: Row) -> None:
-        """Let an act end: ours, if it was begun before a crash, or one of an earlier traversal."""
+        """Wait for a running action: of this traversal before a crash, or of an earlier one."""
         assert row.act is not None
         if self._is_refused(row):
             self._refuse(row, Action.SUSPEND, InvalidState(row, Action.SUSPEND))
         elif row.act.traversal == self.stack.traversal and row.act.phase == key.phase:
             self.running[row.uuid] = key
         else:
-            self.blocked[row.uuid] = key
+            self.waiting[row.uuid] = key
             if row.kind.preemptible and self._is_futile(key, row):
-                acts.preempt(self.stack, row)
+                resource_actions.preempt(self.stack, row)
 
     def _is_futile(self, key: Key, row: Row) -> bool:
-        """Whether what an act of an earlier traversal leads to is of no use to this one."""
+        """Tell whether the result of an earlier traversal's action is useless to this one."""
         new = self.stack.template.definitions.get(row.name)
-        if row.act is None or row.act.word is Action.DELETE:
+        if row.act is None or row.act.action is Action.DELETE:
             return False
         if key.phase == CLEAN or new is None or new.type != row.definition.type:
             return True
@@ -254,7 +258,7 @@ class Walk:
             builder = self._builder(row)
             after = builder.new.properties(row.name, builder.after)
         except errors.Failure:
-            return False  # it is told of when the row's turn has come
+            return False  # the fault is reported when the vertex begins
         if row.kind.always_updated and _files(builder.old) != _files(builder.new):
             return True
         before = row.acting().properties
@@ -264,16 +268,16 @@ class Walk:
         return row.kind.preempted_by(before, after, names)
 
     def _is_refused(self, row: Row) -> bool:
-        """Whether what is at work in a row is of an earlier traversal, for which none waits."""
+        """Tell whether a suspend meets an action of an earlier traversal, and fails at once."""
         old = row.act is not None and row.act.traversal != self.stack.traversal
         return old and self.graph.action is Action.SUSPEND
 
     def _guard(self, step: Callable[[], None]) -> None:
-        """Let whatever goes wrong in a step be a failure of this stack."""
+        """Let each error in a step be a failure of this stack."""
         try:
             step()
         except Exception as exc:  # noqa: BLE001  # kinds and functions may raise anything
-            if self.stack.walk is self:
+            if self.stack.open_traversal is self:
                 self.ended(self.stack, exc)
 
     def _vertex(self, key: Key) -> Vertex:
@@ -284,10 +288,12 @@ class Walk:
             return self.stack.find(self._vertex(key).row, key.name)
         return self.stack.rows.get(key.name)
 
-    def _begun(self, key: Key, row: Row, begin: Callable[[], None]) -> None:
-        """Begin an act that serves a vertex."""
+    def _start(
+        self, key: Key, row: Row, start: Callable[..., None], *args: Any, **named: Any
+    ) -> None:
+        """Start an action of a resource that serves a vertex."""
         self.running[row.uuid] = key
-        begin()
+        start(self.stack, row, *args, **named)
 
     # -------------------------------------------------------------------------------------- make
 
@@ -296,13 +302,13 @@ class Walk:
             row = self.stack.new_row(key.name)
             self.stack.add(row)
         elif row.gone and row.record.action is Action.DELETE:
-            row = self.stack.succeed(row)  # deleted first, or by the traversal before
+            row = self.stack.succeed(row)  # deleted first, or by an earlier traversal
         if row.gone:
             self._create(key, row)
         elif not self._pauses(key, row, Action.UPDATE, "pre-update"):
-            self._rule(key, row)
+            self._decide(key, row)
 
-    def _rule(self, key: Key, row: Row) -> None:
+    def _decide(self, key: Key, row: Row) -> None:
         builder = self._builder(row)
         builder.records[row.name] = row.record
         try:
@@ -310,22 +316,21 @@ class Walk:
             decision = rules.look(candidate, row.resource()) if self.stack.converges else None
             self._follow(key, row, candidate, decision or rules.judge(candidate))
         except errors.Failure as exc:
-            failure = exc
-            self._begun(key, row, lambda: acts.fail(self.stack, row, Action.UPDATE, failure))
+            self._start(key, row, resource_actions.fail, Action.UPDATE, exc)
 
     def _builder(self, row: Row) -> ResolvedBuilder:
-        """What a row is compared in: it stands as the template says that it was made by."""
+        """Return what compares a resource: the template that made it, and the new one."""
         if row.template_uuid not in self._builders:
             new, _uuid = self.stack.target()
             live = self.stack.current_rows
             find_node = functools.partial(machines.find_node, self.stack.context().machines)
-            present = Present(records={}, live=live, below=self._below, find_node=find_node)
+            present = Present(records={}, live=live, below=self._child, find_node=find_node)
             builder = ResolvedBuilder(old=row.definitions, new=new, present=present)
             self._builders[row.template_uuid] = builder
         return self._builders[row.template_uuid]
 
-    def _below(self, name: str) -> Present | None:
-        """What exists of the stack that a resource stands for."""
+    def _child(self, name: str) -> Present | None:
+        """Return the resources of the stack that a resource stands for."""
         ident = self.stack.rows[name].record.physical_id
         child = self.stack.stacks.get(ident or "")
         if child is None:
@@ -335,16 +340,16 @@ class Walk:
     def _follow(
         self, key: Key, row: Row, candidate: rules.Candidate, decision: rules.Decision
     ) -> None:
-        word = rules.RESTRICTED.get(decision.verb)
-        if word is not None and word in self.stack.template.restricted(row.name):
-            self._refuse(row, Action.UPDATE, ResourceActionRestricted(word), tell=True)
+        verb = rules.RESTRICTED.get(decision.verb)
+        if verb is not None and verb in self.stack.template.restricted(row.name):
+            self._refuse(row, Action.UPDATE, ResourceActionRestricted(verb), emits=True)
         elif decision.verb is Verb.REFUSE:
             feature = f"Update of {row.name} ({decision.reason})"
             exc = errors.NotSupported(feature=feature)
-            self._begun(key, row, lambda: acts.fail(self.stack, row, Action.UPDATE, exc))
+            self._start(key, row, resource_actions.fail, Action.UPDATE, exc)
         elif decision.verb is Verb.REPLACE:
             if row.record.status is not Status.FAILED and candidate.same_kind:
-                acts.replace(self.stack, row)
+                resource_actions.replace(self.stack, row)
             change = candidate.examined
             self._replace(key, row, change.after if change and candidate.same_kind else {})
         elif decision.verb is Verb.UPDATE or candidate.kind.always_updated:
@@ -353,8 +358,8 @@ class Walk:
             self._leave(key, row)
 
     def _leave(self, key: Key, row: Row) -> None:
-        """Finish a row that stays as it is; it is not written, unless something has changed."""
-        hooked = any(uuid == row.uuid for uuid, _hook in self.passed)
+        """Finish a resource that stays as it is; its row is written only after a change."""
+        hooked = any(uuid == row.uuid for uuid, _hook in self.visited)
         if row.record.status is Status.FAILED:
             row.record.status = Status.COMPLETE
             hooked = True
@@ -362,9 +367,9 @@ class Walk:
         if hooked:
             self.stack.ledger.change_row(row)
 
-    def _refuse(self, row: Row, action: Action, exc: Exception, *, tell: bool = False) -> None:
-        """Fail at a resource to which nothing is done."""
-        if tell:
+    def _refuse(self, row: Row, action: Action, exc: Exception, *, emits: bool = False) -> None:
+        """Fail the stack at a resource that stays as it is."""
+        if emits:
             self.stack.tell(row, action, Status.FAILED, str(exc))
         self.ended(self.stack, self._refusal(row, action, exc))
 
@@ -375,42 +380,34 @@ class Walk:
 
     def _update(self, key: Key, row: Row, candidate: rules.Candidate) -> None:
         change = candidate.change
-        self._turn(row)
-        self._begun(
-            key,
-            row,
-            lambda: acts.update(
-                self.stack,
-                row,
-                properties=list(change.properties),
-                template=list(change.template),
-            ),
-        )
+        self._retarget(row)
+        properties, template = list(change.properties), list(change.template)
+        self._start(key, row, resource_actions.update, properties=properties, template=template)
 
     def _create(self, key: Key, row: Row) -> None:
-        self._turn(row)
+        self._retarget(row)
         row.record.type = row.definition.type
         if self._pauses(key, row, Action.CREATE, "pre-create"):
             return
         if row.definition.external_id is not None:
-            self._begun(key, row, lambda: acts.adopt_external(self.stack, row))
+            self._start(key, row, resource_actions.adopt_external)
         elif self.stack.action is Action.ADOPT:
-            self._begun(key, row, lambda: acts.adopt(self.stack, row))
+            self._start(key, row, resource_actions.adopt)
         else:
-            self._begun(key, row, lambda: acts.create(self.stack, row))
+            self._start(key, row, resource_actions.create)
 
     def _replace(self, key: Key, row: Row, after: Mapping[str, Any]) -> None:
-        """Create another row; the old one goes later, or first where its kind says so."""
+        """Create another resource; the kind decides whether the old one is deleted first."""
         retained = row.definition.deletion_policy is not DeletionPolicy.DELETE
         if after and not retained and row.kind.deletes_first(row.record.properties, after):
-            self._begun(key, row, lambda: acts.delete_first(self.stack, row))
+            self._start(key, row, resource_actions.delete_first)
         else:
             self._create(key, self.stack.replace(row))
 
-    def _turn(self, row: Row) -> None:
-        """Let a row be of the template of this traversal."""
+    def _retarget(self, row: Row) -> None:
+        """Read a resource with the template of this traversal from now on."""
         row.context = self.stack.context()
-        before = () if row.gone else row.requires  # until the act has ended it needs them, too
+        before = () if row.gone else row.requires  # needed until the action has ended
         row.requires = tuple(dict.fromkeys((*self.stack.required(row.name), *before)))
         row.hidden = row.hidden or self.stack.hides
         row.turn_to(*self.stack.target())
@@ -425,12 +422,12 @@ class Walk:
 
     def _clean(self, key: Key, row: Row, *, keep: bool) -> None:
         if self.stack.rows.get(row.name) is row and row.name in self.stack.template.definitions:
-            self._finish(key, None)  # it was to be replaced, and was not
+            self._finish(key, None)  # the forecast was a replacement, the decision was not
         elif row.gone:
             self._cleaned(key, row)
         elif not self._pauses(key, row, Action.DELETE, "pre-delete"):
             keep = keep or bool(self.graph.extra.get("abandon"))
-            self._begun(key, row, lambda: acts.delete(self.stack, row, keep=keep))
+            self._start(key, row, resource_actions.delete, keep=keep)
 
     def _cleaned(self, key: Key, row: Row) -> None:
         deleted = row.record.action is Action.DELETE
@@ -447,20 +444,20 @@ class Walk:
         elif not _allows(row, action):
             self._fail(key, row, self._refusal(row, action, InvalidState(row, action)))
         else:
-            self._begun(key, row, lambda: acts.perform(self.stack, row, action))
+            self._start(key, row, resource_actions.perform, action)
             if row.act is None and self.running.pop(row.uuid, None) is not None:
-                self._finish(key, row)  # its kind has nothing to do
+                self._finish(key, row)  # the kind has no handler
 
     # ------------------------------------------------------------------------------------- hooks
 
     def _flag(self, row: Row) -> str | None:
-        """The hook at which a row is paused."""
+        """Return the hook at which a resource is paused."""
         return next((hook for hook in HOOKS if row.record.data.get(hook) is True), None)
 
     def _pauses(self, key: Key, row: Row, action: Action, hook: str) -> bool:
-        """Stop at a hook, if one stands here and was not cleared before."""
+        """Stop at a hook of the environment that was not cleared before."""
         stack = self.stack
-        if (row.uuid, hook) in self.passed or not stack.hooked(row.name, action, hook):
+        if (row.uuid, hook) in self.visited or not stack.hooked(row.name, action, hook):
             return False
         stack.tell(row, row.record.action, row.record.status, events.paused(action, hook))
         if not stack.ledger.runtime.waits_for_hooks:
@@ -472,12 +469,12 @@ class Walk:
         return True
 
     def unset(self, row: Row, hook: str) -> None:
-        """Go on behind a hook that was cleared."""
+        """Go on after a hook was cleared."""
         key, paused_at = self.paused.get(row.uuid, (None, None))
         if key is None or paused_at != hook:
             return
         del self.paused[row.uuid]
-        self.passed.add((row.uuid, hook))
+        self.visited.add((row.uuid, hook))
         if hook == "post-delete":
             self._cleaned(key, row)
         elif hook.startswith("post-"):
@@ -488,14 +485,14 @@ class Walk:
 
 
 def _files(side: TemplateSide) -> Mapping[str, Any]:
-    """Return the files of a template, in which those of stacks below are."""
+    """Return the files of a template, among them the templates of stacks below."""
     return side.definition.template.files if isinstance(side, Stack) else {}
 
 
 def _allows(row: Row, action: Action) -> bool:
-    """Whether the action may begin in the state that a resource is in.
+    """Tell whether the state of a resource allows an action, as in Heat.
 
-    As in Heat; but what was looked at while it was suspended can be resumed.
+    Unlike in Heat, a suspended resource can be resumed after a check or a snapshot.
     """
     record = row.record
     if action is Action.SUSPEND:
@@ -504,5 +501,5 @@ def _allows(row: Row, action: Action) -> bool:
         return complete or again
     if action is Action.RESUME:
         suspended = (record.action, record.status) == (Action.SUSPEND, Status.COMPLETE)
-        return suspended or record.action in LOOKED_AT
-    return action is not Action.CHECK or not row.gone  # what was never made is not as it should be
+        return suspended or record.action in MAYBE_SUSPENDED
+    return action is not Action.CHECK or not row.gone

@@ -1,10 +1,11 @@
-"""One action on one resource, step by step: IN_PROGRESS, handler, checks, end.
+"""One action on one resource: IN_PROGRESS, handler, checks, end.
 
-An act belongs to its row.  It goes on when the walk that began it has failed or was superseded, and
-in another process from what is stored of it.  A row becomes IN_PROGRESS, with its values, in one
-turn; its handler runs in a later one, so that whatever a handler makes is known to the rows.
+An action belongs to its resource.  The action goes on when its traversal has failed or was
+superseded, and after a crash another engine continues it from the row.  The row becomes
+IN_PROGRESS in one transaction; the handler runs in a later one, so that the rows name whatever the
+handler makes.
 
-Whatever a kind raises becomes ``ResourceFailed``, because kinds are plug-ins.
+Each exception of a kind becomes ``ResourceFailed``, because kinds are plug-ins.
 """
 
 from __future__ import annotations
@@ -18,9 +19,9 @@ from typing import Any, Final
 
 from bloomery import errors
 from bloomery.orchestration.engine import events
-from bloomery.orchestration.engine.rows import Act, Row, Stage
+from bloomery.orchestration.engine.rows import ResourceAction, Row, Stage
 from bloomery.orchestration.engine.stacks import EngineStack, ResourceFailed
-from bloomery.orchestration.plan.plans import CLEAN
+from bloomery.orchestration.plan.plans import CLEAN, MAKE
 from bloomery.orchestration.resources import base, machines, states
 from bloomery.orchestration.resources.states import Action, Status
 from bloomery.orchestration.template.dialect import DeletionPolicy
@@ -30,22 +31,25 @@ JITTER_S: Final = 2.0
 BUSY_LEAST_S: Final = 5.0  # until what was busy is asked again, twice as long each time
 BUSY_MOST_S: Final = 60.0
 HOLD_LOOK_S: Final = 3600.0
+
+# Keys of the arguments of an action, as they are stored.
 CREATES: Final = "creates"  # how many creations have failed
-FIRST: Final = "first"  # how the first of them did
-RETAIN: Final = "retain"  # what is deleted is kept by the real service
+FIRST: Final = "first"  # the failure of the first creation
+RETAIN: Final = "retain"  # the real thing stays
 UNWANTED: Final = "unwanted"  # a later order wants something else of the resource
-REPLACED: Final = "prepare_for_replace"  # what is deleted makes room for its replacement
-MARK: Final = "mark"  # what is another's bears our mark while we use it
-BEGAN_AT: Final = "began_at"  # when the act was opened
-LEFT: Final = "adopt"  # what an abandoned stack has left of a resource
+REPLACED: Final = "prepare_for_replace"  # the deletion makes room for the replacement
+MARK: Final = "mark"  # an external thing bears the mark of this stack
+LOOK: Final = "look"  # a check follows
+BEGAN_AT: Final = "began_at"
+ABANDONED: Final = "adopt"  # the data of the abandoned stack
 
 
 # ----------------------------------------------------------------------------------------- begin
 
 
 def create(stack: EngineStack, row: Row) -> None:
-    """Create, and again while the real thing is in error or in conflict."""
-    _open(stack, row, Act(word=Action.CREATE, traversal=stack.traversal))
+    """Create a resource, again after an error or a conflict of the real thing."""
+    _open(stack, row, Action.CREATE)
     _create(stack, row)
 
 
@@ -54,7 +58,7 @@ def _create(stack: EngineStack, row: Row) -> None:
         properties, row.record.metadata = stack.read(row)
         row.resource_with(properties).prepare_create()
         _freeze(stack, row, properties)
-    except Exception as exc:  # noqa: BLE001  # whatever a function raises, the resource fails
+    except Exception as exc:  # noqa: BLE001  # a function of a template may raise anything
         _fail_at_once(stack, row, exc)
         return
     row.keep(properties)
@@ -64,7 +68,7 @@ def _create(stack: EngineStack, row: Row) -> None:
 def update(stack: EngineStack, row: Row, *, properties: list[str], template: list[str]) -> None:
     """Update in place; ``properties`` and ``template`` name what has changed."""
     arguments = {"properties": properties, "template": template, "before": row.properties_uuid}
-    _open(stack, row, Act(word=Action.UPDATE, traversal=stack.traversal, arguments=arguments))
+    _open(stack, row, Action.UPDATE, arguments)
     try:
         values, _metadata = stack.read(row)
         reason = _reason(stack, row, values, properties)
@@ -77,7 +81,7 @@ def update(stack: EngineStack, row: Row, *, properties: list[str], template: lis
 
 
 def _reason(stack: EngineStack, row: Row, values: Mapping[str, Any], properties: list[str]) -> str:
-    """Say of a way back that it does not bring back what was on a disk."""
+    """Return why an update of a rollback does not bring back the data of a disk."""
     if stack.action is not Action.ROLLBACK:
         return events.CHANGED
     effect = row.kind.effect_of_update(row.record.properties, values, properties)
@@ -85,41 +89,37 @@ def _reason(stack: EngineStack, row: Row, values: Mapping[str, Any], properties:
 
 
 def delete(stack: EngineStack, row: Row, *, keep: bool) -> None:
-    """Delete what is there; ``keep`` forgets it, as what never had values.
-
-    A kind that has left its mark on what is kept takes that away (``handle_retain``).
-    """
-    _open(stack, row, Act(word=Action.DELETE, traversal=stack.traversal, phase=CLEAN))
-    _delete(stack, row, keep=keep)
+    """Delete a resource; with ``keep`` the real thing stays, and ``handle_retain`` unmarks it."""
+    _open(stack, row, Action.DELETE, phase=CLEAN)
+    is_there = row.has_values or row.record.physical_id is not None
+    if keep and is_there and hasattr(row.kind, "handle_retain"):
+        _arguments(row)[RETAIN] = True
+        _start(stack, row)
+    else:
+        _delete(stack, row, keep=keep)
 
 
 def delete_first(stack: EngineStack, row: Row) -> None:
-    """Delete what is to be replaced, in the place of the vertex that makes the replacement."""
-    act = Act(word=Action.DELETE, traversal=stack.traversal, arguments={REPLACED: True})
-    _open(stack, row, act)
-    _delete(stack, row, keep=False)
+    """Delete a resource in the vertex that makes its replacement."""
+    _open(stack, row, Action.DELETE, {REPLACED: True})
+    _delete(stack, row)
 
 
-def _delete(stack: EngineStack, row: Row, *, keep: bool) -> None:
-    is_there = row.has_values or row.record.physical_id is not None
-    if keep and is_there and hasattr(row.kind, "handle_retain"):
-        assert row.act is not None
-        row.act.arguments[RETAIN] = True
+def _delete(stack: EngineStack, row: Row, *, keep: bool = False) -> None:
+    """Call the handler; a resource that is kept, or never had values, is gone at once."""
+    if row.has_values and not keep:
         _start(stack, row)
-    elif keep or not row.has_values:
+    else:
         _change(stack, row, Action.DELETE, Status.IN_PROGRESS)
         _complete(stack, row)
-    else:
-        _start(stack, row)
 
 
 def adopt_external(stack: EngineStack, row: Row) -> None:
-    """Take over what is there already, and look at it.
+    """Take an external thing into the stack, and check it.
 
-    A kind that leaves marks puts its own on it (``handle_mark``), and changes nothing else.
+    Nothing of the thing changes, except that ``handle_mark`` may put the mark of the stack on it.
     """
-    act = Act(word=Action.ADOPT, traversal=stack.traversal, arguments={"look": True})
-    _open(stack, row, act)
+    _open(stack, row, Action.ADOPT, {LOOK: True})
     _change(stack, row, Action.ADOPT, Status.IN_PROGRESS)
     try:
         row.record.physical_id = stack.external_id(row.name)
@@ -127,53 +127,73 @@ def adopt_external(stack: EngineStack, row: Row) -> None:
         _fail(stack, row, exc)
         return
     if hasattr(row.kind, f"handle_{MARK}"):
-        act.arguments[MARK] = True
+        _arguments(row)[MARK] = True
         stack.ledger.next_turn.append(row)
     else:
         _complete(stack, row)
 
 
 def adopt(stack: EngineStack, row: Row) -> None:
-    """Take over what another stack has left behind; its data wait with the row, sealed."""
-    arguments = {LEFT: row.record.data.pop(LEFT, {})}
-    _open(stack, row, Act(word=Action.ADOPT, traversal=stack.traversal, arguments=arguments))
+    """Take over what an abandoned stack has left; the data are in the row, sealed."""
+    _open(stack, row, Action.ADOPT, {ABANDONED: row.record.data.pop(ABANDONED, {})})
     row.hidden = True
     _create(stack, row)
 
 
-def perform(stack: EngineStack, row: Row, word: Action) -> None:
+def perform(stack: EngineStack, row: Row, action: Action) -> None:
     """Suspend, resume, check or snapshot; a kind without a handler has nothing to do."""
-    act = Act(word=word, traversal=stack.traversal)
-    if hasattr(row.kind, f"handle_{word.lower()}"):
-        _open(stack, row, act)
+    has_handler = hasattr(row.kind, f"handle_{action.lower()}")
+    if action is Action.CHECK and not has_handler:
+        reason = events.not_supported(action, row.record.type)
+        _change(stack, row, action, Status.COMPLETE, reason)
+        return
+    _open(stack, row, action)
+    if has_handler:
         _start(stack, row)
-    elif word is Action.CHECK:
-        reason = events.not_supported(word, row.record.type)
-        _change(stack, row, word, Status.COMPLETE, reason)
     else:
-        _open(stack, row, act)
-        _change(stack, row, word, Status.IN_PROGRESS)
+        _change(stack, row, action, Status.IN_PROGRESS)
         _complete(stack, row)
 
 
 def fail(stack: EngineStack, row: Row, action: Action, exc: Exception) -> None:
-    """Fail in ``action`` before anything is done."""
-    _open(stack, row, Act(word=action, traversal=stack.traversal))
+    """Fail in ``action`` before the kind is asked."""
+    _open(stack, row, action)
     _fail_at_once(stack, row, exc)
 
 
 def replace(stack: EngineStack, row: Row) -> None:
-    """Tell that an update needs another resource, without having asked the kind."""
+    """Emit the events of an update that needs another resource, without asking the kind."""
     _change(stack, row, Action.UPDATE, Status.IN_PROGRESS)
     _change(stack, row, Action.UPDATE, Status.COMPLETE, events.replacement(row.name))
 
 
-def _open(stack: EngineStack, row: Row, act: Act) -> None:
-    row.act = act
-    act.arguments[BEGAN_AT] = stack.ledger.runtime.utc().isoformat()
+def _open(
+    stack: EngineStack,
+    row: Row,
+    action: Action,
+    arguments: Mapping[str, Any] | None = None,
+    *,
+    phase: str = MAKE,
+) -> None:
+    began_at = stack.ledger.runtime.utc().isoformat()
+    row.act = ResourceAction(
+        action=action,
+        traversal=stack.traversal,
+        phase=phase,
+        arguments={**(arguments or {}), BEGAN_AT: began_at},
+    )
     if row.state_before is None:
         row.state_before = f"{row.record.action}_{row.record.status}"
     stack.open_rows[row.uuid] = row
+
+
+def _open_action(row: Row) -> ResourceAction:
+    assert row.act is not None
+    return row.act
+
+
+def _arguments(row: Row) -> dict[str, Any]:
+    return _open_action(row).arguments
 
 
 def _freeze(stack: EngineStack, row: Row, properties: Mapping[str, Any]) -> None:
@@ -183,15 +203,13 @@ def _freeze(stack: EngineStack, row: Row, properties: Mapping[str, Any]) -> None
 
 
 def _start(stack: EngineStack, row: Row, reason: str = events.CHANGED) -> None:
-    """Tell that an act has begun; its handler is called in a later turn."""
-    assert row.act is not None
-    _change(stack, row, row.act.word, Status.IN_PROGRESS, reason)
+    """Emit the beginning of an action; a later transaction calls the handler."""
+    _change(stack, row, _open_action(row).action, Status.IN_PROGRESS, reason)
     stack.ledger.next_turn.append(row)
 
 
 def _fail_at_once(stack: EngineStack, row: Row, exc: Exception) -> None:
-    assert row.act is not None
-    _change(stack, row, row.act.word, Status.IN_PROGRESS)
+    _change(stack, row, _open_action(row).action, Status.IN_PROGRESS)
     _fail(stack, row, exc)
 
 
@@ -199,11 +217,10 @@ def _fail_at_once(stack: EngineStack, row: Row, exc: Exception) -> None:
 
 
 def step(stack: EngineStack, row: Row) -> None:
-    """Go on with the act of a row that is due."""
-    act = row.act
-    assert act is not None
+    """Go on with the action of a resource that is due."""
+    act = _open_action(row)
     row.due_at = None
-    if act.stage is Stage.REST:
+    if act.stage is Stage.BACKOFF:
         _again(stack, row, act)
         return
     before = row.memory()
@@ -216,7 +233,7 @@ def step(stack: EngineStack, row: Row) -> None:
         outcome = _check(stack, row, resource, act)
     except base.UpdateReplace:
         _complete(stack, row, events.replacement(row.name), replace=True)
-    except Exception as exc:  # noqa: BLE001  # kinds are plug-ins: it is a failure of theirs
+    except Exception as exc:  # noqa: BLE001  # kinds are plug-ins, and may raise anything
         _fail(stack, row, exc)
     else:
         if isinstance(outcome, Done):
@@ -227,31 +244,33 @@ def step(stack: EngineStack, row: Row) -> None:
             stack.ledger.change_row(row)
 
 
-def _handle(stack: EngineStack, row: Row, resource: base.Resource, act: Act) -> Any:
+def _handle(stack: EngineStack, row: Row, resource: base.Resource, act: ResourceAction) -> Any:
     resource.enter_action()
     handler = getattr(resource, f"handle_{_verb(act)}", None)
-    if act.word is Action.UPDATE:
+    if act.action is Action.UPDATE:
         return resource.handle_update(row.definition, *_differences(stack, row, act))
-    if act.word is Action.ADOPT and LEFT in act.arguments:
-        return resource.handle_adopt(act.arguments[LEFT])
+    if act.action is Action.ADOPT and ABANDONED in act.arguments:
+        return resource.handle_adopt(act.arguments[ABANDONED])
     snapshot_delete = getattr(resource, "handle_snapshot_delete", None)
     if _verb(act) == "delete" and snapshot_delete is not None and _snapshots(row):
         return snapshot_delete(row.state_before)
     return handler and handler()
 
 
-def _verb(act: Act) -> str:
-    """The word in the names of the handler and the check of an act."""
+def _verb(act: ResourceAction) -> str:
+    """Return the verb in the names of the handler and of the check."""
     special = (word for word in (RETAIN, REPLACED, MARK) if act.arguments.get(word))
-    return next(special, act.word.lower())
+    return next(special, act.action.lower())
 
 
 def _snapshots(row: Row) -> bool:
     return row.definition.deletion_policy is DeletionPolicy.SNAPSHOT
 
 
-def _differences(stack: EngineStack, row: Row, act: Act) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Make again what has changed: values of parts of the definition, and of properties."""
+def _differences(
+    stack: EngineStack, row: Row, act: ResourceAction
+) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Return the new values of the changed parts of the definition, and of properties."""
     values, definition = row.next_properties or {}, row.definition
     template: dict[str, Any] = {}
     for part in act.arguments["template"]:
@@ -262,7 +281,7 @@ def _differences(stack: EngineStack, row: Row, act: Act) -> tuple[dict[str, Any]
     return template, {key: values.get(key) for key in act.arguments["properties"]}
 
 
-def _check(stack: EngineStack, row: Row, resource: base.Resource, act: Act) -> Outcome:
+def _check(stack: EngineStack, row: Row, resource: base.Resource, act: ResourceAction) -> Outcome:
     """Ask the check of an action how far the action is."""
     check = getattr(resource, f"check_{_verb(act)}_complete", None)
     try:
@@ -281,7 +300,7 @@ def _check(stack: EngineStack, row: Row, resource: base.Resource, act: Act) -> O
 
 
 def _wait(stack: EngineStack, row: Row, outcome: Again | WaitForCall | Hold) -> None:
-    """Enter a resource whose action goes on for the next look, and show the reason."""
+    """Schedule the next check of an action that is not done, and show the reason."""
     ledger = stack.ledger
     source = row.uuid if isinstance(outcome, Hold) else outcome.source
     if source:
@@ -292,7 +311,7 @@ def _wait(stack: EngineStack, row: Row, outcome: Again | WaitForCall | Hold) -> 
     elif (rest_s := _rest_s(stack, row, outcome)) < math.inf:
         ledger.schedule(row, ledger.now() + rest_s)
     if not outcome.reason:
-        _note_free(stack, row)
+        _end_wait(stack, row)
         return
     row.busy += 1
     if _explain(stack, row, outcome.reason) and isinstance(outcome, Hold):
@@ -300,10 +319,10 @@ def _wait(stack: EngineStack, row: Row, outcome: Again | WaitForCall | Hold) -> 
 
 
 def _rest_s(stack: EngineStack, row: Row, outcome: Again | WaitForCall | Hold) -> float:
-    """Return in how many seconds a resource is looked at, even if nothing calls.
+    """Return the seconds until the next check, even if no event comes.
 
-    The stacks and the other resources of a tree call without fail.  What is elsewhere calls by
-    events, which may be lost: it is looked at now and then.
+    Stacks and resources of the same tree wake the check for certain.  Events of other objects may
+    be lost, so that these objects are looked at now and then.
     """
     if isinstance(outcome, Again):
         return outcome.after_s
@@ -318,8 +337,8 @@ def _is_sibling(stack: EngineStack, row: Row, uuid: str) -> bool:
     return uuid != row.uuid and any(each.uuid == uuid for each in stack.rows.values())
 
 
-def _note_free(stack: EngineStack, row: Row) -> None:
-    """Take back the reason why a resource waited; the next one of its queue may go on."""
+def _end_wait(stack: EngineStack, row: Row) -> None:
+    """Clear the reason why a resource waited, and let the next one of its queue go on."""
     _leave_queue(stack, row)
     if row.busy:
         row.busy = 0
@@ -333,7 +352,7 @@ def _leave_queue(stack: EngineStack, row: Row) -> None:
 
 
 def _explain(stack: EngineStack, row: Row, reason: str) -> bool:
-    """Change the reason of a resource, without an event; False: it is this one already."""
+    """Change the reason of a resource without an event; False: the reason stays."""
     reason = stack.ledger.redaction.masked(reason)
     if row.record.reason == reason:
         return False
@@ -342,10 +361,10 @@ def _explain(stack: EngineStack, row: Row, reason: str) -> bool:
     return True
 
 
-def _again(stack: EngineStack, row: Row, act: Act) -> None:
-    """Begin once more what has failed; the rest is over."""
+def _again(stack: EngineStack, row: Row, act: ResourceAction) -> None:
+    """Begin the next attempt after the back-off."""
     act.stage, act.token = Stage.BEGIN, None
-    if act.word is Action.CREATE and not row.has_values:
+    if act.action is Action.CREATE and not row.has_values:
         _create(stack, row)
     else:
         _start(stack, row)
@@ -357,30 +376,29 @@ def _again(stack: EngineStack, row: Row, act: Act) -> None:
 def _complete(
     stack: EngineStack, row: Row, reason: str = events.CHANGED, *, replace: bool = False
 ) -> None:
-    act = row.act
-    assert act is not None
-    if act.word is Action.UPDATE and not replace:
-        _take_over(stack, row, act)
-    elif act.word is Action.UPDATE:
+    act = _open_action(row)
+    if act.action is Action.UPDATE and not replace:
+        _keep_update(stack, row, act)
+    elif act.action is Action.UPDATE:
         row.properties_uuid, row.next_properties = act.arguments["before"], None
-    elif act.word is Action.DELETE:
+    elif act.action is Action.DELETE:
         stack.ledger.holdings.release(row)
-    if CREATES in act.arguments and act.word is Action.DELETE:
-        _change(stack, row, act.word, Status.COMPLETE, reason)
-        act.word = Action.CREATE
-        _rest(stack, row, act.arguments[CREATES])
+    if CREATES in act.arguments and act.action is Action.DELETE:
+        _change(stack, row, act.action, Status.COMPLETE, reason)
+        act.action = Action.CREATE
+        _back_off(stack, row, act.arguments[CREATES])
         return
-    if act.arguments.get("look"):
-        _change(stack, row, act.word, Status.COMPLETE, reason)
-        _look(stack, row)
+    if act.arguments.get(LOOK):
+        _change(stack, row, act.action, Status.COMPLETE, reason)
+        _check_external(stack, row)
         return
     _close(stack, row)
-    _change(stack, row, act.word, Status.COMPLETE, reason)
+    _change(stack, row, act.action, Status.COMPLETE, reason)
     _end(stack, row, base.UpdateReplace() if replace else None)
 
 
-def _take_over(stack: EngineStack, row: Row, act: Act) -> None:
-    """Let the record have what the update has brought."""
+def _keep_update(stack: EngineStack, row: Row, act: ResourceAction) -> None:
+    """Keep the values and the definition of an update that has ended well."""
     row.record.type = row.definition.type
     row.requires = tuple(dict.fromkeys(row.definitions.required(row.name)))
     if "metadata" in act.arguments["template"]:
@@ -390,50 +408,46 @@ def _take_over(stack: EngineStack, row: Row, act: Act) -> None:
     row.updated_at = stack.ledger.runtime.utc()
 
 
-def _look(stack: EngineStack, row: Row) -> None:
-    """Check what was taken over, if its kind can."""
-    act = row.act
+def _check_external(stack: EngineStack, row: Row) -> None:
+    """Check an external thing, if its kind can."""
     _close(stack, row)
-    assert act is not None
     perform(stack, row, Action.CHECK)
     if row.act is None:
         _end(stack, row, None)
 
 
 def _fail(stack: EngineStack, row: Row, exc: Exception) -> None:
-    """Tell that an act has failed; a conflict is tried again, anything else is final."""
-    act = row.act
-    assert act is not None
+    """Emit the failure of an action; a conflict is tried again, other failures are final."""
+    act = _open_action(row)
     fault = states.fault_of(row.name, exc)
     masked = stack.ledger.redaction.masked
     fault = dataclasses.replace(fault, path=masked(fault.path), message=masked(fault.message))
-    if act.word is Action.UPDATE:
+    if act.action is Action.UPDATE:
         row.properties_uuid, row.next_properties = act.arguments.get("before"), None
-    _change(stack, row, act.word, Status.FAILED, str(fault))
-    failure = ResourceFailed(act.word, fault, exc)
+    _change(stack, row, act.action, Status.FAILED, str(fault))
+    failure = ResourceFailed(act.action, fault, exc)
     retries = stack.ledger.runtime.retries
-    if act.word is Action.CREATE and _passing(exc):
+    if act.action is Action.CREATE and _may_pass(exc):
         act.arguments.setdefault(FIRST, str(fault))
         failed = act.arguments[CREATES] = act.arguments.get(CREATES, 0) + 1
         if failed <= retries:
-            act.word, act.stage, act.token = Action.DELETE, Stage.BEGIN, None
+            act.action, act.stage, act.token = Action.DELETE, Stage.BEGIN, None
             _delete(stack, row, keep=False)
             return
         failure = ResourceFailed(Action.CREATE, act.arguments[FIRST], exc)
-    elif act.word is Action.DELETE and isinstance(exc, errors.Conflict):
+    elif act.action is Action.DELETE and isinstance(exc, errors.Conflict):
         row.attempt += 1
         if row.attempt <= retries:
-            _rest(stack, row, row.attempt)
+            _back_off(stack, row, row.attempt)
             return
     _close(stack, row)
     _end(stack, row, failure)
 
 
-def _rest(stack: EngineStack, row: Row, failed: int) -> None:
+def _back_off(stack: EngineStack, row: Row, failed: int) -> None:
     """Wait before the next attempt, longer each time."""
-    assert row.act is not None
     ledger = stack.ledger
-    row.act.stage = Stage.REST
+    _open_action(row).stage = Stage.BACKOFF
     rest_s = 2.0**failed + ledger.runtime.random() * JITTER_S
     row.due_at = ledger.runtime.utc() + timedelta(seconds=rest_s)
     ledger.schedule(row, ledger.now() + rest_s)
@@ -441,46 +455,44 @@ def _rest(stack: EngineStack, row: Row, failed: int) -> None:
 
 
 def preempt(stack: EngineStack, row: Row) -> None:
-    """Let an act that leads to what nobody wants any more end sooner, if its kind can."""
-    assert row.act is not None
-    row.act.arguments[UNWANTED] = True
+    """Ask the kind to end an action early, because a later order wants something else."""
+    _arguments(row)[UNWANTED] = True
     stack.ledger.change_row(row)
-    if row.act.stage is Stage.CHECK:
+    if _open_action(row).stage is Stage.CHECK:
         stack.ledger.schedule(row, stack.ledger.now())
 
 
 def abort(stack: EngineStack, row: Row, why: str | None = None) -> None:
-    """End an act from outside: its kind is told, and the resource is FAILED.
+    """End an action from outside: call the kind's cancel handler, and let the resource be FAILED.
 
     ``why`` None: the time of the stack is over.
     """
-    act = row.act
-    assert act is not None
+    act = _open_action(row)
     if act.stage is Stage.CHECK:
         _cancel(row, act)
-    if act.word is Action.UPDATE:
+    if act.action is Action.UPDATE:
         row.properties_uuid, row.next_properties = act.arguments.get("before"), None
-    if act.stage is not Stage.REST:
-        reason = events.aborted(act.word, why or f"Task {_described(stack, row, act)} Timed out")
+    if act.stage is not Stage.BACKOFF:
+        reason = events.aborted(act.action, why or f"Task {_described(stack, row, act)} Timed out")
         _close(stack, row)
-        _change(stack, row, act.word, Status.FAILED, reason)
+        _change(stack, row, act.action, Status.FAILED, reason)
     else:
         _close(stack, row)
 
 
-def _cancel(row: Row, act: Act) -> None:
-    """Tell a kind to give up; whatever it raises, the act is over."""
+def _cancel(row: Row, act: ResourceAction) -> None:
+    """Call the cancel handler; the action ends even if the handler raises."""
     try:
-        cancel = getattr(row.acting(), f"handle_{act.word.lower()}_cancel", None)
+        cancel = getattr(row.acting(), f"handle_{act.action.lower()}_cancel", None)
         if cancel is not None:
             cancel(act.token)
-    except Exception:  # noqa: BLE001  # kinds are plug-ins; the row tells that it was aborted
+    except Exception:  # noqa: BLE001  # the resource is FAILED anyway
         return
 
 
-def _described(stack: EngineStack, row: Row, act: Act) -> str:
+def _described(stack: EngineStack, row: Row, act: ResourceAction) -> str:
     kind = row.kind.__name__
-    return f'{act.word.lower()} from {kind} "{row.name}" Stack "{stack.name}" [{stack.id}]'
+    return f'{act.action.lower()} from {kind} "{row.name}" Stack "{stack.name}" [{stack.id}]'
 
 
 def _close(stack: EngineStack, row: Row) -> None:
@@ -493,8 +505,8 @@ def _close(stack: EngineStack, row: Row) -> None:
 
 
 def _end(stack: EngineStack, row: Row, failure: Exception | None) -> None:
-    if stack.walk is not None:
-        stack.walk.act_ended(row, failure)
+    if stack.open_traversal is not None:
+        stack.open_traversal.action_ended(row, failure)
 
 
 def _change(
@@ -506,6 +518,6 @@ def _change(
     stack.tell(row, action, status, reason)
 
 
-def _passing(cause: Exception) -> bool:
-    """Whether another attempt may go better."""
+def _may_pass(cause: Exception) -> bool:
+    """Tell whether another attempt may succeed."""
     return isinstance(cause, base.ResourceInError | errors.Conflict)
