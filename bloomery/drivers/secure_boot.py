@@ -90,7 +90,7 @@ def undo(task: base.DriverTask) -> Outcome | None:
     if not _can_switch(task.driver.management):
         LOG.warning(
             "node %s: secure boot stays on: management interface %s cannot switch it off; "
-            "choose another one and use `baremetal node secure boot off`, or the machine's own setup",
+            "choose another one and use `baremetal node secure boot off`, or the machine's setup",
             task.node.uuid,
             task.driver.management.name,
         )
