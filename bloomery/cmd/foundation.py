@@ -70,7 +70,7 @@ class Foundation:
             sealer=self.sealer,
             heavy_jobs=HeavyJobs(patient=self.conf.orchestration.threads // 2),
             live=self.relay.live,
-            on_webhooks_changed=self.relay.look_at_webhooks,
+            on_webhooks_changed=self.relay.poll_webhooks,
         )
 
     def conductor_runtime(self) -> ConductorRuntime:

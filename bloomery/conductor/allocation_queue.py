@@ -1,4 +1,4 @@
-"""Who waits for the worker that looks for nodes."""
+"""The queue of allocations in front of the worker that chooses nodes."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class Entry:
 
 
 class AllocationQueue:
-    """Who waits for the worker, and whether there is one.  Safe to use from any thread."""
+    """The allocations that wait for the worker, and whether it runs; safe for any thread."""
 
     def __init__(self) -> None:
         self._mutex = threading.Lock()

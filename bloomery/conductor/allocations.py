@@ -27,7 +27,7 @@ Json = dict[str, Any]
 
 
 def create(context: Context, values: Json, node_uuid: str | None) -> None:
-    """Store an allocation.  One commit; its node is looked for afterwards, unless it is named."""
+    """Store an allocation in one commit; a node is chosen afterwards, unless it is named."""
     allocation = Allocation(**values, conductor_affinity=context.runtime.host)
     event = CrudEvent(
         context, ALLOCATION.name, allocation.uuid, "create", {"name": allocation.name}

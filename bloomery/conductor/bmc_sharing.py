@@ -1,6 +1,7 @@
 """Two nodes with one BMC and system: each power sync drives the machine to its own record.
 
-What is stored is told in log and history, or refused ([conductor]allow_shared_bmc_system).
+The log and the history warn of such a node, or the node is refused
+([conductor]allow_shared_bmc_system).
 """
 
 from __future__ import annotations

@@ -162,7 +162,7 @@ def _refuse_ramdisk(user_steps: Sequence[Step]) -> None:
 
 
 def _is_for_agent(step: Step) -> bool:
-    """Does it need an agent, or wait for one?  Who is held is called on by it, too."""
+    """Does it need an agent, or wait for one? The abort also continues a flow that is held."""
     return step.requires_ramdisk or step.step in ("hold", "wait")
 
 

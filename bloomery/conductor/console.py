@@ -1,8 +1,8 @@
 """The console of a node: switched on request, stopped before the node is given up.
 
-A request is a flow of one step.  Who stops or restores a console on the way to something else
-tells of it with ``stop`` and ``restore``.  A console lives as long as the conductor that started
-it: ``driver_internal_info`` says which life of which conductor that is, or why it did not start.
+A request is a flow of one step.  Flows that stop or restore a console on the way emit its events
+with ``stop`` and ``restore``.  A console lives as long as the conductor that started it:
+``driver_internal_info`` says which life of which conductor that is, or why it did not start.
 """
 
 from __future__ import annotations

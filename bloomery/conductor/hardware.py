@@ -1,4 +1,4 @@
-"""What the BMC tells of how a machine is configured: BIOS settings, and versions of firmware.
+"""The configuration of a machine as its BMC reports it: BIOS settings, and versions of firmware.
 
 ``manage`` reads it in a few requests.  What explains the settings (their types, what is allowed)
 may be long, and is read soon after it, in the background; what is known of another machine of the

@@ -41,7 +41,7 @@ _FIELDS: Final = (*(name for name in COLUMNS if name not in _LOCK), "traits")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class InspectionResult:
-    """What of an inspection goes into other rows than the node's.
+    """The results of an inspection that go into other rows than the node's.
 
     ``traits``: those that the node has from now on; None: as they are.  ``data``: None where no
     inventory is kept.

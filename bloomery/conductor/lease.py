@@ -21,8 +21,8 @@ from bloomery.drivers import base
 def write_budget_s(conf: Conf) -> float:
     """Return within how long of the look at the lease a BMC has an order, or will not get it.
 
-    Redfish connects first, and then agrees on TLS, each within ``connect_timeout``.  What follows
-    the order, such as ``read_timeout``, is time of the answer.
+    Redfish connects first, and then agrees on TLS, each within ``connect_timeout``.  The time after
+    the order, such as ``read_timeout``, belongs to the answer.
     """
     return max(base.WRITE_BUDGET_S, 2.0 * conf.redfish.connect_timeout)
 

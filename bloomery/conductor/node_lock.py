@@ -1,7 +1,8 @@
 """The lock of a node inside one process.
 
-Whoever wants a node queues for it and wakes when its turn comes; nobody polls.  Whoever was let in
-lets the next one in: ``runtime.node_locks.leave``.  How a request waits stands in ``Context``.
+Threads queue for a node, and each wakes when its place comes; none of them polls.  The thread that
+was let in lets the next thread in: ``runtime.node_locks.leave``.  How a request waits stands in
+``Context``.
 
 Waiting must not starve the server: so many may wait for one node, and at most half of the API's
 threads in all (``Places``); the next one is told at once.  A request that waits for a BMC has no
@@ -73,8 +74,8 @@ class NodeLocks:
     ) -> bool:  # fmt: skip
         """Wait up to ``timeout_s`` for the node; False when the time is up.
 
-        Whoever waits takes a place, unless he is ``in_place`` already, or needs none.
-        Raises TooManyWaiting when no more may wait; the ``patient``, who need none, always may.
+        A caller that waits takes a place, unless it is ``in_place`` already, or needs none.  Raises
+        TooManyWaiting when no more may wait; the ``patient``, who need none, always may.
         """
         takes_place = not (patient or in_place)
         lock, must_wait = self._join(uuid, patient, takes_place)

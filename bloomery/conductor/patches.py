@@ -44,7 +44,7 @@ _KIB: Final = 1024
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Limits:
-    """What one object may grow to by patches: as much as one body could carry.
+    """The size to which patches may let one object grow: as much as one body could carry.
 
     ``depth`` counts the levels of the object that holds the field, as a body is counted.
     """

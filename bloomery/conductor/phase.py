@@ -1,4 +1,4 @@
-"""What distinguishes one kind of flow from another, and how a flow ends: what the runner is told.
+"""The kinds of flows: how they differ, and how each of them ends; the runner gets a Phase.
 
 DEPLOY = Phase(name="deploy", own_steps={"prepare": _prepare}, finish=_finish, fail=_fail)
 
@@ -47,7 +47,7 @@ class FlowFailure:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Phase:
-    """What distinguishes the flows: a row of data.
+    """One kind of flow, as a row of data.
 
     ``shows`` is the node's field that shows the step; ``own_steps`` holds the conductor's own
     steps around those of the interfaces, called with the task and the step's arguments;

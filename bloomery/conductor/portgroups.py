@@ -1,4 +1,4 @@
-"""What a port group asks of its node and its ports, and does to them."""
+"""Rules that a port group imposes on its node and its ports, and changes that it makes to them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a port asks of its node and its port group."""
+"""Rules that a port imposes on its node and its port group."""
 
 from __future__ import annotations
 

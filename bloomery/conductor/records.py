@@ -1,7 +1,7 @@
 """Records as rows: create, update, destroy, each one commit.
 
-Records of nodes are changed under the lock of their node; creating one needs no lock.  What a
-noun asks of the rows around it is in its ``Rules``; ``endpoints.records`` lists them.
+Records of nodes are changed under the lock of their node; creating one needs no lock.  The
+``Rules`` of a noun check the rows around it; ``endpoints.records`` lists them.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ def _accept(*_args: object) -> None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rules:
-    """What else must hold, asked inside the transaction; each raises a Failure.
+    """Further checks, made inside the transaction; each raises a Failure.
 
     ``check(context, values)``: of what is written alone, on creation before the transaction.
     ``create(context, conn, record)`` may fill in what the server decides.

@@ -177,8 +177,8 @@ def _has_begun(run: StepRun) -> bool:
 def _is_overtaken(task: TaskManager, run: StepRun) -> bool:
     """Did another flow begin before this one was taken up?
 
-    One that moves no provision state, such as a change of power, leaves nothing on the node that
-    would keep others away: repeated after them, it would undo what they did.
+    A flow that moves no provision state, such as a change of power, keeps no other flow away:
+    repeated after them, it would undo what they did.
     """
     if run.phase in _PHASES.values():
         return False

@@ -200,8 +200,8 @@ class Registration:
     def end(self, *, online: bool = False) -> int:
         """Free what is held, say that nobody runs its flows, and sign off: one transaction.
 
-        Return how many nodes were freed.  Whoever is to have them may take them at once.  A life
-        that is over already has nothing to free.  ``online``: see ``conductors.sign_off``.
+        Return how many nodes were freed.  Other conductors may take them over at once.  A life that
+        is over already has nothing to free.  ``online``: see ``conductors.sign_off``.
         """
         host, incarnation = self._runtime.host, self._incarnation
 

@@ -1,4 +1,4 @@
-"""What a runbook may be: public, or of a project."""
+"""Rules of runbooks: a runbook is public, or belongs to a project."""
 
 from __future__ import annotations
 

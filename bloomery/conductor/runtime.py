@@ -36,7 +36,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConductorRuntime:
-    """What the rooms of a conductor share; built once in ``cmd``.
+    """The dependencies that the modules of a conductor share; built once in ``cmd``.
 
     ``on_events_written`` is called after each commit that wrote event rows: it wakes the relay.
     ``ring`` says which nodes are this conductor's; the API of the same process asks it, too.
@@ -69,9 +69,9 @@ class ConductorRuntime:
     def has_heir(self, node: Node) -> bool:
         """Is this conductor off line to stop, and does another one serve the node?
 
-        A flow of the node is left to that one at its next pause: between two steps, or two turns
-        of a step.  One that waits for a call is held by nobody and needs no hand-over; one that
-        nobody could follow is ended here.
+        A flow of the node is left to that one at its next pause: between two steps, or two turns of
+        a step. A flow that waits for a call is held by no conductor and needs no hand-over; a flow
+        without a successor ends here.
         """
         if not self.leaving.is_set():
             return False
@@ -137,8 +137,8 @@ class Context:
     ) -> T:
         """Queue for the node, and return what ``attempt`` returns when its turn has come.
 
-        ``retry``: wait as long as the caller agreed to; ``patient``: as long as it takes.  Whoever
-        got an answer lets the next one in, with ``runtime.node_locks.leave``.
+        ``retry``: wait as long as the caller agreed to; ``patient``: as long as it takes. The
+        caller lets the next one in, with ``runtime.node_locks.leave``.
 
         Raises NodeLocked, which says who has the node, when the time is up or no more may wait;
         NodeNotFound; and what ``attempt`` raises, with the next one let in.
@@ -179,8 +179,8 @@ class Context:
     def _until_free(self, give_up_at: float, attempt: Callable[[], T], patient: bool) -> T:
         """Return what ``attempt`` returns; while it raises NodeLocked ask again until time is up.
 
-        Whoever has to ask again takes a place as in the queue; where there is none, NodeLocked it
-        is.
+        A caller that has to ask again takes a place in the queue; where no place is left,
+        NodeLocked is raised.
         """
         runtime, needs_place = self.runtime, not (patient or self.in_place)
         pause_s = float(runtime.conf.conductor.node_locked_retry_interval)

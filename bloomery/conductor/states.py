@@ -356,7 +356,7 @@ def at(state: str | None, target: str | None = None) -> Machine:
 
 
 def allows(state: str | None, event: str) -> bool:
-    """Is there an edge for ``event`` out of ``state``?  What the API asks before any RPC."""
+    """Is there an edge for ``event`` out of ``state``?  The API checks it first."""
     return (state, event) in DRAWN
 
 

@@ -291,9 +291,9 @@ class TaskManager:
     def assert_lease(self) -> None:
         """Raise LockLost if the node is not ours any more: what writes to a BMC asks first.
 
-        The lease says whether peers may think us dead; the row whether one of them has.  That is
-        read unless a transaction has shown it within the last second.  The lease is asked last:
-        it runs out while the database is slow, or while we are stopped.  Raises DatabaseBusy.
+        The lease says whether peers may think us dead; the row whether one of them has.  The row is
+        read, unless a transaction has shown it within the last second.  The lease is asked last: it
+        runs out while the database is slow, or while we are stopped.  Raises DatabaseBusy.
         """
         self.assert_exclusive()
         if self.runtime.lease.now() - self._confirmed_at > _CONFIRMED_FOR_S:

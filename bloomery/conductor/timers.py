@@ -1,7 +1,7 @@
 """One thread that calls back later: turns of flows that wait, retries, periodics.
 
-What it calls must return at once: long work goes to the workers.  What is logged meanwhile names
-the request that asked to be called back.
+Functions that it calls must return at once: long work goes to the workers.  Log lines meanwhile
+name the request that asked for the call.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What validation says of a node: what is missing, what has no effect, whose BMC it has."""
+"""Validation of a node: missing values, settings without effect, a BMC that nodes share."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
 """Methods of vendor interfaces, called from outside: for a node, or for a driver.
 
-What is synchronous is a question.  What is asynchronous is a flow of one step, so that it outlives
-a crash, or fails by name where it may not be repeated; one that takes no lock runs beside
-whatever holds the node, has no rows, and is lost with its conductor.
+A synchronous method is a question.  What is asynchronous is a flow of one step, so that it outlives
+a crash, or fails by name where it may not be repeated; one that takes no lock runs beside whatever
+holds the node, has no rows, and is lost with its conductor.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What a volume connector or target asks of its node: that the machine does not run on it."""
+"""The rule of volume connectors and targets: the machine of their node does not run on them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What joins the transaction of a node's row: encoded now, or once the node shows its new state.
+"""Writes in the transaction of a node's row: encoded now, or once the node has its new state.
 
 Nothing but SQL runs inside a transaction: so an ``EncodedWrite`` holds its rows ready, and a
 ``DeferredWrite`` is encoded by ``TaskManager.save`` just before the transaction begins.

@@ -60,7 +60,7 @@ class LiveEvents:
         self._db, self._most = db, most
         self._change = threading.Condition()
         self._listeners: list[Listener] = []
-        self._has_news = self._stopping = False
+        self._has_events = self._stopping = False
         self._thread = threading.Thread(target=self._run, name="events-live", daemon=True)
 
     def stop(self) -> None:
@@ -92,7 +92,7 @@ class LiveEvents:
         """There may be something new, or room at a client that catches up."""
         if self._listeners:
             with self._change:
-                self._has_news = True
+                self._has_events = True
                 self._change.notify()
 
     # ------------------------------------------------------------------------------ the thread
@@ -110,8 +110,8 @@ class LiveEvents:
 
     def _wait(self, pause_s: float | None) -> bool:
         with self._change:
-            self._change.wait_for(lambda: self._stopping or self._has_news, pause_s)
-            self._has_news = False
+            self._change.wait_for(lambda: self._stopping or self._has_events, pause_s)
+            self._has_events = False
             return self._stopping
 
     def turn(self) -> bool:

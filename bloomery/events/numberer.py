@@ -1,8 +1,8 @@
 """Numbers what was committed, and says when there are new numbers, whoever gave them.
 
 One thread of each process on a server database.  Commits of this process wake it at once, those of
-others by PostgreSQL's NOTIFY, or by a look ten times a second.  What was committed in a process
-that died before it numbered is numbered by the others' next look.
+others by PostgreSQL's NOTIFY, or by a look ten times a second.  Events of a process that died
+before it numbered them get numbers at the next poll of another process.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ class Numberer:
     def prepare(self) -> None:
         """Number all that is committed; sinks that are new begin after it."""
         self._db.transact(_settle)
-        while not self._look():
+        while not self._poll():
             pass
 
     def start(self) -> None:
@@ -90,15 +90,15 @@ class Numberer:
         """Look once; return how long there is no need to look again."""
         try:
             bell.open()
-            is_all = self._look()
+            is_all = self._poll()
         except Exception as exc:  # noqa: BLE001  this thread's supervisor: it tries again
             LOG.warning("cannot number events: %s", errors.brief(exc))
             return self._pace.retry_s
         pace = self._pace
         return 0.0 if not is_all else pace.net_s if bell.hears_others else pace.poll_s
 
-    def _look(self) -> bool:
-        """Number a batch of what has no number, and tell of new numbers; False: there is more."""
+    def _poll(self) -> bool:
+        """Number a batch of events, and wake readers of new numbers; False: more are left."""
         with self._db.read() as conn:
             progress = event_numbers.find_progress(conn)
         self.wants_snapshots = progress.wants_snapshots

@@ -77,7 +77,7 @@ class Relay:
         most_listeners: int = 0,
     ) -> None:
         self._db, self._sinks = db, sinks
-        self._numberer = None if db.is_sqlite else Numberer(db, self._tell)
+        self._numberer = None if db.is_sqlite else Numberer(db, self._wake_readers)
         self.sink_workers = [SinkWorker(db, sink, holder=holder, pace=pace) for sink in sinks]
         self.webhooks: Webhooks | None = None
         self.live = LiveEvents(db, most=most_listeners)
@@ -103,18 +103,18 @@ class Relay:
     def wake(self) -> None:
         """There may be something new; called after each commit that wrote event rows."""
         if self._numberer is None:
-            self._tell()
+            self._wake_readers()
         else:
             self._numberer.wake()
 
-    def _tell(self) -> None:
+    def _wake_readers(self) -> None:
         for wake in tuple(self._readers):
             wake()
 
-    def look_at_webhooks(self) -> None:
-        """Some were made, changed or deleted in this process."""
+    def poll_webhooks(self) -> None:
+        """Read the rows of webhooks at once, because this process has changed some."""
         if self.webhooks is not None:
-            self.webhooks.look()
+            self.webhooks.poll()
 
     def wants_snapshots(self) -> bool:
         """Do event rows have to carry whole objects?  Changes while the site does."""
@@ -122,7 +122,7 @@ class Relay:
         return theirs or any(sink.wants_snapshots for sink in self._sinks)
 
     def add_reader(self, wake: Callable[[], None]) -> None:
-        """Have somebody else told of commits, who reads rows without a cursor."""
+        """Call ``wake`` after commits, for a reader of rows that has no cursor."""
         self._readers.append(wake)
 
     def remove_reader(self, wake: Callable[[], None]) -> None:

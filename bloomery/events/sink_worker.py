@@ -1,9 +1,9 @@
 """One thread that carries events to one sink, from where the sink stopped last time.
 
-The cursor is moved after the sink has taken an event, never before: at least once.  It is
-written at most twice a second, so that a sink costs no commit per event; what a crash forgets is
-told again.  A sink that fails is asked again, later and later until it takes something, and holds
-up nobody else.
+The cursor is moved after the sink has taken an event, never before: at least once.  The worker
+writes it at most twice a second, so that a sink costs no commit per event; after a crash, the sink
+gets some events again.  A sink that fails is asked again, later and later until it takes something,
+and holds up nobody else.
 
 Between processes the cursor is a lease: its reader renews it, also while it delivers and while it
 waits for the next attempt.  Another process that sees it stand still for ``lease_s`` on its own

@@ -1,4 +1,4 @@
-"""What a sink is, and the one that needs nothing: a line of JSON per event, by logging."""
+"""The protocol of sinks, and the simplest sink: a line of JSON per event, by logging."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ LOG: Final = logging.getLogger("bloomery.events")
 class Sink(Protocol):
     """Takes events, one at a time, in order, always from the same thread.
 
-    What ``send`` raises means: not taken, ask again later.  A sink may see an event twice.
-    ``wants_snapshots``: rows shall carry whole objects, on every process of the site.
+    An exception of ``send`` means: the event was not taken, ask again later.  A sink may see an
+    event twice.  ``wants_snapshots``: rows shall carry whole objects, on every process of the site.
     """
 
     name: str

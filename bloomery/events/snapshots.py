@@ -23,18 +23,18 @@ from bloomery.model.noun import Noun
 Json = dict[str, Any]
 
 
-def _plain(table: FieldTable) -> tuple[str, ...]:
+def _public_names(table: FieldTable) -> tuple[str, ...]:
     return tuple(f.name for f in table.values() if f.column and not f.secret)
 
 
-_NODE_PLAIN: Final = _plain(node_model.FIELDS)
+_NODE_PUBLIC: Final = _public_names(node_model.FIELDS)
 _NODE_SECRET: Final = tuple(sorted(node_model.SECRET_OBJECTS))
 _NODE_FILLED: Final[Json] = {"conductor_group": ""}
 
 
 def node_snapshot(node: Node) -> Json:
     """Return every attribute of the API, secrets as stars."""
-    shot = {name: getattr(node, name) for name in _NODE_PLAIN}
+    shot = {name: getattr(node, name) for name in _NODE_PUBLIC}
     for name in _NODE_SECRET:
         value = getattr(node, name)
         shot[name] = secrets.mask(value, instance_info=name == "instance_info") if value else value
@@ -44,7 +44,7 @@ def node_snapshot(node: Node) -> Json:
 
 def record_snapshot(noun: Noun, record: Any) -> Json:
     """Return every attribute of the API, secrets as stars; what a flag hides is empty."""
-    shot = {name: getattr(record, name) for name in _plain(noun.fields)}
+    shot = {name: getattr(record, name) for name in _public_names(noun.fields)}
     for name, flag in noun.hidden.items():
         shot[name] = [] if getattr(record, flag) else secrets.mask(shot[name])
     hidden = (f.name for f in noun.fields.values() if f.column and f.secret)
@@ -64,8 +64,8 @@ def node_request(values: Mapping[str, Any]) -> Json:
 
 def record_request(noun: Noun, values: Mapping[str, Any]) -> Json:
     filled = {f.name: f.default for f in dataclasses.fields(noun.value)}
-    shown = {name: filled[name] for name in noun.shown_when_asked}
-    return _unfilled(created_snapshot(noun, noun.value(**values)), noun.value, values, shown)
+    kept = {name: filled[name] for name in noun.shown_when_asked}
+    return _unfilled(created_snapshot(noun, noun.value(**values)), noun.value, values, kept)
 
 
 def _unfilled(shot: Json, noun: type, values: Mapping[str, Any], filled: Json) -> Json:

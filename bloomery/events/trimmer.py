@@ -120,7 +120,7 @@ class Trimmer:
     def _trim_batch(self) -> int:
         before = rows.now() - self._keep
         with self._db.read() as conn:
-            up_to = self._passed_by_all(conn)
+            up_to = self._taken_by_all(conn)
             oldest = events.oldest_at(conn)
         if not up_to or oldest is None or oldest >= before:
             return 0
@@ -128,7 +128,7 @@ class Trimmer:
             lambda conn: events.trim(conn, before=before, up_to=up_to, at_most=_BATCH),
         )
 
-    def _passed_by_all(self, conn: sa.Connection) -> int | None:
+    def _taken_by_all(self, conn: sa.Connection) -> int | None:
         """Return the number up to which nobody needs rows any more; None: nothing may go."""
         cursors = self._list_cursors(conn)
         if self._sinks is not None and set(self._sinks) - {each.sink for each in cursors}:

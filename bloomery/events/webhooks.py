@@ -35,7 +35,7 @@ from bloomery.secrets import Sealer
 
 LOG = logging.getLogger(__name__)
 
-_LOOK_S: Final = 5.0  # at what other processes have changed
+_POLL_S: Final = 5.0  # at what other processes have changed
 _NOTE_S: Final = 5.0  # the least time between two notes that all is well
 _LANES: Final = 4  # objects whose events are sent to one address at once
 _MOST_READ: Final = 65_536  # of an answer: nothing depends on what is in it
@@ -131,7 +131,7 @@ def signed(
 
 
 class Readers(Protocol):
-    """Whom the relay wakes."""
+    """The readers that the relay wakes."""
 
     def add_reader(self, wake: Callable[[], None]) -> None: ...
 
@@ -164,8 +164,8 @@ class Webhooks:
     def start(self) -> None:
         self._thread.start()
 
-    def look(self) -> None:
-        """A webhook was made, changed or deleted here."""
+    def poll(self) -> None:
+        """Read the rows at once: a webhook was made, changed or deleted in this process."""
         with self._change:
             self._is_changed = True
             self._change.notify()
@@ -188,7 +188,7 @@ class Webhooks:
             except Exception as exc:  # noqa: BLE001  this thread's supervisor: it tries again
                 LOG.warning("cannot look after webhooks: %s", errors.brief(exc))
             with self._change:
-                self._change.wait_for(lambda: self._is_changed or self._stopping, _LOOK_S)
+                self._change.wait_for(lambda: self._is_changed or self._stopping, _POLL_S)
                 self._is_changed = False
 
     def settle(self) -> None:
@@ -211,11 +211,11 @@ class Webhooks:
         def note_failure(failure: Exception) -> None:
             if isinstance(failure, DeliveryFailed):
                 sink.note_failure(failure)
-                self.look()
+                self.poll()
 
         worker = SinkWorker(
             self._db, sink, holder=self._holder, pace=self._pace, may_begin=False, lanes=_LANES,
-            on_refusal=note_failure, on_end=self.look,
+            on_refusal=note_failure, on_end=self.poll,
         )  # fmt: skip
         self._workers[webhook.uuid] = _traits(webhook), worker
         self._relay.add_reader(worker.wake)

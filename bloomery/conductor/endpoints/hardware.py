@@ -1,4 +1,4 @@
-"""What is asked of one machine beyond power: RAID, NMI, lights, virtual media, vendor calls."""
+"""Requests to one machine beyond power: RAID, NMI, lights, virtual media, vendor calls."""
 
 from __future__ import annotations
 

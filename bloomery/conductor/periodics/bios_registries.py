@@ -1,4 +1,4 @@
-"""What explains the BIOS settings of machines that were just verified, read in the background.
+"""Background reads of the registries that explain the BIOS settings of newly verified machines.
 
 The registry of a model may be long, so that ``manage`` does not wait for it.  One node is looked
 at after another: the first of a model reads the registry, and the others share it.

@@ -1,6 +1,6 @@
 """Conductors that died or came: free what the dead hold, and take up what is ours now.
 
-A living conductor raises the counter in its row.  Whose counter stood still for
+A living conductor raises the counter in its row.  A conductor whose counter stood still for
 ``heartbeat_timeout`` is dead (``rpc.liveness``); no clock of another machine counts.
 """
 
@@ -65,8 +65,8 @@ class Leases:
 def _bury(conn: sa.Connection, peer: Conductor) -> int:
     """Declare a conductor dead, if it has not stirred since it was seen; return what it held.
 
-    One that was declared dead before, and left nodes behind, may have come back meanwhile: they
-    are those of its new life then.
+    A conductor that was declared dead before may have come back meanwhile: its nodes then belong to
+    its new incarnation.
     """
     if not conductors.bury(conn, peer):
         return 0

@@ -1,4 +1,4 @@
-"""What periodics share: a look at one node that may be gone, busy or changed by now."""
+"""Polls of single nodes, shared by periodics: the node may be gone, busy or changed by now."""
 
 from __future__ import annotations
 

@@ -35,9 +35,9 @@ class Turn(NamedTuple):
 class PowerRecovery:
     """Remembers when each faulty node has its turn.
 
-    A node is asked after one interval, then two, then each ``LONGEST_PAUSE``: those that are
-    dead for good leave their turns to those that come back.  One whose BMC answered somebody, or
-    whose row was changed since, has its turn at the next run.
+    A node is asked after one interval, then two, then each ``LONGEST_PAUSE``: those that are dead
+    for good leave their turns to those that come back.  A node whose BMC has answered meanwhile, or
+    whose row has changed since, is tried at the next run.
     """
 
     def __init__(

@@ -270,7 +270,7 @@ def _reason_to_follow(task: TaskManager, *, force: bool) -> str | None:
 
 
 def _is_idle(node: Node) -> bool:
-    """Nobody works on the node, and nobody asked that it be left alone."""
+    """The node is not reserved, and no operator has excluded it."""
     left_alone = (
         node.maintenance
         or node.provision_state in states.POWER_SYNC_EXCLUDED_STATES

@@ -23,8 +23,8 @@ def make(runtime: ConductorRuntime) -> Callable[[], None]:
 def run(runtime: ConductorRuntime) -> None:
     """Drop the rows of conductors that are off line, for all; a few at a time.
 
-    How long ago they went is told by clocks of the wall: days are meant, not seconds.  One that
-    still holds a node, a flow or an allocation stays.
+    How long ago they went is told by clocks of the wall: days are meant, not seconds.  A conductor
+    that still holds a node, a flow or an allocation stays.
     """
     ours = runtime.conf.conductor
     if not runtime.ring.leads(runtime.host):

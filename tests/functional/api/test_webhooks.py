@@ -91,7 +91,7 @@ class Site:
         self.webhooks = Webhooks(self.db, sealer, conf, self.relay, holder="here:1", pace=QUICK)
         services = dataclasses.replace(
             services, conf=dataclasses.replace(services.conf, events=conf), sealer=sealer,
-            on_webhooks_changed=self.webhooks.look,
+            on_webhooks_changed=self.webhooks.poll,
         )  # fmt: skip
         self.app = app.make_app(services)
         self.api = documented.Client(self.app)
