@@ -294,7 +294,7 @@ def _check(stack: EngineStack, row: Row, resource: base.Resource, act: ResourceA
     except machines.Busy as exc:
         rest_s = min(BUSY_LEAST_S * 2.0 ** min(row.busy, 4), BUSY_MOST_S)
         progress = Again(after_s=rest_s, reason=str(exc), source=exc.uuid or "")
-    if isinstance(progress, Done | Again | WaitForCall | Hold):
+    if isinstance(progress, Outcome):
         return progress
     return DONE if progress else Again(after_s=stack.ledger.runtime.poll_s, reason="")
 

@@ -33,7 +33,7 @@ from bloomery.outcome import Again, Hold, Outcome
 MEMBER_TYPE: Final = "OS::Ironic::Instance"
 ROLLOUT: Final = "rollout"
 OTHERS_S: Final = 5.0  # between two looks at members that an earlier order changes
-OLDEST: Final = rollouts.Order.OLDEST
+OLDEST: Final = rollouts.RolloutOrder.OLDEST
 RUNNING, PAUSED, COMPLETE, FAILED = "running", "paused", "complete", "failed"  # roll-outs
 DUE, TRIED, SOAKED, DONE = "due", "tried", "soaked", "done"  # how far the canary is
 STEPS: Final = stepwise.MARKS | {
@@ -491,7 +491,7 @@ class InstanceGroup(resource_group.Indexed, stepwise.Stepwise):
         if child is None:
             return []
         statuses, views, order = child.statuses(), child.resources(), self._pace.order
-        health = health or order is rollouts.Order.UNHEALTHY_FIRST
+        health = health or order is rollouts.RolloutOrder.UNHEALTHY_FIRST
         left = set(self._rollout.get("left", ()))
         names = self._names(surge=True) if only is None else only
         return [
