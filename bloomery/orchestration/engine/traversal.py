@@ -24,11 +24,9 @@ from bloomery.orchestration.plan import Present, rules
 from bloomery.orchestration.plan.builder import PlanBuilder
 from bloomery.orchestration.plan.forecast import Knowledge
 from bloomery.orchestration.plan.plans import CLEAN, MAKE, Key, Verb
-from bloomery.orchestration.plan.template_side import TemplateSide
 from bloomery.orchestration.properties import values
 from bloomery.orchestration.resources import base, machines
 from bloomery.orchestration.resources.states import Action, Fault, Status
-from bloomery.orchestration.stack import Stack
 from bloomery.orchestration.template.dialect import DeletionPolicy
 from bloomery.orchestration.template.functions.base import Reference
 
@@ -259,7 +257,7 @@ class Traversal:
             after = builder.new.properties(row.name, builder.after)
         except errors.Failure:
             return False  # the fault is reported when the vertex begins
-        if row.kind.always_updated and _files(builder.old) != _files(builder.new):
+        if row.kind.always_updated and rules.files_of(builder.old) != rules.files_of(builder.new):
             return True
         before = row.acting().properties
         changed = values.differences(row.kind.properties_schema, before, after).changed
@@ -482,11 +480,6 @@ class Traversal:
         else:
             self.ready.append(key)
         self.advance()
-
-
-def _files(side: TemplateSide) -> Mapping[str, Any]:
-    """Return the files of a template, among them the templates of stacks below."""
-    return side.definition.template.files if isinstance(side, Stack) else {}
 
 
 def _allows(row: Row, action: Action) -> bool:

@@ -2,21 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import Final
 
-from bloomery.orchestration.plan import masking, rules
+from bloomery.orchestration.plan import rules
 from bloomery.orchestration.plan.builder import PlanBuilder, gone
-from bloomery.orchestration.plan.changes import Change
 from bloomery.orchestration.plan.plans import CLEAN, MAKE, Action, Key, Verb
-from bloomery.orchestration.plan.rules import Candidate
+from bloomery.orchestration.plan.rules import Candidate, Decision
 from bloomery.orchestration.plan.template_side import NOTHING
 from bloomery.orchestration.resources.base import Record, Status
 from bloomery.orchestration.template.definitions import ResourceDefinition
 from bloomery.orchestration.template.dialect import DeletionPolicy
 
-NO_CHANGE: Final = Change()
 ROLLED_BACK: Final = "made by the update that is rolled back"
 LEFT_OVER: Final = "left over from an earlier update"
 EMPTY: Final = "nothing stands behind it: only its row goes"
@@ -79,34 +77,32 @@ def _verb(builder: PlanBuilder, definition: ResourceDefinition) -> tuple[Verb, s
 
 
 def compare(builder: PlanBuilder) -> None:
-    """Decide for each resource that exists: in place, anew, refused or unchanged (rules.py).
+    """Decide for each resource that exists: in place, anew, refused or unchanged (rules.py)."""
+    for key, candidate in candidates(builder):
+        decision = rules.decide(candidate)
+        builder.actions[key] = decided(builder.actions[key], candidate, decision)
 
-    It goes in the order of creation, because what happens to a resource decides how well those know
-    their values that refer to it.
+
+def candidates(builder: PlanBuilder) -> Iterator[tuple[Key, Candidate]]:
+    """Yield the resources that exist in the order of creation.
+
+    What happens to a resource decides how well those know their values that refer to it.
     """
     for key in builder.graph.order():
         if key.name in builder.records:
-            builder.actions[key] = _compared(builder, key)
+            yield key, Candidate(builder, key.name)
 
 
-def _compared(builder: PlanBuilder, key: Key) -> Action:
-    candidate, planned = Candidate(builder, key.name), builder.actions[key]
-    decision = rules.decide(candidate)
+def decided(planned: Action, candidate: Candidate, decision: Decision) -> Action:
     if decision.verb is Verb.CREATE:
         return replace(planned, reason=planned.reason or decision.reason, record=candidate.record)
-    change = candidate.examined or NO_CHANGE
     return Action(
         verb=decision.verb,
         type=planned.type,
         reason=decision.reason,
         certain=decision.certain,
-        effect=decision.effect,
-        differences=masking.differences(builder, key.name, change),
-        template_diff=(*(["properties"] if change.properties else []), *change.template),
-        called=candidate.kind.always_updated and decision.verb is Verb.UNCHANGED,
         definition=planned.definition,
         record=candidate.record,
-        properties=change.after if change.after and change.known_after else None,
     )
 
 
