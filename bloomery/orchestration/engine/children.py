@@ -333,4 +333,4 @@ class EngineChild:
         return dict[str, ResourceView](self._stack.current_rows)
 
     def statuses(self) -> Mapping[str, Status]:
-        return {name: row.record.status for name, row in self._stack.current_rows.items()}
+        return {name: row.status for name, row in self._stack.current_rows.items()}
