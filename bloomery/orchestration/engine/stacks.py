@@ -92,9 +92,6 @@ class EngineStack:
         self.ledger = ledger
         self.stacks = stacks
         self.children = children_of(self)
-        self.action, self.status = Action(row.action), Status(row.status)
-        self.reason = row.reason
-        self.traversal = row.traversal
         self.timeout_s = template.timeout_s
         self.failure: tuple[str, str] | None = None  # type and text of the traversal's first
         self.rows: dict[str, EngineResource] = {}  # who stands for each name
@@ -118,6 +115,22 @@ class EngineStack:
         return self.row.depth
 
     @property
+    def action(self) -> Action:
+        return Action(self.row.action)
+
+    @property
+    def status(self) -> Status:
+        return Status(self.row.status)
+
+    @property
+    def reason(self) -> str:
+        return self.row.reason
+
+    @property
+    def traversal(self) -> int:
+        return self.row.traversal
+
+    @property
     def open(self) -> bool:
         return self.open_traversal is not None or bool(self.open_rows)
 
@@ -127,16 +140,10 @@ class EngineStack:
         return self.open_traversal is not None and bool(self.open_traversal.extra.get("converge"))
 
     def value(self) -> model.Stack:
-        """The stack as it is stored."""
-        return replace(
-            self.row,
-            action=self.action.value,
-            status=self.status.value,
-            reason=self.reason,
-            traversal=self.traversal,
-            graph=None if self.open_traversal is None else self.open_traversal.graph_document(),
-            open=self.open,
-        )
+        """Return the stack as it is stored."""
+        traversal = self.open_traversal
+        graph = None if traversal is None else traversal.graph_document()
+        return replace(self.row, graph=graph, open=self.open)
 
     def change(self, **columns: Any) -> None:
         """Write the stack with the next turn, with other values in ``columns``."""
@@ -148,7 +155,7 @@ class EngineStack:
 
     def begin(self, action: Action) -> None:
         """Begin another traversal, tell of it, and give it its time."""
-        self.traversal += 1
+        self.change(traversal=self.traversal + 1)
         self.announce(action)
 
     def announce(self, action: Action) -> None:
@@ -170,8 +177,6 @@ class EngineStack:
     def accept(self, row: model.Stack) -> None:
         """Go on from the row with which an order was accepted; it has been told of already."""
         self.row, self.failure = row, None
-        self.action, self.status, self.reason = Action(row.action), Status(row.status), row.reason
-        self.traversal = row.traversal
         if row.deadline_at is None and self.status is Status.IN_PROGRESS:
             after = timedelta(seconds=self.timeout_s)
             self.row = replace(row, deadline_at=self.ledger.runtime.utc() + after)
@@ -188,9 +193,8 @@ class EngineStack:
         self.set_state(self.action, Status.FAILED, reason)
 
     def set_state(self, action: Action, status: Status, reason: str) -> None:
-        self.action, self.status, self.reason = action, status, reason
+        self.change(action=action.value, status=status.value, reason=reason)
         self._event(self.name, events.STACK_TYPE, self.id, action, status, reason)
-        self.change()
         if status is not Status.IN_PROGRESS:
             self.ledger.wake(self.id)
 
