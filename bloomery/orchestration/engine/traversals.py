@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
 from bloomery.model import stacks as model
-from bloomery.orchestration.engine import definitions, events, graphs, resource_actions
+from bloomery.orchestration.engine import (
+    adopt_data,
+    definitions,
+    events,
+    graphs,
+    resource_actions,
+)
 from bloomery.orchestration.engine.definitions import Library
 from bloomery.orchestration.engine.rows import EngineResource, RowFacade
 from bloomery.orchestration.engine.stacks import EngineStack, StackTimedOut, TemplatePart
@@ -254,33 +259,9 @@ def facade_of(row: model.Stack, stacks: Mapping[str, EngineStack]) -> RowFacade 
 
 def data_of(stack: EngineStack, library: Library) -> dict[str, Any]:
     """Return all that another stack could be adopted from."""
-    template = library.templates[stack.row.template_uuid]
-    return {
-        "name": stack.name,
-        "id": stack.id,
-        "action": stack.action.value,
-        "status": stack.status.value,
-        "template": dict(template.template),
-        "environment": dict(template.environment),
-        "files": dict(template.files),
-        "resources": {
-            name: _abandoned(stack, row, library) for name, row in stack.current_rows.items()
-        },
-        "project_id": stack.row.project,
-        "stack_user_project_id": None,
-        "tags": list(stack.row.tags),
-    }
-
-
-def _abandoned(stack: EngineStack, row: EngineResource, library: Library) -> dict[str, Any]:
-    below = stack.stacks.get(row.physical_id or "")
-    nested = {} if below is None else data_of(below, library)
-    return nested | {
-        "name": row.name,
-        "type": row.type,
-        "resource_id": row.physical_id,
-        "action": row.action.value,
-        "status": row.status.value,
-        "metadata": copy.deepcopy(dict(row.metadata)),
-        "resource_data": copy.deepcopy(row.data),
-    }
+    entries = {}
+    for name, row in stack.current_rows.items():
+        child = stack.stacks.get(row.physical_id or "")
+        nested = {} if child is None else data_of(child, library)
+        entries[name] = adopt_data.of_resource(row, nested)
+    return adopt_data.of_stack(stack.row, library.templates[stack.row.template_uuid], entries)
