@@ -7,13 +7,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from bloomery.model import stacks as model
-from bloomery.orchestration.engine import (
-    adopt_data,
-    definitions,
-    events,
-    graphs,
-    resource_actions,
-)
+from bloomery.orchestration.engine import adopt_data, definitions, events, graphs, resource_actions
 from bloomery.orchestration.engine.definitions import Library
 from bloomery.orchestration.engine.rows import EngineResource, RowFacade
 from bloomery.orchestration.engine.stacks import EngineStack, StackTimedOut, TemplatePart
