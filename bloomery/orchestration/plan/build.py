@@ -21,9 +21,9 @@ from bloomery.orchestration.plan.builder import PlanBuilder, Present, Transform
 from bloomery.orchestration.plan.plans import Key, Plan
 from bloomery.orchestration.plan.template_side import NOTHING, TemplateSide
 from bloomery.orchestration.plan.transforms import edges, members, vertices
-from bloomery.orchestration.resources.base import Record
+from bloomery.orchestration.resources.base import ResourceState
 
-Existing: TypeAlias = Present | Mapping[str, Record] | None
+Existing: TypeAlias = Present | Mapping[str, ResourceState] | None
 FOR_TRAVERSALS: Final[tuple[Transform, ...]] = (
     vertices.choose_rows,
     vertices.add_resources,

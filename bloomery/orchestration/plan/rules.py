@@ -20,7 +20,7 @@ from bloomery.orchestration.plan.plans import Verb
 from bloomery.orchestration.plan.template_side import TemplateSide
 from bloomery.orchestration.properties.schema import Schema
 from bloomery.orchestration.resources.base import Action as Doing
-from bloomery.orchestration.resources.base import Record, Resource, Status
+from bloomery.orchestration.resources.base import Resource, ResourceState, Status
 from bloomery.orchestration.resources.composite import Composite
 from bloomery.orchestration.resources.nested import NestedStack
 from bloomery.orchestration.stack import Stack
@@ -42,7 +42,7 @@ class Candidate:
     name: str
 
     @property
-    def record(self) -> Record | None:
+    def record(self) -> ResourceState | None:
         return self.builder.records[self.name]
 
     @property
@@ -141,7 +141,7 @@ def failed(candidate: Candidate) -> Decision | None:
     return None
 
 
-def _failed_its_check(record: Record) -> bool:
+def _failed_its_check(record: ResourceState) -> bool:
     return record.action is Doing.CHECK and record.status is Status.FAILED
 
 

@@ -182,7 +182,9 @@ class Instance(stepwise.OnNode):
                 )
 
     @classmethod
-    def is_same_thing(cls, record: base.Record, name: str, value: Any, find_node: FindNode) -> bool:
+    def is_same_thing(
+        cls, record: base.ResourceState, name: str, value: Any, find_node: FindNode
+    ) -> bool:
         """Another name of its node or allocation is no other place; nor is what still fits it."""
         if name == "selector" and record.physical_id is not None and isinstance(value, Mapping):
             node, before = find_node(record.physical_id), record.properties.get(name) or {}

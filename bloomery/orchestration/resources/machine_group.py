@@ -185,7 +185,7 @@ class InstanceGroup(resource_group.Indexed, stepwise.Stepwise):
         return f"roll-out: {word}"
 
     @classmethod
-    def check_signal(cls, record: base.Record, details: Mapping[str, Any] | None) -> None:
+    def check_signal(cls, record: base.ResourceState, details: Mapping[str, Any] | None) -> None:
         word, words = (details or {}).get(ROLLOUT), [str(each) for each in Signal]
         state = (record.data.get(ROLLOUT) or {}).get("state")
         faults = []

@@ -111,7 +111,9 @@ class Stepwise(base.Resource):
         return self.context.machines
 
     @classmethod
-    def is_same_thing(cls, record: base.Record, name: str, value: Any, find_node: FindNode) -> bool:
+    def is_same_thing(
+        cls, record: base.ResourceState, name: str, value: Any, find_node: FindNode
+    ) -> bool:
         """Another name of the same node is no other node."""
         before = record.properties.get(name)
         if name not in cls.node_properties or not (before and isinstance(value, str)):

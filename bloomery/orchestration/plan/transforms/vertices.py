@@ -11,7 +11,7 @@ from bloomery.orchestration.plan.builder import PlanBuilder, gone
 from bloomery.orchestration.plan.plans import CLEAN, MAKE, Action, Key, Verb
 from bloomery.orchestration.plan.rules import Candidate, Decision
 from bloomery.orchestration.plan.template_side import NOTHING
-from bloomery.orchestration.resources.base import Record, Status
+from bloomery.orchestration.resources.base import ResourceState, Status
 from bloomery.orchestration.template.definitions import ResourceDefinition
 from bloomery.orchestration.template.dialect import DeletionPolicy
 
@@ -36,7 +36,7 @@ def choose_rows(builder: PlanBuilder) -> None:
         _choose(builder, name, leftovers)
 
 
-def _choose(builder: PlanBuilder, name: str, leftovers: Sequence[Record]) -> None:
+def _choose(builder: PlanBuilder, name: str, leftovers: Sequence[ResourceState]) -> None:
     current = builder.records.get(name)
     best = _best(leftovers) if builder.rollback or not _usable(current) else None
     if best is not None and name in builder.new.definitions:
@@ -46,12 +46,12 @@ def _choose(builder: PlanBuilder, name: str, leftovers: Sequence[Record]) -> Non
     builder.surplus += [row for row in leftovers if row is not builder.records.get(name)]
 
 
-def _best(leftovers: Iterable[Record]) -> Record | None:
+def _best(leftovers: Iterable[ResourceState]) -> ResourceState | None:
     """Return the youngest usable one."""
     return next((row for row in reversed(list(leftovers)) if _usable(row)), None)
 
 
-def _usable(record: Record | None) -> bool:
+def _usable(record: ResourceState | None) -> bool:
     return record is not None and not gone(record) and record.status is Status.COMPLETE
 
 
@@ -124,7 +124,7 @@ def add_ends(builder: PlanBuilder) -> None:
         _delete(builder, Key(record.name, CLEAN, record.uuid), record, reason)
 
 
-def _end(builder: PlanBuilder, key: Key, record: Record | None) -> None:
+def _end(builder: PlanBuilder, key: Key, record: ResourceState | None) -> None:
     replacement = builder.actions.get(Key(key.name, MAKE))
     if replacement is None:
         _delete(builder, key, record, _absence(builder, key.name, record))
@@ -133,7 +133,7 @@ def _end(builder: PlanBuilder, key: Key, record: Record | None) -> None:
         _delete(builder, key, record, reason, certain=replacement.certain)
 
 
-def _absence(builder: PlanBuilder, name: str, record: Record | None) -> str:
+def _absence(builder: PlanBuilder, name: str, record: ResourceState | None) -> str:
     if record is not None and gone(record):
         return EMPTY
     if builder.rollback:
@@ -142,7 +142,12 @@ def _absence(builder: PlanBuilder, name: str, record: Record | None) -> str:
 
 
 def _delete(
-    builder: PlanBuilder, key: Key, record: Record | None, reason: str, *, certain: bool = True
+    builder: PlanBuilder,
+    key: Key,
+    record: ResourceState | None,
+    reason: str,
+    *,
+    certain: bool = True,
 ) -> None:
     definition = builder.old.definitions.get(key.name)
     kind = record.type if record is not None else definition.type if definition else ""
