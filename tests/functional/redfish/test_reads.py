@@ -29,6 +29,12 @@ def asked(monkeypatch):
     return seen
 
 
+@pytest.fixture(autouse=True)
+def quiet(stage):
+    """Let no periodic ask in between, as one would on a busy machine."""
+    stage.site.service.periodics.stop()
+
+
 LOGIN = ["GET /", "POST /SessionService/Sessions"]
 VERIFY = [
     "GET /Systems/ID",
