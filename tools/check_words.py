@@ -1,8 +1,10 @@
 #!/usr/bin/env python3
-"""Refuse words that must not be committed: unfinished business and places of one machine.
+"""Refuse what must not be committed: unfinished business, places of one machine, long lines.
 
 The lock file and the documents travel to other machines, so neither the path of somebody's
-checkout nor the host of somebody's package index belongs in them. Prints file:line for each find.
+checkout nor the host of somebody's package index belongs in them. Lines of
+pages stay short.
+Prints file:line for each find.
 """
 
 from __future__ import annotations
@@ -25,6 +27,10 @@ REFUSED: Final = {
     ),
 }
 
+PAGE_WIDTH: Final = 120  # lines of pages are shorter, but for code and links that cannot be cut
+ROW_WIDTH: Final = 220  # rows of tables cannot be cut at all
+WRITTEN_BY_TOOLS: Final = frozenset({"bmc-faults.md", "conformance.md"})
+
 
 def tracked() -> list[Path]:
     listed = subprocess.run(["git", "ls-files", "-z"], capture_output=True, text=True, check=True)
@@ -45,6 +51,20 @@ def finds(path: Path) -> Iterator[str]:
         for why, pattern in REFUSED.items():
             if found := pattern.search(line):
                 yield f"{path}:{number}: {why}: {found.group()}"
+    if path.suffix == ".md" and path.name not in WRITTEN_BY_TOOLS:
+        yield from (f"{path}:{number}: a long line" for number in long_lines(lines))
+
+
+def long_lines(lines: list[str]) -> Iterator[int]:
+    """Yield the numbers of the lines of a page that are too long; code is left alone."""
+    is_code = False
+    for number, line in enumerate(lines, start=1):
+        if line.lstrip().startswith("```"):
+            is_code = not is_code
+        elif not is_code and not line.startswith("    "):
+            limit = ROW_WIDTH if line.startswith("|") else PAGE_WIDTH
+            if len(line) >= limit and " " in line.strip():
+                yield number
 
 
 def main() -> int:

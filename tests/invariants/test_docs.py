@@ -131,7 +131,7 @@ def test_options_that_are_named_exist(page: Path):
 
 
 def test_time_outs_and_limits_are_options():
-    page = (ROOT / "doc/guides/operating.md").read_text(encoding="utf-8")
+    page = (ROOT / "doc/guides/configure.md").read_text(encoding="utf-8")
     table = page.split("## Time-outs and limits")[1].split("\n## ")[0]
     known = {option.name for option in dict(conf.list_opts())["conductor"]}
     named = {

@@ -24,8 +24,8 @@ import sqlalchemy as sa
 from tests.kit.servers.served import Served
 from tests.kit.waiting import wait_for
 
-PAGE = Path(__file__).parents[2] / "doc/guides" / "operating.md"
-HEADING = "### From one process to three hosts\n"
+PAGE = Path(__file__).parents[2] / "doc/guides" / "many-hosts.md"
+HEADING = "## From one process to three hosts\n"
 HOSTS = ("one", "two", "three")
 SHOWN = re.compile(r"```(console|ini)\n(.*?)```", re.DOTALL)
 PROGRAM = "from bloomery.cmd import main; main()"

@@ -14,7 +14,7 @@ from bloomery.orchestration.resources.states import Action, Status
 from bloomery.orchestration.stack import Stack
 from bloomery.orchestration.template.definitions import ResourceDefinition
 
-__all__ = ["EngineResource", "ResourceAction", "RowFacade", "Stage"]
+__all__ = ["EngineResource", "ResourceAction", "Row", "RowFacade", "Stage"]
 
 
 class ReadableResource:
@@ -75,8 +75,11 @@ class EngineResource(StoredResource, ReadableResource):
     __hash__ = object.__hash__
 
     @property
-    def stored(self) -> EngineResource:
+    def record(self) -> EngineResource:
+        """The resource as its kind and plans see it."""
         return self
+
+    stored = record
 
     @property
     def definition(self) -> ResourceDefinition:
@@ -143,12 +146,15 @@ class EngineResource(StoredResource, ReadableResource):
         return json.dumps(parts, default=str)
 
 
+Row = EngineResource
+
+
 class RowFacade:
     """A row as the facade of the stack below it (``view.Facade``)."""
 
     __slots__ = ("_row",)
 
-    def __init__(self, row: EngineResource) -> None:
+    def __init__(self, row: Row) -> None:
         self._row = row
 
     def metadata(self) -> Any:

@@ -11,7 +11,7 @@ from bloomery import errors
 from bloomery.model import stacks as model
 from bloomery.orchestration.engine import events
 from bloomery.orchestration.engine.ledger import Ledger
-from bloomery.orchestration.engine.rows import EngineResource
+from bloomery.orchestration.engine.rows import Row
 from bloomery.orchestration.plan.template_side import Nothing
 from bloomery.orchestration.resources import base, states
 from bloomery.orchestration.resources.children import Children
@@ -61,11 +61,11 @@ class OpenTraversal(Protocol):
     @property
     def extra(self) -> Mapping[str, Any]: ...
 
-    def action_ended(self, row: EngineResource, failure: Exception | None) -> None: ...
+    def action_ended(self, row: Row, failure: Exception | None) -> None: ...
 
     def advance(self) -> None: ...
 
-    def unset(self, row: EngineResource, hook: str) -> None: ...
+    def unset(self, row: Row, hook: str) -> None: ...
 
     def graph_document(self) -> dict[str, Any]: ...
 
@@ -92,13 +92,16 @@ class EngineStack:
         self.ledger = ledger
         self.stacks = stacks
         self.children = children_of(self)
+        self.action, self.status = Action(row.action), Status(row.status)
+        self.reason = row.reason
+        self.traversal = row.traversal
         self.timeout_s = template.timeout_s
         self.failure: tuple[str, str] | None = None  # type and text of the traversal's first
-        self.rows: dict[str, EngineResource] = {}  # who stands for each name
-        self.leftovers: dict[str, list[EngineResource]] = {}  # replaced, and still there
-        self.current_rows: dict[str, EngineResource] = {}  # those of the present template
+        self.rows: dict[str, Row] = {}  # who stands for each name
+        self.leftovers: dict[str, list[Row]] = {}  # replaced, and still there
+        self.current_rows: dict[str, Row] = {}  # those of the present template
         self.open_traversal: OpenTraversal | None = None
-        self.open_rows: dict[str, EngineResource] = {}  # whose acts have not ended
+        self.open_rows: dict[str, Row] = {}  # whose acts have not ended
         self._context: base.ResourceContext | None = None
         stacks[row.uuid] = self
 
@@ -115,22 +118,6 @@ class EngineStack:
         return self.row.depth
 
     @property
-    def action(self) -> Action:
-        return Action(self.row.action)
-
-    @property
-    def status(self) -> Status:
-        return Status(self.row.status)
-
-    @property
-    def reason(self) -> str:
-        return self.row.reason
-
-    @property
-    def traversal(self) -> int:
-        return self.row.traversal
-
-    @property
     def open(self) -> bool:
         return self.open_traversal is not None or bool(self.open_rows)
 
@@ -140,10 +127,16 @@ class EngineStack:
         return self.open_traversal is not None and bool(self.open_traversal.extra.get("converge"))
 
     def value(self) -> model.Stack:
-        """Return the stack as it is stored."""
-        traversal = self.open_traversal
-        graph = None if traversal is None else traversal.graph_document()
-        return replace(self.row, graph=graph, open=self.open)
+        """The stack as it is stored."""
+        return replace(
+            self.row,
+            action=self.action.value,
+            status=self.status.value,
+            reason=self.reason,
+            traversal=self.traversal,
+            graph=None if self.open_traversal is None else self.open_traversal.graph_document(),
+            open=self.open,
+        )
 
     def change(self, **columns: Any) -> None:
         """Write the stack with the next turn, with other values in ``columns``."""
@@ -155,7 +148,7 @@ class EngineStack:
 
     def begin(self, action: Action) -> None:
         """Begin another traversal, tell of it, and give it its time."""
-        self.change(traversal=self.traversal + 1)
+        self.traversal += 1
         self.announce(action)
 
     def announce(self, action: Action) -> None:
@@ -177,6 +170,8 @@ class EngineStack:
     def accept(self, row: model.Stack) -> None:
         """Go on from the row with which an order was accepted; it has been told of already."""
         self.row, self.failure = row, None
+        self.action, self.status, self.reason = Action(row.action), Status(row.status), row.reason
+        self.traversal = row.traversal
         if row.deadline_at is None and self.status is Status.IN_PROGRESS:
             after = timedelta(seconds=self.timeout_s)
             self.row = replace(row, deadline_at=self.ledger.runtime.utc() + after)
@@ -193,15 +188,17 @@ class EngineStack:
         self.set_state(self.action, Status.FAILED, reason)
 
     def set_state(self, action: Action, status: Status, reason: str) -> None:
-        self.change(action=action.value, status=status.value, reason=reason)
+        self.action, self.status, self.reason = action, status, reason
         self._event(self.name, events.STACK_TYPE, self.id, action, status, reason)
+        self.change()
         if status is not Status.IN_PROGRESS:
             self.ledger.wake(self.id)
 
-    def tell(self, row: EngineResource, action: str, status: Status, reason: str) -> None:
+    def tell(self, row: Row, action: str, status: Status, reason: str) -> None:
         """Tell of one of its resources."""
+        record = row.record
         used = row.properties_uuid
-        self._event(row.name, row.type, row.physical_id, action, status, reason, used)
+        self._event(record.name, record.type, record.physical_id, action, status, reason, used)
 
     def _event(
         self,
@@ -256,10 +253,10 @@ class EngineStack:
             return self.part.stack, self.part.template_uuid
         return self._stack(), self.row.template_uuid
 
-    def new_row(self, name: str, replaces: str | None = None) -> EngineResource:
+    def new_row(self, name: str, replaces: str | None = None) -> Row:
         definitions, template_uuid = self.target()
         runtime, definition = self.ledger.runtime, definitions.definitions[name]
-        row = EngineResource(
+        row = Row(
             uuid=runtime.new_id(),
             name=name,
             type=definition.type,
@@ -295,35 +292,35 @@ class EngineStack:
             engines=runtime.engines(), limits=self.first.definition.limits,
         )  # fmt: skip
 
-    def add(self, row: EngineResource) -> None:
+    def add(self, row: Row) -> None:
         """Let a row stand for its name."""
         row.stands = True
         self.rows[row.name] = row
         if row.name in self.template.definitions:
             self.current_rows[row.name] = row
 
-    def leave(self, row: EngineResource) -> None:
+    def leave(self, row: Row) -> None:
         """Keep a row that stands for its name no more."""
         row.stands = False
         self.leftovers.setdefault(row.name, []).append(row)
         self.ledger.change_row(row)
 
-    def all_rows(self) -> list[EngineResource]:
+    def all_rows(self) -> list[Row]:
         return [*self.rows.values(), *(row for rows in self.leftovers.values() for row in rows)]
 
-    def find(self, uuid: str | None, name: str) -> EngineResource | None:
+    def find(self, uuid: str | None, name: str) -> Row | None:
         """The row ``uuid`` of a name, if it is still there."""
         rows = [self.rows.get(name), *self.leftovers.get(name, ())]
         return next((row for row in rows if row is not None and row.uuid == uuid), None)
 
-    def replace(self, row: EngineResource) -> EngineResource:
+    def replace(self, row: Row) -> Row:
         """Let a new row stand for the name; the old one is left over."""
         self.leave(row)
         new = self.new_row(row.name, replaces=row.uuid)
         self.add(new)
         return new
 
-    def succeed(self, row: EngineResource) -> EngineResource:
+    def succeed(self, row: Row) -> Row:
         """Let a new row stand for the name of one that was deleted.
 
         ``returns``: the walk goes back to what was before the row that was deleted.
@@ -332,11 +329,11 @@ class EngineStack:
         known = row.resource().data_for_replacement(returns=row.template_uuid == failed)
         self.drop(row)
         new = self.new_row(row.name)
-        new.data.update(known)
+        new.record.data.update(known)
         self.add(new)
         return new
 
-    def take_back(self, row: EngineResource) -> None:
+    def take_back(self, row: Row) -> None:
         """Let a left-over row stand for its name again."""
         self.leftovers[row.name].remove(row)
         if row.name in self.rows:
@@ -344,7 +341,7 @@ class EngineStack:
         self.add(row)
         self.ledger.change_row(row)
 
-    def drop(self, row: EngineResource) -> None:
+    def drop(self, row: Row) -> None:
         """Forget a row, behind which nothing is any more."""
         kept = self.leftovers.get(row.name, [])
         if row in kept:
@@ -359,7 +356,7 @@ class EngineStack:
 
     # ------------------------------------------------------------------------------------ values
 
-    def read(self, row: EngineResource) -> Values:
+    def read(self, row: Row) -> Values:
         """Read properties and metadata of a resource as they now are; its policy is kept."""
         template, name = self._stack(), row.name
         kind, definition = row.kind, row.definition
@@ -378,7 +375,7 @@ class EngineStack:
             raise exc.under(*template.path(name, Key.PROPERTIES)) from exc
         return properties, metadata
 
-    def metadata(self, row: EngineResource) -> Any:
+    def metadata(self, row: Row) -> Any:
         return functions.resolve(row.definition.metadata, self._view())
 
     def _checked(
@@ -435,7 +432,7 @@ class Neighbours:
         self._stack.ledger.lend(row)
         return row.resource()
 
-    def _named(self, reference_id: Any) -> EngineResource | None:
+    def _named(self, reference_id: Any) -> Row | None:
         row = self._stack.current_rows.get(self._names.get(str(reference_id), ""))
         is_it = row is not None and row.ready and row.reference_id() == reference_id
         return row if is_it else None
@@ -451,7 +448,7 @@ class Neighbours:
         resources, rows = [], self._stack.current_rows
         for name in self._stack.first.names_by_kind.get(kind, ()):
             row = rows.get(name)
-            if row is None or row.physical_id != physical_id:
+            if row is None or row.record.physical_id != physical_id:
                 continue
             if row.kind is kind and row.ready:
                 self._stack.ledger.lend(row)

@@ -1,6 +1,7 @@
 """Members of groups and chains: names, definitions, the template of their stack.
 
-Each function takes plain documents, so that a resource and a plan give the same answer::
+Everything here is a function of plain documents, so that the resource that acts and the plan that
+only tells say the same::
 
     names = groups.names(3, skipped={"1"})  # ["0", "2", "3"]
     members = {name: groups.member(definition, name, "%index%") for name in names}
@@ -29,7 +30,7 @@ Members: TypeAlias = dict[str, Mapping[str, Any]]  # by name, in the order of th
 
 
 def names(count: int, skip_list: Collection[str] = ()) -> list[str]:
-    """Return the first ``count`` indices as names, without the names in ``skip_list``."""
+    """The first ``count`` indices as names, without those that are never used again."""
     kept = (name for name in map(str, itertools.count()) if name not in skip_list)
     return list(itertools.islice(kept, count))
 
@@ -40,7 +41,7 @@ def in_order(name: str) -> tuple[bool, int, str]:
 
 
 def member(definition: Mapping[str, Any], name: str, index_var: str) -> dict[str, Any]:
-    """Return the definition of one member; its name replaces ``index_var`` in properties."""
+    """The definition of one member: ``index_var`` becomes its name in values of properties."""
     body = {key: value for key, value in definition.items() if value is not None}
     if "properties" in body:
         body["properties"] = substitute(body["properties"], index_var, name)
@@ -48,7 +49,7 @@ def member(definition: Mapping[str, Any], name: str, index_var: str) -> dict[str
 
 
 def substitute(value: Any, placeholder: str, name: str) -> Any:
-    """Return ``value`` with ``name`` for the placeholder in each text; keys of maps stay."""
+    """``value`` with ``name`` for the placeholder in every text; keys of maps stay as they are."""
     if isinstance(value, str):
         return value.replace(placeholder, name)
     if isinstance(value, Mapping):
@@ -59,12 +60,12 @@ def substitute(value: Any, placeholder: str, name: str) -> Any:
 
 
 def document(members: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
-    """Return the template of a child stack with exactly these members."""
+    """The template of a child stack that has exactly these members."""
     return {"heat_template_version": VERSION, "resources": dict(members)}
 
 
 def members_of(document: Mapping[str, Any]) -> Members:
-    """Return the members in the template of a child stack."""
+    """The members that the template of a child stack tells of."""
     return dict(document.get("resources") or {})
 
 
@@ -72,7 +73,7 @@ def members_of(document: Mapping[str, Any]) -> Members:
 
 
 def resource_lists(policies: Iterable[Mapping[str, Any]] | None) -> list[Any]:
-    """Return the names, indices or reference ids in ``removal_policies``, in order."""
+    """What ``removal_policies`` name, in order: names, indices or reference ids."""
     return [item for policy in policies or () for item in policy.get("resource_list") or ()]
 
 
@@ -83,7 +84,7 @@ def skip_list(
     *,
     forget: bool,
 ) -> list[str]:
-    """Return the names that are never used again, after a policy has named some.
+    """The names never to be used again, after a policy named some.
 
     ``references``: reference id of each present member, by name; None while there is no group yet,
     which may then skip any name.  Later, what names neither a member nor one that was removed
@@ -108,7 +109,7 @@ def _names_of(text: str, *tables: Mapping[str, str]) -> list[str]:
 def chain_document(
     types: Sequence[str], properties: Mapping[str, Any] | None, *, at_once: int
 ) -> dict[str, Any]:
-    """Return the template of a chain: member i waits for member i - ``at_once``."""
+    """The template of a chain: member i waits for member i - ``at_once``."""
     members: dict[str, Mapping[str, Any]] = {}
     for index, kind in enumerate(types):
         body: dict[str, Any] = {"type": kind}

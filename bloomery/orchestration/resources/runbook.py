@@ -32,7 +32,16 @@ def _steps(number: str) -> Schema:
     )
 
 
-class DeployTemplate(machine_records.MachineRecord):
+class StepsRecord(machine_records.MachineRecord):
+    """``args`` is there in each step, as the API wants it."""
+
+    def values(self) -> machines.Json:
+        values = super().values()
+        values["steps"] = [each | {"args": each.get("args") or {}} for each in values["steps"]]
+        return values
+
+
+class DeployTemplate(StepsRecord):
     """Its reference is its name: the trait by which instances ask for it."""
 
     noun = machines.DEPLOY_TEMPLATE
@@ -51,7 +60,7 @@ class DeployTemplate(machine_records.MachineRecord):
         return self.properties.get("name") or super().get_reference_id()
 
 
-class Runbook(machine_records.MachineRecord):
+class Runbook(StepsRecord):
     """Steps for cleaning and service, on nodes of its traits; without any, it runs nowhere."""
 
     noun = machines.RUNBOOK

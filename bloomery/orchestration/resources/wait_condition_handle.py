@@ -73,16 +73,16 @@ class Handle(signals.Signalled):
 
     @property
     def waits(self) -> bool:
-        """Tell whether a wait condition waits for signals at this handle."""
+        """Whether a signal is to be waited for."""
         return True
 
     def reasons(self, status: str) -> list[str]:
-        """Return the reasons of the signals with this status, in the order of their arrival."""
+        """The reasons of the signals that had this status, in the order in which they came."""
         words = self.words
         return [str(s[words.reason]) for _, s in self._signals() if s.get(words.status) == status]
 
     def payload(self) -> dict[str, Any]:
-        """Return the data of each signal by its id."""
+        """What each signal brought, by its id."""
         return {key: signal.get(self.words.data) for key, signal in self._signals()}
 
     def _signals(self) -> Iterator[tuple[str, Mapping[str, Any]]]:
@@ -167,7 +167,7 @@ class CfnWaitConditionHandle(Handle):
 
 
 class UpdateWaitConditionHandle(CfnWaitConditionHandle):
-    """Each update of the stack replaces the handle, so that all signals are needed again."""
+    """Made anew by every update of its stack, so that everybody has to signal again."""
 
     always_updated: ClassVar[bool] = True
 

@@ -12,7 +12,9 @@ from tests.invariants.test_docs import ROOT, words_after
 ASKS = ("up", "down")
 
 
-@pytest.mark.parametrize("page", ["README.md", "doc/guides/stacks.md"])
+@pytest.mark.parametrize(
+    "page", ["README.md", "doc/tutorials/first-stack.md", "doc/guides/stacks.md"]
+)
 def test_documented_commands_of_stacks_work(
     run: Run, monkeypatch: pytest.MonkeyPatch, page: str
 ) -> None:

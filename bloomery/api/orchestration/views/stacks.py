@@ -12,11 +12,12 @@ from bloomery.api.orchestration.views import time
 from bloomery.model.stack_views import (
     Output,
     PreviewedStack,
+    SnapshotDetails,
     StackDetails,
     StackIdentity,
     UpdatePreview,
 )
-from bloomery.model.stacks import Snapshot, Stack
+from bloomery.model.stacks import Stack
 
 Json = dict[str, Any]
 
@@ -116,7 +117,7 @@ def update_preview(preview: UpdatePreview) -> Json:
     return {word: [resource_views.raw(each) for each in part] for word, part in parts.items()}
 
 
-def snapshot(snapshot: Snapshot) -> Json:
+def snapshot(snapshot: SnapshotDetails) -> Json:
     return {
         "id": snapshot.uuid,
         "name": snapshot.name,
