@@ -40,8 +40,8 @@ HOSTILE: dict[str, dict[str, Any]] = {
         "template": template({}, parameters={f"p{at}": PATTERN for at in range(20)}),
         "parameters": {f"p{at}": "x" * 5000 for at in range(20)},
     },
-    "product": {"template": template({f"r{at}": value(product(at)) for at in range(5)})},
-    "evaluation": {"template": template({f"r{at}": value(evaluation(at)) for at in range(12)})},
+    "product": {"template": template({f"r{at}": value(product(at)) for at in range(2)})},
+    "evaluation": {"template": template({f"r{at}": value(evaluation(at)) for at in range(4)})},
 }  # fmt: skip
 REFUSED = {"StackValidationFailed", "HTTPBadRequest", "RequestLimitExceeded", "HeavyJobsBusy"}
 
