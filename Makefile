@@ -29,7 +29,7 @@ test: $(VENV)/test.stamp  ## Run every suite within its budget and say what ran 
 	@$(SUITES)
 
 test-long: $(VENV)/test.stamp  ## Run what does not fit into `test`, with a new seed each time
-	@$(SUITES) --seed random unit functional invariants counts fuzz long chaos-long rotating
+	@$(SUITES) --seed random unit functional invariants counts fuzz long stories-on-postgresql stories-on-mariadb chaos-long rotating
 
 lint: ## Check style, words and release notes
 types: ## Check types with mypy
@@ -43,8 +43,8 @@ mutants: ## Show that the tests notice when a safeguard is switched off
 chaos: ## Kill processes and servers, and cut connections, in the middle of work
 chaos-long: ## Kill conductors over RabbitMQ for 600 seconds, or BLOOMERY_CHAOS_S; SEED=2 for another course
 counts: ## Count statements and commits per operation
-on-postgresql: ## Run stories and the API of nodes on PostgreSQL, over JSON-RPC
-on-mariadb: ## Run the same on MariaDB, over a broker
+on-postgresql: ## Run half of the stories on PostgreSQL, over JSON-RPC; the seed says which half
+on-mariadb: ## Run the other half on MariaDB, over a broker
 postgresql: ## Test what is of the database on PostgreSQL, started for the purpose if none runs
 mariadb: ## Test the same on MariaDB
 coverage: ## Say which branches of templates, plans and graphs no test takes

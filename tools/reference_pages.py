@@ -26,6 +26,8 @@ from bloomery.cmd import COMMANDS, config, main
 from bloomery.notifications import payloads
 from bloomery.operations import policy_rules
 from bloomery.orchestration.properties import resource_types
+from bloomery.orchestration.properties.schema import OnChange, Policy, Schema
+from bloomery.orchestration.resources.base import Resource
 from bloomery.orchestration.template import kinds
 
 ROOT: Final = Path(__file__).resolve().parent.parent
@@ -33,6 +35,16 @@ GAUGES: Final = ROOT / "bloomery/cmd/gauges.py"
 ENDINGS: Final = {"counter": "total", "timer": "seconds"}
 BOUNDS: Final = ("# Minimum", "# Maximum", "# Possible")  # lines of the sample configuration
 Lines: TypeAlias = Iterator[str]
+CHANGES = {
+    OnChange.LATER: "counts from the next action that needs the value",
+    OnChange.PATCH: "is written at once",
+    OnChange.ATTACH: "attaches and detaches virtual interfaces",
+    OnChange.POWER: "switches the machine",
+    OnChange.RUN: "may order verbs or steps of the machine",
+    OnChange.REBUILD: "writes the system anew; what is on the root disk is lost",
+    OnChange.REPLACE: "replaces the resource",
+    OnChange.MEMBERS: "updates the stack inside",
+}
 
 
 def options() -> Lines:
@@ -92,7 +104,10 @@ def resource_kinds() -> Lines:
         "Properties of resource types", "Every type with its properties and attributes."
     )
     for name, load in sorted(kinds.loaders(kinds.GROUP).items()):
-        kind = resource_types.shown(name, load(), with_description=True)
+        declared = load()
+        kind = resource_types.shown(name, declared, with_description=True)
+        for each, facts in kind["properties"].items():
+            facts["change"] = _change(declared, declared.properties_schema[each])
         yield from ("", f"## {name}", "", _plain(kind["description"].partition("\n\n")[0]), "")
         yield from ("### Properties", "") if kind["properties"] else ()
         yield from _properties(kind["properties"])
@@ -108,12 +123,21 @@ def _properties(properties: Mapping[str, Any], parent: str = "") -> Lines:
         yield from _properties(facts.get("schema", {}), path)
 
 
+def _change(kind: type[Resource], schema: Schema) -> str:
+    """Return what a change of a property does."""
+    change = schema.on_change or kind.on_change
+    if schema.immutable:
+        return "a change is refused"
+    if not schema.update_allowed:
+        change = OnChange.REPLACE
+    if isinstance(change, Policy):
+        return f"a change does what `{change.property}` says"
+    return f"a change {CHANGES[change]}" if change else "a change is made in place"
+
+
 def _property_facts(facts: Mapping[str, Any]) -> str:
     """Return type, default, constraints and what a change does in one line."""
-    change = (
-        "immutable" if facts["immutable"] else "in place" if facts["update_allowed"] else "replaces"
-    )
-    said = [facts["type"], "required" if facts["required"] else "", f"a change: {change}"]
+    said = [facts["type"], "required" if facts["required"] else "", facts.get("change", "")]
     if "default" in facts:
         said.append(f"default `{facts['default']}`")
     for constraint in facts.get("constraints", ()):

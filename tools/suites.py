@@ -2,12 +2,13 @@
 """Run the suites of ``make test``, each within its budget of time, and say what ran on what.
 
 SUITES is the table. Two suites run at a time, the longest first, so that none of them runs alone at
-the end; their output comes line by line. One that overruns its budget is ended with all its
-children; after a failure the others still run. What needs a server that is not here is skipped,
-except where CI=true is set: there it has failed. Nothing to test is a failure too. Up to three
-tests that fail are run once more, alone: a machine may be busy beyond what a test allows for; the
-table names those that pass only then. The last line counts suites: "N passed, N failed", and "N
-skipped" if any.
+the end. Most tests wait rather than compute, so several processes share a long suite (pytest-xdist;
+``-n 0`` for a debugger). Output comes line by line. A suite that overruns its budget is ended with
+all its children; after a failure the others still run. What needs a server that is not here is
+skipped, except where CI=true is set: there it has failed. Nothing to test is a failure too. Up to
+three tests that fail are run once more, alone: a machine may be busy beyond what a test allows for;
+the table names those that pass only then. The last line counts suites: "N passed, N failed", and
+"N skipped" if any.
 
     tools/suites.py                       every suite of the table that is not marked as extra
     tools/suites.py unit -- -k lock -x    one suite, with arguments for the command behind it
@@ -50,6 +51,7 @@ MOST_RETRIED: Final = 3  # tests that fail in a suite; more are no accident of a
 TEMPORARY: Final = "PYTEST_DEBUG_TEMPROOT"  # of pytest: where it keeps the folders of tests
 NO_BYTECODE: Final = "PYTHONDONTWRITEBYTECODE"  # each process would compile each module anew
 PYTEST: Final = "pytest --hypothesis-seed=$BLOOMERY_SEED"
+TWO, THREE = (f"{PYTEST} -n {count} --dist worksteal" for count in (2, 3))  # processes
 IN_PROCESS: Final = "SQLite, no broker"
 
 
@@ -80,9 +82,12 @@ COVERAGE: Final = (
 )
 CHAOS: Final = f"{PYTEST} -s -m long tests/chaos/test_many_conductors.py"
 EVERY_SERVER: Final = ("postgresql", "mariadb", "rabbitmq")
-FUNCTIONAL: Final = f"{PYTEST} tests/functional"
-STORIES: Final = f"{PYTEST} tests/functional/stories tests/functional/api/test_story.py"
-FIRST_STORIES: Final = f"{PYTEST} tests/functional/stories/test_[a-h]*.py"  # a broker takes long
+FUNCTIONAL: Final = f"{THREE} tests/functional"
+STORY_OF_NODES: Final = "tests/functional/api/test_story.py"
+STORIES: Final = f"{TWO} tests/functional/stories {STORY_OF_NODES}"
+SOME_STORIES: Final = f"{TWO} tests/functional/stories/test_"  # and one of these behind it
+HALVES: Final = ("[i-z]*.py", "[a-h]*.py")  # which of them, by the seed
+ONE_HALF, OTHER_HALF = "$BLOOMERY_ONE_HALF", "$BLOOMERY_OTHER_HALF"
 
 
 def on_database(kind: str) -> tuple[str, str]:
@@ -101,16 +106,16 @@ SUITES: Final = (
         "functional", FUNCTIONAL, 2100, "SQLite", uses=("rabbitmq",),
         tools=("ipmi", "curl", "chromium"),
     ),
-    Suite("unit", f"{PYTEST} tests/unit", 900, "no database"),
+    Suite("unit", f"{TWO} tests/unit", 900, "no database"),
     Suite(
-        "on-mariadb", FIRST_STORIES, 600, needs=("quick mariadb", "rabbitmq"),
+        "on-mariadb", f"{SOME_STORIES}{ONE_HALF}", 600, needs=("quick mariadb", "rabbitmq"),
         env=(on_database("mariadb"), over("oslo")),
     ),
     Suite(
-        "on-postgresql", STORIES, 600, needs=("postgresql",),
+        "on-postgresql", f"{SOME_STORIES}{OTHER_HALF} {STORY_OF_NODES}", 600, needs=("postgresql",),
         env=(on_database("postgresql"), over("json-rpc")),
     ),
-    Suite("invariants", f"{PYTEST} tests/invariants", 600, IN_PROCESS),
+    Suite("invariants", f"{TWO} tests/invariants", 600, IN_PROCESS),
     Suite("chaos", f"{PYTEST} tests/chaos", 420, "SQLite", uses=(*EVERY_SERVER, "redis")),
     Suite("conformance", f"{PYTEST} tests/conformance", 600, "Heat 27.0.1, Ironic 39.0.0"),
     Suite("cluster", f"{PYTEST} tests/cluster", 400, IN_PROCESS),
@@ -121,6 +126,14 @@ SUITES: Final = (
     Suite("coverage", COVERAGE, 600, "no database", extra=True),
     Suite("fuzz", f"{PYTEST} -s tests/fuzz", 3600, IN_PROCESS, extra=True),
     Suite("long", f"{PYTEST} -m long tests", 3600, IN_PROCESS, extra=True),
+    Suite(
+        "stories-on-mariadb", STORIES, 1800, needs=("quick mariadb", "rabbitmq"),
+        env=(on_database("mariadb"), over("oslo")), extra=True,
+    ),
+    Suite(
+        "stories-on-postgresql", STORIES, 1200, needs=("postgresql",),
+        env=(on_database("postgresql"), over("json-rpc")), extra=True,
+    ),
     Suite("chaos-long", CHAOS, 3600, needs=("postgresql", "rabbitmq", "redis"), extra=True),
     *(
         Suite(
@@ -343,6 +356,8 @@ def environment(seed: str) -> dict[str, str]:
     path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ.get('PATH', os.defpath)}"
     ours = {
         "BLOOMERY_SEED": str(number),
+        "BLOOMERY_ONE_HALF": HALVES[number % 2],
+        "BLOOMERY_OTHER_HALF": HALVES[1 - number % 2],
         "PATH": path,
         "PYTHONPYCACHEPREFIX": str(ROOT / "build" / "pycache"),
         "PYTHONUNBUFFERED": "1",

@@ -133,49 +133,49 @@ def receive(context: Context, node_uuid: str, heartbeat: Heartbeat, token: str |
     """
     runtime = context.runtime
     _check_call(runtime, heartbeat)
-    with task_manager.acquire(context, node_uuid, shared=True, load_driver=False) as look:
-        node = look.node
+    with task_manager.acquire(context, node_uuid, shared=True, load_driver=False) as task:
+        node = task.node
         _check_token(runtime, node, token)
         is_kept = _is_certificate_kept(node, heartbeat.verify_ca)
         if node.provision_state not in _states(runtime, node):
             LOG.info("node %s: a heartbeat in %s is ignored", node_uuid, node.provision_state)
             return
-        if is_kept and _is_old_news(node, heartbeat) and _defer(look, heartbeat):
+        if is_kept and _is_known(node, heartbeat) and _defer(task, heartbeat):
             return
     _take_locked(context, node, heartbeat, token)
 
 
-def _is_old_news(node: Node, heartbeat: Heartbeat) -> bool:
+def _is_known(node: Node, heartbeat: Heartbeat) -> bool:
     """Tell whether the row of a node that nobody holds says all that its agent says."""
     is_said = flows.facts(heartbeat).items() <= node.driver_internal_info.items()
     return is_said and node.reservation is None
 
 
-def _defer(look: TaskManager, heartbeat: Heartbeat) -> bool:
+def _defer(task: TaskManager, heartbeat: Heartbeat) -> bool:
     """Keep a call that only says that the agent lives; False where it might do more."""
-    node, now, options = look.node, rows.now(), look.runtime.conf.conductor
+    node, now, options = task.node, rows.now(), task.runtime.conf.conductor
     resumes = node.provision_state in states.HEARTBEAT_RESUMES_STATES
     if resumes and node.maintenance and not options.allow_provisioning_in_maintenance:
         return False
-    is_awaited = resumes and not node.maintenance and find_parked(flows.open_runs(look)) is not None
+    is_awaited = resumes and not node.maintenance and find_parked(flows.open_runs(task)) is not None
     if is_awaited and not (
-        heartbeats.may_be_deferred(node, options, now) and _waits_on(look, heartbeat)
+        heartbeats.may_be_deferred(node, options, now) and _waits_on(task, heartbeat)
     ):
         return False
-    look.runtime.heartbeats.note(node, now, counts_anew=is_awaited)
+    task.runtime.heartbeats.note(node, now, counts_anew=is_awaited)
     return True
 
 
-def _waits_on(look: TaskManager, heartbeat: Heartbeat) -> bool:
+def _waits_on(task: TaskManager, heartbeat: Heartbeat) -> bool:
     """Ask the driver whether its step waits on; what it wants a lock for is asked again."""
-    look.load_driver()
+    task.load_driver()
     try:
-        outcome = flows.ask_driver(look, heartbeat)
+        outcome = flows.ask_driver(task, heartbeat)
     except errors.ApiThreadsBusy:
         raise
     except errors.Failure:
         return False
-    return not isinstance(outcome, Done) and not look.is_changed
+    return not isinstance(outcome, Done) and not task.is_changed
 
 
 def _take_locked(context: Context, node: Node, heartbeat: Heartbeat, token: str | None) -> None:

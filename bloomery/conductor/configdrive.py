@@ -77,12 +77,12 @@ def _iso(contents: Mapping[str, bytes]) -> bytes:
     for name, content in contents.items():
         path, *others = (f"/openstack/{version}/{name}" for version in _VERSIONS)
         iso.add_fp(
-            io.BytesIO(content), len(content), iso_path=f"{_plain(path)};1", rr_name=name,
+            io.BytesIO(content), len(content), iso_path=f"{_iso_path(path)};1", rr_name=name,
             joliet_path=path,
         )  # fmt: skip
         for other in others:
-            old = f"{_plain(path)};1"
-            iso.add_hard_link(iso_old_path=old, iso_new_path=f"{_plain(other)};1", rr_name=name)
+            old = f"{_iso_path(path)};1"
+            iso.add_hard_link(iso_old_path=old, iso_new_path=f"{_iso_path(other)};1", rr_name=name)
             iso.add_hard_link(iso_old_path=old, joliet_new_path=other)
     image = io.BytesIO()
     iso.write_fp(image)
@@ -91,10 +91,10 @@ def _iso(contents: Mapping[str, bytes]) -> bytes:
 
 
 def _add_directory(iso: Any, path: str) -> None:
-    iso.add_directory(_plain(path), rr_name=path.rpartition("/")[2], joliet_path=path)
+    iso.add_directory(_iso_path(path), rr_name=path.rpartition("/")[2], joliet_path=path)
 
 
-def _plain(path: str) -> str:
+def _iso_path(path: str) -> str:
     """Return a path as ISO 9660 alone has it; readers see those of Rock Ridge or Joliet."""
     folder, _, name = path.upper().rpartition("/")
     return f"{folder.replace('-', '_')}/{name if '.' in name else name.replace('-', '_')}"

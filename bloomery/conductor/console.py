@@ -8,6 +8,7 @@ with ``stop`` and ``restore``.  A console lives as long as the conductor that st
 from __future__ import annotations
 
 import contextlib
+import functools
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 
@@ -21,7 +22,7 @@ from bloomery.conductor.workers import Slot
 from bloomery.conductor.writes import EncodedWrite
 from bloomery.model.step import internal_step
 
-Tell = Callable[[EncodedWrite], None]
+EmitEvent = Callable[[EncodedWrite], None]
 INFO: Final = "console"  # in driver_internal_info: {conductor, incarnation, error}
 
 
@@ -36,14 +37,14 @@ def show(task: TaskManager) -> dict[str, str] | None:
 # --------------------------------------------------------------------- on the way elsewhere
 
 
-def stop(task: TaskManager, action: str, tell: Tell | None = None) -> None:
-    """Stop the console and tell of it as ``action``; ``tell``: where not as rows at once."""
-    _tell_around(task, action, _stop, tell or task.save)
+def stop(task: TaskManager, action: str, emit_event: EmitEvent | None = None) -> None:
+    """Stop the console, with events of ``action``; ``emit_event``: where rows come later."""
+    _run_with_events(task, action, _stop, emit_event or task.save)
 
 
 def restore(task: TaskManager) -> None:
     """Start the console anew: whoever ran it is gone."""
-    _tell_around(task, "console_restore", _start, task.save)
+    _run_with_events(task, "console_restore", _start, task.save)
 
 
 def take_over(task: TaskManager) -> None:
@@ -73,17 +74,20 @@ def _life(runtime: ConductorRuntime) -> dict[str, Any]:
     return {"conductor": runtime.host, "incarnation": runtime.lease.incarnation}
 
 
-def _tell_around(
-    task: TaskManager, action: str, work: Callable[[TaskManager], None], tell: Tell
+def _run_with_events(
+    task: TaskManager, action: str, work: Callable[[TaskManager], None], emit_event: EmitEvent
 ) -> None:
-    tell(notification_utils.emit_console_notification(task.context, task.node, action, "start"))
+    event = functools.partial(
+        notification_utils.emit_console_notification, task.context, task.node, action
+    )
+    emit_event(event("start"))
     try:
         work(task)
     except Exception as exc:
         task.node.last_error = secrets.brief(exc)
-        tell(notification_utils.emit_console_notification(task.context, task.node, action, "error"))
+        emit_event(event("error"))
         raise
-    tell(notification_utils.emit_console_notification(task.context, task.node, action, "end"))
+    emit_event(event("end"))
 
 
 def _start(task: TaskManager) -> None:

@@ -140,7 +140,7 @@ def unhold(task: TaskManager, slot: Slot) -> None:
         return
     flow = load(task, runs)
     reason = "unheld: goes on when the agent calls"
-    awaits = flow.mark(flow.standing_at, Run.WAITING, reason=reason, resume_then="next")
+    awaits = flow.mark(flow.open_run, Run.WAITING, reason=reason, resume_then="next")
     task.process_event("unhold", target_state=target, journal=[awaits])
     if held_in == State.SERVICEHOLD or _has_no_agent(task.node):
         runner.resume(task, slot, "resume", flow)

@@ -88,7 +88,7 @@ class ConductorService:
         self.registration = Registration(runtime, process=process)
         self._on_superseded, self._on_drain = on_superseded, on_drain
         self._heart = Timers(name="heart")  # nobody else's work may delay a sign of life
-        self._stopping = self._stays_online = self._is_drain_told = False
+        self._stopping = self._stays_online = self._is_drain_handled = False
 
     def start(self, *, alone: bool = False) -> None:
         """Register, free what a former life held, take up what was left, and return.
@@ -123,8 +123,8 @@ class ConductorService:
         try:
             if not self.registration.beat(online=not self._stopping):
                 self._begin_anew()
-            elif not self._is_drain_told and self.registration.is_drain_ordered():
-                self._is_drain_told = True
+            elif not self._is_drain_handled and self.registration.is_drain_ordered():
+                self._is_drain_handled = True
                 self._on_drain()
         except errors.DatabaseBusy as exc:
             if self.runtime.db.refusal is None:  # which the log has told once

@@ -63,15 +63,15 @@ def adopt_all(runtime: ConductorRuntime, weight: int = DEATH) -> int:
     with runtime.db.read() as conn:
         left = steps.list_left(conn)
         stuck = nodes.list_unattended(conn, STUCK_STATES_TREATED_AS_FAIL)
-    ours = [key.uuid for key, conductor in left if _is_heir(runtime, key, conductor)]
+    ours = [key.uuid for key, conductor in left if _is_successor(runtime, key, conductor)]
     orphans = list(dict.fromkeys([*ours, *runtime.list_served(stuck)]))
     at_a_time = runtime.conf.conductor.periodic_max_workers
-    take_up = functools.partial(adopt, runtime, weight=weight)
-    Lane(runtime.workers, take_up, most=at_a_time, slow_after_s=_PATIENCE_S).walk(orphans)
+    recover = functools.partial(adopt, runtime, weight=weight)
+    Lane(runtime.workers, recover, most=at_a_time, slow_after_s=_PATIENCE_S).walk(orphans)
     return len(orphans)
 
 
-def _is_heir(runtime: ConductorRuntime, key: RingKey, conductor: str | None) -> bool:
+def _is_successor(runtime: ConductorRuntime, key: RingKey, conductor: str | None) -> bool:
     """Is a flow ours to take up?
 
     It is the one's who ran it, as long as that one is alive and serves such nodes, and else the

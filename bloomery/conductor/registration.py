@@ -135,7 +135,7 @@ class Registration:
 
     def _former(self) -> Conductor | None:
         """Return the life to take over from, once it is over; None: nobody lives there."""
-        former = self._look()
+        former = self._read()
         if former is None or former.incarnation is None:
             return None
         process = process_identity.decoded(former.process)
@@ -143,7 +143,7 @@ class Registration:
             return former
         return self._when_still(former)
 
-    def _look(self) -> Conductor | None:
+    def _read(self) -> Conductor | None:
         with self._db.read() as conn:
             return conductors.find(conn, self._runtime.host)
 
@@ -153,12 +153,12 @@ class Registration:
         still_s = STILL_FOR_BEATS * interval_s
         LOG.warning(
             "conductor %s: %s did not sign off; waiting %d s for a sign of life of it",
-            former.hostname, _shown(former), still_s,
+            former.hostname, _serialized(former), still_s,
         )  # fmt: skip
         give_up_at = self._clock() + still_s
         while self._clock() < give_up_at:
             self._pause(interval_s / _LOOKS_PER_BEAT)
-            present = self._look()
+            present = self._read()
             if present is None or present.incarnation is None:
                 return None
             if present.incarnation != former.incarnation:
@@ -170,7 +170,7 @@ class Registration:
     def _lives(self, other: Conductor, evidence: str) -> errors.ConductorLives:
         since = other.started_at or other.created_at
         return errors.ConductorLives(
-            host=other.hostname, process=_shown(other), evidence=evidence,
+            host=other.hostname, process=_serialized(other), evidence=evidence,
             since=f"{since:%Y-%m-%d %H:%M:%S} UTC",
         )  # fmt: skip
 
@@ -189,12 +189,12 @@ class Registration:
 
     def is_taken(self) -> bool:
         """Whether another process has taken the name meanwhile."""
-        row = self._look()
+        row = self._read()
         return row is not None and row.incarnation not in (None, self._incarnation)
 
     def is_drain_ordered(self) -> bool:
         """Whether an operator wants this life to drain."""
-        row = self._look()
+        row = self._read()
         return row is not None and row.drain_ordered_at is not None
 
     def end(self, *, online: bool = False) -> int:
@@ -214,6 +214,6 @@ class Registration:
         return self._db.transact(work)
 
 
-def _shown(conductor: Conductor) -> str:
+def _serialized(conductor: Conductor) -> str:
     process = process_identity.decoded(conductor.process)
     return "a process" if process is None else str(process)

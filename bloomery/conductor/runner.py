@@ -70,7 +70,7 @@ class Flow:
         return self.runs[self.at] if self.at < len(self.runs) else None
 
     @property
-    def standing_at(self) -> StepRun:
+    def open_run(self) -> StepRun:
         """The step that it stands at, for those who know that it has not ended."""
         return self.runs[self.at]
 
@@ -152,7 +152,7 @@ def resume(
     Called by whoever was waited for (an agent, an operator); the lock goes over to the flow.
     ``args``: what the same step is called with from now on.
     """
-    run = flow.standing_at
+    run = flow.open_run
     values: dict[str, Any] = {"deadline_at": None, "conductor": task.runtime.host}
     if args is not None:
         run.step = replace(run.step, args=dict(args))
@@ -205,7 +205,7 @@ def run(flow: Flow) -> None:
         if flow.task.turn or (current is not None and current.state == Run.AGAIN):
             flow.task.require_held()  # there was a pause, and nothing was written since
             if is_left_to_others(flow):
-                _hand_over(flow, flow.standing_at)
+                _hand_over(flow, flow.open_run)
                 return
         _run_steps(flow)
     except errors.LockLost as lost:
@@ -230,7 +230,7 @@ def _run_steps(flow: Flow) -> None:
         except (errors.LockLost, errors.DatabaseBusy):
             raise
         except Exception as exc:  # noqa: BLE001  whatever a driver raises fails its step
-            if _borne(flow, run, exc):
+            if _is_tolerated(flow, run, exc):
                 return
             _log_unexpected(flow, run, exc)
             if not _tolerated(flow, run, exc):
@@ -291,7 +291,7 @@ def _advance(flow: Flow, run: StepRun) -> bool:
     following = flow.runs[flow.at]
     closing = [*([ended] if ended else []), *_take_result_writes(flow)]
     _show(flow)
-    if flow.task.runtime.has_heir(flow.task.node):
+    if flow.task.runtime.has_successor(flow.task.node):
         _hand_over(flow, following, closing)
         return False
     flow.task.save(*closing, _begun(flow, following, now))
@@ -382,7 +382,7 @@ def launch_failure(slot: Slot, flow: Flow, sentence: str, aborted: bool = False)
 
 def fail_now(flow: Flow, sentence: str, aborted: bool = False) -> None:
     """End a flow that cannot go on (interrupted, timed out) at its current step."""
-    run = flow.standing_at
+    run = flow.open_run
     _name_in_log(flow)
     try:
         _fail(flow, run, sentence, aborted=aborted)
@@ -464,7 +464,7 @@ def _has_answered(flow: Flow, since: datetime) -> bool:
 
 
 def _put_off(flow: Flow, run: StepRun, again: Again, *, changed: bool) -> None:
-    if run.step.resumable and flow.task.runtime.has_heir(flow.task.node):
+    if run.step.resumable and flow.task.runtime.has_successor(flow.task.node):
         _hand_over(flow, run)
         return
     due = rows.now() + timedelta(seconds=again.after_s)
@@ -479,7 +479,7 @@ def is_left_to_others(flow: Flow) -> bool:
     """Does it pause at a step that another conductor, which lives on, may repeat?"""
     run = flow.current
     pauses = run is not None and run.state == Run.AGAIN and run.step.resumable
-    return pauses and flow.task.runtime.has_heir(flow.task.node)
+    return pauses and flow.task.runtime.has_successor(flow.task.node)
 
 
 def _hand_over(flow: Flow, run: StepRun, closing: Sequence[Write] = ()) -> None:
@@ -490,7 +490,7 @@ def _hand_over(flow: Flow, run: StepRun, closing: Sequence[Write] = ()) -> None:
     flow.future.set_result(None)
 
 
-def _borne(flow: Flow, run: StepRun, exc: Exception) -> bool:
+def _is_tolerated(flow: Flow, run: StepRun, exc: Exception) -> bool:
     """Put the same turn off because a BMC is silent; False where that is not to be borne."""
     budget_s = flow.task.runtime.conf.conductor.bmc_outage_budget
     if not isinstance(exc, errors.BmcUnreachable) or not run.step.resumable:
@@ -578,7 +578,7 @@ def _sentence(flow: Flow, run: StepRun, exc: Exception) -> str:
         lasted_s = (clock.now() - _silent_since(flow, run.deadline_at)).total_seconds()
         borne = f"; that was borne for {max(lasted_s, 0):.0f} s"
     node = flow.task.node
-    fact, label = writes.own_words(node, errors.brief(exc)), writes.label(node)
+    fact, label = writes.own_sentence(node, errors.brief(exc)), writes.label(node)
     return f"{fact}{borne} ({what if label in fact else f'{what} of {label}'})"
 
 

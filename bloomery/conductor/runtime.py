@@ -42,7 +42,7 @@ class ConductorRuntime:
     ``ring`` says which nodes are this conductor's; the API of the same process asks it, too.
     ``on_flow_orphaned`` is called with the node of a flow whose worker the database gave up on.
     ``parked``: the places of requests that wait for a worker's answer without a thread.
-    ``leaving``: set once it is off line and gives its flows to others (``has_heir``).
+    ``leaving``: set once it is off line and gives its flows to others (``has_successor``).
     ``unexplained``: nodes that were verified, and whose BIOS settings have no types yet.
     ``wants_snapshots``: event rows carry the whole object while a sink makes notifications of them.
     """
@@ -66,7 +66,7 @@ class ConductorRuntime:
     wants_snapshots: Callable[[], bool] = lambda: False
     on_flow_orphaned: Callable[[str], None] = lambda _uuid: None
 
-    def has_heir(self, node: Node) -> bool:
+    def has_successor(self, node: Node) -> bool:
         """Is this conductor off line to stop, and does another one serve the node?
 
         A flow of the node is left to that one at its next pause: between two steps, or two turns of

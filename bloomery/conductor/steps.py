@@ -131,7 +131,7 @@ def _placed(
             children = _children(task)
         chosen = _chosen(task, user_step, children) if on_children else []
         for uuid in chosen:
-            places[uuid] = places.get(uuid) or _place_below(task, phase, children[uuid])
+            places[uuid] = places.get(uuid) or _place_of_child(task, phase, children[uuid])
         number += len(chosen) if on_children else 1
         _check_number(task, number)
         for place in [places[uuid] for uuid in chosen] if on_children else [own]:
@@ -156,7 +156,7 @@ def _children(task: TaskManager) -> dict[str, Node]:
         return {child.uuid: child for child in nodes.list_children(conn, task.node.uuid)}
 
 
-def _place_below(task: TaskManager, phase: str, child: Node) -> _Place:
+def _place_of_child(task: TaskManager, phase: str, child: Node) -> _Place:
     try:
         driver = task.runtime.registry.driver_of(child)
     except errors.Failure as exc:

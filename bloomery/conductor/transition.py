@@ -79,7 +79,7 @@ def _advance(node: Node, event: str, target_state: str | None) -> states.Machine
 def fit(context: Context, node: Node, text: str | None) -> str | None:
     """Return an error as the node's last_error: its own words, not longer than its column."""
     most = context.runtime.conf.default.log_in_db_max_size
-    return None if text is None else writes.own_words(node, text)[:most]
+    return None if text is None else writes.own_sentence(node, text)[:most]
 
 
 def _stamp_inspection(node: Node, previous: str | None, now: datetime) -> None:

@@ -138,10 +138,10 @@ def _run_beside(
     except Exception as exc:  # noqa: BLE001  the supervisor of its thread
         sentence = f"{call.purpose} failed: {secrets.brief(exc)}"
         LOG.warning("node %s: %s", node_uuid, sentence)
-        _tell(context, node_uuid, sentence)
+        _write_failure(context, node_uuid, sentence)
 
 
-def _tell(context: Context, node_uuid: str, sentence: str) -> None:
+def _write_failure(context: Context, node_uuid: str, sentence: str) -> None:
     try:
         with task_manager.acquire(context, node_uuid, load_driver=False) as task:
             task.save(_give_up(task, sentence))

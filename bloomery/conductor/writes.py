@@ -47,7 +47,7 @@ def label(node: Node) -> str:
     return node.name or node.uuid[:_SHORT]
 
 
-def own_words(node: Node, text: str) -> str:
+def own_sentence(node: Node, text: str) -> str:
     """Return what a node's row says of the node itself: masked, and without the node's UUID.
 
     The name stands for it, or the first digits: whoever reads the row knows the rest.
@@ -79,7 +79,7 @@ def history_entry(
         node_uuid=node.uuid,
         created_at=at,
         severity="ERROR" if failed else "WARNING" if warns else "INFO",
-        event=own_words(node, text),
+        event=own_sentence(node, text),
         event_type=event_type,
         conductor=runtime.host,
         user=request.user,

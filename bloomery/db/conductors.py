@@ -141,7 +141,7 @@ def sign_off(
     )
 
 
-def bury(conn: sa.Connection, observed: Conductor) -> bool:
+def fence_out(conn: sa.Connection, observed: Conductor) -> bool:
     """Declare a conductor dead; only as it was seen: False if it has stirred since.
 
     From then on it cannot beat, nor reserve a node, before it has registered anew.

@@ -2,48 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
-from datetime import datetime
 from typing import Any
 
 import sqlalchemy as sa
 
 from bloomery.db import rows
 from bloomery.db.tables import SNAPSHOTS
+from bloomery.model.stacks import Snapshot
 from bloomery.secrets import Sealer
 
 _T = SNAPSHOTS.c
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SnapshotRow:
-    """``action``: of the stack before; ``data``: in the form that abandon has, sealed at rest."""
-
-    uuid: str
-    stack_uuid: str
-    name: str | None
-    project: str
-    action: str
-    status: str
-    reason: str
-    data: Mapping[str, Any] | None
-    created_at: datetime
-
-
-def insert(conn: sa.Connection, snapshot: SnapshotRow, sealer: Sealer) -> None:
+def insert(conn: sa.Connection, snapshot: Snapshot, sealer: Sealer) -> None:
     """Add one that is to be made: its data say what was accepted, the engine adds the rest."""
     values = {name: getattr(snapshot, name) for name in snapshot.__slots__ if name != "data"}
-    accepted = sealer.seal_text(rows.dump_document(snapshot.data or {}))
+    accepted = sealer.seal_text(rows.dump_document(snapshot.data))
     conn.execute(sa.insert(SNAPSHOTS), {**values, "definition": accepted})
 
 
-def list_of_stack(conn: sa.Connection, stack_uuid: str, sealer: Sealer) -> list[SnapshotRow]:
+def list_of_stack(conn: sa.Connection, stack_uuid: str, sealer: Sealer) -> list[Snapshot]:
     query = sa.select(SNAPSHOTS).where(_T.stack_uuid == stack_uuid).order_by(_T.id)
     return [_from_row(row, sealer) for row in conn.execute(query)]
 
 
-def find(conn: sa.Connection, stack_uuid: str, uuid: str, sealer: Sealer) -> SnapshotRow | None:
+def find(conn: sa.Connection, stack_uuid: str, uuid: str, sealer: Sealer) -> Snapshot | None:
     """Return a snapshot of this stack."""
     query = sa.select(SNAPSHOTS).where(_T.uuid == uuid, _T.stack_uuid == stack_uuid)
     row = conn.execute(query).one_or_none()
@@ -59,8 +42,8 @@ def delete(conn: sa.Connection, uuid: str) -> None:
     conn.execute(sa.delete(SNAPSHOTS).where(_T.uuid == uuid))
 
 
-def _from_row(row: sa.Row[Any], sealer: Sealer) -> SnapshotRow:
+def _from_row(row: sa.Row[Any], sealer: Sealer) -> Snapshot:
     texts = (text for text in (row.definition, row.data) if text is not None)
     data = {k: v for text in texts for k, v in rows.load_document(sealer.open_text(text)).items()}
-    values = {name: getattr(row, name) for name in SnapshotRow.__slots__ if name != "data"}
-    return SnapshotRow(**values, data=data)
+    values = {name: getattr(row, name) for name in Snapshot.__slots__ if name != "data"}
+    return Snapshot(**values, data=data)

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import datetime
 from typing import Any, Final, Self
 
-from bloomery.model.stacks import Stack, StoredResource
+from bloomery.model.engine import Engine
+from bloomery.model.stacks import Event, Stack, StoredResource
 
 Json = dict[str, Any]
 
@@ -195,34 +195,10 @@ class EventQuery:
 class EventDetails:
     """One event.  ``properties`` is None in lists; ``root``: in lists asked with nested_depth."""
 
-    uuid: str
+    event: Event
     stack: StackIdentity
-    at: datetime
-    name: str
-    type: str
-    physical_id: str | None
-    action: str
-    status: str
-    reason: str
     root: StackIdentity | None = None
     properties: Mapping[str, Any] | None = None
-
-    @property
-    def state(self) -> str:
-        return f"{self.action}_{self.status}"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SnapshotDetails:
-    """``data``: as abandon gives it; None in lists of ours, never on the wire."""
-
-    uuid: str
-    name: str | None
-    action: str
-    status: str
-    reason: str
-    data: Mapping[str, Any] | None
-    created_at: datetime
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -260,14 +236,5 @@ class UpdatePreview:
 class EngineDetails:
     """An engine process.  ``up``: its row was written at most two intervals ago."""
 
-    uuid: str
-    binary: str
-    host: str
-    hostname: str
-    topic: str
-    engine_id: str
-    report_interval: int
+    engine: Engine
     up: bool
-    created_at: datetime
-    updated_at: datetime | None
-    deleted_at: datetime | None

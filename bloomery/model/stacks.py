@@ -254,13 +254,21 @@ class Properties:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Snapshot:
-    """How a snapshot ended; ``data``: as a stack that is abandoned leaves behind."""
+    """A snapshot of a stack; an engine tells how one ended, and leaves the rest at its defaults.
+
+    ``action``  of the stack before
+    ``data``    as a stack that is abandoned leaves behind; sealed at rest
+    """
 
     uuid: str
     stack_uuid: str
+    name: str | None = None
+    project: str = ""
+    action: str = ""
     status: str
     reason: str
     data: Mapping[str, Any] = field(default_factory=dict)
+    created_at: datetime | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -278,6 +286,10 @@ class Event:
     physical_id: str | None = None
     reason: str = ""
     properties_uuid: str | None = None
+
+    @property
+    def state(self) -> str:
+        return f"{self.action}_{self.status}"
 
 
 class OrderKind(enum.StrEnum):

@@ -34,7 +34,7 @@ def _own_only_off() -> None:
 
 def _burial_off() -> None:
     """Nobody frees what a dead conductor held."""
-    for name in ("_bury", "_bury_all"):
+    for name in ("_fence_out", "_fence_out_all"):
         if hasattr(Leases, name):
             setattr(Leases, name, lambda self, _peers: 0)
 

@@ -9,18 +9,18 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from typing import Any
 
+from bloomery.model.engine import Engine
 from bloomery.model.stack_views import (
     EngineDetails,
     EventDetails,
     Output,
     PreviewedStack,
     ResourceDetails,
-    SnapshotDetails,
     StackDetails,
     StackIdentity,
     UpdatePreview,
 )
-from bloomery.model.stacks import RESOURCE_FIELDS, Action, Stack, StoredResource
+from bloomery.model.stacks import RESOURCE_FIELDS, Action, Event, Snapshot, Stack, StoredResource
 from bloomery.orchestration.service.operations import OPERATIONS
 
 AT = datetime(2026, 11, 20, 9, 42, 0, 123456, UTC)
@@ -71,32 +71,30 @@ def resource(**values: Any) -> ResourceDetails:
 
 
 def event(**values: Any) -> EventDetails:
-    return EventDetails(
+    stored = Event(
+        uuid="5f0c6d1e", stack_uuid=STACK.uuid, root_uuid=STACK.uuid, created_at=AT, name="a",
+        type="OS::Heat::Value", physical_id="web-a", action="CREATE", status="IN_PROGRESS",
+        reason="state changed",
+    )  # fmt: skip
+    return EventDetails(**{"event": stored, "stack": STACK} | values)
+
+
+def snapshot(**values: Any) -> Snapshot:
+    return Snapshot(
         **{
-            "uuid": "5f0c6d1e", "stack": STACK, "at": AT, "name": "a", "type": "OS::Heat::Value",
-            "physical_id": "web-a", "action": "CREATE", "status": "IN_PROGRESS",
-            "reason": "state changed",
+            "uuid": "s-1", "stack_uuid": STACK.uuid, "name": "before", "action": "CREATE",
+            "status": "IN_PROGRESS", "reason": "", "data": {"status": "IN_PROGRESS"},
+            "created_at": AT,
         } | values
     )  # fmt: skip
 
 
-def snapshot(**values: Any) -> SnapshotDetails:
-    return SnapshotDetails(
-        **{
-            "uuid": "s-1", "name": "before", "action": "CREATE", "status": "IN_PROGRESS",
-            "reason": "", "data": {"status": "IN_PROGRESS"}, "created_at": AT,
-        } | values
+def process(*, up: bool = True) -> EngineDetails:
+    engine = Engine(
+        id=1, engine_id="e-1", binary="bloomery-engine", host="h", hostname="h", topic="engine",
+        report_interval=60, heartbeat=1, created_at=AT, updated_at=AT, deleted_at=None,
     )  # fmt: skip
-
-
-def process(**values: Any) -> EngineDetails:
-    return EngineDetails(
-        **{
-            "uuid": "e-1", "binary": "bloomery-engine", "host": "h", "hostname": "h",
-            "topic": "engine", "engine_id": "e-1", "report_interval": 60, "up": True,
-            "created_at": AT, "updated_at": AT, "deleted_at": None,
-        } | values
-    )  # fmt: skip
+    return EngineDetails(engine=engine, up=up)
 
 
 class FakeEngine:

@@ -16,7 +16,7 @@ from bloomery.model.stacks import OrderKind
 from bloomery.orchestration.engine.trees import StackTree
 from bloomery.orchestration.resources.batches import Batch
 from bloomery.orchestration.resources.machine_group import InstanceGroup
-from bloomery.orchestration.resources.rollouts import OnFailure, Order
+from bloomery.orchestration.resources.rollouts import OnFailure, RolloutOrder
 from bloomery.orchestration.simulation.machines import SimulatedMachines
 from tests.kit.stacks.machine_sites import TAKES_S
 from tests.kit.stacks.tree_world import ROOT, World
@@ -80,7 +80,7 @@ class Rollout:
             "rolling_update": {
                 "max_unavailable": self.most_down, "max_surge": surge,
                 "batch_size": draw.randint(1, 4), "pause_time": draw.choice([0, 30]),
-                "order": draw.choice([str(order) for order in Order]),
+                "order": draw.choice([str(order) for order in RolloutOrder]),
                 "failure_policy": draw.choice([str(policy) for policy in OnFailure]),
                 "max_failures": draw.choice([0, 0, 1]),
                 "health_gate": {"settle_seconds": draw.choice([0, 5])},

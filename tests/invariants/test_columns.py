@@ -38,7 +38,7 @@ def names_by_file() -> dict[str, frozenset[str]]:
 
 @pytest.mark.parametrize(
     ("column", "users"),
-    [("metadata_version", []), ("state_before", ["engine/acts.py", "engine/rows.py"])],
+    [("metadata_version", []), ("state_before", ["engine/resource_actions.py", "engine/rows.py"])],
 )
 def test_a_column_costs_its_declaration_and_its_use(column: str, users: list[str]) -> None:
     """The migration comes beside them."""

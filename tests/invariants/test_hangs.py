@@ -43,11 +43,16 @@ def run(*args: str | Path, **more: object) -> subprocess.CompletedProcess[str]:
     )  # fmt: skip
 
 
-@pytest.mark.parametrize("hang", HANGS.values(), ids=HANGS)
-def test_a_test_that_hangs_fails_alone(tmp_path: Path, hang: str):
+@pytest.mark.parametrize(
+    ("hang", "processes"),
+    [*((hang, 0) for hang in HANGS.values()), (HANGS["in a loop"], 2)],
+    ids=[*HANGS, "in one of two processes"],
+)
+def test_a_test_that_hangs_fails_alone(tmp_path: Path, hang: str, processes: int):
     file = tmp_path / "test_drawn_up.py"
     file.write_text(IMPORTS + hang + PASSES)
-    printed = run("-c", ROOT / "pyproject.toml", "-o", "timeout=1", file).stdout
+    limits = ("-c", ROOT / "pyproject.toml", "-o", "timeout=1", "-n", processes)
+    printed = run(*limits, file).stdout
     assert "it took longer than 1 s" in printed
     assert "test_that_hangs" in printed.partition("short test summary")[2]
     assert "1 passed" in printed.splitlines()[-1]

@@ -194,9 +194,9 @@ class Update:
     def __init__(self, life: Lifecycle, machines: Watched, new: Stack) -> None:
         present = life.stack
         assert present is not None
-        records = {name: row.record for name, row in present.rows.items()}
-        self.before = {name: row.record.uuid for name, row in present.rows.items()}
-        self.nodes = {name: row.record.physical_id for name, row in present.rows.items()}
+        records = dict(present.rows)
+        self.before = {name: row.uuid for name, row in present.rows.items()}
+        self.nodes = {name: row.physical_id for name, row in present.rows.items()}
         new = with_id(new, present.name, present.id)
         machines.refuses = True
         self.plan: Plan = plans.plan(
@@ -211,8 +211,8 @@ class Update:
         orders, events = len(machines.orders), len(life.simulation.events)
         raids = {uuid: node.get("raid_config") for uuid, node in machines.nodes.items()}
         self.result = life.update(new)
-        self.after = {name: row.record.uuid for name, row in present.rows.items()}
-        self.nodes_after = {name: row.record.physical_id for name, row in present.rows.items()}
+        self.after = {name: row.uuid for name, row in present.rows.items()}
+        self.nodes_after = {name: row.physical_id for name, row in present.rows.items()}
         self.orders = Counter(machines.orders[orders:])
         self.raids_lost = {
             uuid for uuid, raid in raids.items()
@@ -349,7 +349,7 @@ def _nodes_below(life: Lifecycle) -> dict[str, str | None]:
     """Return the nodes of the members of groups, by path."""
     assert life.stack is not None
     return {
-        f"{stack.row.owner_resource}/{name}": row.record.physical_id
+        f"{stack.row.owner_resource}/{name}": row.physical_id
         for stack in life.stack.stacks.values() if stack.depth
         for name, row in stack.rows.items()
     }  # fmt: skip

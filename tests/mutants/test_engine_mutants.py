@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import pytest
 
 from bloomery.orchestration.engine import resource_actions
-from bloomery.orchestration.engine.rows import Row
+from bloomery.orchestration.engine.rows import EngineResource
 from bloomery.orchestration.engine.stacks import EngineStack
 from bloomery.orchestration.engine.traversal import Traversal
 from bloomery.orchestration.engine.traversals import Traversals
@@ -26,7 +26,7 @@ Patch = pytest.MonkeyPatch
 def barrier_off(patch: Patch) -> None:
     """A handler runs in the turn in which its row becomes IN_PROGRESS."""
 
-    def start(stack: EngineStack, row: Row) -> None:
+    def start(stack: EngineStack, row: EngineResource) -> None:
         assert row.act is not None
         resource_actions._change(stack, row, row.act.action, Status.IN_PROGRESS)
         stack.ledger.schedule(row, stack.ledger.now())

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from bloomery.orchestration.resources import base, stepwise
+from bloomery.orchestration.resources import base, instance_placement, stepwise
 from bloomery.orchestration.resources.instance import Instance
 from bloomery.orchestration.resources.node import Node
 from bloomery.orchestration.service import machines, wakes
@@ -34,7 +34,7 @@ MUTANTS: dict[str, tuple[str, Any, str, Any]] = {
         "delete", stepwise.OnNode, "order", _orders_again,
     ),
     "another node is asked for without a look": (
-        "create on a second attempt", Instance, "_is_reserved", lambda self: False,
+        "create on a second attempt", instance_placement, "is_reserved", lambda instance: False,
     ),
 }  # fmt: skip
 

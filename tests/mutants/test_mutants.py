@@ -137,7 +137,7 @@ def database_lock_off(patch: Patch) -> None:
 
 def handover_off(patch: Patch) -> None:
     """Who stops keeps the flows that pause, although a peer would go on with them."""
-    patch.setattr(ConductorRuntime, "has_heir", lambda _self, _node: False)
+    patch.setattr(ConductorRuntime, "has_successor", lambda _self, _node: False)
 
 
 def void_own_only_off(patch: Patch) -> None:
@@ -168,12 +168,12 @@ def look_before_a_write_off(patch: Patch) -> None:
 def counter_of_the_buried_off(patch: Patch) -> None:
     """A conductor is declared dead although it has stirred since it was seen."""
 
-    def bury(conn: sa.Connection, seen: Any) -> bool:
+    def fence_out(conn: sa.Connection, seen: Any) -> bool:
         here = CONDUCTORS.c.hostname == seen.hostname
         values = {"online": False, "incarnation": None}
         return bool(conn.execute(sa.update(CONDUCTORS).where(here).values(values)).rowcount)
 
-    patch.setattr(conductors, "bury", bury)
+    patch.setattr(conductors, "fence_out", fence_out)
 
 
 def letting_go_off(patch: Patch) -> None:
@@ -227,7 +227,7 @@ def login_pause_off(patch: Patch) -> None:
 
 def outage_budget_off(patch: Patch) -> None:
     """A BMC that is silent fails the step."""
-    patch.setattr(runner, "_borne", lambda flow, run, exc: False)
+    patch.setattr(runner, "_is_tolerated", lambda flow, run, exc: False)
 
 
 def lease_check_off(patch: Patch) -> None:

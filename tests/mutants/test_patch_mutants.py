@@ -10,7 +10,7 @@ import pytest
 
 from bloomery import errors
 from bloomery.conductor import patches
-from bloomery.conductor.periodics import agents, looking
+from bloomery.conductor.periodics import agents, polling
 from bloomery.drivers.base import DriverTask, Periodic
 from tests.kit.servers.site import Site
 
@@ -33,7 +33,7 @@ def depth_check_off(patch: Patch) -> None:
 
 def skipping_off(patch: Patch) -> None:
     """One row ends the pass of a periodic."""
-    patch.setattr(looking, "skipping", lambda _uuid: contextlib.nullcontext())
+    patch.setattr(polling, "skipping", lambda _uuid: contextlib.nullcontext())
 
 
 # --------------------------------------------------------------------------------- the probes

@@ -17,16 +17,17 @@ def build_info(call: Call) -> dict[str, Any]:
     return call.operations.get_revision(call.request)
 
 
-def _document(engine: EngineDetails) -> dict[str, Any]:
+def _document(details: EngineDetails) -> dict[str, Any]:
+    engine = details.engine
     return {
-        "id": engine.uuid,
+        "id": engine.engine_id,
         "binary": engine.binary,
         "host": engine.host,
         "hostname": engine.hostname,
         "topic": engine.topic,
         "engine_id": engine.engine_id,
         "report_interval": engine.report_interval,
-        "status": "up" if engine.up else "down",
+        "status": "up" if details.up else "down",
         "created_at": _raw(engine.created_at),
         "updated_at": _raw(engine.updated_at),
         "deleted_at": _raw(engine.deleted_at),

@@ -14,7 +14,7 @@ from typing import Any, Final, NamedTuple
 
 from bloomery import clock, errors
 from bloomery.conductor import flows
-from bloomery.conductor.periodics import looking
+from bloomery.conductor.periodics import polling
 from bloomery.conductor.runtime import ConductorRuntime
 from bloomery.db import nodes
 from bloomery.drivers.base import Deploy, Heartbeat, Periodic
@@ -57,7 +57,7 @@ def run(
                 listed.add(who)
                 if _is_due(memory.get(who), row):
                     memory[who] = Due(row, clock.now() + timedelta(seconds=_FAILED_S))
-                    with looking.skipping(key.uuid):
+                    with polling.skipping(key.uuid):
                         _ask(runtime, who, periodic, memory)
     for gone in memory.keys() - listed:
         del memory[gone]
@@ -72,8 +72,8 @@ def _is_due(due: Due | None, row: tuple[Any, ...]) -> bool:
 def _ask(
     runtime: ConductorRuntime, who: tuple[int, str], periodic: Periodic, memory: Memory
 ) -> None:
-    context, uuid = looking.context_of(runtime), who[1]
-    with looking.look(context, uuid) as task:
+    context, uuid = polling.context_of(runtime), who[1]
+    with polling.poll(context, uuid) as task:
         answer = periodic.look(task)
     if not isinstance(answer, Heartbeat):
         at = None if answer is None else clock.now() + timedelta(seconds=answer)

@@ -13,7 +13,7 @@ import sqlalchemy as sa
 
 from bloomery import errors
 from bloomery.conductor import hardware
-from bloomery.conductor.periodics import looking
+from bloomery.conductor.periodics import polling
 from bloomery.conductor.runtime import ConductorRuntime
 from bloomery.conductor.states import State
 from bloomery.db import hardware as rows
@@ -31,7 +31,7 @@ def run(runtime: ConductorRuntime) -> None:
     for uuid in list(runtime.unexplained):
         runtime.unexplained.discard(uuid)  # first: verified anew meanwhile, it waits again
         try:
-            with looking.skipping(uuid):
+            with polling.skipping(uuid):
                 _explain(runtime, uuid)
         except (errors.DatabaseBusy, sa.exc.DBAPIError):
             runtime.unexplained.add(uuid)
@@ -39,7 +39,7 @@ def run(runtime: ConductorRuntime) -> None:
 
 
 def _explain(runtime: ConductorRuntime, uuid: str) -> None:
-    with looking.look(looking.context_of(runtime), uuid) as task:
+    with polling.poll(polling.context_of(runtime), uuid) as task:
         if task.node.provision_state == State.VERIFYING:
             runtime.unexplained.add(uuid)  # its settings are not stored yet
             return

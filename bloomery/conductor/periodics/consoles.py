@@ -7,7 +7,7 @@ from functools import partial
 
 from bloomery.conductor import console, task_manager
 from bloomery.conductor.lanes import Lane
-from bloomery.conductor.periodics import looking
+from bloomery.conductor.periodics import polling
 from bloomery.conductor.runtime import ConductorRuntime
 from bloomery.db import nodes
 
@@ -27,7 +27,7 @@ def run(runtime: ConductorRuntime) -> None:
 
 
 def _take_over(runtime: ConductorRuntime, uuid: str) -> None:
-    with looking.skipping(uuid):
-        context = looking.context_of(runtime)
+    with polling.skipping(uuid):
+        context = polling.context_of(runtime)
         with task_manager.acquire(context, uuid, purpose="console", retry=False) as task:
             console.take_over(task)

@@ -40,7 +40,7 @@ class Leases:
         epoch, before = ring.epoch, self._lives
         peers = [each for each in ring.list_conductors() if each.hostname != self._runtime.host]
         self._lives = frozenset(each.incarnation for each in peers if each.incarnation)
-        freed = self._bury_all([each for each in peers if ring.liveness.is_dead(each)])
+        freed = self._fence_out_all([each for each in peers if ring.liveness.is_dead(each)])
         hands_over = any(each.incarnation and not each.online for each in peers)
         if freed or hands_over or before - self._lives or epoch != self._epoch:
             recovery.adopt_all(self._runtime, recovery.CRASH)
@@ -48,7 +48,7 @@ class Leases:
         if before - self._lives:
             allocator.adopt(self._runtime)
 
-    def _bury_all(self, dead: list[Conductor]) -> int:
+    def _fence_out_all(self, dead: list[Conductor]) -> int:
         """Free what dead conductors hold; return how many nodes that were."""
         if not dead:
             return 0
@@ -56,19 +56,19 @@ class Leases:
         with db.read() as conn:
             holders = locks.list_holders(conn)
         return sum(
-            db.transact(functools.partial(_bury, peer=peer))
+            db.transact(functools.partial(_fence_out, peer=peer))
             for peer in dead
             if peer.online or peer.incarnation is not None or peer.hostname in holders
         )
 
 
-def _bury(conn: sa.Connection, peer: Conductor) -> int:
+def _fence_out(conn: sa.Connection, peer: Conductor) -> int:
     """Declare a conductor dead, if it has not stirred since it was seen; return what it held.
 
     A conductor that was declared dead before may have come back meanwhile: its nodes then belong to
     its new incarnation.
     """
-    if not conductors.bury(conn, peer):
+    if not conductors.fence_out(conn, peer):
         return 0
     if peer.online or peer.incarnation is not None:
         LOG.warning("conductor %s is dead: its nodes are freed", peer.hostname)

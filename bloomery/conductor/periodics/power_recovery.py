@@ -12,7 +12,7 @@ from bloomery import clock as steady
 from bloomery import secrets
 from bloomery.conductor import lanes, power, writes
 from bloomery.conductor.lanes import Lane
-from bloomery.conductor.periodics import looking
+from bloomery.conductor.periodics import polling
 from bloomery.conductor.runtime import ConductorRuntime
 from bloomery.conductor.states import Power
 from bloomery.db import nodes
@@ -74,7 +74,7 @@ class PowerRecovery:
         due = sorted(
             (turn.due_at, uuid)
             for uuid, turn in self._turns.copy().items()
-            if turn.due_at < latest or self._has_news(uuid, turn)
+            if turn.due_at < latest or self._has_changed(uuid, turn)
         )
         gap_s = lanes.gap_s(len(due), self._interval_s, SLOWEST_PACE)
         self._lane.walk((uuid for _, uuid in due), gap_s)
@@ -91,20 +91,20 @@ class PowerRecovery:
     def suspects(self) -> int:
         return len(self._turns)
 
-    def _has_news(self, uuid: str, turn: Turn) -> bool:
+    def _has_changed(self, uuid: str, turn: Turn) -> bool:
         """Did its BMC answer, or somebody change the node, since it was asked?"""
-        since, has_news = turn.asked_at, False
+        since, has_changed = turn.asked_at, False
         if since is None:
-            return has_news
-        with looking.skipping(uuid), looking.look(looking.context_of(self._runtime), uuid) as task:
+            return has_changed
+        with polling.skipping(uuid), polling.poll(polling.context_of(self._runtime), uuid) as task:
             changed_at = task.node.updated_at
             is_changed = changed_at is not None and changed_at > since
-            has_news = is_changed or task.driver.power.has_answered(task, since)
-        return has_news  # noqa: RET504  ``skipping`` may end the block before it is set
+            has_changed = is_changed or task.driver.power.has_answered(task, since)
+        return has_changed  # noqa: RET504  ``skipping`` may end the block before it is set
 
     def _ask(self, uuid: str) -> None:
         try:
-            with looking.skipping(uuid):
+            with polling.skipping(uuid):
                 _recover(self._runtime, uuid)
         finally:
             asked = self._turns[uuid].asked + 1 if uuid in self._turns else 1
@@ -114,7 +114,7 @@ class PowerRecovery:
 
 
 def _recover(runtime: ConductorRuntime, uuid: str) -> None:
-    with looking.look(looking.context_of(runtime), uuid) as task:
+    with polling.poll(polling.context_of(runtime), uuid) as task:
         try:
             task.driver.power.validate(task)
             actual = task.driver.power.get_power_state(task)

@@ -16,7 +16,7 @@ from typing import Final
 from bloomery import errors, secrets
 from bloomery.conductor import lanes, power, power_corrections, states, writes
 from bloomery.conductor.lanes import Lane
-from bloomery.conductor.periodics import looking
+from bloomery.conductor.periodics import polling
 from bloomery.conductor.runtime import ConductorRuntime, Context
 from bloomery.conductor.states import Power, State
 from bloomery.conductor.task_manager import TaskManager
@@ -61,7 +61,7 @@ class PowerSync:
             most_slow=ours.workers_pool_size // 4, slow_after_s=slow_after_s,
         )  # fmt: skip
         self._suspected = Lane(
-            runtime.workers, self._look_again, most=max(ours.workers_pool_size // 8, 1)
+            runtime.workers, self._poll_again, most=max(ours.workers_pool_size // 8, 1)
         )
 
     def __call__(self) -> None:
@@ -107,18 +107,18 @@ class PowerSync:
 
     def _look(self, uuid: str) -> None:
         """Look at a node of the pass; one whose BMC failed somebody lately waits behind them."""
-        with looking.skipping(uuid):
-            self._sync(looking.context_of(self._runtime), uuid)
+        with polling.skipping(uuid):
+            self._sync(polling.context_of(self._runtime), uuid)
         if uuid in self._suspects and self._suspects[uuid] <= self._clock():
             self._suspected.put(uuid)
         else:
             self._looked_at[uuid] = self._clock()
 
-    def _look_again(self, uuid: str) -> None:
+    def _poll_again(self, uuid: str) -> None:
         due_at = self._suspects.get(uuid)
         try:
-            with looking.skipping(uuid):
-                self._sync(looking.context_of(self._runtime), uuid)
+            with polling.skipping(uuid):
+                self._sync(polling.context_of(self._runtime), uuid)
         finally:
             if self._suspects.get(uuid) == due_at:  # unless it failed again, passes have it back
                 self._suspects.pop(uuid, None)
@@ -137,7 +137,7 @@ class PowerSync:
     def _sync(self, context: Context, uuid: str) -> None:
         count = self._failures.get(uuid, 0) + 1
         budget_s = LOOK_BUDGET_S if count <= self._most else None
-        with looking.look(context, uuid, budget_s) as task:
+        with polling.poll(context, uuid, budget_s) as task:
             node = task.node
             if node.reservation or not _is_idle(node):
                 return
@@ -219,7 +219,7 @@ class PowerSync:
         if not _is_idle(node):
             return
         node.power_state, node.maintenance, node.fault = actual, True, "power failure"
-        node.last_error = node.maintenance_reason = writes.own_words(node, why)
+        node.last_error = node.maintenance_reason = writes.own_sentence(node, why)
         entry = writes.history_entry(
             task.context, node, node.last_error, event_type="monitoring", failed=True
         )

@@ -146,7 +146,7 @@ TABLE: Final[tuple[Periodic, ...]] = (
 
 
 @dataclass(slots=True)
-class Standing:
+class JobState:
     """How a job is doing, on the monotonic clock."""
 
     runs: int = 0
@@ -156,7 +156,7 @@ class Standing:
 
 
 @runtime_checkable
-class Looker(Protocol):
+class Poller(Protocol):
     """A job that looks at many nodes, which may take a while."""
 
     def stop(self) -> None:
@@ -176,26 +176,26 @@ class Periodics:
         self._runtime = runtime
         self._table = table
         self._stopped = False
-        self._lookers: dict[str, Looker] = {}
-        self.standing = {periodic.name: Standing() for periodic in table}
+        self._pollers: dict[str, Poller] = {}
+        self.states = {periodic.name: JobState() for periodic in table}
 
     def ages_s(self) -> dict[tuple[str, ...], float]:
         """Return the seconds since each job last began; jobs that never ran are left out."""
         now = time.monotonic()
-        began = {name: one.last_started for name, one in self.standing.items()}
+        began = {name: one.last_started for name, one in self.states.items()}
         return {(name,): now - at for name, at in began.items() if at is not None}
 
     def failing(self) -> dict[tuple[str, ...], float]:
         """Return 1 for each job whose last run failed, 0 for the others."""
-        return {(name,): float(one.last_error is not None) for name, one in self.standing.items()}
+        return {(name,): float(one.last_error is not None) for name, one in self.states.items()}
 
     def lags_s(self) -> dict[tuple[str, ...], float]:
         """Return how far behind each job is that looks at nodes."""
-        return {(name,): one.lag_s() for name, one in self._lookers.items()}
+        return {(name,): one.lag_s() for name, one in self._pollers.items()}
 
     def suspects(self) -> dict[tuple[str, ...], float]:
         """Return how many nodes did not answer each job that looks at nodes."""
-        return {(name,): float(one.suspects()) for name, one in self._lookers.items()}
+        return {(name,): float(one.suspects()) for name, one in self._pollers.items()}
 
     def start(self) -> None:
         for periodic in self._table:
@@ -206,14 +206,14 @@ class Periodics:
                 self._arm(periodic, job, every_s)
 
     def _note_looker(self, name: str, job: object) -> None:
-        if isinstance(job, Looker):
-            self._lookers[name] = job
+        if isinstance(job, Poller):
+            self._pollers[name] = job
 
     def stop(self) -> None:
         """Start no further run; those that go on end with the workers, after this node."""
         self._stopped = True
-        for looker in self._lookers.values():
-            looker.stop()
+        for poller in self._pollers.values():
+            poller.stop()
 
     def _arm(self, periodic: Periodic, job: Callable[[], None], every_s: float) -> None:
         def due() -> None:
@@ -229,20 +229,20 @@ class Periodics:
                 with in_name_of(Request.new()):
                     self._run(periodic, job)
             finally:
-                took_s = self.standing[periodic.name].last_took_s or 0.0
+                took_s = self.states[periodic.name].last_took_s or 0.0
                 rest_s = max(every_s - took_s, every_s * _LEAST_REST)
                 self._runtime.timers.after(rest_s, due)
 
         self._runtime.timers.after(0 if periodic.at_start else every_s, due)
 
     def _run(self, periodic: Periodic, job: Callable[[], None]) -> None:
-        standing = self.standing[periodic.name]
-        standing.last_started = time.monotonic()
+        state = self.states[periodic.name]
+        state.last_started = time.monotonic()
         try:
             job()
-            standing.last_error = None
+            state.last_error = None
         except Exception as exc:  # noqa: BLE001  the supervisor of jobs: the period tries again
-            standing.last_error = secrets.brief(exc)
+            state.last_error = secrets.brief(exc)
             LOG.error("periodic %s failed: %s", periodic.name, secrets.report(exc))  # noqa: TRY400
-        standing.runs += 1
-        standing.last_took_s = time.monotonic() - standing.last_started
+        state.runs += 1
+        state.last_took_s = time.monotonic() - state.last_started

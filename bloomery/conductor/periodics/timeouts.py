@@ -9,7 +9,7 @@ from functools import partial
 from typing import Final, NamedTuple
 
 from bloomery.conductor import flows, runner, states, task_manager
-from bloomery.conductor.periodics import looking
+from bloomery.conductor.periodics import polling
 from bloomery.conductor.runtime import ConductorRuntime
 from bloomery.conductor.states import Limit, State
 from bloomery.conductor.task_manager import TaskManager
@@ -95,9 +95,9 @@ def _fail_overdue(
 
 def _time_out(runtime: ConductorRuntime, uuid: str, why: str) -> bool:
     """Return whether the flow of the node was failed; not so where it must be left alone."""
-    context = looking.context_of(runtime)
+    context = polling.context_of(runtime)
     with (
-        looking.skipping(uuid),
+        polling.skipping(uuid),
         runtime.workers.slot() as slot,
         task_manager.acquire(context, uuid, purpose="time-out", retry=False) as task,
     ):

@@ -166,7 +166,7 @@ class EngineChildren:
     def preempt(self, stack_id: str) -> None:
         child = self._parent.stacks.get(stack_id)
         if child is not None and child.status is Status.IN_PROGRESS:
-            child.traversal += 1
+            child.change(traversal=child.traversal + 1)
             self._traversals.cancel(child)
 
     def suspend(self, stack_id: str) -> None:
@@ -333,4 +333,4 @@ class EngineChild:
         return dict[str, ResourceView](self._stack.current_rows)
 
     def statuses(self) -> Mapping[str, Status]:
-        return {name: row.record.status for name, row in self._stack.current_rows.items()}
+        return {name: row.status for name, row in self._stack.current_rows.items()}

@@ -91,8 +91,7 @@ def planned(
             if row.act is not None or name not in old.definitions
         },
     )
-    build = plans.rollback if action is Action.ROLLBACK else plans.plan
-    plan = build(old, new, present)
+    plan = plans.traversal(old, new, present, rollback=action is Action.ROLLBACK)
     graph = plan.own()
     vertices = {key: _vertex(stack, plan, key) for key in graph.keys()}  # noqa: SIM118  # no order
     return TraversalGraph(action=action, graph=graph, vertices=vertices, **more)

@@ -15,7 +15,7 @@ from datetime import datetime
 from typing import Any, Final, Protocol
 
 from bloomery.model import stacks as model
-from bloomery.orchestration.engine.rows import Row
+from bloomery.orchestration.engine.rows import EngineResource
 from bloomery.orchestration.engine.runtime import EngineRuntime
 from bloomery.orchestration.resources.machines import QUEUE
 from bloomery.orchestration.template.functions import shapes
@@ -42,13 +42,13 @@ class Ledger:
     runtime: EngineRuntime
     root_uuid: str
     redaction: Redaction = field(default_factory=Redaction)
-    next_turn: list[Row] = field(
+    next_turn: list[EngineResource] = field(
         default_factory=list
     )  # in this turn: their handlers wait for the next
     holdings: Holdings = field(init=False)
     _began_s: float = field(init=False)
     _stacks: dict[str, Stored] = field(default_factory=dict)
-    _rows: dict[str, Row] = field(default_factory=dict)
+    _rows: dict[str, EngineResource] = field(default_factory=dict)
     _removed: dict[str, None] = field(default_factory=dict)
     _templates: list[model.Template] = field(default_factory=list)
     _dropped: list[str] = field(default_factory=list)
@@ -56,10 +56,10 @@ class Ledger:
     _events: list[model.Event] = field(default_factory=list)
     _snapshots: list[model.Snapshot] = field(default_factory=list)
     _orders: list[int] = field(default_factory=list)
-    _due: list[tuple[float, int, Row | str]] = field(default_factory=list)
+    _due: list[tuple[float, int, EngineResource | str]] = field(default_factory=list)
     _number: Iterator[int] = field(default_factory=itertools.count)
-    _waiting: dict[str, dict[str, Row]] = field(default_factory=dict)
-    _loans: dict[str, tuple[Row, str]] = field(default_factory=dict)
+    _waiting: dict[str, dict[str, EngineResource]] = field(default_factory=dict)
+    _loans: dict[str, tuple[EngineResource, str]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self.holdings = Holdings()
@@ -73,15 +73,15 @@ class Ledger:
     def change_stack(self, stack: Stored) -> None:
         self._stacks[stack.id] = stack
 
-    def change_row(self, row: Row) -> None:
+    def change_row(self, row: EngineResource) -> None:
         self._rows[row.uuid] = row
 
-    def remove_row(self, row: Row) -> None:
+    def remove_row(self, row: EngineResource) -> None:
         self.forget(row)
         self._rows.pop(row.uuid, None)
         self._removed[row.uuid] = None
 
-    def lend(self, row: Row) -> None:
+    def lend(self, row: EngineResource) -> None:
         """Notice what the kind of another resource does to this one."""
         self._loans.setdefault(row.uuid, (row, row.memory()))
 
@@ -147,7 +147,7 @@ class Ledger:
 
     # ---------------------------------------------------------------------------- who is due when
 
-    def schedule(self, row: Row, at_s: float) -> None:
+    def schedule(self, row: EngineResource, at_s: float) -> None:
         """Look at the act of a row when the clock comes to ``at_s``."""
         row.due_s = at_s
         heapq.heappush(self._due, (at_s, next(self._number), row))
@@ -160,7 +160,7 @@ class Ledger:
         """Tell what the clock shows at a moment in UTC."""
         return self.now() + (at - self.runtime.utc()).total_seconds()
 
-    def forget(self, row: Row) -> None:
+    def forget(self, row: EngineResource) -> None:
         """Look at a row no more."""
         row.due_s = None
         self.stop_waiting(row)
@@ -173,19 +173,19 @@ class Ledger:
             heapq.heappop(self._due)
         return None
 
-    def pop_due(self) -> Row | str | None:
+    def pop_due(self) -> EngineResource | str | None:
         """Return who is due now: a row, or the id of a stack whose deadline has come."""
         due_s = self.next_due()
         if due_s is None or due_s > self.now():
             return None
         what = heapq.heappop(self._due)[2]
-        if isinstance(what, Row):
+        if isinstance(what, EngineResource):
             what.due_s = None
         return what
 
     # ------------------------------------------------------------------------------------- wakes
 
-    def wait(self, row: Row, thing: str) -> None:
+    def wait(self, row: EngineResource, thing: str) -> None:
         """Let a change of ``thing`` wake a row."""
         if row.waits_for != thing:
             self.stop_waiting(row)
@@ -204,19 +204,19 @@ class Ledger:
             most_s *= 2
         return most_s - (self.now() - self._began_s) % (most_s / 2)
 
-    def interrupt_wait(self, row: Row) -> None:
+    def interrupt_wait(self, row: EngineResource) -> None:
         """Let nothing wake a row while it is looked at; ``settle_wait`` comes after the look."""
         rows = self._waiting.get(row.waits_for or "", {})
         if rows.pop(row.uuid, None) is not None and not rows:
             del self._waiting[row.waits_for or ""]
 
-    def settle_wait(self, row: Row) -> None:
+    def settle_wait(self, row: EngineResource) -> None:
         """Forget what a row waited for, unless it waits again: then nothing needs be written."""
         if row.waits_for is not None and row.uuid not in self._waiting.get(row.waits_for, {}):
             row.waits_for = None
             self.change_row(row)
 
-    def stop_waiting(self, row: Row) -> None:
+    def stop_waiting(self, row: EngineResource) -> None:
         self.interrupt_wait(row)
         self.settle_wait(row)
 
@@ -260,7 +260,7 @@ class Holdings:
     chars: int = 0
     _sizes: dict[str, tuple[int, int]] = field(default_factory=dict)
 
-    def hold(self, row: Row, properties: Mapping[str, Any]) -> None:
+    def hold(self, row: EngineResource, properties: Mapping[str, Any]) -> None:
         """Count what a resource holds from now on.  Raises RequestLimitExceeded for too much."""
         limits = row.context.limits
         self.count(row, properties)
@@ -269,13 +269,13 @@ class Holdings:
         if self.chars > limits.stack_chars:
             raise limits.exceeded("stack_chars", "characters", "resources that hold more")
 
-    def count(self, row: Row, properties: Mapping[str, Any]) -> None:
+    def count(self, row: EngineResource, properties: Mapping[str, Any]) -> None:
         """Count what a resource holds that was taken before, however much that is."""
         self.release(row)
         self._sizes[row.uuid] = nodes, chars = shapes.size(dict(properties), row.context.limits)
         self.nodes, self.chars = self.nodes + nodes, self.chars + chars
 
-    def release(self, row: Row) -> None:
+    def release(self, row: EngineResource) -> None:
         """Count no more what a resource holds that is gone."""
         nodes, chars = self._sizes.pop(row.uuid, (0, 0))
         self.nodes, self.chars = self.nodes - nodes, self.chars - chars

@@ -14,7 +14,7 @@ from typing import Any, Final
 from bloomery.model import stacks as model
 from bloomery.model.stacks import Order, OrderKind
 from bloomery.orchestration.engine import events
-from bloomery.orchestration.engine.rows import Row
+from bloomery.orchestration.engine.rows import EngineResource
 from bloomery.orchestration.engine.stacks import EngineStack
 from bloomery.orchestration.engine.traversals import Traversals, clear_hook
 from bloomery.orchestration.resources import base
@@ -74,7 +74,7 @@ TRAVERSALS: Final[Mapping[OrderKind, Apply]] = {
 # ------------------------------------------------------------------------ orders for one resource
 
 
-def _signal(stack: EngineStack, row: Row, payload: Mapping[str, Any]) -> None:
+def _signal(stack: EngineStack, row: EngineResource, payload: Mapping[str, Any]) -> None:
     """Tell a resource what was posted to it; what goes wrong leaves no trace, as in Heat."""
     details = payload.get("details")
     try:
@@ -90,25 +90,24 @@ def _signal(stack: EngineStack, row: Row, payload: Mapping[str, Any]) -> None:
     stack.ledger.wake(row.uuid)
 
 
-def _unset_hook(stack: EngineStack, row: Row, payload: Mapping[str, Any]) -> None:
+def _unset_hook(stack: EngineStack, row: EngineResource, payload: Mapping[str, Any]) -> None:
     hook = str(payload["hook"])
-    if row.record.data.get(hook) is not True:
+    if row.data.get(hook) is not True:
         return
     clear_hook(stack, row, hook)
     if stack.open_traversal is not None:
         stack.open_traversal.unset(row, hook)
 
 
-def _mark(stack: EngineStack, row: Row, payload: Mapping[str, Any]) -> None:
+def _mark(stack: EngineStack, row: EngineResource, payload: Mapping[str, Any]) -> None:
     """Let a resource be CHECK_FAILED, so that the next update makes it anew, or whole again."""
     if row.act is not None:
         return
-    record = row.record
-    record.action = Action.CHECK
-    record.status = Status.FAILED if payload.get("unhealthy", True) else Status.COMPLETE
-    record.reason = stack.ledger.redaction.masked(str(payload.get("reason") or events.CHANGED))
+    row.action = Action.CHECK
+    row.status = Status.FAILED if payload.get("unhealthy", True) else Status.COMPLETE
+    row.reason = stack.ledger.redaction.masked(str(payload.get("reason") or events.CHANGED))
     stack.ledger.change_row(row)
-    stack.tell(row, record.action, record.status, record.reason)
+    stack.tell(row, row.action, row.status, row.reason)
 
 
 RESOURCES: Final = {
@@ -151,5 +150,5 @@ def _traverse(
     TRAVERSALS[order.kind](traversals, stack, order.payload)
 
 
-def _row(stack: EngineStack, uuid: str | None) -> Row | None:
+def _row(stack: EngineStack, uuid: str | None) -> EngineResource | None:
     return next((row for row in stack.all_rows() if row.uuid == uuid), None)

@@ -19,7 +19,7 @@ from typing import Any, Final
 
 from bloomery import errors
 from bloomery.orchestration.engine import events
-from bloomery.orchestration.engine.rows import ResourceAction, Row, Stage
+from bloomery.orchestration.engine.rows import EngineResource, ResourceAction, Stage
 from bloomery.orchestration.engine.stacks import EngineStack, ResourceFailed
 from bloomery.orchestration.plan.plans import CLEAN, MAKE
 from bloomery.orchestration.resources import base, machines, states
@@ -47,15 +47,15 @@ ABANDONED: Final = "adopt"  # the data of the abandoned stack
 # ----------------------------------------------------------------------------------------- begin
 
 
-def create(stack: EngineStack, row: Row) -> None:
+def create(stack: EngineStack, row: EngineResource) -> None:
     """Create a resource, again after an error or a conflict of the real thing."""
     _open(stack, row, Action.CREATE)
     _create(stack, row)
 
 
-def _create(stack: EngineStack, row: Row) -> None:
+def _create(stack: EngineStack, row: EngineResource) -> None:
     try:
-        properties, row.record.metadata = stack.read(row)
+        properties, row.metadata = stack.read(row)
         row.resource_with(properties).prepare_create()
         _freeze(stack, row, properties)
     except Exception as exc:  # noqa: BLE001  # a function of a template may raise anything
@@ -65,7 +65,9 @@ def _create(stack: EngineStack, row: Row) -> None:
     _start(stack, row)
 
 
-def update(stack: EngineStack, row: Row, *, properties: list[str], template: list[str]) -> None:
+def update(
+    stack: EngineStack, row: EngineResource, *, properties: list[str], template: list[str]
+) -> None:
     """Update in place; ``properties`` and ``template`` name what has changed."""
     arguments = {"properties": properties, "template": template, "before": row.properties_uuid}
     _open(stack, row, Action.UPDATE, arguments)
@@ -80,18 +82,20 @@ def update(stack: EngineStack, row: Row, *, properties: list[str], template: lis
     _start(stack, row, reason)
 
 
-def _reason(stack: EngineStack, row: Row, values: Mapping[str, Any], properties: list[str]) -> str:
+def _reason(
+    stack: EngineStack, row: EngineResource, values: Mapping[str, Any], properties: list[str]
+) -> str:
     """Return why an update of a rollback does not bring back the data of a disk."""
     if stack.action is not Action.ROLLBACK:
         return events.CHANGED
-    effect = row.kind.effect_of_update(row.record.properties, values, properties)
+    effect = row.kind.effect_of_update(row.properties, values, properties)
     return effect.reason if effect.loses_data else events.CHANGED
 
 
-def delete(stack: EngineStack, row: Row, *, keep: bool) -> None:
+def delete(stack: EngineStack, row: EngineResource, *, keep: bool) -> None:
     """Delete a resource; with ``keep`` the real thing stays, and ``handle_retain`` unmarks it."""
     _open(stack, row, Action.DELETE, phase=CLEAN)
-    is_there = row.has_values or row.record.physical_id is not None
+    is_there = row.has_values or row.physical_id is not None
     if keep and is_there and hasattr(row.kind, "handle_retain"):
         _arguments(row)[RETAIN] = True
         _start(stack, row)
@@ -99,13 +103,13 @@ def delete(stack: EngineStack, row: Row, *, keep: bool) -> None:
         _delete(stack, row, keep=keep)
 
 
-def delete_first(stack: EngineStack, row: Row) -> None:
+def delete_first(stack: EngineStack, row: EngineResource) -> None:
     """Delete a resource in the vertex that makes its replacement."""
     _open(stack, row, Action.DELETE, {REPLACED: True})
     _delete(stack, row)
 
 
-def _delete(stack: EngineStack, row: Row, *, keep: bool = False) -> None:
+def _delete(stack: EngineStack, row: EngineResource, *, keep: bool = False) -> None:
     """Call the handler; a resource that is kept, or never had values, is gone at once."""
     if row.has_values and not keep:
         _start(stack, row)
@@ -114,7 +118,7 @@ def _delete(stack: EngineStack, row: Row, *, keep: bool = False) -> None:
         _complete(stack, row)
 
 
-def adopt_external(stack: EngineStack, row: Row) -> None:
+def adopt_external(stack: EngineStack, row: EngineResource) -> None:
     """Take an external thing into the stack, and check it.
 
     Nothing of the thing changes, except that ``handle_mark`` may put the mark of the stack on it.
@@ -122,7 +126,7 @@ def adopt_external(stack: EngineStack, row: Row) -> None:
     _open(stack, row, Action.ADOPT, {LOOK: True})
     _change(stack, row, Action.ADOPT, Status.IN_PROGRESS)
     try:
-        row.record.physical_id = stack.external_id(row.name)
+        row.physical_id = stack.external_id(row.name)
     except Exception as exc:  # noqa: BLE001  # see create
         _fail(stack, row, exc)
         return
@@ -133,18 +137,18 @@ def adopt_external(stack: EngineStack, row: Row) -> None:
         _complete(stack, row)
 
 
-def adopt(stack: EngineStack, row: Row) -> None:
+def adopt(stack: EngineStack, row: EngineResource) -> None:
     """Take over what an abandoned stack has left; the data are in the row, sealed."""
-    _open(stack, row, Action.ADOPT, {ABANDONED: row.record.data.pop(ABANDONED, {})})
+    _open(stack, row, Action.ADOPT, {ABANDONED: row.data.pop(ABANDONED, {})})
     row.hidden = True
     _create(stack, row)
 
 
-def perform(stack: EngineStack, row: Row, action: Action) -> None:
+def perform(stack: EngineStack, row: EngineResource, action: Action) -> None:
     """Suspend, resume, check or snapshot; a kind without a handler has nothing to do."""
     has_handler = hasattr(row.kind, f"handle_{action.lower()}")
     if action is Action.CHECK and not has_handler:
-        reason = events.not_supported(action, row.record.type)
+        reason = events.not_supported(action, row.type)
         _change(stack, row, action, Status.COMPLETE, reason)
         return
     _open(stack, row, action)
@@ -155,13 +159,13 @@ def perform(stack: EngineStack, row: Row, action: Action) -> None:
         _complete(stack, row)
 
 
-def fail(stack: EngineStack, row: Row, action: Action, exc: Exception) -> None:
+def fail(stack: EngineStack, row: EngineResource, action: Action, exc: Exception) -> None:
     """Fail in ``action`` before the kind is asked."""
     _open(stack, row, action)
     _fail_at_once(stack, row, exc)
 
 
-def replace(stack: EngineStack, row: Row) -> None:
+def replace(stack: EngineStack, row: EngineResource) -> None:
     """Emit the events of an update that needs another resource, without asking the kind."""
     _change(stack, row, Action.UPDATE, Status.IN_PROGRESS)
     _change(stack, row, Action.UPDATE, Status.COMPLETE, events.replacement(row.name))
@@ -169,7 +173,7 @@ def replace(stack: EngineStack, row: Row) -> None:
 
 def _open(
     stack: EngineStack,
-    row: Row,
+    row: EngineResource,
     action: Action,
     arguments: Mapping[str, Any] | None = None,
     *,
@@ -183,32 +187,32 @@ def _open(
         arguments={**(arguments or {}), BEGAN_AT: began_at},
     )
     if row.state_before is None:
-        row.state_before = f"{row.record.action}_{row.record.status}"
+        row.state_before = row.state
     stack.open_rows[row.uuid] = row
 
 
-def _open_action(row: Row) -> ResourceAction:
+def _open_action(row: EngineResource) -> ResourceAction:
     assert row.act is not None
     return row.act
 
 
-def _arguments(row: Row) -> dict[str, Any]:
+def _arguments(row: EngineResource) -> dict[str, Any]:
     return _open_action(row).arguments
 
 
-def _freeze(stack: EngineStack, row: Row, properties: Mapping[str, Any]) -> None:
+def _freeze(stack: EngineStack, row: EngineResource, properties: Mapping[str, Any]) -> None:
     stack.ledger.holdings.hold(row, properties)
     hidden = stack.hides or any(row.kind.secrets_in(properties))
     row.properties_uuid = stack.ledger.add_properties(properties, hidden=hidden)
 
 
-def _start(stack: EngineStack, row: Row, reason: str = events.CHANGED) -> None:
+def _start(stack: EngineStack, row: EngineResource, reason: str = events.CHANGED) -> None:
     """Emit the beginning of an action; a later transaction calls the handler."""
     _change(stack, row, _open_action(row).action, Status.IN_PROGRESS, reason)
     stack.ledger.next_turn.append(row)
 
 
-def _fail_at_once(stack: EngineStack, row: Row, exc: Exception) -> None:
+def _fail_at_once(stack: EngineStack, row: EngineResource, exc: Exception) -> None:
     _change(stack, row, _open_action(row).action, Status.IN_PROGRESS)
     _fail(stack, row, exc)
 
@@ -216,7 +220,7 @@ def _fail_at_once(stack: EngineStack, row: Row, exc: Exception) -> None:
 # ------------------------------------------------------------------------------------------ step
 
 
-def step(stack: EngineStack, row: Row) -> None:
+def step(stack: EngineStack, row: EngineResource) -> None:
     """Go on with the action of a resource that is due."""
     act = _open_action(row)
     row.due_at = None
@@ -244,7 +248,9 @@ def step(stack: EngineStack, row: Row) -> None:
             stack.ledger.change_row(row)
 
 
-def _handle(stack: EngineStack, row: Row, resource: base.Resource, act: ResourceAction) -> Any:
+def _handle(
+    stack: EngineStack, row: EngineResource, resource: base.Resource, act: ResourceAction
+) -> Any:
     resource.enter_action()
     handler = getattr(resource, f"handle_{_verb(act)}", None)
     if act.action is Action.UPDATE:
@@ -263,12 +269,12 @@ def _verb(act: ResourceAction) -> str:
     return next(special, act.action.lower())
 
 
-def _snapshots(row: Row) -> bool:
+def _snapshots(row: EngineResource) -> bool:
     return row.definition.deletion_policy is DeletionPolicy.SNAPSHOT
 
 
 def _differences(
-    stack: EngineStack, row: Row, act: ResourceAction
+    stack: EngineStack, row: EngineResource, act: ResourceAction
 ) -> tuple[dict[str, Any], dict[str, Any]]:
     """Return the new values of the changed parts of the definition, and of properties."""
     values, definition = row.next_properties or {}, row.definition
@@ -281,7 +287,9 @@ def _differences(
     return template, {key: values.get(key) for key in act.arguments["properties"]}
 
 
-def _check(stack: EngineStack, row: Row, resource: base.Resource, act: ResourceAction) -> Outcome:
+def _check(
+    stack: EngineStack, row: EngineResource, resource: base.Resource, act: ResourceAction
+) -> Outcome:
     """Ask the check of an action how far the action is."""
     check = getattr(resource, f"check_{_verb(act)}_complete", None)
     try:
@@ -294,12 +302,12 @@ def _check(stack: EngineStack, row: Row, resource: base.Resource, act: ResourceA
     except machines.Busy as exc:
         rest_s = min(BUSY_LEAST_S * 2.0 ** min(row.busy, 4), BUSY_MOST_S)
         progress = Again(after_s=rest_s, reason=str(exc), source=exc.uuid or "")
-    if isinstance(progress, Done | Again | WaitForCall | Hold):
+    if isinstance(progress, Outcome):
         return progress
     return DONE if progress else Again(after_s=stack.ledger.runtime.poll_s, reason="")
 
 
-def _wait(stack: EngineStack, row: Row, outcome: Again | WaitForCall | Hold) -> None:
+def _wait(stack: EngineStack, row: EngineResource, outcome: Again | WaitForCall | Hold) -> None:
     """Schedule the next check of an action that is not done, and show the reason."""
     ledger = stack.ledger
     source = row.uuid if isinstance(outcome, Hold) else outcome.source
@@ -315,10 +323,10 @@ def _wait(stack: EngineStack, row: Row, outcome: Again | WaitForCall | Hold) -> 
         return
     row.busy += 1
     if _explain(stack, row, outcome.reason) and isinstance(outcome, Hold):
-        stack.tell(row, row.record.action, row.record.status, row.record.reason)
+        stack.tell(row, row.action, row.status, row.reason)
 
 
-def _rest_s(stack: EngineStack, row: Row, outcome: Again | WaitForCall | Hold) -> float:
+def _rest_s(stack: EngineStack, row: EngineResource, outcome: Again | WaitForCall | Hold) -> float:
     """Return the seconds until the next check, even if no event comes.
 
     Stacks and resources of the same tree wake the check for certain.  Events of other objects may
@@ -333,11 +341,11 @@ def _rest_s(stack: EngineStack, row: Row, outcome: Again | WaitForCall | Hold) -
     return rest_s if is_inside else min(stack.ledger.net_s(source), rest_s)
 
 
-def _is_sibling(stack: EngineStack, row: Row, uuid: str) -> bool:
+def _is_sibling(stack: EngineStack, row: EngineResource, uuid: str) -> bool:
     return uuid != row.uuid and any(each.uuid == uuid for each in stack.rows.values())
 
 
-def _end_wait(stack: EngineStack, row: Row) -> None:
+def _end_wait(stack: EngineStack, row: EngineResource) -> None:
     """Clear the reason why a resource waited, and let the next one of its queue go on."""
     _leave_queue(stack, row)
     if row.busy:
@@ -345,23 +353,23 @@ def _end_wait(stack: EngineStack, row: Row) -> None:
         _explain(stack, row, events.CHANGED)
 
 
-def _leave_queue(stack: EngineStack, row: Row) -> None:
+def _leave_queue(stack: EngineStack, row: EngineResource) -> None:
     queue, row.queue = row.queue, None
     if queue is not None:
         stack.ledger.wake(queue)
 
 
-def _explain(stack: EngineStack, row: Row, reason: str) -> bool:
+def _explain(stack: EngineStack, row: EngineResource, reason: str) -> bool:
     """Change the reason of a resource without an event; False: the reason stays."""
     reason = stack.ledger.redaction.masked(reason)
-    if row.record.reason == reason:
+    if row.reason == reason:
         return False
-    row.record.reason = reason
+    row.reason = reason
     stack.ledger.change_row(row)
     return True
 
 
-def _again(stack: EngineStack, row: Row, act: ResourceAction) -> None:
+def _again(stack: EngineStack, row: EngineResource, act: ResourceAction) -> None:
     """Begin the next attempt after the back-off."""
     act.stage, act.token = Stage.BEGIN, None
     if act.action is Action.CREATE and not row.has_values:
@@ -374,7 +382,7 @@ def _again(stack: EngineStack, row: Row, act: ResourceAction) -> None:
 
 
 def _complete(
-    stack: EngineStack, row: Row, reason: str = events.CHANGED, *, replace: bool = False
+    stack: EngineStack, row: EngineResource, reason: str = events.CHANGED, *, replace: bool = False
 ) -> None:
     act = _open_action(row)
     if act.action is Action.UPDATE and not replace:
@@ -397,18 +405,18 @@ def _complete(
     _end(stack, row, base.UpdateReplace() if replace else None)
 
 
-def _keep_update(stack: EngineStack, row: Row, act: ResourceAction) -> None:
+def _keep_update(stack: EngineStack, row: EngineResource, act: ResourceAction) -> None:
     """Keep the values and the definition of an update that has ended well."""
-    row.record.type = row.definition.type
+    row.type = row.definition.type
     row.requires = tuple(dict.fromkeys(row.definitions.required(row.name)))
     if "metadata" in act.arguments["template"]:
         with contextlib.suppress(errors.Failure):  # a later traversal may have other resources
-            row.record.metadata = stack.metadata(row)
+            row.metadata = stack.metadata(row)
     row.keep(row.next_properties or {})
     row.updated_at = stack.ledger.runtime.utc()
 
 
-def _check_external(stack: EngineStack, row: Row) -> None:
+def _check_external(stack: EngineStack, row: EngineResource) -> None:
     """Check an external thing, if its kind can."""
     _close(stack, row)
     perform(stack, row, Action.CHECK)
@@ -416,7 +424,7 @@ def _check_external(stack: EngineStack, row: Row) -> None:
         _end(stack, row, None)
 
 
-def _fail(stack: EngineStack, row: Row, exc: Exception) -> None:
+def _fail(stack: EngineStack, row: EngineResource, exc: Exception) -> None:
     """Emit the failure of an action; a conflict is tried again, other failures are final."""
     act = _open_action(row)
     fault = states.fault_of(row.name, exc)
@@ -444,7 +452,7 @@ def _fail(stack: EngineStack, row: Row, exc: Exception) -> None:
     _end(stack, row, failure)
 
 
-def _back_off(stack: EngineStack, row: Row, failed: int) -> None:
+def _back_off(stack: EngineStack, row: EngineResource, failed: int) -> None:
     """Wait before the next attempt, longer each time."""
     ledger = stack.ledger
     _open_action(row).stage = Stage.BACKOFF
@@ -454,7 +462,7 @@ def _back_off(stack: EngineStack, row: Row, failed: int) -> None:
     ledger.change_row(row)
 
 
-def preempt(stack: EngineStack, row: Row) -> None:
+def preempt(stack: EngineStack, row: EngineResource) -> None:
     """Ask the kind to end an action early, because a later order wants something else."""
     _arguments(row)[UNWANTED] = True
     stack.ledger.change_row(row)
@@ -462,7 +470,7 @@ def preempt(stack: EngineStack, row: Row) -> None:
         stack.ledger.schedule(row, stack.ledger.now())
 
 
-def abort(stack: EngineStack, row: Row, why: str | None = None) -> None:
+def abort(stack: EngineStack, row: EngineResource, why: str | None = None) -> None:
     """End an action from outside: call the kind's cancel handler, and let the resource be FAILED.
 
     ``why`` None: the time of the stack is over.
@@ -480,7 +488,7 @@ def abort(stack: EngineStack, row: Row, why: str | None = None) -> None:
         _close(stack, row)
 
 
-def _cancel(row: Row, act: ResourceAction) -> None:
+def _cancel(row: EngineResource, act: ResourceAction) -> None:
     """Call the cancel handler; the action ends even if the handler raises."""
     try:
         cancel = getattr(row.acting(), f"handle_{act.action.lower()}_cancel", None)
@@ -490,12 +498,12 @@ def _cancel(row: Row, act: ResourceAction) -> None:
         return
 
 
-def _described(stack: EngineStack, row: Row, act: ResourceAction) -> str:
+def _described(stack: EngineStack, row: EngineResource, act: ResourceAction) -> str:
     kind = row.kind.__name__
     return f'{act.action.lower()} from {kind} "{row.name}" Stack "{stack.name}" [{stack.id}]'
 
 
-def _close(stack: EngineStack, row: Row) -> None:
+def _close(stack: EngineStack, row: EngineResource) -> None:
     row.act = row.state_before = row.due_at = None
     row.attempt = row.busy = 0
     stack.open_rows.pop(row.uuid, None)
@@ -504,16 +512,19 @@ def _close(stack: EngineStack, row: Row) -> None:
     stack.ledger.change_row(row)
 
 
-def _end(stack: EngineStack, row: Row, failure: Exception | None) -> None:
+def _end(stack: EngineStack, row: EngineResource, failure: Exception | None) -> None:
     if stack.open_traversal is not None:
         stack.open_traversal.action_ended(row, failure)
 
 
 def _change(
-    stack: EngineStack, row: Row, action: Action, status: Status, reason: str = events.CHANGED
+    stack: EngineStack,
+    row: EngineResource,
+    action: Action,
+    status: Status,
+    reason: str = events.CHANGED,
 ) -> None:
-    record = row.record
-    record.action, record.status, record.reason = action, status, reason
+    row.action, row.status, row.reason = action, status, reason
     stack.ledger.change_row(row)
     stack.tell(row, action, status, reason)
 

@@ -14,7 +14,7 @@ from bloomery.orchestration.resources.states import Action, Status
 from bloomery.orchestration.stack import Stack
 from bloomery.orchestration.template.definitions import ResourceDefinition
 
-__all__ = ["EngineResource", "ResourceAction", "Row", "RowFacade", "Stage"]
+__all__ = ["EngineResource", "ResourceAction", "RowFacade", "Stage"]
 
 
 class ReadableResource:
@@ -75,11 +75,8 @@ class EngineResource(StoredResource, ReadableResource):
     __hash__ = object.__hash__
 
     @property
-    def record(self) -> EngineResource:
-        """The resource as its kind and plans see it."""
+    def stored(self) -> EngineResource:
         return self
-
-    stored = record
 
     @property
     def definition(self) -> ResourceDefinition:
@@ -146,15 +143,12 @@ class EngineResource(StoredResource, ReadableResource):
         return json.dumps(parts, default=str)
 
 
-Row = EngineResource
-
-
 class RowFacade:
     """A row as the facade of the stack below it (``view.Facade``)."""
 
     __slots__ = ("_row",)
 
-    def __init__(self, row: Row) -> None:
+    def __init__(self, row: EngineResource) -> None:
         self._row = row
 
     def metadata(self) -> Any:

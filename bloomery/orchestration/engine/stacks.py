@@ -11,7 +11,7 @@ from bloomery import errors
 from bloomery.model import stacks as model
 from bloomery.orchestration.engine import events
 from bloomery.orchestration.engine.ledger import Ledger
-from bloomery.orchestration.engine.rows import Row
+from bloomery.orchestration.engine.rows import EngineResource
 from bloomery.orchestration.plan.template_side import Nothing
 from bloomery.orchestration.resources import base, states
 from bloomery.orchestration.resources.children import Children
@@ -61,11 +61,11 @@ class OpenTraversal(Protocol):
     @property
     def extra(self) -> Mapping[str, Any]: ...
 
-    def action_ended(self, row: Row, failure: Exception | None) -> None: ...
+    def action_ended(self, row: EngineResource, failure: Exception | None) -> None: ...
 
     def advance(self) -> None: ...
 
-    def unset(self, row: Row, hook: str) -> None: ...
+    def unset(self, row: EngineResource, hook: str) -> None: ...
 
     def graph_document(self) -> dict[str, Any]: ...
 
@@ -92,16 +92,13 @@ class EngineStack:
         self.ledger = ledger
         self.stacks = stacks
         self.children = children_of(self)
-        self.action, self.status = Action(row.action), Status(row.status)
-        self.reason = row.reason
-        self.traversal = row.traversal
         self.timeout_s = template.timeout_s
         self.failure: tuple[str, str] | None = None  # type and text of the traversal's first
-        self.rows: dict[str, Row] = {}  # who stands for each name
-        self.leftovers: dict[str, list[Row]] = {}  # replaced, and still there
-        self.current_rows: dict[str, Row] = {}  # those of the present template
+        self.rows: dict[str, EngineResource] = {}  # who stands for each name
+        self.leftovers: dict[str, list[EngineResource]] = {}  # replaced, and still there
+        self.current_rows: dict[str, EngineResource] = {}  # those of the present template
         self.open_traversal: OpenTraversal | None = None
-        self.open_rows: dict[str, Row] = {}  # whose acts have not ended
+        self.open_rows: dict[str, EngineResource] = {}  # whose acts have not ended
         self._context: base.ResourceContext | None = None
         stacks[row.uuid] = self
 
@@ -118,6 +115,22 @@ class EngineStack:
         return self.row.depth
 
     @property
+    def action(self) -> Action:
+        return Action(self.row.action)
+
+    @property
+    def status(self) -> Status:
+        return Status(self.row.status)
+
+    @property
+    def reason(self) -> str:
+        return self.row.reason
+
+    @property
+    def traversal(self) -> int:
+        return self.row.traversal
+
+    @property
     def open(self) -> bool:
         return self.open_traversal is not None or bool(self.open_rows)
 
@@ -127,16 +140,10 @@ class EngineStack:
         return self.open_traversal is not None and bool(self.open_traversal.extra.get("converge"))
 
     def value(self) -> model.Stack:
-        """The stack as it is stored."""
-        return replace(
-            self.row,
-            action=self.action.value,
-            status=self.status.value,
-            reason=self.reason,
-            traversal=self.traversal,
-            graph=None if self.open_traversal is None else self.open_traversal.graph_document(),
-            open=self.open,
-        )
+        """Return the stack as it is stored."""
+        traversal = self.open_traversal
+        graph = None if traversal is None else traversal.graph_document()
+        return replace(self.row, graph=graph, open=self.open)
 
     def change(self, **columns: Any) -> None:
         """Write the stack with the next turn, with other values in ``columns``."""
@@ -148,7 +155,7 @@ class EngineStack:
 
     def begin(self, action: Action) -> None:
         """Begin another traversal, tell of it, and give it its time."""
-        self.traversal += 1
+        self.change(traversal=self.traversal + 1)
         self.announce(action)
 
     def announce(self, action: Action) -> None:
@@ -170,8 +177,6 @@ class EngineStack:
     def accept(self, row: model.Stack) -> None:
         """Go on from the row with which an order was accepted; it has been told of already."""
         self.row, self.failure = row, None
-        self.action, self.status, self.reason = Action(row.action), Status(row.status), row.reason
-        self.traversal = row.traversal
         if row.deadline_at is None and self.status is Status.IN_PROGRESS:
             after = timedelta(seconds=self.timeout_s)
             self.row = replace(row, deadline_at=self.ledger.runtime.utc() + after)
@@ -188,17 +193,15 @@ class EngineStack:
         self.set_state(self.action, Status.FAILED, reason)
 
     def set_state(self, action: Action, status: Status, reason: str) -> None:
-        self.action, self.status, self.reason = action, status, reason
+        self.change(action=action.value, status=status.value, reason=reason)
         self._event(self.name, events.STACK_TYPE, self.id, action, status, reason)
-        self.change()
         if status is not Status.IN_PROGRESS:
             self.ledger.wake(self.id)
 
-    def tell(self, row: Row, action: str, status: Status, reason: str) -> None:
+    def tell(self, row: EngineResource, action: str, status: Status, reason: str) -> None:
         """Tell of one of its resources."""
-        record = row.record
         used = row.properties_uuid
-        self._event(record.name, record.type, record.physical_id, action, status, reason, used)
+        self._event(row.name, row.type, row.physical_id, action, status, reason, used)
 
     def _event(
         self,
@@ -253,10 +256,10 @@ class EngineStack:
             return self.part.stack, self.part.template_uuid
         return self._stack(), self.row.template_uuid
 
-    def new_row(self, name: str, replaces: str | None = None) -> Row:
+    def new_row(self, name: str, replaces: str | None = None) -> EngineResource:
         definitions, template_uuid = self.target()
         runtime, definition = self.ledger.runtime, definitions.definitions[name]
-        row = Row(
+        row = EngineResource(
             uuid=runtime.new_id(),
             name=name,
             type=definition.type,
@@ -292,35 +295,35 @@ class EngineStack:
             engines=runtime.engines(), limits=self.first.definition.limits,
         )  # fmt: skip
 
-    def add(self, row: Row) -> None:
+    def add(self, row: EngineResource) -> None:
         """Let a row stand for its name."""
         row.stands = True
         self.rows[row.name] = row
         if row.name in self.template.definitions:
             self.current_rows[row.name] = row
 
-    def leave(self, row: Row) -> None:
+    def leave(self, row: EngineResource) -> None:
         """Keep a row that stands for its name no more."""
         row.stands = False
         self.leftovers.setdefault(row.name, []).append(row)
         self.ledger.change_row(row)
 
-    def all_rows(self) -> list[Row]:
+    def all_rows(self) -> list[EngineResource]:
         return [*self.rows.values(), *(row for rows in self.leftovers.values() for row in rows)]
 
-    def find(self, uuid: str | None, name: str) -> Row | None:
+    def find(self, uuid: str | None, name: str) -> EngineResource | None:
         """The row ``uuid`` of a name, if it is still there."""
         rows = [self.rows.get(name), *self.leftovers.get(name, ())]
         return next((row for row in rows if row is not None and row.uuid == uuid), None)
 
-    def replace(self, row: Row) -> Row:
+    def replace(self, row: EngineResource) -> EngineResource:
         """Let a new row stand for the name; the old one is left over."""
         self.leave(row)
         new = self.new_row(row.name, replaces=row.uuid)
         self.add(new)
         return new
 
-    def succeed(self, row: Row) -> Row:
+    def succeed(self, row: EngineResource) -> EngineResource:
         """Let a new row stand for the name of one that was deleted.
 
         ``returns``: the walk goes back to what was before the row that was deleted.
@@ -329,11 +332,11 @@ class EngineStack:
         known = row.resource().data_for_replacement(returns=row.template_uuid == failed)
         self.drop(row)
         new = self.new_row(row.name)
-        new.record.data.update(known)
+        new.data.update(known)
         self.add(new)
         return new
 
-    def take_back(self, row: Row) -> None:
+    def take_back(self, row: EngineResource) -> None:
         """Let a left-over row stand for its name again."""
         self.leftovers[row.name].remove(row)
         if row.name in self.rows:
@@ -341,7 +344,7 @@ class EngineStack:
         self.add(row)
         self.ledger.change_row(row)
 
-    def drop(self, row: Row) -> None:
+    def drop(self, row: EngineResource) -> None:
         """Forget a row, behind which nothing is any more."""
         kept = self.leftovers.get(row.name, [])
         if row in kept:
@@ -356,7 +359,7 @@ class EngineStack:
 
     # ------------------------------------------------------------------------------------ values
 
-    def read(self, row: Row) -> Values:
+    def read(self, row: EngineResource) -> Values:
         """Read properties and metadata of a resource as they now are; its policy is kept."""
         template, name = self._stack(), row.name
         kind, definition = row.kind, row.definition
@@ -375,7 +378,7 @@ class EngineStack:
             raise exc.under(*template.path(name, Key.PROPERTIES)) from exc
         return properties, metadata
 
-    def metadata(self, row: Row) -> Any:
+    def metadata(self, row: EngineResource) -> Any:
         return functions.resolve(row.definition.metadata, self._view())
 
     def _checked(
@@ -432,7 +435,7 @@ class Neighbours:
         self._stack.ledger.lend(row)
         return row.resource()
 
-    def _named(self, reference_id: Any) -> Row | None:
+    def _named(self, reference_id: Any) -> EngineResource | None:
         row = self._stack.current_rows.get(self._names.get(str(reference_id), ""))
         is_it = row is not None and row.ready and row.reference_id() == reference_id
         return row if is_it else None
@@ -448,7 +451,7 @@ class Neighbours:
         resources, rows = [], self._stack.current_rows
         for name in self._stack.first.names_by_kind.get(kind, ()):
             row = rows.get(name)
-            if row is None or row.record.physical_id != physical_id:
+            if row is None or row.physical_id != physical_id:
                 continue
             if row.kind is kind and row.ready:
                 self._stack.ledger.lend(row)

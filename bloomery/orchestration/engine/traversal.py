@@ -18,17 +18,15 @@ from typing import Any, Final
 from bloomery import errors
 from bloomery.orchestration.engine import events, resource_actions
 from bloomery.orchestration.engine.graphs import TraversalGraph, Vertex, sweeps
-from bloomery.orchestration.engine.rows import Row
+from bloomery.orchestration.engine.rows import EngineResource
 from bloomery.orchestration.engine.stacks import EngineStack, ResourceFailed, ResourcesFailed
 from bloomery.orchestration.plan import Present, rules
 from bloomery.orchestration.plan.builder import PlanBuilder
 from bloomery.orchestration.plan.forecast import Knowledge
 from bloomery.orchestration.plan.plans import CLEAN, MAKE, Key, Verb
-from bloomery.orchestration.plan.template_side import TemplateSide
 from bloomery.orchestration.properties import values
 from bloomery.orchestration.resources import base, machines
 from bloomery.orchestration.resources.states import Action, Fault, Status
-from bloomery.orchestration.stack import Stack
 from bloomery.orchestration.template.dialect import DeletionPolicy
 from bloomery.orchestration.template.functions.base import Reference
 
@@ -56,8 +54,8 @@ class InvalidState(Exception):
 
     wire_type = "Error"
 
-    def __init__(self, row: Row, action: Action) -> None:
-        state = (row.record.action.value, row.record.status.value)
+    def __init__(self, row: EngineResource, action: Action) -> None:
+        state = (row.action.value, row.status.value)
         super().__init__(f"State {state} invalid for {action.lower()}")
 
 
@@ -180,7 +178,7 @@ class Traversal:
         else:
             self.ended(self.stack, None)
 
-    def action_ended(self, row: Row, failure: Exception | None) -> None:
+    def action_ended(self, row: EngineResource, failure: Exception | None) -> None:
         """Go on with the vertex of a resource whose action has ended."""
         if (key := self.waiting.pop(row.uuid, None)) is not None:
             self.ready.append(key)
@@ -188,7 +186,7 @@ class Traversal:
             self._after_action(key, row, failure)
         self.advance()
 
-    def _after_action(self, key: Key, row: Row, failure: Exception | None) -> None:
+    def _after_action(self, key: Key, row: EngineResource, failure: Exception | None) -> None:
         if isinstance(failure, base.UpdateReplace):
             self._guard(lambda: self._replace(key, row, self.stack.read(row)[0]))
         elif failure is not None:
@@ -197,19 +195,19 @@ class Traversal:
             self._finish(key, row)
         elif key.phase == CLEAN:
             self._cleaned(key, row)
-        elif row.record.action is Action.DELETE:  # deleted before its replacement is made
+        elif row.action is Action.DELETE:  # deleted before its replacement is made
             self._guard(lambda: self._make(key, row))
         else:
             self._made(key, row)
 
-    def _fail(self, key: Key, row: Row | None, failure: Exception) -> None:
+    def _fail(self, key: Key, row: EngineResource | None, failure: Exception) -> None:
         if self.graph.action is Action.CHECK and isinstance(failure, ResourceFailed):
             self.failures.append(events.failed(failure.action, failure.fault))
             self._finish(key, row)
         else:
             self.ended(self.stack, failure)
 
-    def _finish(self, key: Key, row: Row | None) -> None:
+    def _finish(self, key: Key, row: EngineResource | None) -> None:
         """Take a vertex off the graph; the row names the traversal that finished the resource."""
         if row is not None:
             row.traversal = self.stack.traversal
@@ -225,7 +223,7 @@ class Traversal:
         else:
             self._guard(lambda: self._do(key, row))
 
-    def _do(self, key: Key, row: Row | None) -> None:
+    def _do(self, key: Key, row: EngineResource | None) -> None:
         if self.graph.action in OVER_ROWS:
             self._perform(key, row)
         elif key.phase == CLEAN and row is not None:
@@ -235,7 +233,7 @@ class Traversal:
         else:
             self._make(key, row)
 
-    def _wait_for(self, key: Key, row: Row) -> None:
+    def _wait_for(self, key: Key, row: EngineResource) -> None:
         """Wait for a running action: of this traversal before a crash, or of an earlier one."""
         assert row.act is not None
         if self._is_refused(row):
@@ -247,7 +245,7 @@ class Traversal:
             if row.kind.preemptible and self._is_futile(key, row):
                 resource_actions.preempt(self.stack, row)
 
-    def _is_futile(self, key: Key, row: Row) -> bool:
+    def _is_futile(self, key: Key, row: EngineResource) -> bool:
         """Tell whether the result of an earlier traversal's action is useless to this one."""
         new = self.stack.template.definitions.get(row.name)
         if row.act is None or row.act.action is Action.DELETE:
@@ -259,15 +257,15 @@ class Traversal:
             after = builder.new.properties(row.name, builder.after)
         except errors.Failure:
             return False  # the fault is reported when the vertex begins
-        if row.kind.always_updated and _files(builder.old) != _files(builder.new):
+        if row.kind.always_updated and rules.files_of(builder.old) != rules.files_of(builder.new):
             return True
         before = row.acting().properties
         changed = values.differences(row.kind.properties_schema, before, after).changed
         same, find_node = row.kind.is_same_thing, builder.present.find_node
-        names = [n for n, value in changed.items() if not same(row.record, n, value, find_node)]
+        names = [n for n, value in changed.items() if not same(row, n, value, find_node)]
         return row.kind.preempted_by(before, after, names)
 
-    def _is_refused(self, row: Row) -> bool:
+    def _is_refused(self, row: EngineResource) -> bool:
         """Tell whether a suspend meets an action of an earlier traversal, and fails at once."""
         old = row.act is not None and row.act.traversal != self.stack.traversal
         return old and self.graph.action is Action.SUSPEND
@@ -283,13 +281,13 @@ class Traversal:
     def _vertex(self, key: Key) -> Vertex:
         return self._extra.get(key) or self.graph.vertices[key]
 
-    def _row(self, key: Key) -> Row | None:
+    def _row(self, key: Key) -> EngineResource | None:
         if key.phase == CLEAN:
             return self.stack.find(self._vertex(key).row, key.name)
         return self.stack.rows.get(key.name)
 
     def _start(
-        self, key: Key, row: Row, start: Callable[..., None], *args: Any, **named: Any
+        self, key: Key, row: EngineResource, start: Callable[..., None], *args: Any, **named: Any
     ) -> None:
         """Start an action of a resource that serves a vertex."""
         self.running[row.uuid] = key
@@ -297,20 +295,20 @@ class Traversal:
 
     # -------------------------------------------------------------------------------------- make
 
-    def _make(self, key: Key, row: Row | None) -> None:
+    def _make(self, key: Key, row: EngineResource | None) -> None:
         if row is None:
             row = self.stack.new_row(key.name)
             self.stack.add(row)
-        elif row.gone and row.record.action is Action.DELETE:
+        elif row.gone and row.action is Action.DELETE:
             row = self.stack.succeed(row)  # deleted first, or by an earlier traversal
         if row.gone:
             self._create(key, row)
         elif not self._pauses(key, row, Action.UPDATE, "pre-update"):
             self._decide(key, row)
 
-    def _decide(self, key: Key, row: Row) -> None:
+    def _decide(self, key: Key, row: EngineResource) -> None:
         builder = self._builder(row)
-        builder.records[row.name] = row.record
+        builder.records[row.name] = row
         try:
             candidate = rules.Candidate(builder, row.name)
             decision = rules.look(candidate, row.resource()) if self.stack.converges else None
@@ -318,7 +316,7 @@ class Traversal:
         except errors.Failure as exc:
             self._start(key, row, resource_actions.fail, Action.UPDATE, exc)
 
-    def _builder(self, row: Row) -> ResolvedBuilder:
+    def _builder(self, row: EngineResource) -> ResolvedBuilder:
         """Return what compares a resource: the template that made it, and the new one."""
         if row.template_uuid not in self._builders:
             new, _uuid = self.stack.target()
@@ -331,14 +329,14 @@ class Traversal:
 
     def _child(self, name: str) -> Present | None:
         """Return the resources of the stack that a resource stands for."""
-        ident = self.stack.rows[name].record.physical_id
+        ident = self.stack.rows[name].physical_id
         child = self.stack.stacks.get(ident or "")
         if child is None:
             return None
-        return Present(records={name: row.record for name, row in child.current_rows.items()})
+        return Present(records=child.current_rows)
 
     def _follow(
-        self, key: Key, row: Row, candidate: rules.Candidate, decision: rules.Decision
+        self, key: Key, row: EngineResource, candidate: rules.Candidate, decision: rules.Decision
     ) -> None:
         verb = rules.RESTRICTED.get(decision.verb)
         if verb is not None and verb in self.stack.template.restricted(row.name):
@@ -348,7 +346,7 @@ class Traversal:
             exc = errors.NotSupported(feature=feature)
             self._start(key, row, resource_actions.fail, Action.UPDATE, exc)
         elif decision.verb is Verb.REPLACE:
-            if row.record.status is not Status.FAILED and candidate.same_kind:
+            if row.status is not Status.FAILED and candidate.same_kind:
                 resource_actions.replace(self.stack, row)
             change = candidate.examined
             self._replace(key, row, change.after if change and candidate.same_kind else {})
@@ -357,36 +355,38 @@ class Traversal:
         else:
             self._leave(key, row)
 
-    def _leave(self, key: Key, row: Row) -> None:
+    def _leave(self, key: Key, row: EngineResource) -> None:
         """Finish a resource that stays as it is; its row is written only after a change."""
         hooked = any(uuid == row.uuid for uuid, _hook in self.visited)
-        if row.record.status is Status.FAILED:
-            row.record.status = Status.COMPLETE
+        if row.status is Status.FAILED:
+            row.status = Status.COMPLETE
             hooked = True
         self._finish(key, row)
         if hooked:
             self.stack.ledger.change_row(row)
 
-    def _refuse(self, row: Row, action: Action, exc: Exception, *, emits: bool = False) -> None:
+    def _refuse(
+        self, row: EngineResource, action: Action, exc: Exception, *, emits: bool = False
+    ) -> None:
         """Fail the stack at a resource that stays as it is."""
         if emits:
             self.stack.tell(row, action, Status.FAILED, str(exc))
         self.ended(self.stack, self._refusal(row, action, exc))
 
-    def _refusal(self, row: Row, action: Action, exc: Exception) -> ResourceFailed:
+    def _refusal(self, row: EngineResource, action: Action, exc: Exception) -> ResourceFailed:
         masked = self.stack.ledger.redaction.masked
         kind = getattr(exc, "wire_type", None) or type(exc).__name__
         return ResourceFailed(action, Fault(kind, f"resources.{row.name}", masked(str(exc))), exc)
 
-    def _update(self, key: Key, row: Row, candidate: rules.Candidate) -> None:
+    def _update(self, key: Key, row: EngineResource, candidate: rules.Candidate) -> None:
         change = candidate.change
         self._retarget(row)
         properties, template = list(change.properties), list(change.template)
         self._start(key, row, resource_actions.update, properties=properties, template=template)
 
-    def _create(self, key: Key, row: Row) -> None:
+    def _create(self, key: Key, row: EngineResource) -> None:
         self._retarget(row)
-        row.record.type = row.definition.type
+        row.type = row.definition.type
         if self._pauses(key, row, Action.CREATE, "pre-create"):
             return
         if row.definition.external_id is not None:
@@ -396,15 +396,15 @@ class Traversal:
         else:
             self._start(key, row, resource_actions.create)
 
-    def _replace(self, key: Key, row: Row, after: Mapping[str, Any]) -> None:
+    def _replace(self, key: Key, row: EngineResource, after: Mapping[str, Any]) -> None:
         """Create another resource; the kind decides whether the old one is deleted first."""
         retained = row.definition.deletion_policy is not DeletionPolicy.DELETE
-        if after and not retained and row.kind.deletes_first(row.record.properties, after):
+        if after and not retained and row.kind.deletes_first(row.properties, after):
             self._start(key, row, resource_actions.delete_first)
         else:
             self._create(key, self.stack.replace(row))
 
-    def _retarget(self, row: Row) -> None:
+    def _retarget(self, row: EngineResource) -> None:
         """Read a resource with the template of this traversal from now on."""
         row.context = self.stack.context()
         before = () if row.gone else row.requires  # needed until the action has ended
@@ -412,15 +412,15 @@ class Traversal:
         row.hidden = row.hidden or self.stack.hides
         row.turn_to(*self.stack.target())
 
-    def _made(self, key: Key, row: Row) -> None:
-        action = Action.UPDATE if row.record.action is Action.UPDATE else Action.CREATE
+    def _made(self, key: Key, row: EngineResource) -> None:
+        action = Action.UPDATE if row.action is Action.UPDATE else Action.CREATE
         if not self._pauses(key, row, action, f"post-{action.lower()}"):
             self._finish(key, row)
             self.stack.ledger.change_row(row)
 
     # ------------------------------------------------------------------------------------- clean
 
-    def _clean(self, key: Key, row: Row, *, keep: bool) -> None:
+    def _clean(self, key: Key, row: EngineResource, *, keep: bool) -> None:
         if self.stack.rows.get(row.name) is row and row.name in self.stack.template.definitions:
             self._finish(key, None)  # the forecast was a replacement, the decision was not
         elif row.gone:
@@ -429,15 +429,15 @@ class Traversal:
             keep = keep or bool(self.graph.extra.get("abandon"))
             self._start(key, row, resource_actions.delete, keep=keep)
 
-    def _cleaned(self, key: Key, row: Row) -> None:
-        deleted = row.record.action is Action.DELETE
+    def _cleaned(self, key: Key, row: EngineResource) -> None:
+        deleted = row.action is Action.DELETE
         if not (deleted and self._pauses(key, row, Action.DELETE, "post-delete")):
             self.stack.drop(row)
             self._finish(key, None)
 
     # ------------------------------------------------------- suspend, resume, check, snapshot
 
-    def _perform(self, key: Key, row: Row | None) -> None:
+    def _perform(self, key: Key, row: EngineResource | None) -> None:
         action = self.graph.action
         if row is None:
             self._finish(key, None)
@@ -450,25 +450,25 @@ class Traversal:
 
     # ------------------------------------------------------------------------------------- hooks
 
-    def _flag(self, row: Row) -> str | None:
+    def _flag(self, row: EngineResource) -> str | None:
         """Return the hook at which a resource is paused."""
-        return next((hook for hook in HOOKS if row.record.data.get(hook) is True), None)
+        return next((hook for hook in HOOKS if row.data.get(hook) is True), None)
 
-    def _pauses(self, key: Key, row: Row, action: Action, hook: str) -> bool:
+    def _pauses(self, key: Key, row: EngineResource, action: Action, hook: str) -> bool:
         """Stop at a hook of the environment that was not cleared before."""
         stack = self.stack
         if (row.uuid, hook) in self.visited or not stack.hooked(row.name, action, hook):
             return False
-        stack.tell(row, row.record.action, row.record.status, events.paused(action, hook))
+        stack.tell(row, row.action, row.status, events.paused(action, hook))
         if not stack.ledger.runtime.waits_for_hooks:
-            stack.tell(row, row.record.action, row.record.status, events.cleared(hook))
+            stack.tell(row, row.action, row.status, events.cleared(hook))
             return False
-        row.record.data[hook] = True
+        row.data[hook] = True
         stack.ledger.change_row(row)
         self.paused[row.uuid] = (key, hook)
         return True
 
-    def unset(self, row: Row, hook: str) -> None:
+    def unset(self, row: EngineResource, hook: str) -> None:
         """Go on after a hook was cleared."""
         key, paused_at = self.paused.get(row.uuid, (None, None))
         if key is None or paused_at != hook:
@@ -484,22 +484,16 @@ class Traversal:
         self.advance()
 
 
-def _files(side: TemplateSide) -> Mapping[str, Any]:
-    """Return the files of a template, among them the templates of stacks below."""
-    return side.definition.template.files if isinstance(side, Stack) else {}
-
-
-def _allows(row: Row, action: Action) -> bool:
+def _allows(row: EngineResource, action: Action) -> bool:
     """Tell whether the state of a resource allows an action, as in Heat.
 
     Unlike in Heat, a suspended resource can be resumed after a check or a snapshot.
     """
-    record = row.record
     if action is Action.SUSPEND:
-        again = record.action is Action.SUSPEND and record.status is Status.FAILED
-        complete = record.status is Status.COMPLETE and not row.gone
+        again = row.action is Action.SUSPEND and row.status is Status.FAILED
+        complete = row.status is Status.COMPLETE and not row.gone
         return complete or again
     if action is Action.RESUME:
-        suspended = (record.action, record.status) == (Action.SUSPEND, Status.COMPLETE)
-        return suspended or record.action in MAYBE_SUSPENDED
+        suspended = (row.action, row.status) == (Action.SUSPEND, Status.COMPLETE)
+        return suspended or row.action in MAYBE_SUSPENDED
     return action is not Action.CHECK or not row.gone

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
 from bloomery.model import stacks as model
-from bloomery.orchestration.engine import definitions, events, graphs, resource_actions
+from bloomery.orchestration.engine import adopt_data, definitions, events, graphs, resource_actions
 from bloomery.orchestration.engine.definitions import Library
-from bloomery.orchestration.engine.rows import Row, RowFacade
+from bloomery.orchestration.engine.rows import EngineResource, RowFacade
 from bloomery.orchestration.engine.stacks import EngineStack, StackTimedOut, TemplatePart
 from bloomery.orchestration.engine.traversal import HOOKS, OVER_ROWS, Traversal
 from bloomery.orchestration.plan.plans import Verb
@@ -51,8 +50,8 @@ class Traversals:
         stack.turn_to(stack.first)
         for name, left in (data.get("resources") or {}).items():
             if (row := stack.rows.get(name)) is not None:
-                row.record.data[resource_actions.ABANDONED] = dict(left)
-                row.record.redacted.add(resource_actions.ABANDONED)
+                row.data[resource_actions.ABANDONED] = dict(left)
+                row.redacted.add(resource_actions.ABANDONED)
         self.create(stack)
 
     def update(self, stack: EngineStack, part: TemplatePart | None = None, **extra: Any) -> None:
@@ -207,7 +206,7 @@ class Traversals:
     @staticmethod
     def _clear_hooks(stack: EngineStack) -> None:
         for row in stack.all_rows():
-            for hook in [hook for hook in HOOKS if row.record.data.get(hook) is True]:
+            for hook in [hook for hook in HOOKS if row.data.get(hook) is True]:
                 clear_hook(stack, row, hook)
 
     def _end_snapshot(
@@ -234,10 +233,10 @@ def _checks(stack: EngineStack) -> bool:
     return all(hasattr(row.kind, "handle_check") for row in stack.current_rows.values())
 
 
-def clear_hook(stack: EngineStack, row: Row, hook: str) -> None:
-    row.record.data.pop(hook, None)
+def clear_hook(stack: EngineStack, row: EngineResource, hook: str) -> None:
+    row.data.pop(hook, None)
     stack.ledger.change_row(row)
-    stack.tell(row, row.record.action, row.record.status, events.cleared(hook))
+    stack.tell(row, row.action, row.status, events.cleared(hook))
 
 
 def facade_of(row: model.Stack, stacks: Mapping[str, EngineStack]) -> RowFacade | None:
@@ -247,40 +246,16 @@ def facade_of(row: model.Stack, stacks: Mapping[str, EngineStack]) -> RowFacade 
         return None
     current = above.rows.get(row.owner_resource)
     for each in (current, *above.leftovers.get(row.owner_resource, ())):
-        if each is not None and each.record.physical_id == row.uuid:
+        if each is not None and each.physical_id == row.uuid:
             return RowFacade(each)
     return None if current is None else RowFacade(current)
 
 
 def data_of(stack: EngineStack, library: Library) -> dict[str, Any]:
     """Return all that another stack could be adopted from."""
-    template = library.templates[stack.row.template_uuid]
-    return {
-        "name": stack.name,
-        "id": stack.id,
-        "action": stack.action.value,
-        "status": stack.status.value,
-        "template": dict(template.template),
-        "environment": dict(template.environment),
-        "files": dict(template.files),
-        "resources": {
-            name: _abandoned(stack, row, library) for name, row in stack.current_rows.items()
-        },
-        "project_id": stack.row.project,
-        "stack_user_project_id": None,
-        "tags": list(stack.row.tags),
-    }
-
-
-def _abandoned(stack: EngineStack, row: Row, library: Library) -> dict[str, Any]:
-    below = stack.stacks.get(row.record.physical_id or "")
-    nested = {} if below is None else data_of(below, library)
-    return nested | {
-        "name": row.name,
-        "type": row.record.type,
-        "resource_id": row.record.physical_id,
-        "action": row.record.action.value,
-        "status": row.record.status.value,
-        "metadata": copy.deepcopy(dict(row.record.metadata)),
-        "resource_data": copy.deepcopy(row.record.data),
-    }
+    entries = {}
+    for name, row in stack.current_rows.items():
+        child = stack.stacks.get(row.physical_id or "")
+        nested = {} if child is None else data_of(child, library)
+        entries[name] = adopt_data.of_resource(row, nested)
+    return adopt_data.of_stack(stack.row, library.templates[stack.row.template_uuid], entries)

@@ -12,8 +12,8 @@ again at every vertex, because values come while it is walked (forecast.py)::
 
 from __future__ import annotations
 
-from bloomery.orchestration.plan.build import create, delete, plan, rollback
+from bloomery.orchestration.plan.build import create, delete, plan, rollback, traversal
 from bloomery.orchestration.plan.builder import Present
 from bloomery.orchestration.plan.plans import Plan
 
-__all__ = ["Plan", "Present", "create", "delete", "plan", "rollback"]
+__all__ = ["Plan", "Present", "create", "delete", "plan", "rollback", "traversal"]

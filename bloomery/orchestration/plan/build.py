@@ -5,6 +5,8 @@
     delete(old, existing)         the end of a stack
     rollback(failed, previous, existing)   back, after an update has failed half-way
 
+    traversal(old, new, present, rollback=...)   the same for an engine: rows and their order alone
+
 ``explain`` does the same step by step and says what each transform adds and takes away.
 """
 
@@ -14,24 +16,27 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Final, NamedTuple, TypeAlias
 
-from bloomery.orchestration.plan import effects, tree_diff
+from bloomery.orchestration.plan import effects, foreseen, tree_diff
 from bloomery.orchestration.plan.builder import PlanBuilder, Present, Transform
 from bloomery.orchestration.plan.plans import Key, Plan
 from bloomery.orchestration.plan.template_side import NOTHING, TemplateSide
 from bloomery.orchestration.plan.transforms import edges, members, vertices
-from bloomery.orchestration.resources.base import Record
+from bloomery.orchestration.resources.base import ResourceState
 
-Existing: TypeAlias = Present | Mapping[str, Record] | None
-TRANSFORMS: Final[tuple[Transform, ...]] = (
+Existing: TypeAlias = Present | Mapping[str, ResourceState] | None
+FOR_TRAVERSALS: Final[tuple[Transform, ...]] = (
     vertices.choose_rows,
     vertices.add_resources,
     edges.order_creation,
     vertices.compare,
     vertices.add_ends,
     vertices.keep_retained,
-    effects.tell_effects,
     edges.order_deletion,
     edges.drop_noop_vertices,
+)
+TRANSFORMS: Final[tuple[Transform, ...]] = (
+    *(foreseen.compare if each is vertices.compare else each for each in FOR_TRAVERSALS),
+    effects.tell_effects,
     members.add_members,
     members.batch_members,
 )
@@ -69,6 +74,15 @@ def rollback(
     ``previous`` None: the failed action was the creation, and nothing remains.
     """
     return begin(failed, previous or NOTHING, existing, rollback=True).build()
+
+
+def traversal(
+    old: TemplateSide, new: TemplateSide, present: Present, *, rollback: bool = False
+) -> Plan:
+    """Return what an engine walks: without members, effects, differences and outputs."""
+    return PlanBuilder(
+        old=old, new=new, present=present, rollback=rollback, transforms=FOR_TRAVERSALS
+    ).build()
 
 
 def begin(

@@ -13,7 +13,7 @@ from bloomery.orchestration.plan.forecast import Forecast, Knowledge
 from bloomery.orchestration.plan.plans import MAKE, Action, Key, NestedPlan, Plan, Verb
 from bloomery.orchestration.plan.template_side import TemplateSide
 from bloomery.orchestration.resources.base import Action as Doing
-from bloomery.orchestration.resources.base import Record, Resource, Status
+from bloomery.orchestration.resources.base import Resource, ResourceState, Status
 from bloomery.orchestration.resources.machines import FindNode, find_no_node
 from bloomery.orchestration.stack.secrecy import Secrecy
 from bloomery.orchestration.template.functions.base import Reference
@@ -35,8 +35,8 @@ class Present:
     ``converges``  resources are compared with what is really there, as ``resource`` tells it
     """
 
-    records: Mapping[str, Record] | None = None
-    leftovers: Mapping[str, Sequence[Record]] = field(default_factory=dict)
+    records: Mapping[str, ResourceState] | None = None
+    leftovers: Mapping[str, Sequence[ResourceState]] = field(default_factory=dict)
     live: Mapping[str, ResourceView] = field(default_factory=dict)
     requires: Mapping[str, Sequence[str]] = field(default_factory=dict)
     resource: Callable[[str], Resource | None] = lambda name: None
@@ -46,7 +46,7 @@ class Present:
     converges: bool = False
 
 
-def gone(record: Record) -> bool:
+def gone(record: ResourceState) -> bool:
     """Whether nothing real stands behind a row."""
     return record.action is Doing.INIT or (
         record.action is Doing.DELETE and record.status is Status.COMPLETE
@@ -80,8 +80,8 @@ class PlanBuilder:
     present: Present
     rollback: bool = False
     transforms: Sequence[Transform] = ()
-    records: dict[str, Record | None] = field(default_factory=dict)
-    surplus: list[Record] = field(default_factory=list)
+    records: dict[str, ResourceState | None] = field(default_factory=dict)
+    surplus: list[ResourceState] = field(default_factory=list)
     taken_back: set[str] = field(default_factory=set)
     nested_plan: dict[str, NestedPlan | None] = field(default_factory=dict)  # plans below resources
     parent: tuple[Secrecy, str] | None = None  # of the stack that owns this one, and the resource

@@ -12,7 +12,7 @@ from bloomery.orchestration.plan.differences import Unknown
 from bloomery.orchestration.plan.forecast import Forecast, NotKnown
 from bloomery.orchestration.plan.plans import CLEAN, MAKE, Action, Key, Verb
 from bloomery.orchestration.plan.template_side import TemplateSide
-from bloomery.orchestration.resources.base import Record, Resource, Status
+from bloomery.orchestration.resources.base import Resource, ResourceState, Status
 from bloomery.orchestration.resources.effects import NO_EFFECT, Effect
 from bloomery.orchestration.resources.machines import Busy
 from bloomery.orchestration.stack import Stack
@@ -82,7 +82,7 @@ def _as_machine_is(builder: PlanBuilder, key: Key, action: Action, effect: Effec
     return replace(now, certain=False) if is_doubted else now
 
 
-def _is_given_back(builder: PlanBuilder, record: Record | None) -> bool:
+def _is_given_back(builder: PlanBuilder, record: ResourceState | None) -> bool:
     """Whether the plan ends another resource at the same machine, which may be free then."""
     ends = (each.record for key, each in builder.actions.items() if key.phase == CLEAN)
     machine = record and record.physical_id

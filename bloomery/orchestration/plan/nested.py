@@ -20,7 +20,7 @@ from bloomery.orchestration.plan.forecast import Forecast, Knowledge, NotKnown
 from bloomery.orchestration.plan.plans import NestedPlan
 from bloomery.orchestration.plan.template_side import NOTHING, TemplateSide
 from bloomery.orchestration.resources import composite
-from bloomery.orchestration.resources.base import Record
+from bloomery.orchestration.resources.base import ResourceState
 from bloomery.orchestration.resources.resource_chain import ResourceChain
 from bloomery.orchestration.resources.resource_group import Indexed
 from bloomery.orchestration.stack import Stack, children
@@ -167,7 +167,11 @@ def _guessed(side: TemplateSide, name: str, view: Guesses) -> Mapping[str, Any]:
 
 
 def _composite(
-    side: TemplateSide, name: str, values: Mapping[str, Any], view: Guesses, record: Record | None
+    side: TemplateSide,
+    name: str,
+    values: Mapping[str, Any],
+    view: Guesses,
+    record: ResourceState | None,
 ) -> composite.Composite:
     assert isinstance(side, Stack)
     schema, tree = side.kind(name).update_policy_schema, side.definitions[name].update_policy

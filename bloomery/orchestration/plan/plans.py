@@ -19,7 +19,7 @@ from typing import Any, Final, Literal, NamedTuple
 
 from bloomery.orchestration.graph import Graph
 from bloomery.orchestration.plan.differences import Difference
-from bloomery.orchestration.resources.base import Record
+from bloomery.orchestration.resources.base import ResourceState
 from bloomery.orchestration.resources.composite import Composite
 from bloomery.orchestration.resources.effects import NO_EFFECT, Effect
 from bloomery.orchestration.template.definitions import ResourceDefinition
@@ -95,7 +95,9 @@ class Action:
     effect: Effect = NO_EFFECT  # on a machine
     # For who walks; never shown, because they hold secrets.
     definition: ResourceDefinition | None = field(default=None, repr=False)
-    record: Record | None = field(default=None, repr=False)  # what exists; of CLEAN what goes
+    record: ResourceState | None = field(
+        default=None, repr=False
+    )  # what exists; of CLEAN what goes
     properties: Mapping[str, Any] | None = field(default=None, repr=False)  # None: not resolved
 
     @property

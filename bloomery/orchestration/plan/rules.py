@@ -12,16 +12,18 @@ from functools import cached_property
 from typing import Any, Final, NamedTuple
 
 from bloomery import errors
-from bloomery.orchestration.plan import changes, effects, nested, tree_diff
+from bloomery.orchestration.plan import changes, tree_diff
 from bloomery.orchestration.plan.builder import PlanBuilder, gone
 from bloomery.orchestration.plan.changes import Change
 from bloomery.orchestration.plan.differences import Unknown
 from bloomery.orchestration.plan.plans import Verb
+from bloomery.orchestration.plan.template_side import TemplateSide
 from bloomery.orchestration.properties.schema import Schema
 from bloomery.orchestration.resources.base import Action as Doing
-from bloomery.orchestration.resources.base import Record, Resource, Status
-from bloomery.orchestration.resources.effects import NO_EFFECT, Effect
+from bloomery.orchestration.resources.base import Resource, ResourceState, Status
+from bloomery.orchestration.resources.composite import Composite
 from bloomery.orchestration.resources.nested import NestedStack
+from bloomery.orchestration.stack import Stack
 from bloomery.orchestration.template.definitions import ResourceDefinition
 from bloomery.orchestration.template.registry import FILES
 
@@ -30,7 +32,6 @@ class Decision(NamedTuple):
     verb: Verb
     reason: str = ""
     certain: bool = True
-    effect: Effect = NO_EFFECT
 
 
 @dataclass
@@ -41,7 +42,7 @@ class Candidate:
     name: str
 
     @property
-    def record(self) -> Record | None:
+    def record(self) -> ResourceState | None:
         return self.builder.records[self.name]
 
     @property
@@ -140,7 +141,7 @@ def failed(candidate: Candidate) -> Decision | None:
     return None
 
 
-def _failed_its_check(record: Record) -> bool:
+def _failed_its_check(record: ResourceState) -> bool:
     return record.action is Doing.CHECK and record.status is Status.FAILED
 
 
@@ -196,10 +197,7 @@ def not_updatable(candidate: Candidate) -> Decision | None:
 def in_place(candidate: Candidate) -> Decision:
     change = candidate.change
     parts = [*change.properties.values(), *change.template.values()]
-    latest = {**change.after, **{name: each.after for name, each in change.properties.items()}}
-    effect = effects.of_update(candidate.kind, change.before, latest, change.properties)
-    certain = any(each.certain for each in parts)
-    return Decision(Verb.UPDATE, effect.reason, certain, effect)
+    return Decision(Verb.UPDATE, certain=any(each.certain for each in parts))
 
 
 RULES: Final[tuple[Callable[[Candidate], Decision | None], ...]] = (
@@ -215,7 +213,6 @@ RULES: Final[tuple[Callable[[Candidate], Decision | None], ...]] = (
     in_place,
 )
 GONE: Final = Decision(Verb.REPLACE, "the real thing is gone")
-STAYS: Final = frozenset({Verb.UPDATE, Verb.UNCHANGED})
 RESTRICTED: Final[Mapping[Verb, str]] = {Verb.UPDATE: "update", Verb.REPLACE: "replace"}
 
 
@@ -251,51 +248,44 @@ def look(candidate: Candidate, resource: Resource) -> Decision | None:
 
 def decide(candidate: Candidate) -> Decision:
     """Return what the first rule says that answers, unless the environment forbids it."""
-    decision = _look(candidate) if candidate.builder.present.converges else None
-    decision = decision or judge(candidate)
-    if candidate.name in candidate.builder.taken_back:
-        decision = _taken_back(decision)
-    if decision.verb is Verb.UPDATE and (reason := _reason_to_replace(candidate)):
-        decision = Decision(Verb.REPLACE, reason, decision.certain)
-    if decision.verb in STAYS and nested.is_composite(candidate.builder.new, candidate.name):
-        decision = _with_members(candidate, decision)
-    word = RESTRICTED.get(decision.verb)
-    if word is not None and word in candidate.builder.new.restricted(candidate.name):
-        why = f" ({decision.reason})" if decision.reason else ""
-        return Decision(Verb.REFUSE, f"the environment restricts {word}{why}", decision.certain)
-    return decision
+    decision = taken_back(candidate, judge(candidate))
+    if decision.verb is Verb.UNCHANGED and _may_change_below(candidate):
+        decision = Decision(Verb.UPDATE, "its members may change", certain=False)
+    return restricted(candidate, decision)
 
 
-# -------------------------------------------------------------------------------- small helpers
-
-
-def _with_members(candidate: Candidate, decision: Decision) -> Decision:
-    """Look below a resource that stands for a stack: it changes when its members do."""
-    nested_plan = nested.updated(candidate.builder, candidate.name, candidate.change)
-    candidate.builder.nested_plan[candidate.name] = nested_plan
-    if decision.verb is Verb.UPDATE or nested_plan is None or not nested_plan.plan.changes:
-        return decision
-    certain = any(each.certain for each in nested_plan.plan.changes.values())
-    return Decision(Verb.UPDATE, "its members change", certain)
-
-
-def _look(candidate: Candidate) -> Decision | None:
-    resource = candidate.builder.present.resource(candidate.name)
-    return None if resource is None else look(candidate, resource)
-
-
-def _reason_to_replace(candidate: Candidate) -> str:
-    builder, name = candidate.builder, candidate.name
-    return effects.answer_of(builder, name, lambda real: real.reason_to_replace(), "")
-
-
-def _taken_back(decision: Decision) -> Decision:
+def taken_back(candidate: Candidate, decision: Decision) -> Decision:
     """Tell of an old one that a replacement left standing; who refers to it gets its id again."""
+    if candidate.name not in candidate.builder.taken_back:
+        return decision
     if decision.verb is Verb.UNCHANGED:
         return Decision(Verb.TAKE_BACK, "the old one still stands")
     if decision.verb is Verb.UPDATE:
         return decision._replace(reason="the old one still stands and is taken back")
     return decision
+
+
+def restricted(candidate: Candidate, decision: Decision) -> Decision:
+    """Return a decision, or a refusal where the environment forbids what was decided."""
+    word = RESTRICTED.get(decision.verb)
+    if word is None or word not in candidate.builder.new.restricted(candidate.name):
+        return decision
+    why = f" ({decision.reason})" if decision.reason else ""
+    return Decision(Verb.REFUSE, f"the environment restricts {word}{why}", decision.certain)
+
+
+def files_of(side: TemplateSide) -> Mapping[str, Any]:
+    """Return the files of a template, in which those of stacks below are."""
+    return side.definition.template.files if isinstance(side, Stack) else {}
+
+
+# -------------------------------------------------------------------------------- small helpers
+
+
+def _may_change_below(candidate: Candidate) -> bool:
+    """Whether a resource that stands for a stack reads files of which some has changed."""
+    old, new = candidate.builder.old, candidate.builder.new
+    return issubclass(candidate.kind, Composite) and files_of(old) != files_of(new)
 
 
 def _alike(old: type[Resource], new: type[Resource]) -> bool:

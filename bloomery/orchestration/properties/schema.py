@@ -130,6 +130,14 @@ class Schema:
     support: Support = field(default=SUPPORTED, kw_only=True)
 
 
+def updatable(
+    kind: Type, on_change: OnChange | Policy, drift: Drift, description: str, **more: Any
+) -> Schema:
+    """Declare a property that an update changes in place, its columns first."""
+    columns: dict[str, Any] = {"update_allowed": True, "on_change": on_change, "drift": drift}
+    return Schema(kind, description, **columns, **more)
+
+
 @dataclass(frozen=True, slots=True)
 class Attribute:
     """One attribute.  ``cached`` False: asked of the real thing each time."""

@@ -17,77 +17,64 @@ from bloomery.orchestration.properties.schema import (
     Schema,
     Type,
     drift_names,
+    updatable,
 )
 from bloomery.orchestration.resources import drift, machines, stepwise
 from bloomery.orchestration.resources.effects import Effect
 from bloomery.orchestration.resources.machine_records import field
 from bloomery.orchestration.resources.machines import Json
+from bloomery.orchestration.resources.stepwise import MARKS, Step
 from bloomery.outcome import Again
 
 CHANGED: Final = "changed"
+UNSEEN: Final = Drift.NONE
 TRIES: Final = "tries"
 REASON: Final = "reason"  # why the last try found no node
 LEAST_S: Final = 5.0  # until it is asked anew, twice as long each time
 MOST_S: Final = 60.0
+STEPS: Final = MARKS | {
+    "post": Step("ask for a node", "await_node"),
+    "await_node": Step("see which node it is", "end", "for a node", orders=True),
+    "renew": Step("withdraw what found no node", "post"),
+    "update": Step("write name and extra"),
+    "delete": Step("withdraw the allocation"),
+}
 
 
 class Allocation(stepwise.Stepwise):
     """Asks once, and again and again until ``timeout`` where ``wait_for_capacity`` says so."""
 
     properties_schema: ClassVar[Mapping[str, Schema]] = {
-        "name": Schema(
-            Type.STRING,
+        "name": updatable(
+            Type.STRING, OnChange.PATCH, Drift.FIELD,
             "A name; a node that is called so is preferred.",
-            update_allowed=True,
-            on_change=OnChange.PATCH,
-            drift=Drift.FIELD,
         ),
         "resource_class": Schema(
-            Type.STRING,
-            "The class that the node is of; needed unless node is named.",
-            drift=Drift.NONE,
-            plans=Plans.MACHINE,
+            Type.STRING, "The class that the node is of; needed unless node is named.",
+            drift=UNSEEN, plans=Plans.MACHINE,
         ),
         "traits": Schema(
-            Type.LIST, "What the node must have.", schema=Schema(Type.STRING), drift=Drift.NONE
+            Type.LIST, "What the node must have.", schema=Schema(Type.STRING), drift=UNSEEN
         ),
         "candidate_nodes": Schema(
-            Type.LIST,
-            "UUIDs or names: it is one of these.",
+            Type.LIST, "UUIDs or names: it is one of these.", schema=Schema(Type.STRING),
+            drift=UNSEEN,
+        ),
+        "exclude_nodes": updatable(
+            Type.LIST, OnChange.LATER, UNSEEN, "UUIDs or names: it is none of these.",
             schema=Schema(Type.STRING),
-            drift=Drift.NONE,
         ),
-        "exclude_nodes": Schema(
-            Type.LIST,
-            "UUIDs or names: it is none of these.",
-            schema=Schema(Type.STRING),
-            update_allowed=True,
-            on_change=OnChange.LATER,
-            drift=Drift.NONE,
-        ),
-        "node": Schema(
-            Type.STRING, "The one node that it may be, by UUID or name.", drift=Drift.NONE
-        ),
-        "owner": Schema(Type.STRING, "The project that it is for.", drift=Drift.NONE),
-        "extra": field(Type.MAP, "Notes of yours.", drift=Drift.FIELD),
-        "timeout": Schema(
-            Type.NUMBER,
-            "Seconds to wait for a node.",
-            default=300,
-            update_allowed=True,
-            on_change=OnChange.LATER,
-            drift=Drift.NONE,
+        "node": Schema(Type.STRING, "The one node that it may be, by UUID or name.", drift=UNSEEN),
+        "owner": Schema(Type.STRING, "The project that it is for.", drift=UNSEEN),
+        "extra": field(Type.MAP, "Notes of yours.", Drift.FIELD),
+        "timeout": updatable(
+            Type.NUMBER, OnChange.LATER, UNSEEN, "Seconds to wait for a node.", default=300,
             constraints=[constraints.Range(min=1)],
         ),
-        "wait_for_capacity": Schema(
-            Type.BOOLEAN,
-            "Wait until a node is free.",
-            default=False,
-            update_allowed=True,
-            on_change=OnChange.LATER,
-            drift=Drift.NONE,
+        "wait_for_capacity": updatable(
+            Type.BOOLEAN, OnChange.LATER, UNSEEN, "Wait until a node is free.", default=False
         ),
-    }
+    }  # fmt: skip
     attributes_schema: ClassVar[Mapping[str, Attribute]] = {
         "node_uuid": Attribute("The node.", Type.STRING, cached=False),
         "node_name": Attribute("Its name.", Type.STRING, cached=False),
@@ -95,7 +82,7 @@ class Allocation(stepwise.Stepwise):
         "candidate_nodes": Attribute("What it was limited to.", Type.LIST, cached=False),
     }
     in_place: ClassVar[Sequence[str]] = drift_names(properties_schema, Drift.FIELD)
-    ordering_steps: ClassVar[frozenset[str]] = frozenset({"await_node"})
+    steps: ClassVar[Mapping[str, Step]] = STEPS
 
     @classmethod
     def effect_of_create(cls, properties: Mapping[str, Any]) -> Effect:

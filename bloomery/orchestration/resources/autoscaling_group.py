@@ -83,7 +83,7 @@ class AutoScalingGroup(scaling.ScaledGroup):
         return self.bounds()[0] if desired is None else int(desired)
 
     def new_capacity(self, prop_diff: Mapping[str, Any]) -> int:
-        """A new desired capacity counts; without one, what signals have made of the group."""
+        """Return the new desired capacity, or the present number of members without one."""
         least, most = self.bounds()
         desired = prop_diff.get(DESIRED)
         return max(least, min(most, len(self.aged()) if desired is None else int(desired)))
@@ -113,7 +113,7 @@ class AutoScalingGroup(scaling.ScaledGroup):
         )
 
     def _by_name(self, attribute: str) -> str:
-        """``resource.<index>.<attribute>`` with the name of the member for its index."""
+        """Return ``resource.<index>.<attribute>`` with the name of the member for the index."""
         member, dot, rest = attribute.removeprefix(composite.MEMBER).partition(".")
         return f"{composite.MEMBER}{self.member_named(member)}{dot}{rest}"
 

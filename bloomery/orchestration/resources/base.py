@@ -162,9 +162,6 @@ class ResourceState(Protocol):
         """Return the state as if the resource had been made with other properties."""
 
 
-Record = ResourceState
-
-
 NAME_TAIL: Final = re.compile(r"\*$")
 
 
@@ -216,7 +213,7 @@ class Resource:
 
     def __init__(
         self,
-        record: Record,
+        record: ResourceState,
         properties: Mapping[str, Any],
         context: ResourceContext,
         *,
@@ -282,7 +279,7 @@ class Resource:
         return definition
 
     @classmethod
-    def check_signal(cls, record: Record, details: Mapping[str, Any] | None) -> None:
+    def check_signal(cls, record: ResourceState, details: Mapping[str, Any] | None) -> None:
         """Raise SignalRefused for what ``handle_signal`` could do nothing with, as things stand."""
 
     # --------------------------------------------------------------------- how it really is
@@ -353,7 +350,9 @@ class Resource:
         return False
 
     @classmethod
-    def is_same_thing(cls, record: Record, name: str, value: Any, find_node: FindNode) -> bool:
+    def is_same_thing(
+        cls, record: ResourceState, name: str, value: Any, find_node: FindNode
+    ) -> bool:
         """Whether another value of a property names what a resource has already: no change."""
         return False
 

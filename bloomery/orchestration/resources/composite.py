@@ -1,7 +1,7 @@
-"""What nested templates, groups and chains have in common: a child stack does their work.
+"""Nested templates, groups and chains: resources whose work a child stack does.
 
-A kind says which template its child has (``child_document``) and which parameters it is given; the
-handlers here make, change, watch and remove it.  Members are reached through ``resource.<name>``.
+A kind returns the template of its child (``child_document``) and its parameters.  The handlers here
+create, update, follow and delete the child.  Attributes reach members by ``resource.<name>``.
 """
 
 from __future__ import annotations
@@ -35,14 +35,14 @@ class Composite(base.Resource):
     counts_below: ClassVar[bool] = True  # resources below are resources of the stack, for its limit
 
     def child_document(self) -> Mapping[str, Any]:
-        """The template that the child has after the present action."""
+        """Return the template that the child has after the present action."""
         raise NotImplementedError
 
     def child_parameters(self) -> Mapping[str, Any]:
         return {}
 
     def is_known(self) -> bool:
-        """Whether the child can be looked at with its values when the parent is validated."""
+        """Tell whether the validation of the parent knows the values of the child."""
         return False
 
     # -------------------------------------------------------------------------------- handlers
@@ -72,17 +72,17 @@ class Composite(base.Resource):
     def preempted_by(
         cls, before: Mapping[str, Any], after: Mapping[str, Any], names: Collection[str]
     ) -> bool:
-        """Whatever the change, the members that it concerns are updated at once."""
+        """Let each change end the present action: its members are then updated at once."""
         return bool(names)
 
     def handle_preempt(self) -> None:
-        """End the walk of a child; what its members do is judged by the update that follows."""
+        """End the traversal of the child; the update that follows decides about its members."""
         if self.record.physical_id is not None and self.record.action in PREEMPTED:
             self.children().preempt(self.record.physical_id)
 
     @classmethod
     def needs_replace_failed(cls) -> bool:
-        """Its members know which of them are to be made anew."""
+        """Never: the child decides which of its members are replaced."""
         return False
 
     def handle_delete(self) -> Any:
@@ -117,7 +117,7 @@ class Composite(base.Resource):
         return self.follow_child(Action.SNAPSHOT)
 
     def handle_adopt(self, data: Mapping[str, Any]) -> Any:
-        """Make a child that takes over what the abandoned one left."""
+        """Create a child that adopts the resources of the abandoned child."""
         self.record.data = dict(data.get("resource_data") or {})
         blueprint = self.blueprint(self.child_document())
         self.begin_child(dataclasses.replace(blueprint, adopt=data))
@@ -134,7 +134,7 @@ class Composite(base.Resource):
     # --------------------------------------------------------------------------------- the child
 
     def child_id(self) -> str:
-        """The id of the child; raises ChildFailed where there is none."""
+        """Return the id of the child.  Raises ChildFailed where there is none."""
         child = self.child()
         if child is None:
             raise states.ChildFailed("its stack is gone")
@@ -161,13 +161,13 @@ class Composite(base.Resource):
         )
 
     def begin_child(self, blueprint: Blueprint) -> None:
-        """Begin a child under an id that follows from ours and that of the child before it."""
+        """Create a child; its id follows from the ids of the resource and of the previous child."""
         stack_id = self.derived_id(self.record.physical_id or "")
         self.children().create(stack_id, self.physical_resource_name(), blueprint)
         self.resource_id_set(stack_id)
 
     def change_child(self, blueprint: Blueprint) -> Action:
-        """Update the child and return what it now does: one that is not there is created."""
+        """Update the child, or create a missing one; return the action of the child."""
         if self.child() is None:
             self.begin_child(blueprint)
             return Action.CREATE
@@ -224,7 +224,7 @@ class Composite(base.Resource):
 
 
 def attribute_of(member: ResourceView, attribute: str, path: Sequence[Any]) -> Any:
-    """One attribute of one member, walked to the end of ``path``."""
+    """Return one attribute of one member, resolved to the end of ``path``."""
     if not member.has_attribute(attribute):
         raise unknown(attribute)
     value = member.attribute(attribute, path)
@@ -237,7 +237,7 @@ def unknown(attribute: str) -> errors.InvalidTemplateAttribute:
 
 
 def at_path(value: Any, path: Sequence[Any]) -> Walked:
-    """An answer in which ``path`` has been used."""
+    """Return a value resolved to the end of ``path``."""
     return Walked(references.select(value, path))
 
 
@@ -247,7 +247,7 @@ def at_path(value: Any, path: Sequence[Any]) -> Walked:
 class Membered(Composite):
     """A composite kind whose child has members called by their index, all alike.
 
-    Any attribute that it does not know is asked of each member, and gives a list.
+    An attribute that the group does not know is a list of the values of its members.
     """
 
     dynamic_attributes: ClassVar[bool] = True
@@ -265,7 +265,7 @@ class Membered(Composite):
         return self.record.physical_id or self.record.name
 
     def members(self) -> dict[str, ResourceView]:
-        """The members in the order of their indices."""
+        """Return the members in the order of their indices."""
         return dict(sorted(super().members().items(), key=lambda item: groups.in_order(item[0])))
 
     def resolve_attribute(self, name: str, path: Sequence[Any] = ()) -> Any:

@@ -1,7 +1,6 @@
 """Members of groups and chains: names, definitions, the template of their stack.
 
-Everything here is a function of plain documents, so that the resource that acts and the plan that
-only tells say the same::
+Each function takes plain documents, so that a resource and a plan give the same answer::
 
     names = groups.names(3, skipped={"1"})  # ["0", "2", "3"]
     members = {name: groups.member(definition, name, "%index%") for name in names}
@@ -30,7 +29,7 @@ Members: TypeAlias = dict[str, Mapping[str, Any]]  # by name, in the order of th
 
 
 def names(count: int, skip_list: Collection[str] = ()) -> list[str]:
-    """The first ``count`` indices as names, without those that are never used again."""
+    """Return the first ``count`` indices as names, without the names in ``skip_list``."""
     kept = (name for name in map(str, itertools.count()) if name not in skip_list)
     return list(itertools.islice(kept, count))
 
@@ -41,7 +40,7 @@ def in_order(name: str) -> tuple[bool, int, str]:
 
 
 def member(definition: Mapping[str, Any], name: str, index_var: str) -> dict[str, Any]:
-    """The definition of one member: ``index_var`` becomes its name in values of properties."""
+    """Return the definition of one member; its name replaces ``index_var`` in properties."""
     body = {key: value for key, value in definition.items() if value is not None}
     if "properties" in body:
         body["properties"] = substitute(body["properties"], index_var, name)
@@ -49,7 +48,7 @@ def member(definition: Mapping[str, Any], name: str, index_var: str) -> dict[str
 
 
 def substitute(value: Any, placeholder: str, name: str) -> Any:
-    """``value`` with ``name`` for the placeholder in every text; keys of maps stay as they are."""
+    """Return ``value`` with ``name`` for the placeholder in each text; keys of maps stay."""
     if isinstance(value, str):
         return value.replace(placeholder, name)
     if isinstance(value, Mapping):
@@ -60,12 +59,12 @@ def substitute(value: Any, placeholder: str, name: str) -> Any:
 
 
 def document(members: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
-    """The template of a child stack that has exactly these members."""
+    """Return the template of a child stack with exactly these members."""
     return {"heat_template_version": VERSION, "resources": dict(members)}
 
 
 def members_of(document: Mapping[str, Any]) -> Members:
-    """The members that the template of a child stack tells of."""
+    """Return the members in the template of a child stack."""
     return dict(document.get("resources") or {})
 
 
@@ -73,7 +72,7 @@ def members_of(document: Mapping[str, Any]) -> Members:
 
 
 def resource_lists(policies: Iterable[Mapping[str, Any]] | None) -> list[Any]:
-    """What ``removal_policies`` name, in order: names, indices or reference ids."""
+    """Return the names, indices or reference ids in ``removal_policies``, in order."""
     return [item for policy in policies or () for item in policy.get("resource_list") or ()]
 
 
@@ -84,7 +83,7 @@ def skip_list(
     *,
     forget: bool,
 ) -> list[str]:
-    """The names never to be used again, after a policy named some.
+    """Return the names that are never used again, after a policy has named some.
 
     ``references``: reference id of each present member, by name; None while there is no group yet,
     which may then skip any name.  Later, what names neither a member nor one that was removed
@@ -109,7 +108,7 @@ def _names_of(text: str, *tables: Mapping[str, str]) -> list[str]:
 def chain_document(
     types: Sequence[str], properties: Mapping[str, Any] | None, *, at_once: int
 ) -> dict[str, Any]:
-    """The template of a chain: member i waits for member i - ``at_once``."""
+    """Return the template of a chain: member i waits for member i - ``at_once``."""
     members: dict[str, Mapping[str, Any]] = {}
     for index, kind in enumerate(types):
         body: dict[str, Any] = {"type": kind}

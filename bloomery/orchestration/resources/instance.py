@@ -1,14 +1,8 @@
 """OS::Ironic::Instance: a system on a machine, from the reservation to the last shutdown.
 
-    reserve -> await_node -> prepare -> deploy -> deployed -> check_power [-> switch -> switched]
-    prepare -> before <-> order_before -> deploy    with a runbook before, instance_preparation
-    deployed -> look_after -> run_after -> ran_after -> check_power     with a runbook
-    deployed -> replace_node -> replaced_node -> reserve    on another node, see instance_retry
-    renew -> rebuild -> deployed                            an update that writes the disk anew
-    release -> undeploy -> undeployed [-> cleaned] -> free  the end
-
-``prepare`` writes the mark of the resource into ``instance_info``, where it goes with the instance.
-No verb is ordered twice: see ``stepwise.OnNode``.
+The functions of its steps are in modules by what they are about.  ``prepare`` writes the mark of
+the resource into ``instance_info``, where it goes with the instance.  No verb is ordered twice: see
+``stepwise.OnNode``.
 """
 
 from __future__ import annotations
@@ -27,51 +21,105 @@ from bloomery.orchestration.resources import (
     drift,
     instance_info,
     instance_network,
-    instance_placement,
-    instance_preparation,
-    instance_retry,
     instance_schema,
     machines,
     stepwise,
 )
+from bloomery.orchestration.resources import instance_boot as boot
+from bloomery.orchestration.resources import instance_placement as placement
+from bloomery.orchestration.resources import instance_preparation as preparation
+from bloomery.orchestration.resources import instance_retry as retry
+from bloomery.orchestration.resources import instance_system as system
+from bloomery.orchestration.resources import instance_teardown as teardown
 from bloomery.orchestration.resources.effects import NO_EFFECT, Effect
 from bloomery.orchestration.resources.machines import FindNode, Json
-from bloomery.outcome import Outcome
+from bloomery.orchestration.resources.stepwise import MARKS, Step
 
-ON_ITS_WAY: Final = frozenset({State.DEPLOYING, State.DEPLOYWAIT, State.DEPLOYHOLD})
 ABORTED: Final = {
     "deployed": frozenset({State.DEPLOYWAIT, State.DEPLOYHOLD}),
     "before": frozenset({State.CLEANWAIT, State.CLEANHOLD}),
 }
-PREPARED: Final = instance_preparation.CLEANABLE | {State.AVAILABLE}  # nothing is on it yet
 GIVEN_UP: Final = frozenset({
     "reserve", "await_node", "await_former", "withdraw_former", "prepare", "come_up",
 })  # steps of a creation or update that need not be gone through for a later order  # fmt: skip
-BOOTING: Final = frozenset({base.Action.CREATE, base.Action.UPDATE})
-POWER: Final = {"on": Power.ON, "off": Power.OFF}
 SUSPEND: Final = {"power_off": Power.OFF, "soft_power_off": Power.SOFT_OFF}
 
 
-class Instance(instance_placement.Placement, instance_retry.Retry):
+STEPS: Final[Mapping[str, Step]] = MARKS | {
+    # to a node: instance_placement
+    "reserve": Step("find the node, or ask for one", "prepare await_node await_former",
+                    run=placement.reserve),
+    "await_former": Step("wait for the replaced instance's node", "withdraw_former prepare",
+                         "for a node", run=placement.await_former),
+    "withdraw_former": Step("give that up, and ask for any", "reserve",
+                            run=placement.withdraw_former),
+    "await_node": Step("see which node it is", "prepare", "for a node", run=placement.await_node),
+    "prepare": Step("claim the node, and write the mark and what it is to run", "before deploy",
+                    orders=True, run=system.prepare),
+    # with a runbook before: instance_preparation
+    "before": Step("name the next verb of a cleaning", "order_before deploy",
+                   "for the runbook before it to end", run=preparation.before),
+    "order_before": Step("order manage, clean or provide", "before release", orders=True,
+                         run=preparation.order_before),
+    # the system: instance_system
+    "deploy": Step("order active", "deployed end", orders=True, run=system.deploy),
+    "deployed": Step("see how the deployment went",
+                     "quarantine look_after come_up switch deploy replace_node",
+                     "for the node to be active", run=system.deployed),
+    "look_after": Step("number the order of a runbook", "run_after check_power",
+                       run=system.look_after),
+    "run_after": Step("order service", "ran_after look_after", orders=True, run=system.run_after),
+    "ran_after": Step("see how the runbook went", "check_power", "for its runbook to end",
+                      run=system.ran_after),
+    "check_power": Step("protect the node, and see its power", "come_up switch",
+                        run=system.check_power),
+    "switch": Step("order the power", "switched", orders=True, run=boot.switch),
+    "switched": Step("see the power", "come_up end", "for the power", run=boot.switched),
+    "come_up": Step("see whether the system says that it is up", "end", "for the system to come up",
+                    run=boot.come_up),
+    # after a failure: instance_retry
+    "replace_node": Step("order deleted on the node that failed", "replaced_node", orders=True,
+                         run=retry.replace_node),
+    "replaced_node": Step("ask for another node", "reserve", "for the instance to go",
+                          run=retry.replaced_node),
+    "quarantine": Step("put nodes that failed into maintenance", "look_after",
+                       "for a failed node to be clean", run=retry.quarantine),
+    # an update: instance_system
+    "renew": Step("write what has changed", "prepare before rebuild switch end",
+                  "for the node to be active", run=system.renew),
+    "rebuild": Step("order rebuild", "deployed end", orders=True, run=system.rebuild),
+    # the end: instance_teardown
+    "release": Step("find out what there is to take away", "free order_before shut_down undeploy",
+                    "for a state that can be left", run=teardown.release),
+    "shut_down": Step("order soft power off", "is_shut_down", run=teardown.shut_down),
+    "is_shut_down": Step("see the power", "undeploy", "for the system to shut down",
+                         run=teardown.is_shut_down),
+    "undeploy": Step("order deleted", "undeployed", orders=True, run=teardown.undeploy),
+    "undeployed": Step("see whether the instance is gone", "free cleaned", "for the instance to go",
+                       run=teardown.undeployed),
+    "cleaned": Step("see whether the node is clean", "free", "for the node to be clean",
+                    run=teardown.cleaned),
+    "free": Step("give an allocation of its own back", "reserve_again end", orders=True,
+                 run=teardown.free),
+    "reserve_again": Step("set the node aside as it was", "end", "for the node again",
+                          run=teardown.reserve_again),
+}  # fmt: skip
+
+
+class Instance(stepwise.OnNode):
     """``physical_id``: the node, once it is known which.  ``data`` has the rest."""
 
     properties_schema: ClassVar[Mapping[str, Schema]] = instance_schema.PROPERTIES
     attributes_schema: ClassVar[Mapping[str, Attribute]] = instance_schema.ATTRIBUTES
     preemptible: ClassVar[bool] = True
     repairs_failed: ClassVar[bool] = True
-    ordering_steps: ClassVar[frozenset[str]] = frozenset(
-        {
-            "prepare",
-            "order_before",
-            "deploy",
-            "rebuild",
-            "run_after",
-            "switch",
-            "undeploy",
-            "free",
-            "replace_node",
-        }
-    )
+    steps: ClassVar[Mapping[str, Step]] = STEPS
+    mark_field: ClassVar[str] = "instance_info"
+
+    effect_of_create = staticmethod(instance_info.effect_of_create)
+    effect_of_repair = staticmethod(instance_info.effect_of_repair)
+    effect_of_delete = staticmethod(instance_info.effect_of_delete)
+    deletes_first = staticmethod(instance_info.deletes_first)
 
     def validate(self) -> None:
         places = [name for name in instance_schema.PLACES if self.properties[name]]
@@ -134,7 +182,9 @@ class Instance(instance_placement.Placement, instance_retry.Retry):
                 )
 
     @classmethod
-    def is_same_thing(cls, record: base.Record, name: str, value: Any, find_node: FindNode) -> bool:
+    def is_same_thing(
+        cls, record: base.ResourceState, name: str, value: Any, find_node: FindNode
+    ) -> bool:
         """Another name of its node or allocation is no other place; nor is what still fits it."""
         if name == "selector" and record.physical_id is not None and isinstance(value, Mapping):
             node, before = find_node(record.physical_id), record.properties.get(name) or {}
@@ -151,22 +201,10 @@ class Instance(instance_placement.Placement, instance_retry.Retry):
         return OnChange.REPLACE in instance_info.changes(after, prop_diff)
 
     @classmethod
-    def effect_of_create(cls, properties: Mapping[str, Any]) -> Effect:
-        return instance_info.effect_of_create(properties)
-
-    @classmethod
     def effect_of_update(
         cls, before: Mapping[str, Any], after: Mapping[str, Any], names: Collection[str]
     ) -> Effect:
         return instance_info.effect_of_update(after, names)
-
-    @classmethod
-    def effect_of_repair(cls, properties: Mapping[str, Any]) -> Effect:
-        return instance_info.effect_of_repair(properties)
-
-    @classmethod
-    def effect_of_delete(cls, properties: Mapping[str, Any]) -> Effect:
-        return instance_info.effect_of_delete(properties)
 
     @classmethod
     def needs_replace_failed(cls) -> bool:
@@ -176,108 +214,9 @@ class Instance(instance_placement.Placement, instance_retry.Retry):
     # --------------------------------------------------------------------------------- create
 
     def handle_create(self) -> Any:
-        self.check_runbooks()
-        self.first_attempt()
+        preparation.check_runbooks(self)
+        retry.first_attempt(self)
         self.begin("reserve")
-
-    def step_prepare(self) -> str | None:
-        """Claim the node, and write on it what it is to run."""
-        node = self.get_node()
-        self._check_usable(node)
-        self._placed_networks(node["uuid"])
-        self.note_move(node)
-        info = instance_info.info_of(self.properties) | {machines.MARK: self.mark()}
-        patch = [_add(f"/instance_info/{key}", value) for key, value in info.items()]
-        patch.append(_add("/instance_name", self._host_name()))
-        if node["instance_uuid"] is None:
-            patch.append(_add("/instance_uuid", self.record.data["instance"]))
-        self.machines.update_node(node["uuid"], patch)
-        self._attach(node["uuid"])
-        self.arm()
-        self.record.data.pop(instance_preparation.BEFORE, None)
-        return "before" if self.properties["runbook_before"] else "deploy"
-
-    def _check_usable(self, node: Json) -> None:
-        """Raise MachineRefused for a node that is not free for this very resource."""
-        name = node["name"] or node["uuid"]
-        thing = f"node {name}"
-        self.check_unmarked(node["instance_info"], thing)
-        if node["instance_uuid"] not in (None, self.record.data["instance"]):
-            raise stepwise.MachineRefused(f"cannot use {thing}: another instance has it")
-        if node["provision_state"] != State.AVAILABLE:
-            raise stepwise.MachineRefused(
-                f"cannot use {thing}: it is {node['provision_state']}, not available"
-            )
-        in_maintenance = ("in maintenance", f"; baremetal node maintenance unset {name} ends that")
-        flags = {"maintenance": in_maintenance, "retired": ("retired", ""),
-                 "protected": ("protected", "")}  # fmt: skip
-        for flag, (state, way_out) in flags.items():
-            if node[flag]:
-                reason = node.get(f"{flag}_reason")
-                because = f" ({reason})" if reason else ""
-                raise stepwise.MachineRefused(
-                    f"cannot use {thing}: it is {state}{because}{way_out}"
-                )
-
-    def step_deploy(self) -> str | None:
-        return self._order_system("active")
-
-    def step_deployed(self) -> str | None:
-        """Wait until the node is active; a failure is told, or tried again."""
-        node = self.get_node()
-        state = node["provision_state"]
-        if state in ON_ITS_WAY:
-            self.wait_for(
-                node["uuid"],
-                instance_schema.timeout_s(self.properties, "deploy"),
-                "for the node to be active",
-            )
-        if state == State.ACTIVE:
-            data = self.record.data
-            data["deployed_at"] = node["provision_updated_at"]
-            self.note_hardware()
-            data["deploy_duration"] = round(self.context.utc() - data["ordered_at"], 3)
-            if data.get(instance_retry.FAILED):
-                return "quarantine"
-            return "look_after" if self.properties["runbook_after"] else self._after_deploy(node)
-        if state not in (State.DEPLOYFAIL, State.ERROR):
-            raise stepwise.MachineFailed(f"node {node['uuid']} is {state}, and was to be deployed")
-        return self.after_failure(node)
-
-    def step_look_after(self) -> str | None:
-        """Run the runbook that comes after a deployment, where there is one."""
-        if not self.properties["runbook_after"]:
-            return "check_power"
-        self.note_move(self.get_node())
-        self.number_order()
-        return "run_after"
-
-    def step_run_after(self) -> str | None:
-        """Order the runbook; where another has moved the node since the look, look again."""
-        runbook = self.properties["runbook_after"]
-        return "ran_after" if self.order_numbered("service", runbook=runbook) else "look_after"
-
-    def step_ran_after(self) -> str | None:
-        timeout_s = instance_schema.timeout_s(self.properties, "service")
-        error = self.wait_for_flow(timeout_s, "for its runbook to end")
-        if error is not None:
-            raise stepwise.MachineFailed(error)
-        return "check_power"
-
-    def step_check_power(self) -> str | None:
-        return self._after_deploy(self.get_node())
-
-    def _after_deploy(self, node: Json) -> str | None:
-        """Protect the node where that is wanted, and see whether it is to be switched."""
-        self._protect(node)
-        target = self.record.data["target"] = POWER[self.properties["power"]]
-        return "come_up" if node["power_state"] == target else "switch"
-
-    def _protect(self, node: Json) -> None:
-        """Write the flag of the node, unless nothing is said of it."""
-        protected = self.properties["protected"]
-        if protected is not None and bool(node["protected"]) is not protected:
-            self.machines.update_node(node["uuid"], [_add("/protected", protected)])
 
     @classmethod
     def preempted_by(
@@ -292,17 +231,16 @@ class Instance(instance_placement.Placement, instance_retry.Retry):
         Raises MachineFailed where nothing was ordered yet, or the system would only come up.
         """
         step = self.record.data.get(stepwise.STEP)
-        if self.record.action in BOOTING and step in GIVEN_UP:
+        if self.record.action in boot.BOOTING and step in GIVEN_UP:
             raise stepwise.MachineFailed("a later order wants something else")
-        self.record.data[instance_retry.GIVEN_UP] = True
+        self.record.data[retry.GIVEN_UP] = True
         self._abort()
 
     def handle_create_cancel(self, token: Any) -> None:
         """Stop what waits for an agent; whatever else the node does comes to its end."""
         self._abort()
 
-    def handle_update_cancel(self, token: Any) -> None:
-        self._abort()
+    handle_update_cancel = handle_create_cancel
 
     def _abort(self) -> None:
         """Stop a deployment, or its preparation, that waits for an agent.  Raises Busy."""
@@ -321,49 +259,16 @@ class Instance(instance_placement.Placement, instance_retry.Retry):
     ) -> Any:
         """Raise UpdateReplace where the node is gone, in error, or has become another's."""
         changes, data = instance_info.changes(self.properties, prop_diff), self.record.data
-        self.first_attempt()
+        retry.first_attempt(self)
         data["rebuilds"] = OnChange.REBUILD in changes
         data["networks"] = OnChange.ATTACH in changes
         self.begin("renew")
-
-    def step_renew(self) -> str | None:
-        """Write what has changed, and find out whether the disk is to be written anew."""
-        try:
-            node = self.get_node()
-        except errors.NotFound as exc:
-            raise base.UpdateReplace from exc
-        state, data = node["provision_state"], self.record.data
-        if self._reason_to_replace(node):
-            raise base.UpdateReplace
-        if state in ON_ITS_WAY:
-            self.wait_for(
-                node["uuid"],
-                instance_schema.timeout_s(self.properties, "deploy"),
-                "for the node to be active",
-            )
-        self.note_move(node)
-        self.machines.update_node(node["uuid"], self._changes())
-        if data.get("networks"):
-            self._attach(node["uuid"])
-        if state in PREPARED:
-            return self._resume_preparation(node)
-        if data.get("rebuilds") or state == State.DEPLOYFAIL:
-            self._check_unprotected(node)
-            self.arm()
-            return "rebuild"
-        self._protect(node)
-        data["target"] = POWER[self.properties["power"]]
-        return None if node["power_state"] == data["target"] else "switch"
-
-    def _reason_to_replace(self, node: Json) -> str:
-        is_ours = self.is_ours(node["instance_info"])
-        return instance_info.reason_to_replace(node, is_ours=is_ours)
 
     def reason_to_replace(self) -> str:
         if self.context.machines is None or self.record.physical_id is None:
             return ""
         try:
-            return self._reason_to_replace(self.get_node())
+            return system.reason_to_replace(self, self.get_node())
         except errors.NotFound:
             return f"node {self.record.physical_id} is gone"
 
@@ -383,37 +288,11 @@ class Instance(instance_placement.Placement, instance_retry.Retry):
         self, properties: Mapping[str, Any], data: Any
     ) -> Mapping[str, Any]:
         """Return how the machine is switched; what is written on its disks is not compared."""
-        switched = {value: name for name, value in POWER.items()}
+        switched = {value: name for name, value in boot.POWER.items()}
         return {"power": switched.get(data["power_state"], properties["power"])}
 
     def get_live_resource_data(self) -> Any:
         return self.get_node()
-
-    def _resume_preparation(self, node: Json) -> str:
-        """Go on with a node that was claimed, and on which nothing was deployed yet."""
-        self.record.data.pop(instance_preparation.BEFORE, None)
-        return "prepare" if node["provision_state"] == State.AVAILABLE else "before"
-
-    def _check_unprotected(self, node: Json) -> None:
-        """Clear the flag of a node that is to be written anew, if the template says so."""
-        if not node["protected"]:
-            return
-        if self.properties["protected"] is not False:
-            raise stepwise.MachineRefused(
-                f"cannot rebuild node {node['uuid']}: it is protected; set protected to false"
-            )
-        self._protect(node)
-
-    def _changes(self) -> list[Json]:
-        """Return the patch from what is stored to what is to be; the mark stays."""
-        before = instance_info.info_of(self.record.properties)
-        after = instance_info.info_of(self.properties)
-        patch = [_add(f"/instance_info/{key}", value) for key, value in after.items()]
-        patch += [_remove(f"/instance_info/{key}") for key in before if key not in after]
-        return [*patch, _add("/instance_name", self._host_name())]
-
-    def step_rebuild(self) -> str | None:
-        return self._order_system("rebuild")
 
     # ------------------------------------------------------------------------- suspend, resume
 
@@ -423,41 +302,10 @@ class Instance(instance_placement.Placement, instance_retry.Retry):
             self.record.data["target"] = target
             self.begin("switch")
 
-    def check_suspend_complete(self, token: Any) -> Outcome:
-        return self.advance()
-
     def handle_resume(self) -> Any:
         if self.properties["suspend_mode"] != "none" and self.record.physical_id is not None:
-            self.record.data["target"] = POWER[self.properties["power"]]
+            self.record.data["target"] = boot.POWER[self.properties["power"]]
             self.begin("switch")
-
-    def check_resume_complete(self, token: Any) -> Outcome:
-        return self.advance()
-
-    def step_switch(self) -> str | None:
-        """Ask for the power that is wanted; asked twice, it comes to the same."""
-        node, target = self.get_node(), self.record.data["target"]
-        if node["power_state"] != _reached(target):
-            self.machines.set_power_state(node["uuid"], target)
-        return "switched"
-
-    def step_switched(self) -> str | None:
-        node, target = self.get_node(), self.record.data["target"]
-        if node["power_state"] != _reached(target):
-            if node["target_power_state"] is None and node["last_error"]:
-                raise stepwise.MachineFailed(str(node["last_error"]))
-            self.wait_for(
-                node["uuid"], instance_schema.timeout_s(self.properties, "power"), f"for {target}"
-            )
-        return "come_up" if self.record.action in BOOTING else None
-
-    def step_mark(self) -> str | None:
-        self.put_mark("instance_info")
-        return None
-
-    def step_unmark(self) -> str | None:
-        self.unmark("instance_info")
-        return None
 
     # -------------------------------------------------------------------------- how it really is
 
@@ -472,11 +320,11 @@ class Instance(instance_placement.Placement, instance_retry.Retry):
                 thing = f"instance_info/{machines.MARK} does not name this resource any more"
             yield drift.Difference("instance_uuid", thing)
             return
-        power = self.record.data.get("target") or POWER[self.properties["power"]]
+        power = self.record.data.get("target") or boot.POWER[self.properties["power"]]
         expected: Json = {
-            "instance_uuid": instance, "instance_name": self._host_name(),
+            "instance_uuid": instance, "instance_name": system.host_name(self),
             "provision_state": State.ACTIVE, "maintenance": False, "fault": None,
-            "power_state": _reached(power),
+            "power_state": boot.reached(power),
         }  # fmt: skip
         if (protected := self.properties.get("protected")) is not None:
             expected["protected"] = protected
@@ -497,7 +345,7 @@ class Instance(instance_placement.Placement, instance_retry.Retry):
         if name in ("deployed_at", "deploy_duration"):
             return data.get(name)
         if name == "first_boot_data":
-            handle = self.handle_of_boot()
+            handle = boot.handle_of_boot(self)
             return handle and json.dumps(handle.payload())
         try:
             node = self.get_node()
@@ -523,59 +371,19 @@ class Instance(instance_placement.Placement, instance_retry.Retry):
             return addresses_of
         return next((addresses[0] for addresses in addresses_of.values()), None)
 
-    # -------------------------------------------------------------------------- own business
+    # ------------------------------------------------------------------------------- its end
 
-    def _order_system(self, verb: str) -> str | None:
-        """Order a verb that writes the system, with its config drive; return the next step."""
-        drive = instance_info.config_drive(self._with_network_data(), self._host_name())
-        if handle := self.handle_of_boot():
-            drive = handle.with_token(drive)
-        steps = self.steps_of_hardware()
-        steps += self.properties["deploy_steps"] or []
-        self.order(verb, configdrive=drive, deploy_steps=steps or None)
-        self.record.data["ordered_at"] = self.context.utc()
-        return None if self.properties["wait_for"] == "none" else "deployed"
+    def data_for_replacement(self, *, returns: bool) -> dict[str, Any]:
+        """Return the node that the next one had best run on."""
+        former = self.record.data.get(placement.FORMER) if returns else None
+        node = former or self.record.physical_id
+        return {placement.FORMER: node} if node else {}
 
-    def _with_network_data(self) -> Mapping[str, Any]:
-        if self.properties["network_data"] != instance_network.AUTO:
-            return self.properties
-        ports, portgroups = self.machines.list_ports(self.node_uuid())
-        networks = self._placed_networks(self.node_uuid())
-        made = instance_network.network_data(ports, portgroups, networks)
-        return {**self.properties, "network_data": made}
+    def handle_delete(self) -> Any:
+        self.record.data.pop(teardown.REPLACED, None)
+        self.begin("release")
 
-    def _attach(self, uuid: str) -> None:
-        """Attach the interfaces that are wanted, and no others of this resource."""
-        networks = self._placed_networks(uuid)
-        self._detach(uuid, keep=[each["vif"] for each in networks])
-        present = self.machines.list_vifs(uuid) if networks else []
-        for each in networks:
-            if each["vif"] not in present:
-                vif = {"id": each["vif"], "port_uuid": each.get("port")}
-                self.machines.attach_vif(uuid, {k: v for k, v in vif.items() if v})
-
-    def _placed_networks(self, uuid: str) -> Sequence[Mapping[str, Any]]:
-        """Return the networks, each on the port that it asks for.  Raises MachineRefused."""
-        networks = self.properties["networks"] or []
-        if not any(each.get("physical_network") for each in networks):
-            return networks
-        try:
-            return instance_network.placed(networks, self.machines.list_ports(uuid)[0])
-        except ValueError as exc:
-            raise stepwise.MachineRefused(str(exc)) from exc
-
-    def _host_name(self) -> str:
-        return self.properties["name"] or self.physical_resource_name()
-
-
-def _reached(target: str) -> str:
-    """The power state that a target leads to."""
-    return Power.OFF if target in (Power.OFF, Power.SOFT_OFF) else Power.ON
-
-
-def _add(path: str, value: Any) -> Json:
-    return {"op": "add", "path": path, "value": value}
-
-
-def _remove(path: str) -> Json:
-    return {"op": "remove", "path": path}
+    def handle_prepare_for_replace(self) -> Any:
+        """Give the machine back, so that its replacement can have it."""
+        self.record.data[teardown.REPLACED] = True
+        self.begin("release")

@@ -1,45 +1,73 @@
-"""How an Instance waits until its system says that it has come up (OS::Ironic::FirstBoot)."""
+"""How an Instance is switched, and waits until its system has come up (OS::Ironic::FirstBoot)."""
 
 from __future__ import annotations
 
 from typing import Final
 
 from bloomery import errors
-from bloomery.orchestration.resources import first_boot, stepwise
+from bloomery.conductor.states import Power
+from bloomery.orchestration.resources import first_boot, instance_schema, stepwise
+from bloomery.orchestration.resources.states import Action
+from bloomery.orchestration.resources.stepwise import OnNode
 
 BOOTS: Final = "boots"  # how often a system was written
+BOOTING: Final = frozenset({Action.CREATE, Action.UPDATE})
+POWER: Final = {"on": Power.ON, "off": Power.OFF}
 
 
-class Boot(stepwise.OnNode):
-    """The step ``come_up``, and the handle that it looks at."""
+def handle_of_boot(instance: OnNode) -> first_boot.FirstBoot | None:
+    """Return the handle that is named.  Raises EntityNotFound for another resource."""
+    named, siblings = instance.properties["first_boot"], instance.context.siblings
+    if not named or instance.properties["wait_for"] in ("active", "none"):
+        return None
+    handle = siblings and siblings.find(named)
+    if not isinstance(handle, first_boot.FirstBoot):
+        raise errors.EntityNotFound(entity="FirstBoot of this stack", name=named)
+    return handle
 
-    def handle_of_boot(self) -> first_boot.FirstBoot | None:
-        """Return the handle that is named.  Raises EntityNotFound for another resource."""
-        named, siblings = self.properties["first_boot"], self.context.siblings
-        if not named or self.properties["wait_for"] in ("active", "none"):
+
+def arm(instance: OnNode) -> None:
+    """Let the handle wait for the system that is written next, and for no earlier one."""
+    if handle := handle_of_boot(instance):
+        boots = instance.record.data[BOOTS] = instance.record.data.get(BOOTS, 0) + 1
+        whole_drive = bool(instance.properties["configdrive"])
+        handle.arm(f"{instance.record.uuid}/{boots}", new_token=not whole_drive)
+
+
+def come_up(instance: OnNode) -> str | None:
+    """Wait until the system says that it has come up, where it is to say so."""
+    handle = handle_of_boot(instance)
+    if handle is None:
+        return None
+    try:
+        if handle.has_come_up():
             return None
-        handle = siblings and siblings.find(named)
-        if not isinstance(handle, first_boot.FirstBoot):
-            raise errors.EntityNotFound(entity="FirstBoot of this stack", name=named)
-        return handle
+    except ValueError as exc:
+        raise stepwise.MachineFailed(str(exc)) from exc
+    chosen = (instance.properties["timeouts"] or {}).get("first_boot")
+    timeout_s = float(chosen or handle.properties["timeout"])
+    instance.wait_for(handle.record.uuid, timeout_s, "for the system to come up")
 
-    def arm(self) -> None:
-        """Let the handle wait for the system that is written next, and for no earlier one."""
-        if handle := self.handle_of_boot():
-            boots = self.record.data[BOOTS] = self.record.data.get(BOOTS, 0) + 1
-            whole_drive = bool(self.properties["configdrive"])
-            handle.arm(f"{self.record.uuid}/{boots}", new_token=not whole_drive)
 
-    def step_come_up(self) -> str | None:
-        """Wait until the system says that it has come up, where it is to say so."""
-        handle = self.handle_of_boot()
-        if handle is None:
-            return None
-        try:
-            if handle.has_come_up():
-                return None
-        except ValueError as exc:
-            raise stepwise.MachineFailed(str(exc)) from exc
-        chosen = (self.properties["timeouts"] or {}).get("first_boot")
-        timeout_s = float(chosen or handle.properties["timeout"])
-        self.wait_for(handle.record.uuid, timeout_s, "for the system to come up")
+def switch(instance: OnNode) -> str | None:
+    """Ask for the power that is wanted; asked twice, it comes to the same."""
+    node, target = instance.get_node(), instance.record.data["target"]
+    if node["power_state"] != reached(target):
+        instance.machines.set_power_state(node["uuid"], target)
+    return "switched"
+
+
+def switched(instance: OnNode) -> str | None:
+    node, target = instance.get_node(), instance.record.data["target"]
+    if node["power_state"] != reached(target):
+        if node["target_power_state"] is None and node["last_error"]:
+            raise stepwise.MachineFailed(str(node["last_error"]))
+        instance.wait_for(
+            node["uuid"], instance_schema.timeout_s(instance.properties, "power"), f"for {target}"
+        )
+    return "come_up" if instance.record.action in BOOTING else None
+
+
+def reached(target: str) -> str:
+    """Return the power state that a target leads to."""
+    return Power.OFF if target in (Power.OFF, Power.SOFT_OFF) else Power.ON

@@ -1,7 +1,7 @@
 """OS::Heat::InstanceGroup: members of one launch configuration.
 
-What a member is, the environment says: it maps ``OS::Heat::ScaledResource`` to a template or to a
-type.  The launch configuration is any resource of the stack; its properties become theirs.
+The environment maps the type of the members, ``OS::Heat::ScaledResource``, to a template or a type.
+The launch configuration is a resource of the stack; the members take its properties.
 """
 
 from __future__ import annotations
@@ -128,7 +128,7 @@ class InstanceGroup(scaling.ScaledGroup):
 
 
 def seconds_of(duration: str) -> float:
-    """The seconds of a duration as ISO 8601 writes it: PT1H30M."""
+    """Return the seconds of an ISO 8601 duration such as PT1H30M."""
     match = DURATION.match(duration)
     hours, minutes, seconds = (int(part or 0) for part in match.groups()) if match else (0, 0, 0)
     return float(hours * 3600 + minutes * 60 + seconds)

@@ -1,6 +1,7 @@
-"""network_data.json of a machine: its ports as links, and an address on each that has one.
+"""Networks of an Instance: its virtual interfaces, and the network_data.json of its machine.
 
-The form is that of OpenStack's config drive, which cloud-init reads.
+network_data.json has the ports as links, and an address on each that has one.  The form is that of
+OpenStack's config drive, which cloud-init reads.
 """
 
 from __future__ import annotations
@@ -9,7 +10,9 @@ import ipaddress
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
-Json = dict[str, Any]
+from bloomery.orchestration.resources import stepwise
+from bloomery.orchestration.resources.machines import Json
+from bloomery.orchestration.resources.stepwise import OnNode
 
 AUTO: Final = "auto"
 
@@ -88,3 +91,35 @@ def _network(number: int, link: str, network: Mapping[str, Any]) -> Json:
         "ip_address": str(address.ip),
         "netmask": str(address.netmask),
     }
+
+
+def placed_networks(instance: OnNode, uuid: str) -> Sequence[Mapping[str, Any]]:
+    """Return the networks, each on the port that it asks for.  Raises MachineRefused."""
+    networks = instance.properties["networks"] or []
+    if not any(each.get("physical_network") for each in networks):
+        return networks
+    try:
+        return placed(networks, instance.machines.list_ports(uuid)[0])
+    except ValueError as exc:
+        raise stepwise.MachineRefused(str(exc)) from exc
+
+
+def attach(instance: OnNode, uuid: str) -> None:
+    """Attach the interfaces that are wanted, and no others of this resource."""
+    networks = placed_networks(instance, uuid)
+    detach(instance, uuid, keep=[each["vif"] for each in networks])
+    present = instance.machines.list_vifs(uuid) if networks else []
+    for each in networks:
+        if each["vif"] not in present:
+            vif = {"id": each["vif"], "port_uuid": each.get("port")}
+            instance.machines.attach_vif(uuid, {k: v for k, v in vif.items() if v})
+
+
+def detach(instance: OnNode, uuid: str, keep: Sequence[str]) -> None:
+    """Detach interfaces that were attached for this resource, but for those to keep."""
+    ours = [each["vif"] for each in instance.record.properties.get("networks") or []]
+    unwanted = [vif for vif in ours if vif not in keep]
+    present = instance.machines.list_vifs(uuid) if unwanted else []
+    for vif in unwanted:
+        if vif in present:
+            instance.machines.detach_vif(uuid, vif)

@@ -14,25 +14,18 @@ from bloomery.orchestration.properties.schema import (
     Policy,
     Schema,
     Type,
+    updatable,
 )
 
 CREATE_FIRST, DELETE_FIRST = "create_first", "delete_first"
 PLACES: Final = ("allocation", "node", "selector")
 
 
-def _property(
-    kind: Type, on_change: OnChange | Policy, drift: Drift, description: str, **more: Any
-) -> Schema:
-    return Schema(
-        kind, description, update_allowed=True, on_change=on_change, drift=drift, **more
-    )  # fmt: skip
-
-
 def _text(
     on_change: OnChange | Policy, drift: Drift, description: str, *allowed: str, **more: Any
 ) -> Schema:
     rules = [constraints.AllowedValues(list(allowed))] if allowed else ()
-    return _property(Type.STRING, on_change, drift, description, constraints=rules, **more)
+    return updatable(Type.STRING, on_change, drift, description, constraints=rules, **more)
 
 
 def _seconds(description: str, default: int) -> Schema:
@@ -146,26 +139,26 @@ PROPERTIES: Final[Mapping[str, Schema]] = {
         Type.MAP, "What node is looked for, where none is named.", schema=SELECTOR, drift=UNSEEN,
         plans=Plans.MACHINE,
     ),
-    "spread": _property(
+    "spread": updatable(
         Type.MAP, LATER, UNSEEN,
         "Instances with different numbers are on nodes of different groups, shards or chassis, "
         "if such nodes are free; it counts where a selector looks for a node.", schema=SPREAD,
     ),
     "name": _text(PATCH, OWN, "Name of the instance; its host name, too."),
-    "image": _property(
+    "image": updatable(
         Type.MAP, IMAGE_POLICY, OWN, "What is written to the disk.", schema=IMAGE
     ),
     "image_update_policy": _text(
         LATER, UNSEEN, "What another image does.", *IMAGE_POLICY.changes,
         default="rebuild", plans=Plans.VERBS,
     ),
-    "root_device": _property(Type.MAP, REBUILD, FIELD, "Hints at the root disk."),
-    "root_gb": _property(Type.INTEGER, REBUILD, FIELD, "Size of the root partition."),
-    "swap_mb": _property(Type.INTEGER, REBUILD, FIELD, "Size of the swap partition."),
-    "ephemeral_gb": _property(Type.INTEGER, REBUILD, FIELD, "Size of the ephemeral partition."),
+    "root_device": updatable(Type.MAP, REBUILD, FIELD, "Hints at the root disk."),
+    "root_gb": updatable(Type.INTEGER, REBUILD, FIELD, "Size of the root partition."),
+    "swap_mb": updatable(Type.INTEGER, REBUILD, FIELD, "Size of the swap partition."),
+    "ephemeral_gb": updatable(Type.INTEGER, REBUILD, FIELD, "Size of the ephemeral partition."),
     "boot_mode": _text(REBUILD, OWN, "How it boots.", "bios", "uefi"),
-    "secure_boot": _property(Type.BOOLEAN, REBUILD, OWN, "Boots only what is signed."),
-    "capabilities": _property(
+    "secure_boot": updatable(Type.BOOLEAN, REBUILD, OWN, "Boots only what is signed."),
+    "capabilities": updatable(
         Type.MAP, REBUILD, OWN, "Further capabilities that the deployment is asked for."
     ),
     "configdrive": _text(
@@ -174,18 +167,18 @@ PROPERTIES: Final[Mapping[str, Schema]] = {
     "user_data": _text(
         DRIVE_POLICY, UNSEEN, "A script or cloud-config for the first boot.", secret=True
     ),
-    "meta_data": _property(
+    "meta_data": updatable(
         Type.MAP, DRIVE_POLICY, UNSEEN,
         "Metadata for the first boot; hostname and keys are added.",
     ),
-    "network_data": _property(
+    "network_data": updatable(
         Type.ANY, DRIVE_POLICY, UNSEEN,
         "network_data.json for the first boot; auto: of the node's ports and networks.",
     ),
-    "ssh_keys": _property(
+    "ssh_keys": updatable(
         Type.LIST, DRIVE_POLICY, UNSEEN, "Public keys of the default user.", schema=_STRING
     ),
-    "users": _property(
+    "users": updatable(
         Type.LIST, DRIVE_POLICY, UNSEEN, "Users to be made.",
         schema=Schema(Type.MAP, schema=USER), secret=True,
     ),
@@ -193,18 +186,18 @@ PROPERTIES: Final[Mapping[str, Schema]] = {
         LATER, UNSEEN, "What a change of any of the first boot's data does.",
         *DRIVE_POLICY.changes, default="ignore", plans=Plans.VERBS,
     ),
-    "networks": _property(
+    "networks": updatable(
         Type.LIST, OnChange.ATTACH, UNSEEN, "Virtual interfaces to be attached.",
         schema=Schema(Type.MAP, schema=NETWORK),
     ),
-    "traits": _property(
+    "traits": updatable(
         Type.LIST, REBUILD, FIELD,
         "Traits of the instance; deploy templates of these names run.", schema=_STRING,
     ),
-    "deploy_steps": _property(
+    "deploy_steps": updatable(
         Type.LIST, REBUILD, UNSEEN, "Further steps of the deployment.", schema=Schema(Type.MAP)
     ),
-    "custom_deploy": _property(
+    "custom_deploy": updatable(
         Type.MAP, REBUILD, OWN,
         "Interfaces of the node for this instance, such as {deploy: ramdisk}.",
     ),
@@ -229,27 +222,27 @@ PROPERTIES: Final[Mapping[str, Schema]] = {
         LATER, UNSEEN, "UUID or name of a runbook that services it when it is deployed.",
         plans=Plans.VERBS,
     ),
-    "protected": _property(
+    "protected": updatable(
         Type.BOOLEAN, PATCH, OWN,
         "Whether the node is protected; false takes the protection away.",
     ),
-    "tags": _property(Type.LIST, PATCH, FIELD, "Words of yours.", schema=_STRING),
-    "extra": _property(Type.MAP, PATCH, FIELD, "Notes of yours; they go with the instance."),
-    "retry": _property(Type.MAP, LATER, UNSEEN, "What a failed deployment does.", schema=RETRY),
+    "tags": updatable(Type.LIST, PATCH, FIELD, "Words of yours.", schema=_STRING),
+    "extra": updatable(Type.MAP, PATCH, FIELD, "Notes of yours; they go with the instance."),
+    "retry": updatable(Type.MAP, LATER, UNSEEN, "What a failed deployment does.", schema=RETRY),
     "replace_order": _text(
         LATER, UNSEEN,
         "create_first: the old machine goes when the new one runs; delete_first: it is given back "
         "before. By default delete_first where a node is named, or nothing else can be.",
         CREATE_FIRST, DELETE_FIRST,
     ),
-    "teardown": _property(
+    "teardown": updatable(
         Type.MAP, LATER, UNSEEN, "How the instance is taken away.", schema=TEARDOWN
     ),
     "suspend_mode": _text(
         LATER, UNSEEN, "What suspending the stack does.", "power_off", "soft_power_off", "none",
         default="soft_power_off",
     ),
-    "timeouts": _property(
+    "timeouts": updatable(
         Type.MAP, LATER, UNSEEN, "How long each part may take.", schema=TIMEOUTS
     ),
 }  # fmt: skip

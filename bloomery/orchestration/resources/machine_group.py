@@ -1,11 +1,7 @@
 """OS::Ironic::InstanceGroup: machines that are alike, and roll-outs over them.
 
-    choose -> change -> settle -> judge -> rest -> choose ... -> None
-                                  judge -> pause -> resume -> choose     when a signal has come
-                                  judge -> revert -> reverted -> revert ...    and it has failed
-
-Each is a step of ``stepwise``; what a roll-out has come to is in ``data``, so that another engine
-goes on with it.  A batch is one update of the child stack whose resources the members are.
+What a roll-out has come to is in ``data``, so that another engine goes on with it.  A batch is one
+update of the child stack whose resources the members are.
 """
 
 from __future__ import annotations
@@ -30,15 +26,28 @@ from bloomery.orchestration.resources import (
 )
 from bloomery.orchestration.resources.rollouts import OnFailure, Signal
 from bloomery.orchestration.resources.states import Action, Status
+from bloomery.orchestration.resources.stepwise import Step
 from bloomery.orchestration.template.view import ResourceView
 from bloomery.outcome import Again, Hold, Outcome
 
 MEMBER_TYPE: Final = "OS::Ironic::Instance"
 ROLLOUT: Final = "rollout"
 OTHERS_S: Final = 5.0  # between two looks at members that an earlier order changes
-OLDEST: Final = rollouts.Order.OLDEST
+OLDEST: Final = rollouts.RolloutOrder.OLDEST
 RUNNING, PAUSED, COMPLETE, FAILED = "running", "paused", "complete", "failed"  # roll-outs
 DUE, TRIED, SOAKED, DONE = "due", "tried", "soaked", "done"  # how far the canary is
+STEPS: Final = stepwise.MARKS | {
+    "look": Step("let members be made anew that are gone", "change"),
+    "choose": Step("begin the next batch", "change pause revert resume end"),
+    "change": Step("see how the members change", "settle", "for the child stack"),
+    "settle": Step("let members come to rest", "judge", "settle_seconds, or soak_seconds"),
+    "judge": Step("see how the members are", "settle rest pause revert"),
+    "rest": Step("go on to the next batch", "choose", "pause_time"),
+    "pause": Step("hold the roll-out", "resume revert", "for a signal"),
+    "resume": Step("go on after a pause", "choose", orders=True),
+    "revert": Step("give the next members what they had", "reverted"),
+    "reverted": Step("see how the members change", "revert", "for the child stack"),
+}
 
 
 class RolloutFailed(Exception):
@@ -52,7 +61,7 @@ class InstanceGroup(resource_group.Indexed, stepwise.Stepwise):
     update_policy_schema: ClassVar[Mapping[str, Schema]] = machine_group_schema.UPDATE_POLICY
     attributes_schema: ClassVar[Mapping[str, Attribute]] = machine_group_schema.ATTRIBUTES
 
-    ordering_steps: ClassVar[frozenset[str]] = frozenset({"resume"})
+    steps: ClassVar[Mapping[str, Step]] = STEPS
     counts_below: ClassVar[bool] = False
     compares: ClassVar[bool] = False  # its members are, in its stack
 
@@ -176,7 +185,7 @@ class InstanceGroup(resource_group.Indexed, stepwise.Stepwise):
         return f"roll-out: {word}"
 
     @classmethod
-    def check_signal(cls, record: base.Record, details: Mapping[str, Any] | None) -> None:
+    def check_signal(cls, record: base.ResourceState, details: Mapping[str, Any] | None) -> None:
         word, words = (details or {}).get(ROLLOUT), [str(each) for each in Signal]
         state = (record.data.get(ROLLOUT) or {}).get("state")
         faults = []
@@ -482,7 +491,7 @@ class InstanceGroup(resource_group.Indexed, stepwise.Stepwise):
         if child is None:
             return []
         statuses, views, order = child.statuses(), child.resources(), self._pace.order
-        health = health or order is rollouts.Order.UNHEALTHY_FIRST
+        health = health or order is rollouts.RolloutOrder.UNHEALTHY_FIRST
         left = set(self._rollout.get("left", ()))
         names = self._names(surge=True) if only is None else only
         return [

@@ -8,7 +8,7 @@ from typing import Final
 from bloomery.orchestration.properties import constraints
 from bloomery.orchestration.properties.schema import Attribute, Schema, Type
 from bloomery.orchestration.resources import resource_group, rollouts
-from bloomery.orchestration.resources.rollouts import OnFailure
+from bloomery.orchestration.resources.rollouts import OnFailure, RolloutOrder
 
 SHARE: Final = constraints.AllowedPattern(r"\d+%?")
 
@@ -27,7 +27,7 @@ def _seconds(description: str, default: int = 0) -> Schema:
     return Schema(Type.NUMBER, description, default=default, constraints=[constraints.Range(min=0)])
 
 
-def _choice(description: str, allowed: type[rollouts.Order | OnFailure], default: str) -> Schema:
+def _choice(description: str, allowed: type[RolloutOrder | OnFailure], default: str) -> Schema:
     rules = [constraints.AllowedValues([str(each) for each in allowed])]
     return Schema(Type.STRING, description, default=default, constraints=rules)
 
@@ -42,7 +42,7 @@ ROLLING: Final = {
     "max_surge": _share("How many members more there may be meanwhile.", "0"),
     "batch_size": _integer("How many members change at a time.", 1, least=1),
     "pause_time": _seconds("Seconds between two batches."),
-    "order": _choice("Who changes first.", rollouts.Order, "index_desc"),
+    "order": _choice("Who changes first.", RolloutOrder, "index_desc"),
     "failure_policy": _choice("What too many failures come to.", OnFailure, "pause"),
     "max_failures": _integer("How many members may fail.", 0),
     "health_gate": Schema(Type.MAP, "What members are after their batch.", schema=GATE),

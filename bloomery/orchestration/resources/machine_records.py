@@ -20,9 +20,11 @@ from bloomery.orchestration.properties.schema import (
     Schema,
     Type,
     drift_names,
+    updatable,
 )
 from bloomery.orchestration.resources import drift, machines, stepwise
 from bloomery.orchestration.resources.machines import Json
+from bloomery.orchestration.resources.stepwise import MARKS, Step
 
 NODE: Final = "node_uuid"
 ADDRESS: Final = "address"
@@ -33,18 +35,22 @@ FIELDS: Final = {"node": NODE, "portgroup": PORTGROUP}  # of properties that are
 NODE_OF: Final = Schema(
     Type.STRING, "UUID or name of the node.", required=True, drift=Drift.FIELD, plans=Plans.NODE
 )
+STEPS: Final = MARKS | {
+    "create": Step("make the record under its own UUID"),
+    "update": Step("write the fields that have changed"),
+    "delete": Step("delete the record, if it is ours"),
+}
 
 
-def field(kind: Type, description: str, *, drift: Drift = Drift.LIVE, **more: Any) -> Schema:
+def field(kind: Type, description: str, drift: Drift = Drift.LIVE, **more: Any) -> Schema:
     """Declare a property that is a field of the record: written at once, and compared."""
-    return Schema(
-        kind, description, update_allowed=True, on_change=OnChange.PATCH, drift=drift, **more
-    )  # fmt: skip
+    return updatable(kind, OnChange.PATCH, drift, description, **more)
 
 
 class MachineRecord(stepwise.Stepwise):
     """``fields``: the field of each property."""
 
+    steps: ClassVar[Mapping[str, Step]] = STEPS
     noun: ClassVar[str]
     fields: ClassVar[Mapping[str, str]] = {}  # by the column ``drift``
     attribute_fields: ClassVar[Mapping[str, str]] = {}  # where a field is not called so
@@ -136,6 +142,8 @@ class MachineRecord(stepwise.Stepwise):
                 values[field] = value.lower()
             elif field == NODE:
                 values[field] = self.machines.get_node(value)["uuid"]
+            elif field == "steps":  # ``args`` is there in each step, as the API wants it
+                values[field] = [each | {"args": each.get("args") or {}} for each in value]
             elif field == PORTGROUP:
                 values[field] = self._uuid_of(machines.PORTGROUP, value)
         return values

@@ -1,14 +1,4 @@
-"""OS::Ironic::Node: a machine, from enrolled to available, and away again.
-
-Steps::
-
-    enroll -> add_ports -> steer <-> order      until it stands where it is to stand, inspected
-                                                and configured
-    steer -> set_boot -> boot_set -> steer      where its boot mode is not as it is to be, or its
-                                                power not known
-    patch -> steer <-> order                    an update; down and up again where that is asked
-    leave <-> order -> remove                   the end
-"""
+"""OS::Ironic::Node: a machine, from enrolled to available, and away again."""
 
 from __future__ import annotations
 
@@ -41,6 +31,7 @@ from bloomery.orchestration.resources.node_effects import (
     next_verb,
     target_of,
 )  # fmt: skip
+from bloomery.orchestration.resources.stepwise import MARKS, Step
 
 REMOVABLE: Final = frozenset({State.ENROLL, State.MANAGEABLE, State.ADOPTFAIL})
 ABORTED: Final = frozenset({State.INSPECTWAIT, State.CLEANWAIT, State.CLEANHOLD})
@@ -50,6 +41,25 @@ IN_USE: Final = frozenset({State.ACTIVE, State.RESCUE})  # what may be protected
 SETTABLE: Final = frozenset({State.MANAGEABLE, State.AVAILABLE})  # where a machine boots otherwise
 SETTING_S: Final = 1.0  # between two looks at a boot mode that is being set
 OWNERSHIP: Final = ("owner", "parent_node")
+STEPS: Final = MARKS | {
+    "enroll": Step("enrol the node", "add_ports"),
+    "add_ports": Step("give it owner, ports, traits and maintenance", "steer"),
+    "steer": Step(
+        "name the verb that brings it nearer to its target", "set_boot order end",
+        "for what was ordered",
+    ),
+    "set_boot": Step("set how it boots, or its power", "boot_set steer", orders=True),
+    "boot_set": Step("see whether that is set", "steer", "for its setting"),
+    "order": Step(
+        "order manage, inspect, clean or provide", "steer patch leave", orders=True
+    ),
+    "patch": Step("write what has changed", "order steer", "for what was ordered"),
+    "leave": Step(
+        "bring it to where it may be deleted", "order remove end",
+        "for a state that can be left",
+    ),
+    "remove": Step("delete it", orders=True),
+}  # fmt: skip
 
 
 class Node(stepwise.OnNode):
@@ -59,7 +69,10 @@ class Node(stepwise.OnNode):
     attributes_schema: ClassVar[Mapping[str, Attribute]] = node_schema.ATTRIBUTES
     preemptible: ClassVar[bool] = True
     repairs_failed: ClassVar[bool] = True
-    ordering_steps: ClassVar[frozenset[str]] = frozenset({"order", "set_boot", "remove"})
+    steps: ClassVar[Mapping[str, Step]] = STEPS
+    mark_field: ClassVar[str] = "extra"
+
+    effect_of_update = staticmethod(node_effects.effect_of_update)
 
     @classmethod
     def effect_of_create(cls, properties: Mapping[str, Any]) -> Effect:
@@ -67,12 +80,6 @@ class Node(stepwise.OnNode):
         driver, resource_class = _text(properties["driver"]), _text(properties["resource_class"])
         name = _text(properties["name"])
         return replace(effect, driver=driver, resource_class=resource_class, node=name)
-
-    @classmethod
-    def effect_of_update(
-        cls, before: Mapping[str, Any], after: Mapping[str, Any], names: Collection[str]
-    ) -> Effect:
-        return node_effects.effect_of_update(before, after, names)
 
     def effect_now(
         self, effect: Effect, properties: Mapping[str, Any] | None, names: Collection[str]
@@ -280,8 +287,7 @@ class Node(stepwise.OnNode):
     def handle_create_cancel(self, token: Any) -> None:
         self.handle_preempt()
 
-    def handle_update_cancel(self, token: Any) -> None:
-        self.handle_preempt()
+    handle_update_cancel = handle_create_cancel
 
     # --------------------------------------------------------------------------------- update
 
@@ -424,14 +430,6 @@ class Node(stepwise.OnNode):
             self.machines.delete_node(self.node_uuid())
         except errors.NodeNotFound:
             return None
-        return None
-
-    def step_mark(self) -> str | None:
-        self.put_mark("extra")
-        return None
-
-    def step_unmark(self) -> str | None:
-        self.unmark("extra")
         return None
 
     # -------------------------------------------------------------------------- how it really is

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Final
+from typing import Final
 
 from bloomery.orchestration.properties import constraints
 from bloomery.orchestration.properties.schema import (
@@ -14,6 +14,7 @@ from bloomery.orchestration.properties.schema import (
     Schema,
     Type,
     drift_names,
+    updatable,
 )
 from bloomery.orchestration.resources import step_run
 
@@ -27,14 +28,6 @@ PORT_FIELDS: Final = (
     "address", "pxe_enabled", "physical_network", "local_link_connection", "extra", "is_smartnic",
     "name",
 )  # fmt: skip
-
-
-def _property(
-    kind: Type, on_change: OnChange, drift: Drift, description: str, **more: Any
-) -> Schema:
-    return Schema(
-        kind, description, update_allowed=True, on_change=on_change, drift=drift, **more
-    )  # fmt: skip
 
 
 def _seconds(description: str, default: int) -> Schema:
@@ -66,70 +59,70 @@ LATER, PATCH, RUN = OnChange.LATER, OnChange.PATCH, OnChange.RUN
 UNSEEN, FIELD, LIVE, OWN = Drift.NONE, Drift.FIELD, Drift.LIVE, Drift.OWN
 
 PROPERTIES: Final[Mapping[str, Schema]] = {
-    "name": _property(Type.STRING, PATCH, FIELD, "Name of the node.", plans=Plans.MACHINE),
-    "driver": _property(
+    "name": updatable(Type.STRING, PATCH, FIELD, "Name of the node.", plans=Plans.MACHINE),
+    "driver": updatable(
         Type.STRING, PATCH, FIELD, "The hardware type, such as redfish.", required=True,
         plans=Plans.MACHINE
     ),
-    "driver_info": _property(
+    "driver_info": updatable(
         Type.MAP, PATCH, FIELD, "How the BMC is reached; it is kept as a secret.", secret=True
     ),
-    "interfaces": _property(
+    "interfaces": updatable(
         Type.MAP, PATCH, OWN, "Interfaces of the driver by kind, such as {deploy: ramdisk}.",
         schema={kind: Schema(Type.STRING, f"The {kind} interface.") for kind in INTERFACES},
     ),
-    "properties": _property(Type.MAP, PATCH, FIELD, "Properties of the machine, such as cpu_arch."),
-    "resource_class": _property(
+    "properties": updatable(Type.MAP, PATCH, FIELD, "Properties of the machine, such as cpu_arch."),
+    "resource_class": updatable(
         Type.STRING, PATCH, LIVE, "The class by which it is asked for.", plans=Plans.MACHINE
     ),
-    "traits": _property(Type.LIST, PATCH, OWN, "What it has.", schema=Schema(Type.STRING)),
-    "conductor_group": _property(
+    "traits": updatable(Type.LIST, PATCH, OWN, "What it has.", schema=Schema(Type.STRING)),
+    "conductor_group": updatable(
         Type.STRING, PATCH, FIELD, "The group of conductors that serve it."
     ),
-    "shard": _property(Type.STRING, PATCH, LIVE, "The shard that it is in."),
-    "owner": _property(Type.STRING, PATCH, LIVE, "The project that owns it."),
-    "lessee": _property(Type.STRING, PATCH, LIVE, "The project that it is lent to."),
-    "description": _property(Type.STRING, PATCH, LIVE, "What it is for."),
-    "chassis_uuid": _property(Type.STRING, PATCH, FIELD, "The chassis that it is in."),
-    "parent_node": _property(Type.STRING, PATCH, FIELD, "The node that it is a part of."),
-    "automated_clean": _property(Type.BOOLEAN, PATCH, LIVE, "Clean it before it is available."),
-    "disable_power_off": _property(Type.BOOLEAN, PATCH, LIVE, "Never switch it off."),
-    "network_data": _property(Type.MAP, PATCH, FIELD, "network_data.json of the machine."),
-    "boot_mode": _property(
+    "shard": updatable(Type.STRING, PATCH, LIVE, "The shard that it is in."),
+    "owner": updatable(Type.STRING, PATCH, LIVE, "The project that owns it."),
+    "lessee": updatable(Type.STRING, PATCH, LIVE, "The project that it is lent to."),
+    "description": updatable(Type.STRING, PATCH, LIVE, "What it is for."),
+    "chassis_uuid": updatable(Type.STRING, PATCH, FIELD, "The chassis that it is in."),
+    "parent_node": updatable(Type.STRING, PATCH, FIELD, "The node that it is a part of."),
+    "automated_clean": updatable(Type.BOOLEAN, PATCH, LIVE, "Clean it before it is available."),
+    "disable_power_off": updatable(Type.BOOLEAN, PATCH, LIVE, "Never switch it off."),
+    "network_data": updatable(Type.MAP, PATCH, FIELD, "network_data.json of the machine."),
+    "boot_mode": updatable(
         Type.STRING, RUN, OWN, "How it boots; set while nobody has it.",
         constraints=[constraints.AllowedValues(["bios", "uefi"])], plans=Plans.VERBS,
     ),
-    "secure_boot": _property(
+    "secure_boot": updatable(
         Type.BOOLEAN, RUN, OWN, "Boots only what is signed; set while nobody has it.",
         plans=Plans.VERBS,
     ),
-    "protected": _property(
+    "protected": updatable(
         Type.BOOLEAN, PATCH, OWN,
         "Whether a system that is on it may be neither rebuilt nor taken away."
     ),
-    "protected_reason": _property(Type.STRING, PATCH, OWN, "Why it is protected."),
-    "retired": _property(
+    "protected_reason": updatable(Type.STRING, PATCH, OWN, "Why it is protected."),
+    "retired": updatable(
         Type.BOOLEAN, RUN, LIVE, "Do not make it available again; it stays manageable at most.",
         plans=Plans.VERBS,
     ),
-    "retired_reason": _property(Type.STRING, PATCH, LIVE, "Why it is retired."),
-    "maintenance": _property(Type.MAP, PATCH, OWN, "Whether it is left alone.", schema=MAINTENANCE),
-    "extra": _property(Type.MAP, PATCH, FIELD, "Notes of yours."),
-    "ports": _property(
+    "retired_reason": updatable(Type.STRING, PATCH, LIVE, "Why it is retired."),
+    "maintenance": updatable(Type.MAP, PATCH, OWN, "Whether it is left alone.", schema=MAINTENANCE),
+    "extra": updatable(Type.MAP, PATCH, FIELD, "Notes of yours."),
+    "ports": updatable(
         Type.LIST, PATCH, OWN, "Its network ports.", schema=Schema(Type.MAP, schema=PORT)
     ),
-    "target_state": _property(
+    "target_state": updatable(
         Type.STRING, RUN, OWN, "How far to bring it.", default="available",
         constraints=[constraints.AllowedValues(["enroll", "manageable", "available"])],
         plans=Plans.VERBS,
     ),
-    "inspect": _property(
+    "inspect": updatable(
         Type.STRING, RUN, UNSEEN,
         "When it is inspected; always: also when driver_info or interfaces change.",
         default="once", constraints=[constraints.AllowedValues(["none", "once", "always"])],
         plans=Plans.VERBS,
     ),
-    "hardware_configuration": _property(
+    "hardware_configuration": updatable(
         Type.MAP, RUN, UNSEEN,
         "Firmware, BIOS, RAID and further steps, by cleaning, before it is available.",
         schema={
@@ -137,8 +130,8 @@ PROPERTIES: Final[Mapping[str, Schema]] = {
             for name in (*step_run.SECTIONS, "allow_destructive")
         }, plans=Plans.VERBS,
     ),
-    "timeouts": _property(Type.MAP, LATER, UNSEEN, "How long each part may take.", schema=TIMEOUTS),
-    "on_delete": _property(
+    "timeouts": updatable(Type.MAP, LATER, UNSEEN, "How long each part may take.", schema=TIMEOUTS),
+    "on_delete": updatable(
         Type.STRING, LATER, UNSEEN, "What is done with it in the end.", default="delete",
         constraints=[constraints.AllowedValues(["delete", "retire", "keep"])], plans=Plans.VERBS,
     ),

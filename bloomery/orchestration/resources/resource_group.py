@@ -23,7 +23,7 @@ REMOVED: Final = "removed_rsrc_list"
 class Indexed(composite.Membered):
     """Members are called 0, 1, 2 and so on, without the names that were removed.
 
-    A kind says with ``member`` what the one of a name is.
+    ``member`` of a kind returns the definition of one member.
     """
 
     properties_schema: ClassVar[Mapping[str, Schema]] = {
@@ -108,7 +108,7 @@ class Indexed(composite.Membered):
         raise NotImplementedError
 
     def skip_list(self) -> list[str]:
-        """Names never to be used again, with those that the present policies name."""
+        """Return the names that are never used again, those in the present policies included."""
         return groups.skip_list(
             self.record.data.get(SKIPPED, ()),
             groups.resource_lists(self.properties["removal_policies"]),
@@ -244,7 +244,7 @@ class ResourceGroup(Indexed, rolling.Rolling):
         return groups.document(after_batch(present, batch, names, self.count(), self.member))
 
     def _staying(self) -> set[str]:
-        """The members that no policy removes."""
+        """Return the members that no policy removes."""
         return self.present().keys() - set(self.record.data[SKIPPED])
 
     def _steps(self, pace: Mapping[str, Any], *, current: int) -> list[batches.Resize]:

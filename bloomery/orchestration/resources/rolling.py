@@ -1,8 +1,8 @@
 """Groups whose members are made and changed batch by batch.
 
-What is left of a change is kept in the resource's own memory (``data``), so that another engine
-goes on with it.  A batch is one update of the child stack; the next one begins when it has ended
-and a pause is over.
+The steps that remain are kept in the ``data`` of the resource, so that another engine goes on with
+them.  A batch is one update of the child stack.  The next batch begins when the update has ended
+and the pause is over.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ UPDATE_PACE: Final = {
 
 
 class Rolling(composite.Membered):
-    """A group that says with ``document_after`` what its child is after one batch."""
+    """A group; ``document_after`` returns the template of the child after one batch."""
 
     def document_after(self, batch: batches.Resize) -> Mapping[str, Any]:
         raise NotImplementedError
@@ -55,7 +55,7 @@ class Rolling(composite.Membered):
         return self._advance() if LEFT in self.record.data else super().check_update_complete(token)
 
     def plan_batches(self, steps: Sequence[batches.Resize], pause_s: float) -> None:
-        """Remember what is to come; the first batch follows what the child does now at once."""
+        """Keep the steps; the first batch follows the present action of the child at once."""
         self.record.data[LEFT] = {
             "steps": [list(step) for step in steps],
             "each_s": self.time_of_each(steps, pause_s),
@@ -65,7 +65,7 @@ class Rolling(composite.Membered):
         }
 
     def forget_batches(self) -> None:
-        """Drop what is left of a change that has failed."""
+        """Drop the remaining steps of a change that has failed."""
         self.record.data.pop(LEFT, None)
 
     def time_of_each(self, steps: Sequence[batches.Resize], pause_s: float) -> float:
@@ -98,6 +98,6 @@ class Rolling(composite.Membered):
         return float(left["until"] - now)
 
     def present(self) -> groups.Members:
-        """The members that the child has, or is changing to."""
+        """Return the members that the child has, or is changing to."""
         child = self.child()
         return {} if child is None else groups.members_of(child.document)

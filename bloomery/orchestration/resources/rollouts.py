@@ -1,7 +1,7 @@
-"""Roll-outs over machines that are alike: who changes next, and what a failure comes to.
+"""Roll-outs over machines that are alike: which members change next, and what a failure does.
 
-Everything here is a function of what there is, so that a roll-out may stop after any batch and go
-on in another process::
+Each function takes the members as they are, so that a roll-out may stop after any batch and go on
+in another process::
 
     pace = Pace.of(update_policy, count=20)
     next_batch(members, pace, count=20, is_canary=True)  # ["19"]
@@ -21,7 +21,7 @@ from bloomery.orchestration.resources import batches
 from bloomery.orchestration.resources.groups import in_order
 
 
-class Order(StrEnum):
+class RolloutOrder(StrEnum):
     INDEX_DESC = "index_desc"
     INDEX_ASC = "index_asc"
     OLDEST = "oldest"
@@ -29,12 +29,12 @@ class Order(StrEnum):
 
 
 class OnFailure(StrEnum):
-    """What more failures than are allowed come to."""
+    """What happens after more failures than are allowed."""
 
     PAUSE = "pause"  # until a signal says how it goes on
-    STOP = "stop"  # those that are left keep what they have
+    STOP = "stop"  # the remaining members keep their definition
     CONTINUE = "continue"
-    ROLLBACK_BATCH = "rollback_batch"  # the batch gets what it had, then it stops
+    ROLLBACK_BATCH = "rollback_batch"  # the batch gets the old definition, then STOP
 
 
 class Signal(StrEnum):
@@ -73,7 +73,7 @@ class Pace:
     max_unavailable: int = 1
     max_surge: int = 0
     pause_s: float = 0
-    order: Order = Order.INDEX_DESC
+    order: RolloutOrder = RolloutOrder.INDEX_DESC
     on_failure: OnFailure = OnFailure.PAUSE
     max_failures: int = 0
     settle_s: float = 0
@@ -95,7 +95,7 @@ class Pace:
             max_unavailable=share(rolling.get("max_unavailable", 1), count, up=False),
             max_surge=share(rolling.get("max_surge", 0), count, up=True),
             pause_s=float(rolling.get("pause_time") or 0),
-            order=Order(rolling.get("order") or Order.INDEX_DESC),
+            order=RolloutOrder(rolling.get("order") or RolloutOrder.INDEX_DESC),
             on_failure=OnFailure(rolling.get("failure_policy") or OnFailure.PAUSE),
             max_failures=int(rolling.get("max_failures") or 0),
             settle_s=float(gate.get("settle_seconds", SETTLE_S)),
@@ -144,11 +144,11 @@ def share(value: Any, count: int, *, up: bool) -> int:
 
 
 def next_batch(members: Sequence[Member], pace: Pace, count: int, *, is_canary: bool) -> list[str]:
-    """Return who takes the new definition next; nobody where too few are ready.
+    """Return the members that take the new definition next; none where too few are ready.
 
-    So many go down that ``count`` less ``max_unavailable`` stay ready; who is not ready anyway
-    takes nothing away.  At least one may go down where the group may not grow instead.  ``count``:
-    the size of the group without those whose failure is accepted.
+    At least ``count`` less ``max_unavailable`` members stay ready; a member that is not ready may
+    always change.  At least one member may change where the group cannot grow instead.  ``count``:
+    the size of the group without the members whose failure is accepted.
     """
     outdated = sorted_by(pace.order, (member for member in members if not member.is_current))
     ready = sum(member.is_ready for member in members)
@@ -172,15 +172,15 @@ def _batch(
     return batch
 
 
-def sorted_by(order: Order, members: Any) -> list[Member]:
+def sorted_by(order: RolloutOrder, members: Any) -> list[Member]:
     """Return members in the order in which they are to change."""
     ascending = sorted(members, key=lambda member: in_order(member.name))
     descending = ascending[::-1]
-    if order is Order.INDEX_ASC:
+    if order is RolloutOrder.INDEX_ASC:
         return ascending
-    if order is Order.OLDEST:
+    if order is RolloutOrder.OLDEST:
         return sorted(ascending, key=lambda member: member.since)
-    if order is Order.UNHEALTHY_FIRST:
+    if order is RolloutOrder.UNHEALTHY_FIRST:
         return sorted(descending, key=lambda member: member.is_ready)
     return descending
 
@@ -193,12 +193,12 @@ def rollout_steps(
     surge_names: Sequence[str] = (),
     leaving: Collection[str] = (),
 ) -> Iterator[batches.Batch]:
-    """Yield the batches of a roll-out in which nothing fails and nobody sends a signal.
+    """Yield the batches of a roll-out without failures and signals.
 
-    ``members``: those that stay and were made, and ``leaving`` those that do not stay.
-    ``names``: whom the group has in the end; ``surge_names``: whom it has meanwhile, if anybody
-    changes.  Nothing more comes where too few members are ready for the next batch: there the
-    roll-out pauses.
+    ``members``  present members that stay; ``leaving``: present members that leave
+    ``names``    of the members in the end; ``surge_names``: of those meanwhile, if a member changes
+
+    The batches end where too few members are ready for the next one: there the roll-out pauses.
     """
     present = {member.name for member in members}
     outdated = sorted_by(pace.order, (member for member in members if not member.is_current))

@@ -32,16 +32,7 @@ def _steps(number: str) -> Schema:
     )
 
 
-class StepsRecord(machine_records.MachineRecord):
-    """``args`` is there in each step, as the API wants it."""
-
-    def values(self) -> machines.Json:
-        values = super().values()
-        values["steps"] = [each | {"args": each.get("args") or {}} for each in values["steps"]]
-        return values
-
-
-class DeployTemplate(StepsRecord):
+class DeployTemplate(machine_records.MachineRecord):
     """Its reference is its name: the trait by which instances ask for it."""
 
     noun = machines.DEPLOY_TEMPLATE
@@ -60,7 +51,7 @@ class DeployTemplate(StepsRecord):
         return self.properties.get("name") or super().get_reference_id()
 
 
-class Runbook(StepsRecord):
+class Runbook(machine_records.MachineRecord):
     """Steps for cleaning and service, on nodes of its traits; without any, it runs nowhere."""
 
     noun = machines.RUNBOOK

@@ -1,4 +1,4 @@
-"""Groups that grow and shrink while their stack rests, and the arithmetic of it.
+"""Groups that a signal makes larger or smaller, and the arithmetic of their capacity.
 
 The oldest member goes first, and is changed first.  Names follow from the resource and a number
 that is never used again; ages are kept in the resource's own memory.
@@ -37,7 +37,7 @@ def capacity_after(
     most: int,
     min_step: int | None = None,
 ) -> int:
-    """How many members there are after an adjustment, within the bounds of the group.
+    """Return how many members there are after an adjustment, within the bounds of the group.
 
     Percentages are rounded towards nothing, but less than one member is one::
 
@@ -53,7 +53,7 @@ def capacity_after(
 
 
 def _step(change: float, min_step: int) -> int:
-    """A change in whole members, at least ``min_step`` in its direction."""
+    """Return a change in whole members, of at least ``min_step`` in the same direction."""
     size = max(math.floor(abs(change)), 1 if change else 0, min_step if change else 0)
     return int(math.copysign(size, change))
 
@@ -78,28 +78,28 @@ def after_batch(
 
 
 class ScaledGroup(rolling.Rolling):
-    """A group of members that a signal may make more or less."""
+    """A group that a signal may make larger or smaller."""
 
-    # ------------------------------------------------------------------------- said by the kind
+    # ---------------------------------------------------------------------- defined by the kind
 
     def member(self) -> Mapping[str, Any]:
-        """The definition that all members take."""
+        """Return the definition of all members."""
         raise NotImplementedError
 
     def bounds(self) -> tuple[int, int]:
-        """The least and the greatest number of members."""
+        """Return the least and the greatest number of members."""
         raise NotImplementedError
 
     def first_capacity(self) -> int:
-        """How many members there are at first."""
+        """Return the number of members at the creation."""
         raise NotImplementedError
 
     def new_capacity(self, prop_diff: Mapping[str, Any]) -> int:
-        """How many members there are after an update."""
+        """Return the number of members after an update."""
         raise NotImplementedError
 
     def pace(self) -> Mapping[str, Any]:
-        """``min_in_service``, ``max_batch_size`` and ``pause_time`` of a new definition."""
+        """Return ``min_in_service``, ``max_batch_size`` and ``pause_time`` of an update."""
         raise NotImplementedError
 
     def check_capacity(self) -> None:
@@ -116,7 +116,7 @@ class ScaledGroup(rolling.Rolling):
     # ---------------------------------------------------------------------------- child's shape
 
     def child_document(self) -> Mapping[str, Any]:
-        """What the child is when each member has the present definition."""
+        """Return the template of the child in which each member has the present definition."""
         return self._resized(self.capacity() if self.ages() else self.first_capacity())
 
     def _resized(self, capacity: int) -> Mapping[str, Any]:
@@ -148,7 +148,7 @@ class ScaledGroup(rolling.Rolling):
         return list(self.record.data.get(AGES, ()))
 
     def aged(self) -> groups.Members:
-        """The members of the child, the oldest first: a stored map may have lost its order."""
+        """Return the members of the child, the oldest first; a stored map may lose its order."""
         present = self.present()
         return {name: present[name] for name in self.ages() if name in present}
 
@@ -193,7 +193,7 @@ class ScaledGroup(rolling.Rolling):
         min_step: int | None = None,
         cooldown_s: float = 0,
     ) -> tuple[int, int]:
-        """Begin to change how many members there are; return how many there were and will be.
+        """Begin to change the number of members; return the old and the new number.
 
         Raises NoActionRequired while the group changes or cools down, and where it is to stay.
         """
@@ -223,13 +223,13 @@ class ScaledGroup(rolling.Rolling):
         return self.physical_resource_name() if known else self.record.name
 
     def members(self) -> dict[str, Any]:
-        """The members, the oldest first."""
+        """Return the members, the oldest first."""
         members = super().members()
         ages = [name for name in self.ages() if name in members]
         return {name: members[name] for name in [*ages, *(members.keys() - set(ages))]}
 
     def member_named(self, name: str) -> str:
-        """The name of the member that ``name`` is, or that stands at that index."""
+        """Return the name of the member with this name or index."""
         names = list(self.members())
         if name in names or not name.isdecimal() or int(name) >= len(names):
             return name
@@ -251,7 +251,7 @@ def check_bounds(least: int, most: int, first: int | None) -> None:
 
 
 def attributes_at(path: Sequence[Any], group: str) -> tuple[str, Sequence[Any]]:
-    """The attribute that the first step of a path names, and the rest."""
+    """Return the attribute that the first step of a path names, and the rest of the path."""
     if not path:
         raise errors.StackValidationFailed(
             reason=f"cannot tell all attributes of the members of {group} at once; name one after"

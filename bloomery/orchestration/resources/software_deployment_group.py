@@ -46,7 +46,7 @@ class SoftwareDeploymentGroup(rolling.Rolling):
         return self.properties[SERVERS] or {}
 
     def member(self, name: str) -> Mapping[str, Any]:
-        """The deployment for one server."""
+        """Return the deployment for one server."""
         shared = {key: value for key, value in self.properties.items() if key != SERVERS}
         stated = {key: value for key, value in shared.items() if value is not None}
         return {
@@ -86,7 +86,7 @@ class SoftwareDeploymentGroup(rolling.Rolling):
         return (name for name in self.servers() if present.get(name) != self.member(name))
 
     def document_after(self, batch: batches.Resize) -> Mapping[str, Any]:
-        """Who is gone from ``servers`` leaves with the first batch."""
+        """Return the template after one batch; the first batch deletes removed servers."""
         present, changing = self.present(), [*self._changing()][: batch.changed]
         names = [name for name in self.servers() if name in changing or name in present]
         outdated = [name for name in changing if name in present]
@@ -126,12 +126,12 @@ def _hidden(name: str) -> Support:
 
 
 class SoftwareDeployments(SoftwareDeploymentGroup):
-    """The name of before; templates that have it go on working."""
+    """The former name of the type, for old templates."""
 
     support: ClassVar[Support] = _hidden("OS::Heat::SoftwareDeploymentGroup")
 
 
 class StructuredDeployments(StructuredDeploymentGroup):
-    """The name of before; templates that have it go on working."""
+    """The former name of the type, for old templates."""
 
     support: ClassVar[Support] = _hidden("OS::Heat::StructuredDeploymentGroup")

@@ -1,10 +1,7 @@
 """OS::Ironic::RunbookExecution and OS::Ironic::HardwareConfiguration: steps that run on a node.
 
 Both are cleaning of a node that is manageable, or service of one that is active: a verb with steps
-or a runbook, ordered once, and waited for::
-
-    look [-> manage -> look] -> run -> ran
-
+or a runbook, ordered once, and waited for.
 A HardwareConfiguration may wait instead: an Instance of the same stack takes its steps along.
 """
 
@@ -18,11 +15,20 @@ from typing import Any, ClassVar, Final
 from bloomery import errors
 from bloomery.conductor.states import State
 from bloomery.orchestration.properties import constraints
-from bloomery.orchestration.properties.schema import Attribute, Drift, OnChange, Plans, Schema, Type
+from bloomery.orchestration.properties.schema import (
+    Attribute,
+    Drift,
+    OnChange,
+    Plans,
+    Schema,
+    Type,
+    updatable,
+)
 from bloomery.orchestration.resources import drift, stepwise
 from bloomery.orchestration.resources.effects import NO_EFFECT, Effect, Impact
 from bloomery.orchestration.resources.machines import Json
 from bloomery.orchestration.resources.states import Action
+from bloomery.orchestration.resources.stepwise import MARKS, Step
 from bloomery.outcome import DONE, Outcome
 
 CLEAN, SERVICE, DEPLOY = "clean", "service", "deploy"
@@ -49,16 +55,8 @@ _MEMBERS: Final = {
 }
 
 
-def _property(
-    kind: Type, on_change: OnChange, drift: Drift, description: str, **more: Any
-) -> Schema:
-    return Schema(
-        kind, description, update_allowed=True, on_change=on_change, drift=drift, **more
-    )  # fmt: skip
-
-
 LATER, RUN, UNSEEN, OWN = OnChange.LATER, OnChange.RUN, Drift.NONE, Drift.OWN
-STEPS: Final = _property(
+STEPS: Final = updatable(
     Type.LIST, RUN, UNSEEN, "The steps, in their order.",
     schema=Schema(Type.MAP, schema=_MEMBERS),
 )  # fmt: skip
@@ -68,6 +66,15 @@ ATTRIBUTES: Final[Mapping[str, Attribute]] = {
     "duration": Attribute("Seconds between the two.", Type.NUMBER, cached=False),
     "result": Attribute("success, or what the node said.", Type.STRING, cached=False),
 }
+RUN_STEPS: Final = MARKS | {
+    "look": Step(
+        "see where the node stands, and number the order", "manage run",
+        "while other steps run on it",
+    ),
+    "manage": Step("order manage after a cleaning that was stopped", "look", orders=True),
+    "run": Step("order clean or service, with the steps", "ran look", orders=True),
+    "ran": Step("see how the steps went", "end", "for the steps to end"),
+}  # fmt: skip
 
 
 class StepRun(stepwise.OnNode):
@@ -75,7 +82,7 @@ class StepRun(stepwise.OnNode):
 
     attributes_schema: ClassVar[Mapping[str, Attribute]] = ATTRIBUTES
     way_down: ClassVar[str] = "; let its OS::Ironic::Node have target_state: manageable"
-    ordering_steps: ClassVar[frozenset[str]] = frozenset({"manage", "run"})
+    steps: ClassVar[Mapping[str, Step]] = RUN_STEPS
     preemptible: ClassVar[bool] = True
 
     @classmethod
@@ -140,8 +147,7 @@ class StepRun(stepwise.OnNode):
     def handle_create_cancel(self, token: Any) -> None:
         self.handle_preempt()
 
-    def handle_update_cancel(self, token: Any) -> None:
-        self.handle_preempt()
+    handle_update_cancel = handle_create_cancel
 
     def handle_preempt(self) -> None:
         """Stop steps that wait; what runs comes to its end.  Raises Busy."""
@@ -198,15 +204,15 @@ class RunbookExecution(StepRun):
         "instance": Schema(
             Type.STRING, "The instance, in place of its node.", drift=UNSEEN, plans=Plans.NODE
         ),
-        "runbook": _property(Type.STRING, RUN, UNSEEN, "UUID or name of the runbook."),
+        "runbook": updatable(Type.STRING, RUN, UNSEEN, "UUID or name of the runbook."),
         "steps": STEPS,
-        "mode": _property(
+        "mode": updatable(
             Type.STRING, RUN, UNSEEN, "service: of an active node; clean: of a manageable one.",
             default=SERVICE, plans=Plans.VERBS,
             constraints=[constraints.AllowedValues([SERVICE, CLEAN])],
         ),
-        "triggers": _property(Type.MAP, RUN, UNSEEN, "A change of it runs the steps anew."),
-        "run_on": _property(
+        "triggers": updatable(Type.MAP, RUN, UNSEEN, "A change of it runs the steps anew."),
+        "run_on": updatable(
             Type.LIST, RUN, UNSEEN, "The actions in which it runs.",
             default=["CREATE", "UPDATE"], plans=Plans.VERBS,
             schema=Schema(
@@ -216,7 +222,7 @@ class RunbookExecution(StepRun):
                 ],
             ),
         ),
-        "timeout": _property(
+        "timeout": updatable(
             Type.NUMBER, RUN, UNSEEN, "Seconds until they have ended.", default=7200,
             constraints=[constraints.Range(min=1)],
         ),
@@ -270,14 +276,8 @@ class RunbookExecution(StepRun):
     def handle_suspend(self) -> Any:
         self._start_on(Action.SUSPEND)
 
-    def check_suspend_complete(self, token: Any) -> Outcome:
-        return self.advance()
-
     def handle_resume(self) -> Any:
         self._start_on(Action.RESUME)
-
-    def check_resume_complete(self, token: Any) -> Outcome:
-        return self.advance()
 
     def handle_delete(self) -> Any:
         if self.record.physical_id is not None:
@@ -287,13 +287,16 @@ class RunbookExecution(StepRun):
 class HardwareConfiguration(StepRun):
     """Firmware, BIOS, RAID and further steps in one cleaning, or one service, of a node."""
 
+    steps: ClassVar[Mapping[str, Step]] = RUN_STEPS | {
+        "await_deployment": Step("leave the steps to the next deployment")
+    }
     way_down: ClassVar[str] = StepRun.way_down + ", or this as its hardware_configuration"
 
     properties_schema: ClassVar[Mapping[str, Schema]] = {
         "node": Schema(
             Type.STRING, "UUID or name of the node.", required=True, drift=UNSEEN, plans=Plans.NODE
         ),
-        "firmware": _property(
+        "firmware": updatable(
             Type.LIST, RUN, OWN, "What is flashed, in this order.", plans=Plans.VERBS,
             schema=Schema(Type.MAP, schema={
                 "component": Schema(Type.STRING, "bios, bmc and so on.", required=True),
@@ -302,14 +305,14 @@ class HardwareConfiguration(StepRun):
                 "wait": Schema(Type.NUMBER, "Seconds of rest after it."),
             }),
         ),
-        "bios": _property(
+        "bios": updatable(
             Type.MAP, RUN, OWN, "Settings by name.", plans=Plans.VERBS,
             schema={
                 "settings": Schema(Type.MAP, "Value by name."),
                 "factory_reset": Schema(Type.BOOLEAN, "Reset first.", default=False),
             },
         ),
-        "raid": _property(
+        "raid": updatable(
             Type.MAP, RUN, OWN, "The logical disks; what was on the disks is lost.",
             plans=Plans.VERBS,
             schema={
@@ -318,23 +321,23 @@ class HardwareConfiguration(StepRun):
             },
         ),
         "extra_steps": replace(STEPS, plans=Plans.VERBS),
-        "apply_when": _property(
+        "apply_when": updatable(
             Type.STRING, RUN, UNSEEN,
             "manageable: cleaning of a manageable node; service: of an active one; deploy: with "
             "the next system that an Instance of this stack writes on it.",
             default="manageable", plans=Plans.VERBS,
             constraints=[constraints.AllowedValues(["manageable", SERVICE, DEPLOY])],
         ),
-        "on_delete": _property(
+        "on_delete": updatable(
             Type.STRING, LATER, UNSEEN,
             "reset: BIOS to its defaults, and no logical disk, where it had set them.",
             default="keep", plans=Plans.VERBS,
             constraints=[constraints.AllowedValues(["keep", "reset"])],
         ),
-        "allow_destructive": _property(
+        "allow_destructive": updatable(
             Type.BOOLEAN, LATER, UNSEEN, "RAID may be changed.", default=False
         ),
-        "timeout": _property(
+        "timeout": updatable(
             Type.NUMBER, LATER, UNSEEN, "Seconds until all is done.", default=10800,
             constraints=[constraints.Range(min=1)],
         ),

@@ -1,13 +1,16 @@
 """What kinds of machines have in common: actions of several steps, each named in the rows before.
 
-The name of the step that is being done stands in ``data``.  A step is a method that does one thing
-at the real thing and returns the name of the next, or None at the end.  A step that returns or
-raises an outcome (``wait_for``) is called again.  A step of ``ordering_steps`` is called only when
-its name is stored: an engine that dies in it leaves a successor that knows what may have been
-ordered, looks, and orders nothing twice.
+The name of the step that is being done stands in ``data``.  A step does one thing at the real thing
+and returns the name of the next, or None at the end.  A step that returns or raises an outcome
+(``wait_for``) is called again.  A step that orders is called only when its name is stored: an
+engine that dies in it leaves a successor that knows what may have been ordered, looks, and orders
+nothing twice.  A kind shows its steps in a table; names of steps are stored, so that they stay::
 
     class Lamp(Stepwise):
-        ordering_steps = frozenset({"switch"})
+        steps = MARKS | {
+            "find": Step("find the lamp", "switch", "until it is there"),
+            "switch": Step("switch it on", "end", orders=True),
+        }
 
         def handle_create(self) -> Any:
             self.begin("find")
@@ -21,7 +24,7 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import replace
-from typing import Any, ClassVar, Final, NoReturn
+from typing import Any, ClassVar, Final, NamedTuple, NoReturn
 
 from bloomery import errors
 from bloomery.conductor.states import UNSTABLE_STATES, State
@@ -63,13 +66,41 @@ class Waits(Exception):
         self.outcome = outcome
 
 
+END: Final = "end"
+
+
+class Step(NamedTuple):
+    """One row of the table of a kind: what the step does, what follows, what it waits for.
+
+    ``then``: the steps that may follow; end: the action is done.  ``orders``: a verb, a power state
+    or a record.  ``run``: the function of the step; the kind's method ``step_<name>`` without it.
+    """
+
+    does: str
+    then: str = "end"
+    waits: str = ""
+    orders: bool = False
+    run: Callable[[Any], str | Outcome | None] | None = None
+
+
+MARKS: Final[dict[str, Step]] = {
+    "mark": Step("put the mark of the resource on what external_id names"),
+    "unmark": Step("take the mark away from what stays"),
+}
+
+
 class Stepwise(base.Resource):
     """A kind whose actions are done step by step."""
 
-    ordering_steps: ClassVar[frozenset[str]] = frozenset()
+    steps: ClassVar[Mapping[str, Step]] = MARKS
+    ordering_steps: ClassVar[frozenset[str]] = frozenset()  # by the column ``orders``
     default_timeout_mins: ClassVar[int | None] = 240
     always_replace_on_check_failed: ClassVar[bool] = False  # who drifts is not thrown away
     compares: ClassVar[bool] = True  # False: nothing of its own can differ, and ``real`` is missing
+
+    def __init_subclass__(cls) -> None:
+        super().__init_subclass__()
+        cls.ordering_steps = frozenset(name for name, step in cls.steps.items() if step.orders)
 
     @property
     def machines(self) -> Machines:
@@ -80,7 +111,9 @@ class Stepwise(base.Resource):
         return self.context.machines
 
     @classmethod
-    def is_same_thing(cls, record: base.Record, name: str, value: Any, find_node: FindNode) -> bool:
+    def is_same_thing(
+        cls, record: base.ResourceState, name: str, value: Any, find_node: FindNode
+    ) -> bool:
         """Another name of the same node is no other node."""
         before = record.properties.get(name)
         if name not in cls.node_properties or not (before and isinstance(value, str)):
@@ -104,7 +137,7 @@ class Stepwise(base.Resource):
         data = self.record.data
         while (name := data.get(STEP)) is not None:
             try:
-                following = getattr(self, f"step_{name}")()
+                following = self._run_step(name)
             except Waits as waits:
                 return waits.outcome
             except errors.Conflict as exc:  # the engine would throw a Conflict's thing away
@@ -120,14 +153,22 @@ class Stepwise(base.Resource):
                     return Again(after_s=0, reason="")  # the order is stored before it is given
         return DONE
 
+    def _run_step(self, name: str) -> str | Outcome | None:
+        """Run one step.  Raises LookupError for a step that follows against the table."""
+        step = self.steps[name]
+        run = step.run or getattr(type(self), f"step_{name}")
+        following: str | Outcome | None = run(self)
+        if not isinstance(following, UNFINISHED) and (following or END) not in step.then.split():
+            raise LookupError(f"step {name} cannot go on with {following}: see the table of steps")
+        return following
+
     def check_create_complete(self, token: Any) -> Outcome:
         return self.advance()
 
-    def check_update_complete(self, token: Any) -> Outcome:
-        return self.advance()
-
-    def check_delete_complete(self, token: Any) -> Outcome:
-        return self.advance()
+    check_update_complete = check_delete_complete = check_create_complete
+    check_suspend_complete = check_resume_complete = check_create_complete
+    check_mark_complete = check_adopt_complete = check_retain_complete = check_create_complete
+    check_prepare_for_replace_complete = check_create_complete
 
     def wait_for(
         self, uuid: str, timeout_s: float, purpose: str, *, every_s: float | None = None
@@ -189,23 +230,14 @@ class Stepwise(base.Resource):
         """Put this resource's mark on what ``external_id`` names, and change nothing else."""
         self.begin("mark")
 
-    def check_mark_complete(self, token: Any) -> Outcome:
-        return self.advance()
-
     def handle_adopt(self, data: Mapping[str, Any]) -> Any:
         """Take over what an abandoned stack has left, and put this resource's mark on it."""
         super().handle_adopt(data)
         self.begin("mark")
 
-    def check_adopt_complete(self, token: Any) -> Outcome:
-        return self.advance()
-
     def step_mark(self) -> str | None:
         """A kind that leaves no mark has nothing to put anywhere."""
         return None
-
-    def check_retain_complete(self, token: Any) -> Outcome:
-        return self.advance()
 
     def step_unmark(self) -> str | None:
         """A kind that leaves no mark has nothing to take away."""
@@ -244,6 +276,8 @@ class OnNode(Stepwise):
     then was ordered to already, by this engine or by one that died.
     """
 
+    mark_field: ClassVar[str] = ""  # of the node, that bears the mark; empty: none does
+
     def node_uuid(self) -> str:
         if self.record.physical_id is None:
             raise errors.EntityNotFound(entity=self.record.type, name=self.record.name)
@@ -273,21 +307,26 @@ class OnNode(Stepwise):
             url = if_told(lambda: self.machines.find_console(node["uuid"]))
         return url
 
-    def put_mark(self, field: str) -> None:
+    def step_mark(self) -> str | None:
         """Put the mark into a field of the node.  Raises MachineRefused where another has it."""
+        if not (field := self.mark_field):
+            return None
         node = self.get_node()
         self.check_unmarked(node[field], f"node {node['name'] or node['uuid']}")
         patch = [{"op": "add", "path": f"/{field}/{MARK}", "value": self.mark()}]
         self.machines.update_node(node["uuid"], patch)
         self.resource_id_set(node["uuid"])  # it may have been named
+        return None
 
-    def unmark(self, field: str) -> None:
+    def step_unmark(self) -> str | None:
         """Take the mark out of a field of the node, if it is ours."""
-        with contextlib.suppress(errors.NodeNotFound):
-            node = self.get_node()
-            if self.is_ours(node[field]):
-                patch = [{"op": "remove", "path": f"/{field}/{MARK}"}]
-                self.machines.update_node(node["uuid"], patch)
+        if field := self.mark_field:
+            with contextlib.suppress(errors.NodeNotFound):
+                node = self.get_node()
+                if self.is_ours(node[field]):
+                    patch = patch_of({f"{field}/{MARK}": None})
+                    self.machines.update_node(node["uuid"], patch)
+        return None
 
     def note_move(self, node: Json) -> None:
         """Note when a node moved last; to be stored before an order is given."""

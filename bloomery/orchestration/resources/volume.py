@@ -1,9 +1,7 @@
 """OS::Ironic::VolumeConnector and OS::Ironic::VolumeTarget: what a machine boots from over a wire.
 
 The service takes changes of them only while the node is switched off.  With ``allow_power_off``
-a refusal is followed by that, and the node is switched on again when the change is made::
-
-    update -> power_off -> is_off -> update -> power_on -> is_on         and so for delete
+a refusal is followed by that, and the node is switched on again when the change is made.
 """
 
 from __future__ import annotations
@@ -18,6 +16,7 @@ from bloomery.orchestration.properties.schema import Attribute, Drift, OnChange,
 from bloomery.orchestration.resources import base, machine_records, machines, stepwise
 from bloomery.orchestration.resources.effects import NO_EFFECT, Effect, Impact
 from bloomery.orchestration.resources.machine_records import field
+from bloomery.orchestration.resources.stepwise import Step
 
 POWER_S: Final = 600.0  # until a machine is on, or off
 CHANGE: Final = "change"  # the step that was refused because the machine is on
@@ -35,12 +34,20 @@ _POWER = Schema(
     Type.BOOLEAN, "Switch the node off for a change, and on again, if it is on.", default=False,
     update_allowed=True, on_change=OnChange.LATER, drift=Drift.NONE, plans=Plans.VERBS,
 )  # fmt: skip
+STEPS: Final = machine_records.STEPS | {
+    "update": Step("write the fields that have changed", "power_off power_on end"),
+    "delete": Step("delete the record, if it is ours", "power_off power_on end"),
+    "power_off": Step("switch the node off", "is_off", orders=True),
+    "is_off": Step("see its power", "update delete", "for power off"),
+    "power_on": Step("switch the node on again", "is_on", orders=True),
+    "is_on": Step("see its power", "end", "for power on"),
+}
 
 
 class Volume(machine_records.MachineRecord):
     """What can be changed of a machine that is off."""
 
-    ordering_steps: ClassVar[frozenset[str]] = frozenset({"power_off", "power_on"})
+    steps: ClassVar[Mapping[str, Step]] = STEPS
     repairs_failed: ClassVar[bool] = True
 
     @classmethod

@@ -17,7 +17,7 @@ LONGEST_S: Final = 43200
 
 
 class WaitConditionFailure(Exception):
-    """A signal told of a failure; the argument is why."""
+    """A signal reported a failure; the argument is the reason."""
 
 
 class WaitConditionTimeout(Exception):
@@ -71,7 +71,7 @@ class WaitCondition(base.Resource):
         return self._outcome(token)
 
     def handle_delete(self) -> Any:
-        """Forget the signals: who waits at this handle again waits for new ones."""
+        """Forget the signals, so that the next wait at this handle needs new ones."""
         handle = self._find_handle()
         if handle is not None:
             handle.record.metadata = {}
@@ -101,7 +101,7 @@ class WaitCondition(base.Resource):
         return base.wait_for(handle.record.uuid, until - now)
 
     def handle(self) -> Handle:
-        """The handle; raises NotFound where it is none of this stack."""
+        """Return the handle.  Raises NotFound where the stack has no such handle."""
         handle = self._find_handle()
         if handle is None:
             raise errors.NotFound(

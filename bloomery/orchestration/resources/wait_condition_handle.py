@@ -73,16 +73,16 @@ class Handle(signals.Signalled):
 
     @property
     def waits(self) -> bool:
-        """Whether a signal is to be waited for."""
+        """Tell whether a wait condition waits for signals at this handle."""
         return True
 
     def reasons(self, status: str) -> list[str]:
-        """The reasons of the signals that had this status, in the order in which they came."""
+        """Return the reasons of the signals with this status, in the order of their arrival."""
         words = self.words
         return [str(s[words.reason]) for _, s in self._signals() if s.get(words.status) == status]
 
     def payload(self) -> dict[str, Any]:
-        """What each signal brought, by its id."""
+        """Return the data of each signal by its id."""
         return {key: signal.get(self.words.data) for key, signal in self._signals()}
 
     def _signals(self) -> Iterator[tuple[str, Mapping[str, Any]]]:
@@ -167,7 +167,7 @@ class CfnWaitConditionHandle(Handle):
 
 
 class UpdateWaitConditionHandle(CfnWaitConditionHandle):
-    """Made anew by every update of its stack, so that everybody has to signal again."""
+    """Each update of the stack replaces the handle, so that all signals are needed again."""
 
     always_updated: ClassVar[bool] = True
 

@@ -29,8 +29,7 @@ from bloomery.db import (
     trees,
 )
 from bloomery.db import rows as db_rows
-from bloomery.db.snapshots import SnapshotRow
-from bloomery.model.stacks import Event, Order, OrderKind, Stack, Template
+from bloomery.model.stacks import Event, Order, OrderKind, Snapshot, Stack, Template
 from bloomery.orchestration.resources.states import Status
 from bloomery.orchestration.service.access import StackContext
 from bloomery.orchestration.template.environment import SINKS
@@ -68,7 +67,7 @@ class Change:
     columns: Mapping[str, Any] = field(default_factory=dict)
     template: Template | None = None
     tags: Sequence[str] | None = None
-    snapshot: SnapshotRow | None = None
+    snapshot: Snapshot | None = None
     check: Callable[[sa.Connection], None] | None = None
     renews: bool = True
 

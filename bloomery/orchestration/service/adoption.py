@@ -15,6 +15,7 @@ from bloomery import errors
 from bloomery.db import raw_templates, resources, stacks
 from bloomery.model.stack_views import Json, StackArguments, StackIdentity
 from bloomery.model.stacks import Stack, StoredResource, Template
+from bloomery.orchestration.engine import adopt_data
 from bloomery.orchestration.service import acceptance, access, checks
 from bloomery.orchestration.service.access import StackContext
 from bloomery.orchestration.template import environment
@@ -124,30 +125,11 @@ class _Tree:
 
     def data(self, row: Stack) -> Json:
         template = self._templates[row.uuid]
+        environment = _NO_ENVIRONMENT | dict(template.environment)
         entries = {each.name: self._entry(each) for each in self._resources.get(row.uuid, ())}
-        return {
-            "name": row.name,
-            "id": row.uuid,
-            "action": row.action,
-            "status": row.status,
-            "template": dict(template.template),
-            "environment": _NO_ENVIRONMENT | dict(template.environment),
-            "files": dict(template.files),
-            "resources": entries,
-            "project_id": row.project,
-            "stack_user_project_id": None,
-            "tags": list(row.tags),
-        }
+        template = dataclasses.replace(template, environment=environment)
+        return adopt_data.of_stack(row, template, entries)
 
     def _entry(self, resource: StoredResource) -> Json:
-        below = self._below.get((resource.stack_uuid, str(resource.physical_id)))
-        nested = {} if below is None else self.data(below)
-        return nested | {
-            "name": resource.name,
-            "type": resource.type,
-            "resource_id": resource.physical_id,
-            "action": resource.action,
-            "status": resource.status,
-            "metadata": dict(resource.metadata),
-            "resource_data": dict(resource.data),
-        }
+        child = self._below.get((resource.stack_uuid, str(resource.physical_id)))
+        return adopt_data.of_resource(resource, {} if child is None else self.data(child))

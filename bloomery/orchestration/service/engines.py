@@ -27,16 +27,4 @@ def list_services(ctx: StackContext) -> list[EngineDetails]:
 def _details(engine: Engine, now: datetime) -> EngineDetails:
     last = engine.updated_at or engine.created_at
     patience = timedelta(seconds=_INTERVALS * engine.report_interval)
-    return EngineDetails(
-        uuid=engine.engine_id,
-        binary=engine.binary,
-        host=engine.host,
-        hostname=engine.hostname,
-        topic=engine.topic,
-        engine_id=engine.engine_id,
-        report_interval=engine.report_interval,
-        up=now - last <= patience,
-        created_at=engine.created_at,
-        updated_at=engine.updated_at,
-        deleted_at=engine.deleted_at,
-    )
+    return EngineDetails(engine=engine, up=now - last <= patience)

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Mapping
 from typing import Any, Final
 
 from bloomery import errors
 from bloomery.db import resources, stack_events, stacks
 from bloomery.model.stack_views import EVENT_SORT_KEYS, EventDetails, EventQuery, StackIdentity
-from bloomery.model.stacks import Properties, Stack
+from bloomery.model.stacks import Event, Properties, Stack
 from bloomery.orchestration.service import acceptance, access, definitions
 from bloomery.orchestration.service.access import StackContext
 
+_FIELDS: Final = tuple(each.name for each in dataclasses.fields(Event))
 _FILTERS: Final = frozenset({"action", "status", "name", "type"})
 _SORTABLE: Final = frozenset(EVENT_SORT_KEYS.values())
 
@@ -98,16 +100,5 @@ def _details(
     root: StackIdentity | None,
     properties: Mapping[str, Any] | None = None,
 ) -> EventDetails:
-    return EventDetails(
-        uuid=row.uuid,
-        stack=stack,
-        at=row.created_at,
-        name=row.name,
-        type=row.type,
-        physical_id=row.physical_id,
-        action=row.action,
-        status=row.status,
-        reason=row.reason,
-        root=root,
-        properties=properties,
-    )
+    event = Event(**{name: getattr(row, name) for name in _FIELDS})
+    return EventDetails(event=event, stack=stack, root=root, properties=properties)

@@ -9,9 +9,8 @@ import sqlalchemy as sa
 
 from bloomery import errors
 from bloomery.db import snapshots as db
-from bloomery.db.snapshots import SnapshotRow
-from bloomery.model.stack_views import Json, SnapshotDetails, StackArguments, StackIdentity
-from bloomery.model.stacks import OrderKind, Stack
+from bloomery.model.stack_views import Json, StackArguments, StackIdentity
+from bloomery.model.stacks import OrderKind, Snapshot, Stack
 from bloomery.orchestration.resources.states import Action, Status
 from bloomery.orchestration.service import (
     acceptance,
@@ -30,7 +29,7 @@ RESTORE: Final = "RESTORE"
 _VISIBLE: Final = ("name", "type", "resource_id", "action", "status")  # of a resource, to readers
 
 
-def stack_snapshot(ctx: StackContext, identity: StackIdentity, name: str | None) -> SnapshotDetails:
+def stack_snapshot(ctx: StackContext, identity: StackIdentity, name: str | None) -> Snapshot:
     """Accept a snapshot and return it: without resources, which an engine adds.
 
     Raises ActionInProgress, RequestLimitExceeded (the stack has too many).
@@ -39,12 +38,12 @@ def stack_snapshot(ctx: StackContext, identity: StackIdentity, name: str | None)
     return acceptance.retried(lambda: _begin(ctx, identity, name), identity.name)
 
 
-def _begin(ctx: StackContext, identity: StackIdentity, name: str | None) -> SnapshotDetails:
+def _begin(ctx: StackContext, identity: StackIdentity, name: str | None) -> Snapshot:
     row = access.living(ctx, identity)
     if row.status == Status.IN_PROGRESS:
         raise checks.busy(row)
     most = ctx.services.conf.engine.max_snapshots_per_stack
-    snapshot = SnapshotRow(
+    snapshot = Snapshot(
         uuid=ctx.runtime.new_id(),
         stack_uuid=row.uuid,
         name=name,
@@ -72,19 +71,19 @@ def _begin(ctx: StackContext, identity: StackIdentity, name: str | None) -> Snap
         check=check,
     )
     acceptance.accept(ctx, change)
-    return _details(snapshot)
+    return snapshot
 
 
-def stack_list_snapshots(ctx: StackContext, identity: StackIdentity) -> list[SnapshotDetails]:
+def stack_list_snapshots(ctx: StackContext, identity: StackIdentity) -> list[Snapshot]:
     row = access.living(ctx, identity)
     with ctx.services.db.read() as conn:
         rows = db.list_of_stack(conn, row.uuid, acceptance.sealer_of(ctx))
-    return [_visible(ctx, _details(each)) for each in rows]
+    return [_visible(ctx, each) for each in rows]
 
 
-def show_snapshot(ctx: StackContext, identity: StackIdentity, snapshot: str) -> SnapshotDetails:
+def show_snapshot(ctx: StackContext, identity: StackIdentity, snapshot: str) -> Snapshot:
     row = access.living(ctx, identity)
-    return _visible(ctx, _details(_found(ctx, row, snapshot)))
+    return _visible(ctx, _found(ctx, row, snapshot))
 
 
 def delete_snapshot(ctx: StackContext, identity: StackIdentity, snapshot: str) -> None:
@@ -96,11 +95,11 @@ def delete_snapshot(ctx: StackContext, identity: StackIdentity, snapshot: str) -
     stored = _found(ctx, row, snapshot)
     if stored.status == Status.IN_PROGRESS:
         raise errors.NotSupported(feature="Deleting in-progress snapshot")
-    snapshot_handlers.clean(ctx, row, stored.data or {})
+    snapshot_handlers.clean(ctx, row, stored.data)
     ctx.services.db.transact(lambda conn: db.delete(conn, snapshot))
 
 
-def _found(ctx: StackContext, row: Stack, uuid: str) -> SnapshotRow:
+def _found(ctx: StackContext, row: Stack, uuid: str) -> Snapshot:
     with ctx.services.db.read() as conn:
         snapshot = db.find(conn, row.uuid, uuid, acceptance.sealer_of(ctx))
     if snapshot is None:
@@ -108,19 +107,14 @@ def _found(ctx: StackContext, row: Stack, uuid: str) -> SnapshotRow:
     return snapshot
 
 
-def _details(snapshot: SnapshotRow) -> SnapshotDetails:
-    names = ("uuid", "name", "action", "status", "reason", "data", "created_at")
-    return SnapshotDetails(**{name: getattr(snapshot, name) for name in names})
-
-
-def _visible(ctx: StackContext, snapshot: SnapshotDetails) -> SnapshotDetails:
+def _visible(ctx: StackContext, snapshot: Snapshot) -> Snapshot:
     """Return a snapshot as the caller may see it.
 
     Hidden parameters and tokens of signals are in its data: for whoever may restore the stack.
     """
     if access.may(ctx, "stacks:restore_snapshot"):
         return snapshot
-    data = dict(snapshot.data or {})
+    data = dict(snapshot.data)
     values: Json = {environment.PARAMETERS: {}, environment.DEFAULTS: {}}
     return dataclasses.replace(
         snapshot,

@@ -24,7 +24,7 @@ def preview(
     name: str,
     properties: Mapping[str, Any],
     policy: Mapping[str, Any],
-    record: base.Record | None = None,
+    record: base.ResourceState | None = None,
 ) -> base.Resource:
     """Return a resource with these values; it cannot reach anything, and its clock stands still."""
     definition = stack.definitions[name]

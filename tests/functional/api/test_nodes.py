@@ -162,18 +162,6 @@ def test_names_follow_the_rules_of_their_version(api, name, hostname, any_name):
 
 
 @pytest.mark.parametrize(
-    ("field", "value"),
-    [("uuid", None), ("name", "web-1"), ("instance_uuid", str(uuids.UUID(int=2)))],
-)
-def test_duplicates_are_conflicts(api, field, value):
-    value = value or str(uuids.uuid4())
-    api.node(**{field: value})
-    answer = api.post("/v1/nodes", {"driver": "fake-hardware", field: value})
-    assert (answer.status, answer.form) == (409, "first")
-    assert value in answer.said
-
-
-@pytest.mark.parametrize(
     "field",
     [f for f in model.FIELDS.values() if f.since > 1 and f.access in ("RW", "C")],
     ids=lambda f: f.name,

@@ -39,7 +39,7 @@ def states(face, stack, **query):
 
 def told(face, stack):
     events = face.engine.list_events(face.member, stack, EventQuery(descending=False))
-    return [(each.name, each.state) for each in events]
+    return [(each.event.name, each.event.state) for each in events]
 
 
 def ended(row):
@@ -149,7 +149,7 @@ def test_hidden_values_stay_hidden_to_the_end(face, tmp_path):
         face.engine.get_environment(face.member, web),
         face.engine.show_stack(face.member, web, resolve_outputs=False),
         [
-            face.engine.show_event(face.member, web, each.name, each.uuid)
+            face.engine.show_event(face.member, web, each.event.name, each.event.uuid)
             for each in face.engine.list_events(face.member, web, EventQuery())
         ],
     ]

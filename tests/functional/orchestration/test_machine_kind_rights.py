@@ -475,7 +475,8 @@ def told_by_a_stack(site: Site, resource: Json) -> str:
     Engine(site.db, runtime).run(identity.uuid)
     listed = engine.list_stack_resources(caller, identity, ResourceQuery())
     reasons = [each.resource.reason for each in listed]
-    reasons += [str(each.reason) for each in engine.list_events(caller, identity, EventQuery())]
+    events = engine.list_events(caller, identity, EventQuery())
+    reasons += [each.event.reason for each in events]
     shown = engine.explain_stack(caller, identity)
     reasons += [shown["stack_status_reason"], *(each["reason"] for each in shown["failed"])]
     reasons += [str(each["node"]) for each in shown["failed"]]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from bloomery import errors
-from bloomery.conductor.periodics import bios_registries, looking
+from bloomery.conductor.periodics import bios_registries, polling
 from bloomery.conductor.periodics.power_sync import PowerSync
 from bloomery.lab import models
 from tests.functional.redfish.conftest import manageable
@@ -27,6 +27,12 @@ def asked(monkeypatch):
     for method in ("GET", "POST", "PATCH", "DELETE"):
         monkeypatch.setattr(wire.Handler, f"do_{method}", noted)
     return seen
+
+
+@pytest.fixture(autouse=True)
+def quiet(stage):
+    """Let no periodic ask in between, as one would on a busy machine."""
+    stage.site.service.periodics.stop()
 
 
 LOGIN = ["GET /", "POST /SessionService/Sessions"]
@@ -128,7 +134,7 @@ def test_a_database_that_is_busy_leaves_nodes_to_the_next_round(
     def busy(*args: object) -> None:
         raise errors.DatabaseBusy(reason="no turn")
 
-    monkeypatch.setattr(looking, "look", busy)
+    monkeypatch.setattr(polling, "poll", busy)
     with pytest.raises(errors.DatabaseBusy):
         bios_registries.run(stage.site.runtime)
     assert stage.site.runtime.unexplained == nodes

@@ -40,7 +40,7 @@ def who_was_declared_dead_begins_anew(site: Site) -> None:
     host, node = site.runtime.host, site.enrol(provision_state="available")
     task = site.acquire(node)
     before = peers.look(site.db, host).incarnation
-    assert peers.bury(site.db, host)
+    assert peers.fence_out(site.db, host)
     site.db.transact(lambda conn: locks.void_all(conn, host))
     with pytest.raises(errors.LockLost):
         site.acquire(site.enrol(provision_state="available"), retry=False)
@@ -62,7 +62,7 @@ def who_stirs_is_not_buried(site: Site) -> None:
     peers.join(site.db, PEER)
     seen = peers.look(site.db, PEER)
     assert peers.beat(site.db, PEER)
-    assert not site.db.transact(lambda conn: conductors.bury(conn, seen))
+    assert not site.db.transact(lambda conn: conductors.fence_out(conn, seen))
     assert peers.beat(site.db, PEER)
 
 

@@ -40,7 +40,7 @@ def leave(db: Database, name: str) -> bool:
     return db.transact(lambda conn: conductors.sign_off(conn, name, incarnation))
 
 
-def bury(db: Database, name: str) -> bool:
+def fence_out(db: Database, name: str) -> bool:
     """Let a peer declare it dead."""
     seen = look(db, name)
-    return db.transact(lambda conn: conductors.bury(conn, seen))
+    return db.transact(lambda conn: conductors.fence_out(conn, seen))

@@ -105,7 +105,7 @@ class Site:
         """Have the jobs run that each start begins with?  They would be seen in what is tested."""
         if not self.runtime.conf.conductor.check_provision_state_interval:
             return True
-        return self.service.periodics.standing["take_over_consoles"].runs > 0
+        return self.service.periodics.states["take_over_consoles"].runs > 0
 
     def close(self) -> None:
         """End its threads; the database stays."""
@@ -162,7 +162,7 @@ class Site:
         flows.heartbeat(context, node, Heartbeat(**said))
         return context.request.request_id
 
-    # ---------------------------------------------------------------------------- looking
+    # ---------------------------------------------------------------------------- polling
 
     def node(self, node: str) -> Node:
         with self.db.read() as conn:

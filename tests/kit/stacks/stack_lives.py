@@ -8,7 +8,7 @@ from typing import Any
 from bloomery.model import stacks as model
 from bloomery.model.stacks import OrderKind
 from bloomery.orchestration import simulation
-from bloomery.orchestration.engine.rows import Row
+from bloomery.orchestration.engine.rows import EngineResource
 from bloomery.orchestration.engine.trees import StackTree
 from bloomery.orchestration.resources.states import Action
 from bloomery.orchestration.simulation.results import Result
@@ -89,7 +89,7 @@ class Life(simulation.Lifecycle):
         )
         self._take(self.simulation.store.accept(order))
 
-    def row(self, name: str) -> Row:
+    def row(self, name: str) -> EngineResource:
         return self._present().rows[name]
 
     def _follow(self, kind: OrderKind, payload: Mapping[str, Any], row: model.Stack) -> None:

@@ -75,7 +75,7 @@ def test_conductors_are_listed(site: Site, served: list[str]) -> None:
     peers.join(site.db, "drains")
     peers.beat(site.db, "drains", online=False)
     peers.join(site.db, "died")
-    peers.bury(site.db, "died")
+    peers.fence_out(site.db, "died")
     peers.join(site.db, "left")
     peers.leave(site.db, "left")
     peers.join(site.db, "mute", drivers=("ipmi",))  # it owns none of our nodes

@@ -85,7 +85,7 @@ def test_another_ring_beside_living_conductors_is_refused(site: Site) -> None:
 
 
 def test_another_ring_after_the_dead_becomes_that_of_the_site(site: Site) -> None:
-    """They were killed, and nobody is left to bury them."""
+    """They were killed, and nobody is left to fence_out them."""
     site.service._heart.stop()
     newcomer = with_ring(Newcomer(site), hash_ring_algorithm="sha256")
     began = newcomer.clock()

@@ -76,20 +76,20 @@ def raw(details: ResourceDetails) -> Json:
     return document
 
 
-def event(call: Call, event: EventDetails) -> Json:
+def event(call: Call, details: EventDetails) -> Json:
     """Return an event; only one that is shown by itself has a type and properties."""
-    stack = identity.url(call, event.stack)
+    event, stack = details.event, identity.url(call, details.stack)
     resource = f"{stack}/resources/{quoted(event.name)}"
     links = [
         {"href": f"{resource}/events/{event.uuid}", "rel": "self"},
         {"href": resource, "rel": "resource"},
         {"href": stack, "rel": "stack"},
     ]
-    if event.root is not None:
-        links.append(identity.link(call, "root_stack", event.root))
+    if details.root is not None:
+        links.append(identity.link(call, "root_stack", details.root))
     document: Json = {
         "id": event.uuid,
-        "event_time": time(event.at),
+        "event_time": time(event.created_at),
         "resource_name": event.name,
         "logical_resource_id": event.name,
         "resource_status": event.state,
@@ -97,9 +97,9 @@ def event(call: Call, event: EventDetails) -> Json:
         "physical_resource_id": event.physical_id,
         "links": links,
     }
-    if event.properties is not None:
+    if details.properties is not None:
         document |= {
             "resource_type": event.type,
-            "resource_properties": dict(event.properties),
+            "resource_properties": dict(details.properties),
         }
     return document

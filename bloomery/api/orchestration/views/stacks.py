@@ -12,12 +12,11 @@ from bloomery.api.orchestration.views import time
 from bloomery.model.stack_views import (
     Output,
     PreviewedStack,
-    SnapshotDetails,
     StackDetails,
     StackIdentity,
     UpdatePreview,
 )
-from bloomery.model.stacks import Stack
+from bloomery.model.stacks import Snapshot, Stack
 
 Json = dict[str, Any]
 
@@ -117,7 +116,7 @@ def update_preview(preview: UpdatePreview) -> Json:
     return {word: [resource_views.raw(each) for each in part] for word, part in parts.items()}
 
 
-def snapshot(snapshot: SnapshotDetails) -> Json:
+def snapshot(snapshot: Snapshot) -> Json:
     return {
         "id": snapshot.uuid,
         "name": snapshot.name,

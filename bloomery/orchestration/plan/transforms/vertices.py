@@ -2,21 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import Final
 
-from bloomery.orchestration.plan import masking, rules
+from bloomery.orchestration.plan import rules
 from bloomery.orchestration.plan.builder import PlanBuilder, gone
-from bloomery.orchestration.plan.changes import Change
 from bloomery.orchestration.plan.plans import CLEAN, MAKE, Action, Key, Verb
-from bloomery.orchestration.plan.rules import Candidate
+from bloomery.orchestration.plan.rules import Candidate, Decision
 from bloomery.orchestration.plan.template_side import NOTHING
-from bloomery.orchestration.resources.base import Record, Status
+from bloomery.orchestration.resources.base import ResourceState, Status
 from bloomery.orchestration.template.definitions import ResourceDefinition
 from bloomery.orchestration.template.dialect import DeletionPolicy
 
-NO_CHANGE: Final = Change()
 ROLLED_BACK: Final = "made by the update that is rolled back"
 LEFT_OVER: Final = "left over from an earlier update"
 EMPTY: Final = "nothing stands behind it: only its row goes"
@@ -38,7 +36,7 @@ def choose_rows(builder: PlanBuilder) -> None:
         _choose(builder, name, leftovers)
 
 
-def _choose(builder: PlanBuilder, name: str, leftovers: Sequence[Record]) -> None:
+def _choose(builder: PlanBuilder, name: str, leftovers: Sequence[ResourceState]) -> None:
     current = builder.records.get(name)
     best = _best(leftovers) if builder.rollback or not _usable(current) else None
     if best is not None and name in builder.new.definitions:
@@ -48,12 +46,12 @@ def _choose(builder: PlanBuilder, name: str, leftovers: Sequence[Record]) -> Non
     builder.surplus += [row for row in leftovers if row is not builder.records.get(name)]
 
 
-def _best(leftovers: Iterable[Record]) -> Record | None:
+def _best(leftovers: Iterable[ResourceState]) -> ResourceState | None:
     """Return the youngest usable one."""
     return next((row for row in reversed(list(leftovers)) if _usable(row)), None)
 
 
-def _usable(record: Record | None) -> bool:
+def _usable(record: ResourceState | None) -> bool:
     return record is not None and not gone(record) and record.status is Status.COMPLETE
 
 
@@ -79,34 +77,32 @@ def _verb(builder: PlanBuilder, definition: ResourceDefinition) -> tuple[Verb, s
 
 
 def compare(builder: PlanBuilder) -> None:
-    """Decide for each resource that exists: in place, anew, refused or unchanged (rules.py).
+    """Decide for each resource that exists: in place, anew, refused or unchanged (rules.py)."""
+    for key, candidate in candidates(builder):
+        decision = rules.decide(candidate)
+        builder.actions[key] = decided(builder.actions[key], candidate, decision)
 
-    It goes in the order of creation, because what happens to a resource decides how well those know
-    their values that refer to it.
+
+def candidates(builder: PlanBuilder) -> Iterator[tuple[Key, Candidate]]:
+    """Yield the resources that exist in the order of creation.
+
+    What happens to a resource decides how well those know their values that refer to it.
     """
     for key in builder.graph.order():
         if key.name in builder.records:
-            builder.actions[key] = _compared(builder, key)
+            yield key, Candidate(builder, key.name)
 
 
-def _compared(builder: PlanBuilder, key: Key) -> Action:
-    candidate, planned = Candidate(builder, key.name), builder.actions[key]
-    decision = rules.decide(candidate)
+def decided(planned: Action, candidate: Candidate, decision: Decision) -> Action:
     if decision.verb is Verb.CREATE:
         return replace(planned, reason=planned.reason or decision.reason, record=candidate.record)
-    change = candidate.examined or NO_CHANGE
     return Action(
         verb=decision.verb,
         type=planned.type,
         reason=decision.reason,
         certain=decision.certain,
-        effect=decision.effect,
-        differences=masking.differences(builder, key.name, change),
-        template_diff=(*(["properties"] if change.properties else []), *change.template),
-        called=candidate.kind.always_updated and decision.verb is Verb.UNCHANGED,
         definition=planned.definition,
         record=candidate.record,
-        properties=change.after if change.after and change.known_after else None,
     )
 
 
@@ -128,7 +124,7 @@ def add_ends(builder: PlanBuilder) -> None:
         _delete(builder, Key(record.name, CLEAN, record.uuid), record, reason)
 
 
-def _end(builder: PlanBuilder, key: Key, record: Record | None) -> None:
+def _end(builder: PlanBuilder, key: Key, record: ResourceState | None) -> None:
     replacement = builder.actions.get(Key(key.name, MAKE))
     if replacement is None:
         _delete(builder, key, record, _absence(builder, key.name, record))
@@ -137,7 +133,7 @@ def _end(builder: PlanBuilder, key: Key, record: Record | None) -> None:
         _delete(builder, key, record, reason, certain=replacement.certain)
 
 
-def _absence(builder: PlanBuilder, name: str, record: Record | None) -> str:
+def _absence(builder: PlanBuilder, name: str, record: ResourceState | None) -> str:
     if record is not None and gone(record):
         return EMPTY
     if builder.rollback:
@@ -146,7 +142,12 @@ def _absence(builder: PlanBuilder, name: str, record: Record | None) -> str:
 
 
 def _delete(
-    builder: PlanBuilder, key: Key, record: Record | None, reason: str, *, certain: bool = True
+    builder: PlanBuilder,
+    key: Key,
+    record: ResourceState | None,
+    reason: str,
+    *,
+    certain: bool = True,
 ) -> None:
     definition = builder.old.definitions.get(key.name)
     kind = record.type if record is not None else definition.type if definition else ""

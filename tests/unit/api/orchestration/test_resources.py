@@ -152,10 +152,10 @@ def test_event_asked_for_with_depth_links_to_the_root(api, engine):
 
 
 def test_engines_are_up_or_down_and_have_raw_times(api, engine):
-    engine.answers["list_services"] = [process(), process(up=False, updated_at=None)]
+    engine.answers["list_services"] = [process(), process(up=False)]
     up, down = api.get(f"{BASE}/services").json["services"]
     assert (up["status"], up["created_at"]) == ("up", "2026-11-20T09:42:00.123456")
-    assert (down["status"], down["updated_at"]) == ("down", None)
+    assert (down["status"], down["deleted_at"]) == ("down", None)
 
 
 def test_revisions_are_those_of_the_engine(api, engine):

@@ -230,7 +230,7 @@ def test_node_that_nobody_works_on_is_failed_from_its_transient_state(site):
 def test_a_peer_that_came_back_since_it_was_looked_at_keeps_its_nodes(site):
     """It was declared dead before, and left nodes; between a look and what follows it returns."""
     peers.join(site.db, PEER)
-    peers.bury(site.db, PEER)
+    peers.fence_out(site.db, PEER)
     dead = peers.look(site.db, PEER)
     incarnation = peers.join(site.db, PEER)
     node = site.enrol(provision_state="available")
@@ -239,6 +239,6 @@ def test_a_peer_that_came_back_since_it_was_looked_at_keeps_its_nodes(site):
             conn, node, holder=PEER, purpose="test", incarnation=incarnation
         )
     )  # fmt: skip
-    assert site.db.transact(lambda conn: watch._bury(conn, dead)) == 0
+    assert site.db.transact(lambda conn: watch._fence_out(conn, dead)) == 0
     assert site.node(node).reservation == PEER
     assert peers.beat(site.db, PEER)

@@ -40,7 +40,7 @@ def start(site):
 
 def test_job_runs_again_and_again_and_its_standing_shows(start):
     periodics = start(job(lambda: None))
-    standing = periodics.standing["job"]
+    standing = periodics.states["job"]
     wait_for(lambda: standing.runs > 2, "a third run")
     assert standing.last_started is not None
     assert standing.last_took_s >= 0
@@ -59,10 +59,10 @@ def test_failing_job_is_tried_again_and_ends_no_other(start):
         raise RuntimeError("out of luck")
 
     periodics = start(job(broken, "broken"), job(lambda: None, "sound"))
-    wait_for(lambda: periodics.standing["broken"].runs > 2, "a third failure")
-    wait_for(lambda: periodics.standing["sound"].runs > 2, "a third run")
-    assert periodics.standing["broken"].last_error == "RuntimeError: out of luck"
-    assert periodics.standing["sound"].last_error is None
+    wait_for(lambda: periodics.states["broken"].runs > 2, "a third failure")
+    wait_for(lambda: periodics.states["sound"].runs > 2, "a third run")
+    assert periodics.states["broken"].last_error == "RuntimeError: out of luck"
+    assert periodics.states["sound"].last_error is None
 
 
 def test_error_is_forgotten_when_the_next_run_is_well(start):
@@ -72,7 +72,7 @@ def test_error_is_forgotten_when_the_next_run_is_well(start):
         if (exc := next(said, None)) is not None:
             raise exc
 
-    standing = start(job(flaky)).standing["job"]
+    standing = start(job(flaky)).states["job"]
     wait_for(lambda: standing.runs > 1, "a second run")
     assert standing.last_error is None
 
@@ -84,23 +84,23 @@ def test_job_is_never_run_beside_itself(start):
         most.append(inside.acquire(blocking=False))
         inside.release()
 
-    standing = start(job(work)).standing["job"]
+    standing = start(job(work)).states["job"]
     wait_for(lambda: standing.runs > 5, "some runs")
     assert all(most)
 
 
 def test_zero_switches_a_job_off(start):
     periodics = start(job(lambda: None, "off", every_s=0), job(lambda: None, "on"))
-    wait_for(lambda: periodics.standing["on"].runs > 2, "a third run")
-    assert periodics.standing["off"].runs == 0
+    wait_for(lambda: periodics.states["on"].runs > 2, "a third run")
+    assert periodics.states["off"].runs == 0
 
 
 def test_nothing_runs_after_the_end(start):
     periodics = start(job(lambda: None))
-    standing = periodics.standing["job"]
+    standing = periodics.states["job"]
     wait_for(lambda: standing.runs, "a run")
     periodics.stop()
-    other = start(job(lambda: None, "other")).standing["other"]
+    other = start(job(lambda: None, "other")).states["other"]
     runs = standing.runs
     wait_for(lambda: other.runs > 3, "time to pass")
     assert standing.runs <= runs + 1, "one that had begun may end"
@@ -109,7 +109,7 @@ def test_nothing_runs_after_the_end(start):
 def test_full_pool_delays_a_job_and_loses_it_not(start, site, monkeypatch):
     monkeypatch.setattr(table, "_NO_WORKER_RETRY_S", SOON)
     with full_pool(site):
-        standing = start(job(lambda: None)).standing["job"]
+        standing = start(job(lambda: None)).states["job"]
     wait_for(lambda: standing.runs, "a run")
 
 

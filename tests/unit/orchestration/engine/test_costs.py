@@ -115,10 +115,10 @@ def test_a_look_at_the_neighbours_of_one_kind_looks_at_no_others():
     world.run(before_s=10)
     stack = world.tree.stacks[ROOT]
     row = stack.rows["thing"]
-    row.record.physical_id = "machine"
+    row.physical_id = "machine"
     stack.current_rows = rows = Looks(stack.current_rows)
     (neighbour,) = stack.context().siblings.list(row.kind, "machine")
-    assert neighbour.record is row.record
+    assert neighbour.record is row
     assert rows.count == 1
     assert stack.context().siblings.list(row.kind, "another machine") == []
 

@@ -98,7 +98,7 @@ def test_signals_stay_when_the_stack_is_updated():
     result = life.update(waiting(count=2))
     assert lines(result.events[began_s:])[:3] == told("S U>, w U>, h S.")
     assert result.status == "UPDATE_COMPLETE", result.error
-    assert list(life.row("h").record.metadata) == ["1", "2"]
+    assert list(life.row("h").metadata) == ["1", "2"]
 
 
 UPDATED = """
@@ -238,7 +238,7 @@ def test_what_is_asked_of_a_stack_is_asked_of_those_below(verbs, states, took_s)
 def test_a_check_of_a_stack_tells_of_those_below_that_are_gone():
     life = life_of()
     life.create(nested())
-    child = life.row("n").record.physical_id
+    child = life.row("n").physical_id
     del life.tree.stacks[child]
     result = life.check()
     assert result.status == "CHECK_FAILED"

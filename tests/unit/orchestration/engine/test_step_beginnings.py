@@ -44,10 +44,6 @@ def kind(name: str) -> type[Stepwise]:
     return found
 
 
-def steps(name: str) -> list[str]:
-    return [each[len("step_") :] for each in dir(kind(name)) if each.startswith("step_")]
-
-
 def made(name: str, folder: Path) -> Site:
     """A stack of one resource, complete."""
     site = make_site(trees.database(folder))
@@ -101,6 +97,6 @@ def test_an_action_orders_its_own_wherever_a_creation_has_failed(
 ) -> None:
     start = made(name, tmp_path)
     calm = end(copied(start, tmp_path / "calm.sqlite"), order, None)
-    for step in steps(name):
+    for step in kind(name).steps:
         assert end(copied(start, tmp_path / f"{step}.sqlite"), order, step) == calm, step
     start.db.close()

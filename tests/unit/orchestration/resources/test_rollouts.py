@@ -9,7 +9,7 @@ import pytest
 
 from bloomery.orchestration import simulation
 from bloomery.orchestration.resources import batches, rollouts
-from bloomery.orchestration.resources.rollouts import Member, Order, Pace
+from bloomery.orchestration.resources.rollouts import Member, Pace, RolloutOrder
 from tests.kit.stacks.simulations import stack
 
 
@@ -30,14 +30,14 @@ def pace(**fields) -> Pace:
     ("text", "fields", "batch"),
     [
         ("oooo", {}, ["3"]),
-        ("oooo", {"order": Order.INDEX_ASC}, ["0"]),
-        ("oooo", {"order": Order.OLDEST}, ["3"]),
+        ("oooo", {"order": RolloutOrder.INDEX_ASC}, ["0"]),
+        ("oooo", {"order": RolloutOrder.OLDEST}, ["3"]),
         ("oooo", {"batch_size": 3}, ["3"]),
         ("oooo", {"batch_size": 3, "max_unavailable": 2}, ["3", "2"]),
         ("oooN", {}, []),
         ("oOoN", {}, ["1"]),
         ("oOoo", {"batch_size": 2}, ["1"]),
-        ("Oooo", {"order": Order.UNHEALTHY_FIRST}, ["0"]),
+        ("Oooo", {"order": RolloutOrder.UNHEALTHY_FIRST}, ["0"]),
         ("oooo", {"max_unavailable": 0, "max_surge": 1}, []),
         ("oooon", {"max_unavailable": 0, "max_surge": 1}, ["3"]),
         ("nnnn", {}, []),
@@ -98,7 +98,7 @@ def test_shares_of_a_group(value, count, up, number) -> None:
 
 def test_any_group_comes_to_its_end_and_never_has_too_many_down() -> None:
     draw = random.Random(4)
-    for count, order in itertools.product(range(1, 9), Order):
+    for count, order in itertools.product(range(1, 9), RolloutOrder):
         speed = pace(
             batch_size=draw.randint(1, 4), max_unavailable=draw.randint(1, 4), order=order,
             canary=draw.randint(0, 2),

@@ -191,15 +191,16 @@ def test_events_are_paged_and_filtered(face, web):
     for name in ("a", "b", "a"):
         _tell(face, web, name)
     newest = face.engine.list_events(face.member, web, EventQuery())
-    assert [each.name for each in newest] == ["a", "b", "a", "web"]
-    after = EventQuery(marker=newest[0].uuid, limit=2)
-    assert [each.name for each in face.engine.list_events(face.member, web, after)] == ["b", "a"]
+    assert [each.event.name for each in newest] == ["a", "b", "a", "web"]
+    after = EventQuery(marker=newest[0].event.uuid, limit=2)
+    older = face.engine.list_events(face.member, web, after)
+    assert [each.event.name for each in older] == ["b", "a"]
     oldest = face.engine.list_events(face.member, web, EventQuery(descending=False))
     assert oldest == newest[::-1]
     of_b = face.engine.list_events(face.member, web, EventQuery(filters={"name": ["b"]}))
-    assert [each.name for each in of_b] == ["b"]
+    assert [each.event.name for each in of_b] == ["b"]
     by_type = EventQuery(sort_keys=["type"])
-    assert face.engine.list_events(face.member, web, by_type)[0].name == "web"
+    assert face.engine.list_events(face.member, web, by_type)[0].event.name == "web"
     with pytest.raises(errors.NotFound):
         face.engine.list_events(face.member, web, EventQuery(resource="zzz"))
 

@@ -283,8 +283,8 @@ def test_engines_are_listed_while_there_are_some(face):
             report_interval=60,
         )
     )  # fmt: skip
-    (engine,) = face.engine.list_services(face.member)
-    assert (engine.engine_id, engine.topic, engine.up) == ("e1", "engine", True)
+    (shown,) = face.engine.list_services(face.member)
+    assert (shown.engine.engine_id, shown.engine.topic, shown.up) == ("e1", "engine", True)
 
 
 def test_why_says_where_below_a_resource_stands(face, web):

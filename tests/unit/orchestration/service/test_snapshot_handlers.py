@@ -74,12 +74,7 @@ def snapshot(face, web):
 
     def end(conn):
         snapshots.delete(conn, made.uuid)
-        row = dataclasses.replace(
-            snapshots.SnapshotRow(
-                uuid=made.uuid, stack_uuid=web.uuid, name=None, project="p1", action="CREATE",
-                status="COMPLETE", reason="", data=data, created_at=made.created_at,
-            )
-        )  # fmt: skip
+        row = dataclasses.replace(made, status="COMPLETE", data=data)
         snapshots.insert(conn, row, trees.SEALER)
 
     face.db.transact(end)

@@ -374,7 +374,7 @@ def test_a_child_is_deleted_once_however_often_it_is_asked():
     life = simulation.Lifecycle(simulation.Simulation(clock=EnteredClock()))
     life.create(stack("resources: {n: {type: child.yaml}}", files={"child.yaml": child}))
     shared, above, tree = life.simulation, life.stack, life.tree
-    stack_id = above.rows["n"].record.physical_id
+    stack_id = above.rows["n"].physical_id
     above.children.delete(stack_id)
     shared.clock.call_at(2, lambda: above.children.delete(stack_id))
     shared.run(tree)

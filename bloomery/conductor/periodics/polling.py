@@ -45,6 +45,6 @@ def skipping(uuid: str) -> Iterator[None]:
         LOG.error("node %s: the look failed: %s", uuid, secrets.report(exc))  # noqa: TRY400  masked
 
 
-def look(context: Context, uuid: str, budget_s: float | None = None) -> TaskManager:
+def poll(context: Context, uuid: str, budget_s: float | None = None) -> TaskManager:
     """Return a task that reads; ``budget_s``: what a call to the BMC may take at most."""
     return task_manager.acquire(context, uuid, shared=True, budget_s=budget_s)

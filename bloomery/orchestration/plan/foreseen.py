@@ -1,0 +1,87 @@
+"""What becomes of a resource that exists, as a preview shows it: reasons, machines and members.
+
+A traversal needs none of this: it decides again at each vertex, when values are there.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Final
+
+from bloomery.orchestration.plan import effects, masking, nested, rules
+from bloomery.orchestration.plan.builder import PlanBuilder
+from bloomery.orchestration.plan.changes import Change
+from bloomery.orchestration.plan.plans import Verb
+from bloomery.orchestration.plan.rules import Candidate, Decision
+from bloomery.orchestration.plan.transforms import vertices
+from bloomery.orchestration.resources.effects import NO_EFFECT, Effect
+
+NO_CHANGE: Final = Change()
+STAYS: Final = frozenset({Verb.UPDATE, Verb.UNCHANGED})
+
+
+def compare(builder: PlanBuilder) -> None:
+    """Decide for each resource that exists, and say what differs (rules.py)."""
+    for key, candidate in vertices.candidates(builder):
+        decision, effect = _decide(candidate)
+        action = vertices.decided(builder.actions[key], candidate, decision)
+        change = candidate.examined or NO_CHANGE
+        if decision.verb is not Verb.CREATE:
+            action = replace(
+                action,
+                effect=effect,
+                differences=masking.differences(builder, key.name, change),
+                template_diff=(*(["properties"] if change.properties else []), *change.template),
+                called=candidate.kind.always_updated and decision.verb is Verb.UNCHANGED,
+                properties=change.after if change.after and change.known_after else None,
+            )
+        builder.actions[key] = action
+
+
+def _decide(candidate: Candidate) -> tuple[Decision, Effect]:
+    """Return what the rules say, what the real thing says, and what it does to a machine."""
+    decision = _look(candidate) if candidate.builder.present.converges else None
+    decision = decision or rules.judge(candidate)
+    effect = _effect(candidate, decision)
+    if effect.reason:
+        decision = decision._replace(reason=effect.reason)
+    decision = rules.taken_back(candidate, decision)
+    if decision.verb is Verb.UPDATE and (reason := _reason_to_replace(candidate)):
+        decision = Decision(Verb.REPLACE, reason, decision.certain)
+    if decision.verb in STAYS and nested.is_composite(candidate.builder.new, candidate.name):
+        decision = _with_members(candidate, decision)
+    decision = rules.restricted(candidate, decision)
+    return decision, effect if decision.verb is Verb.UPDATE else NO_EFFECT
+
+
+def _effect(candidate: Candidate, decision: Decision) -> Effect:
+    """Say what a change in place does to a machine."""
+    change = candidate.examined
+    if (
+        decision.verb is not Verb.UPDATE
+        or change is None
+        or not (change.properties or change.template)
+    ):
+        return NO_EFFECT
+    latest = {**change.after, **{name: each.after for name, each in change.properties.items()}}
+    return effects.of_update(candidate.kind, change.before, latest, change.properties)
+
+
+def _with_members(candidate: Candidate, decision: Decision) -> Decision:
+    """Look below a resource that stands for a stack: it changes when its members do."""
+    nested_plan = nested.updated(candidate.builder, candidate.name, candidate.change)
+    candidate.builder.nested_plan[candidate.name] = nested_plan
+    if decision.verb is Verb.UPDATE or nested_plan is None or not nested_plan.plan.changes:
+        return decision
+    certain = any(each.certain for each in nested_plan.plan.changes.values())
+    return Decision(Verb.UPDATE, "its members change", certain)
+
+
+def _look(candidate: Candidate) -> Decision | None:
+    resource = candidate.builder.present.resource(candidate.name)
+    return None if resource is None else rules.look(candidate, resource)
+
+
+def _reason_to_replace(candidate: Candidate) -> str:
+    builder, name = candidate.builder, candidate.name
+    return effects.answer_of(builder, name, lambda real: real.reason_to_replace(), "")

@@ -1,0 +1,224 @@
+"""How an Instance's system is written: at first, on another node, and anew by an update."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+from bloomery import errors
+from bloomery.conductor.states import State
+from bloomery.orchestration.resources import (
+    base,
+    instance_boot,
+    instance_info,
+    instance_network,
+    instance_preparation,
+    instance_retry,
+    instance_schema,
+    machines,
+    stepwise,
+)
+from bloomery.orchestration.resources.machines import Json
+from bloomery.orchestration.resources.stepwise import OnNode
+
+ON_ITS_WAY: Final = frozenset({State.DEPLOYING, State.DEPLOYWAIT, State.DEPLOYHOLD})
+PREPARED: Final = instance_preparation.CLEANABLE | {State.AVAILABLE}  # nothing is on it yet
+
+
+def prepare(instance: OnNode) -> str | None:
+    """Claim the node, and write on it what it is to run."""
+    node = instance.get_node()
+    _check_usable(instance, node)
+    instance_network.placed_networks(instance, node["uuid"])
+    instance.note_move(node)
+    info = instance_info.info_of(instance.properties) | {machines.MARK: instance.mark()}
+    fields = {f"instance_info/{key}": value for key, value in info.items()}
+    fields["instance_name"] = host_name(instance)
+    if node["instance_uuid"] is None:
+        fields["instance_uuid"] = instance.record.data["instance"]
+    instance.machines.update_node(node["uuid"], stepwise.patch_of(fields))
+    instance_network.attach(instance, node["uuid"])
+    instance_boot.arm(instance)
+    instance.record.data.pop(instance_preparation.BEFORE, None)
+    return "before" if instance.properties["runbook_before"] else "deploy"
+
+
+def _check_usable(instance: OnNode, node: Json) -> None:
+    """Raise MachineRefused for a node that is not free for this very resource."""
+    name = node["name"] or node["uuid"]
+    thing = f"node {name}"
+    instance.check_unmarked(node["instance_info"], thing)
+    if node["instance_uuid"] not in (None, instance.record.data["instance"]):
+        raise stepwise.MachineRefused(f"cannot use {thing}: another instance has it")
+    if node["provision_state"] != State.AVAILABLE:
+        raise stepwise.MachineRefused(
+            f"cannot use {thing}: it is {node['provision_state']}, not available"
+        )
+    in_maintenance = ("in maintenance", f"; baremetal node maintenance unset {name} ends that")
+    flags = {"maintenance": in_maintenance, "retired": ("retired", ""),
+             "protected": ("protected", "")}  # fmt: skip
+    for flag, (state, way_out) in flags.items():
+        if node[flag]:
+            reason = node.get(f"{flag}_reason")
+            because = f" ({reason})" if reason else ""
+            raise stepwise.MachineRefused(f"cannot use {thing}: it is {state}{because}{way_out}")
+
+
+def deploy(instance: OnNode) -> str | None:
+    return _order_system(instance, "active")
+
+
+def deployed(instance: OnNode) -> str | None:
+    """Wait until the node is active; a failure is told, or tried again."""
+    node = instance.get_node()
+    state = node["provision_state"]
+    if state in ON_ITS_WAY:
+        instance.wait_for(
+            node["uuid"],
+            instance_schema.timeout_s(instance.properties, "deploy"),
+            "for the node to be active",
+        )
+    if state == State.ACTIVE:
+        data = instance.record.data
+        data["deployed_at"] = node["provision_updated_at"]
+        instance_preparation.note_hardware(instance)
+        data["deploy_duration"] = round(instance.context.utc() - data["ordered_at"], 3)
+        if data.get(instance_retry.FAILED):
+            return "quarantine"
+        return (
+            "look_after" if instance.properties["runbook_after"] else _after_deploy(instance, node)
+        )
+    if state not in (State.DEPLOYFAIL, State.ERROR):
+        raise stepwise.MachineFailed(f"node {node['uuid']} is {state}, and was to be deployed")
+    return instance_retry.after_failure(instance, node)
+
+
+def look_after(instance: OnNode) -> str | None:
+    """Run the runbook that comes after a deployment, where there is one."""
+    if not instance.properties["runbook_after"]:
+        return "check_power"
+    instance.note_move(instance.get_node())
+    instance.number_order()
+    return "run_after"
+
+
+def run_after(instance: OnNode) -> str | None:
+    """Order the runbook; where another has moved the node since the look, look again."""
+    runbook = instance.properties["runbook_after"]
+    return "ran_after" if instance.order_numbered("service", runbook=runbook) else "look_after"
+
+
+def ran_after(instance: OnNode) -> str | None:
+    timeout_s = instance_schema.timeout_s(instance.properties, "service")
+    error = instance.wait_for_flow(timeout_s, "for its runbook to end")
+    if error is not None:
+        raise stepwise.MachineFailed(error)
+    return "check_power"
+
+
+def check_power(instance: OnNode) -> str | None:
+    return _after_deploy(instance, instance.get_node())
+
+
+def _after_deploy(instance: OnNode, node: Json) -> str | None:
+    """Protect the node where that is wanted, and see whether it is to be switched."""
+    _protect(instance, node)
+    target = instance.record.data["target"] = instance_boot.POWER[instance.properties["power"]]
+    return "come_up" if node["power_state"] == target else "switch"
+
+
+def _protect(instance: OnNode, node: Json) -> None:
+    """Write the flag of the node, unless nothing is said of it."""
+    protected = instance.properties["protected"]
+    if protected is not None and bool(node["protected"]) is not protected:
+        instance.machines.update_node(node["uuid"], stepwise.patch_of({"protected": protected}))
+
+
+def renew(instance: OnNode) -> str | None:
+    """Write what has changed, and find out whether the disk is to be written anew."""
+    try:
+        node = instance.get_node()
+    except errors.NotFound as exc:
+        raise base.UpdateReplace from exc
+    state, data = node["provision_state"], instance.record.data
+    if reason_to_replace(instance, node):
+        raise base.UpdateReplace
+    if state in ON_ITS_WAY:
+        instance.wait_for(
+            node["uuid"],
+            instance_schema.timeout_s(instance.properties, "deploy"),
+            "for the node to be active",
+        )
+    instance.note_move(node)
+    instance.machines.update_node(node["uuid"], _changes(instance))
+    if data.get("networks"):
+        instance_network.attach(instance, node["uuid"])
+    if state in PREPARED:
+        return _resume_preparation(instance, node)
+    if data.get("rebuilds") or state == State.DEPLOYFAIL:
+        _check_unprotected(instance, node)
+        instance_boot.arm(instance)
+        return "rebuild"
+    _protect(instance, node)
+    data["target"] = instance_boot.POWER[instance.properties["power"]]
+    return None if node["power_state"] == data["target"] else "switch"
+
+
+def reason_to_replace(instance: OnNode, node: Json) -> str:
+    is_ours = instance.is_ours(node["instance_info"])
+    return instance_info.reason_to_replace(node, is_ours=is_ours)
+
+
+def _resume_preparation(instance: OnNode, node: Json) -> str:
+    """Go on with a node that was claimed, and on which nothing was deployed yet."""
+    instance.record.data.pop(instance_preparation.BEFORE, None)
+    return "prepare" if node["provision_state"] == State.AVAILABLE else "before"
+
+
+def _check_unprotected(instance: OnNode, node: Json) -> None:
+    """Clear the flag of a node that is to be written anew, if the template says so."""
+    if not node["protected"]:
+        return
+    if instance.properties["protected"] is not False:
+        raise stepwise.MachineRefused(
+            f"cannot rebuild node {node['uuid']}: it is protected; set protected to false"
+        )
+    _protect(instance, node)
+
+
+def _changes(instance: OnNode) -> list[Json]:
+    """Return the patch from what is stored to what is to be; the mark stays."""
+    before = instance_info.info_of(instance.record.properties)
+    after = instance_info.info_of(instance.properties)
+    info = after | {key: None for key in before if key not in after}
+    fields = {f"instance_info/{key}": value for key, value in info.items()}
+    return stepwise.patch_of(fields | {"instance_name": host_name(instance)})
+
+
+def rebuild(instance: OnNode) -> str | None:
+    return _order_system(instance, "rebuild")
+
+
+def _order_system(instance: OnNode, verb: str) -> str | None:
+    """Order a verb that writes the system, with its config drive; return the next step."""
+    drive = instance_info.config_drive(_with_network_data(instance), host_name(instance))
+    if handle := instance_boot.handle_of_boot(instance):
+        drive = handle.with_token(drive)
+    steps = instance_preparation.steps_of_hardware(instance)
+    steps += instance.properties["deploy_steps"] or []
+    instance.order(verb, configdrive=drive, deploy_steps=steps or None)
+    instance.record.data["ordered_at"] = instance.context.utc()
+    return None if instance.properties["wait_for"] == "none" else "deployed"
+
+
+def _with_network_data(instance: OnNode) -> Mapping[str, Any]:
+    if instance.properties["network_data"] != instance_network.AUTO:
+        return instance.properties
+    ports, portgroups = instance.machines.list_ports(instance.node_uuid())
+    networks = instance_network.placed_networks(instance, instance.node_uuid())
+    made = instance_network.network_data(ports, portgroups, networks)
+    return {**instance.properties, "network_data": made}
+
+
+def host_name(instance: OnNode) -> str:
+    return instance.properties["name"] or instance.physical_resource_name()
