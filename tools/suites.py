@@ -120,7 +120,7 @@ SUITES: Final = (
     Suite("conformance", f"{PYTEST} tests/conformance", 600, "Heat 27.0.1, Ironic 39.0.0"),
     Suite("cluster", f"{PYTEST} tests/cluster", 400, IN_PROCESS),
     Suite("mutants", f"{PYTEST} tests/mutants", 400, IN_PROCESS, uses=("postgresql", "mariadb")),
-    Suite("counts", f"{PYTEST} tests/counts", 120, IN_PROCESS),
+    Suite("counts", f"{PYTEST} tests/counts", 240, IN_PROCESS),
     Suite("postgresql", f"{PYTEST} tests/servers", 600, needs=("postgresql",), uses=("rabbitmq",)),
     Suite("mariadb", f"{PYTEST} tests/servers", 600, needs=("mariadb",)),
     Suite("coverage", COVERAGE, 600, "no database", extra=True),
