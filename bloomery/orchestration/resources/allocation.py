@@ -113,15 +113,15 @@ class Allocation(stepwise.Stepwise):
         self.record.data["give_up_at"] = self.context.utc() + float(self.properties["timeout"])
         self.begin("post")
 
-    def step_post(self) -> str | None:
+    def step_post(self) -> stepwise.Following:
         try:
             fields = request_of(self.machines, self.properties)
         except NoCandidates as exc:
-            self.fail_or_ask_later(str(exc))
+            return self.fail_or_ask_later(str(exc))
         post(self, str(self.record.physical_id), fields)
         return "await_node"
 
-    def step_await_node(self) -> str | None:
+    def step_await_node(self) -> stepwise.Following:
         """Wait until there is a node; where there is none, ask anew if that is wanted."""
         uuid = str(self.record.physical_id)
         allocation = self.machines.find(machines.ALLOCATION, uuid)
@@ -130,16 +130,16 @@ class Allocation(stepwise.Stepwise):
         if allocation["state"] == "active":
             return None
         if allocation["state"] == "error":
-            self.fail_or_ask_later(str(allocation["last_error"]))
+            return self.fail_or_ask_later(str(allocation["last_error"]))
         if self._left_s() <= 0:
             reason = allocation["last_error"] or self.record.data.get(REASON)
             self._give_up(reason or "it is allocating still")
-        self.wait_for(uuid, self._left_s(), "for a node")
+        return self.wait_for(uuid, self._left_s(), "for a node")
 
     def _left_s(self) -> float:
         return float(self.record.data["give_up_at"]) - self.context.utc()
 
-    def fail_or_ask_later(self, reason: str) -> NoReturn:
+    def fail_or_ask_later(self, reason: str) -> Again:
         """Ask anew after a while, longer each time; several who wait do not all ask at once."""
         if not self.properties["wait_for_capacity"]:
             raise stepwise.MachineFailed(reason)
@@ -149,7 +149,7 @@ class Allocation(stepwise.Stepwise):
         tries = self.record.data[TRIES] = self.record.data.get(TRIES, 0) + 1
         rest_s = min(LEAST_S * 2.0 ** (tries - 1), MOST_S) * (1 + self.context.random() / 4)
         self.begin("renew")
-        raise stepwise.Waits(Again(after_s=min(rest_s, self._left_s()), reason=reason))
+        return Again(after_s=min(rest_s, self._left_s()), reason=reason)
 
     def _give_up(self, reason: str) -> NoReturn:
         """Fail with the bound, and with what was in the way last."""

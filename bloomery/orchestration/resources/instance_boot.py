@@ -34,7 +34,7 @@ def arm(instance: OnNode) -> None:
         handle.arm(f"{instance.record.uuid}/{boots}", new_token=not whole_drive)
 
 
-def come_up(instance: OnNode) -> str | None:
+def come_up(instance: OnNode) -> stepwise.Following:
     """Wait until the system says that it has come up, where it is to say so."""
     handle = handle_of_boot(instance)
     if handle is None:
@@ -46,7 +46,7 @@ def come_up(instance: OnNode) -> str | None:
         raise stepwise.MachineFailed(str(exc)) from exc
     chosen = (instance.properties["timeouts"] or {}).get("first_boot")
     timeout_s = float(chosen or handle.properties["timeout"])
-    instance.wait_for(handle.record.uuid, timeout_s, "for the system to come up")
+    return instance.wait_for(handle.record.uuid, timeout_s, "for the system to come up")
 
 
 def switch(instance: OnNode) -> str | None:
@@ -57,12 +57,12 @@ def switch(instance: OnNode) -> str | None:
     return "switched"
 
 
-def switched(instance: OnNode) -> str | None:
+def switched(instance: OnNode) -> stepwise.Following:
     node, target = instance.get_node(), instance.record.data["target"]
     if node["power_state"] != reached(target):
         if node["target_power_state"] is None and node["last_error"]:
             raise stepwise.MachineFailed(str(node["last_error"]))
-        instance.wait_for(
+        return instance.wait_for(
             node["uuid"], instance_schema.timeout_s(instance.properties, "power"), f"for {target}"
         )
     return "come_up" if instance.record.action in BOOTING else None

@@ -103,7 +103,7 @@ def _former_node(instance: OnNode) -> str | None:
     return str(former)
 
 
-def await_former(instance: OnNode) -> str | None:
+def await_former(instance: OnNode) -> stepwise.Following:
     """Wait for the node of the one that this one replaces; any other will do."""
     present = instance.machines.find(machines.ALLOCATION, str(instance.record.data["instance"]))
     if present is None or present["state"] == "error":
@@ -117,7 +117,7 @@ def withdraw_former(instance: OnNode) -> str | None:
     return "reserve"
 
 
-def await_node(instance: OnNode) -> str | None:
+def await_node(instance: OnNode) -> stepwise.Following:
     uuid = str(instance.record.data["instance"])
     present = instance.machines.find(machines.ALLOCATION, uuid)
     if present is None:
@@ -126,7 +126,9 @@ def await_node(instance: OnNode) -> str | None:
         raise stepwise.MachineFailed(str(present["last_error"]))
     if present["state"] != "active":
         why = f"for a node: {present['last_error']}" if present["last_error"] else "for a node"
-        instance.wait_for(uuid, instance_schema.timeout_s(instance.properties, "allocate"), why)
+        return instance.wait_for(
+            uuid, instance_schema.timeout_s(instance.properties, "allocate"), why
+        )
     instance.resource_id_set(present["node_uuid"])
     return "prepare"
 

@@ -29,13 +29,13 @@ def check_runbooks(instance: OnNode) -> None:
             raise stepwise.MachineRefused(f"cannot use {name} {ident}: there is none")
 
 
-def before(instance: OnNode) -> str | None:
+def before(instance: OnNode) -> stepwise.Following:
     """Name the verb that comes next, when the one before has ended."""
     node, last = instance.get_node(), instance.record.data.get(BEFORE)
     state = node["provision_state"]
     if state in UNSTABLE_STATES | CLEANING:
         timeout_s = instance_schema.timeout_s(instance.properties, "clean")
-        instance.wait_for(node["uuid"], timeout_s, "for the runbook before it to end")
+        return instance.wait_for(node["uuid"], timeout_s, "for the runbook before it to end")
     if state == State.CLEANFAIL and last is not None:
         raise stepwise.MachineFailed(str(node["last_error"]))
     verb = next_verb(state, last, cleans=bool(instance.properties["runbook_before"]))

@@ -68,20 +68,20 @@ def replace_node(instance: OnNode) -> str | None:
     return "replaced_node"
 
 
-def replaced_node(instance: OnNode) -> str | None:
+def replaced_node(instance: OnNode) -> stepwise.Following:
     if instance_teardown.waits_for_teardown(instance, instance.get_node()):
         timeout_s = instance_schema.timeout_s(instance.properties, "teardown")
-        instance.wait_for(instance.node_uuid(), timeout_s, "for the instance to go")
+        return instance.wait_for(instance.node_uuid(), timeout_s, "for the instance to go")
     allocation.withdraw(instance, str(instance.record.data["instance"]))
     instance.record.data["attempt"] += 1
     return "reserve"
 
 
-def quarantine(instance: OnNode) -> str | None:
+def quarantine(instance: OnNode) -> stepwise.Following:
     """Wait a while for nodes that are not clean yet; what is deployed is deployed."""
     if waits := _quarantine(instance):
         with contextlib.suppress(stepwise.MachineTimedOut):
-            instance.wait_for(waits, CLEANED_WITHIN_S, "for a failed node to be clean")
+            return instance.wait_for(waits, CLEANED_WITHIN_S, "for a failed node to be clean")
     return "look_after"
 
 

@@ -68,12 +68,12 @@ def deploy(instance: OnNode) -> str | None:
     return _order_system(instance, "active")
 
 
-def deployed(instance: OnNode) -> str | None:
+def deployed(instance: OnNode) -> stepwise.Following:
     """Wait until the node is active; a failure is told, or tried again."""
     node = instance.get_node()
     state = node["provision_state"]
     if state in ON_ITS_WAY:
-        instance.wait_for(
+        return instance.wait_for(
             node["uuid"],
             instance_schema.timeout_s(instance.properties, "deploy"),
             "for the node to be active",
@@ -108,9 +108,11 @@ def run_after(instance: OnNode) -> str | None:
     return "ran_after" if instance.order_numbered("service", runbook=runbook) else "look_after"
 
 
-def ran_after(instance: OnNode) -> str | None:
+def ran_after(instance: OnNode) -> stepwise.Following:
     timeout_s = instance_schema.timeout_s(instance.properties, "service")
     error = instance.wait_for_flow(timeout_s, "for its runbook to end")
+    if isinstance(error, stepwise.UNFINISHED):
+        return error
     if error is not None:
         raise stepwise.MachineFailed(error)
     return "check_power"
@@ -134,7 +136,7 @@ def _protect(instance: OnNode, node: Json) -> None:
         instance.machines.update_node(node["uuid"], stepwise.patch_of({"protected": protected}))
 
 
-def renew(instance: OnNode) -> str | None:
+def renew(instance: OnNode) -> stepwise.Following:
     """Write what has changed, and find out whether the disk is to be written anew."""
     try:
         node = instance.get_node()
@@ -144,7 +146,7 @@ def renew(instance: OnNode) -> str | None:
     if reason_to_replace(instance, node):
         raise base.UpdateReplace
     if state in ON_ITS_WAY:
-        instance.wait_for(
+        return instance.wait_for(
             node["uuid"],
             instance_schema.timeout_s(instance.properties, "deploy"),
             "for the node to be active",

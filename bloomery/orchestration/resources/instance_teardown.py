@@ -34,7 +34,7 @@ REPLACED: Final = "replaced"  # the replacement waits for the machine
 KEPT: Final = ("uuid", "name", "resource_class", "traits", "owner", "extra")  # of an allocation
 
 
-def release(instance: OnNode) -> str | None:
+def release(instance: OnNode) -> stepwise.Following:
     """Find out what there is to take away; what is not ours is left alone."""
     try:
         node = instance.get_node() if instance.record.physical_id else None
@@ -61,7 +61,7 @@ def release(instance: OnNode) -> str | None:
     if state not in UNDEPLOYABLE:
         phase = "clean" if state in instance_preparation.CLEANING else "teardown"
         timeout_s = instance_schema.timeout_s(instance.properties, phase)
-        instance.wait_for(node["uuid"], timeout_s, f"while it is {state}")
+        return instance.wait_for(node["uuid"], timeout_s, f"while it is {state}")
     instance_network.detach(instance, node["uuid"], keep=())
     _note_allocation(instance)
     instance.note_move(node)
@@ -75,12 +75,12 @@ def shut_down(instance: OnNode) -> str | None:
     return "is_shut_down"
 
 
-def is_shut_down(instance: OnNode) -> str | None:
+def is_shut_down(instance: OnNode) -> stepwise.Following:
     node = instance.get_node()
     if node["power_state"] == Power.ON:
         timeout_s = float((instance.properties["teardown"] or {}).get("soft_timeout") or SOFT_S)
         with contextlib.suppress(stepwise.MachineTimedOut):
-            instance.wait_for(node["uuid"], timeout_s, "for the system to shut down")
+            return instance.wait_for(node["uuid"], timeout_s, "for the system to shut down")
     return "undeploy"
 
 
@@ -112,14 +112,14 @@ def undeploy(instance: OnNode) -> str | None:
     return "undeployed"
 
 
-def undeployed(instance: OnNode) -> str | None:
+def undeployed(instance: OnNode) -> stepwise.Following:
     """Wait until the instance is gone; cleaning is waited for where that is wanted."""
     try:
         node = instance.get_node()
     except errors.NodeNotFound:
         return "free"
     if waits_for_teardown(instance, node):
-        instance.wait_for(
+        return instance.wait_for(
             node["uuid"],
             instance_schema.timeout_s(instance.properties, "teardown"),
             "for the instance to go",
@@ -148,10 +148,10 @@ def _failure_of(instance: OnNode, node: Json) -> stepwise.MachineFailed:
     )
 
 
-def cleaned(instance: OnNode) -> str | None:
+def cleaned(instance: OnNode) -> stepwise.Following:
     node = instance.get_node()
     if node["provision_state"] in instance_preparation.CLEANING:
-        instance.wait_for(
+        return instance.wait_for(
             node["uuid"],
             instance_schema.timeout_s(instance.properties, "clean"),
             "for the node to be clean",
@@ -169,7 +169,7 @@ def free(instance: OnNode) -> str | None:
     return "reserve_again" if instance.record.data.get("allocation") else None
 
 
-def reserve_again(instance: OnNode) -> str | None:
+def reserve_again(instance: OnNode) -> stepwise.Following:
     """Set the node aside as it was, under the same UUID, where the allocation is to stay."""
     fields = instance.record.data["allocation"]
     present = instance.machines.find(machines.ALLOCATION, fields["uuid"])
@@ -179,7 +179,7 @@ def reserve_again(instance: OnNode) -> str | None:
     if present.get("state") == "error":
         raise stepwise.MachineFailed(str(present["last_error"]))
     if present.get("state") != "active":
-        instance.wait_for(
+        return instance.wait_for(
             fields["uuid"],
             instance_schema.timeout_s(instance.properties, "allocate"),
             "for the node again",

@@ -222,7 +222,7 @@ class InstanceGroup(resource_group.Indexed, stepwise.Stepwise):
         """Let members be made anew that are gone: none of them is in service, batch or not."""
         return self._change({})
 
-    def step_choose(self) -> str | Outcome | None:
+    def step_choose(self) -> stepwise.Following:
         """Begin the next batch; the group is as it is to be where there is none."""
         if following := self._after_signal():
             return following
@@ -283,7 +283,7 @@ class InstanceGroup(resource_group.Indexed, stepwise.Stepwise):
         self.change_child(replace(blueprint, changed=frozenset(changes)))
         return "change"
 
-    def step_change(self) -> str | Outcome | None:
+    def step_change(self) -> stepwise.Following:
         """Wait until the child rests; a member that failed may leave others at work."""
         if waits := self._wait_for_child():
             return waits
@@ -292,7 +292,7 @@ class InstanceGroup(resource_group.Indexed, stepwise.Stepwise):
         self._wait_later(self._pace.settle_s if settles and rollout["members"] else 0)
         return "settle"
 
-    def step_settle(self) -> str | Outcome | None:
+    def step_settle(self) -> stepwise.Following:
         soaks, pace = self._rollout["canary"] == SOAKED, self._pace
         what = f"the canary soaks for {pace.soak_s:g} s (soak_seconds)"
         if not soaks:
@@ -321,7 +321,7 @@ class InstanceGroup(resource_group.Indexed, stepwise.Stepwise):
         self._wait_later(pace.pause_s if rollout["members"] else 0)
         return "rest"
 
-    def step_rest(self) -> str | Outcome | None:
+    def step_rest(self) -> stepwise.Following:
         if self._rollout["batch"] == self._rollout["of"]:
             return "choose"
         what = f"the next one begins {self._pace.pause_s:g} s later (pause_time)"
@@ -355,7 +355,7 @@ class InstanceGroup(resource_group.Indexed, stepwise.Stepwise):
         self._rollout.update(state=PAUSED, reason=reason)
         return "pause"
 
-    def step_pause(self) -> str | Outcome | None:
+    def step_pause(self) -> stepwise.Following:
         """Wait for a signal."""
         if following := self._after_signal():
             return following
@@ -407,7 +407,7 @@ class InstanceGroup(resource_group.Indexed, stepwise.Stepwise):
             self._fail(f"rolled back: {why}")
         return "reverted"
 
-    def step_reverted(self) -> str | Outcome | None:
+    def step_reverted(self) -> stepwise.Following:
         return self._wait_for_child() or "revert"
 
     def _end(self) -> None:

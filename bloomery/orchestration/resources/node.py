@@ -158,12 +158,14 @@ class Node(stepwise.OnNode):
             if fields[name] is not None and node[name] != fields[name]:
                 self.machines.update_node(node["uuid"], stepwise.patch_of({name: fields[name]}))
 
-    def step_steer(self) -> str | None:
+    def step_steer(self) -> stepwise.Following:
         """Wait for what the node does; then name the verb that brings it nearer, if one does."""
         node, data = self.get_node(), self.record.data
         state, ordered = node["provision_state"], data.get("ordered")
         if state in MOVING:
-            self.wait_for(node["uuid"], self._timeout_s(ordered), f"for {ordered}: it is {state}")
+            return self.wait_for(
+                node["uuid"], self._timeout_s(ordered), f"for {ordered}: it is {state}"
+            )
         data.pop("ordered", None)
         self._note_time(ordered)
         if ordered is not None and (
@@ -230,13 +232,13 @@ class Node(stepwise.OnNode):
         self.record.data["setting"] = field
         return "boot_set"
 
-    def step_boot_set(self) -> str | None:
+    def step_boot_set(self) -> stepwise.Following:
         node, field = self.get_node(), str(self.record.data["setting"])
         if field not in self._settings(node):
             return "steer"
         if node["reservation"] is not None:
             timeout_s = self._timeout_s("manage")
-            self.wait_for(node["uuid"], timeout_s, f"for its {field}", every_s=SETTING_S)
+            return self.wait_for(node["uuid"], timeout_s, f"for its {field}", every_s=SETTING_S)
         raise stepwise.MachineFailed(str(node["last_error"]))
 
     def _note_time(self, ordered: str | None) -> None:
@@ -300,7 +302,7 @@ class Node(stepwise.OnNode):
         self.record.data.pop("ordered", None)
         self.begin("patch")
 
-    def step_patch(self) -> str | None:
+    def step_patch(self) -> stepwise.Following:
         """Write what has changed; each part lands in the same place when it is written again."""
         try:
             node = self.get_node()
@@ -314,7 +316,7 @@ class Node(stepwise.OnNode):
         if (ordered := self.record.data.get("ordered")) and node[
             "provision_state"
         ] in UNSTABLE_STATES:
-            self.wait_for(node["uuid"], self._timeout_s(ordered), f"for {ordered}")
+            return self.wait_for(node["uuid"], self._timeout_s(ordered), f"for {ordered}")
         if self._retires(node):
             return self._to_order(node, "manage", then="patch")
         names = set(self.record.data.get("changed", ()))
@@ -397,7 +399,7 @@ class Node(stepwise.OnNode):
         self.record.data.pop("ordered", None)
         self.begin("leave")
 
-    def step_leave(self) -> str | None:
+    def step_leave(self) -> stepwise.Following:
         """Bring the node to where it may be deleted; one that is used, or not ours, stays."""
         if self.record.physical_id is None or not self._is_there(self.record.physical_id):
             return None
@@ -413,7 +415,7 @@ class Node(stepwise.OnNode):
             )
         state = node["provision_state"]
         if state in MOVING:
-            self.wait_for(node["uuid"], self._timeout_s("provide"), f"while it is {state}")
+            return self.wait_for(node["uuid"], self._timeout_s("provide"), f"while it is {state}")
         if state in REMOVABLE:
             return "remove"
         return self._to_order(node, "manage", then="leave")

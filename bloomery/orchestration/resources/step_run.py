@@ -108,11 +108,13 @@ class StepRun(stepwise.OnNode):
         if self.arguments():
             self.begin("look")
 
-    def step_look(self) -> str | None:
+    def step_look(self) -> stepwise.Following:
         node, mode = self.machines.get_node(self.node_ident()), self.mode()
         self.resource_id_set(node["uuid"])
         if node["provision_state"] in RUNS[mode]:
-            self.wait_for(node["uuid"], self.timeout_s(), f"while it is {node['provision_state']}")
+            return self.wait_for(
+                node["uuid"], self.timeout_s(), f"while it is {node['provision_state']}"
+            )
         if mode == CLEAN and self._has_stopped(node):
             self.note_move(node)
             return "manage"
@@ -136,8 +138,10 @@ class StepRun(stepwise.OnNode):
         """Order the steps; where another has moved the node since the look, look again."""
         return "ran" if self.order_numbered(self.mode(), **self.arguments()) else "look"
 
-    def step_ran(self) -> str | None:
+    def step_ran(self) -> stepwise.Following:
         error, data = self.wait_for_flow(self.timeout_s(), "for the steps to end"), self.record.data
+        if isinstance(error, stepwise.UNFINISHED):
+            return error
         data["finished_at"] = self.context.utc()
         data["result"] = error or "success"
         if error is not None:
@@ -441,8 +445,10 @@ class HardwareConfiguration(StepRun):
         self.resource_id_set(self.machines.get_node(self.node_ident())["uuid"])
         return None
 
-    def step_ran(self) -> str | None:
+    def step_ran(self) -> stepwise.Following:
         following = super().step_ran()
+        if isinstance(following, stepwise.UNFINISHED):
+            return following
         stated = {} if self.record.data.get(RESET) else self.properties
         self.record.data["applied"] = {name: stated.get(name) for name in SECTIONS}
         return following

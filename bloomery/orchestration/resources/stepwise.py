@@ -1,10 +1,10 @@
 """What kinds of machines have in common: actions of several steps, each named in the rows before.
 
 The name of the step that is being done stands in ``data``.  A step does one thing at the real thing
-and returns the name of the next, or None at the end.  A step that returns or raises an outcome
-(``wait_for``) is called again.  A step that orders is called only when its name is stored: an
-engine that dies in it leaves a successor that knows what may have been ordered, looks, and orders
-nothing twice.  A kind shows its steps in a table; names of steps are stored, so that they stay::
+and returns the name of the next, or None at the end.  A step that returns an outcome
+(``wait_for``) is called again.  A step that orders is called only when its name is stored: after a
+crash the next engine knows what may have been ordered, looks, and orders nothing twice.  A kind
+shows its steps in a table; names of steps are stored, so that they stay::
 
     class Lamp(Stepwise):
         steps = MARKS | {
@@ -24,7 +24,7 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import replace
-from typing import Any, ClassVar, Final, NamedTuple, NoReturn
+from typing import Any, ClassVar, Final, NamedTuple, TypeAlias
 
 from bloomery import errors
 from bloomery.conductor.states import UNSTABLE_STATES, State
@@ -58,14 +58,8 @@ class MachineTimedOut(Exception):
     """The machine did not come there in time."""
 
 
-class Waits(Exception):
-    """A step is not done: its outcome, from any depth; ``advance`` returns the outcome."""
-
-    def __init__(self, outcome: Outcome) -> None:
-        super().__init__(outcome.reason if isinstance(outcome, Again) else "")
-        self.outcome = outcome
-
-
+# What a step returns: the name of the next step, None at the end, or an outcome to be called again.
+Following: TypeAlias = str | Outcome | None
 END: Final = "end"
 
 
@@ -80,7 +74,7 @@ class Step(NamedTuple):
     then: str = "end"
     waits: str = ""
     orders: bool = False
-    run: Callable[[Any], str | Outcome | None] | None = None
+    run: Callable[[Any], Following] | None = None
 
 
 MARKS: Final[dict[str, Step]] = {
@@ -138,8 +132,6 @@ class Stepwise(base.Resource):
         while (name := data.get(STEP)) is not None:
             try:
                 following = self._run_step(name)
-            except Waits as waits:
-                return waits.outcome
             except errors.Conflict as exc:  # the engine would throw a Conflict's thing away
                 raise MachineRefused(str(exc)) from exc
             if isinstance(following, UNFINISHED):
@@ -153,11 +145,11 @@ class Stepwise(base.Resource):
                     return Again(after_s=0, reason="")  # the order is stored before it is given
         return DONE
 
-    def _run_step(self, name: str) -> str | Outcome | None:
+    def _run_step(self, name: str) -> Following:
         """Run one step.  Raises LookupError for a step that follows against the table."""
         step = self.steps[name]
         run = step.run or getattr(type(self), f"step_{name}")
-        following: str | Outcome | None = run(self)
+        following: Following = run(self)
         if not isinstance(following, UNFINISHED) and (following or END) not in step.then.split():
             raise LookupError(f"step {name} cannot go on with {following}: see the table of steps")
         return following
@@ -172,10 +164,10 @@ class Stepwise(base.Resource):
 
     def wait_for(
         self, uuid: str, timeout_s: float, purpose: str, *, every_s: float | None = None
-    ) -> NoReturn:
+    ) -> Outcome:
         """Wait for a change of a thing; ``timeout_s`` counts from the step's first wait.
 
-        ``every_s``: no event tells of the change, so that it is looked for.  Raises Waits;
+        ``every_s``: no event tells of the change, so that it is looked for.  Raises
         MachineTimedOut when the time is over.
         """
         now = self.context.utc()
@@ -183,8 +175,8 @@ class Stepwise(base.Resource):
         if now >= until:
             raise MachineTimedOut(f"cannot wait longer than {timeout_s:g} s {purpose}")
         if every_s is not None:
-            raise Waits(Again(after_s=every_s, reason=f"waits {purpose}"))
-        raise Waits(base.wait_for(uuid, until - now))
+            return Again(after_s=every_s, reason=f"waits {purpose}")
+        return base.wait_for(uuid, until - now)
 
     # -------------------------------------------------------------------------- how it really is
 
@@ -349,8 +341,8 @@ class OnNode(Stepwise):
             self.order(verb, order_id=self.order_id(), **arguments)
         return self._find_flow() is not None
 
-    def wait_for_flow(self, timeout_s: float, purpose: str) -> str | None:
-        """Wait until what was ordered has ended, whatever else the node does; return its error.
+    def wait_for_flow(self, timeout_s: float, purpose: str) -> Following:
+        """Return an outcome until the order has ended, whatever else the node does; then its error.
 
         Raises as ``wait_for``.
         """
@@ -358,14 +350,14 @@ class OnNode(Stepwise):
             return self._wait_for_rest(timeout_s, purpose)
         flow = self._find_flow()
         if flow is not None and flow.is_open:
-            self.wait_for(self.node_uuid(), timeout_s, purpose)
+            return self.wait_for(self.node_uuid(), timeout_s, purpose)
         return UNTOLD if flow is None else flow.error
 
-    def _wait_for_rest(self, timeout_s: float, purpose: str) -> str | None:
-        """Wait until the node rests; return its error, unless it does so in good order."""
+    def _wait_for_rest(self, timeout_s: float, purpose: str) -> Following:
+        """Return an outcome until the node rests; then its error, where it has one."""
         node = self.get_node()
         if node["provision_state"] in UNSTABLE_STATES | HELD:
-            self.wait_for(node["uuid"], timeout_s, purpose)
+            return self.wait_for(node["uuid"], timeout_s, purpose)
         is_well = node["provision_state"] in (State.MANAGEABLE, State.ACTIVE)
         return None if is_well else str(node["last_error"])
 

@@ -102,9 +102,8 @@ class Volume(machine_records.MachineRecord):
             self.machines.set_power_state(node["uuid"], Power.OFF)
         return "is_off"
 
-    def step_is_off(self) -> str | None:
-        self._await_power(Power.OFF)
-        return str(self.record.data[CHANGE])
+    def step_is_off(self) -> stepwise.Following:
+        return self._await_power(Power.OFF) or str(self.record.data[CHANGE])
 
     def step_power_on(self) -> str | None:
         node = self._node()
@@ -112,18 +111,19 @@ class Volume(machine_records.MachineRecord):
             self.machines.set_power_state(node["uuid"], Power.ON)
         return "is_on"
 
-    def step_is_on(self) -> str | None:
-        self._await_power(Power.ON)
+    def step_is_on(self) -> stepwise.Following:
+        if waits := self._await_power(Power.ON):
+            return waits
         self.record.data.pop(WAS_ON, None)
         return None
 
-    def _await_power(self, target: Power) -> None:
+    def _await_power(self, target: Power) -> stepwise.Following:
         node = self._node()
         if node["power_state"] == target:
-            return
+            return None
         if node["target_power_state"] is None and node["last_error"]:
             raise stepwise.MachineFailed(str(node["last_error"]))
-        self.wait_for(node["uuid"], POWER_S, f"for {target}")
+        return self.wait_for(node["uuid"], POWER_S, f"for {target}")
 
 
 def _effect_of_change(properties: Mapping[str, Any]) -> Effect:
