@@ -75,9 +75,10 @@ LEADS_HERE: Final = (
 )
 
 
-def check_reach(url: str) -> None:
+def check_reach(values: Mapping[str, Any]) -> None:
     """Raise Invalid for an address in digits that is never called; names are looked up later."""
-    if any(map(fetching.is_reserved, fetching.numeric(fetching.checked(url)))):
+    url = values.get("url")
+    if url and any(map(fetching.is_reserved, fetching.numeric(fetching.checked(url)))):
         raise errors.Invalid(reason=f"cannot use url: {LEADS_HERE}")
 
 

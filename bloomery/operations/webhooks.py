@@ -73,8 +73,8 @@ def destroy(ctx: Context, uuid: str) -> None:
 def _checked(ctx: Context, values: Mapping[str, Any]) -> Json:
     """Return values as they are stored.  Raises Invalid."""
     checked = {name: model.checked(name, value) for name, value in values.items()}
-    if "url" in checked and not ctx.services.conf.events.webhook_allow_local:
-        model.check_reach(checked["url"])
+    if not ctx.services.conf.events.webhook_allow_local:
+        model.check_reach(checked)
     if "secret" in checked:
         if ctx.services.sealer is None:
             raise errors.WebhooksUnavailable
