@@ -23,7 +23,8 @@ from bloomery.api import openapi, routing
 from bloomery.api.controllers import root
 from bloomery.api.orchestration import description, routes
 from bloomery.cmd import COMMANDS, config, main
-from bloomery.notifications import payloads
+from bloomery.notifications.routes import ROUTES
+from bloomery.objects import payloads
 from bloomery.operations import policy_rules
 from bloomery.orchestration.properties import resource_types
 from bloomery.orchestration.properties.schema import OnChange, Policy, Schema
@@ -190,7 +191,7 @@ def notifications() -> Lines:
         "Those of stacks are Heat's: `orchestration.stack.ACTION.start`, `.end` and `.error`.",
     )
     yield from ("", "## Events", "")
-    for (noun, action), route in sorted(payloads.ROUTES.items()):
+    for (noun, action), route in sorted(ROUTES.items()):
         yield from _entry(
             f"baremetal.{noun}.{action}", f"`{route.notification}` with `{route.payload}`."
         )

@@ -15,7 +15,7 @@ from typing import Any, Final
 
 from bloomery.conf import Conf
 from bloomery.db.events import EventRow
-from bloomery.notifications import payloads, stack_messages
+from bloomery.notifications import routes, stack_messages
 
 LOG = logging.getLogger(__name__)
 
@@ -72,7 +72,7 @@ def passes(level: str, least: str) -> bool:
 
 def _message(event: EventRow) -> dict[str, Any] | None:
     """Return what goes on the wire; None where the event has no payload, or none that fits."""
-    kind, snapshot = payloads.find(event.object, event.action), event.snapshot
+    kind, snapshot = routes.find(event.object, event.action), event.snapshot
     if kind is None or snapshot is None:
         return None
     from bloomery.notifications import messages

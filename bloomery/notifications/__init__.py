@@ -1,5 +1,4 @@
-"""Versioned notifications: which payload an event has, and what is in it.
+"""Notifications: ``routes`` says which payload of ``objects`` an event has.
 
-``payloads`` is the table, known to everybody; ``messages`` makes what goes on the wire, and
-alone imports the versioned objects.
+``messages`` makes what goes on the wire, and alone imports the classes of versioned objects.
 """

@@ -11,9 +11,8 @@ from datetime import UTC, datetime
 from typing import Any, Final
 
 from bloomery import secrets
-from bloomery.notifications import payloads
-from bloomery.notifications.payloads import Payload
-from bloomery.objects import base
+from bloomery.objects import base, payloads
+from bloomery.objects.payloads import Payload
 
 Json = dict[str, Any]
 

@@ -1,5 +1,5 @@
 """Versioned objects: built from plain values where something leaves for other programs.
 
-Nothing here is imported before something has to leave: oslo.versionedobjects brings all of
-oslo.messaging along.
+``payloads`` is their table, by noun.  ``base`` is not imported before something has to leave:
+oslo.versionedobjects brings all of oslo.messaging along.
 """

@@ -25,7 +25,7 @@ from bloomery.conductor import states
 from bloomery.db import events
 from bloomery.db.tables import EVENTS, NODES, STEP_RUNS
 from bloomery.model.step import OPEN_RUNS
-from bloomery.notifications import payloads
+from bloomery.notifications import routes
 from tests.chaos.site import CHECK_S, TIMEOUT_S, Site, opened
 from tests.kit.servers import rpc
 from tests.kit.waiting import wait_for
@@ -246,7 +246,7 @@ class Listener:
         with opened(self._site.url) as database, database.read() as conn:
             count = conn.execute(sa.select(sa.func.count()).select_from(EVENTS)).scalar_one()
             stored = events.list_after(conn, 0, count)
-        return [each for each in stored if payloads.find(each.object, each.action) is not None]
+        return [each for each in stored if routes.find(each.object, each.action) is not None]
 
     def disorder(self) -> list[str]:
         """Return what was told before something that had come earlier; repetitions aside."""

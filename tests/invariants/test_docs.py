@@ -13,7 +13,7 @@ import pytest
 
 from bloomery import conf, metrics
 from bloomery.cmd import COMMANDS, main
-from bloomery.notifications import payloads
+from bloomery.objects import payloads
 from bloomery.operations import policy_rules
 from bloomery.orchestration.template import kinds
 

@@ -15,7 +15,7 @@ from bloomery.drivers.base import DriverTask
 from bloomery.drivers.fake.hardware import FakePower
 from bloomery.drivers.registry import Registry
 from bloomery.events.relay import make_relay
-from bloomery.notifications import payloads
+from bloomery.notifications import routes
 from tests.kit.machines.scripted import Script
 from tests.kit.servers import site as kit
 from tests.kit.servers.site import Site
@@ -70,7 +70,7 @@ def test_every_message_has_the_form_that_consumers_know(listener: Any):
     for message in listener.messages():
         wire = json.loads(json.dumps(message))
         _, noun, action, status = wire["event_type"].split(".")
-        kind = payloads.find(noun, action)
+        kind = routes.find(noun, action)
         assert kind is not None
         assert set(wire["payload"]) == {
             f"ironic_object.{key}" for key in ("name", "namespace", "version", "data")

@@ -14,7 +14,8 @@ from bloomery.model.inspection_rule import InspectionRule
 from bloomery.model.node import Node
 from bloomery.model.nouns import INSPECTION_RULE, PORT
 from bloomery.model.port import Port
-from bloomery.notifications import payloads
+from bloomery.notifications import routes
+from bloomery.objects import payloads
 from bloomery.secrets import MASK, Sealer
 
 UUID = "5f3c1b0a-7c1e-4d57-9a55-0d2f6a1e9b11"
@@ -69,7 +70,7 @@ def test_the_image_and_the_configuration_drive_of_an_instance_are_not_told():
 def test_a_snapshot_has_every_field_that_a_payload_of_its_noun_shows(noun: str, shot: Any):
     wanted = {
         field
-        for (of, _), route in payloads.ROUTES.items()
+        for (of, _), route in routes.ROUTES.items()
         if of == noun
         for field in payloads.PAYLOADS[route.payload].fields
         if field not in payloads.PAYLOADS[route.payload].facts

@@ -6,7 +6,8 @@ from typing import Any
 
 import pytest
 
-from bloomery.notifications import messages, payloads
+from bloomery.notifications import messages, routes
+from bloomery.objects import payloads
 
 EXAMPLES: list[dict[str, Any]] = json.loads(Path(__file__).with_name("examples.json").read_text())
 UUID = "5f3c1b0a-7c1e-4d57-9a55-0d2f6a1e9b11"
@@ -21,7 +22,7 @@ def data(name: str, **snapshot: Any) -> dict[str, Any]:
 @pytest.mark.parametrize("example", EXAMPLES, ids=lambda example: example["event_type"])
 def test_the_message_is_the_one_that_consumers_know(example: dict[str, Any]):
     _, noun, action, _ = example["event_type"].split(".")
-    kind = payloads.find(noun, action)
+    kind = routes.find(noun, action)
     assert kind is not None
     wire = example["payload"]
     snapshot = {k: v for k, v in wire["ironic_object.data"].items() if k not in kind.facts}

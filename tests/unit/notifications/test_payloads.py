@@ -8,8 +8,9 @@ from typing import Any
 import pytest
 
 from bloomery.events import oslo_sink
-from bloomery.notifications import payloads
-from bloomery.notifications.payloads import Payload
+from bloomery.notifications import routes
+from bloomery.objects import payloads
+from bloomery.objects.payloads import Payload
 
 EXAMPLES: list[dict[str, Any]] = json.loads(Path(__file__).with_name("examples.json").read_text())
 
@@ -43,13 +44,13 @@ def test_a_payload_that_changes_has_another_version(name: str):
 
 
 def test_every_event_leads_to_a_payload_and_every_payload_is_reached():
-    assert {route.payload for route in payloads.ROUTES.values()} == set(payloads.PAYLOADS)
+    assert {route.payload for route in routes.ROUTES.values()} == set(payloads.PAYLOADS)
 
 
 @pytest.mark.parametrize("example", EXAMPLES, ids=lambda example: example["event_type"])
 def test_the_fields_are_those_that_consumers_know(example: dict[str, Any]):
     _, noun, action, _ = example["event_type"].split(".")
-    found = payloads.find(noun, action)
+    found = routes.find(noun, action)
     wire = example["payload"]
     assert found is not None
     assert (found.name, found.version) == (
@@ -66,7 +67,7 @@ def test_examples_show_every_noun_and_every_way_of_a_node():
 
 
 def test_an_event_of_our_own_has_no_payload():
-    assert payloads.find("node", "step") is None
+    assert routes.find("node", "step") is None
 
 
 @pytest.mark.parametrize("least", oslo_sink.LEVELS)

@@ -1,8 +1,8 @@
-"""Every payload: name, version, fields; and which event carries which.
+"""Every payload, by noun: name, version, fields.
 
 Names, versions and fields are those that consumers of Ironic's know.  A field that is
 added raises the minor version, and nothing is ever taken away; a test holds the fingerprints.
-Kinds are those of ``objects.base``, and two that say more than a type: ``steps`` are cut to
+Kinds are those of ``base``, and two that say more than a type: ``steps`` are cut to
 what a step is and masked, ``redacted`` never leaves.
 """
 
@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Final, NamedTuple, TypeAlias
+from typing import Final, TypeAlias
 
 Kinds: TypeAlias = dict[str, str]
 
@@ -23,13 +23,6 @@ class Payload:
     version: str
     fields: Kinds
     facts: frozenset[str] = frozenset()
-
-
-class Route(NamedTuple):
-    """An event and its payload; Ironic's class of the whole message is named beside."""
-
-    payload: str
-    notification: str
 
 
 def _kinds(**names: str) -> dict[str, str]:
@@ -63,9 +56,8 @@ _NODE: Final = _kinds(
     texts="traits",
 )
 
-PAYLOADS: Final[Mapping[str, Payload]] = {
-    payload.name: payload
-    for payload in (
+BY_NOUN: Final[Mapping[str, tuple[Payload, ...]]] = {
+    "node": (
         _payload("NodePayload", "1.17", _NODE),
         _payload(
             "NodeCRUDPayload",
@@ -80,6 +72,8 @@ PAYLOADS: Final[Mapping[str, Payload]] = {
             _NODE | _kinds(object="instance_info driver_internal_info"),
             facts="event previous_provision_state previous_target_provision_state",
         ),
+    ),
+    "port": (
         _payload(
             "PortCRUDPayload",
             "1.8",
@@ -90,6 +84,8 @@ PAYLOADS: Final[Mapping[str, Payload]] = {
                 object="extra local_link_connection",
             ),
         ),
+    ),
+    "portgroup": (
         _payload(
             "PortgroupCRUDPayload",
             "1.3",
@@ -99,7 +95,9 @@ PAYLOADS: Final[Mapping[str, Payload]] = {
                 object="extra properties",
             ),
         ),
-        _payload("ChassisCRUDPayload", "1.0", _kinds(text="description", object="extra")),
+    ),
+    "chassis": (_payload("ChassisCRUDPayload", "1.0", _kinds(text="description", object="extra")),),
+    "allocation": (
         _payload(
             "AllocationCRUDPayload",
             "1.1",
@@ -109,11 +107,15 @@ PAYLOADS: Final[Mapping[str, Payload]] = {
                 object="extra",
             ),
         ),
+    ),
+    "volumeconnector": (
         _payload(
             "VolumeConnectorCRUDPayload",
             "1.0",
             _kinds(text="type connector_id node_uuid", object="extra"),
         ),
+    ),
+    "volumetarget": (
         _payload(
             "VolumeTargetCRUDPayload",
             "1.0",
@@ -124,11 +126,15 @@ PAYLOADS: Final[Mapping[str, Payload]] = {
                 redacted="properties",
             ),
         ),
+    ),
+    "deploytemplate": (
         _payload(
             "DeployTemplateCRUDPayload",
             "1.0",
             _kinds(text="name", object="extra", steps="steps"),
         ),
+    ),
+    "runbook": (
         _payload(
             "RunbookCRUDPayload",
             "1.1",
@@ -140,6 +146,8 @@ PAYLOADS: Final[Mapping[str, Payload]] = {
                 texts="traits",
             ),
         ),
+    ),
+    "inspectionrule": (
         _payload(
             "InspectionRuleCRUDPayload",
             "1.0",
@@ -150,43 +158,6 @@ PAYLOADS: Final[Mapping[str, Payload]] = {
                 objects="actions conditions",
             ),
         ),
-    )
-}
-
-_CRUD: Final = {
-    "node": "Node",
-    "port": "Port",
-    "portgroup": "Portgroup",
-    "chassis": "Chassis",
-    "allocation": "Allocation",
-    "volumeconnector": "VolumeConnector",
-    "volumetarget": "VolumeTarget",
-    "deploytemplate": "DeployTemplate",
-    "runbook": "Runbook",
-    "inspectionrule": "InspectionRule",
-}
-ROUTES: Final[Mapping[tuple[str, str], Route]] = {
-    (noun, action): Route(f"{name}CRUDPayload", f"{name}CRUDNotification")
-    for noun, name in _CRUD.items()
-    for action in ("create", "update", "delete")
-} | {
-    ("node", "maintenance_set"): Route("NodePayload", "NodeMaintenanceNotification"),
-    ("node", "console_set"): Route("NodePayload", "NodeConsoleNotification"),
-    ("node", "console_restore"): Route("NodePayload", "NodeConsoleNotification"),
-    ("node", "console_stop"): Route("NodePayload", "NodeConsoleNotification"),
-    ("node", "power_set"): Route("NodeSetPowerStatePayload", "NodeSetPowerStateNotification"),
-    ("node", "power_state_corrected"): Route(
-        "NodeCorrectedPowerStatePayload",
-        "NodeCorrectedPowerStateNotification",
-    ),
-    ("node", "provision_set"): Route(
-        "NodeSetProvisionStatePayload",
-        "NodeSetProvisionStateNotification",
     ),
 }
-
-
-def find(noun: str, action: str) -> Payload | None:
-    """Return the payload of an event; None for events that Ironic does not have."""
-    route = ROUTES.get((noun, action))
-    return None if route is None else PAYLOADS[route.payload]
+PAYLOADS: Final = {each.name: each for group in BY_NOUN.values() for each in group}
