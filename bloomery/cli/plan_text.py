@@ -1,11 +1,12 @@
-"""The plan of a preview, as an operator reads it.
+"""A plan of templates or of a stack, as an operator reads it.
 
     !  web  OS::Ironic::Instance  rebuild  about 10 min (95 %: 15 min)
          image.source: http://a -> http://b
 
-    1 to rebuild; 1 machine, at most 1 at once; about 10 min (95 %: 15 min).
+    signs: ! rebuilt, its disk is rewritten
+    1 to rebuild (data lost); 1 machine, at most 1 at once; about 10 min (95 %: 15 min).
 
-A question mark after the sign: it depends on what comes while the plan is walked.
+A question mark after the sign: the step depends on values that come later.
 """
 
 from __future__ import annotations
@@ -20,23 +21,66 @@ SIGNS: Final = {
     "create": "+", "adopt": "+", "patch": "~", "service": "~", "rebuild": "!", "replace": "±",
     "delete": "-", "keep": "=", "take back": "<", "wait": ":", "refuse": "x",
 }  # fmt: skip
-WORDS: Final = {"refuse": "would fail"}
+LEGEND: Final = {
+    "+": "made or adopted",
+    "~": "changed in place",
+    "!": "rebuilt, its disk is rewritten",
+    "±": "replaced by a new one",
+    "-": "deleted",
+    "=": "kept, but not in the stack any more",
+    "<": "taken back",
+    ":": "waits",
+    "x": "would fail",
+    "?": "depends on values that come later",
+}
+OUTPUT_SIGNS: Final = {"create": "+", "update": "~", "delete": "-"}
+WORDS: Final = {"refuse": "would fail", "patch": "update in place"}
 CHANGING: Final = [word for word in SIGNS if word not in ("wait", "refuse")]
 SHOWN_LEAVES: Final = 5  # of one resource, and resources of one stage
 SHOWN_STAGES: Final = 20
 MINUTE_S, HOUR_S = 60, 3600
 
 
-def text(plan: Json) -> str:
-    """Return the steps in their order, and what they come to."""
+def text(plan: Json, *, unchanged: bool = False) -> str:
+    """Return the steps in their order, what the signs mean, and what the steps come to.
+
+    ``unchanged``: resources that stay as they are follow the steps.
+    """
     steps = _groups_first(plan["steps"])
-    lines = terminal.columns([_row(step) for step in steps]) if steps else []
-    told: list[str] = []
+    rows = [_row(step) for step in steps]
+    if unchanged:
+        rows += [
+            ("", each["resource"], each["type"], "unchanged", "") for each in plan["unchanged"]
+        ]
+    lines = terminal.columns(rows) if rows else []
+    parts = [[*_with_leaves(lines[: len(steps)], steps), *lines[len(steps) :]]]
+    parts += [_order(plan), _outputs(plan)]
+    parts += [[*_legend(steps), *_warnings(plan), summary(plan)]]
+    return "\n\n".join("\n".join(part) for part in parts if part)
+
+
+def _with_leaves(lines: Sequence[str], steps: Sequence[Json]) -> Iterator[str]:
     for line, step in zip(lines, steps, strict=True):
-        told += [line, *(f"     {leaf}" for leaf in _leaves(step))]
-    told += ["", *order] if (order := _order(plan)) else []
-    warnings = [terminal.visible(f"warning: {each}") for each in plan.get("warnings", ())]
-    return "\n".join([*told, *([""] if told else []), summary(plan), *warnings])
+        yield line
+        yield from (f"     {leaf}" for leaf in _leaves(step))
+
+
+def _legend(steps: Sequence[Json]) -> list[str]:
+    """Say what each sign of a plan means, in the order of the table."""
+    signs = {SIGNS[step["action"]] for step in steps}
+    if not all(step["certain"] for step in steps):
+        signs.add("?")
+    meanings = [f"{sign} {meaning}" for sign, meaning in LEGEND.items() if sign in signs]
+    return [f"signs: {', '.join(meanings)}"] if meanings else []
+
+
+def _outputs(plan: Json) -> list[str]:
+    signed = [f"{OUTPUT_SIGNS[verb]} {name}" for name, verb in plan["outputs"].items()]
+    return [terminal.visible(f"outputs: {', '.join(signed)}")] if signed else []
+
+
+def _warnings(plan: Json) -> list[str]:
+    return [terminal.visible(f"warning: {each}") for each in plan.get("warnings", ())]
 
 
 def _order(plan: Json) -> list[str]:
@@ -80,10 +124,10 @@ def changes_anything(plan: Json) -> bool:
 def summary(plan: Json) -> str:
     """Say how much of what, how many machines at once, and how long."""
     counts = plan["summary"]
-    parts = [f"{counts[word]} to {word}" for word in CHANGING if counts.get(word)]
-    if "refuse" in counts:
-        names = [step["resource"] for step in plan["steps"] if step["action"] == "refuse"]
-        parts.append(f"it would fail at {', '.join(names[:SHOWN_LEAVES])}")
+    parts = [f"{counts[word]} to {_counted(plan, word)}" for word in CHANGING if counts.get(word)]
+    if refused := [step for step in plan["steps"] if step["action"] == "refuse"]:
+        would = "would" if any(step["certain"] for step in refused) else "may"
+        parts.append(f"it {would} fail at {_names([step['resource'] for step in refused])}")
     if not parts:
         return "No resource changes." if plan["differs"] else "Nothing changes."
     if at_once := plan["machines_at_once"]:
@@ -92,6 +136,15 @@ def summary(plan: Json) -> str:
         takes = duration(plan["takes"]) or "no experience yet how long that takes"
         return f"{', '.join(parts)}; {machines}; {takes}."
     return f"{', '.join(parts)}."
+
+
+def _counted(plan: Json, word: str) -> str:
+    """Return the word of an action, and of how many of its steps data is lost."""
+    losing = [step["loses_data"] for step in plan["steps"] if step["action"] == word]
+    words = WORDS.get(word, word)
+    if not any(losing):
+        return words
+    return f"{words} (data lost)" if all(losing) else f"{words} ({sum(losing)} with data lost)"
 
 
 def duration(takes: Json | None) -> str:

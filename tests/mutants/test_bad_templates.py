@@ -9,7 +9,7 @@ import pytest
 
 from bloomery.orchestration import simulation
 from bloomery.orchestration.drawing import svg
-from bloomery.orchestration.plan import printing
+from bloomery.orchestration.plan import document
 from bloomery.orchestration.template import redaction
 from bloomery.orchestration.template.functions import lists, text, yaql
 from tests.kit.probes import fuzz_templates
@@ -46,7 +46,7 @@ MUTANTS: dict[str, tuple[Any, str, Any]] = {
     "a function takes too long": (text.Digest, "result", _dawdles),
     "a function takes 400 MiB": (yaql.Yaql, "result", _hoards),
     "a message tells a secret": (redaction.Redaction, "masked", _blurts),
-    "a plan forgets a key": (printing, "document", _forgets),
+    "a plan forgets a key": (document, "of_templates", _forgets),
 }
 
 

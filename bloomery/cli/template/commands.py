@@ -15,13 +15,13 @@ from typing import Any, Final
 import click
 
 from bloomery import errors
-from bloomery.cli import groups, terminal
+from bloomery.cli import groups, plan_text, terminal
 from bloomery.cli.template import hints, places, runs, tables
 from bloomery.cli.template.loader import Source, StackLoader
 from bloomery.orchestration import plan as plans
 from bloomery.orchestration import simulation
 from bloomery.orchestration.drawing import dot, svg
-from bloomery.orchestration.plan import printing
+from bloomery.orchestration.plan import document as plan_document
 from bloomery.orchestration.resources import states
 from bloomery.orchestration.simulation import results
 from bloomery.orchestration.stack import Stack, ValidationLevel
@@ -232,12 +232,8 @@ def plan(
     with reporting_faults(to, as_json=as_json):
         after.definition.parameters.check_immutable(before.definition.parameters)
         update_plan = plans.plan(before, after)
-    text = (
-        _json(printing.document(update_plan))
-        if as_json
-        else printing.text(update_plan, unchanged=everything)
-    )
-    click.echo(text.rstrip("\n"))
+    document = plan_document.of_templates(update_plan)
+    click.echo(_json(document) if as_json else plan_text.text(document, unchanged=everything))
 
 
 @template.command(short_help="Draw who requires whom.")

@@ -1,11 +1,11 @@
 """From two templates and what exists to a list of actions, by a table of small transforms.
 
 A plan is a graph whose vertices say what is done (plans.py), built by transforms (build.py) and
-shown to people and programs (printing.py).  It foresees; who walks it compares
-again at every vertex, because values come while it is walked (forecast.py)::
+shown to programs as a document (document.py).  A plan foresees; a traversal compares again at
+every vertex, because values come while it is walked (forecast.py)::
 
     made = plan.plan(old, new, records)
-    print(printing.text(made))
+    document.of_templates(made)["summary"]
     for key, action in made:
         ...
 """

@@ -16,6 +16,7 @@ from bloomery.db import resources, stacks, timelines
 from bloomery.db.timelines import FlowTime
 from bloomery.model import stacks as model
 from bloomery.operations.timeline import Durations
+from bloomery.orchestration.plan import document as plan_document
 from bloomery.orchestration.plan import schedule
 from bloomery.orchestration.plan.plans import MAKE, Action, Key, Plan, Verb
 from bloomery.orchestration.plan.schedule import Times
@@ -59,10 +60,7 @@ def document(ctx: StackContext, root: model.Stack | None, plan: Plan) -> dict[st
 
     laid_out = schedule.schedule_of(plan, times_of)
     machines = {key: uuid for key, uuid in things.items() if uuid in kinds}
-    return schedule.document(laid_out, machines, nodes) | {
-        "outputs": {name: str(verb) for name, verb in plan.outputs.items()},
-        "differs": plan.differs or bool(plan.outputs),
-    }
+    return plan_document.document(plan, laid_out, machines, nodes)
 
 
 # ------------------------------------------------------------------------------------ machines

@@ -50,7 +50,8 @@ def test_a_stack_is_planned_made_changed_and_deleted(run: Run, tmp_path: Path) -
 
     changed = run(f"stack up {file} web -P text=bye --yes")
     assert changed.exit_code == 0, changed.output
-    assert "~   content  OS::Heat::TestResource  patch\n     value: hello -> bye" in changed.output
+    content = "~   content  OS::Heat::TestResource  update in place\n     value: hello -> bye"
+    assert content in changed.output
     assert "content: UPDATE_COMPLETE" in changed.output
     assert "copy: CREATE_COMPLETE" not in changed.output  # an event of before
     assert "out: bye" in run("stack show web").output

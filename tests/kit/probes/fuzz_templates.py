@@ -26,10 +26,11 @@ from typing import Any, Final, TypeVar
 import hypothesis
 
 from bloomery import errors
+from bloomery.cli import plan_text
 from bloomery.orchestration import plan, simulation
 from bloomery.orchestration.drawing import Box, Picture, dot, svg
 from bloomery.orchestration.limits import LIMITS
-from bloomery.orchestration.plan import printing
+from bloomery.orchestration.plan import document
 from bloomery.orchestration.properties import resource_types
 from bloomery.orchestration.stack import Stack, ValidationLevel, validate
 from bloomery.orchestration.template import environment, files, merging, parse, versions
@@ -164,8 +165,9 @@ class Judge:
             plans += [lambda: plan.plan(old, new), lambda: plan.rollback(new, old)]
         for made in map(self.told, plans):
             if made is not None:
-                self.secretive(printing.text(made, unchanged=True))
-                self.secretive(_as_json(printing.document(made)))
+                shown = document.of_templates(made)
+                self.secretive(plan_text.text(shown, unchanged=True))
+                self.secretive(_as_json(shown))
 
     def secretive(self, said: str) -> None:
         assert SECRET not in said, said

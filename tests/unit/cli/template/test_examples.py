@@ -127,4 +127,4 @@ def test_a_plan_of_the_rack_shows_the_image_that_differs(typed: Command, tmp_pat
     machine = EXAMPLES / "rack-machine.yaml"
     environment.write_text(f"resource_registry: {{'Rack::Machine': '{machine}'}}")
     shown = typed("plan", rack, rack, "-e", environment, "--new-parameter", "image=x").stdout
-    assert 'update in place: resource_def.properties.image "debian-12" -> "x"\n' in shown
+    assert "     resource_def.properties.image: debian-12 -> x\n" in shown

@@ -7,7 +7,9 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from bloomery.cli import plan_text
 from bloomery.model.stacks import StoredResource
+from bloomery.orchestration.plan import document
 from bloomery.orchestration.plan.plans import Plan
 from bloomery.orchestration.properties.schema import Schema, Type
 from bloomery.orchestration.resources.base import Action, Resource, Status
@@ -20,6 +22,11 @@ from bloomery.orchestration.template.functions import base
 from bloomery.orchestration.template.functions.base import Function, Reference
 from bloomery.orchestration.template.redaction import Redaction
 from bloomery.orchestration.template.view import Plain, StackView
+
+
+def shown(plan: Plan, *, unchanged: bool = False) -> str:
+    """Return a plan as an operator reads it."""
+    return plan_text.text(document.of_templates(plan), unchanged=unchanged)
 
 
 class Ref(Function):

@@ -12,13 +12,13 @@ from bloomery import errors
 from bloomery.model.stacks import StoredResource
 from bloomery.orchestration import plan
 from bloomery.orchestration.limits import Limits
-from bloomery.orchestration.plan import Present, printing
+from bloomery.orchestration.plan import Present, document
 from bloomery.orchestration.plan.plans import BATCH, CLEAN, MAKE, Key, Plan, Verb
 from bloomery.orchestration.resources.base import Action
 from bloomery.orchestration.stack import Stack, validate
 from bloomery.orchestration.template.definition import View
 from bloomery.orchestration.template.view import PlainResource
-from tests.unit.orchestration.plan.kit import told
+from tests.unit.orchestration.plan.kit import shown, told
 from tests.unit.orchestration.plan.stacks import resources, stack
 
 
@@ -183,7 +183,7 @@ def test_what_members_wait_for_is_told() -> None:
 """
     value = "{get_resource: first}"
     made = plan.plan(group(1, value, more=more % 8), group(1, value, more=more % 9))
-    assert "group/0  OS::Heat::Value" in printing.text(made)
+    assert "group/0  OS::Heat::Value" in shown(made)
     (leaf,) = made.actions[Key("group/0", MAKE)].differences
     assert (leaf.before, leaf.after) == ("(first)", "(known after first is replaced)")
 
@@ -330,7 +330,7 @@ def test_a_secret_stays_one_below(deep: bool) -> None:
     made = plan.plan(old, new)
     inner = made.actions[Key("n/n/i" if deep else "n/i", MAKE)]
     assert [(each.before, each.after) for each in inner.differences] == [("******", "******")]
-    assert '"one"' not in printing.text(made)
+    assert '"one"' not in shown(made)
 
 
 def test_a_secret_stays_one_in_members() -> None:
@@ -349,8 +349,8 @@ resources:
         )
 
     made = plan.plan(of("one"), of("two"))
-    assert "group/0" in printing.text(made)
-    assert '"one"' not in printing.text(made)
+    assert "group/0" in shown(made)
+    assert '"one"' not in shown(made)
 
 
 def test_a_secret_of_members_hides_no_other_property_of_theirs() -> None:
@@ -370,12 +370,12 @@ resources:
             p=secret,
         )
 
-    text = printing.text(plan.plan(of("one", 1), of("two", 2)))
+    text = shown(plan.plan(of("one", 1), of("two", 2)))
     assert "one" not in text
     assert text.count("(parameter p is hidden)") == 1
     assert text.count("(its group is given a secret)") == 1
-    assert "resource_def.properties.wait_secs 1 -> 2" in text
-    assert "  wait_secs 1 -> 2" in text
+    assert "resource_def.properties.wait_secs: 1 -> 2" in text
+    assert "  wait_secs: 1 -> 2" in text
 
 
 def test_a_secret_property_of_machines_is_hidden_in_their_group_as_well() -> None:
@@ -397,11 +397,11 @@ resources:
 """,
         )
 
-    text = printing.text(plan.plan(of(1), of(2)))
+    text = shown(plan.plan(of(1), of(2)))
     assert "cloud-config" not in text
     assert "override 1" not in text
     assert text.count("(user_data is a secret)") == 3  # twice of the group, and of the machine
-    assert 'member.image.boot_iso "http://1.iso" -> "http://2.iso"' in text
+    assert "member.image.boot_iso: http://1.iso -> http://2.iso" in text
 
 
 def test_a_stack_below_that_cannot_be_made_sense_of_stays_one_vertex() -> None:
@@ -505,15 +505,17 @@ def _depth(made: Plan, key: Key) -> tuple[int, bool]:
 
 def test_who_stands_in_comes_and_goes() -> None:
     made = plan.plan(rolling(1, "a", 1, 1), rolling(1, "b", 1, 1))
-    assert printing.text(made) == (
-        "+  group/1  OS::Heat::Value          create: stands in while others change\n"
-        ":  group    OS::Heat::ResourceGroup  wait: for batch 1 of 3\n"
-        '~  group/0  OS::Heat::Value          update in place: value "a" -> "b"\n'
-        ":  group    OS::Heat::ResourceGroup  wait: for batch 2 of 3\n"
-        "-  group/1  OS::Heat::Value          delete: stands in while others change\n"
-        "~  group    OS::Heat::ResourceGroup  update in place: "
-        'resource_def.properties.value "a" -> "b"\n'
-        "\n1 to create, 2 to update in place, 1 to delete.\n"
+    assert shown(made) == (
+        "~  group    OS::Heat::ResourceGroup  update in place\n"
+        "     resource_def.properties.value: a -> b\n"
+        "+  group/1  OS::Heat::Value          create           stands in while others change\n"
+        "-  group/1  OS::Heat::Value          delete           stands in while others change\n"
+        ":  group    OS::Heat::ResourceGroup  wait             for batch 1 of 3\n"
+        "~  group/0  OS::Heat::Value          update in place\n"
+        "     value: a -> b\n"
+        ":  group    OS::Heat::ResourceGroup  wait             for batch 2 of 3\n\n"
+        "signs: + made or adopted, ~ changed in place, - deleted, : waits\n"
+        "1 to create, 2 to update in place, 1 to delete."
     )
 
 
@@ -529,7 +531,7 @@ def test_pauses_are_told_to_who_walks() -> None:
     made = plan.plan(rolling(2, "a", 1, 0, 30), rolling(2, "b", 1, 0, 30))
     (wait,) = [action for _, action in made if action.verb is Verb.WAIT]
     assert (wait.pause_s, wait.reason) == (30, "30 s after batch 1 of 2")
-    entries = printing.document(made)["actions"]
+    entries = document.of_templates(made)["steps"]
     assert [each["pause_s"] for each in entries if each["action"] == "wait"] == [30]
 
 

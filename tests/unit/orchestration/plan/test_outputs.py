@@ -5,9 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 from bloomery.orchestration import plan
-from bloomery.orchestration.plan import printing
+from bloomery.orchestration.plan import document
 from bloomery.orchestration.plan.plans import Verb
 from bloomery.orchestration.stack import Stack
+from tests.unit.orchestration.plan.kit import shown
 from tests.unit.orchestration.plan.stacks import stack
 
 TEXT = """
@@ -29,15 +30,15 @@ def test_outputs_that_are_told_otherwise_have_a_line() -> None:
     old = outputs("same: {value: 1}", "name: {value: 1}", "gone: {value: 1}", "z: {value: 1}")
     new = outputs("name: {value: 2}", "url: {value: 2}", "same: {value: 1, description: x}")
     made = plan.plan(old, new)
-    assert printing.text(made) == "outputs: ~ name, + url, - gone, - z\nNo resource changes.\n"
-    assert printing.document(made)["outputs"] == {
+    assert shown(made) == "outputs: ~ name, + url, - gone, - z\n\nNo resource changes."
+    assert document.of_templates(made)["outputs"] == {
         "name": "update",
         "url": "create",
         "gone": "delete",
         "z": "delete",
     }
-    assert printing.text(plan.plan(new, outputs("url: {value: 2}", value=2))).endswith(
-        "\n\noutputs: - name, - same\n1 to update in place.\n"
+    assert shown(plan.plan(new, outputs("url: {value: 2}", value=2))).endswith(
+        "\n\noutputs: - name, - same\n\nsigns: ~ changed in place\n1 to update in place."
     )
 
 
@@ -50,7 +51,7 @@ def test_outputs_change_with_conditions_and_parameters_and_not_with_resources() 
     old = outputs(*body, p=1)
     assert plan.plan(old, outputs(*body, p=2)).outputs == {"a": Verb.UPDATE, "p": Verb.UPDATE}
     assert plan.plan(old, outputs(*body, value=2)).outputs == {}
-    assert "outputs" not in printing.document(plan.plan(old, old))
+    assert not document.of_templates(plan.plan(old, old))["outputs"]
 
 
 def test_one_that_stays_off_is_not_looked_at() -> None:

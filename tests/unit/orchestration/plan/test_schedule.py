@@ -7,8 +7,9 @@ from dataclasses import replace
 import pytest
 
 from bloomery.orchestration.graph import Graph
+from bloomery.orchestration.plan.document import document, of_templates
 from bloomery.orchestration.plan.plans import MAKE, Action, Key, Plan, Verb
-from bloomery.orchestration.plan.schedule import Times, document, schedule_of
+from bloomery.orchestration.plan.schedule import Times, schedule_of
 from bloomery.orchestration.resources.effects import Effect, Impact
 from bloomery.orchestration.template.definitions import ResourceDefinition
 from tests.unit.orchestration.plan.kit import ref, row
@@ -58,7 +59,8 @@ def test_pauses_count_and_no_op_vertices_and_what_stays_do_not():
 
 def test_a_step_says_what_it_does_and_what_is_lost():
     plan = plan_of(("a", None), a=action(reason="image"))
-    told = document(schedule_of(plan, lambda key, action: TIMES), {Key("a", MAKE): "node-1"})
+    laid_out = schedule_of(plan, lambda key, action: TIMES)
+    told = document(plan, laid_out, {Key("a", MAKE): "node-1"}, {})
     [step] = told["steps"]
     assert (step["action"], step["machine"], step["verbs"]) == ("rebuild", "node-1", ["rebuild"])
     assert step["takes"] == {"median_s": 600, "p95_s": 900, "runs": 40}
@@ -81,7 +83,7 @@ def test_who_works_at_the_machine_of_another_counts_no_machine():
         node=named(), settings=named(setup, node=ref("node")),
         web=named(instance=ref("settings")), **{"else": named(setup)},
     )  # fmt: skip
-    summed = document(schedule_of(plan, lambda key, action: None), {})
+    summed = of_templates(plan)
     assert (summed["machines"], summed["machines_at_once"]) == (2, 2)
 
 
@@ -89,8 +91,12 @@ def test_machines_that_are_there_are_told_apart_by_their_nodes():
     plan = plan_of(("a", None), ("b", None), a=named(), b=named())
     schedule = schedule_of(plan, lambda key, action: None)
     both = dict.fromkeys([Key("a", MAKE), Key("b", MAKE)], "node-1")
-    assert document(schedule, both)["machines"] == document(schedule, both)["machines_at_once"] == 1
-    assert document(schedule, {})["machines"] == 2
+    assert (
+        document(plan, schedule, both, {})["machines"]
+        == document(plan, schedule, both, {})["machines_at_once"]
+        == 1
+    )
+    assert of_templates(plan)["machines"] == 2
 
 
 @pytest.mark.parametrize(
@@ -108,7 +114,7 @@ def test_what_was_never_made_is_not_deleted(state, physical_id, steps):
     plan = plan_of(("web", None), web=Action(verb=Verb.DELETE, type="T", record=record))
     schedule = schedule_of(plan, lambda key, action: None)
     assert [step.key.name for step in schedule.steps] == steps
-    assert document(schedule, {})["summary"] == ({"delete": 1} if steps else {})
+    assert of_templates(plan)["summary"] == ({"delete": 1} if steps else {})
 
 
 def test_a_member_works_at_the_machine_of_its_own_stack():
@@ -116,7 +122,7 @@ def test_a_member_works_at_the_machine_of_its_own_stack():
         ("pool/node", None), ("pool/web", "pool/node"), ("node", None),
         **{"pool/node": named(), "pool/web": named(node=ref("node")), "node": named()},
     )  # fmt: skip
-    assert document(schedule_of(plan, lambda key, action: None), {})["machines"] == 2
+    assert of_templates(plan)["machines"] == 2
 
 
 def named(effect: Effect = REBUILD, **properties) -> Action:

@@ -10,11 +10,12 @@ import pytest
 from bloomery import errors
 from bloomery.model.stacks import StoredResource
 from bloomery.orchestration import plan
-from bloomery.orchestration.plan import Present, printing
+from bloomery.orchestration.plan import Present
 from bloomery.orchestration.plan.plans import MAKE, Key, Verb
 from bloomery.orchestration.resources.base import Action, Status
 from bloomery.orchestration.stack import Stack
 from bloomery.orchestration.template.view import PlainResource
+from tests.unit.orchestration.plan.kit import shown
 from tests.unit.orchestration.plan.stacks import stack
 
 BEFORE = """
@@ -70,28 +71,31 @@ resources:
 outputs: {name: {value: {get_attr: [user, value]}}}
 """
 TEXT = """\
-~  network         OS::Heat::Value          update in place: value "10.0.0.0/24" -> "10.1.0.0/24"
-±  key             OS::Heat::RandomString   replace: length cannot change in place: length 16 -> 24
-=  log             OS::Heat::Value          keep: no longer in the template; deletion policy Retain
-~  machines/1      OS::Heat::TestResource   update in place: value "machine-1-(network.value)" \
--> "node-1-(known after network is updated)"
-~  account/user    OS::Heat::Value          update in place: value "user-(key)" -> \
-"user-(known after key is replaced)"
-~  account/secret  OS::Heat::Value          update in place: value "******" -> "******" \
-(parameter password is hidden)
-:  machines        OS::Heat::ResourceGroup  wait: 60 s after batch 1 of 2
+~  network         OS::Heat::Value          update in place
+     value: 10.0.0.0/24 -> 10.1.0.0/24
+±  key             OS::Heat::RandomString   replace          length cannot change in place
+     length: 16 -> 24
+-  key             OS::Heat::RandomString   delete           replaced
+=  log             OS::Heat::Value          keep             no longer in the template; \
+deletion policy Retain
+~  machines        OS::Heat::ResourceGroup  update in place
+     resource_def.properties.value: null -> (known after network is updated)
+~  machines/1      OS::Heat::TestResource   update in place
+     value: machine-1-(network.value) -> node-1-(known after network is updated)
+:  machines        OS::Heat::ResourceGroup  wait             60 s after batch 1 of 2
+~  machines/0      OS::Heat::TestResource   update in place
+     value: machine-0-(network.value) -> node-0-(known after network is updated)
 ~  account         account.yaml             update in place
-                                            name (not known) -> (known after key is replaced)
-                                            password "******" -> "******" \
-(parameter password is hidden)
-~  machines/0      OS::Heat::TestResource   update in place: value "machine-0-(network.value)" \
--> "node-0-(known after network is updated)"
-~  machines        OS::Heat::ResourceGroup  update in place: \
-resource_def.properties.value (not known) -> (known after network is updated)
--  key             OS::Heat::RandomString   delete: replaced
+     name: null -> (known after key is replaced)
+     password: ****** -> ****** (parameter password is hidden)
+~  account/user    OS::Heat::Value          update in place
+     value: user-(key) -> user-(known after key is replaced)
+~  account/secret  OS::Heat::Value          update in place
+     value: ****** -> ****** (parameter password is hidden)
 
-7 to update in place, 1 to replace, 1 to delete, 1 to keep, 1 unchanged.
-"""
+signs: ~ changed in place, ± replaced by a new one, - deleted, = kept, but not in the stack \
+any more, : waits
+7 to update in place, 1 to replace, 1 to delete, 1 to keep."""
 
 
 def of(text: str, password: str = "hunter1", **given: object) -> Stack:
@@ -100,7 +104,7 @@ def of(text: str, password: str = "hunter1", **given: object) -> Stack:
 
 def test_a_whole_update_is_told() -> None:
     made = plan.plan(of(BEFORE), of(AFTER, "hunter2", with_log=False))
-    text = printing.text(made)
+    text = shown(made)
     assert "hunter" not in text
     assert text == TEXT
 
@@ -135,7 +139,7 @@ def standing(made: Stack) -> Present:
 
 def test_the_same_template_over_what_stands_changes_nothing() -> None:
     made = plan.plan(of(BEFORE), of(BEFORE), standing(of(BEFORE)))
-    assert printing.text(made) == "Nothing changes.\n"
+    assert shown(made) == "Nothing changes."
 
 
 def test_a_failed_update_is_rolled_back() -> None:

@@ -12,7 +12,7 @@ import pytest
 from bloomery import errors
 from bloomery.model.stacks import StoredResource
 from bloomery.orchestration import plan
-from bloomery.orchestration.plan import Present, printing, tree_diff
+from bloomery.orchestration.plan import Present, document, tree_diff
 from bloomery.orchestration.plan.differences import NOT_SET, Unknown
 from bloomery.orchestration.plan.plans import MAKE, Action, Key, Verb
 from bloomery.orchestration.template.functions.base import Reference
@@ -133,7 +133,7 @@ def test_one_leaf_that_is_not_known_hides_no_other(
     records = there and rows(row("a"), row("c", value=1), row("b", value=there))
     action = plan.plan(old, new, records).actions[Key("b", MAKE)]
     assert {each.where: each.after for each in action.differences} == leaves
-    assert json.dumps(printing.document(plan.plan(old, new, records)))
+    assert json.dumps(document.of_templates(plan.plan(old, new, records)))
 
 
 def test_a_fault_of_the_old_template_leaves_the_whole_open() -> None:

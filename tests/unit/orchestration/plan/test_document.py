@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from bloomery.orchestration import plan
-from bloomery.orchestration.plan import Present, printing
+from bloomery.orchestration.plan import Present, document
 from bloomery.orchestration.plan.plans import MAKE, Key
 from bloomery.orchestration.template.view import PlainResource
 from tests.unit.orchestration.plan import stacks
@@ -21,6 +21,7 @@ from tests.unit.orchestration.plan.kit import (
     retain,
     row,
     rows,
+    shown,
     template,
     thing,
 )
@@ -48,37 +49,42 @@ NEW = Template(
     }
 )
 TEXT = """\
-~  net     Thing  update in place: value "a" -> "b"
-±  key     Thing  replace: size cannot change in place: size 8 -> 16
-!  fixed   Thing  the update would fail: fixed is immutable: fixed "a" -> "b"
-+  theirs  Thing  adopt: external_id: it is there already and stays another's
-=  volume  Thing  keep: no longer in the template; deletion policy Retain
--  gone    Thing  delete: no longer in the template
-~  log     Thing  update in place: value 1 -> (known after net is updated)
+~  net     Thing  update in place
+     value: a -> b
+±  key     Thing  replace          size cannot change in place
+     size: 8 -> 16
+-  key     Thing  delete           replaced
+x  fixed   Thing  would fail       fixed is immutable
+     fixed: a -> b
++  theirs  Thing  adopt            external_id: it is there already and stays another's
+=  volume  Thing  keep             no longer in the template; deletion policy Retain
+-  gone    Thing  delete           no longer in the template
+~  log     Thing  update in place
+     value: 1 -> (known after net is updated)
 ~  web     Thing  update in place
-                  other.ports[1] 443 -> 8443
-                  other.name "x" -> null
-                  value (not known) -> (known after key is replaced)
+     other.ports[1]: 443 -> 8443
+     other.name: x -> null
+     value: null -> (known after key is replaced)
 +  new     Thing  create
--  key     Thing  delete: replaced
 
-1 to create, 1 to adopt, 3 to update in place, 1 to replace, 2 to delete, 1 to keep, \
-1 unchanged. The update would fail at fixed.
-"""
+signs: + made or adopted, ~ changed in place, ± replaced by a new one, - deleted, = kept, but \
+not in the stack any more, x would fail
+1 to create, 1 to adopt, 3 to update in place, 1 to replace, 2 to delete, 1 to keep, it would \
+fail at fixed."""
 
 
 def test_an_operator_reads_what_happens_in_order() -> None:
-    assert printing.text(plan.plan(OLD, NEW)) == TEXT
+    assert shown(plan.plan(OLD, NEW)) == TEXT
 
 
 def test_unchanged_ones_are_listed_when_asked_for() -> None:
-    said = printing.text(plan.plan(OLD, NEW), unchanged=True)
+    said = shown(plan.plan(OLD, NEW), unchanged=True)
     assert "\n   same    Thing  unchanged\n" in said
 
 
 def test_nothing_to_do_is_said() -> None:
-    assert printing.text(plan.plan(OLD, OLD)) == "Nothing changes.\n"
-    assert printing.text(plan.create(template())) == "Nothing changes.\n"
+    assert shown(plan.plan(OLD, OLD)) == "Nothing changes."
+    assert shown(plan.create(template())) == "Nothing changes."
 
 
 def test_that_no_resource_changes_is_not_that_nothing_does() -> None:
@@ -88,110 +94,100 @@ def test_that_no_resource_changes_is_not_that_nothing_does() -> None:
         template(a=thing(description="said otherwise"), b=thing()),
         Template({"a": thing(), "b": thing()}, parameters={"p": 1}),
     ):
-        assert printing.text(plan.plan(one, other)) == "No resource changes.\n"
+        assert shown(plan.plan(one, other)) == "No resource changes."
 
 
 def test_creation_and_deletion_are_plans_too() -> None:
     wanted = template(a=thing(), b=thing(value=ref("a")))
-    assert printing.text(plan.create(wanted)) == (
-        "+  a  Thing  create\n+  b  Thing  create\n\n2 to create.\n"
+    assert shown(plan.create(wanted)) == (
+        "+  a  Thing  create\n+  b  Thing  create\n\nsigns: + made or adopted\n2 to create."
     )
-    assert printing.text(plan.delete(wanted)) == (
-        "-  b  Thing  delete\n-  a  Thing  delete\n\n2 to delete.\n"
+    assert shown(plan.delete(wanted)) == (
+        "-  b  Thing  delete\n-  a  Thing  delete\n\nsigns: - deleted\n2 to delete."
     )
 
 
 def test_doubt_is_a_question_mark() -> None:
     old = template(a=thing(), b=thing(size=attr("a")))
     new = template(a=thing(value=1), b=thing(size=attr("a")))
-    assert printing.text(plan.plan(old, new, rows(row("a"), row("b", size=4)))) == (
-        "~  a  Thing  update in place: value (not set) -> 1\n"
-        "±? b  Thing  replace: size cannot change in place: size 4 -> (known after a is updated)\n"
-        "-? b  Thing  delete: if it is replaced\n"
-        "\n1 to update in place, 1 to replace, 1 to delete.\n"
+    assert shown(plan.plan(old, new, rows(row("a"), row("b", size=4)))) == (
+        "~   a  Thing  update in place\n"
+        "     value: null -> 1\n"
+        "±?  b  Thing  replace          size cannot change in place\n"
+        "     size: 4 -> (known after a is updated)\n"
+        "-?  b  Thing  delete           if it is replaced\n\n"
+        "signs: ~ changed in place, ± replaced by a new one, - deleted, "
+        "? depends on values that come later\n"
+        "1 to update in place, 1 to replace, 1 to delete."
     )
 
 
 def test_where_the_update_would_fail_is_said() -> None:
     old = Template({name: thing(fixed="a") for name in "abcdef"})
     new = Template({name: thing(fixed="b") for name in "abcdef"})
-    assert printing.summary(plan.plan(old, new)) == (
-        "The update would fail at a, b, c, d, e and 1 more."
+    assert shown(plan.plan(old, new)).splitlines()[-1] == (
+        "it would fail at a, b, c, d, e and 1 more."
     )
     old, new = (template(a=thing(value=v), b=thing(fixed=attr("a"))) for v in (1, 2))
-    assert printing.text(plan.plan(old, new)) == (
-        "~  a  Thing  update in place: value 1 -> 2\n"
-        "!? b  Thing  the update may fail: fixed is immutable:"
-        " fixed (not known) -> (known after a is updated)\n"
-        "\n1 to update in place. The update may fail at b.\n"
+    assert shown(plan.plan(old, new)) == (
+        "~   a  Thing  update in place\n"
+        "     value: 1 -> 2\n"
+        "x?  b  Thing  may fail         fixed is immutable\n"
+        "     fixed: null -> (known after a is updated)\n\n"
+        "signs: ~ changed in place, x would fail, ? depends on values that come later\n"
+        "1 to update in place, it may fail at b."
     )
 
 
 def test_long_values_and_many_leaves_are_cut() -> None:
-    old = template(a=thing(value="x" * 100, other=dict.fromkeys("abcdefghijkl", 1)))
+    old = template(a=thing(value="x" * 200, other=dict.fromkeys("abcdefghijkl", 1)))
     new = template(a=thing(value="y", other=dict.fromkeys("abcdefghijkl", 2)))
-    lines = printing.text(plan.plan(old, new)).splitlines()
-    assert lines[1].strip() == f'value "{"x" * 56}... -> "y"'
-    assert lines[11].strip() == "and 3 more"
+    lines = shown(plan.plan(old, new)).splitlines()
+    assert lines[1].strip() == f"value: {'x' * 97}... -> y"
+    assert lines[6].strip() == "and 8 more"
 
 
 def test_a_program_reads_json() -> None:
-    told = json.loads(json.dumps(printing.document(plan.plan(OLD, NEW))))
-    entries = {entry["id"]: entry for entry in told["actions"]}
-    assert entries["make net"] == {
-        "id": "make net",
-        "name": "net",
+    told = json.loads(json.dumps(document.of_templates(plan.plan(OLD, NEW))))
+    steps = {step["resource"]: step for step in told["steps"] if step["action"] != "delete"}
+    assert steps["net"] == {
+        "resource": "net",
         "type": "Thing",
-        "action": "update",
+        "action": "patch",
+        "reason": "",
+        "certain": True,
+        "stage": 1,
+        "machine": None,
+        "verbs": [],
+        "loses_data": False,
+        "takes": None,
+        "pause_s": 0,
         "differences": [{"path": "value", "before": "a", "after": "b"}],
     }
-    assert entries["clean key"]["after"] == ["make key", "make web"]
-    assert entries["make log"]["differences"] == [
-        {
-            "path": "value",
-            "before": 1,
-            "after": None,
-            "known_after": "net is updated",
-        }
+    assert steps["log"]["differences"] == [
+        {"path": "value", "before": 1, "after": None, "known_after": "net is updated"}
     ]
-    assert entries["make same"] == {
-        "id": "make same",
-        "name": "same",
-        "type": "Thing",
-        "action": "unchanged",
-    }
+    assert told["unchanged"] == [{"resource": "same", "type": "Thing"}]
     assert told["summary"] == {
         "adopt": 1,
         "create": 1,
         "delete": 2,
         "keep": 1,
+        "patch": 3,
         "refuse": 1,
         "replace": 1,
-        "unchanged": 1,
-        "update": 3,
     }
 
 
-def test_json_tells_of_joints_and_of_doubt() -> None:
-    old = template(
-        a=thing(),
-        b=thing(),
-        middle=thing(depends_on=("a", "b")),
-        c=thing(depends_on=("middle",)),
-        d=thing(depends_on=("middle",)),
-    )
-    told = printing.document(plan.plan(old, template(middle=thing())))
-    after = {entry["id"]: entry.get("after") for entry in told["actions"]}
-    assert after["clean a"] == ["clean middle"]
-    assert after["clean middle"] == ["clean c", "clean d", "make middle"]
-    assert {"id": "clean middle", "name": "middle", "after": after["clean middle"]} in told[
-        "actions"
-    ]
+def test_json_tells_of_stages_and_of_doubt() -> None:
+    old = template(a=thing(), b=thing(depends_on=("a",)), middle=thing())
+    told = document.of_templates(plan.plan(old, template(middle=thing())))
+    assert [(step["resource"], step["stage"]) for step in told["steps"]] == [("b", 1), ("a", 2)]
     old, new = (
         template(a=thing(), b=thing(value=attr("a"))),
         template(a=thing(value=1), b=thing(value=attr("a"))),
     )
-    (_, doubtful) = printing.document(plan.plan(old, new))["actions"]
+    (_, doubtful) = document.of_templates(plan.plan(old, new))["steps"]
     assert doubtful["certain"] is False
     assert doubtful["differences"][0]["certain"] is False
 
@@ -222,10 +218,10 @@ def test_a_hidden_parameter_is_masked(way: str, hidden_in: str) -> None:
         )
 
     made = plan.plan(side("old", 1), side("new", 2))
-    shown = printing.text(made) + json.dumps(printing.document(made)) + repr(made)
-    assert SECRET not in shown
-    assert "value" in shown
-    assert "size 1 -> 2" in shown  # the rest is shown
+    told = shown(made) + json.dumps(document.of_templates(made)) + repr(made)
+    assert SECRET not in told
+    assert "value" in told
+    assert "size: 1 -> 2" in told  # the rest is shown
 
 
 @pytest.mark.parametrize("way", WAYS)
@@ -235,7 +231,7 @@ def test_the_value_that_was_there_is_masked_though_the_new_one_is_not_known(way:
     old = Template(wanted, parameters=parameters)
     new = Template(wanted | {"moved": thing(size=2)}, parameters=parameters, hidden=["password"])
     made = plan.plan(old, new, rows(row("moved"), row("a", value=f"{SECRET}1")))
-    assert SECRET not in printing.text(made)
+    assert SECRET not in shown(made)
     assert len(made.actions[Key("a", MAKE)].differences) == 1
 
 
@@ -246,9 +242,9 @@ def test_a_hidden_parameter_is_masked_outside_of_properties(part: str) -> None:
         return Template(resources, parameters={"password": password}, hidden=["password"])
 
     made = plan.plan(side("hunter1"), side("hunter2"))
-    assert printing.text(made).startswith(
-        f'~  a  Thing  update in place: {part}.x "******" -> "******" '
-        "(parameter password is hidden)\n"
+    assert shown(made).startswith(
+        "~  a  Thing  update in place\n"
+        f"     {part}.x: ****** -> ****** (parameter password is hidden)\n"
     )
 
 
@@ -285,12 +281,13 @@ def test_a_secret_hides_no_other_key_of_its_map(secret: Any) -> None:
     old = {"size": 1, "login": {"user": "u1", "password": SECRET}}
     records = rows(row("s", value=f"{SECRET}1"), row("a", value=old))
     made = plan.plan(side(1), side(2), Present(records=records, live=live))
-    leaves = {each["path"]: each for each in printing.differences_of(made.actions[Key("a", MAKE)])}
+    (*_, step) = document.of_templates(made)["steps"]
+    leaves = {each["path"]: each for each in step["differences"]}
     assert leaves["value.size"] == {"path": "value.size", "before": 1, "after": 2}
     assert leaves["value.login.user"]["after"] == "u2"
     assert leaves["value.login.password"]["before"] == "******"
     assert leaves["value.login.password"]["hidden"]
-    assert SECRET not in printing.text(made) + json.dumps(printing.document(made))
+    assert SECRET not in shown(made) + json.dumps(document.of_templates(made))
 
 
 @pytest.mark.parametrize("gone", ["old", "new"])
@@ -318,7 +315,7 @@ def test_what_a_kind_keeps_redacted_is_masked_where_it_goes() -> None:
 def test_a_property_whose_old_tree_has_a_fault_is_masked() -> None:
     old = Template({"a": thing(value=param("no"))}, parameters={"p": 1}, hidden=["p"])
     made = plan.plan(old, template(a=thing(value=2)), rows(row("a", value=SECRET)))
-    assert SECRET not in printing.text(made)
+    assert SECRET not in shown(made)
 
 
 ASKED = """

@@ -1,0 +1,137 @@
+"""A plan as maps, lists and scalars: what previews, commands and pages show of it.
+
+    laid_out = schedule.schedule_of(plan, times_of)
+    document(plan, laid_out)["summary"]   # {"create": 2, "rebuild": 1}
+
+The steps come in an order that may be walked.  Secrets are masked before (masking.py).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+from bloomery.orchestration.plan.differences import Difference, NotSet, Unknown
+from bloomery.orchestration.plan.plans import MAKE, Action, Key, Plan, Verb
+from bloomery.orchestration.plan.schedule import Schedule, Step, Times, schedule_of
+
+SHOWN_NAMES: Final = 5  # of machines that a warning names
+
+
+def of_templates(plan: Plan) -> dict[str, Any]:
+    """Return the document of a plan of which nobody knows machines, or how long they take."""
+    return document(plan, schedule_of(plan, lambda key, action: None), {}, {})
+
+
+def document(
+    plan: Plan, schedule: Schedule, machines: Mapping[Key, str], nodes: Mapping[str, str]
+) -> dict[str, Any]:
+    """Return the document of a plan.
+
+    ``machines``: UUIDs of nodes, where known; ``nodes``: those of nodes that templates name.
+    """
+    counts: dict[str, int] = {}
+    for step in schedule.steps:
+        counts[step.word] = counts.get(step.word, 0) + 1
+    working = [step for step in schedule.steps if step.action.effect.verbs]
+    count = len({_machine(step, machines, nodes) for step in working})
+    return {
+        "steps": [_step(step, machines.get(step.key)) for step in schedule.steps],
+        "machines": count,
+        "machines_at_once": min(schedule.at_once, count),
+        "loses_data": [
+            str(step.key.name) for step in schedule.steps if step.action.effect.loses_data
+        ],
+        "takes": _times(schedule.times),
+        "summary": counts,
+        "warnings": warnings(schedule.steps),
+        "unchanged": [
+            {"resource": key.name, "type": action.type}
+            for key, action in plan
+            if action.verb is Verb.UNCHANGED
+        ],
+        "outputs": {name: str(verb) for name, verb in plan.outputs.items()},
+        "differs": plan.differs or bool(plan.outputs),
+    }
+
+
+def warnings(steps: Sequence[Step]) -> list[str]:
+    """Warn of machines that are given back although those that are deployed are not up yet.
+
+    What is replaced is left out: its successor comes first, or the template says otherwise.
+    """
+    deployed = [step for step in steps if "active" in step.action.effect.verbs]
+    made = {step.key.name for step in steps if step.key.phase == MAKE}
+    early = [
+        step for step in steps
+        if step.action.verb is Verb.DELETE and step.action.effect.loses_data
+        and step.key.name not in made and any(step.stage <= each.stage for each in deployed)
+    ]  # fmt: skip
+    if not early:
+        return []
+    last = max(deployed, key=lambda step: step.stage)
+    their, them = ("its", "it") if len(early) == 1 else ("their", "them")
+    warning = (
+        f"{_named(early)} would be given back before {last.key.name} is up, and no rollback brings "
+        f"back what was on {their} disks: remove {them} in an update of {their} own, after this one"
+    )
+    return [warning]
+
+
+def _named(steps: Sequence[Step]) -> str:
+    names = [step.key.name for step in steps]
+    more = f" and {len(names) - SHOWN_NAMES} more" if len(names) > SHOWN_NAMES else ""
+    return f"{', '.join(names[:SHOWN_NAMES])}{more}"
+
+
+def _machine(step: Step, machines: Mapping[Key, str], nodes: Mapping[str, str]) -> str | Key:
+    """Return what tells the machine of a step from others."""
+    if step.works_at in machines:
+        return machines[step.works_at]
+    return step.works_at if step.node is None else nodes.get(step.node, step.node)
+
+
+def _step(step: Step, machine: str | None) -> dict[str, Any]:
+    action, effect = step.action, step.action.effect
+    return {
+        "resource": step.key.name,
+        "type": action.type,
+        "action": step.word,
+        "reason": "; ".join(dict.fromkeys(part for part in (action.reason, effect.reason) if part)),
+        "certain": step.is_certain,
+        "stage": step.stage,
+        "machine": machine,
+        "verbs": list(effect.verbs),
+        "loses_data": effect.loses_data,
+        "takes": _times(step.times),
+        "pause_s": action.pause_s,
+        "differences": _differences_of(action),
+    }
+
+
+def _times(times: Times | None) -> dict[str, Any] | None:
+    if times is None:
+        return None
+    return {"median_s": times.median_s, "p95_s": times.p95_s, "runs": times.runs}
+
+
+def _differences_of(action: Action) -> list[dict[str, Any]]:
+    """Return what differs, leaf by leaf; secrets are masked already."""
+    return [_difference(each) for each in action.differences]
+
+
+def _difference(each: Difference) -> dict[str, Any]:
+    entry = {"path": each.where, "before": _bare(each.before), "after": _bare(each.after)}
+    if isinstance(each.after, Unknown):
+        entry["known_after"] = each.after.after
+    if each.hidden:
+        entry["hidden"] = each.hidden
+    return entry | ({} if each.certain else {"certain": False})
+
+
+def _bare(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {key: _bare(item) for key, item in value.items()}
+    if isinstance(value, list):
+        return [_bare(item) for item in value]
+    return None if isinstance(value, Unknown | NotSet) else value
