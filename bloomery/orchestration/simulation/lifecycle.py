@@ -131,7 +131,7 @@ class Lifecycle:
         order = self.simulation.store.accept(order, stacks=[row])
         self.simulation.tell([_started(row, self.simulation)])
         self.tree.take(_tree(row, order))
-        self.simulation.run(self.tree)
+        self.simulation.run_to_completion(self.tree)
         return self.stack
 
     def _result(self, stack: EngineStack) -> Result:

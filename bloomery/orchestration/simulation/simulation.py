@@ -60,7 +60,7 @@ class Simulation:
             machines=self.machines.of_stack,
         )
 
-    def run(self, tree: StackTree) -> None:
+    def run_to_completion(self, tree: StackTree) -> None:
         """Let a tree do what it is asked until nothing is left to do.
 
         Whoever breaks it off still hears of how it was cancelled.

@@ -26,7 +26,7 @@ class MortalSimulation(simulation.Simulation):
         self.wrote = bool(told)
         super().tell(told)
 
-    def run(self, tree: StackTree) -> None:
+    def run_to_completion(self, tree: StackTree) -> None:
         while not self._turn(tree):
             if self.wrote:
                 MortalSimulation.deaths += 1
@@ -73,7 +73,7 @@ class Life(simulation.Lifecycle):
         """Signal a resource of the root stack, and let come of it what will."""
         self.post(name, details)
         assert self.tree is not None
-        self.simulation.run(self.tree)
+        self.simulation.run_to_completion(self.tree)
         return self._result(self._present())
 
     def post(self, name: str, details: Mapping[str, Any] | None = None) -> None:
@@ -98,7 +98,7 @@ class Life(simulation.Lifecycle):
         )
         self._take(self.simulation.store.accept(order, stacks=[row]), row)
         assert self.tree is not None
-        self.simulation.run(self.tree)
+        self.simulation.run_to_completion(self.tree)
 
     def _take(self, order: model.Order, *rows: model.Stack) -> None:
         assert self.tree is not None

@@ -377,7 +377,7 @@ def test_a_child_is_deleted_once_however_often_it_is_asked():
     stack_id = above.rows["n"].physical_id
     above.children.delete(stack_id)
     shared.clock.call_at(2, lambda: above.children.delete(stack_id))
-    shared.run(tree)
+    shared.run_to_completion(tree)
     ends = [event.reason for event in shared.events if event.state.startswith("DELETE_FAILED")]
     assert "Stack DELETE cancelled" in ends
     assert shared.events[-1].state == "DELETE_COMPLETE"
