@@ -42,9 +42,9 @@ def stored_graph_off(patch: Patch) -> None:
             return
         action = stack.row.graph["action"]
         if action == "DELETE":
-            self._traverse(stack, stack.first, NOTHING)
+            self.converge_stack(stack, stack.first, NOTHING)
         elif action == "CREATE":
-            self._traverse(stack, NOTHING, stack.first)
+            self.converge_stack(stack, NOTHING, stack.first)
         else:
             self.update(stack)
 

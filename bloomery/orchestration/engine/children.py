@@ -188,7 +188,7 @@ class EngineChildren:
         done = child.action is action and child.status is Status.COMPLETE
         if not (done and action in {Action.SUSPEND, Action.RESUME}):
             child.begin(action)
-            self._traversals.perform(child)
+            self._traversals.stack_task(child)
 
     def find(self, stack_id: str) -> EngineChild | None:
         child = self._parent.stacks.get(stack_id)

@@ -45,7 +45,7 @@ def _delete(traversals: Traversals, stack: EngineStack, payload: Mapping[str, An
 
 
 def _perform(traversals: Traversals, stack: EngineStack, payload: Mapping[str, Any]) -> None:
-    traversals.perform(stack, **payload)
+    traversals.stack_task(stack, **payload)
 
 
 def _cancel(traversals: Traversals, stack: EngineStack, payload: Mapping[str, Any]) -> None:

@@ -43,7 +43,7 @@ class Traversals:
     # ------------------------------------------------------------------------------------- begin
 
     def create(self, stack: EngineStack, **extra: Any) -> None:
-        self._traverse(stack, NOTHING, stack.first, **extra)
+        self.converge_stack(stack, NOTHING, stack.first, **extra)
 
     def adopt(self, stack: EngineStack, data: Mapping[str, Any]) -> None:
         """Create resources from the data of an abandoned stack, which wait in the rows, sealed."""
@@ -64,14 +64,14 @@ class Traversals:
         new = self.definition(stack, row.template_uuid)
         previous = row.previous_template_uuid
         old = NOTHING if previous is None else self.definition(stack, previous)
-        self._traverse(stack, old, new, part, **extra)
+        self.converge_stack(stack, old, new, part, **extra)
 
     def delete(self, stack: EngineStack, **extra: Any) -> None:
         """Delete a stack; actions that run are aborted."""
         self.stop(stack, events.CANCELLED_BY_USER)
-        self._traverse(stack, stack.first, NOTHING, **extra)
+        self.converge_stack(stack, stack.first, NOTHING, **extra)
 
-    def perform(self, stack: EngineStack, **extra: Any) -> None:
+    def stack_task(self, stack: EngineStack, **extra: Any) -> None:
         """Suspend, resume, check or snapshot the resources of a stack."""
         self._supersede(stack)
         if self._is_admitted(stack):
@@ -91,7 +91,7 @@ class Traversals:
         self.update(stack)
         stack.failure = failure
 
-    def _traverse(
+    def converge_stack(
         self,
         stack: EngineStack,
         old: TemplateSide,
@@ -99,6 +99,7 @@ class Traversals:
         part: TemplatePart | None = None,
         **extra: Any,
     ) -> None:
+        """Begin the traversal from one template to another, over what is there now."""
         self._supersede(stack)
         if not self._is_admitted(stack):
             return
