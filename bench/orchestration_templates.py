@@ -17,7 +17,7 @@ import yaml
 
 from bench import harness
 from bench.harness import Line, Process
-from bloomery.orchestration import plan
+from bloomery.orchestration import foresight
 from bloomery.orchestration.limits import Limits
 from bloomery.orchestration.stack import Stack, validate
 from bloomery.orchestration.template import parse, versions
@@ -90,11 +90,11 @@ def _validated(text: str) -> Stack:
 
 
 def _whole(text: str) -> None:
-    plan.create(_validated(text))
+    foresight.create(_validated(text))
 
 
 def _updated(old: Stack) -> None:
-    plan.plan(old, _validated(_text(RESOURCES, first=4)))
+    foresight.plan(old, _validated(_text(RESOURCES, first=4)))
 
 
 def _looped() -> Callable[[], None]:
@@ -159,7 +159,7 @@ def tell_memory() -> None:
     text = _text(RESOURCES)
     before = harness.rss_mib(os.getpid())
     kept = _validated(text)
-    made = plan.create(kept)
+    made = foresight.create(kept)
     assert len(made.actions) == RESOURCES
     print(_most_mib() - before, flush=True)
 

@@ -205,7 +205,7 @@ class EventDetails:
 class PreviewedStack:
     """A stack that was not made.  A resource that owns a stack is the list of what is in there.
 
-    ``plan``: how it would be made, as ``plan.document`` says.
+    ``plan``: how it would be made, as ``foresight.document`` says.
     """
 
     identity: StackIdentity
@@ -222,7 +222,7 @@ class PreviewedStack:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UpdatePreview:
-    """What an update would do to which resource; ``plan``: how, as ``plan.document`` says."""
+    """What an update would do to which resource; ``plan``: how, as ``foresight.document`` says."""
 
     unchanged: Sequence[ResourceDetails] = ()
     updated: Sequence[ResourceDetails] = ()

@@ -15,10 +15,10 @@ from typing import Any
 
 import pytest
 
-from bloomery.orchestration import plan as plans
+from bloomery.orchestration import foresight
+from bloomery.orchestration.foresight.schedule import Step, schedule_of
 from bloomery.orchestration.plan.builder import Present
 from bloomery.orchestration.plan.plans import CLEAN, MAKE, Action, Key, Plan, Verb
-from bloomery.orchestration.plan.schedule import Step, schedule_of
 from bloomery.orchestration.simulation import Lifecycle, Simulation
 from bloomery.orchestration.simulation.lifecycle import with_id
 from bloomery.orchestration.simulation.machines import SimulatedMachines
@@ -199,7 +199,7 @@ class Update:
         self.nodes = {name: row.physical_id for name, row in present.rows.items()}
         new = with_id(new, present.name, present.id)
         machines.refuses = True
-        self.plan: Plan = plans.plan(
+        self.plan: Plan = foresight.plan(
             present.first, new,
             Present(
                 records=records, live=present.current_rows,

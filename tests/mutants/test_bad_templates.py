@@ -9,7 +9,7 @@ import pytest
 
 from bloomery.orchestration import simulation
 from bloomery.orchestration.drawing import svg
-from bloomery.orchestration.plan import document
+from bloomery.orchestration.foresight import document
 from bloomery.orchestration.template import redaction
 from bloomery.orchestration.template.functions import lists, text, yaql
 from tests.kit.probes import fuzz_templates

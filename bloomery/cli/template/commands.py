@@ -18,10 +18,9 @@ from bloomery import errors
 from bloomery.cli import groups, plan_text, terminal
 from bloomery.cli.template import hints, places, runs, tables
 from bloomery.cli.template.loader import Source, StackLoader
-from bloomery.orchestration import plan as plans
-from bloomery.orchestration import simulation
+from bloomery.orchestration import foresight, simulation
 from bloomery.orchestration.drawing import dot, svg
-from bloomery.orchestration.plan import document as plan_document
+from bloomery.orchestration.foresight import document as plan_document
 from bloomery.orchestration.resources import states
 from bloomery.orchestration.simulation import results
 from bloomery.orchestration.stack import Stack, ValidationLevel
@@ -231,7 +230,7 @@ def plan(
     before, after = _checked(from_, as_json=as_json), _checked(to, as_json=as_json)
     with reporting_faults(to, as_json=as_json):
         after.definition.parameters.check_immutable(before.definition.parameters)
-        update_plan = plans.plan(before, after)
+        update_plan = foresight.plan(before, after)
     document = plan_document.of_templates(update_plan)
     click.echo(_json(document) if as_json else plan_text.text(document, unchanged=everything))
 

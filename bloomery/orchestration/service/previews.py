@@ -17,7 +17,7 @@ from bloomery.model.stack_views import (
     UpdatePreview,
 )
 from bloomery.model.stacks import StoredResource
-from bloomery.orchestration import plan
+from bloomery.orchestration import foresight, plan
 from bloomery.orchestration.plan.builder import Present
 from bloomery.orchestration.plan.plans import MAKE, Key, Verb
 from bloomery.orchestration.resources.composite import Composite
@@ -60,7 +60,7 @@ def preview_stack(ctx: StackContext, name: object, arguments: StackArguments) ->
     """Return what create would make, after the same checks."""
     new = stacks.read_new(ctx, name, arguments)
     with ctx.services.heavy_jobs.enter():
-        planned = plan.create(new.stack, Present(records={}, find_node=_find_node(ctx)))
+        planned = foresight.create(new.stack, Present(records={}, find_node=_find_node(ctx)))
         laid_out = step_times.document(ctx, None, planned)
     definition = new.stack.definition
     identity = StackIdentity(project=ctx.project, name=new.name, uuid=_NOT_STORED)
@@ -155,7 +155,7 @@ def preview_update_stack(
     checks.immutable(stored.definition, new)
     with ctx.services.heavy_jobs.enter():
         converges = stacks.converges(ctx, arguments)
-        planned = plan.plan(stored.definition, new, _present(stored, converges=converges))
+        planned = foresight.plan(stored.definition, new, _present(stored, converges=converges))
         laid_out = step_times.document(ctx, row, planned)
     replaced = {key.name for key, action in planned if action.verb is Verb.REPLACE}
     left = [each for each in why.list_drifted(ctx, row) if each["path"] not in replaced]

@@ -16,10 +16,10 @@ from bloomery.db import resources, stacks, timelines
 from bloomery.db.timelines import FlowTime
 from bloomery.model import stacks as model
 from bloomery.operations.timeline import Durations
-from bloomery.orchestration.plan import document as plan_document
-from bloomery.orchestration.plan import schedule
+from bloomery.orchestration.foresight import document as plan_document
+from bloomery.orchestration.foresight import schedule
+from bloomery.orchestration.foresight.schedule import Times
 from bloomery.orchestration.plan.plans import MAKE, Action, Key, Plan, Verb
-from bloomery.orchestration.plan.schedule import Times
 from bloomery.orchestration.service.access import StackContext
 from bloomery.orchestration.template.functions.base import Function
 

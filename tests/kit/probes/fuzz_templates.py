@@ -27,10 +27,10 @@ import hypothesis
 
 from bloomery import errors
 from bloomery.cli import plan_text
-from bloomery.orchestration import plan, simulation
+from bloomery.orchestration import foresight, simulation
 from bloomery.orchestration.drawing import Box, Picture, dot, svg
+from bloomery.orchestration.foresight import document
 from bloomery.orchestration.limits import LIMITS
-from bloomery.orchestration.plan import document
 from bloomery.orchestration.properties import resource_types
 from bloomery.orchestration.stack import Stack, ValidationLevel, validate
 from bloomery.orchestration.template import environment, files, merging, parse, versions
@@ -160,9 +160,13 @@ class Judge:
         said.encode()
 
     def planned(self, old: Stack, new: Stack | None) -> None:
-        plans = [lambda: plan.create(old), lambda: plan.delete(old), lambda: plan.plan(old, old)]
+        plans = [
+            lambda: foresight.create(old),
+            lambda: foresight.delete(old),
+            lambda: foresight.plan(old, old),
+        ]
         if new is not None:
-            plans += [lambda: plan.plan(old, new), lambda: plan.rollback(new, old)]
+            plans += [lambda: foresight.plan(old, new), lambda: foresight.rollback(new, old)]
         for made in map(self.told, plans):
             if made is not None:
                 shown = document.of_templates(made)

@@ -9,7 +9,7 @@ from typing import Any
 
 from bloomery.cli import plan_text
 from bloomery.model.stacks import StoredResource
-from bloomery.orchestration.plan import document
+from bloomery.orchestration.foresight import document
 from bloomery.orchestration.plan.plans import Plan
 from bloomery.orchestration.properties.schema import Schema, Type
 from bloomery.orchestration.resources.base import Action, Resource, Status

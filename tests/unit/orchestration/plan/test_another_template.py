@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from bloomery.orchestration import plan
+from bloomery.orchestration import foresight
 from bloomery.orchestration.plan.plans import MAKE, Key, Verb
 from bloomery.orchestration.stack import Stack
 from tests.unit.orchestration.plan.stacks import resources
@@ -50,7 +50,7 @@ def nested(kind: str, properties: str = "{}", **registry: str) -> Stack:
 def test_another_template_is_an_update_in_place(
     old: Stack, new: Stack, members: dict[str, Verb], leaves: list[str]
 ) -> None:
-    made = plan.plan(old, new)
+    made = foresight.plan(old, new)
     assert {key.name: each.verb for key, each in made.changes.items()} == members | {
         "n": Verb.UPDATE
     }
@@ -65,7 +65,7 @@ def test_a_property_that_another_template_has_no_more_goes_though_another_is_not
         body = f"  key: {{type: OS::Heat::RandomString, properties: {{length: {size}}}}}\n"
         return resources(f"{body}  n: {{type: {kind}, properties: {properties}}}", files=files)
 
-    action = plan.plan(side("p.yaml", "p", 8), side("q.yaml", "q", 9)).actions[Key("n", MAKE)]
+    action = foresight.plan(side("p.yaml", "p", 8), side("q.yaml", "q", 9)).actions[Key("n", MAKE)]
     assert action.verb is Verb.UPDATE
     assert [each.where for each in action.differences] == ["p", "q", "size", "type"]
 
@@ -73,4 +73,4 @@ def test_a_property_that_another_template_has_no_more_goes_though_another_is_not
 def test_a_template_in_place_of_a_kind_is_a_replacement() -> None:
     old = nested("OS::Heat::None")
     new = nested("OS::Heat::None", **{"OS::Heat::None": "k.yaml"})
-    assert plan.plan(old, new).verb("n") is Verb.REPLACE
+    assert foresight.plan(old, new).verb("n") is Verb.REPLACE

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bloomery.model.stacks import StoredResource
-from bloomery.orchestration import plan
+from bloomery.orchestration import foresight
 from bloomery.orchestration.plan import Present
 from bloomery.orchestration.plan.plans import CLEAN, MAKE, Key, Plan, Verb
 from bloomery.orchestration.template.dialect import DeletionPolicy
@@ -70,7 +70,7 @@ def updates(draw: st.DrawFn) -> tuple[Template, Template, Present | None, bool]:
 
 
 def planned(old: Template, new: Template, present: Present | None, rollback: bool) -> Plan:
-    return plan.rollback(old, new, present) if rollback else plan.plan(old, new, present)
+    return foresight.rollback(old, new, present) if rollback else foresight.plan(old, new, present)
 
 
 @given(updates())
@@ -138,16 +138,16 @@ def test_new_ones_wait_for_what_they_need_and_old_ones_for_who_needs_them(
 def test_the_same_template_changes_nothing(same: Template, rowless: bool) -> None:
     present = None
     if not rowless:
-        live = plan.create(same)
+        live = foresight.create(same)
         assert set(live.counts()) <= {Verb.CREATE, Verb.ADOPT}
         present = Present(records=None)
-    made = plan.plan(same, same, present)
+    made = foresight.plan(same, same, present)
     assert made.changes == {}
     assert len(made.actions) == len(same.definitions)
 
 
 @given(templates())
 def test_deletion_reverses_creation(wanted: Template) -> None:
-    created = plan.create(wanted).graph.translate(lambda key: key.name)
-    deleted = plan.delete(wanted).graph.translate(lambda key: key.name)
+    created = foresight.create(wanted).graph.translate(lambda key: key.name)
+    deleted = foresight.delete(wanted).graph.translate(lambda key: key.name)
     assert set(deleted.edges()) == set(created.reverse().edges())

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from bloomery.orchestration import plan
+from bloomery.orchestration import foresight
+from bloomery.orchestration.foresight import build
 from bloomery.orchestration.graph import Graph
-from bloomery.orchestration.plan import Present, build
+from bloomery.orchestration.plan import Present
 from bloomery.orchestration.plan.plans import CLEAN, MAKE, Key, Verb
 from bloomery.orchestration.plan.transforms import edges
 from bloomery.orchestration.template.dialect import DeletionPolicy
@@ -46,7 +47,7 @@ def test_the_graph_is_that_of_the_reference() -> None:
 
 
 def test_the_end_of_what_stays_is_no_vertex() -> None:
-    made = plan.plan(OLD, NEW, ROWS)
+    made = foresight.plan(OLD, NEW, ROWS)
     assert set(made.graph.keys()) == {
         Key("a", MAKE),
         Key("b", MAKE),
@@ -58,20 +59,20 @@ def test_the_end_of_what_stays_is_no_vertex() -> None:
 def test_new_first_dependants_after_then_the_old_one() -> None:
     old = template(a=thing(size=1), b=thing(value=ref("a")))
     new = template(a=thing(size=2), b=thing(value=ref("a")))
-    made = plan.plan(old, new, rows(row("a"), row("b", value="id-a")))
+    made = foresight.plan(old, new, rows(row("a"), row("b", value="id-a")))
     assert told(made) == ["make a: replace", "make b: update", "clean a: delete"]
 
 
 def test_what_is_removed_goes_after_its_users_have_turned_away() -> None:
     old = template(net=thing(), server=thing(value=ref("net")))
-    made = plan.plan(old, template(server=thing(value=1)), rows(row("net"), row("server")))
+    made = foresight.plan(old, template(server=thing(value=1)), rows(row("net"), row("server")))
     assert told(made) == ["make server: update", "clean net: delete"]
     assert Key("server", MAKE) in made.requires(Key("net", CLEAN))
 
 
 def test_removed_ones_go_in_the_reverse_order_of_their_making() -> None:
     chain = template(a=thing(), b=thing(value=ref("a")), c=thing(value=ref("b")))
-    made = plan.plan(chain, template(d=thing()), rows(*(row(name) for name in "abc")))
+    made = foresight.plan(chain, template(d=thing()), rows(*(row(name) for name in "abc")))
     assert [line for line in told(made) if "clean" in line] == [
         "clean c: delete",
         "clean b: delete",
@@ -82,7 +83,7 @@ def test_removed_ones_go_in_the_reverse_order_of_their_making() -> None:
 def test_ends_wait_for_each_other_across_what_stays() -> None:
     old = template(a=thing(), b=thing(value=ref("a")), c=thing(value=ref("b")))
     new = template(b=thing())
-    made = plan.plan(old, new, rows(row("a"), row("b", value="id-a"), row("c")))
+    made = foresight.plan(old, new, rows(row("a"), row("b", value="id-a"), row("c")))
     assert made.requires(Key("a", CLEAN)) == {Key("b", MAKE), Key("c", CLEAN)}
 
 
@@ -94,7 +95,9 @@ def test_many_ends_that_wait_for_many_are_joined_in_one_vertex() -> None:
         c=thing(depends_on=("middle",)),
         d=thing(depends_on=("middle",)),
     )
-    made = plan.plan(old, template(middle=thing()), rows(*(row(each) for each in old.definitions)))
+    made = foresight.plan(
+        old, template(middle=thing()), rows(*(row(each) for each in old.definitions))
+    )
     noop = Key("middle", CLEAN)
     assert noop not in made.actions
     assert made.requires(noop) == {Key("middle", MAKE), Key("c", CLEAN), Key("d", CLEAN)}
@@ -104,7 +107,7 @@ def test_many_ends_that_wait_for_many_are_joined_in_one_vertex() -> None:
 @pytest.mark.parametrize("existing", [None, rows(row("a"), row("b"), row("c"))])
 def test_the_same_template_changes_nothing(existing: object) -> None:
     same = template(a=thing(), b=thing(depends_on=("a",)), c=thing(metadata={"x": ref("a")}))
-    made = plan.plan(same, same, existing)
+    made = foresight.plan(same, same, existing)
     assert made.changes == {}
     assert told(made) == ["make a: unchanged", "make b: unchanged", "make c: unchanged"]
 
@@ -112,26 +115,26 @@ def test_the_same_template_changes_nothing(existing: object) -> None:
 def test_unchanged_ones_still_pass_the_order_on() -> None:
     chain = {"a": thing(), "b": thing(depends_on=("a",)), "c": thing(depends_on=("b",))}
     new = Template(chain | {"a": thing(value=1), "c": thing(value=1, depends_on=("b",))})
-    made = plan.plan(Template(chain), new, rows(*(row(name) for name in chain)))
+    made = foresight.plan(Template(chain), new, rows(*(row(name) for name in chain)))
     assert told(made) == ["make a: update", "make b: unchanged", "make c: update"]
 
 
 def test_deletion_mirrors_creation() -> None:
     wanted = template(a=thing(), b=thing(value=ref("a")), c=thing(depends_on=("a",)), d=thing())
-    created = plan.create(wanted).graph.translate(lambda key: key.name)
-    deleted = plan.delete(wanted).graph.translate(lambda key: key.name)
+    created = foresight.create(wanted).graph.translate(lambda key: key.name)
+    deleted = foresight.delete(wanted).graph.translate(lambda key: key.name)
     assert set(deleted.edges()) == set(created.reverse().edges())
-    assert {action.verb for _, action in plan.create(wanted)} == {Verb.CREATE}
-    assert {action.verb for _, action in plan.delete(wanted)} == {Verb.DELETE}
+    assert {action.verb for _, action in foresight.create(wanted)} == {Verb.CREATE}
+    assert {action.verb for _, action in foresight.delete(wanted)} == {Verb.DELETE}
 
 
 def test_a_dependency_on_what_is_switched_off_is_none() -> None:
-    made = plan.create(template(a=thing(depends_on=("off",))))
+    made = foresight.create(template(a=thing(depends_on=("off",))))
     assert made.graph.order() == [Key("a", MAKE)]
 
 
 def test_what_another_owns_is_adopted_and_waits_for_nothing() -> None:
-    made = plan.create(template(a=thing(external_id=ref("b")), b=thing()))
+    made = foresight.create(template(a=thing(external_id=ref("b")), b=thing()))
     assert made.verb("a") is Verb.ADOPT
     assert set(made.graph.edges()) == {(Key("a", MAKE), None), (Key("b", MAKE), None)}
 
@@ -141,7 +144,7 @@ def test_what_another_owns_is_adopted_and_waits_for_nothing() -> None:
 
 def test_a_condition_turned_false_deletes_unless_retained() -> None:
     old = template(a=thing(), b=retain(), c=thing(external_id="x"))
-    made = plan.plan(old, template(), rows(*(row(name) for name in "abc")))
+    made = foresight.plan(old, template(), rows(*(row(name) for name in "abc")))
     assert {key.name: (each.verb, each.reason) for key, each in made} == {
         "a": (Verb.DELETE, "no longer in the template"),
         "b": (Verb.KEEP, "no longer in the template; deletion policy Retain"),
@@ -151,36 +154,36 @@ def test_a_condition_turned_false_deletes_unless_retained() -> None:
 
 def test_the_old_policy_decides_what_becomes_of_the_old_one() -> None:
     old, new = template(a=retain(size=1), b=thing()), template(a=thing(size=2), b=thing())
-    _, end = plan.plan(old, new, rows(row("a"), row("b"))).actions_of("a")
+    _, end = foresight.plan(old, new, rows(row("a"), row("b"))).actions_of("a")
     assert (end.verb, end.reason) == (Verb.KEEP, "replaced; deletion policy Retain")
 
 
 def test_a_snapshot_comes_before_the_end() -> None:
     old = template(a=thing(deletion_policy=DeletionPolicy.SNAPSHOT), b=thing())
-    (end,) = plan.plan(old, template(b=thing()), rows(row("a"), row("b"))).actions_of("a")
+    (end,) = foresight.plan(old, template(b=thing()), rows(row("a"), row("b"))).actions_of("a")
     assert end.verb is Verb.DELETE
     assert end.reason == "no longer in the template; deletion policy Snapshot: a snapshot first"
 
 
 def test_what_was_never_made_only_loses_its_row() -> None:
-    made = plan.delete(template(a=thing(), b=thing()), rows(row("a", state="INIT_COMPLETE")))
+    made = foresight.delete(template(a=thing(), b=thing()), rows(row("a", state="INIT_COMPLETE")))
     assert [(str(key), each.reason) for key, each in made] == [
         ("clean a", "nothing stands behind it: only its row goes")
     ]
 
 
 def test_a_row_that_no_template_knows_is_deleted() -> None:
-    (action,) = plan.plan(template(), template(b=thing()), rows(row("a"))).actions_of("a")
+    (action,) = foresight.plan(template(), template(b=thing()), rows(row("a"))).actions_of("a")
     assert (action.verb, action.type, action.definition) == (Verb.DELETE, "Thing", None)
 
 
 def test_a_doubtful_replacement_ends_the_old_one_only_if_it_comes_to_that() -> None:
     old = template(a=thing(), b=thing(size=ref("a")))
     new = template(a=thing(size=2), b=thing(size=ref("a")))
-    made = plan.plan(old, new, rows(row("a"), row("b")))
+    made = foresight.plan(old, new, rows(row("a"), row("b")))
     assert [each.certain for each in made.actions_of("b")] == [True, True]
     new = template(a=thing(value=2), b=thing(size=attr("a")))
-    made = plan.plan(old, new, rows(row("a"), row("b")))
+    made = foresight.plan(old, new, rows(row("a"), row("b")))
     assert [each.reason for each in made.actions_of("b")] == [
         "size cannot change in place",
         "replaced",
@@ -193,7 +196,9 @@ def test_a_doubtful_replacement_ends_the_old_one_only_if_it_comes_to_that() -> N
 def test_what_a_failed_update_left_over_goes() -> None:
     same = template(a=thing(), b=thing(depends_on=("a",)))
     old = row("a", value="older")
-    made = plan.plan(same, same, Present(records=rows(row("a"), row("b")), leftovers={"a": [old]}))
+    made = foresight.plan(
+        same, same, Present(records=rows(row("a"), row("b")), leftovers={"a": [old]})
+    )
     assert told(made) == ["make a: unchanged", "make b: unchanged", "clean a: delete"]
     assert made.actions_of("a")[1].reason == "left over from an earlier update"
     assert made.actions_of("a")[1].record is old
@@ -202,7 +207,7 @@ def test_what_a_failed_update_left_over_goes() -> None:
 def test_the_old_one_takes_its_place_again_while_the_new_one_is_broken() -> None:
     broken, old = row("a", state="CREATE_FAILED", size=2), row("a", size=1)
     present = Present(records=rows(broken), leftovers={"a": [old]})
-    made = plan.plan(template(a=thing(size=2)), template(a=thing(size=1)), present)
+    made = foresight.plan(template(a=thing(size=2)), template(a=thing(size=1)), present)
     taken, end = made.actions_of("a")
     assert (taken.verb, taken.record) == (Verb.TAKE_BACK, old)
     assert (end.verb, end.record) == (Verb.DELETE, broken)
@@ -212,7 +217,7 @@ def test_the_old_one_takes_its_place_again_while_the_new_one_is_broken() -> None
 def test_of_several_old_ones_the_youngest_is_taken_back() -> None:
     olds = [row("a", value=number) for number in (1, 2)]
     present = Present(records=rows(row("a", state="INIT_COMPLETE")), leftovers={"a": olds})
-    made = plan.plan(template(a=thing()), template(a=thing(value=2)), present)
+    made = foresight.plan(template(a=thing()), template(a=thing(value=2)), present)
     taken, *ends = made.actions_of("a")
     assert (taken.verb, taken.record) == (Verb.TAKE_BACK, olds[1])
     assert [(end.record.action, end.reason) for end in ends] == [
@@ -224,7 +229,7 @@ def test_of_several_old_ones_the_youngest_is_taken_back() -> None:
 def test_a_broken_leftover_is_not_taken_back() -> None:
     broken, old = row("a", state="CREATE_FAILED"), row("a", state="DELETE_FAILED", value=1)
     present = Present(records=rows(broken), leftovers={"a": [old]})
-    made = plan.plan(template(a=thing()), template(a=thing()), present)
+    made = foresight.plan(template(a=thing()), template(a=thing()), present)
     assert [each.verb for each in made.actions_of("a")] == [Verb.REPLACE, Verb.DELETE, Verb.DELETE]
 
 
@@ -232,7 +237,7 @@ def test_a_leftover_of_what_is_no_more_wanted_goes_with_the_rest() -> None:
     present = Present(
         records=rows(row("a", state="CREATE_FAILED")), leftovers={"a": [row("a", value=1)]}
     )
-    made = plan.plan(template(a=thing()), template(), present)
+    made = foresight.plan(template(a=thing()), template(), present)
     assert told(made) == ["clean a: delete", "clean a: delete"]
 
 
@@ -264,7 +269,7 @@ def test_the_way_back_undoes_each_thing_that_was_done() -> None:
         ),
         leftovers={"replaced": [standing]},
     )
-    made = plan.rollback(going, previous, present)
+    made = foresight.rollback(going, previous, present)
     assert {str(key): (str(each.verb), each.reason) for key, each in made} == {
         "make updated": ("update", ""),
         "make replaced": ("take_back", "the old one still stands"),
@@ -288,7 +293,7 @@ def test_what_is_taken_back_may_be_updated_too() -> None:
     present = Present(
         records=rows(row("a", size=2)), leftovers={"a": [row("a", size=1, value="drifted")]}
     )
-    made = plan.rollback(template(a=thing(size=2)), template(a=thing(size=1)), present)
+    made = foresight.rollback(template(a=thing(size=2)), template(a=thing(size=1)), present)
     taken, _ = made.actions_of("a")
     assert (taken.verb, taken.reason) == (
         Verb.UPDATE,
@@ -303,13 +308,13 @@ def test_who_uses_what_is_taken_back_and_updated_may_see_another_id() -> None:
         records=rows(row("a", size=2), row("b", value="new")),
         leftovers={"a": [row("a", size=1, value="drifted")]},
     )
-    made = plan.rollback(Template(after), Template(before), present)
+    made = foresight.rollback(Template(after), Template(before), present)
     assert (made.verb("a"), made.verb("b")) == (Verb.UPDATE, Verb.UPDATE)
 
 
 def test_what_is_taken_back_but_does_not_fit_is_replaced() -> None:
     present = Present(records=rows(row("a", size=2)), leftovers={"a": [row("a", size=3)]})
-    made = plan.rollback(template(a=thing(size=2)), template(a=thing(size=1)), present)
+    made = foresight.rollback(template(a=thing(size=2)), template(a=thing(size=1)), present)
     assert made.verb("a") is Verb.REPLACE
 
 
@@ -319,7 +324,7 @@ def test_users_of_what_is_taken_back_turn_to_it_before_its_replacement_goes() ->
     present = Present(
         records=rows(row("a", size=2), row("b", value="new")), leftovers={"a": [row("a")]}
     )
-    made = plan.rollback(Template(after), Template(before), present)
+    made = foresight.rollback(Template(after), Template(before), present)
     assert told(made) == ["make a: take_back", "make b: update", "clean a: delete"]
     assert not made.actions[Key("b", MAKE)].certain
 
@@ -327,7 +332,7 @@ def test_users_of_what_is_taken_back_turn_to_it_before_its_replacement_goes() ->
 def test_the_way_back_from_a_creation_is_the_end() -> None:
     going = template(a=thing(), b=thing(value=ref("a")), c=thing(depends_on=("b",)))
     present = rows(row("a"), row("b", state="CREATE_FAILED"), row("c", state="INIT_COMPLETE"))
-    made = plan.rollback(going, None, present)
+    made = foresight.rollback(going, None, present)
     assert told(made) == ["clean c: delete", "clean b: delete", "clean a: delete"]
 
 
@@ -355,5 +360,5 @@ def test_the_making_is_told_as_text() -> None:
 
 
 def test_a_plan_is_a_graph_of_keys() -> None:
-    assert isinstance(plan.create(NEW).graph, Graph)
-    assert plan.create(NEW).counts() == {Verb.CREATE: 3}
+    assert isinstance(foresight.create(NEW).graph, Graph)
+    assert foresight.create(NEW).counts() == {Verb.CREATE: 3}

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from bloomery.orchestration import plan
+from bloomery.orchestration import foresight
 from bloomery.orchestration.plan.plans import CLEAN, MAKE, Key, Verb
 from bloomery.orchestration.template.dialect import DeletionPolicy
 from tests.unit.orchestration.plan.kit import Template, attr, param, row, rows, template, thing
@@ -49,7 +49,7 @@ DECISIONS = [
 def test_the_first_rule_that_answers_decides(
     kind: str, state: str, before: dict[str, Any], after: dict[str, Any], verb: Verb, reason: str
 ) -> None:
-    made = plan.plan(
+    made = foresight.plan(
         template(a=thing(kind, **before)),
         template(a=thing(kind, **after)),
         rows(row("a", kind, state, **before)),
@@ -65,19 +65,19 @@ def test_the_first_rule_that_answers_decides(
 def test_without_rows_the_old_template_is_what_exists(
     kind: str, state: str, before: dict[str, Any], after: dict[str, Any], verb: Verb, reason: str
 ) -> None:
-    made = plan.plan(template(a=thing(kind, **before)), template(a=thing(kind, **after)))
+    made = foresight.plan(template(a=thing(kind, **before)), template(a=thing(kind, **after)))
     assert made.verb("a") is verb
 
 
 def test_the_row_tells_what_is_there_not_the_old_template() -> None:
     wanted = template(a=thing(value=1))
-    assert plan.plan(wanted, wanted, rows(row("a", value=2))).verb("a") is Verb.UPDATE
+    assert foresight.plan(wanted, wanted, rows(row("a", value=2))).verb("a") is Verb.UPDATE
 
 
 def test_a_row_without_a_default_has_it() -> None:
     there = row("a")
     there.properties = {"value": 1}
-    made = plan.plan(template(), template(a=thing(value=1)), rows(there))
+    made = foresight.plan(template(), template(a=thing(value=1)), rows(there))
     assert made.verb("a") is Verb.UNCHANGED
 
 
@@ -101,7 +101,7 @@ def test_a_row_without_a_default_has_it() -> None:
 def test_other_parts_of_a_definition_count_as_the_contract_says(
     before: dict[str, Any], after: dict[str, Any], parts: tuple[str, ...], verb: Verb
 ) -> None:
-    made = plan.plan(
+    made = foresight.plan(
         template(a=thing(**before), b=thing()),
         template(a=thing(**after), b=thing()),
         rows(row("a"), row("b")),
@@ -122,7 +122,7 @@ def test_other_parts_of_a_definition_count_as_the_contract_says(
 def test_what_is_another_s_is_left_alone(
     old: str | None, new: str | None, verb: Verb, reason: str
 ) -> None:
-    made = plan.plan(
+    made = foresight.plan(
         template(a=thing(external_id=old)),
         template(a=thing(external_id=new, value="not looked at")),
         rows(row("a")),
@@ -132,19 +132,19 @@ def test_what_is_another_s_is_left_alone(
 
 
 def test_what_is_another_s_is_left_alone_though_the_old_template_does_not_know_it() -> None:
-    made = plan.plan(template(), template(a=thing(external_id="1", value=1)), rows(row("a")))
+    made = foresight.plan(template(), template(a=thing(external_id="1", value=1)), rows(row("a")))
     assert made.verb("a") is Verb.UNCHANGED
 
 
 def test_another_type_is_a_replacement() -> None:
-    made = plan.plan(template(a=thing()), template(a=thing("Stable")), rows(row("a")))
+    made = foresight.plan(template(a=thing()), template(a=thing("Stable")), rows(row("a")))
     action, end = made.actions_of("a")
     assert (action.verb, action.reason) == (Verb.REPLACE, "type Thing -> Stable")
     assert (end.verb, end.type, end.reason) == (Verb.DELETE, "Thing", "replaced")
 
 
 def test_another_name_of_the_same_kind_is_an_update_in_place() -> None:
-    made = plan.plan(template(a=thing("Alias")), template(a=thing()), rows(row("a", "Alias")))
+    made = foresight.plan(template(a=thing("Alias")), template(a=thing()), rows(row("a", "Alias")))
     (action,) = made.actions_of("a")
     assert (action.verb, action.template_diff) == (Verb.UPDATE, ("type",))
     (leaf,) = action.differences
@@ -153,14 +153,14 @@ def test_another_name_of_the_same_kind_is_an_update_in_place() -> None:
 
 def test_a_row_that_the_old_template_never_reached_is_judged_by_its_own_type() -> None:
     old, there = template(a=thing("Stable")), rows(row("a"))
-    assert plan.plan(old, template(a=thing()), there).verb("a") is Verb.UNCHANGED
-    assert plan.plan(old, template(a=thing("Stable")), there).verb("a") is Verb.REPLACE
+    assert foresight.plan(old, template(a=thing()), there).verb("a") is Verb.UNCHANGED
+    assert foresight.plan(old, template(a=thing("Stable")), there).verb("a") is Verb.REPLACE
 
 
 def test_another_kind_behind_the_same_type_is_a_replacement() -> None:
     old, new = template(a=thing("Alias")), template(a=thing("Alias"))
     new.kinds = {"Alias": new.kinds["Stable"]}
-    action = plan.plan(old, new, rows(row("a", "Alias"))).actions[Key("a", MAKE)]
+    action = foresight.plan(old, new, rows(row("a", "Alias"))).actions[Key("a", MAKE)]
     assert (action.verb, action.reason) == (Verb.REPLACE, "Alias now stands for another kind")
 
 
@@ -183,20 +183,20 @@ def test_the_environment_restricts_actions(
     restricted: set[str], after: dict[str, Any], verb: Verb, reason: str
 ) -> None:
     new = Template({"a": thing(**after)}, restrictions={"a": restricted})
-    action = plan.plan(template(a=thing()), new, rows(row("a"))).actions[Key("a", MAKE)]
+    action = foresight.plan(template(a=thing()), new, rows(row("a"))).actions[Key("a", MAKE)]
     assert (action.verb, action.reason) == (verb, reason)
 
 
 def test_a_restricted_replacement_by_type_is_refused_and_nothing_is_deleted() -> None:
     new = Template({"a": thing("Stable")}, restrictions={"a": {"replace"}})
-    made = plan.plan(template(a=thing()), new, rows(row("a")))
+    made = foresight.plan(template(a=thing()), new, rows(row("a")))
     assert list(made.refused) == [Key("a", MAKE)]
     assert Key("a", CLEAN) not in made.actions
 
 
 def test_a_kind_that_always_wants_to_be_called_is_unchanged_and_called() -> None:
     wanted = template(a=thing("Busy"), b=thing())
-    made = plan.plan(wanted, wanted, rows(row("a", "Busy"), row("b")))
+    made = foresight.plan(wanted, wanted, rows(row("a", "Busy"), row("b")))
     assert [made.actions[Key(name, MAKE)].called for name in "ab"] == [True, False]
     assert made.verb("a") is Verb.UNCHANGED
 
@@ -205,7 +205,7 @@ def test_a_changed_parameter_changes_what_asks_for_it() -> None:
     wanted = {"a": thing(value=param("p")), "b": thing(value=param("q"))}
     old = Template(wanted, parameters={"p": 1, "q": 1})
     new = Template(wanted, parameters={"p": 2, "q": 1})
-    made = plan.plan(old, new, rows(row("a", value=1), row("b", value=1)))
+    made = foresight.plan(old, new, rows(row("a", value=1), row("b", value=1)))
     assert (made.verb("a"), made.verb("b")) == (Verb.UPDATE, Verb.UNCHANGED)
     assert made.actions[Key("a", MAKE)].properties == {
         "value": 2,
@@ -218,5 +218,5 @@ def test_a_changed_parameter_changes_what_asks_for_it() -> None:
 def test_what_is_not_known_yet_is_asked_of_the_kind_as_if_it_stayed() -> None:
     old = template(b=thing(), a=thing("Choosy", value="too much"))
     new = template(b=thing(value=1), a=thing("Choosy", value=attr("b")))
-    made = plan.plan(old, new, rows(row("b"), row("a", "Choosy", value="too much")))
+    made = foresight.plan(old, new, rows(row("b"), row("a", "Choosy", value="too much")))
     assert made.verb("a") is Verb.UPDATE

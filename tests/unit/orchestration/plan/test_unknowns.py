@@ -11,8 +11,9 @@ import pytest
 
 from bloomery import errors
 from bloomery.model.stacks import StoredResource
-from bloomery.orchestration import plan
-from bloomery.orchestration.plan import Present, document, tree_diff
+from bloomery.orchestration import foresight
+from bloomery.orchestration.foresight import document
+from bloomery.orchestration.plan import Present, tree_diff
 from bloomery.orchestration.plan.differences import NOT_SET, Unknown
 from bloomery.orchestration.plan.plans import MAKE, Action, Key, Verb
 from bloomery.orchestration.template.functions.base import Reference
@@ -69,7 +70,7 @@ def test_what_happens_to_one_decides_what_is_known_of_the_other(
         "live": Present(records=records, live=live),
         "nothing": None,
     }[existing]
-    action = plan.plan(old, new, present).actions[Key("b", MAKE)]
+    action = foresight.plan(old, new, present).actions[Key("b", MAKE)]
     assert (action.verb, action.certain) == (verb, certain)
 
 
@@ -131,14 +132,14 @@ def test_one_leaf_that_is_not_known_hides_no_other(
     old = template(a=thing(), c=thing(value=1), b=thing(value=was))
     new = template(a=thing(), c=thing(value=2), b=thing(value=tree))
     records = there and rows(row("a"), row("c", value=1), row("b", value=there))
-    action = plan.plan(old, new, records).actions[Key("b", MAKE)]
+    action = foresight.plan(old, new, records).actions[Key("b", MAKE)]
     assert {each.where: each.after for each in action.differences} == leaves
-    assert json.dumps(document.of_templates(plan.plan(old, new, records)))
+    assert json.dumps(document.of_templates(foresight.plan(old, new, records)))
 
 
 def test_a_fault_of_the_old_template_leaves_the_whole_open() -> None:
     old = template(a=thing(), b=thing(value={"x": join(attr("a"), param("no")), "y": attr("a")}))
-    made = plan.plan(old, template(a=thing(), b=thing(value={"x": 1, "y": 2})))
+    made = foresight.plan(old, template(a=thing(), b=thing(value={"x": 1, "y": 2})))
     (leaf,) = made.actions[Key("b", MAKE)].differences
     assert (leaf.where, leaf.before, leaf.after) == ("value", Unknown(), {"x": 1, "y": 2})
 
@@ -146,7 +147,7 @@ def test_a_fault_of_the_old_template_leaves_the_whole_open() -> None:
 def test_metadata_are_known_leaf_by_leaf_too() -> None:
     old = template(a=thing(value=1), b=thing(metadata={"x": 1, "y": attr("a")}))
     new = template(a=thing(value=2), b=thing(metadata={"x": 2, "y": attr("a")}))
-    leaves = plan.plan(old, new).actions[Key("b", MAKE)].differences
+    leaves = foresight.plan(old, new).actions[Key("b", MAKE)].differences
     assert {each.where: each.after for each in leaves} == {
         "metadata.x": 2,
         "metadata.y": Unknown("a is updated"),
@@ -167,7 +168,7 @@ def test_a_live_value_is_compared_itself() -> None:
     old = template(a=thing(), b=thing(value="now"), c=thing(value="old"))
     new = template(a=thing(), b=thing(value=attr("a")), c=thing(value=attr("a")))
     records = rows(row("a"), row("b", value="now"), row("c", value="old"))
-    made = plan.plan(old, new, Present(records=records, live=live))
+    made = foresight.plan(old, new, Present(records=records, live=live))
     assert (made.verb("b"), made.verb("c")) == (Verb.UNCHANGED, Verb.UPDATE)
     (difference,) = made.actions[Key("c", MAKE)].differences
     assert (difference.before, difference.after) == ("old", "now")
@@ -183,7 +184,7 @@ def test_another_reference_to_what_stays_is_a_change() -> None:
 
 def test_a_reference_that_becomes_a_value_is_a_change_without_rows() -> None:
     old, new = template(a=thing(), b=thing(value=ref("a"))), template(a=thing(), b=thing(value=1))
-    made = plan.plan(old, new)
+    made = foresight.plan(old, new)
     (difference,) = made.actions[Key("b", MAKE)].differences
     assert (difference.before, difference.after) == (Unknown(), 1)
 
@@ -203,7 +204,7 @@ def test_a_parameter_beside_a_reference_counts(tree: Any, verb: Verb) -> None:
     resources = {"a": thing(), "b": thing(value=tree)}
     old = Template(resources, parameters={"p": {"id-a": 1}, "q": {"id-a": 1}})
     new = Template(resources, parameters={"p": {"id-a": 2}, "q": {"id-a": 1}})
-    assert plan.plan(old, new, rows(row("a"), row("b"))).verb("b") is verb
+    assert foresight.plan(old, new, rows(row("a"), row("b"))).verb("b") is verb
 
 
 def test_a_call_that_makes_all_properties_may_change_any() -> None:
@@ -212,8 +213,8 @@ def test_a_call_that_makes_all_properties_may_change_any() -> None:
     old = Template({"a": thing(), "b": thing(tree=tree)}, **values)
     same = Template({"a": thing(), "b": thing(tree=tree)}, **values)
     other = Template({"a": thing(size=2), "b": thing(tree=tree)}, **values)
-    assert plan.plan(old, same).verb("b") is Verb.UNCHANGED
-    action = plan.plan(old, other).actions[Key("b", MAKE)]
+    assert foresight.plan(old, same).verb("b") is Verb.UNCHANGED
+    action = foresight.plan(old, other).actions[Key("b", MAKE)]
     assert (action.verb, action.certain) == (Verb.REFUSE, False)  # one of them is immutable
 
 
@@ -258,7 +259,7 @@ def test_doubt_spreads_along_references() -> None:
     names = "abcd"
     chain = {"a": thing(), **{each: thing(value=attr(chr(ord(each) - 1))) for each in "bcd"}}
     old, new = Template(chain), Template(chain | {"a": thing(value=1)})
-    made = plan.plan(old, new, rows(*(row(name, value="x") for name in names)))
+    made = foresight.plan(old, new, rows(*(row(name, value="x") for name in names)))
     assert [made.verb(name) for name in names] == [Verb.UPDATE] * 4
     assert [made.actions[Key(name, MAKE)].certain for name in names] == [True] + [False] * 3
 
@@ -266,14 +267,14 @@ def test_doubt_spreads_along_references() -> None:
 def test_a_doubtful_replacement_makes_the_id_doubtful() -> None:
     chain = {"a": thing(), "b": thing(size=attr("a")), "c": thing(value=ref("b"))}
     old, new = Template(chain), Template(chain | {"a": thing(value=1)})
-    made = plan.plan(old, new, rows(*(row(name) for name in chain)))
+    made = foresight.plan(old, new, rows(*(row(name) for name in chain)))
     assert made.verb("b") is Verb.REPLACE
     assert [made.actions[Key(name, MAKE)].certain for name in "bc"] == [False, False]
 
 
 def test_a_fault_says_where_it_is() -> None:
     with pytest.raises(errors.StackValidationFailed) as told:
-        plan.plan(template(a=thing()), template(a=thing(value=param("no"))), rows(row("a")))
+        foresight.plan(template(a=thing()), template(a=thing(value=param("no"))), rows(row("a")))
     assert told.value.path[:2] == ("resources", "a")
 
 
@@ -283,16 +284,16 @@ def test_a_reference_into_nowhere_is_a_named_error(existing: Any) -> None:
     new = template(b=thing(value=ref("gone")))
     present = rows(row("b")) if existing is None else None
     with pytest.raises(errors.InvalidTemplateReference, match="no resource is called 'gone'"):
-        plan.plan(old, new, present)
+        foresight.plan(old, new, present)
 
 
 def test_a_cycle_is_named() -> None:
     with pytest.raises(errors.CircularDependencyException, match="a -> b -> a"):
-        plan.create(template(a=thing(depends_on=("b",)), b=thing(value=ref("a"))))
+        foresight.create(template(a=thing(depends_on=("b",)), b=thing(value=ref("a"))))
 
 
 def _of(old: Template, new: Template, *records: StoredResource, name: str = "b") -> Action:
-    return plan.plan(old, new, rows(*records)).actions[Key(name, MAKE)]
+    return foresight.plan(old, new, rows(*records)).actions[Key(name, MAKE)]
 
 
 def test_a_walk_plans_nothing_that_a_value_could_wait_for():

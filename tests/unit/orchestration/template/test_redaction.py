@@ -7,7 +7,7 @@ import traceback
 import pytest
 
 from bloomery import errors
-from bloomery.orchestration import plan, simulation
+from bloomery.orchestration import foresight, simulation
 from bloomery.orchestration.stack import ValidationLevel, validate
 from bloomery.orchestration.template.redaction import Redaction
 from tests.kit.stacks.simulations import stack
@@ -146,7 +146,7 @@ def test_validation_does_not_tell_it(resource, level):
 def test_a_plan_that_cannot_be_made_does_not_tell_it():
     old = "  a: {type: OS::Heat::TestResource, properties: {wait_secs: 1}}"
     with pytest.raises(errors.StackValidationFailed) as caught:
-        plan.plan(made(old), made(WRONG["a property"]))
+        foresight.plan(made(old), made(WRONG["a property"]))
     assert "******" in str(caught.value)
 
 

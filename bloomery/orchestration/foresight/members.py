@@ -7,8 +7,8 @@ from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from bloomery import errors
+from bloomery.orchestration.foresight import effects, nested
 from bloomery.orchestration.graph import Graph
-from bloomery.orchestration.plan import effects, nested
 from bloomery.orchestration.plan.builder import PlanBuilder
 from bloomery.orchestration.plan.plans import (
     BATCH,

@@ -7,8 +7,9 @@ from typing import Any
 
 import pytest
 
-from bloomery.orchestration import plan
-from bloomery.orchestration.plan import Present, document
+from bloomery.orchestration import foresight
+from bloomery.orchestration.foresight import document
+from bloomery.orchestration.plan import Present
 from bloomery.orchestration.plan.plans import MAKE, Key
 from bloomery.orchestration.template.view import PlainResource
 from tests.unit.orchestration.plan import stacks
@@ -74,17 +75,17 @@ fail at fixed."""
 
 
 def test_an_operator_reads_what_happens_in_order() -> None:
-    assert shown(plan.plan(OLD, NEW)) == TEXT
+    assert shown(foresight.plan(OLD, NEW)) == TEXT
 
 
 def test_unchanged_ones_are_listed_when_asked_for() -> None:
-    said = shown(plan.plan(OLD, NEW), unchanged=True)
+    said = shown(foresight.plan(OLD, NEW), unchanged=True)
     assert "\n   same    Thing  unchanged\n" in said
 
 
 def test_nothing_to_do_is_said() -> None:
-    assert shown(plan.plan(OLD, OLD)) == "Nothing changes."
-    assert shown(plan.create(template())) == "Nothing changes."
+    assert shown(foresight.plan(OLD, OLD)) == "Nothing changes."
+    assert shown(foresight.create(template())) == "Nothing changes."
 
 
 def test_that_no_resource_changes_is_not_that_nothing_does() -> None:
@@ -94,15 +95,15 @@ def test_that_no_resource_changes_is_not_that_nothing_does() -> None:
         template(a=thing(description="said otherwise"), b=thing()),
         Template({"a": thing(), "b": thing()}, parameters={"p": 1}),
     ):
-        assert shown(plan.plan(one, other)) == "No resource changes."
+        assert shown(foresight.plan(one, other)) == "No resource changes."
 
 
 def test_creation_and_deletion_are_plans_too() -> None:
     wanted = template(a=thing(), b=thing(value=ref("a")))
-    assert shown(plan.create(wanted)) == (
+    assert shown(foresight.create(wanted)) == (
         "+  a  Thing  create\n+  b  Thing  create\n\nsigns: + made or adopted\n2 to create."
     )
-    assert shown(plan.delete(wanted)) == (
+    assert shown(foresight.delete(wanted)) == (
         "-  b  Thing  delete\n-  a  Thing  delete\n\nsigns: - deleted\n2 to delete."
     )
 
@@ -110,7 +111,7 @@ def test_creation_and_deletion_are_plans_too() -> None:
 def test_doubt_is_a_question_mark() -> None:
     old = template(a=thing(), b=thing(size=attr("a")))
     new = template(a=thing(value=1), b=thing(size=attr("a")))
-    assert shown(plan.plan(old, new, rows(row("a"), row("b", size=4)))) == (
+    assert shown(foresight.plan(old, new, rows(row("a"), row("b", size=4)))) == (
         "~   a  Thing  update in place\n"
         "     value: null -> 1\n"
         "±?  b  Thing  replace          size cannot change in place\n"
@@ -125,11 +126,11 @@ def test_doubt_is_a_question_mark() -> None:
 def test_where_the_update_would_fail_is_said() -> None:
     old = Template({name: thing(fixed="a") for name in "abcdef"})
     new = Template({name: thing(fixed="b") for name in "abcdef"})
-    assert shown(plan.plan(old, new)).splitlines()[-1] == (
+    assert shown(foresight.plan(old, new)).splitlines()[-1] == (
         "it would fail at a, b, c, d, e and 1 more."
     )
     old, new = (template(a=thing(value=v), b=thing(fixed=attr("a"))) for v in (1, 2))
-    assert shown(plan.plan(old, new)) == (
+    assert shown(foresight.plan(old, new)) == (
         "~   a  Thing  update in place\n"
         "     value: 1 -> 2\n"
         "x?  b  Thing  may fail         fixed is immutable\n"
@@ -142,13 +143,13 @@ def test_where_the_update_would_fail_is_said() -> None:
 def test_long_values_and_many_leaves_are_cut() -> None:
     old = template(a=thing(value="x" * 200, other=dict.fromkeys("abcdefghijkl", 1)))
     new = template(a=thing(value="y", other=dict.fromkeys("abcdefghijkl", 2)))
-    lines = shown(plan.plan(old, new)).splitlines()
+    lines = shown(foresight.plan(old, new)).splitlines()
     assert lines[1].strip() == f"value: {'x' * 97}... -> y"
     assert lines[6].strip() == "and 8 more"
 
 
 def test_a_program_reads_json() -> None:
-    told = json.loads(json.dumps(document.of_templates(plan.plan(OLD, NEW))))
+    told = json.loads(json.dumps(document.of_templates(foresight.plan(OLD, NEW))))
     steps = {step["resource"]: step for step in told["steps"] if step["action"] != "delete"}
     assert steps["net"] == {
         "resource": "net",
@@ -181,13 +182,13 @@ def test_a_program_reads_json() -> None:
 
 def test_json_tells_of_stages_and_of_doubt() -> None:
     old = template(a=thing(), b=thing(depends_on=("a",)), middle=thing())
-    told = document.of_templates(plan.plan(old, template(middle=thing())))
+    told = document.of_templates(foresight.plan(old, template(middle=thing())))
     assert [(step["resource"], step["stage"]) for step in told["steps"]] == [("b", 1), ("a", 2)]
     old, new = (
         template(a=thing(), b=thing(value=attr("a"))),
         template(a=thing(value=1), b=thing(value=attr("a"))),
     )
-    (_, doubtful) = document.of_templates(plan.plan(old, new))["steps"]
+    (_, doubtful) = document.of_templates(foresight.plan(old, new))["steps"]
     assert doubtful["certain"] is False
     assert doubtful["differences"][0]["certain"] is False
 
@@ -217,7 +218,7 @@ def test_a_hidden_parameter_is_masked(way: str, hidden_in: str) -> None:
             hidden=["password"] if hidden_in in {which, "both"} else (),
         )
 
-    made = plan.plan(side("old", 1), side("new", 2))
+    made = foresight.plan(side("old", 1), side("new", 2))
     told = shown(made) + json.dumps(document.of_templates(made)) + repr(made)
     assert SECRET not in told
     assert "value" in told
@@ -230,7 +231,7 @@ def test_the_value_that_was_there_is_masked_though_the_new_one_is_not_known(way:
     wanted = {"moved": thing(), "a": thing(value=WAYS[way])}
     old = Template(wanted, parameters=parameters)
     new = Template(wanted | {"moved": thing(size=2)}, parameters=parameters, hidden=["password"])
-    made = plan.plan(old, new, rows(row("moved"), row("a", value=f"{SECRET}1")))
+    made = foresight.plan(old, new, rows(row("moved"), row("a", value=f"{SECRET}1")))
     assert SECRET not in shown(made)
     assert len(made.actions[Key("a", MAKE)].differences) == 1
 
@@ -241,7 +242,7 @@ def test_a_hidden_parameter_is_masked_outside_of_properties(part: str) -> None:
         resources = {"a": thing(**{part: {"x": param("password")}})}
         return Template(resources, parameters={"password": password}, hidden=["password"])
 
-    made = plan.plan(side("hunter1"), side("hunter2"))
+    made = foresight.plan(side("hunter1"), side("hunter2"))
     assert shown(made).startswith(
         "~  a  Thing  update in place\n"
         f"     {part}.x: ****** -> ****** (parameter password is hidden)\n"
@@ -264,7 +265,7 @@ def test_what_comes_from_a_resource_with_a_secret_is_masked() -> None:
     records = rows(
         row("a", value=SECRET), row("b", value=SECRET), row("c", value=f"{SECRET}1", other=1)
     )
-    made = plan.plan(side(1), side(2), Present(records=records, live=live))
+    made = foresight.plan(side(1), side(2), Present(records=records, live=live))
     leaves = made.actions[Key("c", MAKE)].differences
     assert [(each.before, each.after) for each in leaves] == [("******", "******"), (1, 2)]
     assert [each.hidden for each in leaves] == ["resource b has a secret", ""]
@@ -280,7 +281,7 @@ def test_a_secret_hides_no_other_key_of_its_map(secret: Any) -> None:
     live = {"s": PlainResource(name="s", id="s", values={"value": SECRET})}
     old = {"size": 1, "login": {"user": "u1", "password": SECRET}}
     records = rows(row("s", value=f"{SECRET}1"), row("a", value=old))
-    made = plan.plan(side(1), side(2), Present(records=records, live=live))
+    made = foresight.plan(side(1), side(2), Present(records=records, live=live))
     (*_, step) = document.of_templates(made)["steps"]
     leaves = {each["path"]: each for each in step["differences"]}
     assert leaves["value.size"] == {"path": "value.size", "before": 1, "after": 2}
@@ -297,7 +298,7 @@ def test_a_map_that_comes_or_goes_with_a_secret_in_it_is_hidden(gone: str) -> No
         resources = {"a": thing(value={"size": 1} if gone == which else value)}
         return Template(resources, parameters={"password": SECRET}, hidden=["password"])
 
-    made = plan.plan(side("old"), side("new"))
+    made = foresight.plan(side("old"), side("new"))
     (leaf,) = made.actions[Key("a", MAKE)].differences
     assert (leaf.where, leaf.before, leaf.after) == ("value.login", "******", "******")
 
@@ -307,14 +308,14 @@ def test_what_a_kind_keeps_redacted_is_masked_where_it_goes() -> None:
     secret.redacted = {"value"}
     live = {"a": PlainResource(name="a", id=SECRET, values={"value": SECRET})}
     old, new = template(a=thing(), b=thing(value=1)), template(a=thing(), b=thing(value=ref("a")))
-    made = plan.plan(old, new, Present(records=rows(secret, row("b", value=1)), live=live))
+    made = foresight.plan(old, new, Present(records=rows(secret, row("b", value=1)), live=live))
     (leaf,) = made.actions[Key("b", MAKE)].differences
     assert (leaf.before, leaf.after) == ("******", "******")
 
 
 def test_a_property_whose_old_tree_has_a_fault_is_masked() -> None:
     old = Template({"a": thing(value=param("no"))}, parameters={"p": 1}, hidden=["p"])
-    made = plan.plan(old, template(a=thing(value=2)), rows(row("a", value=SECRET)))
+    made = foresight.plan(old, template(a=thing(value=2)), rows(row("a", value=SECRET)))
     assert SECRET not in shown(made)
 
 
@@ -327,7 +328,7 @@ resources: {a: {type: OS::Heat::Value, properties: {value: %s}}}
 
 
 def leaves(old: tuple[str, str, str], new: tuple[str, str, str]) -> list[tuple[Any, Any, str]]:
-    made = plan.plan(stacks.stack(ASKED % old), stacks.stack(ASKED % new))
+    made = foresight.plan(stacks.stack(ASKED % old), stacks.stack(ASKED % new))
     differences = made.actions[Key("a", MAKE)].differences
     return [(each.before, each.after, each.hidden) for each in differences]
 

@@ -6,10 +6,10 @@ from dataclasses import replace
 
 import pytest
 
+from bloomery.orchestration.foresight.document import document, of_templates
+from bloomery.orchestration.foresight.schedule import Times, schedule_of
 from bloomery.orchestration.graph import Graph
-from bloomery.orchestration.plan.document import document, of_templates
 from bloomery.orchestration.plan.plans import MAKE, Action, Key, Plan, Verb
-from bloomery.orchestration.plan.schedule import Times, schedule_of
 from bloomery.orchestration.resources.effects import Effect, Impact
 from bloomery.orchestration.template.definitions import ResourceDefinition
 from tests.unit.orchestration.plan.kit import ref, row

@@ -8,7 +8,8 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Final
 
-from bloomery.orchestration.plan import effects, masking, nested, rules
+from bloomery.orchestration.foresight import effects, masking, nested
+from bloomery.orchestration.plan import rules
 from bloomery.orchestration.plan.builder import PlanBuilder
 from bloomery.orchestration.plan.changes import Change
 from bloomery.orchestration.plan.plans import Verb

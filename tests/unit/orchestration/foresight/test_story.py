@@ -9,7 +9,7 @@ import pytest
 
 from bloomery import errors
 from bloomery.model.stacks import StoredResource
-from bloomery.orchestration import plan
+from bloomery.orchestration import foresight
 from bloomery.orchestration.plan import Present
 from bloomery.orchestration.plan.plans import MAKE, Key, Verb
 from bloomery.orchestration.resources.base import Action, Status
@@ -103,7 +103,7 @@ def of(text: str, password: str = "hunter1", **given: object) -> Stack:
 
 
 def test_a_whole_update_is_told() -> None:
-    made = plan.plan(of(BEFORE), of(AFTER, "hunter2", with_log=False))
+    made = foresight.plan(of(BEFORE), of(AFTER, "hunter2", with_log=False))
     text = shown(made)
     assert "hunter" not in text
     assert text == TEXT
@@ -111,8 +111,8 @@ def test_a_whole_update_is_told() -> None:
 
 def test_creation_walked_backward_is_deletion() -> None:
     wanted = of(BEFORE)
-    created = [key.name for key, _ in plan.create(wanted)]
-    deleted = [key.name for key, _ in plan.delete(wanted)]
+    created = [key.name for key, _ in foresight.create(wanted)]
+    deleted = [key.name for key, _ in foresight.delete(wanted)]
     assert sorted(created) == sorted(deleted)
     for before, after in [("network", "machines"), ("key", "account"), ("machines", "log")]:
         assert created.index(before) < created.index(after)
@@ -138,7 +138,7 @@ def standing(made: Stack) -> Present:
 
 
 def test_the_same_template_over_what_stands_changes_nothing() -> None:
-    made = plan.plan(of(BEFORE), of(BEFORE), standing(of(BEFORE)))
+    made = foresight.plan(of(BEFORE), of(BEFORE), standing(of(BEFORE)))
     assert shown(made) == "Nothing changes."
 
 
@@ -151,7 +151,7 @@ def test_a_failed_update_is_rolled_back() -> None:
     records["account"].status = Status.FAILED
     del records["quiet"]
     there = Present(records=records, leftovers={"key": [old_key]}, live=present.live)
-    made = plan.rollback(after, before, there)
+    made = foresight.rollback(after, before, there)
     assert {name: made.verb(name) for name in before.definitions} == {
         "network": Verb.UPDATE,
         "key": Verb.TAKE_BACK,
@@ -168,7 +168,7 @@ def test_what_a_new_value_breaks_is_told_with_its_place() -> None:
     broken = of(BEFORE.replace("length: 16", "length: {get_param: size}"), size=2)
     changed = of(BEFORE.replace("min_wait: 1", "min_wait: {get_attr: [network, value]}"))
     present = standing(of(BEFORE))
-    assert plan.plan(of(BEFORE), broken, present).verb("key") is Verb.REPLACE
+    assert foresight.plan(of(BEFORE), broken, present).verb("key") is Verb.REPLACE
     with pytest.raises(errors.StackValidationFailed) as told:
-        plan.plan(of(BEFORE), changed, present)
+        foresight.plan(of(BEFORE), changed, present)
     assert told.value.path[:2] == ("resources", "quiet")

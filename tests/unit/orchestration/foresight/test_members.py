@@ -10,9 +10,10 @@ import pytest
 
 from bloomery import errors
 from bloomery.model.stacks import StoredResource
-from bloomery.orchestration import plan
+from bloomery.orchestration import foresight
+from bloomery.orchestration.foresight import document
 from bloomery.orchestration.limits import Limits
-from bloomery.orchestration.plan import Present, document
+from bloomery.orchestration.plan import Present
 from bloomery.orchestration.plan.plans import BATCH, CLEAN, MAKE, Key, Plan, Verb
 from bloomery.orchestration.resources.base import Action
 from bloomery.orchestration.stack import Stack, validate
@@ -43,7 +44,7 @@ def rolling(count: int, value: str, most: int, floor: int, pause_s: float = 0) -
 
 
 def test_a_new_group_begins_with_its_members() -> None:
-    assert told(plan.create(group(2))) == [
+    assert told(foresight.create(group(2))) == [
         "make group/0: create",
         "make group/1: create",
         "make group: create",
@@ -51,7 +52,7 @@ def test_a_new_group_begins_with_its_members() -> None:
 
 
 def test_a_group_that_grows_makes_the_missing_members() -> None:
-    made = plan.plan(group(1), group(3))
+    made = foresight.plan(group(1), group(3))
     assert told(made) == [
         "make group/0: unchanged",
         "make group/1: create",
@@ -61,7 +62,7 @@ def test_a_group_that_grows_makes_the_missing_members() -> None:
 
 
 def test_a_group_that_shrinks_loses_the_last_members() -> None:
-    made = plan.plan(group(3), group(1))
+    made = foresight.plan(group(3), group(1))
     assert sorted(told(made)) == [
         "clean group/1: delete",
         "clean group/2: delete",
@@ -73,7 +74,7 @@ def test_a_group_that_shrinks_loses_the_last_members() -> None:
 
 @pytest.mark.parametrize("count", [1, 0])
 def test_a_member_beyond_the_new_count_is_said_to_be_so(count: int) -> None:
-    action = plan.plan(group(3), group(count)).actions[Key("group/2", CLEAN)]
+    action = foresight.plan(group(3), group(count)).actions[Key("group/2", CLEAN)]
     assert action.reason == f"beyond the new count of {count}"
 
 
@@ -89,7 +90,7 @@ def test_a_member_that_is_removed_by_name_is_said_to_be_so() -> None:
       resource_def: {{type: OS::Heat::None}}"""
         )
 
-    action = plan.plan(removing(""), removing("'0'")).actions[Key("group/0", CLEAN)]
+    action = foresight.plan(removing(""), removing("'0'")).actions[Key("group/0", CLEAN)]
     assert action.reason == "named by the removal policies"
 
 
@@ -99,16 +100,16 @@ def test_a_chain_that_shrinks_says_so() -> None:
             f"  c: {{type: OS::Heat::ResourceChain, properties: {{resources: [{kinds}]}}}}"
         )
 
-    made = plan.plan(chain("OS::Heat::None, OS::Heat::TestResource"), chain("OS::Heat::None"))
+    made = foresight.plan(chain("OS::Heat::None, OS::Heat::TestResource"), chain("OS::Heat::None"))
     assert made.actions[Key("c/1", CLEAN)].reason == "beyond the end of the new chain"
 
 
 def test_an_unchanged_group_is_one_line() -> None:
-    assert told(plan.plan(group(3), group(3))) == ["make group: unchanged"]
+    assert told(foresight.plan(group(3), group(3))) == ["make group: unchanged"]
 
 
 def test_members_of_another_type_are_replaced() -> None:
-    made = plan.plan(group(2), group(2, kind="OS::Heat::TestResource"))
+    made = foresight.plan(group(2), group(2, kind="OS::Heat::TestResource"))
     assert made.verb("group/0") is Verb.REPLACE
     assert made.actions[Key("group/1", CLEAN)].verb is Verb.DELETE
 
@@ -124,7 +125,7 @@ def test_a_replaced_group_makes_new_members_and_loses_the_old_ones() -> None:
       resource_def: {type: OS::Heat::Value, properties: {value: a}}
 """
     )
-    assert told(plan.plan(group(1), other)) == [
+    assert told(foresight.plan(group(1), other)) == [
         "make group/0: create",
         "make group: replace",
         "clean group/0: delete",
@@ -133,7 +134,7 @@ def test_a_replaced_group_makes_new_members_and_loses_the_old_ones() -> None:
 
 
 def test_the_end_of_a_group_begins_with_its_members() -> None:
-    assert told(plan.delete(group(2))) == [
+    assert told(foresight.delete(group(2))) == [
         "clean group/0: delete",
         "clean group/1: delete",
         "clean group: delete",
@@ -149,11 +150,11 @@ def test_a_kept_group_keeps_its_members() -> None:
     properties: {resource_def: {type: OS::Heat::None}}
 """
     )
-    assert told(plan.delete(old)) == ["clean group: keep"]
+    assert told(foresight.delete(old)) == ["clean group: keep"]
 
 
 def test_members_wait_for_what_their_group_requires_and_users_for_them() -> None:
-    made = plan.create(
+    made = foresight.create(
         group(
             2,
             "{get_attr: [first, value]}",
@@ -170,7 +171,7 @@ def test_members_wait_for_what_their_group_requires_and_users_for_them() -> None
 
 def test_the_end_of_a_group_waits_for_its_users() -> None:
     last = "\n  last: {type: OS::Heat::Value, properties: {value: {get_resource: group}}}\n"
-    assert told(plan.delete(group(1, more=last))) == [
+    assert told(foresight.delete(group(1, more=last))) == [
         "clean last: delete",
         "clean group/0: delete",
         "clean group: delete",
@@ -182,7 +183,7 @@ def test_what_members_wait_for_is_told() -> None:
   first: {type: OS::Heat::RandomString, properties: {length: %s}}
 """
     value = "{get_resource: first}"
-    made = plan.plan(group(1, value, more=more % 8), group(1, value, more=more % 9))
+    made = foresight.plan(group(1, value, more=more % 8), group(1, value, more=more % 9))
     assert "group/0  OS::Heat::Value" in shown(made)
     (leaf,) = made.actions[Key("group/0", MAKE)].differences
     assert (leaf.before, leaf.after) == ("(first)", "(known after first is replaced)")
@@ -191,7 +192,7 @@ def test_what_members_wait_for_is_told() -> None:
 def test_a_value_that_stays_is_no_difference_though_it_is_not_known() -> None:
     more = "\n  first: {type: OS::Heat::Value, properties: {value: x}}\n"
     value = "{get_attr: [first, value]}"
-    made = plan.plan(group(1, value, more=more), group(2, value, more=more))
+    made = foresight.plan(group(1, value, more=more), group(2, value, more=more))
     assert made.verb("group/0") is Verb.UNCHANGED
     assert made.verb("group/1") is Verb.CREATE
 
@@ -211,7 +212,7 @@ def test_a_count_that_is_not_known_leaves_the_group_as_one(live: bool) -> None:
         for name in one.definitions
     }
     seen = {"n": PlainResource(name="n", id="n", values={"value": 2})} if live else {}
-    made = plan.plan(one, two, Present(records=records, live=seen))
+    made = foresight.plan(one, two, Present(records=records, live=seen))
     assert (Key("group/1", MAKE) in made.actions) is live
     assert made.verb("group") is Verb.UPDATE
 
@@ -219,7 +220,7 @@ def test_a_count_that_is_not_known_leaves_the_group_as_one(live: bool) -> None:
 def test_members_of_what_may_change_may_change() -> None:
     more = "\n  n: {type: OS::Heat::Value, properties: {value: %s}}\n"
     value = "{get_attr: [n, value]}"
-    made = plan.plan(group(1, value, more=more % 1), group(1, value, more=more % 2))
+    made = foresight.plan(group(1, value, more=more % 1), group(1, value, more=more % 2))
     assert [made.actions[Key(name, MAKE)].certain for name in ("n", "group", "group/0")] == [
         True,
         False,
@@ -240,7 +241,7 @@ def test_removed_names_are_skipped() -> None:
 """
         )
 
-    assert set(told(plan.plan(of(""), of("'0'")))) == {
+    assert set(told(foresight.plan(of(""), of("'0'")))) == {
         "make group/1: unchanged",
         "make group/2: create",
         "clean group/0: delete",
@@ -254,17 +255,17 @@ def test_a_chain_is_made_in_its_order() -> None:
             f"\n  c: {{type: OS::Heat::ResourceChain, properties: {{resources: [{types}]}}}}\n"
         )
 
-    assert told(plan.create(chain("OS::Heat::None, OS::Heat::None"))) == [
+    assert told(foresight.create(chain("OS::Heat::None, OS::Heat::None"))) == [
         "make c/0: create",
         "make c/1: create",
         "make c: create",
     ]
-    made = plan.plan(chain("OS::Heat::None"), chain("OS::Heat::None, OS::Heat::None"))
+    made = foresight.plan(chain("OS::Heat::None"), chain("OS::Heat::None, OS::Heat::None"))
     assert made.requires(Key("c/1", MAKE)) == {Key("c/0", MAKE)}
 
 
 def test_only_the_first_members_wait_for_what_is_above() -> None:
-    made = plan.create(
+    made = foresight.create(
         resources(
             """
   a: {type: OS::Heat::None}
@@ -281,7 +282,7 @@ def test_only_the_first_members_wait_for_what_is_above() -> None:
 
 def test_members_whose_names_would_be_guesses_are_not_told() -> None:
     more = "\n  n: {type: OS::Heat::Value, properties: {value: '#x#'}}\n"
-    made = plan.create(group(1, more=f"      index_var: {{get_attr: [n, value]}}{more}"))
+    made = foresight.create(group(1, more=f"      index_var: {{get_attr: [n, value]}}{more}"))
     assert told(made) == ["make n: create", "make group: create"]
 
 
@@ -312,13 +313,13 @@ def nested(value: str, *, hidden: bool = False, deep: bool = False) -> Stack:
 
 def test_a_nested_template_that_changes_changes_its_resource() -> None:
     changed = stack(ABOVE % ("false", "a"), files={"n.yaml": BELOW.replace("i:", "j:", 1)})
-    made = plan.plan(nested("a"), changed)
+    made = foresight.plan(nested("a"), changed)
     assert set(told(made)) == {"make n/j: create", "clean n/i: delete", "make n: update"}
     assert made.actions[Key("n", MAKE)].reason == "its members change"
 
 
 def test_stacks_below_stacks_are_planned() -> None:
-    made = plan.plan(nested("a", deep=True), nested("b", deep=True))
+    made = foresight.plan(nested("a", deep=True), nested("b", deep=True))
     assert told(made) == ["make n/n/i: update", "make n/n: update", "make n: update"]
     (leaf,) = made.actions[Key("n/n/i", MAKE)].differences
     assert (leaf.before, leaf.after) == ("a", "b")
@@ -327,7 +328,7 @@ def test_stacks_below_stacks_are_planned() -> None:
 @pytest.mark.parametrize("deep", [True, False])
 def test_a_secret_stays_one_below(deep: bool) -> None:
     old, new = nested("one", hidden=True, deep=deep), nested("two", hidden=True, deep=deep)
-    made = plan.plan(old, new)
+    made = foresight.plan(old, new)
     inner = made.actions[Key("n/n/i" if deep else "n/i", MAKE)]
     assert [(each.before, each.after) for each in inner.differences] == [("******", "******")]
     assert '"one"' not in shown(made)
@@ -348,7 +349,7 @@ resources:
             p=secret,
         )
 
-    made = plan.plan(of("one"), of("two"))
+    made = foresight.plan(of("one"), of("two"))
     assert "group/0" in shown(made)
     assert '"one"' not in shown(made)
 
@@ -370,7 +371,7 @@ resources:
             p=secret,
         )
 
-    text = shown(plan.plan(of("one", 1), of("two", 2)))
+    text = shown(foresight.plan(of("one", 1), of("two", 2)))
     assert "one" not in text
     assert text.count("(parameter p is hidden)") == 1
     assert text.count("(its group is given a secret)") == 1
@@ -397,7 +398,7 @@ resources:
 """,
         )
 
-    text = shown(plan.plan(of(1), of(2)))
+    text = shown(foresight.plan(of(1), of(2)))
     assert "cloud-config" not in text
     assert "override 1" not in text
     assert text.count("(user_data is a secret)") == 3  # twice of the group, and of the machine
@@ -417,7 +418,7 @@ resources:
             files={"n.yaml": below.replace("value: {", "min_wait: {")},
         )
 
-    made = plan.plan(of(8), of(9))
+    made = foresight.plan(of(8), of(9))
     assert told(made) == ["make a: replace", "make n: update", "clean a: delete"]
     assert not made.actions[Key("n", MAKE)].certain
 
@@ -434,7 +435,7 @@ def test_no_more_members_are_looked_at_than_a_stack_may_have(
         for each in range(groups)
     )
     many = resources(body, limits=Limits(resources=3), sound=False)
-    assert len(plan.create(many).actions) == groups + told_of * count
+    assert len(foresight.create(many).actions) == groups + told_of * count
 
 
 # ------------------------------------------------------------------------------------- batches
@@ -455,7 +456,7 @@ def test_a_rolling_update_goes_batch_by_batch(
     numbers: tuple[int, int, int, int], steps: list[tuple[int, int]]
 ) -> None:
     target, current, most, floor = numbers
-    made = plan.plan(rolling(current, "a", most, floor), rolling(target, "b", most, floor))
+    made = foresight.plan(rolling(current, "a", most, floor), rolling(target, "b", most, floor))
     assert walked(made, current) == steps
     assert sum(action.verb is Verb.WAIT for _, action in made) == len(steps) - 1
     made.graph.order()
@@ -467,12 +468,12 @@ def test_a_rolling_update_goes_batch_by_batch(
 def test_a_group_is_made_batch_by_batch(
     target: int, most: int, steps: list[tuple[int, int]]
 ) -> None:
-    made = plan.create(group(target, policy=f"{{batch_create: {{max_batch_size: {most}}}}}"))
+    made = foresight.create(group(target, policy=f"{{batch_create: {{max_batch_size: {most}}}}}"))
     assert walked(made, 0) == steps
 
 
 def test_a_group_of_nobody_has_no_batches() -> None:
-    made = plan.plan(rolling(3, "a", 1, 0), rolling(0, "b", 1, 0))
+    made = foresight.plan(rolling(3, "a", 1, 0), rolling(0, "b", 1, 0))
     assert walked(made, 3) == [(0, 0)]
 
 
@@ -504,7 +505,7 @@ def _depth(made: Plan, key: Key) -> tuple[int, bool]:
 
 
 def test_who_stands_in_comes_and_goes() -> None:
-    made = plan.plan(rolling(1, "a", 1, 1), rolling(1, "b", 1, 1))
+    made = foresight.plan(rolling(1, "a", 1, 1), rolling(1, "b", 1, 1))
     assert shown(made) == (
         "~  group    OS::Heat::ResourceGroup  update in place\n"
         "     resource_def.properties.value: a -> b\n"
@@ -522,13 +523,15 @@ def test_who_stands_in_comes_and_goes() -> None:
 def test_members_and_batches_are_not_the_business_of_the_stack_above() -> None:
     more = "\n  n: {type: OS::Heat::Value, properties: {value: %s}}\n"
     value, pace = "{get_attr: [n, value]}", "{rolling_update: {max_batch_size: 1}}"
-    made = plan.plan(group(2, value, pace, more=more % 1), group(2, value, pace, more=more % 2))
+    made = foresight.plan(
+        group(2, value, pace, more=more % 1), group(2, value, pace, more=more % 2)
+    )
     assert any(key.phase == BATCH for key in made.actions)
     assert set(made.own().edges()) == {(Key("group", MAKE), Key("n", MAKE))}
 
 
 def test_pauses_are_told_to_who_walks() -> None:
-    made = plan.plan(rolling(2, "a", 1, 0, 30), rolling(2, "b", 1, 0, 30))
+    made = foresight.plan(rolling(2, "a", 1, 0, 30), rolling(2, "b", 1, 0, 30))
     (wait,) = [action for _, action in made if action.verb is Verb.WAIT]
     assert (wait.pause_s, wait.reason) == (30, "30 s after batch 1 of 2")
     entries = document.of_templates(made)["steps"]
@@ -538,12 +541,12 @@ def test_pauses_are_told_to_who_walks() -> None:
 def test_pauses_that_do_not_fit_are_refused() -> None:
     old, new = rolling(3, "a", 1, 0, 1800), rolling(3, "b", 1, 0, 1800)
     with pytest.raises(errors.StackValidationFailed, match="in 3 batches") as told_why:
-        plan.plan(old, new)
+        foresight.plan(old, new)
     assert told_why.value.path == ("resources", "group")
 
 
 def test_only_a_changed_definition_goes_batch_by_batch() -> None:
-    made = plan.plan(rolling(2, "a", 1, 0), rolling(4, "a", 1, 0))
+    made = foresight.plan(rolling(2, "a", 1, 0), rolling(4, "a", 1, 0))
     assert not [key for key in made.graph.order() if key.phase == BATCH]
 
 
@@ -552,7 +555,7 @@ def test_replaced_members_lose_their_old_one_in_the_same_batch() -> None:
         rolling(2, "a", 1, 0),
         group(2, "a", "{rolling_update: {max_batch_size: 1}}", "OS::Heat::TestResource"),
     )
-    made = plan.plan(old, new)
+    made = foresight.plan(old, new)
     assert Key("group/1", CLEAN) in made.requires(Key("group", BATCH, "1"))
     lines = [line for line in told(made) if "group/" in line]
     assert lines == [
@@ -582,10 +585,10 @@ def test_what_never_had_values_of_its_own_is_planned_all_the_same(body, more, ac
         name="a", type=both[0].definitions["a"].type, uuid="0" * 32, action=action
     )
     for old, new in itertools.product(both, both):
-        found = plan.plan(old, new, {"a": record})
+        found = foresight.plan(old, new, {"a": record})
         assert found.actions
         assert not more or {key.name for key, _ in found} == {"a"}
-    assert plan.delete(both[0], {"a": record}).actions
+    assert foresight.delete(both[0], {"a": record}).actions
 
 
 KINDS = ("None", "TestResource")
@@ -620,8 +623,8 @@ def test_a_count_is_resolved_once_for_each_template(monkeypatch: pytest.MonkeyPa
 
     old, new = (stack(COUNTED, sound=False, n=number) for number in (2, 3))
     assert times(lambda: validate(old)) == times(lambda: validate(new)) == 1
-    assert times(lambda: plan.create(old)) == times(lambda: plan.delete(old)) == 1
-    assert times(lambda: plan.plan(old, new)) == times(lambda: plan.plan(old, old)) == 2
+    assert times(lambda: foresight.create(old)) == times(lambda: foresight.delete(old)) == 1
+    assert times(lambda: foresight.plan(old, new)) == times(lambda: foresight.plan(old, old)) == 2
 
 
 def test_members_that_wait_for_a_value_that_stays_are_planned_from_rows_too() -> None:
@@ -654,7 +657,7 @@ def test_members_that_wait_for_a_value_that_stays_are_planned_from_rows_too() ->
         )
         for name, properties in values.items()
     }
-    assert plan.plan(made, made, rows).changes == {}
+    assert foresight.plan(made, made, rows).changes == {}
 
 
 def machines(count: int, image: str) -> Stack:
@@ -667,12 +670,12 @@ def machines(count: int, image: str) -> Stack:
 
 
 def test_a_group_of_machines_is_done_when_the_last_batch_has_settled() -> None:
-    made = plan.plan(machines(2, "a"), machines(2, "b"))
+    made = foresight.plan(machines(2, "a"), machines(2, "b"))
     assert [made.actions[Key("web", BATCH, number)].pause_s for number in "12"] == [60, 60]
     assert Key("web", BATCH, "2") in made.requires(Key("web", MAKE))
-    assert Key("web", BATCH, "1") not in plan.plan(machines(2, "a"), machines(4, "a")).actions
+    assert Key("web", BATCH, "1") not in foresight.plan(machines(2, "a"), machines(4, "a")).actions
 
 
 def test_a_group_of_machines_that_shrinks_says_which_count_is_passed() -> None:
-    made = plan.plan(machines(3, "a"), machines(2, "a"))
+    made = foresight.plan(machines(3, "a"), machines(2, "a"))
     assert made.actions[Key("web/2", CLEAN)].reason == "beyond the new count of 2"

@@ -11,9 +11,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
+from bloomery.orchestration.foresight.schedule import Schedule, Step, Times, schedule_of
 from bloomery.orchestration.plan.differences import Difference, NotSet, Unknown
 from bloomery.orchestration.plan.plans import MAKE, Action, Key, Plan, Verb
-from bloomery.orchestration.plan.schedule import Schedule, Step, Times, schedule_of
 
 SHOWN_NAMES: Final = 5  # of machines that a warning names
 

@@ -1,0 +1,126 @@
+"""How the plan of a preview is built: the transforms of a traversal, and those that foresee.
+
+    plan(old, new, existing)      an update from one template to another
+    create(new)                   a new stack
+    delete(old, existing)         the end of a stack
+    rollback(failed, previous, existing)   back, after an update has failed half-way
+
+``explain`` does the same step by step and says what each transform adds and takes away.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from typing import Final, NamedTuple, TypeAlias
+
+from bloomery.orchestration.foresight import effects, foreseen, members
+from bloomery.orchestration.plan import build, tree_diff
+from bloomery.orchestration.plan.builder import PlanBuilder, Present, Transform
+from bloomery.orchestration.plan.plans import Key, Plan
+from bloomery.orchestration.plan.template_side import NOTHING, TemplateSide
+from bloomery.orchestration.plan.transforms import vertices
+from bloomery.orchestration.resources.base import ResourceState
+
+Existing: TypeAlias = Present | Mapping[str, ResourceState] | None
+TRANSFORMS: Final[tuple[Transform, ...]] = (
+    *(foreseen.compare if each is vertices.compare else each for each in build.TRANSFORMS),
+    effects.tell_effects,
+    members.add_members,
+    members.batch_members,
+)
+
+
+def plan(old: TemplateSide, new: TemplateSide, existing: Existing = None) -> Plan:
+    """Return what an update does; without ``existing``, all of ``old`` is there as it says.
+
+    Raises CircularDependencyException, and what a value of the new template raises.
+    """
+    builder = begin(old, new, existing)
+    return replace(
+        builder.build(),
+        outputs=tree_diff.output_changes(builder),
+        differs=tree_diff.differs(builder),
+    )
+
+
+def create(new: TemplateSide, existing: Existing = None) -> Plan:
+    return begin(NOTHING, new, existing or {}).build()
+
+
+def delete(old: TemplateSide, existing: Existing = None) -> Plan:
+    """Return the end of a stack: what was created last goes first."""
+    return begin(old, NOTHING, existing).build()
+
+
+def rollback(
+    failed: TemplateSide, previous: TemplateSide | None, existing: Existing = None
+) -> Plan:
+    """Return the way back from ``failed``, after it went wrong at some point.
+
+    What was updated is updated back, what was made is deleted, what was deleted is made again and
+    what was replaced is taken back, with its id, if it still stands (``Present.leftovers``).
+    ``previous`` None: the failed action was the creation, and nothing remains.
+    """
+    return begin(failed, previous or NOTHING, existing, rollback=True).build()
+
+
+def begin(
+    old: TemplateSide, new: TemplateSide, existing: Existing, *, rollback: bool = False
+) -> PlanBuilder:
+    """Return a builder to which no transform has been applied."""
+    present = existing if isinstance(existing, Present) else Present(records=existing)
+    return PlanBuilder(old=old, new=new, present=present, rollback=rollback, transforms=TRANSFORMS)
+
+
+# --------------------------------------------------------------------------------- step by step
+
+
+class Step(NamedTuple):
+    """One transform; each line is a vertex, its action and what it requires."""
+
+    name: str
+    summary: str
+    before: list[str]
+    after: list[str]
+
+    @property
+    def added(self) -> list[str]:
+        return [line for line in self.after if line not in set(self.before)]
+
+    @property
+    def removed(self) -> list[str]:
+        return [line for line in self.before if line not in set(self.after)]
+
+
+def explain(builder: PlanBuilder) -> Iterator[Step]:
+    """Apply each transform and yield the graph before and after it."""
+    before = _lines(builder)
+    for transform in builder.transforms:
+        transform(builder)
+        after = _lines(builder)
+        summary = (transform.__doc__ or "").partition("\n")[0]
+        yield Step(transform.__name__, summary, before, after)
+        before = after
+
+
+def explanation(builder: PlanBuilder) -> str:
+    """Return all steps for people: under each transform what it has changed."""
+    lines: list[str] = []
+    for step in explain(builder):
+        lines.append(f"{step.name}: {step.summary}")
+        lines += [f"  - {line}" for line in step.removed]
+        lines += [f"  + {line}" for line in step.added]
+    return "\n".join([*lines, ""])
+
+
+def _lines(builder: PlanBuilder) -> list[str]:
+    """Return the graph as text: ``make web: update <- make db``."""
+    return [_line(builder, key) for key in builder.graph.keys()]  # noqa: SIM118  # asks no order
+
+
+def _line(builder: PlanBuilder, key: Key) -> str:
+    action = builder.actions.get(key)
+    verb = f": {action.verb}" if action else ""
+    needs = ", ".join(sorted(str(need) for need in builder.graph.requires(key)))
+    return f"{key}{verb}{' <- ' if needs else ''}{needs}"
