@@ -7,6 +7,7 @@ and in what it differs is told in ``doc/explanation/stack-engine.md``.
 from __future__ import annotations
 
 import ast
+import re
 from functools import cache
 from pathlib import Path
 from typing import Final
@@ -159,6 +160,20 @@ def test_a_mechanism_has_its_test(mechanism: str) -> None:
         for node in ast.walk(test)
         if isinstance(node, ast.Assert | ast.With)
     )
+
+
+def test_the_page_names_functions_and_tests_that_are_there() -> None:
+    page = (TESTS.parent / "doc/explanation/stack-engine.md").read_text(encoding="utf-8")
+    seeds = page.partition("## Seeds")[2].partition("|---|---|---|")[2].partition("\n\n")[0]
+    for _, _, here, shown_by, _ in (row.split("|") for row in seeds.strip().splitlines()):
+        for cell, root in (
+            (here, "bloomery/orchestration"),
+            (shown_by, "tests/unit/orchestration"),
+        ):
+            file, *names = re.findall(r"[\w/.]+", cell)
+            text = (TESTS.parent / root / file).read_text(encoding="utf-8")
+            for name in names:
+                assert re.search(rf"(def|class) {name}\b", text), (file, name)
 
 
 def test_no_test_stands_for_two_mechanisms() -> None:
