@@ -12,6 +12,8 @@ from tests.conformance.ironic import allowed, compare, ours, plain, stories, sto
 from tests.conformance.ironic.exchange import Reply
 from tests.conformance.ironic.script import NEWEST
 
+pytestmark = pytest.mark.timeout(400)  # two thousand requests, asked once by each process of tests
+
 
 @pytest.fixture(scope="module")
 def told():
