@@ -9,9 +9,8 @@ html_theme = "furo"
 html_copy_source = False
 html_show_copyright = False
 
-extensions = ["myst_parser", "sphinxcontrib.mermaid"]
+extensions = ["myst_parser"]
 suppress_warnings = ["misc.highlighting_failure"]  # shortened listings end in "..."
 
 myst_enable_extensions = ["deflist"]
 myst_heading_anchors = 4  # pages link to the headings of other pages as GitHub names them
-myst_fence_as_directive = ["mermaid"]
