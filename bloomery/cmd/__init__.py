@@ -1,13 +1,13 @@
-"""The command line.  Here things are built and joined, and nowhere else.
+"""The command line: the only package that builds and joins the services.
 
-Each command is imported when it is called, so that none pays for another.
+Each command is imported when it is called, so that start-up stays fast.
 """
 
 from __future__ import annotations
 
 import sys
 
-# Whoever looks for eventlet finds none: futurist and oslo libraries would use it if they could.
+# Hide eventlet: futurist and oslo libraries would use it if installed.
 sys.modules["eventlet"] = None  # type: ignore[assignment]
 
 import importlib  # noqa: E402  the line above comes first
@@ -46,7 +46,7 @@ COMMANDS: Final = {
 
 
 class Lazy(click.Group):
-    """A group that knows its commands by name and line of help until one of them is called."""
+    """A group that imports a command only when it is called."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         return list(COMMANDS)
@@ -55,15 +55,15 @@ class Lazy(click.Group):
         if cmd_name not in COMMANDS:
             return None
         module, function = COMMANDS[cmd_name].target.split(":")
-        found: click.Command = getattr(importlib.import_module(module), function)
-        return found
+        command: click.Command = getattr(importlib.import_module(module), function)
+        return command
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         with formatter.section("Commands"):
             formatter.write_dl([(name, command.help) for name, command in COMMANDS.items()])
 
     def invoke(self, ctx: click.Context) -> object:
-        """Run the command; what Bloomery says no with is one sentence and exit code 1."""
+        """Run the command; a Failure becomes one sentence and exit code 1."""
         try:
             return super().invoke(ctx)
         except errors.Failure as exc:

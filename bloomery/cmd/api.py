@@ -1,19 +1,17 @@
-"""``bloomery api``: both APIs alone, beside conductors and engines on one database."""
+"""``bloomery api``: both APIs in their own process, beside conductors and engines."""
 
 from __future__ import annotations
 
 import contextlib
 import dataclasses
-import logging
 from collections.abc import Sequence
 from pathlib import Path
 from time import monotonic
 
 import click
 
-from bloomery import conf
 from bloomery.cmd import api_servers, foundation, gauges, options, process, stacks
-from bloomery.cmd.serve import listening_on, log_to_stderr, warn_of
+from bloomery.cmd.serve import begin, listening_on
 from bloomery.conf import Conf
 from bloomery.state_dir import StateDir
 
@@ -33,12 +31,10 @@ def api(
 ) -> None:
     """Run both APIs in a process of their own, on the database of a server.
 
-    Machines are looked after by bloomery conductor, stacks by bloomery engine.
+    Nodes need bloomery conductor, stacks need bloomery engine.
     """
-    log_to_stderr(logging.INFO if verbose else logging.WARNING)
-    settings = listening_on(conf.load(config_files), host_ip, port, orchestration_port)
-    warn_of(conf.unknown(config_files))
-    process.give_large_blocks_back()
+    loaded = begin(config_files, verbose=verbose)
+    settings = listening_on(loaded, host_ip, port, orchestration_port)
     shutdown = process.Shutdown().listen()
     with process.ends_here():
         home = StateDir(state_dir, role="api")
@@ -58,7 +54,7 @@ def api(
 
 
 class ApiProcess:
-    """Both APIs, the relay of what they tell, and the database."""
+    """Both APIs, the event relay, and the database."""
 
     def __init__(self, settings: Conf, home: StateDir, config_files: Sequence[str] = ()) -> None:
         """Build everything and bind the addresses; nothing runs yet.  Raises CannotStart."""
@@ -87,7 +83,7 @@ class ApiProcess:
         return self._api_servers.orchestration_api.url
 
     def start(self) -> None:
-        """Answer, and return.  Raises CannotStart."""
+        """Serve, and return.  Raises CannotStart."""
         with contextlib.ExitStack() as started, foundation.start_errors():
             started.callback(self._base.db.close)
             started.callback(self._api_servers.api.stop)
@@ -102,11 +98,11 @@ class ApiProcess:
         self._api_servers.write_clouds()
 
     def reload(self) -> None:
-        """Read certificates again: new connections get what is in their files now."""
+        """Read certificates again, for new connections."""
         self._api_servers.reload()
 
     def stop(self, grace_s: float = 0.0) -> None:
-        """Refuse new requests, and let those that run end, for ``grace_s`` at most."""
+        """Refuse new requests; running ones may end within ``grace_s``."""
         give_up_at = monotonic() + grace_s
 
         def left_s() -> float:

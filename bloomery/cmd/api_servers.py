@@ -1,4 +1,4 @@
-"""The HTTP servers of both APIs in a process: bound when they are built, answering once started."""
+"""The HTTP servers of both APIs: bound when built, serving once started."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from bloomery.cmd.foundation import Foundation
 from bloomery.http_server.server import raise_descriptor_limit
 from bloomery.metrics import Gauge
 from bloomery.operations.context import Services
+from bloomery.web import pages
 
 if TYPE_CHECKING:
     from bloomery.orchestration.service.operations import StackOperations
@@ -39,11 +40,14 @@ class ApiServers:
         logins = auth_strategy.logins(conf, base.config_files)
         self._identity_url = auth_strategy.identity_url(logins)
         of_stacks = auth_strategy.for_stacks(conf, logins, base.config_files)
+        stacks_app = stacks.late_app(services, operations, of_stacks)
         raise_descriptor_limit()
-        self.api = server.make(app.make_app(services, scrape.make(gauges), logins), conf)
+        self.api = server.make(
+            app.make_app(services, scrape.make(gauges), logins, pages.serve, stacks_app), conf
+        )
         try:
             self.orchestration_api = server.make(
-                stacks.late_app(services, operations, of_stacks),
+                stacks_app,
                 stacks.orchestration_conf(conf),
                 port_option="--orchestration-port",
                 fault=faults.unparsed,
@@ -53,7 +57,7 @@ class ApiServers:
             raise
 
     def start(self) -> None:
-        """Let callers in, and tell clients where."""
+        """Serve both APIs."""
         self.api.start()
         self.orchestration_api.start()
 
@@ -63,12 +67,12 @@ class ApiServers:
         self.api.begin_stop()
 
     def reload(self) -> None:
-        """Read certificates again: new connections get what is in their files now."""
+        """Read certificates again, for new connections."""
         self.api.reload()
         self.orchestration_api.reload()
 
     def write_clouds(self) -> None:
-        """Tell clients where the API is; they may be told by hand, so a failure is a warning."""
+        """Write clouds.yaml for clients; a failure is only a warning."""
         home = self._base.home
         try:
             home.write_clouds(
@@ -76,16 +80,16 @@ class ApiServers:
                 username=auth_strategy.first_name(self._base.conf), auth_url=self._identity_url,
             )  # fmt: skip
         except errors.CannotStart as exc:
-            LOG.warning("serving without a fresh %s: %s", home.clouds, exc)
+            LOG.warning("cannot write %s for clients: %s", home.clouds, exc)
 
 
 def signals_url(base: Foundation, url: str) -> str:
-    """Return the URL below which resources of stacks are signalled, of an API at ``url``."""
+    """Return the base URL of stack signals, for an API at ``url``."""
     return f"{base.conf.orchestration.public_endpoint or url}/v1"
 
 
 def configured_url(base: Foundation) -> str:
-    """Return where the orchestration API listens, as far as the configuration says it."""
+    """Return the URL of the orchestration API as configured."""
     ours, api = base.conf.orchestration, base.conf.api
     scheme = "https" if api.enable_ssl_api else "http"
     return f"{scheme}://{ours.host_ip or api.host_ip}:{ours.port}"

@@ -1,25 +1,23 @@
-"""``bloomery conductor``: a conductor alone, beside others on one database; and what they do.
+"""``bloomery conductor``: a conductor in its own process, and commands about conductors.
 
-bloomery conductor                    # runs one
-bloomery conductor list               # who serves what, and how they are
+bloomery conductor                    # run one
+bloomery conductor list               # show all with their state
 bloomery conductor drain HOST         # let one end its work and stop
 """
 
 from __future__ import annotations
 
 import contextlib
-import logging
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from time import monotonic
 
 import click
 
-from bloomery import conf
 from bloomery.cli import groups
 from bloomery.cmd import foundation, gauges, monitoring, options, process
 from bloomery.cmd.conductor_list import drain, list_conductors
-from bloomery.cmd.serve import log_to_stderr, warn_of
+from bloomery.cmd.serve import begin
 from bloomery.conductor import lease, lifecycle
 from bloomery.conf import Conf
 from bloomery.state_dir import StateDir
@@ -43,10 +41,7 @@ conductor.add_command(drain)
 
 
 def _run(state_dir: Path, config_files: tuple[str, ...], *, verbose: bool) -> None:
-    log_to_stderr(logging.INFO if verbose else logging.WARNING)
-    settings = conf.load(config_files)
-    warn_of(conf.unknown(config_files))
-    process.give_large_blocks_back()
+    settings = begin(config_files, verbose=verbose)
     shutdown = process.Shutdown().listen().hear_conductor_signals()
     with process.ends_here():
         home = StateDir(state_dir, role="conductor")
@@ -66,7 +61,7 @@ def _run(state_dir: Path, config_files: tuple[str, ...], *, verbose: bool) -> No
 
 
 class ConductorProcess:
-    """A conductor, what carries calls to it, the relay of what it tells, and the database."""
+    """A conductor, its RPC server, the event relay, and the database."""
 
     def __init__(
         self,
@@ -102,7 +97,7 @@ class ConductorProcess:
         return ["the message broker does not answer: nobody can call this conductor"]
 
     def start(self) -> None:
-        """Register, take up what is ours, and return.  Raises CannotStart."""
+        """Register, recover flows, and return.  Raises CannotStart."""
         with contextlib.ExitStack() as started, foundation.start_errors():
             started.callback(self._base.db.close)
             started.callback(self._monitor.stop)  # it listens already
@@ -116,13 +111,13 @@ class ConductorProcess:
             started.pop_all()
 
     def reload(self) -> None:
-        """Read certificates again: new connections get what is in their files now."""
+        """Read certificates again, for new connections."""
         self._rpc_server.reload()
 
     def stop(self, grace_s: float = 0.0, *, stays_online: bool = False) -> None:
-        """Take nothing new, wait for the work that goes on, ``grace_s`` at most, and sign off.
+        """Accept no new work, wait for running work up to ``grace_s``, and sign off.
 
-        Callers that know the ring of before are served until they have read it again.
+        Callers with the old ring are served until they have read it again.
         """
         give_up_at = monotonic() + grace_s
 

@@ -1,6 +1,6 @@
-"""``bloomery conductor list`` and ``drain``: look at conductors, and let one end its work.
+"""``bloomery conductor list`` and ``drain``.
 
-Both read and write the database alone: they work whatever carries calls, and when nothing does.
+Both use only the database, so they work without RPC.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from bloomery.rpc.ring import Ring
 from bloomery.state_dir import StateDir
 
 _LOOK_S: Final = 0.5
-_WIDTH: Final = 160  # characters of a line that nobody sees on a terminal
+_WIDTH: Final = 160  # characters of a line where the output is no terminal
 
 
 def _open(state_dir: Path, config_files: Sequence[str]) -> tuple[Conf, Database]:
@@ -34,7 +34,7 @@ def _open(state_dir: Path, config_files: Sequence[str]) -> tuple[Conf, Database]
 
 
 def state_of(conductor: Conductor) -> str:
-    """Say in a word how a conductor is, as far as its row tells."""
+    """Return the state of a conductor, from its row."""
     if conductor.incarnation is not None:
         return "online" if conductor.online else "draining"
     if conductor.buried_at is not None:
@@ -46,9 +46,9 @@ def state_of(conductor: Conductor) -> str:
 @options.state_dir
 @options.config_file
 def list_conductors(state_dir: Path, config_files: tuple[str, ...]) -> None:
-    """Show each conductor: group, state, age of its sign of life, and how many nodes it has.
+    """Show each conductor with its group, state, last heartbeat and number of nodes.
 
-    The age is by the clocks of two machines; whether one is dead is told by its counter alone.
+    The age of the heartbeat compares the clocks of two machines; peers decide by the counter alone.
     """
     from rich import box
     from rich.console import Console
@@ -73,7 +73,7 @@ def list_conductors(state_dir: Path, config_files: tuple[str, ...]) -> None:
 
 
 def _state_by_age(conductor: Conductor, settings: Conf) -> str:
-    """Say of a conductor that has not signed off, and is silent for too long, that it is."""
+    """Return the state, or "no sign of life" for a conductor silent beyond the time-out."""
     timeout_s = settings.conductor.heartbeat_timeout
     is_silent = conductor.incarnation is not None and (_age_s(conductor) or 0.0) > timeout_s
     return "no sign of life" if is_silent else state_of(conductor)
@@ -116,7 +116,7 @@ def _nodes_by_host(db: Database, settings: Conf) -> Counter[str | None]:
 def drain(host: str, no_wait: bool, state_dir: Path, config_files: tuple[str, ...]) -> None:
     """Let conductor HOST take no new nodes, end its work, and stop.
 
-    It hears of it with its next sign of life, and takes [DEFAULT]drain_shutdown_timeout at most.
+    It reads the order with its next heartbeat, and takes [DEFAULT]drain_shutdown_timeout at most.
     """
     _, db = _open(state_dir, config_files)
     if not db.transact(lambda conn: conductors.order_drain(conn, host)):
@@ -129,7 +129,7 @@ def drain(host: str, no_wait: bool, state_dir: Path, config_files: tuple[str, ..
 
 
 def _wait_until_gone(db: Database, host: str) -> None:
-    """Show how many nodes it holds, each time that changes, until it has signed off."""
+    """Print each change of the number of reserved nodes until the conductor has signed off."""
     pause, shown = threading.Event(), None
     while True:
         with db.read() as conn:

@@ -1,6 +1,6 @@
 """``bloomery config``: print every option with its help, type, range and default.
 
-Those of keystonemiddleware are the package's own, and have an effect with auth_strategy = keystone.
+The options of keystonemiddleware are included; they apply with auth_strategy = keystone.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ def sample() -> None:
 
 
 def _of_keystone() -> list[cfg.Opt]:
-    """Return the options of keystonemiddleware, and those of a login with a password."""
+    """Return the options of keystonemiddleware, and those of a password login."""
     from keystoneauth1 import loading
     from keystonemiddleware import opts
 
@@ -39,7 +39,7 @@ def _of_keystone() -> list[cfg.Opt]:
 
 
 def described(option: cfg.Opt) -> Iterator[str]:
-    """Yield the lines on one option, in the form of oslo.config's own samples."""
+    """Yield the lines of one option, in the form of oslo.config's samples."""
     yield from textwrap.wrap(
         f"{option.help} ({_type_name(option)})",
         width=90,
@@ -59,7 +59,7 @@ def _type_name(option: cfg.Opt) -> str:
 
 
 def shown(default: object) -> str:
-    """Return a default as the file would say it."""
+    """Return a default as in a configuration file."""
     if default is None:
         return "<None>"
     if isinstance(default, bool):

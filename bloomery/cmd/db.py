@@ -1,4 +1,4 @@
-"""``bloomery db``: bring the schema up, say which one it is, back the database up, or move it."""
+"""``bloomery db``: upgrade, check, back up or copy the database."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def db() -> None:
 @options.state_dir
 @options.config_file
 def upgrade(state_dir: Path, config_files: tuple[str, ...]) -> None:
-    """Bring the schema to the one that this release needs; an SQLite file is backed up first."""
+    """Upgrade the schema to that of this release; an SQLite file is backed up first."""
     settings = conf.load(config_files).database
     home = StateDir(state_dir)
     if home.sqlite_file(settings) is None:
@@ -47,7 +47,7 @@ def upgrade(state_dir: Path, config_files: tuple[str, ...]) -> None:
 @options.state_dir
 @options.config_file
 def check(state_dir: Path, config_files: tuple[str, ...]) -> None:
-    """Succeed if the schema is one that this release can use."""
+    """Succeed if this release can use the schema."""
     home = StateDir(state_dir)
     database = home.existing_database(conf.load(config_files).database)
     schema.require_head(database, state_dir=home.path, config_files=config_files)
@@ -60,7 +60,7 @@ def check(state_dir: Path, config_files: tuple[str, ...]) -> None:
 @options.state_dir
 @options.config_file
 def version(state_dir: Path, config_files: tuple[str, ...]) -> None:
-    """Print the schema that is there and the one that this release needs."""
+    """Print the current schema and that of this release."""
     database = StateDir(state_dir).existing_database(conf.load(config_files).database)
     click.echo(f"found {schema.revision_of(database) or 'none'}, needed {schema.HEAD}")
 
@@ -81,11 +81,10 @@ def backup(file: Path, state_dir: Path, config_files: tuple[str, ...]) -> None:
 @click.option("--from", "source", required=True, metavar="URL", envvar="BLOOMERY_COPY_FROM")
 @click.option("--to", "target", required=True, metavar="URL", envvar="BLOOMERY_COPY_TO")
 def copy(source: str, target: str) -> None:
-    """Copy all rows to an empty database, of a server or a file, and verify that they came.
+    """Copy all rows to an empty database, of a server or a file, and verify the copy.
 
-    URLs are those of [database]connection, sqlite:////PATH for a file.  A URL that holds a
-    password is given in BLOOMERY_COPY_FROM or BLOOMERY_COPY_TO rather than as an argument, which
-    every user of the machine can read.
+    URLs are those of [database]connection, sqlite:////PATH for a file. Pass a URL with a password
+    in BLOOMERY_COPY_FROM or BLOOMERY_COPY_TO: every user of the machine can read arguments.
     """
     console = rich.console.Console()
     with contextlib.ExitStack() as stack:
@@ -103,7 +102,7 @@ def copy(source: str, target: str) -> None:
 
 @contextlib.contextmanager
 def _opened(url: str, *, must_exist: bool = False) -> Iterator[engine.Database]:
-    """The database; no process serves from it meanwhile, if it is a file."""
+    """Open a database; a file is locked against services."""
     path = state_dir.sqlite_file(url)
     if must_exist and path is not None and not path.is_file():
         raise errors.CannotStart(reason=f"cannot find the database {path}: name a file that is one")

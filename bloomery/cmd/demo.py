@@ -1,4 +1,4 @@
-"""``bloomery demo``: the main job, to be watched: simulated servers from enrolled to running."""
+"""``bloomery demo``: simulated servers from enrolled to running."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def demo(once: bool, port: int) -> None:
 
 @contextlib.contextmanager
 def _service(home: StateDir, port: int) -> Iterator[Service]:
-    """The service on the usual port, or on any other if that one is taken."""
+    """Run the service on the usual port, or on any other if that one is taken."""
     settings = conf.Conf(api=dataclasses.replace(conf.Conf().api, port=port))
     try:
         service = Service(settings, home)
@@ -70,7 +70,7 @@ def _service(home: StateDir, port: int) -> Iterator[Service]:
 
 
 def _job(service: Service, servers: rack.Rack) -> str:
-    """Take every node to available and some of them to active, live; return one of those."""
+    """Take every node to available and some to active; return one of those."""
     began = time.monotonic()
     machines = [_enrolled(number, one) for number, one in enumerate(servers.machines, 1)]
     fleet = Fleet(Client(service.url), machines)
@@ -92,7 +92,7 @@ def _job(service: Service, servers: rack.Rack) -> str:
 
 
 def _template() -> dict[str, Any]:
-    """Return a template of servers: an allocation and an instance each, in a row."""
+    """Return a template of servers, each an allocation and an instance, one after another."""
     resources: dict[str, Any] = {}
     for number in range(1, DEPLOYED + 1):
         slot, server = f"slot-{number}", f"server-{number}"
@@ -117,7 +117,7 @@ def _template() -> dict[str, Any]:
 
 
 def _enrolled(number: int, server: rack.Machine) -> Machine:
-    """Return what to tell the API of a server in the rack."""
+    """Return a server of the rack as the API's client enrols it."""
     return Machine(
         name=f"rack-1-u{number}",
         driver="redfish",
@@ -128,7 +128,7 @@ def _enrolled(number: int, server: rack.Machine) -> Machine:
 
 
 def _told(service: Service, home: StateDir, node: str) -> str:
-    """Where it is, and some commands to try; ``node`` is one that was deployed."""
+    """Return the URL and some commands to try; ``node``: a deployed one."""
     return "\n".join(
         (
             "",

@@ -1,4 +1,4 @@
-"""``bloomery engine``: the engine of stacks alone, beside other processes on one database."""
+"""``bloomery engine``: an engine of stacks in its own process."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from typing import Final
 
 import click
 
-from bloomery import conf, errors
+from bloomery import errors
 from bloomery.cmd import api_servers, foundation, gauges, monitoring, options, process, stacks
-from bloomery.cmd.serve import log_to_stderr, warn_of
+from bloomery.cmd.serve import begin
 from bloomery.conf import Conf, rpc
 from bloomery.state_dir import StateDir
 
@@ -28,12 +28,9 @@ _AFTER_GRACE_S: Final = 20.0  # for the relay and the database
 def engine(state_dir: Path, config_files: tuple[str, ...], verbose: bool) -> None:
     """Run an engine of stacks, beside other processes on the database of a server.
 
-    On SQLite one process serves at a time: bloomery serve has an engine inside.
+    With SQLite only one process serves at a time: bloomery serve includes an engine.
     """
-    log_to_stderr(logging.INFO if verbose else logging.WARNING)
-    settings = conf.load(config_files)
-    warn_of(conf.unknown(config_files))
-    process.give_large_blocks_back()
+    settings = begin(config_files, verbose=verbose)
     shutdown = process.Shutdown().listen()
     with process.ends_here():
         home = StateDir(state_dir)
@@ -49,7 +46,7 @@ def engine(state_dir: Path, config_files: tuple[str, ...], verbose: bool) -> Non
 
 
 class EngineProcess:
-    """The engine, the relay of what it tells, and the database."""
+    """The engine, the event relay, and the database."""
 
     def __init__(self, settings: Conf, home: StateDir, config_files: Sequence[str] = ()) -> None:
         """Build everything; nothing runs yet.  Raises CannotStart."""
@@ -78,7 +75,7 @@ class EngineProcess:
         return self._stacks.engine.liveness.engine_id
 
     def start(self) -> None:
-        """Take up what nobody works on, and return.  Raises CannotStart."""
+        """Recover unattended stacks, and return.  Raises CannotStart."""
         with contextlib.ExitStack() as started, foundation.start_errors():
             started.callback(self._base.db.close)
             started.callback(self._monitor.stop)  # it listens already
@@ -94,7 +91,7 @@ class EngineProcess:
             started.pop_all()
 
     def stop(self, grace_s: float = 0.0) -> None:
-        """Let turns that run end, for ``grace_s`` at most; another engine goes on."""
+        """Let running transactions end within ``grace_s``; another engine continues."""
         with contextlib.ExitStack() as started:
             started.callback(self._base.db.close)
             started.callback(self._monitor.stop)

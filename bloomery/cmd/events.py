@@ -1,4 +1,4 @@
-"""``bloomery events``: events as they come, who is told of them, and how far each has got."""
+"""``bloomery events``: follow events, show the sinks and their positions."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def events(
     stack: str | None,
     name: str | None,
 ) -> None:
-    """Follow events over the API, or show and forget the sinks that are told of them."""
+    """Follow events over the API, or show and forget the sinks of events."""
     if ctx.invoked_subcommand is not None:
         return
     if not follow:
@@ -54,7 +54,7 @@ def events(
 @options.state_dir
 @options.config_file
 def sinks(state_dir: Path, config_files: tuple[str, ...]) -> None:
-    """List the sinks of this site: how far each is behind, who carries it, since when."""
+    """List the sinks of this site: how far each is behind, its process, and since when."""
     with _database(state_dir, config_files).read() as conn:
         last_id = db.last_id(conn)
         cursors = event_cursors.list_all(conn)
@@ -72,9 +72,9 @@ def sinks(state_dir: Path, config_files: tuple[str, ...]) -> None:
 @options.state_dir
 @options.config_file
 def forget(sink: str, state_dir: Path, config_files: tuple[str, ...]) -> None:
-    """Keep no events for SINK any more: it is gone for good, on every process of the site.
+    """Keep no more events for SINK, which is gone for good in all processes of the site.
 
-    A process that still has it begins anew at the present end when it next starts.
+    A process that still has it starts at the current end when it next starts.
     """
     database = _database(state_dir, config_files)
     if not database.transact(lambda conn: event_cursors.delete(conn, sink)):

@@ -1,7 +1,7 @@
-"""What every role stands on: database and schema, key, relay, and who serves what.
+"""The parts that every role shares: database and schema, key, relay, ring.
 
-with foundation.build(conf, home, config_files) as base:     # what fails closes it again
-    ...
+with foundation.build(conf, home, config_files) as base:     # an error closes all of them
+...
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ LOG = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Foundation:
-    """``config_files``: those that ``conf`` was read from, for options of other packages."""
+    """``config_files``: the sources of ``conf``, for options of other packages."""
 
     home: StateDir
     conf: Conf
@@ -52,10 +52,10 @@ class Foundation:
         local: Mapping[str, Conductor] | None = None,
         threads: int | None = None,
     ) -> Services:
-        """Return what operations need.
+        """Return the dependencies of operations.
 
-        ``local``: the conductors of this process.  ``threads``: how many call others, by default
-        those of an API.
+        ``local``: the conductors of this process.  ``threads``: the number of calling threads, by
+        default that of an API.
         """
         transport = transports.build_client(
             self.conf, local=local, config_files=self.config_files, threads=threads,
@@ -74,7 +74,7 @@ class Foundation:
         )
 
     def conductor_runtime(self) -> ConductorRuntime:
-        """Return the parts of this process' conductor."""
+        """Return the parts of this process's conductor."""
         runtime = lifecycle.build(
             self.conf, self.db, self.sealer,
             on_events_written=self.relay.wake, wants_snapshots=self.relay.wants_snapshots,
@@ -82,7 +82,7 @@ class Foundation:
         return dataclasses.replace(runtime, ring=self.ring)
 
     def warn_of_another_ring(self) -> None:
-        """Say which options differ from those of the conductors, whose nodes we look for."""
+        """Log the options of the ring that differ from those of the conductors."""
         with self.db.read() as conn:
             different = [
                 *ring_options.differences(conn, self.conf),
@@ -92,9 +92,9 @@ class Foundation:
             LOG.warning("set these options alike everywhere: %s", "; ".join(different))
 
     def wait_for_callers(self, most_s: float) -> None:
-        """Let a conductor that went off line serve those who know the ring of before.
+        """Let an off-line conductor serve callers until they have read the ring again.
 
-        Until they have read it again, if there is anybody.
+        It waits only where peers exist.
         """
         if self.conf.default.rpc_transport == rpc.NONE:
             return
@@ -104,7 +104,7 @@ class Foundation:
             threading.Event().wait(min(self.conf.default.hash_ring_reset_interval, most_s))
 
     def rpc_server(self, host: str, manager: Conductor) -> transports.Server:
-        """Return what lets other processes call this one's conductor."""
+        """Return the server for other processes' calls to this conductor."""
         return transports.build_server(self.conf, host, manager, config_files=self.config_files)
 
 
@@ -112,10 +112,10 @@ class Foundation:
 def build(
     conf: Conf, home: StateDir, config_files: Sequence[str] = (), *, is_conductor: bool = False
 ) -> Iterator[Foundation]:
-    """Open everything for the block, which builds on it; nothing runs yet.
+    """Open everything for the block; nothing runs yet.
 
-    ``is_conductor``: others call this process by its name.  Whatever the block raises closes it
-    again.  Raises CannotStart.
+    ``is_conductor``: other processes call this one by its name.  An error in the block closes
+    everything.  Raises CannotStart.
     """
     with contextlib.ExitStack() as built, start_errors():
         db = home.open_database(conf.database)
@@ -141,7 +141,7 @@ def build(
 
 
 def require_several(home: StateDir, conf: Conf, role: str) -> None:
-    """Refuse to be one of several processes on SQLite, or out of reach.  Raises CannotStart."""
+    """Refuse SQLite, or a missing transport, for a role in its own process.  Raises CannotStart."""
     path = home.sqlite_file(conf.database)
     if path is None:
         if conf.default.rpc_transport == rpc.NONE:
@@ -162,7 +162,7 @@ def with_host(conf: Conf, host: str) -> Conf:
 
 
 def with_folders(conf: Conf, state_dir: Path) -> Conf:
-    """Return the configuration with folders in the state dir where it names none."""
+    """Return the configuration with default folders in the state dir."""
     agent, deploy = conf.agent, conf.deploy
     agent = dataclasses.replace(
         agent, certificates_path=agent.certificates_path or str(state_dir / "certificates")
@@ -176,20 +176,20 @@ def with_folders(conf: Conf, state_dir: Path) -> Conf:
 
 
 def prepare_schema(db: Database, home: StateDir, config_files: Sequence[str] = ()) -> None:
-    """Bring SQLite's schema up; require that of a server to be.  Raises CannotStart."""
+    """Upgrade SQLite's schema; require that of a server to be current.  Raises CannotStart."""
     if not db.is_sqlite:
         schema.require_head(db, state_dir=home.path, config_files=config_files)
         return
     backup = schema.prepare(db)
     if backup is not None:
-        LOG.warning("the schema was brought up; the database as it was is kept in %s", backup)
+        LOG.warning("upgraded the schema; the old database is kept in %s", backup)
 
 
 @contextlib.contextmanager
 def start_errors() -> Iterator[None]:
-    """Say of a database that refuses us now that it keeps us from starting.
+    """Turn database errors during the start into CannotStart.
 
-    Who keeps a row that the start needs is waited for.
+    Rows locked by other processes are waited for.
     """
     try:
         with kept_rows.outlasted():

@@ -1,4 +1,4 @@
-"""What /metrics asks of a process when somebody looks."""
+"""The gauges of /metrics, read when scraped."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from bloomery.rpc.transports import Server
 
 
 def of_site(db: Database) -> tuple[Gauge, ...]:
-    """What any process can tell, because it stands in rows."""
+    """Return the gauges that any process can read from the database."""
 
     def nodes_by_state() -> Readings:
         with db.read() as conn:
@@ -42,7 +42,7 @@ def of_site(db: Database) -> tuple[Gauge, ...]:
 
 
 def of_broker(calls: Client | Server) -> tuple[Gauge, ...]:
-    """Nothing is shown where ``calls`` need no broker."""
+    """Return the gauge of the message broker; no value where there is no broker."""
 
     def connected() -> Readings:
         is_connected = calls.is_connected

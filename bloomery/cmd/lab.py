@@ -1,4 +1,4 @@
-"""``bloomery lab``: racks of servers that are not there, to rehearse with."""
+"""``bloomery lab``: simulated racks of servers for rehearsals."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def lab() -> None:
     help="Make of the BMCs; see `bloomery lab models`. All but generic stand apart.",
 )
 def up(nodes: int, port: int, apart: bool, power_seconds: float, model: str) -> None:
-    """Serve emulated Redfish servers on loopback until Ctrl-C, and say how to enrol them."""
+    """Serve simulated Redfish servers on loopback until Ctrl-C, and print how to enrol them."""
     built = rack.Rack(nodes, port=port, apart=apart, power_s=power_seconds, model=model)
     with built:
         try:
@@ -53,13 +53,13 @@ def up(nodes: int, port: int, apart: bool, power_seconds: float, model: str) -> 
 
 @lab.command("models")
 def list_models() -> None:
-    """List the makes of BMC that can be emulated."""
+    """List the makes of BMC that can be simulated."""
     for model in models.ALL.values():
         click.echo(f"{model.name:17}{model.about}")
 
 
 def tell(built: rack.Rack) -> None:
-    """Print what to enrol, and a line that does."""
+    """Print the machines and the commands to enrol one."""
     click.echo(f"{len(built.machines)} servers at {built.address}; user admin, password password\n")
     for machine in built.machines:
         click.echo(f"{machine.name}  {machine.address}  {machine.system_id}  {machine.mac}")

@@ -1,6 +1,6 @@
-"""``/metrics``, ``/healthz`` and ``/readyz`` of roles that have no API; [monitoring] says where.
+"""``/metrics``, ``/healthz`` and ``/readyz`` of roles without an API, as [monitoring] says.
 
-monitor = Monitor(conf, "conductor_port", gauges, parts)    # bound, or of no port
+monitor = Monitor(conf, "conductor_port", gauges, parts)    # binds its port, if any
 monitor.start()
 """
 
@@ -20,7 +20,7 @@ _THREADS: Final = 2
 
 
 class Monitor:
-    """Nothing listens where the option is 0."""
+    """A server of probes and metrics; none where the option is 0."""
 
     def __init__(
         self,
@@ -29,7 +29,7 @@ class Monitor:
         gauges: tuple[Gauge, ...],
         parts: Mapping[str, Callable[[], list[str]]],
     ) -> None:
-        """``parts``: what may keep it from its work (see ``Readiness``).  Raises CannotStart."""
+        """``parts``: what may make the process unready (see ``Readiness``).  Raises CannotStart."""
         self._server: Server | None = None
         if port := getattr(conf.monitoring, option):
             settings = Settings(
@@ -45,7 +45,7 @@ class Monitor:
             self._server.start()
 
     def stop(self) -> None:
-        """Answer to the end: whoever watches sees that the process ends its work."""
+        """Stop last, so that probes see the process until its end."""
         if self._server is not None:
             self._server.stop(0)
 

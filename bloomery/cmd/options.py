@@ -1,4 +1,4 @@
-"""The options that commands share."""
+"""The options shared by commands."""
 
 from __future__ import annotations
 

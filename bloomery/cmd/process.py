@@ -1,15 +1,15 @@
-"""How the process of a service ends: asked politely, at once, or by an error; always whole.
+"""The end of a service's process: by a signal, at once, or by an error.
 
     shutdown = process.Shutdown().listen()        # from here on signals end the process at once
-    with process.ends_here():                     # whatever comes of the block ends it, too
+    with process.ends_here():                     # the process ends with the block
         service.start()
-        shutdown.allow_grace(60)                  # ... from here on the first one only asks
+        shutdown.allow_grace(60)                  # ... from here on the first signal only asks
         shutdown.requested.wait()
         service.stop()
 
-An interpreter that exits waits for its threads, as long as a BMC lets them wait.  So nothing here
-returns to it: the kernel ends all threads at one moment, and only then lets go of the lock of the
-state dir.  Nobody who takes it afterwards meets a worker of ours.
+A Python interpreter waits for its threads at exit, and a thread may wait for a BMC for long.  So
+the process ends by ``os._exit``: the kernel ends all threads at once and then releases the lock of
+the state dir.  A successor never meets a worker of ours.
 """
 
 from __future__ import annotations
@@ -38,15 +38,14 @@ _MMAP_THRESHOLD, _TRIM_THRESHOLD = -3, -1  # mallopt(3)
 _LARGE_BLOCK: Final = 256 * 1024  # bytes
 _AFTER_GRACE_S: Final = 20.0  # for requests, sessions of BMCs, the relay and the database
 _NO_LIMIT_S: Final = threading.TIMEOUT_MAX / 2
-_BY_SIGNAL: Final = 128  # plus the number of the signal: what shells make of it
+_BY_SIGNAL: Final = 128  # plus the signal's number: the exit code by shells' convention
 
 
 def give_large_blocks_back() -> None:
-    """Let memory of pages of lists go back to the system as soon as they are sent.
+    """Return the memory of large list pages to the system as soon as they are sent.
 
-    glibc raises its threshold with each large block that is freed, and then keeps such blocks in
-    the heap of each thread: a third more memory after lists of 10,000 nodes, measured.  Other
-    libraries of C have no such threshold, and nothing happens.
+    glibc raises its threshold with each large freed block, and keeps such blocks in each thread's
+    heap: a third more memory after lists of 10,000 nodes, measured.  Other C libraries ignore this.
     """
     with contextlib.suppress(AttributeError, OSError):
         mallopt = ctypes.CDLL(None).mallopt
@@ -55,12 +54,11 @@ def give_large_blocks_back() -> None:
 
 
 class Shutdown:
-    """SIGTERM and SIGINT.  The first one asks, once that is allowed; any other ends us at once.
+    """Handler of SIGTERM and SIGINT: the first one asks, once allowed; any other ends at once.
 
-    A process with a conductor hears two more: SIGUSR2 asks as they do, with more time
-    (``drains``), and SIGUSR1 says that whatever ends it next will be followed by a start
-    (``restarts``).  They are read by a thread of their own, through the wake-up descriptor: a main
-    thread that waits for a lock or for SQLite hears no signal.
+    A process with a conductor handles two more.  SIGUSR2 asks with more time (``drains``); SIGUSR1
+    announces a restart (``restarts``).  A thread of its own reads them through the wake-up
+    descriptor, because a main thread that waits for a lock or for SQLite gets no signal.
     """
 
     def __init__(self, exit_now: Callable[[int], None] | None = None) -> None:
@@ -72,7 +70,7 @@ class Shutdown:
         self._on_hangup: Callable[[], None] | None = None
 
     def listen(self) -> Self:
-        """Take the signals over; called by the main thread."""
+        """Install the handlers; called by the main thread."""
         reader, writer = os.pipe()
         os.set_blocking(writer, False)
         signal.set_wakeup_fd(writer, warn_on_full_buffer=False)
@@ -82,25 +80,25 @@ class Shutdown:
         return self
 
     def on_hangup(self, call: Callable[[], None]) -> None:
-        """Have SIGHUP call this instead of ending the process; called by the main thread."""
+        """Call this at SIGHUP; called by the main thread."""
         self._on_hangup = call
         signal.signal(signal.SIGHUP, lambda _number, _frame: None)
 
     def hear_conductor_signals(self) -> Self:
-        """Give SIGUSR1 and SIGUSR2 a conductor's meanings; called by the main thread."""
+        """Handle SIGUSR1 and SIGUSR2; called by the main thread."""
         for number in (signal.SIGUSR1, signal.SIGUSR2):
             signal.signal(number, lambda _number, _frame: None)
         return self
 
     def allow_grace(self, limit_s: float, drain_limit_s: float | None = None) -> None:
-        """From now on the first signal sets ``requested``, and the process has ``limit_s`` left.
+        """From now on the first signal sets ``requested``, and the process may run for ``limit_s``.
 
-        ``drain_limit_s``: what it has left if it drains; None: as long as that takes.
+        ``drain_limit_s``: the same for a drain; None: no limit.
         """
         self._limit_s, self._drain_limit_s = limit_s, drain_limit_s
 
     def allow_grace_of(self, conf: Conf) -> None:
-        """Allow the grace of a process with a conductor, and some more for what ends after it."""
+        """Allow the grace of a process with a conductor, and some more for the rest."""
         drain_s = conf.default.drain_shutdown_timeout
         self.allow_grace(
             conf.conductor.graceful_shutdown_timeout + _AFTER_GRACE_S,
@@ -108,13 +106,13 @@ class Shutdown:
         )
 
     def grace_s(self, conf: Conf) -> float:
-        """Return how long the work that goes on may take, now that the process was asked."""
+        """Return how long running work may take after the request."""
         if not self.drains:
             return conf.conductor.graceful_shutdown_timeout
         return conf.default.drain_shutdown_timeout or _NO_LIMIT_S
 
     def drain(self) -> None:
-        """Ask as SIGUSR2 does, unless the process ends already; from any thread."""
+        """Drain as SIGUSR2 does, unless the process is ending; from any thread."""
         if not self.requested.is_set():
             self.heard(signal.SIGUSR2)
 
@@ -152,7 +150,7 @@ class Shutdown:
 
 @contextlib.contextmanager
 def ends_here() -> Iterator[None]:
-    """End the process with the block: exit code 0, or 1 with what went wrong on standard error."""
+    """End the process with the block: exit code 0, or 1 with the error on standard error."""
     code = 1
     try:
         yield
@@ -161,7 +159,7 @@ def ends_here() -> Iterator[None]:
         click.echo(f"Error: {exc}", err=True)
     except BaseException as exc:  # noqa: BLE001  a supervisor: nothing may get past the end
         click.echo(secrets.trace(exc), err=True)
-    with contextlib.suppress(Exception):  # whoever read our output may be gone
+    with contextlib.suppress(Exception):  # the reader of our output may be gone
         logging.shutdown()
         sys.stdout.flush()
         sys.stderr.flush()
@@ -169,22 +167,21 @@ def ends_here() -> Iterator[None]:
 
 
 def before_end(call: Callable[[], None]) -> None:
-    """Have this called by whatever ends the process, before anything else; it must not wait."""
+    """Call this at any end of the process, first; it must not wait."""
     _LAST_CALLS.append(call)
 
 
 def end_superseded() -> NoReturn:
-    """End a process whose conductor's name another process has taken; the log says so."""
+    """End a process whose conductor's name another process has taken."""
     click.echo("Error: another process lives under the name of this conductor", err=True)
     end(1)
 
 
 def end(code: int) -> NoReturn:
-    """End the process, its threads and the programs that they run: nobody gets another turn.
+    """End the process, its threads and its child programs.
 
-    What was given to ``before_end`` forbids further orders to BMCs, before the list is made of the
-    programs that are killed.  One that a worker starts after it, for a read or for an order that
-    had been let in, slips through, and ends by itself.
+    The calls of ``before_end`` forbid further BMC writes; then the children are listed and killed.
+    A program started after the list, for a read or a write already allowed, ends by itself.
     """
     for call in _LAST_CALLS:
         with contextlib.suppress(Exception):  # nothing may get past the end
@@ -196,9 +193,12 @@ def end(code: int) -> NoReturn:
 
 
 def _children() -> list[int]:
-    """The programs that run for us, such as ipmitool; none where the kernel does not tell."""
-    found: list[int] = []
+    """Return the PIDs of our child programs, such as ipmitool.
+
+    [] where the kernel does not list them.
+    """
+    pids: list[int] = []
     for path in Path("/proc/self/task").glob("*/children"):
         with contextlib.suppress(OSError):
-            found += map(int, path.read_text().split())
-    return found
+            pids += map(int, path.read_text().split())
+    return pids

@@ -1,10 +1,11 @@
-"""``bloomery serve``: APIs, conductor and engine in one process, until it is told to stop."""
+"""``bloomery serve``: APIs, conductor and engine in one process."""
 
 from __future__ import annotations
 
 import dataclasses
 import logging
 import re
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Final
 
@@ -36,14 +37,12 @@ def serve(
     verbose: bool,
 ) -> None:
     """Run APIs, conductor and engine in one process."""
-    log_to_stderr(logging.INFO if verbose else logging.WARNING)
-    settings = listening_on(conf.load(config_files), host_ip, port, orchestration_port)
-    warn_of(conf.unknown(config_files))
-    process.give_large_blocks_back()
+    loaded = begin(config_files, verbose=verbose)
+    settings = listening_on(loaded, host_ip, port, orchestration_port)
     shutdown = process.Shutdown().listen().hear_conductor_signals()
     with process.ends_here():
         home = StateDir(state_dir)
-        home.take()  # and never left: the kernel lets go of it when no thread is left
+        home.take()  # the kernel releases it when the process ends
         service = Service(
             settings, home, config_files,
             on_superseded=process.end_superseded, on_drain=shutdown.drain,
@@ -65,19 +64,28 @@ def listening_on(
     port: int | None,
     orchestration_port: int | None = None,
 ) -> conf.Conf:
-    """Return the settings with the addresses of the command line, where some were given."""
-    said: dict[str, Any] = {"host_ip": host_ip, "port": port}
-    given = {name: value for name, value in said.items() if value is not None}
+    """Return the settings with the addresses of the command line, if any."""
+    values: dict[str, Any] = {"host_ip": host_ip, "port": port}
+    addresses = {name: value for name, value in values.items() if value is not None}
     orchestration = settings.orchestration
     if orchestration_port is not None:
         orchestration = dataclasses.replace(orchestration, port=orchestration_port)
     return dataclasses.replace(
-        settings, api=dataclasses.replace(settings.api, **given), orchestration=orchestration
+        settings, api=dataclasses.replace(settings.api, **addresses), orchestration=orchestration
     )
 
 
+def begin(config_files: Sequence[str], *, verbose: bool) -> conf.Conf:
+    """Prepare the log and the memory of a service's process; return its configuration."""
+    log_to_stderr(logging.INFO if verbose else logging.WARNING)
+    settings = conf.load(config_files)
+    warn_of(conf.unknown(config_files))
+    process.give_large_blocks_back()
+    return settings
+
+
 def warn_of(options: list[str]) -> None:
-    """Say which options of the files have no effect: a misspelt one might matter."""
+    """Log the options of the files that have no effect, as they may be misspelt."""
     if options:
         LOG.warning(
             "no effect: %s; `bloomery config sample` prints every option that has one",
@@ -86,10 +94,9 @@ def warn_of(options: list[str]) -> None:
 
 
 class LineFormatter(logging.Formatter):
-    """Each line names the request that it belongs to, if any, and who sent it.
+    """Each line names its request and user, if any.
 
-    Nothing that is logged, whoever named it, begins a line of its own or steers a terminal.
-
+    Control characters are escaped, so that no logged text starts a line or steers a terminal.
     Lines of a traceback are indented.
     """
 
@@ -109,7 +116,7 @@ def _escaped(text: str) -> str:
 
 
 def log_to_stderr(level: int) -> None:
-    """One line per event, on standard error."""
+    """Log one line per event to standard error."""
     handler = logging.StreamHandler()
     handler.setFormatter(LineFormatter("%(asctime)s %(levelname)s %(name)s: %(message)s"))
     logging.basicConfig(level=level, handlers=[handler])
@@ -117,7 +124,7 @@ def log_to_stderr(level: int) -> None:
 
 
 def next_steps(service: Service, home: StateDir) -> str:
-    """What to do next, in the words of a shell."""
+    """Return the first commands for a user."""
     hardware = service.conf.default.enabled_hardware_types
     driver = "fake-hardware" if "fake-hardware" in hardware else hardware[0]
     login = "" if service.conf.default.auth_strategy == "noauth" else " --os-password PASSWORD"

@@ -1,11 +1,11 @@
-"""A whole service in one process: built, started and stopped in one place.
+"""The whole service in one process.
 
     with StateDir(path) as home, Service(conf, home) as service:
         service.url                       # http://127.0.0.1:6385
         service.orchestration_url         # http://127.0.0.1:8004
 
-What is stopped last was started first.  The roles of their own (``cmd.api``, ``cmd.conductor``,
-``cmd.engine``) are built of the same parts.
+Parts stop in the reverse order of their start.  The single roles (``cmd.api``, ``cmd.conductor``,
+``cmd.engine``) consist of the same parts.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from bloomery.state_dir import StateDir
 
 
 class Service:
-    """APIs, conductor and engine on the database of a state dir that this process has taken."""
+    """APIs, conductor and engine on the database of a locked state dir."""
 
     def __init__(
         self,
@@ -35,7 +35,7 @@ class Service:
     ) -> None:
         """Build everything and bind the address; nothing runs yet.  Raises CannotStart.
 
-        ``config_files``: those that ``conf`` was read from, for oslo.messaging's own options.
+        ``config_files``: the sources of ``conf``, for oslo.messaging's own options.
         ``on_superseded``, ``on_drain``: see ``ConductorService``.
         """
         lease.check(conf)
@@ -77,13 +77,13 @@ class Service:
         return self.orchestration_api.url
 
     def start(self) -> None:
-        """Take up what a former life left, then answer.
+        """Recover flows, then serve.
 
-        What fails stops what was started, the last first, without grace.  Raises CannotStart.
+        An error stops the started parts in reverse order, without grace.  Raises CannotStart.
         """
         with contextlib.ExitStack() as started, foundation.start_errors():
             started.callback(self.db.close)
-            started.callback(self.api.stop)  # it listens already, and lets nobody in yet
+            started.callback(self.api.stop)  # its port is bound already
             started.callback(self.orchestration_api.stop)
             self.relay.start()
             started.callback(self.relay.stop)
@@ -98,16 +98,16 @@ class Service:
         self._api_servers.write_clouds()
 
     def reload(self) -> None:
-        """Read certificates again: new connections get what is in their files now."""
+        """Read certificates again, for new connections."""
         self._api_servers.reload()
         self._rpc_server.reload()
 
     def stop(self, grace_s: float | None = None, *, stays_online: bool = False) -> None:
-        """Refuse new requests, wait for the work that goes on, and close the database.
+        """Refuse new requests, wait for running work, and close the database.
 
-        Requests and flows have one grace between them, ``grace_s`` from now on (by default
-        ``graceful_shutdown_timeout``); what is left then is cut off, and flows are taken up at
-        the next start, or by peers.  ``stays_online``: see ``ConductorService.stop``.
+        Requests and flows share ``grace_s``, by default ``graceful_shutdown_timeout``.  Work left
+        then is cut off, and the next start or peers recover its flows.  ``stays_online``: see
+        ``ConductorService.stop``.
         """
         if grace_s is None:
             grace_s = self.conf.conductor.graceful_shutdown_timeout
@@ -116,7 +116,7 @@ class Service:
         def left_s() -> float:
             return max(give_up_at - monotonic(), 0.0)
 
-        with contextlib.ExitStack() as started:  # each is stopped, whatever the others say
+        with contextlib.ExitStack() as started:  # an error of one stop skips no other
             started.callback(self.db.close)
             started.callback(self.relay.stop)
             started.callback(self.services.rpc.close)
@@ -124,7 +124,7 @@ class Service:
             started.callback(lambda: self._rpc_server.stop(left_s(), returns=stays_online))
             if not stays_online:
                 started.callback(lambda: self._base.wait_for_callers(left_s()))
-                started.callback(self.conductor.begin_stop)  # callers look for another one
+                started.callback(self.conductor.begin_stop)  # callers change to peers
             started.callback(lambda: self.stacks.stop(left_s()))
             started.callback(lambda: self.orchestration_api.stop(left_s()))
             started.callback(lambda: self.api.stop(left_s()))

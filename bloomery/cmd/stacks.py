@@ -1,7 +1,7 @@
-"""Stacks in a process: the engine that works on them, and what answers questions about them.
+"""Stacks in a process: the engine, and the operations of the API.
 
-What reads templates is imported when somebody first asks for a stack, or one is to be worked on: a
-process that has none starts as fast, and is as small, as one that knows of none.
+The orchestration modules are imported at the first request or the first work on a stack, so that a
+process without stacks starts fast and stays small.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 
 class _Once:
-    """What is made when it is first asked for, by whichever thread, and then kept."""
+    """A value that is created at its first use, thread-safe."""
 
     def __init__(self, make: Callable[[], Any]) -> None:
         self._make = make
@@ -43,9 +43,9 @@ class _Once:
 
 
 class Stacks:
-    """``engine`` works on stacks; ``operations()`` is what callers of the API may ask.
+    """``engine`` works on stacks; ``operations()`` returns the API's operations.
 
-    ``endpoint`` returns the URL of the orchestration API, for addresses of signals.
+    ``endpoint`` returns the URL of the orchestration API, for signals.
     """
 
     def __init__(
@@ -58,7 +58,7 @@ class Stacks:
         endpoint: Callable[[], str],
         on_events_written: Callable[[], None],
     ) -> None:
-        """Raises CannotStart for options that do not fit."""
+        """Raises CannotStart for invalid options."""
         if db.is_sqlite and not conf.engine.num_engine_workers:
             raise errors.CannotStart(
                 reason="cannot use [engine]num_engine_workers = 0: no other process can work on "
@@ -76,9 +76,9 @@ class Stacks:
         self.operations = _Once(self._make_operations)
 
     def start(self) -> None:
-        """Start the engine, where there is to be one here.
+        """Start the engine, where it has workers.
 
-        Raises CannotStart, also for plug-ins that cannot be used.
+        Raises CannotStart, also for unusable plug-ins.
         """
         if self._conf.engine.plugin_dirs:
             self._runtime()
@@ -86,11 +86,11 @@ class Stacks:
             self.engine.start()
 
     def begin_stop(self) -> None:
-        """Begin no further turn; returns at once."""
+        """Begin no further transaction; returns at once."""
         self.engine.begin_stop()
 
     def stop(self, grace_s: float = 0.0) -> None:
-        """Let turns that run end, for ``grace_s`` at most, and leave the rest to a successor."""
+        """Let running transactions end within ``grace_s``; a successor continues."""
         if self.engine.has_started:
             self.engine.stop(grace_s)
 
@@ -126,16 +126,13 @@ class Stacks:
         return made
 
     def _accepted(self, root_uuid: str) -> None:
-        """An order was committed, and events with it."""
+        """Wake engine and relay after a committed order."""
         self.engine.wake(root_uuid)
         self._on_events_written()
 
 
 def _check_networks(conf: Conf) -> None:
-    """Refuse to start with networks that are none, before a template is fetched.
-
-    Raises CannotStart.
-    """
+    """Raise CannotStart for invalid networks of template fetches."""
     if networks := conf.orchestration.template_fetch_networks:
         fetching = importlib.import_module("bloomery.orchestration.service.fetching")
         fetching.Fetcher.of(timeout_s=1, networks=networks)
@@ -144,7 +141,7 @@ def _check_networks(conf: Conf) -> None:
 def late_app(
     services: Services, operations: Callable[[], StackOperations], logins: auth.Auth
 ) -> Wsgi:
-    """Return the application of the orchestration API, imported with its first request."""
+    """Return the WSGI application of the orchestration API, imported at its first request."""
 
     def make() -> Wsgi:
         app = importlib.import_module("bloomery.api.orchestration.app")
@@ -161,9 +158,9 @@ def late_app(
 
 
 def orchestration_conf(conf: Conf) -> Conf:
-    """Return the settings of the HTTP server of the orchestration API.
+    """Return the settings of the orchestration API's HTTP server.
 
-    Where any port will do for the one API, any will do for the other, too.
+    If the first API takes any free port, this one does too.
     """
     ours = conf.orchestration
     return dataclasses.replace(

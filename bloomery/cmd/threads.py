@@ -1,13 +1,13 @@
-"""Choose threads for oslo.service, before oslo.messaging imports it.
+"""Selection of oslo.service's threading backend, before oslo.messaging imports it.
 
-Importing either costs more than a whole command without them: only what sends to a broker does.
+The import is slow, so only processes with a broker need it.
 """
 
 from __future__ import annotations
 
 
 def use_threads() -> None:
-    """Select oslo.service's threading backend.  Again is harmless; after eventlet's is an error."""
+    """Select the threading backend; idempotent, but an error after eventlet's."""
     from oslo_service import backend
 
     backend.init_backend(backend.BackendType.THREADING)

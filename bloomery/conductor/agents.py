@@ -1,9 +1,9 @@
-"""Agents in ramdisks: their tokens, certificates and calls.
+"""Agents in ramdisks: their tokens, certificates and heartbeats.
 
-An agent reads a token from its kernel parameters, or is given one by its first lookup, and shows
-it with every call.  A token belongs to one session of an agent: what ends the session (a flow that
-begins or ends, a power change) drops it, with the agent's URL and certificate.  Tokens are sealed
-in the row.
+An agent reads its token from its kernel parameters, or gets it from its first lookup, and sends it
+with every call. A token belongs to one session. A flow that begins or ends, or a power change, ends
+the session and drops the token, the agent's URL and its certificate. The row stores the token
+sealed.
 """
 
 from __future__ import annotations
@@ -37,9 +37,9 @@ _CERTIFICATE: Final = "agent_verify_ca"  # in driver_internal_info: the path of 
 
 
 def make_token(runtime: ConductorRuntime, node_uuid: str) -> str:
-    """Return a new token for the node's agent, or stars if it has one already.
+    """Return a new token for the node's agent, or stars if the agent has one already.
 
-    It needs no lock: an agent looks its node up while a flow holds it, too.
+    Takes no lock: an agent looks its node up while a flow holds the node.
     """
     token = secrets.new_token()
     sealed = runtime.sealer.seal_under(nodes.AGENT_TOKEN, token)
@@ -48,7 +48,7 @@ def make_token(runtime: ConductorRuntime, node_uuid: str) -> str:
 
 
 def _check_token(runtime: ConductorRuntime, node: Node, token: str | None) -> None:
-    """Raise unless ``token`` is the one that the node's agent was given."""
+    """Raise InvalidParameterValue unless ``token`` is the token of the node's agent."""
     sealed = _sealed_token(node)
     expected = runtime.sealer.open(sealed) if sealed else None
     if not (isinstance(expected, str) and isinstance(token, str)) or not hmac.compare_digest(
@@ -68,9 +68,9 @@ def _sealed_token(node: Node) -> Any:
 
 
 def _is_certificate_kept(node: Node, text: str | None) -> bool:
-    """Return whether there is nothing to be written of the certificate that an agent shows.
+    """Return whether the agent's certificate is stored already, or the agent sent none.
 
-    Raises InvalidParameterValue if it is another one than before in this session.
+    Raises InvalidParameterValue if the certificate differs from the stored one.
     """
     path = node.driver_internal_info.get(_CERTIFICATE)
     if text is None:
@@ -78,7 +78,7 @@ def _is_certificate_kept(node: Node, text: str | None) -> bool:
     try:
         before = Path(path).read_text() if path else None
     except (OSError, UnicodeDecodeError):
-        before = None  # it is written anew
+        before = None  # the caller writes the file again
     if before is None:
         return False
     if before != text:
@@ -111,7 +111,7 @@ def _keep_certificate(task: TaskManager, text: str | None) -> None:
 
 
 def drop_certificate(runtime: ConductorRuntime, node_uuid: str) -> None:
-    """Remove the certificate of a node that is gone; what cannot be removed is a warning."""
+    """Remove the certificate of a deleted node; log a warning where that fails."""
     folder = runtime.conf.agent.certificates_path
     if folder is None:
         return
@@ -125,11 +125,11 @@ def drop_certificate(runtime: ConductorRuntime, node_uuid: str) -> None:
 
 
 def receive(context: Context, node_uuid: str, heartbeat: Heartbeat, token: str | None) -> None:
-    """Check an agent's call, and go on with the flow that waited for it.
+    """Record an agent's heartbeat, and resume the flow that waits for it.
 
-    A node in another state is left alone, and so is a busy one whose agent called before: the
-    agent calls again.  A call that says nothing new and lets nothing go on needs no lock, and is
-    written with others.  See ``rpc.contract`` for what is raised.
+    A heartbeat is ignored in states that expect none.  A busy node ignores it too, unless it is the
+    agent's first: the agent repeats it.  A heartbeat with nothing new needs no lock and is written
+    later, in a batch.  ``rpc.contract`` lists the errors.
     """
     runtime = context.runtime
     _check_call(runtime, heartbeat)
@@ -146,13 +146,13 @@ def receive(context: Context, node_uuid: str, heartbeat: Heartbeat, token: str |
 
 
 def _is_known(node: Node, heartbeat: Heartbeat) -> bool:
-    """Tell whether the row of a node that nobody holds says all that its agent says."""
+    """Return whether the row of an unreserved node holds all that the heartbeat says."""
     is_said = flows.facts(heartbeat).items() <= node.driver_internal_info.items()
     return is_said and node.reservation is None
 
 
 def _defer(task: TaskManager, heartbeat: Heartbeat) -> bool:
-    """Keep a call that only says that the agent lives; False where it might do more."""
+    """Queue a heartbeat that changes nothing; return False where it may resume the flow."""
     node, now, options = task.node, rows.now(), task.runtime.conf.conductor
     resumes = node.provision_state in states.HEARTBEAT_RESUMES_STATES
     if resumes and node.maintenance and not options.allow_provisioning_in_maintenance:
@@ -167,7 +167,7 @@ def _defer(task: TaskManager, heartbeat: Heartbeat) -> bool:
 
 
 def _waits_on(task: TaskManager, heartbeat: Heartbeat) -> bool:
-    """Ask the driver whether its step waits on; what it wants a lock for is asked again."""
+    """Ask the driver whether the step keeps waiting; False where the answer needs the lock."""
     task.load_driver()
     try:
         outcome = flows.ask_driver(task, heartbeat)
@@ -179,7 +179,10 @@ def _waits_on(task: TaskManager, heartbeat: Heartbeat) -> bool:
 
 
 def _take_locked(context: Context, node: Node, heartbeat: Heartbeat, token: str | None) -> None:
-    """Take a call under the lock, which may have to wait for its turn: then the agent's next."""
+    """Record a heartbeat under the node's lock.
+
+    A busy node waits for the agent's next heartbeat.
+    """
     runtime, node_uuid = context.runtime, node.uuid
     with runtime.workers.slot(allow_reserved=False) as slot:
         try:
@@ -187,7 +190,7 @@ def _take_locked(context: Context, node: Node, heartbeat: Heartbeat, token: str 
         except errors.NodeLocked:
             if "agent_url" not in node.driver_internal_info:
                 raise
-            LOG.info("node %s: busy; the next heartbeat will do", node_uuid)
+            LOG.info("node %s: busy, heartbeat ignored: the agent repeats it", node_uuid)
             return
         with task:
             if _sealed_token(task.node) != _sealed_token(node):  # its session ended meanwhile
@@ -227,7 +230,7 @@ def _take(task: TaskManager, slot: Slot, heartbeat: Heartbeat) -> None:
 
 
 def _fail_in_maintenance(task: TaskManager, slot: Slot) -> None:
-    """End the flow of a node that was put into maintenance while it waited for its agent."""
+    """Fail the flow of a node that was put into maintenance while it waited for its agent."""
     node, runs = task.node, flows.open_runs(task)
     task.save()
     if runs:
@@ -244,7 +247,7 @@ def _fail_in_maintenance(task: TaskManager, slot: Slot) -> None:
 def continue_inspection(
     runtime: ConductorRuntime, request: Request, node_uuid: str, inventory: Json, plugin_data: Json
 ) -> None:
-    """Go on with the inspection that waits for this inventory, which is stored with the move."""
+    """Resume the inspection that waits for this inventory; the resumed step stores it."""
     with tasks.order(runtime, request, node_uuid, "continue_inspection") as (task, slot):
         state = task.node.provision_state
         runs = flows.open_runs(task)

@@ -11,9 +11,9 @@ from bloomery.model.request import Request
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Entry:
-    """An allocation that wants a node; ``attempt``: 1 the first time.
+    """An allocation that needs a node; ``attempt`` counts from 1.
 
-    ``faults``: how often the database refused to look for one.
+    ``faults``: how often the database failed during the search.
     """
 
     uuid: str
@@ -23,7 +23,7 @@ class Entry:
 
 
 class AllocationQueue:
-    """The allocations that wait for the worker, and whether it runs; safe for any thread."""
+    """A thread-safe queue of allocations; it knows whether the worker runs."""
 
     def __init__(self) -> None:
         self._mutex = threading.Lock()
@@ -32,7 +32,7 @@ class AllocationQueue:
         self._served = self._closed = False
 
     def add(self, entry: Entry) -> bool:
-        """Append an entry, unless its allocation is here; True: a worker must be started."""
+        """Append an entry unless its allocation is queued; return whether to start the worker."""
         with self._mutex:
             if self._closed or entry.uuid in self._queued:
                 return False
@@ -40,7 +40,7 @@ class AllocationQueue:
             return self._append(entry)
 
     def add_again(self, entry: Entry) -> bool:
-        """Append an entry that was served in vain; True: a worker must be started."""
+        """Append an entry that got no node; return whether to start the worker."""
         with self._mutex:
             return not self._closed and self._append(entry)
 
@@ -50,7 +50,7 @@ class AllocationQueue:
         return starts
 
     def next(self) -> Entry | None:
-        """Return who is next; None: the worker may go."""
+        """Return the next entry; None stops the worker."""
         with self._mutex:
             if self._entries and not self._closed:
                 return self._entries.popleft()
@@ -58,11 +58,11 @@ class AllocationQueue:
             return None
 
     def forget(self, uuid: str) -> None:
-        """An allocation is settled: it may be added anew."""
+        """Forget a settled allocation, so that it may be added again."""
         with self._mutex:
             self._queued.discard(uuid)
 
     def close(self) -> None:
-        """Serve nobody any more: the rows remember."""
+        """Accept and return no more entries; the rows keep the allocations."""
         with self._mutex:
             self._closed = True

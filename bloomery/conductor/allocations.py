@@ -1,6 +1,6 @@
-"""Allocations as records: created, with or without their node, and deleted with what they hold.
+"""Allocations as records: create with or without a node, and delete.
 
-Looking for a node is the work of ``allocator``.
+``allocator`` looks for nodes.
 """
 
 from __future__ import annotations
@@ -27,7 +27,10 @@ Json = dict[str, Any]
 
 
 def create(context: Context, values: Json, node_uuid: str | None) -> None:
-    """Store an allocation in one commit; a node is chosen afterwards, unless it is named."""
+    """Store an allocation in one commit.
+
+    The allocator chooses a node later, unless one is named.
+    """
     allocation = Allocation(**values, conductor_affinity=context.runtime.host)
     event = CrudEvent(
         context, ALLOCATION.name, allocation.uuid, "create", {"name": allocation.name}
@@ -47,10 +50,10 @@ def create(context: Context, values: Json, node_uuid: str | None) -> None:
 
 
 def _backfill(context: Context, allocation: Allocation, node_uuid: str, event: CrudEvent) -> None:
-    """Store an allocation with the active node that it stands for.
+    """Store an allocation for an active node.
 
-    Raises NodeAssociated; and AllocationFailed where the node is not as the allocation says: the
-    allocation is stored all the same, in error, as Ironic does it.
+    Raises NodeAssociated.  Raises AllocationFailed where the node does not match the allocation; as
+    in Ironic, the allocation is stored in state error.
     """
 
     def work(conn: sa.Connection, node: Node) -> errors.Failure | None:
@@ -77,11 +80,11 @@ def _backfill(context: Context, allocation: Allocation, node_uuid: str, event: C
 
 
 class _Bound(Exception):
-    """The allocation got its node meanwhile."""
+    """The allocation got a node between the read and the lock."""
 
 
 def destroy(context: Context, uuid: str) -> None:
-    """Delete an allocation; its node is free again.  One commit.
+    """Delete an allocation and free its node, in one commit.
 
     Raises AllocationNotFound, NodeLocked, InvalidState where the node is in use.
     """
@@ -102,7 +105,7 @@ def destroy(context: Context, uuid: str) -> None:
         try:
             _destroy(context, uuid, work)
         except _Bound:
-            _destroy(context, uuid, work)  # it keeps that node for good
+            _destroy(context, uuid, work)  # an allocation never changes its node
 
 
 def _destroy(context: Context, uuid: str, work: Any) -> None:
@@ -119,10 +122,10 @@ def _destroy(context: Context, uuid: str, work: Any) -> None:
 
 
 def follow(context: Context, conn: sa.Connection, node: Node, changed: Json) -> None:
-    """Do to a node's allocation what follows from a patch that was applied to the node's row.
+    """Apply to a node's allocation what a patch of the node's row implies.
 
-    An instance that is taken away takes its allocation along.  Raises InvalidState where the
-    node's state, or the owner of the allocation, does not allow the patch.
+    Removing the instance deletes its allocation.  Raises InvalidState where the node's state or the
+    allocation's owner forbids the patch.
     """
     if node.allocation_uuid is None:
         return
@@ -137,9 +140,9 @@ def follow(context: Context, conn: sa.Connection, node: Node, changed: Json) -> 
 
 
 def release(context: Context, node: Node) -> EncodedWrite:
-    """Return the write that deletes the allocation of a node whose instance goes, if it has one.
+    """Return the write that deletes the allocation, if any, of a node whose instance is removed.
 
-    The rows that tell of it have no snapshot: Ironic sends no notification.
+    Its event rows have no snapshot: Ironic sends no notification.
     """
     uuid = node.allocation_uuid
     if uuid is None:

@@ -1,9 +1,8 @@
-"""Looks for nodes: allocations queue here, and one worker serves them, first come, first served.
+"""Chooses nodes for allocations: one worker serves a queue in order of arrival.
 
-The rows are the truth: an allocation is in state ``allocating`` until the transaction that gives
-it a node, or says why there is none.  The queue only says which rows to look at, so what a crash
-leaves is found again by their state (``adopt``).  Nodes that somebody holds are waited for: the
-allocation comes again after a while, by a timer, and no thread sleeps.
+The rows are authoritative.  An allocation stays in state ``allocating`` until one transaction gives
+it a node or the reason for the failure.  After a crash ``adopt`` finds such rows and queues them.
+While suitable nodes are reserved, a timer repeats the search; no thread sleeps.
 """
 
 from __future__ import annotations
@@ -26,19 +25,19 @@ from bloomery.model.request import Request, in_name_of
 
 LOG = logging.getLogger(__name__)
 
-_RETRY_S: Final = 1.0  # where no worker is free, or the database refuses
-_MOST_FAULTS: Final = 5  # of the database for one allocation: it may be the query that is wrong
+_RETRY_S: Final = 1.0  # while no worker is free, or the database fails
+_MOST_FAULTS: Final = 5  # database errors for one allocation: its query may be wrong
 
 
 def enqueue(context: Context, uuid: str) -> None:
-    """Let a node be looked for.  Returns at once; nothing happens if the allocation is queued."""
+    """Queue an allocation and return at once; a queued allocation is not queued twice."""
     _add(context.runtime, Entry(uuid=uuid, request=context.request))
 
 
 def adopt(runtime: ConductorRuntime) -> int:
-    """Queue every allocation that nobody looks after; return how many have no node yet.
+    """Queue every allocation without a living conductor; return how many still need a node.
 
-    Those of conductors that are off line become ours by one UPDATE.
+    One UPDATE takes over the allocations of dead conductors.
     """
     uuids = runtime.db.transact(lambda conn: allocations.adopt(conn, runtime.host))
     for uuid in uuids:
@@ -57,7 +56,7 @@ def _add_again(runtime: ConductorRuntime, entry: Entry) -> None:
 
 
 def _start(runtime: ConductorRuntime) -> None:
-    """Start the worker, now or later: the queue counts on one, and asks for no other."""
+    """Start the worker, later if no thread is free: the queue asks only once."""
     try:
         runtime.workers.spawn(_serve, runtime)
     except errors.NoFreeConductorWorker:
@@ -68,7 +67,7 @@ def _start(runtime: ConductorRuntime) -> None:
 
 
 def _serve(runtime: ConductorRuntime) -> None:
-    """Look for nodes until the queue is empty; no failure ends it, or nobody would be served."""
+    """Serve the queue until it is empty; no failure of one allocation ends the worker."""
     while (entry := runtime.allocations.next()) is not None:
         with in_name_of(entry.request):
             _serve_or_retry(runtime, entry)
@@ -77,15 +76,15 @@ def _serve(runtime: ConductorRuntime) -> None:
 def _serve_or_retry(runtime: ConductorRuntime, entry: Entry) -> None:
     try:
         _serve_entry(runtime, entry)
-    except Exception as exc:  # noqa: BLE001  the supervisor: the others must not wait for this one
-        LOG.warning("allocation %s: not looked at: %s", entry.uuid, secrets.brief(exc))
+    except Exception as exc:  # noqa: BLE001  the supervisor: other allocations must not wait
+        LOG.warning("allocation %s: search failed: %s", entry.uuid, secrets.brief(exc))
         faults = entry.faults + isinstance(exc, sa.exc.SQLAlchemyError)
         again = replace(entry, faults=faults)
         runtime.timers.after(_RETRY_S, _add_again, runtime, again)
 
 
 def _serve_entry(runtime: ConductorRuntime, entry: Entry) -> None:
-    """Look for a node once; an allocation that has to wait comes again by a timer."""
+    """Search once for a node; a timer repeats the search for an allocation that has to wait."""
     if _allocate_or_fail(runtime, entry):
         runtime.allocations.forget(entry.uuid)
         return
@@ -95,10 +94,10 @@ def _serve_entry(runtime: ConductorRuntime, entry: Entry) -> None:
 
 
 def _allocate_or_fail(runtime: ConductorRuntime, entry: Entry) -> bool:
-    """Look for a node; a fault of ours fails the allocation.  True: it is settled.
+    """Search for a node; an internal error fails the allocation.  Return whether it is settled.
 
-    Raises DatabaseBusy and SQLAlchemyError, which may pass.  A database that refuses this
-    allocation again and again, but can store that it failed, does not stand still: then it fails.
+    Raises DatabaseBusy and SQLAlchemyError, which may pass.  After ``_MOST_FAULTS`` database errors
+    the allocation fails.
     """
     try:
         return allocate(runtime, entry)
@@ -117,9 +116,9 @@ def _allocate_or_fail(runtime: ConductorRuntime, entry: Entry) -> bool:
 
 
 def allocate(runtime: ConductorRuntime, entry: Entry) -> bool:
-    """Give an allocation a node, or say why it gets none.  True: it is settled, one way or other.
+    """Give an allocation a node, or the reason why not; return whether it is settled.
 
-    One transaction looks for the node, takes it and writes both rows.
+    One transaction finds the node, binds it and writes both rows.
     """
     try:
         is_settled = runtime.db.transact(lambda conn: _take(conn, runtime, entry))
@@ -134,7 +133,7 @@ def allocate(runtime: ConductorRuntime, entry: Entry) -> bool:
 
 
 def _take(conn: sa.Connection, runtime: ConductorRuntime, entry: Entry) -> bool:
-    """Take a node; False: there is none to be had now."""
+    """Bind a free node; return False where no node is free."""
     allocation: Allocation = records.get(conn, ALLOCATION, entry.uuid, for_update=True)
     if allocation.state != AllocationState.ALLOCATING:
         return True
@@ -148,9 +147,9 @@ def _take(conn: sa.Connection, runtime: ConductorRuntime, entry: Entry) -> bool:
 
 
 def _fail_or_wait(runtime: ConductorRuntime, entry: Entry) -> bool:
-    """Say why there is no node; True: for good.  Nodes that somebody holds are waited for.
+    """Fail an allocation without suitable nodes; return False while suitable nodes are reserved.
 
-    Looks at all nodes of the class, and therefore outside of a transaction.
+    Reads all nodes of the class, and therefore runs outside of a transaction.
     """
     is_last = entry.attempt >= runtime.conf.conductor.node_locked_retry_attempts
     with runtime.db.read() as conn:
@@ -166,7 +165,7 @@ def _fail_or_wait(runtime: ConductorRuntime, entry: Entry) -> bool:
 
 
 def _why_none(conn: sa.Connection, criteria: Criteria) -> str:
-    """Return, in Ironic's words, what no node has, and behind them what keeps the others out."""
+    """Return Ironic's sentence, with the counts of unsuitable nodes by reason."""
     if criteria.traits and allocations.count_suitable(conn, replace(criteria, traits=())):
         return f"no suitable nodes have the requested traits {', '.join(criteria.traits)}"
     kind = f"match the resource class {criteria.resource_class}"

@@ -1,6 +1,6 @@
 """Two nodes with one BMC and system: each power sync drives the machine to its own record.
 
-The log and the history warn of such a node, or the node is refused
+The log and the history warn of such a node, or the conductor refuses it
 ([conductor]allow_shared_bmc_system).
 """
 
@@ -25,9 +25,9 @@ LOG = logging.getLogger(__name__)
 
 
 def check_stored(context: Context, conn: sa.Connection, node: Node) -> None:
-    """Refuse a node that is stored with this BMC, where the option says so: BmcSystemShared.
+    """Refuse a node whose BMC and system another node has, where the option forbids it.
 
-    No other node can come in between: the look is part of the transaction.
+    Raises BmcSystemShared.  The check runs in the transaction that stores the node.
     """
     if context.runtime.conf.conductor.allow_shared_bmc_system:
         return
@@ -40,9 +40,9 @@ def check_stored(context: Context, conn: sa.Connection, node: Node) -> None:
 def check_changed(
     context: Context, conn: sa.Connection, node: Node, changed: dict[str, Any]
 ) -> Node | None:
-    """As ``check_stored``, where a change leads to another BMC or system.
+    """Check, as ``check_stored`` does, a change that leads to another BMC or system.
 
-    Returns the node as it will be, for ``warn``; None: BMC and system stay.
+    Returns the node as it will be, for ``warn``; None where BMC and system stay.
     """
     if not changed.keys() & {"driver", "driver_info"}:
         return None
@@ -54,10 +54,10 @@ def check_changed(
 
 
 def warn(context: Context, node: Node) -> None:
-    """Tell in log and history whose BMC and system a node has that was just stored.
+    """Warn in log and history where other nodes have the BMC and system of a stored node.
 
-    The look at all nodes of a driver keeps no writer waiting.  What was stored stays stored where
-    the database has no time for the warning: ``validate`` gives it, too.
+    Reads all nodes of the driver outside of the transaction.  A busy database loses the warning;
+    ``validate`` repeats it.
     """
     runtime = context.runtime
     if not runtime.conf.conductor.allow_shared_bmc_system:
@@ -77,7 +77,10 @@ def warn(context: Context, node: Node) -> None:
 
 
 def describe(context: Context, node: Node) -> str | None:
-    """Say to the caller whose BMC and system the node's are, too; None: nobody's."""
+    """Return a sentence that names the other nodes with the BMC and system.
+
+    None where there are none.
+    """
     with context.runtime.db.read() as conn:
         sharers = _list_sharers(context.runtime, conn, node)
     return _sentence(_name(sharers, partial(_may_see, context))) if sharers else None
@@ -88,19 +91,19 @@ def _sentence(sharers: str) -> str:
 
 
 def _name(sharers: Sequence[sa.Row[Any]], may_be_named: Callable[[sa.Row[Any]], bool]) -> str:
-    """Name the other nodes, those that a reader may not see without their names."""
+    """Name the other nodes; nodes that the reader may not see count as "another node"."""
     visible = [row for row in sharers if may_be_named(row)]
     named = [f"node {row.name or row.uuid}" for row in visible]
     return ", ".join([*named, *(["another node"] if len(visible) < len(sharers) else [])])
 
 
 def _is_of_the_same(node: Node, row: sa.Row[Any]) -> bool:
-    """Tell whether all who read the history of ``node`` may see the other one as well."""
+    """Return whether both nodes have one owner and lessee, so that the name may be shown."""
     return (node.owner, node.lessee) == (row.owner, row.lessee)
 
 
 def _may_see(context: Context, row: sa.Row[Any]) -> bool:
-    """Tell whether the caller sees the node by project or scope, or no rule is looked at."""
+    """Return whether the caller may see the node by project or scope, or roles are off."""
     request = context.request
     if not context.runtime.conf.default.has_roles or request.system_scope == "all":
         return True
@@ -108,9 +111,9 @@ def _may_see(context: Context, row: sa.Row[Any]) -> bool:
 
 
 def _list_sharers(runtime: ConductorRuntime, conn: sa.Connection, node: Node) -> list[sa.Row[Any]]:
-    """Return the nodes of one driver with the same BMC and system.
+    """Return the nodes of the same driver with the same BMC and system.
 
-    The database looks for the host of the BMC among the nodes of the driver.
+    The database searches the nodes of the driver for the BMC's host.
     """
     ours = _system_of(runtime, node)
     if ours is None:

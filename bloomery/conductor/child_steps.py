@@ -1,9 +1,8 @@
-"""A step of a node's flow that runs on a node below it.
+"""A step of a node's flow that runs on a child node.
 
-Its row belongs to the flow of the parent, one row for each child, so that a conductor that takes
-the flow up knows which children are done.  The child is held for its step alone, and as long as
-its BMC works (``Again``); the lock travels with the parent's task.  The child moves to no other
-provision state.
+The parent's flow has one row for each child, so that a successor knows which children are done. The
+task holds the child during its step only, and while its BMC works (``Again``).  The parent's task
+carries the child's lock.  The child's provision state stays.
 """
 
 from __future__ import annotations
@@ -23,9 +22,10 @@ _TARGETS: Final = {"power_on": Power.ON, "power_off": Power.OFF, "reboot": Power
 
 
 def run(task: TaskManager, step: Step) -> Outcome:
-    """Take one turn of ``step``, its arguments readable, on ``step.child``.
+    """Run one attempt of ``step`` on ``step.child``; the arguments are readable.
 
-    Raises NodeLocked, NodeNotFound of the child, StepFailure where it would wait or hold.
+    Raises the child's NodeLocked and NodeNotFound, and StepFailure where the child would wait or
+    hold.
     """
     child = _task_of_child(task, step)
     child.turn, child.insists, child.reads = task.turn, task.insists, {}
@@ -42,7 +42,7 @@ def run(task: TaskManager, step: Step) -> Outcome:
 
 
 def _task_of_child(task: TaskManager, step: Step) -> TaskManager:
-    """Return the child's task: the one of the turn before, or a new one that waited its turn."""
+    """Return the child's task: that of the attempt before, or a new one."""
     if task.child is None or task.child.node_id != step.child:
         task.release_child()
         context = dataclasses.replace(task.context, in_place=True)
@@ -58,7 +58,7 @@ def _call(child: TaskManager, step: Step) -> Outcome:
 
 
 def _power_events(child: TaskManager, step: Step) -> list[EncodedWrite]:
-    """The events of a power change, written together once it is done."""
+    """Return the start and end events of a power change that is done."""
     if step.step not in _TARGETS:
         return []
     emit = notification_utils.emit_power_set_notification
@@ -67,7 +67,7 @@ def _power_events(child: TaskManager, step: Step) -> list[EncodedWrite]:
 
 
 def _refuse_waiting(task: TaskManager, step: Step, outcome: Hold | WaitForCall) -> None:
-    """A child stands in no state that could wait; the operator may let the flow go on instead."""
+    """Refuse an outcome that waits: a child has no wait state; an option lets the flow continue."""
     option = "permit_child_node_step_async_result"
     if isinstance(outcome, WaitForCall) and getattr(task.runtime.conf.conductor, option):
         return
@@ -79,7 +79,7 @@ def _refuse_waiting(task: TaskManager, step: Step, outcome: Hold | WaitForCall) 
 
 
 def _save(child: TaskManager, *journal: EncodedWrite, release: bool = False) -> None:
-    """Write what the step did to the child.  The parent's lock is another one, and may live on."""
+    """Write the changes of the child; a lost lock of the child fails the step, not the parent."""
     try:
         child.save(*journal, release=release)
     except errors.LockLost as lost:

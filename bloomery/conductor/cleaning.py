@@ -1,4 +1,4 @@
-"""Clean: make a node forget its last user, by itself or on an operator's order."""
+"""Clean: remove the traces of a node's last user, automatically or on an operator's order."""
 
 from __future__ import annotations
 
@@ -27,12 +27,12 @@ _REFUSE: Final = internal_step("deploy", "refuse")
 
 
 def check(task: TaskManager, arguments: ProvisionArguments) -> None:
-    """Raise unless an operator may have the node cleaned now."""
+    """Raise unless an operator may clean the node now."""
     verbs.refuse_in_maintenance(task.node, "clean")
 
 
 def check_provide(task: TaskManager, arguments: ProvisionArguments) -> None:
-    """Raise unless the node may be made available now."""
+    """Raise unless an operator may make the node available now."""
     if not task.runtime.conf.conductor.allow_provisioning_in_maintenance:
         verbs.refuse_in_maintenance(task.node, "provide")
     if task.node.retired:
@@ -40,26 +40,26 @@ def check_provide(task: TaskManager, arguments: ProvisionArguments) -> None:
 
 
 def begin(task: TaskManager, arguments: ProvisionArguments) -> None:
-    """Set the node's fields for a manual cleaning that begins."""
+    """Set the node's fields for a manual cleaning."""
     begin_automatic(task, arguments)
     task.node.driver_internal_info["cleaning_disable_ramdisk"] = arguments.disable_ramdisk
 
 
 def begin_automatic(task: TaskManager, arguments: ProvisionArguments) -> None:
-    """Set the node's fields for a cleaning that begins."""
+    """Set the node's fields for any cleaning."""
     cleanup.wipe_internal_info(task, "clean")
 
 
 def is_automatic(task: TaskManager) -> bool:
-    """Is this node cleaned by itself?  Its own setting beats the option."""
+    """Return whether the node is cleaned automatically; the node's setting overrides the option."""
     own = task.node.automated_clean
     return task.runtime.conf.conductor.automated_clean if own is None else own
 
 
 def automatic_steps(task: TaskManager, arguments: ProvisionArguments | None = None) -> list[Step]:
-    """Return what automated cleaning runs; nothing where it is switched off.
+    """Return the steps of automated cleaning; none where it is off.
 
-    A runbook that cannot be used fails the cleaning with the reason, before it does harm.
+    An unusable runbook fails the cleaning before its first step.
     """
     if not is_automatic(task):
         return []
@@ -77,7 +77,7 @@ def automatic_steps(task: TaskManager, arguments: ProvisionArguments | None = No
 
 
 def _runbook(task: TaskManager) -> Runbook | None:
-    """Return the runbook of the node; None: its interfaces say what is run.
+    """Return the node's runbook; None where the interfaces choose the steps.
 
     Raises RunbookNotFound, InvalidRunbook, MissingParameterValue.
     """
@@ -113,7 +113,7 @@ def _check_traits(task: TaskManager, runbook: Runbook) -> None:
 
 
 def _of_runbook(task: TaskManager, runbook: Runbook) -> list[Step]:
-    """Return the steps of a runbook in their order, without those that the operator ruled out."""
+    """Return the steps of a runbook in order, without those that the operator disallowed."""
     disallowed = task.runtime.conf.api.disallow_clean_steps
     entries = sorted(task.runtime.sealer.open(runbook.steps), key=lambda step: int(step["order"]))
     allowed = [e for e in entries if f"{e['interface']}.{e['step']}" not in disallowed]
@@ -123,8 +123,8 @@ def _of_runbook(task: TaskManager, runbook: Runbook) -> list[Step]:
 def manual_steps(task: TaskManager, arguments: ProvisionArguments) -> list[Step]:
     """Return the steps that an operator asked for.
 
-    The order is accepted before it is known whether it can be carried out (Ironic answers 202,
-    too): a list that cannot becomes a flow that fails with the reason before it does harm.
+    The request is accepted before the list is checked, as in Ironic (202).  An invalid list becomes
+    a flow whose only step fails with the reason.
     """
     try:
         return _around(task, arguments.steps, disable_ramdisk=arguments.disable_ramdisk)
@@ -139,7 +139,7 @@ def _refusal(exc: errors.Failure) -> Step:
 def _around(
     task: TaskManager, user_steps: Sequence[steps.UserStep], *, disable_ramdisk: bool
 ) -> list[Step]:
-    """Return validated steps, and around them what boots an agent if one of them needs it."""
+    """Return validated steps, with the steps that boot and remove an agent where one is needed."""
     planned = steps.validated_user_steps(task, "clean", user_steps)
     if disable_ramdisk:
         _refuse_ramdisk(planned)
@@ -153,7 +153,7 @@ def _read_first(task: TaskManager, planned: list[Step]) -> list[Step]:
 
 
 def _refuse_ramdisk(user_steps: Sequence[Step]) -> None:
-    """Raise where a step needs the agent that the operator does not want to be booted."""
+    """Raise where a step needs an agent and the request sets disable_ramdisk."""
     if names := [step.name for step in user_steps if step.requires_ramdisk]:
         raise errors.InvalidParameterValue(
             reason=f"{', '.join(names)} need an agent's ramdisk, and disable_ramdisk is set: "
@@ -162,7 +162,7 @@ def _refuse_ramdisk(user_steps: Sequence[Step]) -> None:
 
 
 def _is_for_agent(step: Step) -> bool:
-    """Does it need an agent, or wait for one? The abort also continues a flow that is held."""
+    """Return whether the step needs an agent or waits for one; a hold ends by the agent's call."""
     return step.requires_ramdisk or step.step in ("hold", "wait")
 
 
@@ -177,12 +177,8 @@ def _prepare(task: TaskManager) -> Outcome | None:
 
 
 def tear_down(task: TaskManager) -> None:
-    """Take the agent away, if there is one; the failure that is reported is another one."""
+    """Remove the agent; log a failure only, because the flow has failed already."""
     cleanup.tidy_in_turns(task, task.driver.deploy.tear_down_cleaning)
-
-
-def _tear_down(task: TaskManager) -> Outcome | None:
-    return task.driver.deploy.tear_down_cleaning(task)
 
 
 def _is_manual(node: Node) -> bool:
@@ -196,7 +192,7 @@ def _finish(task: TaskManager, result: Mapping[str, Any]) -> Transition:
 
 
 def _fail(task: TaskManager, failure: FlowFailure) -> Transition:
-    """A node that failed in the middle of a step needs an operator: maintenance, with a fault."""
+    """Put a node that failed inside a step into maintenance with a fault."""
     node = task.node
     tear_down(task)
     cleanup.call_operator(node, failure, "clean failure")
@@ -214,7 +210,7 @@ CLEAN: Final = Phase(
         "refuse": _refuse,
         "read_hardware": hardware.read,
         "prepare_cleaning": _prepare,
-        "tear_down_cleaning": _tear_down,
+        "tear_down_cleaning": lambda task: task.driver.deploy.tear_down_cleaning(task),
     },
     finish=_finish,
     fail=_fail,

@@ -1,4 +1,4 @@
-"""Taking away what a flow has left: at the hardware as well as it goes, on the node by name."""
+"""Clean-up after a flow: best effort on the hardware, by key on the node."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from bloomery.outcome import Again, Outcome
 
 LOG = logging.getLogger(__name__)
 
-_MOST_TURNS: Final = 2  # changes of power that a clean-up may take the time of
+_MOST_TURNS: Final = 2  # power changes that a clean-up may wait for
 _NEVER: Final = threading.Event()
 
 
@@ -26,9 +26,9 @@ _NEVER: Final = threading.Event()
 
 
 def tidy(task: TaskManager, call: Callable[[TaskManager], object]) -> str | None:
-    """Call a driver's clean-up; return what went wrong, if something did.  Raises LockLost.
+    """Call a driver's clean-up; return and log its error, if any.  Raises LockLost.
 
-    The failure that is reported is the one before, so this one is logged alone.
+    The flow reports the failure before it.
     """
     try:
         call(task)
@@ -41,12 +41,12 @@ def tidy(task: TaskManager, call: Callable[[TaskManager], object]) -> str | None
 
 
 def tidy_in_turns(task: TaskManager, call: Callable[[TaskManager], Outcome | None]) -> str | None:
-    """As ``tidy``, for a call that may answer Again: this worker waits for its turns."""
+    """Call, as ``tidy`` does, a clean-up that may return Again, and wait for it in this worker."""
     ends = time.monotonic() + _MOST_TURNS * task.runtime.conf.conductor.power_state_change_timeout
 
     def run(task: TaskManager) -> None:
         task.turn = 0
-        task.reads = None  # each look asks the hardware: this worker waits within one turn
+        task.reads = None  # each attempt reads the hardware again
         task.node.driver_internal_info.pop(substeps.POSITIONS, None)  # of the step that failed
         outcome = call(task)
         while isinstance(outcome, Again) and time.monotonic() < ends:
@@ -58,9 +58,9 @@ def tidy_in_turns(task: TaskManager, call: Callable[[TaskManager], Outcome | Non
 
 
 def call_operator(node: Node, failure: FlowFailure, fault: str) -> None:
-    """Put a node into maintenance whose step broke in the middle; others stay as they are.
+    """Put a node into maintenance whose step failed.
 
-    An internal step leaves nothing half done; one that was aborted came to its end.
+    An internal or aborted step changes nothing.
     """
     if failure.run.step.internal or failure.aborted:
         return
@@ -69,7 +69,7 @@ def call_operator(node: Node, failure: FlowFailure, fault: str) -> None:
 
 
 def power_off(task: TaskManager) -> str | None:
-    """Ask once for power off, unless the node may not be switched off; nobody waits for it."""
+    """Order power off once without waiting, unless the node forbids it."""
     if task.node.disable_power_off:
         return None
     return tidy(task, lambda task: task.driver.power.set_power_state(task, Power.OFF))
@@ -84,7 +84,7 @@ _ASYNC: Final = (
     "cleaning_reboot", "deployment_reboot", "servicing_reboot",
     "skip_current_clean_step", "skip_current_deploy_step", "skip_current_service_step",
     "cleaning_polling", "deployment_polling", "servicing_polling",
-    # what a step has planned, or seen before: the next flow looks by itself
+    # what a step stored for its next attempt
     "agent_command", "agent_tries", "agent_power_looks", "agent_steps_reread", substeps.POSITIONS,
     "redfish_raid", "redfish_setting_until", "redfish_setting_was_off", "redfish_setting_late",
 )  # fmt: skip
@@ -109,7 +109,7 @@ _KEYS_OF: Final = {
 
 
 def wipe_internal_info(task: TaskManager, *flows: str) -> None:
-    """Forget what these flows left, the agent's token and URL, and all flags."""
+    """Remove the keys of these flows, all flags, and the agent's token and URL."""
     info, task.ends_agent_session = task.node.driver_internal_info, True
     for key in (*_AGENT, *_ASYNC, *(key for flow in flows for key in _KEYS_OF[flow])):
         info.pop(key, None)

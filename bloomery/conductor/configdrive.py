@@ -1,12 +1,12 @@
-"""Config drives: a small image beside an instance's disk, from which cloud-init learns who it is.
+"""Config drives: a small image beside an instance's disk that cloud-init reads.
 
-    configdrive.check_size(node, document)  # at once, when it is asked for
+    configdrive.check_size(node, document)  # in the request
     configdrive.image_of(node, {"meta_data": {"hostname": "web-1"}, "user_data": "#cloud-config"})
     # in a worker: "H4sIAAAA...", the base64 text of a gzipped ISO 9660 image labelled config-2
 
-Whoever seals, opens or builds one is in ``ONE_AT_A_TIME``: that takes up to 9 times its size in
-memory.  Network data are taken as they come: no network interface here knows better.
-Both versions of the format have their files in common, as hard links.
+Hold ``ONE_AT_A_TIME`` to seal, open or build a drive: that takes up to 9 times its size in memory.
+Network data are not checked.  Both versions of the format share their files by hard links.
+
 Source: OpenStack's metadata format 2012-08-10; ECMA-119 with Joliet and Rock Ridge.
 """
 
@@ -27,7 +27,7 @@ from bloomery.model.node import Node
 Json = dict[str, Any]
 
 ONE_AT_A_TIME: Final = threading.Lock()
-MOST_MIB: Final = 64  # of the image: agents make no larger partition for it
+MOST_MIB: Final = 64  # of the image: agents create no larger partition
 _LABEL: Final = "config-2"
 _VERSIONS: Final = ("2012-08-10", "latest")
 _FILES: Final = {
@@ -39,7 +39,7 @@ _FILES: Final = {
 
 
 def check_size(node: Node, drive: Json | str | None) -> None:
-    """Raise InvalidParameterValue for a drive that is too large; nothing is built."""
+    """Raise InvalidParameterValue for a drive that is too large; builds nothing."""
     if isinstance(drive, str):
         size = 0 if "://" in drive else len(drive) * 3 // 4
     else:
@@ -52,12 +52,15 @@ def check_size(node: Node, drive: Json | str | None) -> None:
 
 
 def image_of(node: Node, document: Json) -> str:
-    """Return an object as the text of an image."""
+    """Return a config drive as the base64 text of its gzipped image."""
     return base64.b64encode(gzip.compress(_iso(_contents(node, document)), mtime=0)).decode()
 
 
 def _contents(node: Node, document: Json) -> dict[str, bytes]:
-    """Return the files by name; what is left out, or empty, has none, but for the meta data."""
+    """Return the files by name, without empty ones.
+
+    The meta data always have the node's UUID and name.
+    """
     meta_data = {"uuid": node.uuid, "name": node.name} | document.get("meta_data", {})
     parts = document | {"meta_data": meta_data}
     return {name: _encoded(parts[part]) for part, name in _FILES.items() if parts.get(part)}
@@ -68,7 +71,7 @@ def _encoded(part: Any) -> bytes:
 
 
 def _iso(contents: Mapping[str, bytes]) -> bytes:
-    import pycdlib  # most sites build none
+    import pycdlib  # most conductors build no image
 
     iso = pycdlib.PyCdlib()
     iso.new(interchange_level=3, joliet=3, rock_ridge="1.09", vol_ident=_LABEL)
@@ -95,6 +98,9 @@ def _add_directory(iso: Any, path: str) -> None:
 
 
 def _iso_path(path: str) -> str:
-    """Return a path as ISO 9660 alone has it; readers see those of Rock Ridge or Joliet."""
+    """Return a path within ISO 9660's character set.
+
+    Clients read the Rock Ridge or Joliet names.
+    """
     folder, _, name = path.upper().rpartition("/")
     return f"{folder.replace('-', '_')}/{name if '.' in name else name.replace('-', '_')}"

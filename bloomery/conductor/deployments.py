@@ -1,4 +1,4 @@
-"""Deploy a user's operating system on a node; take the instance away, and clean up after it."""
+"""Deploy a user's operating system on a node; undeploy the instance and clean up after it."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def check(task: TaskManager, arguments: ProvisionArguments) -> None:
 
 
 def check_rebuild(task: TaskManager, arguments: ProvisionArguments) -> None:
-    """Raise unless the node may be deployed anew over its instance."""
+    """Raise unless the node may be deployed again over its instance."""
     node = task.node
     verbs.refuse_in_maintenance(node, "rebuild")
     if node.protected:
@@ -72,7 +72,7 @@ def _check_deployable(task: TaskManager, arguments: ProvisionArguments) -> None:
 
 
 def begin(task: TaskManager, arguments: ProvisionArguments) -> None:
-    """Set the node's fields for a deployment that begins."""
+    """Set the node's fields for a deployment."""
     cleanup.wipe_internal_info(task, "deploy")
     _lease(task)
     if arguments.configdrive:
@@ -86,7 +86,7 @@ def _store_configdrive(task: TaskManager, drive: Any) -> None:
 
 
 def _lease(task: TaskManager) -> None:
-    """Lease a node without a lessee to the project that its instance is for, until it goes."""
+    """Set the lessee of a node without one to the project of its instance, until undeploy."""
     conf, node = task.runtime.conf.conductor, task.node
     if not conf.automatic_lessee or node.lessee is not None:
         return
@@ -100,7 +100,7 @@ def _lease(task: TaskManager) -> None:
 def deploy_steps(task: TaskManager, arguments: ProvisionArguments) -> list[Step]:
     """Return the steps of the interfaces, overridden by those of templates and of the request.
 
-    Priority 0 switches a step off.  Raises StepNotFound for one that no interface offers.
+    Priority 0 disables a step.  Raises StepNotFound for a step that no interface offers.
     """
     available = steps.available_steps(task, "deploy")
     overriding = _template_steps(task)
@@ -114,7 +114,7 @@ def deploy_steps(task: TaskManager, arguments: ProvisionArguments) -> list[Step]
 
 
 def _refuse_core(overriding: Sequence[Step]) -> None:
-    """The core step may be switched off, and not be moved."""
+    """Refuse a priority for the core step other than 0, which disables it."""
     if any(step.name == _CORE and step.priority for step in overriding):
         raise errors.InvalidParameterValue(
             reason=f"deploy step {_CORE} is the core of a deployment: its priority can be 0 only, "
@@ -127,10 +127,9 @@ def _fail_without_steps(task: TaskManager) -> None:
 
 
 def _template_steps(task: TaskManager) -> list[Step]:
-    """Return the steps of all templates that the traits of the instance name.
+    """Return the allowed steps of all templates that the instance's traits name.
 
-    Those that the operator has ruled out are dropped.  Raises InvalidParameterValue for a step that
-    two templates have, StepNotFound for one that no interface offers.
+    Raises InvalidParameterValue for a step in two templates, StepNotFound for an unknown step.
     """
     traits = task.node.instance_info.get("traits")
     if not traits:
@@ -153,7 +152,7 @@ def _steps_of(task: TaskManager, template: DeployTemplate) -> list[Step]:
 
 
 def clean_up(task: TaskManager) -> None:
-    """Take away what was prepared; the failure that is reported is another one."""
+    """Remove what was prepared; log a failure only, because the flow has failed already."""
     cleanup.tidy_in_turns(task, task.driver.deploy.clean_up)
 
 
@@ -166,9 +165,9 @@ def _prepare(task: TaskManager) -> Outcome | None:
 
 
 def _build_configdrive(task: TaskManager) -> None:
-    """Make the image of a config drive that came as an object; that takes seconds if it is large.
+    """Build the image of a config drive that came as an object; a large one takes seconds.
 
-    The end of the step stores it; after a crash before that, it is made again.
+    The end of the step stores the image; after a crash the step builds it again.
     """
     with configdrive.ONE_AT_A_TIME:
         drive = task.runtime.sealer.open(task.node.instance_info["configdrive"])
@@ -202,7 +201,7 @@ DEPLOY: Final = Phase(
 
 
 def check_undeploy(task: TaskManager, arguments: ProvisionArguments) -> None:
-    """Raise unless the instance may be taken away now."""
+    """Raise unless the instance may be removed now."""
     node = task.node
     if node.protected:
         raise errors.NodeProtected(node=node.uuid, action="undeploy")
@@ -215,7 +214,7 @@ def check_undeploy(task: TaskManager, arguments: ProvisionArguments) -> None:
 
 
 def undeploy_steps(task: TaskManager, arguments: ProvisionArguments) -> list[Step]:
-    """The one step; its argument says whether a rescue must be taken away first."""
+    """Return the only step; its argument says whether the node is in rescue."""
     rescued = task.node.provision_state in _RESCUED
     return [replace(_TEAR_DOWN, args={"rescued": True}) if rescued else _TEAR_DOWN]
 
@@ -229,7 +228,7 @@ def _tear_down(task: TaskManager, *, rescued: bool = False) -> Outcome | None:
 
 
 def _forget_instance(task: TaskManager) -> tuple[Write, ...]:
-    """Empty the fields of the instance; returns what joins the transaction: its allocation goes."""
+    """Empty the fields of the instance; return the write that deletes its allocation."""
     node = task.node
     writes = (allocations.release(task.context, node),)
     node.instance_info = {}

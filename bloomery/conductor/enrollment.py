@@ -1,4 +1,4 @@
-"""A node comes under management: verify its BMC, inspect what it is made of, adopt its instance."""
+"""Enrollment: verify a node's BMC, inspect its hardware, adopt its instance."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from bloomery.conductor import (
     runner,
     steps,
 )
-from bloomery.conductor.phase import FlowFailure, Phase, Transition
+from bloomery.conductor.phase import FlowFailure, Phase, Transition, ends_with
 from bloomery.conductor.runner import Flow
 from bloomery.conductor.states import State
 from bloomery.conductor.task_manager import TaskManager
@@ -36,14 +36,14 @@ Json = dict[str, Any]
 _CHECK_POWER: Final = internal_step("power", "check_power")
 _INSPECT: Final = internal_step("inspect", "inspect_hardware")
 _RELEASE_AGENT: Final = internal_step("inspect", "finish")
-_TAKE_OVER: Final = internal_step("deploy", "adopt")
+ADOPTION: Final = internal_step("deploy", "adopt")
 
 
 # ------------------------------------------------------------------------------------- verify
 
 
 def verify_steps(task: TaskManager, arguments: ProvisionArguments) -> list[Step] | None:
-    """Return the power check and the verify steps; None: a node past ``enroll`` just moves."""
+    """Return the power check and the verify steps; None moves a node without a flow."""
     if task.node.provision_state != State.ENROLL:
         return None
     overrides = task.runtime.conf.conductor.verify_step_priority_override
@@ -52,7 +52,10 @@ def verify_steps(task: TaskManager, arguments: ProvisionArguments) -> list[Step]
 
 
 def _check_power(task: TaskManager) -> Outcome:
-    """See whether there is a BMC, and whether it lets us in; read what it tells by the way."""
+    """Check that the BMC answers and accepts the login.
+
+    Read vendor, modes and firmware versions.
+    """
     task.driver.power.validate(task)
     node, power_state = task.node, task.driver.power.get_power_state(task)
     _read_properties(task)
@@ -63,7 +66,10 @@ def _check_power(task: TaskManager) -> Outcome:
 
 
 def _read_properties(task: TaskManager) -> None:
-    """Note what the BMC tells of vendor and boot mode; one that does not tell is no failure."""
+    """Store the vendor and boot mode that the BMC reports.
+
+    A BMC that reports none is no failure.
+    """
     node, management = task.node, task.driver.management
     vendor = hardware.read_if_supported(task, management.detect_vendor)
     if vendor is not None:
@@ -83,7 +89,6 @@ def _fail_verify(task: TaskManager, failure: FlowFailure) -> Transition:
 
 
 def _power_correction(task: TaskManager, result: Mapping[str, Any]) -> list[DeferredWrite]:
-    """Tell, with the transition, that another power state was read than was recorded."""
     if "from_power" not in result:
         return []
     emit = notification_utils.emit_power_state_corrected_notification
@@ -104,7 +109,7 @@ VERIFY: Final = Phase(
 
 
 def check_inspect(task: TaskManager, arguments: ProvisionArguments) -> None:
-    """Raise unless the node's driver could inspect it."""
+    """Raise unless the node's driver can inspect the node."""
     task.driver.power.validate(task)
     task.driver.inspect.validate(task)
 
@@ -114,19 +119,19 @@ def begin_inspect(task: TaskManager, arguments: ProvisionArguments) -> None:
 
 
 def inspect_steps(task: TaskManager, arguments: ProvisionArguments) -> list[Step]:
-    """Return the inspection, and what ends one by an agent once its inventory is stored."""
+    """Return the inspection, and for in-band inspection the step that ends the agent."""
     return [_INSPECT, _RELEASE_AGENT] if task.driver.inspect.in_band else [_INSPECT]
 
 
 def abort_inspect(task: TaskManager) -> None:
-    """Take away what waits for the agent's inventory."""
+    """Remove what waits for the agent's inventory."""
     cleanup.tidy_in_turns(task, task.driver.inspect.abort)
 
 
 def _inspect(
     task: TaskManager, inventory: Json | None = None, plugin_data: Json | None = None
 ) -> Outcome | None:
-    """Let the driver inspect, or process what its agent has handed in meanwhile."""
+    """Let the driver inspect, or process the inventory that the agent sent."""
     if inventory is not None:
         return inspection.process(task, inventory, plugin_data or {})
     outcome = task.driver.inspect.inspect_hardware(task)
@@ -137,20 +142,12 @@ def _inspect(
     return inspection.process(task, data["inventory"], data.get("plugin_data", {}), fields)
 
 
-def _release_agent(task: TaskManager) -> Outcome | None:
-    return task.driver.inspect.finish(task)
-
-
 def _finish_inspect(task: TaskManager, result: Mapping[str, Any]) -> Transition:
     if not task.driver.inspect.in_band:
         return Transition(event="done")
     if task.runtime.conf.inspector.power_off:
         task.forget_agent()
     return Transition(event="done", writes=[_forget_inventory(task)])
-
-
-def _finish(task: TaskManager, result: Mapping[str, Any]) -> Transition:
-    return Transition(event="done")
 
 
 def _fail_inspect(task: TaskManager, failure: FlowFailure) -> Transition:
@@ -161,19 +158,21 @@ def _fail_inspect(task: TaskManager, failure: FlowFailure) -> Transition:
 
 
 def _leaves_agent(task: TaskManager, failure: FlowFailure) -> bool:
-    """Tell whether an agent may run on; the step that ends it fails for what would fail again."""
     return task.driver.inspect.in_band and failure.run.step.step == _INSPECT.step
 
 
 def _forget_inventory(task: TaskManager) -> EncodedWrite:
-    """The write that drops what an agent has handed in from the rows of its flow."""
+    """Return the write that drops the agent's inventory from the rows of its flow."""
     uuid = task.node.uuid
     return lambda conn: step_rows.forget_args(conn, uuid, (INSPECT.name, DISCOVER.name))
 
 
 INSPECT: Final = Phase(
     name="inspect",
-    own_steps={"inspect_hardware": _inspect, "finish": _release_agent},
+    own_steps={
+        "inspect_hardware": _inspect,
+        "finish": lambda task: task.driver.inspect.finish(task),
+    },
     finish=_finish_inspect,
     fail=_fail_inspect,
 )
@@ -183,9 +182,11 @@ INSPECT: Final = Phase(
 
 
 def start_discovery(task: TaskManager, slot: Slot, inventory: Json, plugin_data: Json) -> None:
-    """Process what the agent of a node has handed in that was enrolled for it; it stays there."""
+    """Process the inventory of an auto-discovered node, which stays in enroll."""
     args = {"inventory": inventory, "plugin_data": plugin_data}
-    runner.start(task, slot, DISCOVER, internal_step("inspect", "process", args), _undo_discovery)
+    runner.start(
+        task, slot, DISCOVER, internal_step("inspect", "process", args), undo=_undo_discovery
+    )
 
 
 def _undo_discovery(exc: Exception, flow: Flow) -> None:
@@ -194,7 +195,7 @@ def _undo_discovery(exc: Exception, flow: Flow) -> None:
 
 
 def _finish_discovery(task: TaskManager, result: Mapping[str, Any]) -> Transition:
-    """Keep the node, unless all its ports went to another one that was enrolled meanwhile."""
+    """Keep the node, unless other nodes have got all its ports meanwhile."""
     stored, uuid, delete = result.get("inspection"), task.node.uuid, _delete_discovered(task)
 
     def settle(conn: sa.Connection) -> None:
@@ -205,7 +206,7 @@ def _finish_discovery(task: TaskManager, result: Mapping[str, Any]) -> Transitio
 
 
 def _fail_discovery(task: TaskManager, failure: FlowFailure) -> Transition:
-    """Delete the node: its agent posts again, and would be given another one each time."""
+    """Delete the node: the agent posts again and would enroll another one each time."""
     return Transition(event=None, writes=[_forget_inventory(task), _delete_discovered(task)])
 
 
@@ -232,12 +233,8 @@ DISCOVER: Final = Phase(
 # -------------------------------------------------------------------------------------- adopt
 
 
-def adopt_steps(task: TaskManager, arguments: ProvisionArguments) -> list[Step]:
-    return [_TAKE_OVER]
-
-
 def _adopt(task: TaskManager) -> None:
-    """Take over a machine that runs its user's system already, without touching it."""
+    """Adopt a machine that runs its user's system, without changing it."""
     driver, node = task.driver, task.node
     driver.power.validate(task)
     driver.boot.validate(task)
@@ -253,4 +250,6 @@ def _fail_adopt(task: TaskManager, failure: FlowFailure) -> Transition:
     return Transition(event="fail", last_error=failure.sentence)
 
 
-ADOPT: Final = Phase(name="adopt", own_steps={"adopt": _adopt}, finish=_finish, fail=_fail_adopt)
+ADOPT: Final = Phase(
+    name="adopt", own_steps={"adopt": _adopt}, finish=ends_with("done"), fail=_fail_adopt
+)

@@ -1,7 +1,4 @@
-"""The flows by name, and what carries on or ends one that waits or is held.
-
-An agent calls (``heartbeat``), an operator says unhold or abort.
-"""
+"""The phases by name, and the calls that resume or end a parked flow: heartbeat, unhold, abort."""
 
 from __future__ import annotations
 
@@ -41,13 +38,13 @@ from bloomery.outcome import Done, Outcome
 
 
 def open_runs(task: TaskManager) -> list[StepRun]:
-    """Return the rows of the node's flow that has not ended, in order; none: []."""
+    """Return the rows of the node's unfinished flow in order; [] where there is none."""
     with task.runtime.db.read() as conn:
         return step_rows.list_open(conn, task.node.uuid)
 
 
 def load(task: TaskManager, runs: list[StepRun]) -> Flow:
-    """Return the flow that ``runs``, which are not empty, are the rows of."""
+    """Return the flow of ``runs``, which are not empty."""
     return runner.load(task, PHASES[runs[0].phase], runs)
 
 
@@ -55,10 +52,10 @@ def load(task: TaskManager, runs: list[StepRun]) -> Flow:
 
 
 def heartbeat(context: Context, node_uuid: str, heartbeat: Heartbeat) -> None:
-    """Take note of what a driver says for an agent; go on with the flow that waited for it.
+    """Record a heartbeat that a driver reports, and resume the flow that waits for it.
 
-    Raises NodeLocked at once when the node is busy (it is asked again), NoFreeConductorWorker:
-    heartbeats do not get the reserved workers.
+    Raises NodeLocked at once where the node is busy.  Raises NoFreeConductorWorker: heartbeats do
+    not use the reserved workers.
     """
     with context.runtime.workers.slot(allow_reserved=False) as slot:
         task = task_manager.acquire(context, node_uuid, purpose="heartbeat", retry=False)
@@ -71,7 +68,10 @@ def heartbeat(context: Context, node_uuid: str, heartbeat: Heartbeat) -> None:
 
 
 def _is_awaited(task: TaskManager) -> bool:
-    """Tell whether a call lets the node's flow go on; an inspection in band waits for more."""
+    """Return whether a heartbeat resumes the node's flow.
+
+    In-band inspection waits for its inventory.
+    """
     state = task.node.provision_state
     if state not in states.WAIT_STATES or task.node.maintenance:
         return False
@@ -79,24 +79,24 @@ def _is_awaited(task: TaskManager) -> bool:
 
 
 def note_agent(task: TaskManager, heartbeat: Heartbeat) -> None:
-    """Write down what the agent says of itself; an agent that says nothing of it changes none."""
+    """Store what the heartbeat says of the agent; values that it leaves out stay."""
     task.node.driver_internal_info |= facts(heartbeat)
     task.node.driver_internal_info[heartbeats.LAST] = rows.now().isoformat()
 
 
 def facts(heartbeat: Heartbeat) -> dict[str, str]:
-    """Return what an agent says of itself, as driver_internal_info has it."""
-    said = {
+    """Return the values of a heartbeat under their keys of driver_internal_info."""
+    values = {
         "agent_url": heartbeat.callback_url or None,
         "agent_version": heartbeat.agent_version,
         "agent_status": heartbeat.status,
         "agent_status_message": heartbeat.status_message,
     }
-    return {name: value for name, value in said.items() if value is not None}
+    return {name: value for name, value in values.items() if value is not None}
 
 
 def go_on(task: TaskManager, slot: Slot, heartbeat: Heartbeat) -> None:
-    """Ask the driver what the call means for the step that waits."""
+    """Resume the waiting flow as the driver answers the heartbeat."""
     runs = open_runs(task)
     if find_parked(runs) is None:
         task.save(release=True)
@@ -112,14 +112,14 @@ def go_on(task: TaskManager, slot: Slot, heartbeat: Heartbeat) -> None:
     if isinstance(outcome, Done):
         runner.resume(task, slot, "resume", flow)
     else:
-        task.node.provision_updated_at = rows.now()  # a sign of life: the time-out counts anew
+        task.node.provision_updated_at = rows.now()  # restarts the time-out
         task.save(release=True)
 
 
 def ask_driver(task: TaskManager, heartbeat: Heartbeat) -> Outcome | None:
-    """Return what the driver makes of an agent's call; who asks the agent keeps a thread waiting.
+    """Return the driver's outcome for a heartbeat; asking an agent blocks the thread.
 
-    Raises ApiThreadsBusy where too many wait, and what the driver raises.
+    Raises ApiThreadsBusy where too many threads wait, and the driver's errors.
     """
     deploy = task.driver.deploy
     if not deploy.asks_agents:
@@ -132,7 +132,7 @@ def ask_driver(task: TaskManager, heartbeat: Heartbeat) -> Outcome | None:
 
 
 def unhold(task: TaskManager, slot: Slot) -> None:
-    """Let a held flow go on: with the agent's next call, or at once where none is awaited."""
+    """Resume a held flow: at the agent's next heartbeat, or at once where no agent runs."""
     held_in, target = task.node.provision_state, runner.kept_target(task)
     runs = open_runs(task)
     if not runs:
@@ -154,9 +154,9 @@ def _has_no_agent(node: Node) -> bool:
 
 
 class Abort(NamedTuple):
-    """How to abort in one state: the events to fire, and what a worker takes away then.
+    """How to abort in one state: the events to fire, and the clean-up that a worker does.
 
-    ``ends_in``: where the node stands from then on, until another order comes.
+    ``ends_in``: the states of the node afterwards, until another order comes.
     """
 
     ends_in: tuple[State, ...]
@@ -167,7 +167,7 @@ class Abort(NamedTuple):
 
 
 def _stop_rescue(task: TaskManager) -> None:
-    """A node that keeps half of a rescue needs an operator."""
+    """Undo a rescue; a failure puts the node into maintenance."""
     rescue.forget_password(task.node)
     problem = rescue.clean_up(task)
     if problem:
@@ -199,7 +199,7 @@ ABORTS: Final[dict[State, Abort]] = {
 
 
 def abort(task: TaskManager, slot: Slot) -> None:
-    """Abort, or mark a step that may not be cut off: then the flow ends after it."""
+    """Abort the flow at once, or after the current step if that is not abortable."""
     node = task.node
     row = ABORTS[State(str(node.provision_state))]
     if node.provision_state == State.SERVICEFAIL and node.maintenance:
@@ -226,7 +226,7 @@ def _abort_after_step(task: TaskManager, row: Abort) -> None:
 
 
 def _abort_now(task: TaskManager, slot: Slot, row: Abort, run: StepRun | None) -> None:
-    """End the flow that waits, and begin the one that cleans up after it, in one transaction."""
+    """End the waiting flow and start its clean-up flow, in one transaction."""
     step = f" at step {run.step.name}" if run is not None and not run.step.internal else ""
     state = task.node.provision_state
     sentence = f"{ABORTED} in {state}{step}"
@@ -247,7 +247,7 @@ def _abort_now(task: TaskManager, slot: Slot, row: Abort, run: StepRun | None) -
 
 
 def _close_rows(run: StepRun | None, sentence: str) -> list[EncodedWrite]:
-    """Close the rows of the flow that waits at ``run``: it does not go on."""
+    """Return the writes that end the flow that waits at ``run``."""
     if run is None:
         return []
     values = {"state": Run.FAILED, "finished_at": rows.now(), "error": sentence}
@@ -258,9 +258,9 @@ def _close_rows(run: StepRun | None, sentence: str) -> list[EncodedWrite]:
 
 
 def _clean_up(task: TaskManager, state: str, reason: str) -> None:
-    """Take away what the flow has left that was aborted in ``state``.
+    """Remove what the flow aborted in ``state`` has left.
 
-    After the death of a conductor another order may have come first: then the node is that one's.
+    After a crash another flow may own the node; then nothing is done.
     """
     row = ABORTS[State(state)]
     if task.node.provision_state in row.ends_in:
@@ -269,7 +269,7 @@ def _clean_up(task: TaskManager, state: str, reason: str) -> None:
 
 
 def _forget_flow(task: TaskManager, row: Abort, reason: str) -> None:
-    """Take its traces from the node, and let ``last_error`` say why it ended."""
+    """Remove the flow's keys from the node, and set ``last_error`` to the reason."""
     if task.node.provision_state not in row.ends_in:
         return
     cleanup.wipe_internal_info(task, *([row.flow] if row.flow else []))
@@ -279,7 +279,7 @@ def _forget_flow(task: TaskManager, row: Abort, reason: str) -> None:
 
 
 def _finish_abort(task: TaskManager, result: Mapping[str, Any]) -> Transition:
-    """A service whose conductor died between the two events of its abort gets the second now."""
+    """Fire the second event of a service abort whose conductor died between the two events."""
     is_half = task.node.provision_state == State.SERVICEFAIL
     return Transition(event="abort" if is_half else None, last_error=task.node.last_error)
 

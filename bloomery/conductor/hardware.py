@@ -1,8 +1,8 @@
-"""The configuration of a machine as its BMC reports it: BIOS settings, and versions of firmware.
+"""The configuration of a machine as its BMC reports it: BIOS settings and firmware versions.
 
-``manage`` reads it in a few requests.  What explains the settings (their types, what is allowed)
-may be long, and is read soon after it, in the background; what is known of another machine of the
-model is told at once.  A cleaning reads both.
+``manage`` reads it in a few requests.  The attribute registry, which explains the settings, may be
+long: it is read later in the background, or taken from another machine of the same model.  A
+cleaning reads both.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ T = TypeVar("T")
 
 
 def is_read(driver: base.Driver) -> bool:
-    """Tell whether the driver reads any of it: no cleaning needs a step for nothing."""
+    """Return whether the driver reads settings or versions; else cleaning needs no step for it."""
     return (
         type(driver.bios).cache_bios_settings is not base.Bios.cache_bios_settings
         or type(driver.firmware).cache_firmware_components
@@ -30,14 +30,14 @@ def is_read(driver: base.Driver) -> bool:
 
 
 def read(task: TaskManager) -> Done:
-    """Return settings and versions, to be stored; what cannot be read fails nothing."""
+    """Return settings and versions for storage; log unreadable parts."""
     return _read(task, task.driver.bios.cache_bios_settings)
 
 
 def read_in_short(task: TaskManager) -> Done:
-    """Return them, too, but what explains the settings only as far as it is known.
+    """Return settings and versions; attribute types only where the registry is cached.
 
-    Where nothing is known, the periodic ``explain_bios`` reads it.
+    The periodic ``explain_bios`` reads a missing registry.
     """
     bios = task.driver.bios
     done = _read(task, bios.cache_bios_values)
@@ -49,7 +49,7 @@ def read_in_short(task: TaskManager) -> Done:
 
 
 def read_settings(task: TaskManager) -> list[dict[str, Any]]:
-    """Return the BIOS settings with all that explains them; [] where they cannot be read."""
+    """Return the BIOS settings with their attribute types; [] where they cannot be read."""
     outcome = read_if_supported(task, task.driver.bios.cache_bios_settings)
     return outcome.result.get("bios_settings", []) if isinstance(outcome, Done) else []
 
@@ -63,7 +63,7 @@ def _read(task: TaskManager, read_settings: Callable[[base.DriverTask], Outcome 
 
 
 def read_if_supported(task: TaskManager, read_part: Callable[[base.DriverTask], T]) -> T | None:
-    """Return what the driver reads; None where it cannot, or the BMC does not tell."""
+    """Return what the driver reads; None where the driver or the BMC cannot."""
     try:
         return read_part(task)
     except errors.UnsupportedDriverExtension:

@@ -1,13 +1,11 @@
-"""Heartbeats of agents that say nothing new: kept for a second, and written together.
+"""Heartbeats without news: kept in memory for a second, and written together.
 
-10,000 machines that wait call 333 times a second.  What lets a flow go on, and what an agent says
-for the first time, is written under the lock before it is answered; that an agent lives still is
-a line in here until the next flush, and needs no lock.  A flush writes only to nodes that nobody
-has reserved since (``lock_generation``).
+10,000 waiting machines send 333 heartbeats a second.  A heartbeat that resumes a flow, or brings
+new values, is written under the lock before its answer.  Any other heartbeat needs no lock and
+waits for the next flush, which skips nodes reserved since (``lock_generation``).
 
-What dies with the process is a second of signs of life, and it fails no flow: a call is kept here
-only while the row's own time leaves at least two thirds of the time-out (``may_be_deferred``), in
-which an agent that calls as often as before has called again.
+A crash loses one second of heartbeats and fails no flow: a heartbeat is deferred only while at
+least two thirds of the time-out are left (``may_be_deferred``).
 """
 
 from __future__ import annotations
@@ -31,19 +29,19 @@ from bloomery.model.node import Node
 LOG = logging.getLogger(__name__)
 
 _EVERY_S: Final = 1.0
-_SHARE: Final = 3  # of the time-out: so much of it at most has passed when a call is deferred
+_SHARE: Final = 3  # a heartbeat is deferred within the first third of the time-out
 LAST: Final = "agent_last_heartbeat"  # in driver_internal_info
 
 
 def may_be_deferred(node: Node, options: Conductor, now: datetime) -> bool:
-    """Tell whether the row may go without a call that came ``now``, should the process die."""
+    """Return whether the flow outlives the loss of this heartbeat in a crash."""
     limit = states.WAIT_LIMITS[states.State(str(node.provision_state))]
     limit_s, since = getattr(options, limit.option), getattr(node, limit.since)
     return not limit_s or (since is not None and now - since < timedelta(seconds=limit_s) / _SHARE)
 
 
 class Heartbeats:
-    """The last call of each agent since the last flush; safe to use from any thread."""
+    """The last heartbeat of each agent since the last flush; thread-safe."""
 
     def __init__(self, db: Database, timers: Timers, workers: Workers) -> None:
         self._db, self._timers, self._workers = db, timers, workers
@@ -51,7 +49,7 @@ class Heartbeats:
         self._calls: dict[str, dict[str, Any]] = {}
 
     def note(self, node: Node, now: datetime, *, counts_anew: bool) -> None:
-        """Keep a call to ``node``, whose row is as it was read; ``counts_anew``: its time-out."""
+        """Keep a heartbeat of ``node`` as read; ``counts_anew`` restarts the node's time-out."""
         info = node.driver_internal_info | {LAST: now.isoformat()}
         call = {
             "ident": node.uuid, "generation": node.lock_generation, "at": now,
@@ -64,7 +62,10 @@ class Heartbeats:
             self._timers.after(_EVERY_S, self._flush_in_worker)
 
     def flush(self) -> None:
-        """Write what was kept, in one transaction; a database that refuses gets it again later."""
+        """Write the kept heartbeats in one transaction.
+
+        Keep them again where the database fails.
+        """
         with self._mutex:
             calls, self._calls = self._calls, {}
         if not calls:

@@ -1,10 +1,9 @@
-"""An inventory comes in, from a BMC or an agent: hooks, rules, and what is stored of them.
+"""Processing of an inventory from a BMC or an agent: hooks, rules, storage.
 
     outcome = inspection.process(task, inventory, plugin_data)
 
-The outcome is that of the flow's step: the node's fields, ports, traits and the inventory are
-written in the transaction that ends it.  Until then nothing has changed but the node's name, where
-a rule sets it: that is taken first.
+The transaction that ends the flow's step writes the node's fields, ports, traits and inventory.
+Before that, only a node name that a rule sets is written, to reserve it.
 """
 
 from __future__ import annotations
@@ -41,10 +40,9 @@ _FIELDS: Final = (*(name for name in COLUMNS if name not in _LOCK), "traits")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class InspectionResult:
-    """The results of an inspection that go into other rows than the node's.
+    """The results of an inspection for tables other than the node's.
 
-    ``traits``: those that the node has from now on; None: as they are.  ``data``: None where no
-    inventory is kept.
+    ``traits``: the node's new traits; None keeps them.  ``data``: None where no inventory is kept.
     """
 
     new_ports: Sequence[Port]
@@ -57,11 +55,11 @@ class InspectionResult:
 def process(
     task: TaskManager, inventory: Json, plugin_data: Json, fields: Mapping[str, Any] | None = None
 ) -> Done:
-    """Return what becomes of the node by this inventory, as the outcome of a step.
+    """Run hooks and rules over an inventory; return the outcome of the step.
 
-    ``plugin_data``: what came beside the inventory.  ``fields``: of the node, as its driver has
-    set them.  Call it in a worker, under the node's exclusive lock; no hardware is asked.
-    Raises HardwareInspectionFailure with nothing changed.
+    ``plugin_data``: data sent beside the inventory.  ``fields``: node fields set by the driver.
+    Call it in a worker under the node's exclusive lock; it asks no hardware.  Raises
+    HardwareInspectionFailure with nothing changed.
     """
     runtime = task.runtime
     with runtime.db.read() as conn:
@@ -80,7 +78,7 @@ def process(
 
 
 def _apply_rules(task: TaskManager, draft: Draft) -> None:
-    """Run the rules of the operator's file and those of the database, as they are now."""
+    """Run the rules of the operator's file and those of the database."""
     conf = task.runtime.conf.inspection_rules
     built_in = builtin.load(conf.built_in_rules) if conf.built_in_rules else ()
     with task.runtime.db.read() as conn:
@@ -92,7 +90,7 @@ def _apply_rules(task: TaskManager, draft: Draft) -> None:
 
 
 def _settle(task: TaskManager, node: Node) -> None:
-    """Bring the fields that rules have set in line with each other, and seal their secrets.
+    """Apply the consequences of fields that rules have set, and seal their secrets.
 
     Raises Invalid.
     """
@@ -115,7 +113,7 @@ def _settle(task: TaskManager, node: Node) -> None:
 
 
 def _take_names(task: TaskManager, draft: Draft) -> None:
-    """Refuse names that others have; the node's own is taken at once, so that it stays free."""
+    """Refuse names that other nodes or ports have; write the node's new name at once."""
     names = [port.name for port in draft.all_ports if port.name is not None]
     with task.runtime.db.read() as conn:
         others: list[Port] = records.list_where(conn, PORT, name=names) if names else []
@@ -161,7 +159,7 @@ def _result(task: TaskManager, ports: Sequence[Port], draft: Draft) -> Json:
 
 
 def store(conn: sa.Connection, node_uuid: str, stored: InspectionResult) -> None:
-    """Write it.  A port, or a port's name, that somebody else has got meanwhile stays theirs."""
+    """Store the result; ports and port names that another node has got meanwhile stay there."""
     for uuid in stored.removed_ports:
         records.delete(conn, PORT, uuid)
     names = [fields.get("name") for fields in stored.changed_ports.values()]
@@ -185,16 +183,16 @@ def store(conn: sa.Connection, node_uuid: str, stored: InspectionResult) -> None
 def _taken(
     conn: sa.Connection, column: sa.Column[str], values: Sequence[str | None], but_of: str = ""
 ) -> set[str]:
-    """Return which of ``values`` ports have, those of the node ``but_of`` left out."""
+    """Return those ``values`` that ports of other nodes have."""
     texts = [value for value in values if value is not None]
     query = sa.select(column).where(column.in_(texts), PORTS.c.node_uuid != but_of)
     return set(conn.execute(query).scalars()) if texts else set()
 
 
 def check_options(conf: Conf, others: Iterable[str] = ()) -> None:
-    """Raise CannotStart for hooks or built-in rules that no inspection could use.
+    """Raise CannotStart for unusable hooks or built-in rules.
 
-    ``others``: what else of the configuration cannot be used; all of it is told in one sentence.
+    ``others``: further configuration errors, which go into the same sentence.
     """
     reasons = list(others)
     for option, names in (

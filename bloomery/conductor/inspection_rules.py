@@ -1,4 +1,4 @@
-"""Inspection rules as rows: a sensitive one stays so, and what it does is sealed."""
+"""Inspection rules as rows: a sensitive rule stays sensitive, its conditions and actions sealed."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _SECRETS: Final = ("conditions", "actions")
 
 
 def list_opened(conn: sa.Connection, sealer: Sealer) -> list[InspectionRule]:
-    """Return every rule, in no order of priority, ready to be used.  Raises KeyMissing."""
+    """Return all rules unsealed, in no order.  Raises KeyMissing."""
     rules: list[InspectionRule] = records.list_where(conn, INSPECTION_RULE)
     for rule in rules:
         for name in _SECRETS:
@@ -30,7 +30,7 @@ def list_opened(conn: sa.Connection, sealer: Sealer) -> list[InspectionRule]:
 
 
 def check(context: Context, values: Json) -> None:
-    """Refuse what no inspection could do.  Raises InvalidParameterValue."""
+    """Raise InvalidParameterValue for conditions or actions that no inspection could run."""
     rule_check.check(values.get("conditions") or [], values.get("actions") or [])
 
 

@@ -1,12 +1,12 @@
-"""Looking at many nodes: by few workers at a time, at a pace, and past those whose BMC is mute.
+"""Polls of many nodes: few workers, a pace, and extra workers for slow BMCs.
 
     lane = Lane(runtime.workers, ask, most=8, most_slow=75)
-    lane.walk(uuids, least_gap_s=0.01)      # returns when everybody had his turn
-    lane.put(uuid)                          # one more, some time soon; returns at once
+    lane.walk(uuids, least_gap_s=0.01)      # returns after the last node
+    lane.put(uuid)                          # queues one node; returns at once
 
-A look that takes long goes on, and another worker takes its place in the lane: a rack of mute
-BMCs costs those behind it a third of a second each, not half a minute.  How many may be slow at a
-time is bounded, because orders of users want workers, too.
+A slow poll continues while another worker takes its place in the lane.  So a rack of silent BMCs
+delays the nodes behind it by a third of a second each.  The number of slow polls is limited,
+because requests of users need workers too.
 """
 
 from __future__ import annotations
@@ -25,14 +25,13 @@ from bloomery.model.request import Request, in_name_of
 LOG = logging.getLogger(__name__)
 
 SLOW_AFTER_S: Final = 0.3  # a healthy BMC answers in less
-PART_OF_INTERVAL: Final = 0.75  # that many nodes are spread over, with time to spare
+PART_OF_INTERVAL: Final = 0.75  # share of the interval that many nodes are spread over
 
 
 class Lane:
-    """A queue of nodes, no node in it twice, and the workers that look at them.
+    """A queue of nodes without duplicates, and the workers that poll them.
 
-    ``look`` is called with a node's UUID, in a worker, under a request of its own that log lines
-    name; what it raises ends nothing but itself.
+    ``look`` gets a node's UUID in a worker, under a request ID of its own; its errors are logged.
     """
 
     def __init__(
@@ -49,8 +48,8 @@ class Lane:
         self._workers, self._look, self._clock = workers, look, clock
         self._most, self._most_slow, self._slow_after_s = most, most_slow, slow_after_s
         self._todo: deque[str] = deque()
-        self._began: dict[str, float] = {}  # the nodes that are looked at now
-        self._members: set[str] = set()  # those and the ones that wait
+        self._began: dict[str, float] = {}  # nodes being polled, and since when
+        self._members: set[str] = set()  # nodes being polled or queued
         self._busy = 0
         self._gap_s = self._next_at = 0.0
         self._changed = threading.Condition()
@@ -62,16 +61,16 @@ class Lane:
         return not self._members and not self._busy
 
     def put(self, uuid: str) -> None:
-        """Let a node be looked at soon; where no worker is free it waits for the next ``put``."""
+        """Queue a node; where no worker is free it waits for the next ``put``."""
         with self._changed:
             self._add((uuid,))
         self._fill()
 
     def walk(self, uuids: Iterable[str], least_gap_s: float = 0.0) -> None:
-        """Look at each node once, ``least_gap_s`` after the one before; return after the last.
+        """Poll each node once, ``least_gap_s`` apart; return after the last.
 
-        Workers that are free together begin together, and the next ones later by as much.
-        Looks that are slow by then go on.  Works in the calling thread where no worker is free.
+        Free workers begin together; the following polls begin later in proportion.  Slow polls
+        continue after the return.  Without a free worker the calling thread polls.
         """
         with self._changed:
             self._gap_s = least_gap_s
@@ -88,7 +87,7 @@ class Lane:
                 self._drain()
 
     def stop(self) -> None:
-        """Forget who waits; looks that go on end by themselves."""
+        """Drop the queued nodes; running polls end by themselves."""
         self._stopping.set()
         with self._changed:
             self._members.difference_update(self._todo)
@@ -114,7 +113,7 @@ class Lane:
         return self._busy >= self._most + min(self._slow(), self._most_slow)
 
     def _claim(self) -> bool:
-        """Become one of its workers, if there is work for another one."""
+        """Count the caller as a worker if there is work for one more."""
         with self._changed:
             if not self._todo or self._is_full():
                 return False
@@ -122,7 +121,7 @@ class Lane:
             return True
 
     def _fill(self) -> None:
-        """Spawn the workers that are missing, or as many as there are."""
+        """Spawn workers up to the limit, as far as the pool has some."""
         for _ in range(min(len(self._todo), self._most + self._most_slow)):
             if not self._claim():
                 return
@@ -138,7 +137,7 @@ class Lane:
             self._changed.notify_all()
 
     def _drain(self) -> None:
-        """Work off the queue until it is empty, or somebody else took this one's place."""
+        """Poll queued nodes until the queue is empty or the lane is full."""
         try:
             while (uuid := self._next()) is not None:
                 with in_name_of(Request.new()):
@@ -151,16 +150,17 @@ class Lane:
         try:
             self._look(uuid)
         except errors.DatabaseBusy as exc:
-            LOG.warning("node %s: not looked at: %s", uuid, errors.brief(exc))
-        except Exception as exc:  # noqa: BLE001  the supervisor: the next node has its turn
-            LOG.error("node %s: the look failed: %s", uuid, secrets.report(exc))  # noqa: TRY400  masked
+            LOG.warning("node %s: not polled: %s", uuid, errors.brief(exc))
+        except Exception as exc:  # noqa: BLE001  the supervisor: one poll ends no other
+            LOG.error("node %s: poll failed: %s", uuid, secrets.report(exc))  # noqa: TRY400  masked
         finally:
             self._ended(uuid)
 
     def _next(self) -> str | None:
-        """Return a node when its time has come; None: there is none, and this worker is out.
+        """Return the next node when it is due; None ends the worker.
 
-        It is out in the same moment, so that whoever puts a node now finds its place free.
+        The worker leaves the count under the same lock, so that a concurrent ``put`` can spawn
+        another.
         """
         with self._changed:
             if not self._todo or self._busy > self._most + min(self._slow(), self._most_slow):
@@ -185,9 +185,8 @@ class Lane:
 
 
 def gap_s(count: int, interval_s: float, slowest_pace: float) -> float:
-    """Return the seconds between the beginnings of two looks, where so many are to be had.
+    """Return the seconds between the starts of two polls.
 
-    Few nodes are done soon, ``slowest_pace`` of them in a second; many are spread over most of
-    the interval.
+    Few nodes are polled at ``slowest_pace`` per second; many are spread over most of the interval.
     """
     return min(1 / slowest_pace, interval_s * PART_OF_INTERVAL / max(count, 1))

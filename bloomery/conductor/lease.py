@@ -1,11 +1,10 @@
-"""The right to write to BMCs: it lasts as long as our signs of life are seen.
+"""The right to write to BMCs, renewed by the conductor's heartbeats.
 
-Peers take our nodes over when our counter stood still for ``heartbeat_timeout``.  A conductor
-that could not write its counter for that long, less the time that a BMC may take, sends nothing
-to a BMC any more: somebody else may be doing so by now.
+Peers take a conductor's nodes over when its counter stood still for ``heartbeat_timeout``.  A
+conductor that could not write its counter for that long, less the time of one BMC call, stops
+writing to BMCs: a peer may be doing so.
 
-A lease belongs to one incarnation of the conductor.  Work that began under an earlier one has
-lost its nodes, however alive the conductor is again.
+A lease belongs to one incarnation.  Work of an earlier incarnation has lost its nodes.
 """
 
 from __future__ import annotations
@@ -19,19 +18,18 @@ from bloomery.drivers import base
 
 
 def write_budget_s(conf: Conf) -> float:
-    """Return within how long of the look at the lease a BMC has an order, or will not get it.
+    """Return how long after the lease check a BMC may still receive a write.
 
-    Redfish connects first, and then agrees on TLS, each within ``connect_timeout``.  The time after
-    the order, such as ``read_timeout``, belongs to the answer.
+    Redfish connects and then negotiates TLS, each within ``connect_timeout``.  ``read_timeout``
+    belongs to the answer and does not count.
     """
     return max(base.WRITE_BUDGET_S, 2.0 * conf.redfish.connect_timeout)
 
 
 def check(conf: Conf) -> None:
-    """Refuse a time-out that leaves no lease between two signs of life.  Raises CannotStart.
+    """Raise CannotStart for a time-out that leaves no lease between two heartbeats.
 
-    One sign may be lost: so the lease, which is what the time-out leaves besides the time of a
-    BMC, lasts for two pauses.
+    The lease lasts two heartbeat intervals, so that one heartbeat may be lost.
     """
     settings, budget_s = conf.conductor, write_budget_s(conf)
     least = budget_s + 2 * settings.heartbeat_interval
@@ -48,10 +46,9 @@ def check(conf: Conf) -> None:
 
 
 class Lease:
-    """Renewed by each heartbeat that was committed; measured on our own monotonic clock.
+    """The lease of one incarnation, on the monotonic clock; each committed heartbeat renews it.
 
-    ``incarnation``: whose lease it is; None before the first registration.  ``budget_s``: see
-    ``write_budget_s``.
+    ``incarnation``: None before the first registration.  ``budget_s``: see ``write_budget_s``.
     """
 
     def __init__(
@@ -68,25 +65,25 @@ class Lease:
         self.incarnation: str | None = None
 
     def begin(self, incarnation: str, *, since: float | None = None) -> None:
-        """Let it be that of a new incarnation, from ``since`` on; who had the former lost it."""
+        """Start the lease of a new incarnation at ``since``; the former incarnation loses it."""
         self.incarnation = incarnation
         self.renew(since=since)
         self._suspended = False
 
     def renew(self, *, since: float | None = None) -> None:
-        """``since``: when the heartbeat was begun that was committed; None: now."""
+        """Renew the lease as of ``since``, the start of the committed heartbeat; None: now."""
         self._renewed = self.now() if since is None else since
 
     def suspend(self) -> None:
-        """End it until ``begin``: peers have declared us dead."""
+        """End the lease until ``begin``: peers have declared this conductor dead."""
         self._suspended = True
 
     def revoke(self) -> None:
-        """End it for good: this process stops, and its successor may be at work."""
+        """End the lease for good: this process stops, and its successor may be running."""
         self._revoked = True
 
     def require(self, node: str, holder: str, incarnation: str | None = None) -> None:
-        """Raise LockLost if the lease ran out or was revoked: stop, and touch no BMC.
+        """Raise LockLost if the lease ran out or was revoked: the caller must not write to a BMC.
 
         ``incarnation``: that of the reservation; None: the present one.
         """
@@ -95,7 +92,7 @@ class Lease:
             raise errors.LockLost(node=node, holder=holder, log=why)
 
     def _lost(self, incarnation: str | None) -> str | None:
-        """Say why nothing may be sent to a BMC; None: it may."""
+        """Return why BMC writes are forbidden; None where they are allowed."""
         if self._revoked:
             return "the conductor has stopped"
         if self._suspended:

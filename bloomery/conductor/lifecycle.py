@@ -1,4 +1,4 @@
-"""The life of a conductor: start, registration, signs of life, graceful stop."""
+"""The lifecycle of a conductor: start, registration, heartbeats, graceful stop."""
 
 from __future__ import annotations
 
@@ -30,10 +30,10 @@ from bloomery.secrets import Sealer
 LOG = logging.getLogger(__name__)
 
 _STOP_POLL_S: Final = 0.05
-_LAST_S: Final = 3.0  # for workers to see that the lease is over, or to hear what a BMC made of it
+_LAST_S: Final = 3.0  # for workers to notice the end of the lease, or to get a BMC's answer
 _ADOPT_AFTER_S: Final = 1.0
 _ADOPT_TRIES: Final = 30
-_REFUSED_BEAT_S: Final = 1.0  # while the disk takes nothing: to be back as soon as it does
+_REFUSED_BEAT_S: Final = 1.0  # while the database refuses writes
 
 
 def build(
@@ -70,8 +70,8 @@ def build(
 class ConductorService:
     """A conductor that runs in this process.
 
-    ``on_superseded`` is called when another process has taken its name: nothing is left to do
-    here.  ``on_drain`` is called when an operator wants it to drain.
+    ``on_superseded`` is called when another process has taken its name, ``on_drain`` when an
+    operator orders a drain.
     """
 
     def __init__(
@@ -87,32 +87,32 @@ class ConductorService:
         self.periodics = table.Periodics(runtime)
         self.registration = Registration(runtime, process=process)
         self._on_superseded, self._on_drain = on_superseded, on_drain
-        self._heart = Timers(name="heart")  # nobody else's work may delay a sign of life
+        self._heart = Timers(name="heart")  # other timers must not delay heartbeats
         self._stopping = self._stays_online = self._is_drain_handled = False
 
     def start(self, *, alone: bool = False) -> None:
-        """Register, free what a former life held, take up what was left, and return.
+        """Register, free the nodes of a previous incarnation, recover its flows, and return.
 
-        ``alone``: no other conductor can live on this database, because the caller holds the lock
-        of the state dir: whoever else is registered there, or holds a node, is a former name of
-        ours.  Raises ConductorLives.
+        ``alone``: the caller holds the lock of the state dir, so no other conductor uses this
+        database. Registrations and reservations under other names are then stale.  Raises
+        ConductorLives.
         """
         runtime = self.runtime
         self.registration.begin(alone=alone)
         self._heart.start()
-        self._beat()  # from here on: what follows may wait for rows that others keep
+        self._beat()  # before the recovery, which may wait for locked rows
         freed = recovery.void_reservations(runtime, alone=alone)
         runtime.timers.start()
         runtime.ring.forget()  # we are on it now
         adopted = recovery.adopt_all(runtime, recovery.CRASH)
         if freed or adopted:
-            LOG.warning("freed %d nodes and took up %d flows of a former life", freed, adopted)
+            LOG.warning("recovered %d flows, freed %d nodes of a previous run", adopted, freed)
         if waiting := allocator.adopt(runtime):
-            LOG.warning("look for nodes for %d allocations of a former life", waiting)
+            LOG.warning("recovered %d allocations that need nodes", waiting)
         self.periodics.start()
 
     def _adopt_soon(self, uuid: str) -> None:
-        """Take up a flow that the database gave up on, without waiting for the next check."""
+        """Recover soon a flow whose worker lost the database."""
         self.runtime.timers.after(
             _ADOPT_AFTER_S, recovery.adopt, self.runtime, uuid, _ADOPT_TRIES, recovery.CRASH,
         )  # fmt: skip
@@ -127,32 +127,35 @@ class ConductorService:
                 self._is_drain_handled = True
                 self._on_drain()
         except errors.DatabaseBusy as exc:
-            if self.runtime.db.refusal is None:  # which the log has told once
-                LOG.warning("conductor %s: no sign of life: %s", self.runtime.host, exc)
+            if self.runtime.db.refusal is None:  # the database logs its refusal once
+                LOG.warning("conductor %s: cannot write its heartbeat: %s", self.runtime.host, exc)
         finally:
             is_refused = self.runtime.db.refusal is not None
             interval_s = self.runtime.conf.conductor.heartbeat_interval
             self._heart.after(_REFUSED_BEAT_S if is_refused else interval_s, self._beat)
 
     def _begin_anew(self) -> None:
-        """Peers have declared us dead: what they took over is theirs; serve as a new life."""
+        """Register again after peers declared this conductor dead.
+
+        They keep what they took over.
+        """
         runtime = self.runtime
         runtime.lease.suspend()
         if self.registration.is_taken():
-            LOG.critical("conductor %s: another process has its name; it ends", runtime.host)
+            LOG.critical("conductor %s: another process has taken its name: stopping", runtime.host)
             runtime.lease.revoke()
             self._on_superseded()
             return
         if self._stopping:
             return
-        LOG.warning("conductor %s was declared dead, and begins anew", runtime.host)
+        LOG.warning("conductor %s was declared dead: registering again", runtime.host)
         self.registration.begin(alone=False)
         freed = recovery.void_reservations(runtime, alone=False)
-        LOG.warning("conductor %s: freed %d nodes of the life before", runtime.host, freed)
+        LOG.warning("conductor %s: freed %d nodes of its previous incarnation", runtime.host, freed)
         runtime.timers.after(0, runtime.workers.spawn, recovery.adopt_all, runtime, recovery.CRASH)
 
     def missing(self) -> list[str]:
-        """Return what keeps it from being given work; nothing: it is ready."""
+        """Return the reasons why the conductor is not ready; [] where it is."""
         conductors = self.runtime.ring
         try:
             conductors.refresh()
@@ -166,25 +169,25 @@ class ConductorService:
     # ------------------------------------------------------------------------------ the end
 
     def begin_stop(self) -> None:
-        """Go off line: peers get what is new, and flows that pause.  Returns at once."""
+        """Go off line: peers get new work, and flows at their next pause.  Returns at once."""
         self._stopping = True
         self.periodics.stop()
         self._try("go off line", lambda: self.registration.beat(online=False))
         self._try("hand flows over", self._hand_over)
 
     def _hand_over(self) -> None:
-        """Leave flows to peers at their next pause: those that pause now, at once."""
+        """Hand flows to peers at their next pause; flows that pause now, at once."""
         self.runtime.ring.refresh()
         self.runtime.leaving.set()
         self.runtime.timers.bring_forward(runner.take_turn, runner.is_left_to_others)
 
     def stop(self, grace_s: float | None = None, *, stays_online: bool = False) -> None:
-        """Take the conductor off line, wait for the work that goes on, and end.
+        """Take the conductor off line, wait for running work, and end.
 
-        ``grace_s``: how long, by default graceful_shutdown_timeout.  Once it is over nothing is
-        sent to a BMC any more, nodes that are held still are freed, and whoever is to have them
-        goes on.  A worker that still waits for a BMC is left behind: only the end of the process
-        ends it.  ``stays_online``: a successor is about to start, and peers leave its nodes to it.
+        ``grace_s``: by default graceful_shutdown_timeout.  Afterwards BMC writes are forbidden,
+        reserved nodes are freed, and peers continue.  A worker that still waits for a BMC ends with
+        the process. ``stays_online``: a successor is about to start, and peers leave its nodes to
+        it.
         """
         runtime, self._stays_online = self.runtime, stays_online
         if grace_s is None:
@@ -211,8 +214,8 @@ class ConductorService:
             LOG.warning("stopping: freed %d nodes whose work did not end in time", freed)
 
     def _try(self, what: str, work: Callable[[], object]) -> None:
-        """Write a last word; a database that refuses it keeps nobody from stopping."""
-        if not self.registration.is_on:  # the start has failed, and there is nothing to take back
+        """Run one part of the stop; a database error does not prevent the stop."""
+        if not self.registration.is_on:  # the start failed before the registration
             return
         try:
             work()

@@ -1,6 +1,6 @@
-"""The RPC endpoint of a conductor: thin, one class per noun, one method per contract method.
+"""The RPC endpoint of a conductor: one class per noun, one method per contract method.
 
-The classes with many methods are in ``endpoints``.
+Larger classes are in ``endpoints``.
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ class ConductorManager(
     HardwareEndpoints,
     NetworkEndpoints,
 ):
-    """Serves ``rpc.contract.Conductor``; see there for what each method promises."""
+    """Serves ``rpc.contract.Conductor``, which documents the methods."""
 
     def __init__(self, runtime: ConductorRuntime) -> None:
         self.runtime = runtime

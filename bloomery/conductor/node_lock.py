@@ -1,12 +1,11 @@
 """The lock of a node inside one process.
 
-Threads queue for a node, and each wakes when its place comes; none of them polls.  The thread that
-was let in lets the next thread in: ``runtime.node_locks.leave``.  How a request waits stands in
-``Context``.
+Threads queue for a node; ``leave`` wakes the next one; no thread polls.  ``Context`` says how long
+a request waits.
 
-Waiting must not starve the server: so many may wait for one node, and at most half of the API's
-threads in all (``Places``); the next one is told at once.  A request that waits for a BMC has no
-thread meanwhile (``model/request.py``).
+Waiting must not starve the server.  ``Places`` limits the waiting API threads to half, and a second
+limit counts the waiters of one node; the next caller gets an error at once.  A request that waits
+for a BMC has no thread (``model/request.py``).
 """
 
 from __future__ import annotations
@@ -19,11 +18,11 @@ from bloomery.metrics import METRICS
 
 
 class TooManyWaiting(Exception):
-    """As many as may wait are waiting already."""
+    """The limit of waiting threads is reached."""
 
 
 class Places:
-    """So many may wait at a time, whatever for: threads of the API, or parked requests."""
+    """A counter of waiting API threads, or of parked requests, with a maximum."""
 
     def __init__(self, most: int) -> None:
         self.most = most
@@ -31,7 +30,7 @@ class Places:
         self._mutex = threading.Lock()
 
     def take(self) -> bool:
-        """Take a place; False when there is none."""
+        """Take a place; return False where none is free."""
         with self._mutex:
             if self.in_use >= self.most:
                 return False
@@ -44,9 +43,9 @@ class Places:
 
 
 class NodeLocks:
-    """One lock per node that somebody holds or waits for.
+    """One lock per node in use.
 
-    ``places`` are for those who wait in a thread of the API, here or anywhere else.
+    ``places`` counts the API threads that wait, here or elsewhere.
     """
 
     def __init__(self, max_waiters_per_node: int, max_waiters: int) -> None:
@@ -66,7 +65,7 @@ class NodeLocks:
         return len(self._users)
 
     def is_used(self, uuid: str) -> bool:
-        """Whether somebody here has the node, or waits for it."""
+        """Return whether a thread of this process holds the node or waits for it."""
         return uuid in self._users
 
     def enter(
@@ -74,8 +73,8 @@ class NodeLocks:
     ) -> bool:  # fmt: skip
         """Wait up to ``timeout_s`` for the node; False when the time is up.
 
-        A caller that waits takes a place, unless it is ``in_place`` already, or needs none.  Raises
-        TooManyWaiting when no more may wait; the ``patient``, who need none, always may.
+        A waiting caller takes a place, unless it is ``patient`` or already ``in_place``.  Raises
+        TooManyWaiting at the limits, which ``patient`` callers are exempt from.
         """
         takes_place = not (patient or in_place)
         lock, must_wait = self._join(uuid, patient, takes_place)
@@ -105,7 +104,7 @@ class NodeLocks:
             return self._locks.setdefault(uuid, FairLock()), bool(users)
 
     def leave(self, uuid: str) -> None:
-        """Let the next one in."""
+        """Wake the next waiter."""
         with self._mutex:
             lock = self._locks[uuid]
             self._drop(uuid)

@@ -1,4 +1,4 @@
-"""Nodes as records: create, update, delete, maintenance, traits.  No BMC is asked here."""
+"""Nodes as records: create, update, delete, maintenance, traits.  Asks no BMC."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _PATCHER: Final = Patcher(rules.ATTRIBUTES, Node)
 
 
 def create(context: Context, values: Json) -> None:
-    """Store a node: its interfaces chosen and checked, its secrets sealed.  One commit."""
+    """Store a node in one commit: choose and check its interfaces, seal its secrets."""
     node = Node(**values)
     facts = {"name": node.name, "driver": node.driver}
     event = CrudEvent(context, "node", node.uuid, "create", facts).snapshot_request(values)
@@ -83,7 +83,7 @@ def _encoded(node: Node) -> Json:
 
 
 def update(context: Context, uuid: str, patch: Sequence[Json], *, reset_interfaces: bool) -> None:
-    """Apply a JSON patch to the row that is read in the same transaction.  One commit."""
+    """Apply a JSON patch to the node's row, which the same transaction reads."""
     runtime = context.runtime
     prepared = _PATCHER.prepare(patch, runtime.sealer, Limits.of(runtime.conf))
     paths = [op["path"] for op in patch]
@@ -114,9 +114,9 @@ def _changed(
     changed: Json,
     reset: bool,
 ) -> Json:
-    """Return what the patch changes, with what the rules between fields change along.
+    """Return the changed columns, with the consequences between fields.
 
-    ``reset``: a change of the driver sets the interfaces back that the patch does not name.
+    ``reset``: a new driver resets the interfaces that the patch does not name.
     """
     changed = rules.with_consequences(node, changed)
     reset = reset and "driver" in changed
@@ -131,7 +131,7 @@ def _changed(
 
 
 def _interfaces_after(context: Context, node: Node, changed: Json, reset: bool) -> Json:
-    """Return the interface fields that change: defaults filled in, and all checked."""
+    """Return the interface columns that change, defaults filled in and all checked."""
     future = copy.copy(node)
     if reset:
         for name in rules.INTERFACE_FIELDS:
@@ -147,7 +147,7 @@ def _interfaces_after(context: Context, node: Node, changed: Json, reset: bool) 
 
 
 def destroy(context: Context, uuid: str) -> None:
-    """Delete a node and what belongs to it.  One commit, unless a console must be stopped."""
+    """Delete a node and its records in one commit, unless a console must be stopped first."""
     event = CrudEvent(context, "node", uuid, "delete")
 
     def work(conn: sa.Connection, node: Node) -> bool:
@@ -166,7 +166,10 @@ def destroy(context: Context, uuid: str) -> None:
 
 
 def _destroy_with_console(context: Context, uuid: str, event: CrudEvent) -> None:
-    """Hold the node while its console is asked to stop; it stays where that one refuses."""
+    """Stop the console under the node's lock, then delete.
+
+    A console that cannot stop keeps the node.
+    """
     with task_manager.acquire(context, uuid, purpose="delete") as task:
         event.snapshot_deletion(task.node)
         _check_deletable(context, task.node)
@@ -182,7 +185,7 @@ def _check_deletable(context: Context, node: Node) -> None:
 
 
 def set_maintenance(context: Context, uuid: str, on: bool, reason: str | None) -> None:
-    """Set maintenance with its reason, or end it with its reason and fault.  One commit."""
+    """Set maintenance with its reason, or clear it with its reason and fault.  One commit."""
     values: Json = {"maintenance": on, "maintenance_reason": reason if on else None}
     values |= {} if on else {"fault": None}
     event = CrudEvent(context, "node", uuid, "maintenance_set", {"maintenance": on})
@@ -199,7 +202,7 @@ def set_maintenance(context: Context, uuid: str, on: bool, reason: str | None) -
 
 
 def add_traits(context: Context, uuid: str, traits: Sequence[str], *, replace: bool) -> None:
-    """Add these traits, or make them the only ones.  One commit."""
+    """Add these traits, or replace all traits by them.  One commit."""
     event = CrudEvent(context, "node", uuid, "update", {"traits": list(traits)})
 
     def change(node: Node) -> Json:
@@ -220,7 +223,7 @@ def add_traits(context: Context, uuid: str, traits: Sequence[str], *, replace: b
 
 
 def remove_traits(context: Context, uuid: str, traits: Sequence[str] | None) -> None:
-    """Remove these traits, or all.  Raises NodeTraitNotFound.  One commit."""
+    """Remove these traits; None removes all.  Raises NodeTraitNotFound.  One commit."""
     event = CrudEvent(context, "node", uuid, "update", {"traits": []})
 
     def change(node: Node) -> Json:

@@ -1,6 +1,6 @@
-"""Event rows about a node, written by a conductor; the relay makes notifications of them.
+"""Event rows about a node; the relay turns them into notifications.
 
-Each ``emit_...`` returns a write: the caller puts it into the transaction that makes it true.
+Each ``emit_...`` returns a write for the transaction that makes the event true.
 
     emit = notification_utils.emit_power_state_corrected_notification
     task.save(emit(context, node, from_power="power on"))
@@ -29,7 +29,7 @@ def emit_provision_set_notification(
     prev_target: str | None,
     event: str | None,
 ) -> EncodedWrite:
-    """``baremetal.node.provision_set.<status>``: the node has moved along one edge."""
+    """Emit ``baremetal.node.provision_set.<status>``: the node has moved along one edge."""
     facts = {
         "event": event,
         "previous_provision_state": prev_state,
@@ -44,7 +44,7 @@ def emit_provision_set_notification(
 def emit_power_set_notification(
     context: Context, node: Node, status: str, to_power: str | None
 ) -> EncodedWrite:
-    """``baremetal.node.power_set.<status>``: somebody asks for ``to_power``."""
+    """Emit ``baremetal.node.power_set.<status>``: a request for ``to_power``."""
     facts = _power_of(node) | {"to_power": to_power}
     return _emit_conductor_node_notification(context, node, "power_set", status, facts)
 
@@ -52,9 +52,9 @@ def emit_power_set_notification(
 def emit_power_state_corrected_notification(
     context: Context, node: Node, from_power: str | None
 ) -> EncodedWrite:
-    """``baremetal.node.power_state_corrected.success``: the hardware was found elsewhere.
+    """Emit ``baremetal.node.power_state_corrected.success``: the machine's power state differed.
 
-    ``from_power`` is what was recorded before; the node shows what is recorded now.
+    ``from_power``: the state recorded before; the node has the corrected one.
     """
     facts = _power_of(node) | {"from_power": from_power}
     return _emit_conductor_node_notification(
@@ -65,7 +65,10 @@ def emit_power_state_corrected_notification(
 def emit_console_notification(
     context: Context, node: Node, action: str, status: str
 ) -> EncodedWrite:
-    """``action``: console_set, console_restore or console_stop; ``status``: start, end, error."""
+    """Emit a console event.
+
+    ``action``: console_set, console_restore or console_stop.  ``status``: start, end or error.
+    """
     facts = {"console_enabled": node.console_enabled, "last_error": node.last_error}
     return _emit_conductor_node_notification(context, node, action, status, facts)
 
@@ -107,6 +110,5 @@ def _emit_conductor_node_notification(
 
 
 def _masked(facts: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Mask the one fact that is free text; the others are words of ours."""
     last_error = facts.get("last_error")
     return facts if last_error is None else {**facts, "last_error": secrets.mask(last_error)}

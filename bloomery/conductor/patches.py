@@ -1,11 +1,10 @@
-"""JSON patch on a value: apply the operations to what is there, and check what comes out.
+"""JSON patch on a value: apply the operations, and check the result.
 
     prepared = patcher.prepare(patch, sealer, Limits.of(conf))     # before the transaction
     changed = patcher.apply(node, prepared)                        # inside, on the row just read
 
-Everybody's writes wait for the transaction, so that the work in it grows with the patch and
-with the value, never with one times the other: the fields that a patch touches are copied once,
-and changed in place.  Secrets are closed: a path ends at one, and never leads inside.
+The work inside the transaction is linear in the patch and the value: the touched fields are copied
+once and changed in place.  A path may end at a secret, never lead inside it.
 """
 
 from __future__ import annotations
@@ -44,9 +43,9 @@ _KIB: Final = 1024
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Limits:
-    """The size to which patches may let one object grow: as much as one body could carry.
+    """The size and depth to which patches may let one object grow: those of a request body.
 
-    ``depth`` counts the levels of the object that holds the field, as a body is counted.
+    ``depth`` counts from the object that holds the field.
     """
 
     depth: int
@@ -59,7 +58,7 @@ class Limits:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Operation:
-    """One operation, parsed, its secrets sealed."""
+    """One parsed operation with sealed secrets."""
 
     verb: str
     label: str
@@ -69,9 +68,9 @@ class Operation:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Prepared:
-    """A patch whose form is checked; it may be applied several times.
+    """A checked patch, which may be applied several times; ``roots``.
 
-    ``roots``: the fields that it touches.
+    The fields that it touches.
     """
 
     operations: tuple[Operation, ...]
@@ -84,7 +83,7 @@ class Patcher:
     """Applies patches to the patchable fields of one noun."""
 
     def __init__(self, checker: Checker, noun: type) -> None:
-        """``noun``: the dataclass whose defaults stand for what a patch removes."""
+        """``noun``: the dataclass whose defaults replace removed fields."""
         self._checker = checker
         self._patchable = tuple(sorted(patchable(checker.fields)))
         self._secret = frozenset(n for n in self._patchable if checker.fields[n].secret)
@@ -95,8 +94,8 @@ class Patcher:
     def prepare(self, patch: Sequence[Json], sealer: Sealer, limits: Limits) -> Prepared:
         """Parse the operations and seal their secrets.
 
-        Raises PatchError for a path that leads into a secret, InvalidParameterValue for a value
-        that looks sealed.
+        Raises PatchError for a path into a secret, InvalidParameterValue for a value that looks
+        sealed.
         """
         operations = tuple(self._operation(op, sealer) for op in patch)
         roots = frozenset(operation.segments[0] for operation in operations)
@@ -116,9 +115,9 @@ class Patcher:
     # ------------------------------------------------------------------ inside the transaction
 
     def apply(self, value: Any, patch: Prepared) -> Json:
-        """Return the fields that the patch changes, with their new values.
+        """Return the changed fields with their new values; ``value`` stays as it is.
 
-        ``value`` is left as it is.  Raises PatchError, InvalidParameterValue.
+        Raises PatchError, InvalidParameterValue.
         """
         before = {name: getattr(value, name) for name in self._patchable}
         after = _applied(before, patch)
@@ -130,7 +129,7 @@ class Patcher:
         return changed
 
     def _stored(self, name: str, value: Any, patch: Prepared) -> Any:
-        """Return a field as it goes into the row: within its limits, its secrets sealed."""
+        """Return a field as its column stores it: size checked, secrets sealed."""
         if isinstance(value, dict | list):
             _check_size(name, value, patch.limits)
         unset = value is None
@@ -150,7 +149,6 @@ def _inside_secret(segments: Sequence[str], label: str) -> errors.PatchError:
 
 
 def _sealed(op: Json, segments: Sequence[str], sealer: Sealer) -> Json:
-    """Return the operation with the secrets of its value sealed."""
     if "value" not in op:
         return op
     if len(segments) == 1:
@@ -159,7 +157,7 @@ def _sealed(op: Json, segments: Sequence[str], sealer: Sealer) -> Json:
 
 
 def _applied(before: Json, patch: Prepared) -> Json:
-    """Return ``before`` after the operations; what they do not touch is not copied."""
+    """Return ``before`` after the operations; untouched fields are not copied."""
     copies = {name: rows.load(rows.dump(before[name])) for name in patch.roots & before.keys()}
     document: Json = before | copies
     for operation in patch.operations:
@@ -167,14 +165,14 @@ def _applied(before: Json, patch: Prepared) -> Json:
         try:
             operation.patch.apply(document, in_place=True)
         except _MISFITS:
-            # Without the cause: what it says holds values of the document.
+            # Without the cause, whose message contains values of the document.
             reason = _MISFIT[operation.verb]
             raise errors.PatchError(patch=operation.label, reason=reason) from None
     return document
 
 
 def _refuse_inside_sealed(document: Any, operation: Operation) -> None:
-    """A sealed value is closed, also where its name is not, or not yet, a secret's."""
+    """Refuse a path into a sealed value, also under a key that is not a secret's."""
     for place, name in enumerate(operation.segments[:-1]):
         document = _child(document, name)
         if document is None:
@@ -184,7 +182,7 @@ def _refuse_inside_sealed(document: Any, operation: Operation) -> None:
 
 
 def _child(container: Any, name: str) -> Any:
-    """Return what stands in a container under a segment of a path, or None."""
+    """Return the element of a container under a path segment, or None."""
     if isinstance(container, dict):
         return container.get(name)
     if isinstance(container, list) and name.isdecimal() and int(name) < len(container):
@@ -193,7 +191,7 @@ def _child(container: Any, name: str) -> Any:
 
 
 def _check_size(name: str, value: Any, limits: Limits) -> None:
-    """Refuse what no body could carry, and readers would stumble over."""
+    """Refuse a value deeper or larger than a request body may be."""
     if _is_deeper(value, limits.depth - 1):
         raise errors.PatchError(
             patch=f"/{name}",
@@ -209,7 +207,10 @@ def _check_size(name: str, value: Any, limits: Limits) -> None:
 
 
 def _is_deeper(value: Any, levels: int) -> bool:
-    """Do objects and lists nest deeper?  Level by level: a patch can build what no stack bears."""
+    """Return whether objects and lists nest deeper.
+
+    Without recursion, as a patch can nest deeply.
+    """
     level = [value]
     for _ in range(levels):
         level = [
@@ -224,7 +225,7 @@ def _is_deeper(value: Any, levels: int) -> bool:
 
 
 def _defaults_of(noun: type) -> Json:
-    """Return what each field of a dataclass is when nobody sets it; required ones are None."""
+    """Return each field's default; None for required fields."""
     return {
         f.name: (
             f.default_factory()

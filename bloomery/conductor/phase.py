@@ -1,8 +1,8 @@
-"""The kinds of flows: how they differ, and how each of them ends; the runner gets a Phase.
+"""The kinds of flows, as data for the runner.
 
-DEPLOY = Phase(name="deploy", own_steps={"prepare": _prepare}, finish=_finish, fail=_fail)
+    DEPLOY = Phase(name="deploy", own_steps={"prepare": _prepare}, finish=_finish, fail=_fail)
 
-``finish`` and ``fail`` return a Transition; the runner alone fires its event.
+``finish`` and ``fail`` return a Transition; only the runner fires its event.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from bloomery.conductor import writes as node_writes
 from bloomery.conductor.task_manager import TaskManager
 from bloomery.conductor.writes import Write
 from bloomery.model.node import Node
@@ -20,7 +21,7 @@ from bloomery.outcome import Outcome
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Transition:
-    """How a flow ends: the event to fire (None: the state stays), and what follows.
+    """The end of a flow: the event to fire (None keeps the state).
 
     ``writes`` join its transaction; ``then`` is a flow that begins with it.
     """
@@ -34,9 +35,9 @@ class Transition:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FlowFailure:
-    """Why a flow ends early: at which step, in which words, and what its steps returned so far.
+    """A failed flow: the step, the sentence, and the results of its earlier steps.
 
-    ``aborted``: somebody asked for it, and nothing is broken.
+    ``aborted``: an operator asked for the abort, and nothing is broken.
     """
 
     run: StepRun
@@ -47,14 +48,14 @@ class FlowFailure:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Phase:
-    """One kind of flow, as a row of data.
+    """One kind of flow.
 
-    ``shows`` is the node's field that shows the step; ``own_steps`` holds the conductor's own
-    steps around those of the interfaces, called with the task and the step's arguments;
-    ``finish`` (with the joined results of the steps that ran in this process) and ``fail`` set
-    the node's fields and say how it moves.  ``tolerant``: a step that fails is recorded, and the
-    flow goes on.  ``urgent``: a person waits for it, and learns at once that the BMC does not
-    answer.  ``history_name``: what the history calls the flow, if it tells of it.
+    ``shows``: the node's field that shows the current step.  ``own_steps``: the conductor's steps,
+    called with the task and the step's arguments.  ``finish`` (with the joined results of the steps
+    that ran in this process) and ``fail`` set the node's fields and return the transition.
+    ``tolerant``: a failed step is recorded, and the flow continues.  ``urgent``: a user waits, so
+    that a silent BMC fails the flow at once.  ``history_name``: the flow's name in the history, if
+    it is recorded.
     """
 
     name: str
@@ -65,3 +66,18 @@ class Phase:
     tolerant: bool = False
     urgent: bool = False
     history_name: Callable[[Node], str] | None = None
+
+
+def ends_with(event: str | None) -> Callable[[TaskManager, Mapping[str, Any]], Transition]:
+    """Return a ``finish`` that only fires ``event``; None keeps the provision state."""
+    return lambda _task, _result: Transition(event=event)
+
+
+def records_failure(event_type: str) -> Callable[[TaskManager, FlowFailure], Transition]:
+    """Return a ``fail`` that only writes last_error and a history entry of ``event_type``."""
+
+    def fail(task: TaskManager, failure: FlowFailure) -> Transition:
+        entry = node_writes.failure_entry(task.context, task.node, failure.sentence, event_type)
+        return Transition(event=None, writes=[entry])
+
+    return fail

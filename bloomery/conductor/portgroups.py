@@ -1,4 +1,4 @@
-"""Rules that a port group imposes on its node and its ports, and changes that it makes to them."""
+"""Rules between a port group, its node and its ports."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def fill_in(context: Context, _conn: sa.Connection, group: Portgroup) -> None:
 def check_change(
     context: Context, conn: sa.Connection, node: Node, group: Portgroup, changed: Json
 ) -> None:
-    """A group's ports follow its physical network, and hold on to its node."""
+    """Check a change of a port group, and move its ports to a new physical network."""
     members: list[Port] = records.list_where(conn, PORT, portgroup_uuid=group.uuid)
     if "node_uuid" in changed:
         _check_move(conn, node, group, changed["node_uuid"], members)
@@ -64,7 +64,7 @@ def _take_along(
     members: list[Port],
     network: str | None,
 ) -> None:
-    """Put the ports on the group's network, each with the events of a change of its own."""
+    """Set the ports' physical network, with the events of each port's change."""
     facts, changed = {"patched": ["/physical_network"]}, {"physical_network": network}
     for port in (member for member in members if member.physical_network != network):
         event = CrudEvent(context, PORT.name, port.uuid, "update", facts)

@@ -1,4 +1,4 @@
-"""Rules that a port imposes on its node and its port group."""
+"""Rules between a port, its node and its port group."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def check_change(
 
 
 def check_deletion(node: Node, port: Port) -> None:
-    """A port that carries a VIF goes only in maintenance."""
+    """Refuse to delete a port with a VIF outside of maintenance."""
     if port.internal_info.get("tenant_vif_port_id") and not node.maintenance:
         raise errors.Conflict(
             reason=f"cannot delete port {port.uuid}: a VIF is attached to it; detach it first, "
@@ -96,7 +96,6 @@ def _find_group(conn: sa.Connection, uuid: str) -> Portgroup | None:
 
 
 def _network_of_others(conn: sa.Connection, port: Port) -> str | None:
-    """Return the physical network of the other ports of the port's group."""
     others: list[Port] = records.list_where(conn, PORT, portgroup_uuid=port.portgroup_uuid)
     networks = (other.physical_network for other in others if other.uuid != port.uuid)
     return next((network for network in networks if network is not None), None)

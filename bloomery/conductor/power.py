@@ -1,6 +1,6 @@
-"""Power, boot mode and secure boot on request: flows of one step, as a machine takes its time.
+"""Power, boot mode and secure boot on request: flows of one step.
 
-Such a flow moves no provision state, may be repeated, and says on the node what became of it.
+Such a flow keeps the provision state, may be repeated, and stores its result on the node.
 """
 
 from __future__ import annotations
@@ -11,14 +11,13 @@ from typing import Any, Final
 
 from oslo_utils import strutils
 
-from bloomery import errors, secrets
+from bloomery import errors
 from bloomery.conductor import power_change, runner, states, writes
 from bloomery.conductor.notification_utils import (
     emit_power_set_notification,
     emit_power_state_corrected_notification,
 )
-from bloomery.conductor.phase import FlowFailure, Phase, Transition
-from bloomery.conductor.runner import Flow
+from bloomery.conductor.phase import FlowFailure, Phase, Transition, ends_with, records_failure
 from bloomery.conductor.states import Power
 from bloomery.conductor.task_manager import TaskManager
 from bloomery.conductor.workers import Slot
@@ -31,13 +30,8 @@ from bloomery.outcome import DONE, Done, Outcome
 
 
 def _with_result(outcome: Outcome | None, result: Mapping[str, Any]) -> Outcome:
-    """Add ``result`` to an outcome that ends the step."""
     outcome = outcome or DONE
     return Done(result={**outcome.result, **result}) if isinstance(outcome, Done) else outcome
-
-
-def _history(task: TaskManager, text: str, event_type: str) -> EncodedWrite:
-    return writes.history_entry(task.context, task.node, text, event_type=event_type, failed=True)
 
 
 # -------------------------------------------------------------------------------------- power
@@ -52,11 +46,10 @@ def start_power(
     keep_error: bool = False,
     before: Sequence[Step] = (),
 ) -> None:
-    """Let a flow begin that brings the node to power state ``target``; ``check`` it before.
+    """Start a flow that brings the node to power state ``target``; call ``check`` first.
 
-    ``journal``: what is written with its beginning.
-    ``keep_error``: the node's last_error tells of something that is not over.
-    ``before``: what ``steps_of_relatives`` has planned.
+    ``journal``: further writes of the first transaction.  ``keep_error``: keep last_error, whose
+    cause persists.  ``before``: the steps of ``steps_of_relatives``.
     """
     task.node.target_power_state = Power.ON if target in states.ENDS_ON else Power.OFF
     task.node.last_error = task.node.last_error if keep_error else None
@@ -64,11 +57,11 @@ def start_power(
         timeout_s = float(task.runtime.conf.conductor.soft_power_off_timeout)
     step = internal_step("power", "change", {"target": target, "timeout_s": timeout_s})
     started = emit_power_set_notification(task.context, task.node, "start", target)
-    runner.start(task, slot, POWER, step, _undo_power, *journal, started, before=before)
+    runner.start(task, slot, POWER, step, *journal, started, before=before)
 
 
 def check(task: TaskManager, target: str) -> None:
-    """Raise unless the node may be asked for ``target``."""
+    """Raise unless the node supports and allows the power target."""
     node = task.node
     verbs.check_power_target(node, target)
     task.driver.power.validate(task)
@@ -81,11 +74,11 @@ def check(task: TaskManager, target: str) -> None:
 
 
 def steps_of_relatives(task: TaskManager, target: str) -> list[Step]:
-    """Return the steps that bring the nodes above or below to power before this one changes.
+    """Return the power steps of parent or children that must run before this node's.
 
-    A child without a power supply of its own has no power while its parent has none: the parent
-    goes on first, and children go off first.  Raises ParentNodeLocked, ChildNodeLocked, and
-    PowerStateFailure for a child that may not be switched off.
+    A child without its own power supply depends on its parent: the parent goes on first, and
+    children go off first.  Raises ParentNodeLocked, ChildNodeLocked, and PowerStateFailure for a
+    child that may not be switched off.
     """
     if target == Power.ON:
         return _of_parent(task)
@@ -128,7 +121,6 @@ def _on_other(uuid: str, step: str) -> Step:
 
 
 def _change(task: TaskManager, target: str, timeout_s: float | None) -> Outcome:
-    """Ask the hardware, unless it is there already."""
     return _with_result(power_change.change(task, target, timeout_s), {"to_power": target})
 
 
@@ -142,21 +134,15 @@ def _fail_power(task: TaskManager, failure: FlowFailure) -> Transition:
     return Transition(event=None, writes=_give_up(task, failure.run.step.args, failure.sentence))
 
 
-def _undo_power(exc: Exception, flow: Flow) -> None:
-    """No worker came: the node is as it was, and says why."""
-    journal = _give_up(flow.task, flow.runs[-1].step.args, secrets.brief(exc))
-    flow.task.save(flow.cancelled, *journal)
-
-
 def _give_up(task: TaskManager, args: Mapping[str, Any], sentence: str) -> list[EncodedWrite]:
-    target = args.get("target", task.node.target_power_state)  # another node's step has none
-    task.node.target_power_state, task.node.last_error = None, sentence
-    failed = emit_power_set_notification(task.context, task.node, "error", target)
-    return [failed, _history(task, sentence, "power")]
+    target = args.get("target", task.node.target_power_state)  # a relative's step has none
+    task.node.target_power_state = None
+    entry = writes.failure_entry(task.context, task.node, sentence, "power")
+    return [emit_power_set_notification(task.context, task.node, "error", target), entry]
 
 
 def corrected(task: TaskManager, from_power: str | None) -> list[EncodedWrite]:
-    """Return the writes that tell that another power state was read than was recorded."""
+    """Return the notification that the power state read differs from the recorded one."""
     task.log("power was recorded as %s, and is %s", from_power, task.node.power_state)
     return [emit_power_state_corrected_notification(task.context, task.node, from_power)]
 
@@ -172,39 +158,24 @@ _SETTERS: Final = {"boot_mode": "set_boot_mode", "secure_boot": "set_secure_boot
 
 
 def start_boot_setting(task: TaskManager, slot: Slot, field: str, value: Any) -> None:
-    """Let a flow begin that brings the node's ``boot_mode`` or ``secure_boot`` to ``value``."""
+    """Start a flow that sets the node's ``boot_mode`` or ``secure_boot`` to ``value``."""
     step = internal_step("management", "set", {"field": field, "value": value})
-    runner.start(task, slot, BOOT_SETTINGS, step, _undo_boot_setting)
+    runner.start(task, slot, BOOT_SETTINGS, step)
 
 
 def _set(task: TaskManager, field: str, value: Any) -> Outcome:
     if task.turn == 0:
-        task.node.last_error = None  # as power does: the history keeps it
+        task.node.last_error = None  # the history keeps it
         if getattr(task.node, field) == value:
             return DONE
     outcome = getattr(task.driver.management, _SETTERS[field])(task, value)
     return _with_result(outcome, {"node": {field: value}})
 
 
-def _finish_boot_setting(task: TaskManager, result: Mapping[str, Any]) -> Transition:
-    return Transition(event=None)
-
-
-def _fail_boot_setting(task: TaskManager, failure: FlowFailure) -> Transition:
-    task.node.last_error = failure.sentence
-    return Transition(event=None, writes=[_history(task, failure.sentence, "boot")])
-
-
-def _undo_boot_setting(exc: Exception, flow: Flow) -> None:
-    """No worker came: nothing was set, and the node says why."""
-    flow.task.node.last_error = secrets.brief(exc)
-    flow.task.save(flow.cancelled, _history(flow.task, secrets.brief(exc), "boot"))
-
-
 BOOT_SETTINGS: Final = Phase(
     name="boot_settings",
     own_steps={"set": _set},
-    finish=_finish_boot_setting,
-    fail=_fail_boot_setting,
+    finish=ends_with(None),
+    fail=records_failure("boot"),
     urgent=True,
 )

@@ -1,6 +1,6 @@
-"""A change of power: what every one of them does, on request or as a step of another flow.
+"""A change of power, on request or as a step of another flow.
 
-The agent of before is forgotten: the one that boots next gets a token of its own.
+It ends the session of the node's agent: the next agent gets a new token.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ _REBOOTS: Final = (Power.REBOOT, Power.SOFT_REBOOT)
 
 
 def change(task: TaskManager, target: str, timeout_s: float | None = None) -> Outcome:
-    """Take one turn of bringing the node to ``target``; hardware that is there is not asked.
+    """Run one attempt to bring the node to ``target``; skip the order where it is there already.
 
-    Raises PowerStateFailure for a node that may not be switched off, and what drivers raise.
+    Raises PowerStateFailure for a node that may not be switched off, and the driver's errors.
     """
     node, power = task.node, task.driver.power
     verbs.refuse_power_off(node, target)
@@ -28,10 +28,10 @@ def change(task: TaskManager, target: str, timeout_s: float | None = None) -> Ou
     if target not in _REBOOTS and task.turn == 0 and power.get_power_state(task) == end_state:
         node.power_state = end_state
         return DONE
-    if not task.turn:  # an agent that boots while the BMC still works is a new one
+    if not task.turn:  # later attempts must not end the session of the new agent
         task.log("power: %s", target)
         task.forget_agent(may_boot_again=True)
-    changed_at = rows.now().replace(tzinfo=None)  # as Ironic writes it: UTC, and no word of that
+    changed_at = rows.now().replace(tzinfo=None)  # Ironic's format: UTC without an offset
     node.driver_internal_info["last_power_state_change"] = changed_at.isoformat()
     if target == Power.REBOOT:
         return power.reboot(task, timeout_s) or DONE

@@ -1,6 +1,6 @@
 """Corrections of power sync: a machine was in another power state than recorded.
 
-Each is a warning in log and history, and is counted; ``why`` tells the latest of a day.
+Log, history and a counter record each; ``why`` shows the latest of a day.
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ _MINUTE: Final = timedelta(minutes=1)
 
 
 def driven(task: TaskManager, actual: str, recorded: str) -> EncodedWrite:
-    """Return the history entry of a machine that is driven back to its recorded state."""
+    """Return the history entry of a machine that is brought back to its recorded state."""
     action = "switched on again" if recorded == Power.ON else "switched off again"
     return _entry(task, actual, f"was {actual}, recorded {recorded}: {action}", "driven")
 
 
 def followed(task: TaskManager, actual: str, reason: str) -> EncodedWrite:
-    """Return the history entry of a record that follows its machine, for ``reason``."""
+    """Return the history entry of a record that follows the machine, with the reason."""
     change = f"was {actual}, recorded {task.node.power_state}: recorded {actual} now"
     return _entry(task, actual, f"{change}, because {reason}", "recorded")
 
@@ -42,7 +42,7 @@ def _entry(task: TaskManager, actual: str, change: str, action: str) -> EncodedW
 
 
 def _frequency(task: TaskManager) -> str:
-    """Return how often within which time, this correction included; nothing for the first one."""
+    """Return the number of corrections and their time span; "" for the first."""
     now = rows.now()
     with task.runtime.db.read() as conn:
         earlier = history.list_of_type_since(

@@ -1,11 +1,11 @@
-"""Which process a row is about, so that another one can tell whether it has ended.
+"""The identity of the process that a row belongs to, to detect its end.
 
     mine = process_identity.ours()
     row.process = mine.encoded()
     process_identity.decoded(row.process).has_ended()      # True only where that is certain
 
-A number of a process means something under one kernel and in one namespace only: elsewhere nothing
-is certain, and the counter of the row has to be watched.
+A PID is comparable only under one kernel and in one namespace.  Elsewhere the counter of the row
+decides.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ from typing import Final
 
 _BOOT_ID: Final = Path("/proc/sys/kernel/random/boot_id")
 _MOST_OF_A_NAME: Final = 64  # characters: the row has room for 255
-_STARTED_AT: Final = 19  # of the words behind the name of the program in /proc/PID/stat
+_STARTED_AT: Final = 19  # index of starttime behind the program's name in /proc/PID/stat
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProcessIdentity:
-    """``boot`` and ``namespace`` say under which kernel ``pid`` counts; ``ticks`` when it began."""
+    """``boot`` and ``namespace`` qualify ``pid``; ``ticks`` is its start time."""
 
     pid: int
     machine: str
@@ -41,9 +41,9 @@ class ProcessIdentity:
         return json.dumps(dataclasses.asdict(self), separators=(",", ":"))
 
     def has_ended(self) -> bool:
-        """Whether that process is certainly no more, or is this one, in a life before.
+        """Return whether the process has certainly ended, or is this one before a restart in place.
 
-        A process has one conductor at a time.
+        A process runs one conductor at a time.
         """
         mine = ours()
         if not self.boot or (self.boot, self.namespace) != (mine.boot, mine.namespace):
@@ -63,7 +63,7 @@ def ours() -> ProcessIdentity:
 
 
 def decoded(text: str | None) -> ProcessIdentity | None:
-    """Return what a row says; None where it says nothing, or nothing that is understood."""
+    """Return the identity in a row; None where it is missing or unreadable."""
     try:
         return ProcessIdentity(**json.loads(text or ""))
     except (ValueError, TypeError):
@@ -83,7 +83,7 @@ def _namespace() -> int:
 
 
 def _ticks(pid: int) -> int:
-    """Return when the process began, in ticks since the boot; 0: there is none."""
+    """Return the start time of a process in ticks since the boot; 0 where it does not run."""
     try:
         stat = Path(f"/proc/{pid}/stat").read_text()
     except OSError:

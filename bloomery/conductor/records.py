@@ -1,7 +1,7 @@
-"""Records as rows: create, update, destroy, each one commit.
+"""Records as rows: create, update, delete, each in one commit.
 
-Records of nodes are changed under the lock of their node; creating one needs no lock.  The
-``Rules`` of a noun check the rows around it; ``endpoints.records`` lists them.
+The node of a record is locked for changes, not for a creation.  A noun's ``Rules`` check the
+related rows; ``endpoints.records`` lists them.
 """
 
 from __future__ import annotations
@@ -28,19 +28,17 @@ Json = dict[str, Any]
 Work: TypeAlias = Callable[[sa.Connection, Node | None], None]
 
 
-def _accept(*_args: object) -> None:
-    """No rule."""
+def _accept(*_args: object) -> None: ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rules:
-    """Further checks, made inside the transaction; each raises a Failure.
+    """Further checks inside the transaction; each raises a Failure.
 
-    ``check(context, values)``: of what is written alone, on creation before the transaction.
-    ``create(context, conn, record)`` may fill in what the server decides.
-    ``update(context, conn, node, record, changed)`` gets the record as it is and what is to
-    change; what it changes in other records it tells by events of theirs.
-    ``destroy(node, record)``.  ``node`` is None for nouns whose records belong to none.
+    ``check(context, values)`` sees the new values alone; for a creation it runs before the
+    transaction. ``create(context, conn, record)`` may set server-chosen fields. ``update(context,
+    conn, node, record, changed)`` gets the record and its changes; changes to other records need
+    their own events.  ``destroy(node, record)``: ``node`` is None for nouns without nodes.
     """
 
     check: Callable[[Context, Json], None] = _accept
@@ -50,7 +48,7 @@ class Rules:
 
 
 def create(context: Context, noun: Noun, rules: Rules, values: Json) -> None:
-    """Store a record.  Needs no reservation of its node: the row is held meanwhile."""
+    """Store a record.  Its node's row is locked, not reserved."""
     attributes.refuse_sealed_in(values)
     rules.check(context, values)
     record = noun.value(**values)
@@ -78,7 +76,7 @@ def _facts(noun: Noun, values: Json) -> Json:
 
 
 def update(context: Context, noun: Noun, rules: Rules, uuid: str, patch: Sequence[Json]) -> None:
-    """Apply a JSON patch to the row that is read in the same transaction."""
+    """Apply a JSON patch to the row, which the same transaction reads."""
     runtime, patcher = context.runtime, _patcher(noun)
     prepared = patcher.prepare(patch, runtime.sealer, Limits.of(runtime.conf))
     event = CrudEvent(context, noun.name, uuid, "update", {"patched": [op["path"] for op in patch]})
@@ -104,7 +102,6 @@ def update(context: Context, noun: Noun, rules: Rules, uuid: str, patch: Sequenc
 
 
 def destroy(context: Context, noun: Noun, rules: Rules, uuid: str) -> None:
-    """Delete a record."""
     event = CrudEvent(context, noun.name, uuid, "delete")
 
     def work(conn: sa.Connection, node: Node | None) -> None:
@@ -119,11 +116,11 @@ def destroy(context: Context, noun: Noun, rules: Rules, uuid: str) -> None:
 
 
 class _Moved(Exception):
-    """The record went to another node while its own was waited for."""
+    """The record moved to another node before its node was locked."""
 
 
 def _get(conn: sa.Connection, noun: Noun, uuid: str, node: Node | None) -> Any:
-    """Return the record, its row locked.  Raises _Moved unless it is still the node's."""
+    """Return the locked record.  Raises _Moved if it moved to another node."""
     record = records.get(conn, noun, uuid, for_update=True)
     if node is not None and record.node_uuid != node.uuid:
         raise _Moved
@@ -131,7 +128,7 @@ def _get(conn: sa.Connection, noun: Noun, uuid: str, node: Node | None) -> Any:
 
 
 def _change(context: Context, noun: Noun, uuid: str, work: Work) -> None:
-    """Do the work in one transaction, the record's node, if it has one, being locked."""
+    """Run ``work`` in one transaction under the lock of the record's node, if it has one."""
     db = context.runtime.db
     if not noun.of_node:
         db.transact(lambda conn: work(conn, None))

@@ -31,32 +31,32 @@ LOG = logging.getLogger(__name__)
 
 _PARKED: Final = (Run.WAITING, Run.HELD)
 _ENDED: Final = (Run.DONE, Run.FAILED)
-_PHASES: Final[dict[str, str]] = {  # whose flow stands in a state
+_PHASES: Final[dict[str, str]] = {  # the phase that runs in a state
     State.VERIFYING: "verify", State.INSPECTING: "inspect", State.ADOPTING: "adopt",
     State.CLEANING: "clean", State.DEPLOYING: "deploy", State.DELETING: "undeploy",
     State.RESCUING: "rescue", State.UNRESCUING: "unrescue", State.SERVICING: "service",
 }  # fmt: skip
 _RETRY_S: Final = 1.0
-_PATIENCE_S: Final = 60.0  # with one flow, before the others are called taken up
-# What an interruption of a step counts.  A worker that dies while its conductor lives on died of
-# its step; a conductor dies of anything: a power cut, a kill, another node's step.
+_PATIENCE_S: Final = 60.0  # for one flow, before ``adopt_all`` returns without it
+# The weight of an interruption.  A worker that dies alone (DEATH) most likely died of its step; a
+# conductor (CRASH) may die of a power cut, a kill, or another node's step.
 CRASH: Final = 1
 DEATH: Final = 4
-_MOST_TAKEN_UP: Final = 3 * DEATH
+_MOST_WEIGHT: Final = 3 * DEATH
 
 
 def void_reservations(runtime: ConductorRuntime, *, alone: bool) -> int:
-    """Free the nodes that a former life held; return how many there were.
+    """Free the nodes that a previous incarnation reserved; return their number.
 
-    ``alone``: every node, since no holder can be alive.  Where others may live only those of our
-    own name; who dies among the others is found by lease.
+    ``alone``: free every node, as no holder can be alive.  Otherwise only nodes of our own name;
+    peers are detected by their leases.
     """
     holder = None if alone else runtime.host
     return len(runtime.db.transact(lambda conn: locks.void_all(conn, holder)))
 
 
 def adopt_all(runtime: ConductorRuntime, weight: int = DEATH) -> int:
-    """Take up every flow of ours that nobody runs, a few at a time; return how many there were.
+    """Recover every unattended flow of ours, a few at a time; return their number.
 
     ``weight``: CRASH where their conductor may have died, else DEATH.
     """
@@ -72,10 +72,10 @@ def adopt_all(runtime: ConductorRuntime, weight: int = DEATH) -> int:
 
 
 def _is_successor(runtime: ConductorRuntime, key: RingKey, conductor: str | None) -> bool:
-    """Is a flow ours to take up?
+    """Return whether this conductor recovers the flow.
 
-    It is the one's who ran it, as long as that one is alive and serves such nodes, and else the
-    one's to whom the ring gives the node: all conductors come to the same answer.
+    The conductor that ran the flow does, as long as it is alive and serves such nodes.  Otherwise
+    the ring chooses, so that all conductors agree.
     """
     ring, place = runtime.ring, {"driver": key.driver, "group": key.conductor_group}
     if conductor is not None and ring.serves(conductor, **place):
@@ -88,9 +88,9 @@ def _is_parked(runs: list[StepRun]) -> bool:
 
 
 def adopt(runtime: ConductorRuntime, uuid: str, tries: int = 0, weight: int = DEATH) -> None:
-    """Take up the flow of one node as soon as a worker is free.
+    """Recover the flow of one node as soon as a worker is free.
 
-    ``tries``: how often to come back while somebody holds the node.
+    ``tries``: how often to retry while the node is reserved.
     """
     try:
         with runtime.workers.slot() as slot:
@@ -100,15 +100,15 @@ def adopt(runtime: ConductorRuntime, uuid: str, tries: int = 0, weight: int = DE
     except errors.NodeLocked as exc:
         if tries:
             runtime.timers.after(_RETRY_S, adopt, runtime, uuid, tries - 1, weight)
-        LOG.info("node %s: recovery: cannot take up its flow yet: %s", uuid, exc)
-    except errors.Failure as exc:  # gone, or of a driver that is not enabled any more
-        LOG.warning("node %s: recovery: cannot take up its flow: %s", uuid, exc)
+        LOG.info("node %s: cannot recover its flow yet: %s", uuid, exc)
+    except errors.Failure as exc:  # the node is gone, or its driver is not enabled
+        LOG.warning("node %s: cannot recover its flow: %s", uuid, exc)
 
 
 def _adopt(runtime: ConductorRuntime, uuid: str, slot: Slot, weight: int) -> None:
     context = Context(runtime=runtime, request=Request.new())
     with task_manager.acquire(context, uuid, purpose="recovery", retry=False) as task:
-        with runtime.db.read() as conn:  # under the lock: nobody moves the flow meanwhile
+        with runtime.db.read() as conn:  # under the lock, so that the flow cannot move
             runs = steps.list_open(conn, uuid) or _ended_short_of_its_move(conn, task.node)
         task.context = Context(runtime=runtime, request=_request_of(runs))
         if runs and not _is_parked(runs):
@@ -118,10 +118,10 @@ def _adopt(runtime: ConductorRuntime, uuid: str, slot: Slot, weight: int) -> Non
 
 
 def _ended_short_of_its_move(conn: sa.Connection, node: Node) -> list[StepRun]:
-    """Return the flow whose last step is done, and whose end did not move the node any more.
+    """Return a flow whose last step is done but whose node did not leave the flow's state.
 
-    So it is when an agent's call was the end of the last step: the move back into the state of
-    the flow and the one that ends it are two transactions.
+    A heartbeat that ends the last step needs two transactions: one back into the flow's state, and
+    one that ends it.
     """
     phase = _PHASES.get(node.provision_state or "")
     runs = steps.list_last(conn, node.uuid) if phase else []
@@ -129,7 +129,6 @@ def _ended_short_of_its_move(conn: sa.Connection, node: Node) -> list[StepRun]:
 
 
 def _request_of(runs: list[StepRun]) -> Request:
-    """Go on in the name of who asked first: each row of a flow names the same request."""
     asked = runs[0].request_id if runs else None
     return Request(request_id=asked) if asked else Request.new()
 
@@ -137,18 +136,18 @@ def _request_of(runs: list[StepRun]) -> Request:
 def _go_on(slot: Slot, task: TaskManager, runs: list[StepRun], weight: int) -> Future[None]:
     flow = flows.load(task, runs)
     run = flow.current
-    task.node.last_error = None  # what its last worker died of; the flow may yet succeed
+    task.node.last_error = None  # the cause of the last worker's death
     if run is None:
         return runner.launch(slot, flow)
     if _is_overtaken(task, run):
         return runner.launch_failure(slot, flow, _overtaken(task, run))
-    if run.conductor is None:  # it was let go by a conductor that stopped in good order
+    if run.conductor is None:  # a graceful stop handed it over
         weight = 0
-    if weight and run.taken_up >= _MOST_TAKEN_UP:
+    if weight and run.recovery_weight >= _MOST_WEIGHT:
         return runner.launch_failure(slot, flow, _hopeless(task, run, weight))
     if not run.step.resumable and _has_begun(run):
         return runner.launch_failure(slot, flow, _interrupted(task, run))
-    values = {"taken_up": run.taken_up + weight, "conductor": task.runtime.host}
+    values = {"recovery_weight": run.recovery_weight + weight, "conductor": task.runtime.host}
     if run.started_at is None:
         values["started_at"] = run.started_at = rows.now()
         task.save(flow.mark(run, Run.RUNNING, **values))
@@ -158,7 +157,6 @@ def _go_on(slot: Slot, task: TaskManager, runs: list[StepRun], weight: int) -> F
 
 
 def _begun_again(task: TaskManager, run: StepRun) -> EncodedWrite:
-    """The entry in the node's history that says why a step takes longer than it would."""
     host = task.runtime.host
     ended = "its work there was cut off" if run.conductor == host else _end_of(run)
     text = f"Step {run.step.name} begun again by conductor {host}: {ended}"
@@ -170,15 +168,18 @@ def _end_of(run: StepRun) -> str:
 
 
 def _has_begun(run: StepRun) -> bool:
-    """A step that was handed over before its first turn pauses, and has no beginning."""
+    """Return whether the step has started.
+
+    One handed over before its start pauses without a start time.
+    """
     return run.state == Run.RUNNING or (run.state == Run.AGAIN and run.started_at is not None)
 
 
 def _is_overtaken(task: TaskManager, run: StepRun) -> bool:
-    """Did another flow begin before this one was taken up?
+    """Return whether another flow began before this one was recovered.
 
-    A flow that moves no provision state, such as a change of power, keeps no other flow away:
-    repeated after them, it would undo what they did.
+    A flow that keeps the provision state, such as a power change, does not exclude other flows.
+    Repeated after them, it would undo them.
     """
     if run.phase in _PHASES.values():
         return False
@@ -194,7 +195,7 @@ def _overtaken(task: TaskManager, run: StepRun) -> str:
 
 
 def _hopeless(task: TaskManager, run: StepRun, weight: int) -> str:
-    died = f"its worker died {run.taken_up // DEATH + 1} times"
+    died = f"its worker died {run.recovery_weight // DEATH + 1} times"
     if weight < DEATH:
         died = "its conductor died too often"
     return (
@@ -212,7 +213,7 @@ def _interrupted(task: TaskManager, run: StepRun) -> str:
 
 
 def _fail_stuck(task: TaskManager) -> None:
-    """A node in a transient state that no flow accounts for."""
+    """Fail a node in a transient state without a flow."""
     state = task.node.provision_state
     task.process_event(
         "fail",

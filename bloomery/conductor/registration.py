@@ -1,11 +1,11 @@
-"""The row of a conductor: taken at the start, kept by signs of life, given up at the end.
+"""The row of a conductor: registered at the start, renewed by heartbeats, signed off at the end.
 
-    registration.begin(alone=False)      # waits until a former life of the name is certainly over
-    registration.beat(online=True)       # False: peers declared us dead, or somebody has our name
+    registration.begin(alone=False)      # waits until the previous incarnation is certainly over
+    registration.beat(online=True)       # False: declared dead, or another process has the name
     registration.end()
 
-Two processes of one name would free each other's nodes.  So a name that somebody lives under is
-taken over only when that process has ended, or when its counter stood still for a while.
+Two processes of one name would free each other's nodes.  So a name is taken over only when its
+process has ended, or when its counter stood still for a while.
 """
 
 from __future__ import annotations
@@ -27,14 +27,14 @@ from bloomery.rpc import ring_options
 
 LOG = logging.getLogger(__name__)
 
-STILL_FOR_BEATS: Final = 3  # pauses between signs of life after which a former life is over
+STILL_FOR_BEATS: Final = 3  # heartbeat intervals without a change after which it is dead
 _LOOKS_PER_BEAT: Final = 10
 
 
 class Registration:
-    """``pause`` waits between two looks at the counter of a former life.
+    """``pause`` waits between two reads of the counter.
 
-    Signs of life have a connection of their own: whoever uses up the pool delays none.
+    Heartbeats have their own connection, so that an exhausted pool does not delay them.
     """
 
     def __init__(
@@ -52,7 +52,7 @@ class Registration:
         self._incarnation: str | None = None
 
     def close(self) -> None:
-        """Give the connection back that signs of life have for themselves."""
+        """Close the connection of the heartbeats."""
         if self._db is not self._runtime.db:
             self._db.close()
 
@@ -61,10 +61,10 @@ class Registration:
         return self._incarnation is not None
 
     def begin(self, *, alone: bool) -> None:
-        """Take the row; the lease begins.  Raises ConductorLives while another process has it.
+        """Register; the lease begins.  Raises ConductorLives while another process has the name.
 
-        ``alone``: no other process can live on this database, and nobody is waited for.  Raises
-        CannotStart where conductors live whose ring is another one than ours.
+        ``alone``: no other process can use this database, so nothing is waited for.  Raises
+        CannotStart where live conductors have other options of the ring.
         """
         former = None if alone else self._former()
         if not alone:
@@ -94,7 +94,10 @@ class Registration:
         )
 
     def _compare_options(self) -> None:
-        """Keep to the options that all share; ours are the site's where nobody else lives."""
+        """Compare the options of the ring with the stored ones.
+
+        Store ours where no other conductor lives.
+        """
         conf = self._runtime.conf
         with self._db.read() as conn:
             differences = ring_options.differences(conn, conf)
@@ -112,7 +115,7 @@ class Registration:
             self._db.transact(lambda conn: ring_options.note(conn, conf))
 
     def _counters(self, conn: sa.Connection) -> dict[str, int]:
-        """Return the counters of all others that have not signed off, by name."""
+        """Return the counters of all other conductors that have not signed off, by name."""
         return {
             each.hostname: each.heartbeat
             for each in conductors.list_all(conn)
@@ -120,7 +123,7 @@ class Registration:
         }
 
     def _living(self, before: dict[str, int]) -> list[str]:
-        """Watch the counters; return whose moves, or nobody when all stood still for long."""
+        """Watch the counters; return the names whose counters move, or [] when all stood still."""
         interval_s = self._runtime.conf.conductor.heartbeat_interval
         give_up_at = self._clock() + STILL_FOR_BEATS * interval_s
         while before and self._clock() < give_up_at:
@@ -134,7 +137,7 @@ class Registration:
     # ----------------------------------------------------------------- who was there before
 
     def _former(self) -> Conductor | None:
-        """Return the life to take over from, once it is over; None: nobody lives there."""
+        """Return the previous incarnation once it is over; None where there is none."""
         former = self._read()
         if former is None or former.incarnation is None:
             return None
@@ -148,11 +151,11 @@ class Registration:
             return conductors.find(conn, self._runtime.host)
 
     def _when_still(self, former: Conductor) -> Conductor | None:
-        """Watch the counter until it stood still for long enough.  Raises ConductorLives."""
+        """Wait until the counter stood still for long enough.  Raises ConductorLives."""
         interval_s = self._runtime.conf.conductor.heartbeat_interval
         still_s = STILL_FOR_BEATS * interval_s
         LOG.warning(
-            "conductor %s: %s did not sign off; waiting %d s for a sign of life of it",
+            "conductor %s: %s did not sign off; watching its heartbeat for %d s",
             former.hostname, _serialized(former), still_s,
         )  # fmt: skip
         give_up_at = self._clock() + still_s
@@ -164,7 +167,7 @@ class Registration:
             if present.incarnation != former.incarnation:
                 raise self._lives(present, "it has just started")
             if present.heartbeat != former.heartbeat:
-                raise self._lives(present, "it gave a sign of life while this one waited")
+                raise self._lives(present, "its heartbeat changed while this conductor waited")
         return former
 
     def _lives(self, other: Conductor, evidence: str) -> errors.ConductorLives:
@@ -177,7 +180,7 @@ class Registration:
     # ------------------------------------------------------------------------ signs of life
 
     def beat(self, *, online: bool) -> bool:
-        """Give a sign of life, which renews the lease.  False: this life is over."""
+        """Write a heartbeat, which renews the lease.  False: this incarnation is over."""
         runtime, incarnation = self._runtime, self._incarnation
         began = runtime.lease.now()
         is_ours = self._db.transact(
@@ -188,20 +191,20 @@ class Registration:
         return is_ours
 
     def is_taken(self) -> bool:
-        """Whether another process has taken the name meanwhile."""
+        """Return whether another process has taken the name."""
         row = self._read()
         return row is not None and row.incarnation not in (None, self._incarnation)
 
     def is_drain_ordered(self) -> bool:
-        """Whether an operator wants this life to drain."""
+        """Return whether an operator has ordered a drain."""
         row = self._read()
         return row is not None and row.drain_ordered_at is not None
 
     def end(self, *, online: bool = False) -> int:
-        """Free what is held, say that nobody runs its flows, and sign off: one transaction.
+        """Free the reserved nodes, release the flows, and sign off, in one transaction.
 
-        Return how many nodes were freed.  Other conductors may take them over at once.  A life that
-        is over already has nothing to free.  ``online``: see ``conductors.sign_off``.
+        Return the number of freed nodes, 0 where this incarnation is over already.  Peers may take
+        them over at once.  ``online``: see ``conductors.sign_off``.
         """
         host, incarnation = self._runtime.host, self._incarnation
 

@@ -1,4 +1,4 @@
-"""Rescue: boot a node into a ramdisk that its user can log in to, and back again."""
+"""Rescue: boot a node into a ramdisk with a login for its user, and back."""
 
 from __future__ import annotations
 
@@ -7,16 +7,15 @@ from typing import Any, Final
 
 from bloomery import errors
 from bloomery.conductor import cleanup
-from bloomery.conductor.phase import FlowFailure, Phase, Transition
+from bloomery.conductor.phase import FlowFailure, Phase, Transition, ends_with
 from bloomery.conductor.task_manager import TaskManager
 from bloomery.model.node import Node
 from bloomery.model.provision import ProvisionArguments
 from bloomery.model.rules import verbs
-from bloomery.model.step import Run, Step, internal_step
-from bloomery.outcome import Outcome
+from bloomery.model.step import Run, internal_step
 
-_RESCUE: Final = internal_step("rescue", "rescue")
-_UNRESCUE: Final = internal_step("rescue", "unrescue")
+RESCUE_STEP: Final = internal_step("rescue", "rescue")
+UNRESCUE_STEP: Final = internal_step("rescue", "unrescue")
 _PASSWORDS: Final = ("rescue_password", "hashed_rescue_password")
 
 
@@ -26,7 +25,7 @@ def check(task: TaskManager, arguments: ProvisionArguments) -> None:
 
 
 def check_unrescue(task: TaskManager, arguments: ProvisionArguments) -> None:
-    """Raise unless the node may be brought back."""
+    """Raise unless the node may be unrescued."""
     _check(task, "unrescue")
 
 
@@ -42,7 +41,7 @@ def _check(task: TaskManager, action: str) -> None:
 
 
 def begin(task: TaskManager, arguments: ProvisionArguments) -> None:
-    """Keep the password, sealed, until the ramdisk has it."""
+    """Store the password, sealed, until the ramdisk has it."""
     cleanup.wipe_internal_info(task)
     sealed = task.runtime.sealer.seal({"rescue_password": arguments.rescue_password or ""})
     task.node.instance_info = task.node.instance_info | sealed
@@ -54,28 +53,8 @@ def forget_password(node: Node) -> None:
 
 
 def clean_up(task: TaskManager) -> str | None:
-    """Take away what rescue made; return what went wrong, if something did."""
+    """Undo a rescue; return the error, if any."""
     return cleanup.tidy(task, task.driver.rescue.clean_up)
-
-
-def rescue_steps(task: TaskManager, arguments: ProvisionArguments) -> list[Step]:
-    return [_RESCUE]
-
-
-def unrescue_steps(task: TaskManager, arguments: ProvisionArguments) -> list[Step]:
-    return [_UNRESCUE]
-
-
-def _rescue(task: TaskManager) -> Outcome | None:
-    return task.driver.rescue.rescue(task)
-
-
-def _unrescue(task: TaskManager) -> Outcome | None:
-    return task.driver.rescue.unrescue(task)
-
-
-def _finish_rescue(task: TaskManager, result: Mapping[str, Any]) -> Transition:
-    return Transition(event="done")
 
 
 def _finish_unrescue(task: TaskManager, result: Mapping[str, Any]) -> Transition:
@@ -85,7 +64,7 @@ def _finish_unrescue(task: TaskManager, result: Mapping[str, Any]) -> Transition
 
 
 def _fail(task: TaskManager, failure: FlowFailure) -> Transition:
-    if failure.run.state == Run.WAITING:  # its ramdisk never called: take it away
+    if failure.run.state == Run.WAITING:  # the ramdisk sent no heartbeat
         cleanup.power_off(task)
         clean_up(task)
     forget_password(task.node)
@@ -93,8 +72,14 @@ def _fail(task: TaskManager, failure: FlowFailure) -> Transition:
 
 
 RESCUE: Final = Phase(
-    name="rescue", own_steps={"rescue": _rescue}, finish=_finish_rescue, fail=_fail
+    name="rescue",
+    own_steps={"rescue": lambda task: task.driver.rescue.rescue(task)},
+    finish=ends_with("done"),
+    fail=_fail,
 )
 UNRESCUE: Final = Phase(
-    name="unrescue", own_steps={"unrescue": _unrescue}, finish=_finish_unrescue, fail=_fail
+    name="unrescue",
+    own_steps={"unrescue": lambda task: task.driver.rescue.unrescue(task)},
+    finish=_finish_unrescue,
+    fail=_fail,
 )

@@ -4,12 +4,11 @@
     with event.publishing(lambda node: patcher.apply(node, patch)):
         row_updates.change(context, uuid, work)    # work calls event.snapshot_change(...)(conn)
 
-The row is read inside the write transaction, so what a caller asks for meets what is there, and no
-acknowledged change is lost.  A node that a flow holds is waited for.
+The write transaction reads the row, so that no acknowledged change is lost.  A node reserved by a
+flow is waited for.
 
-Rows of start and end are written together.  Where a sink takes versioned notifications, they carry
-the object as it is to be, and an operation that is refused although its object exists writes start
-and error, in a transaction of their own.
+The start and end rows are written together.  Where a sink takes versioned notifications, they hold
+the changed object.  A refused operation on an existing object then writes start and error rows.
 """
 
 from __future__ import annotations
@@ -34,13 +33,13 @@ LOG = logging.getLogger(__name__)
 T = TypeVar("T")
 
 Json: TypeAlias = dict[str, Any]
-_SILENT: Final = (errors.NotFound, errors.PatchError)  # there is no object, or none to be made
+_SILENT: Final = (errors.NotFound, errors.PatchError)  # no object, no events
 
 
 def change(context: Context, uuid: str, work: Callable[[sa.Connection, Node], T]) -> T:
-    """Run ``work`` on the node's row, which nobody else holds or can take meanwhile.
+    """Run ``work`` on the locked row of a node that is not reserved.
 
-    Raises NodeNotFound, NodeLocked when the node stays busy, and what ``work`` raises.
+    Raises NodeNotFound, NodeLocked when the node stays reserved, and the errors of ``work``.
     """
     runtime = context.runtime
 
@@ -58,7 +57,7 @@ def change(context: Context, uuid: str, work: Callable[[sa.Connection, Node], T]
 class CrudEvent:
     """The rows of ``baremetal.<noun>.<action>.start`` and ``.end``, written by one call.
 
-    What is snapshotted before that call goes along; ``facts`` are masked.
+    Take the snapshots before the call; ``facts`` are masked.
     """
 
     def __init__(
@@ -107,23 +106,20 @@ class CrudEvent:
         return self._context.runtime.wants_snapshots()
 
     def show_to_projects_of(self, value: Any) -> CrudEvent:
-        """Let the projects see the events to which ``value`` belongs, or is lent.
-
-        That is the object itself, or its node, beside what was said before.
-        """
+        """Show the events to the owner and lessee of ``value``, the object or its node."""
         for row in (self._start, self._end):
             for role in ("owner", "lessee"):
                 row[role] = row[role] or getattr(value, role, None)
         return self
 
     def snapshot_request(self, values: Mapping[str, Any]) -> CrudEvent:
-        """Show at the start what a client asks to create."""
+        """Put the requested object into the start event."""
         if self._is_versioned:
             self._start["snapshot"] = rows.dump(snapshots.OF_REQUEST[self._noun](values))
         return self
 
     def snapshot_stored(self, value: Any) -> CrudEvent:
-        """Show at the end of a creation what was stored."""
+        """Put the created object into the end event."""
         self.show_to_projects_of(value)
         if self._is_versioned:
             self._end["snapshot"] = rows.dump(snapshots.OF_CREATED[self._noun](value))
@@ -132,7 +128,10 @@ class CrudEvent:
     def snapshot_change(
         self, before: Any, changes: Mapping[str, Any], *, touched: bool = True
     ) -> CrudEvent:
-        """Show the object as it will be; ``touched``: its updated_at moves."""
+        """Put the object before and after the change into the events; ``touched``.
+
+        Updated_at changes.
+        """
         self.show_to_projects_of(before)
         if self._is_versioned:
             snapshot = snapshots.OF[self._noun](_changed_copy(before, changes))
@@ -142,20 +141,20 @@ class CrudEvent:
         return self
 
     def snapshot_deletion(self, value: Any) -> CrudEvent:
-        """Show at both ends what is being deleted."""
+        """Put the deleted object into both events."""
         return self.snapshot_change(value, {}, touched=False)
 
     def insert_between(self, write: EncodedWrite) -> None:
-        """Write of something else that happens between start and end."""
+        """Add a write between the start and the end event."""
         self._between.append(write)
 
     # ------------------------------------------------------------------------------ publishing
 
     @contextmanager
     def publishing(self, changes: Callable[[Any], Json] = lambda value: {}) -> Iterator[None]:
-        """Wake the relay once the rows are committed; write a refusal's rows, and pass it on.
+        """Wake the relay after the commit; write the events of a refusal and raise it again.
 
-        ``changes``: what the caller asks of the object, if that is refused before a snapshot.
+        ``changes``: the requested changes, for a refusal before the snapshot.
         """
         try:
             yield
@@ -168,7 +167,7 @@ class CrudEvent:
         self._context.runtime.on_events_written()
 
     def _write_refusal(self, changes: Callable[[Any], Json]) -> None:
-        """Best effort: what the caller hears is the refusal, not that it could not be written."""
+        """Write the events of a refusal, best effort: the caller gets the refusal in any case."""
         runtime = self._context.runtime
         try:
             if self._start["snapshot"] is None:

@@ -20,9 +20,9 @@ def check_new(_context: Context, _conn: sa.Connection, runbook: Runbook) -> None
 def check_change(
     _context: Context, _conn: sa.Connection, _node: Any, runbook: Runbook, changed: dict[str, Any]
 ) -> None:
-    """A runbook that becomes public loses its owner; one that is public gets none.
+    """Remove the owner of a runbook that becomes public; refuse an owner for a public runbook.
 
-    Traits are a set.
+    Duplicate traits are dropped.
     """
     if "traits" in changed:
         changed["traits"] = list(dict.fromkeys(changed["traits"]))

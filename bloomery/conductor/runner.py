@@ -1,21 +1,19 @@
-"""The one engine of steps: it runs a flow, calls the interfaces, records, and chooses the event.
+"""The engine of steps: runs a flow, calls the interfaces, records results, and fires the event.
 
-A flow is a list of step runs of one phase (verify, deploy, clean, ...), which is data.  Its
-rows are written in the transaction that starts it, the end of a step and the start of the next
-are one transaction, and the last step ends in the very transition that ends the flow.  So whoever
-finds the rows after a crash knows what was going on, and nothing has to be guessed.
+A flow is a list of step runs of one phase (verify, deploy, clean, ...).  The transaction that
+starts the flow writes its rows.  One transaction ends a step and starts the next; the last step
+ends in the transition that ends the flow.  So the rows always say where a flow stood at a crash.
 
     flow = runner.plan(task, deployments.DEPLOY, deployments.deploy_steps(task, arguments))
     task.process_event("deploy", callback=runner.launch, call_args=(slot, flow),
                        journal=flow.opening)
 
-A thread works on a flow only while it moves: between an ``Again`` and its turn there is a due
-time and no thread; in a wait state there is not even a lock.
+A flow has a thread only while a step runs.  Between an ``Again`` and its next attempt there is a
+due time and no thread; in a wait state there is no lock either.
 
-A BMC that does not answer fails no resumable step at once: the same turn is taken again, until
-the budget is spent that began with the first silence.  Its end stands in the row of the step, so
-that a conductor that takes the flow over grants no new one.  A new silence has a new budget once
-the BMC has answered; that a driver waits is no answer.
+A silent BMC fails no resumable step at once: the attempt is repeated within the outage budget,
+which begins with the first silence.  The step's row holds the end of the budget, so that a
+successor grants no new one.  After an answer of the BMC a new silence has a new budget.
 """
 
 from __future__ import annotations
@@ -46,7 +44,7 @@ from bloomery.outcome import DONE, Again, Done, Hold, Outcome, WaitForCall
 LOG = logging.getLogger(__name__)
 
 _NO_WORKER_RETRY_S: Final = 0.5
-_OUTAGE_PAUSES_S: Final = (1.0, 15.0)  # between two tries of a BMC that is silent: least, most
+_OUTAGE_PAUSES_S: Final = (1.0, 15.0)  # least and most between two tries of a silent BMC
 _NOTHING: Final = internal_step("deploy", "nothing")
 _PARKING: Final[dict[type, str]] = {WaitForCall: "wait", Hold: "hold"}
 _CLEAN_FAMILY: Final = (State.CLEANING, State.CLEANWAIT, State.CLEANHOLD)
@@ -71,28 +69,28 @@ class Flow:
 
     @property
     def open_run(self) -> StepRun:
-        """The step that it stands at, for those who know that it has not ended."""
+        """The current step of a flow that has not ended."""
         return self.runs[self.at]
 
     @property
     def opening(self) -> list[Write]:
-        """The writes of all its rows, the first one running."""
+        """The writes of all its rows, the first step running."""
         first = partial(step_rows.insert, encoded=step_rows.encode(self.runs))
         return [first, *_history(self, "start")]
 
     @property
     def cancelled(self) -> EncodedWrite:
-        """The write that ends it before its first step ran."""
+        """The write that ends the flow before its first step ran."""
         return lambda conn: step_rows.cancel(conn, self.id)
 
     def mark(self, run: StepRun, state: Run, **values: Any) -> EncodedWrite:
-        """The write that puts one of its rows into ``state``."""
+        """Return the write that puts one of its rows into ``state``."""
         run.state = state
         return lambda conn: step_rows.change(conn, self.id, run.position, {"state": state} | values)
 
 
 def plan(task: TaskManager, phase: Phase, planned: Sequence[Step]) -> Flow:
-    """Return a flow over ``planned``, standing at its first step; nothing is written yet."""
+    """Return a flow over ``planned`` at its first step; nothing is written yet."""
     flow_id = str(uuid.uuid4())
     listed = planned or [_NOTHING]  # a flow without a row would be lost with its conductor
     runs = [_planned_run(task, phase, flow_id, at, step) for at, step in enumerate(listed)]
@@ -123,22 +121,28 @@ def start(
     slot: Slot,
     phase: Phase,
     step: Step,
-    undo: Callable[[Exception, Flow], None],
     *journal: Write,
     before: Sequence[Step] = (),
+    undo: Callable[[Exception, Flow], None] | None = None,
 ) -> None:
-    """Begin a flow of one step that moves no provision state; ``undo``: no worker came.
+    """Begin a flow of one step that keeps the provision state.
 
-    ``before``: steps on other nodes that must be done first.
+    ``before``: steps on other nodes that must be done first.  ``undo`` is called if no worker
+    starts; by default the failure is written as the phase's ``fail`` does.
     """
     flow = plan(task, phase, [*before, step])
     task.save(*flow.opening, *journal)
-    task.set_spawn_error_hook(undo, flow)
+    task.set_spawn_error_hook(undo or _fail_unstarted, flow)
     task.spawn_after(launch, slot, flow)
 
 
+def _fail_unstarted(exc: Exception, flow: Flow) -> None:
+    failure = FlowFailure(run=flow.runs[-1], sentence=secrets.brief(exc), result={})
+    flow.task.save(flow.cancelled, *flow.phase.fail(flow.task, failure).writes)
+
+
 def load(task: TaskManager, phase: Phase, runs: list[StepRun]) -> Flow:
-    """Return the flow that ``runs`` are the rows of, standing at the first that has not ended."""
+    """Return the flow of these rows, at its first unfinished step."""
     ended = (Run.DONE, Run.FAILED, Run.SKIPPED)
     at = next((i for i, run in enumerate(runs) if run.state not in ended), len(runs))
     return Flow(task, phase, runs[0].flow, runs, at)
@@ -147,10 +151,10 @@ def load(task: TaskManager, phase: Phase, runs: list[StepRun]) -> Flow:
 def resume(
     task: TaskManager, slot: Slot, event: str, flow: Flow, args: Mapping[str, Any] | None = None
 ) -> None:
-    """Leave the wait state by ``event`` and go on: the same step again, or the next one.
+    """Leave the wait state by ``event`` and continue: the same step again, or the next one.
 
-    Called by whoever was waited for (an agent, an operator); the lock goes over to the flow.
-    ``args``: what the same step is called with from now on.
+    Called for an agent or an operator; the flow takes over the lock.  ``args``: new arguments of
+    the same step.
     """
     run = flow.open_run
     values: dict[str, Any] = {"deadline_at": None, "conductor": task.runtime.host}
@@ -174,7 +178,7 @@ def resume(
 
 
 def _step_on(flow: Flow, run: StepRun) -> list[EncodedWrite]:
-    """The writes that end the step that was waited in, and begin the next one."""
+    """Return the writes that end the waiting step and begin the next one."""
     now = rows.now()
     marks = [flow.mark(run, Run.DONE, finished_at=now)]
     flow.at += 1
@@ -185,25 +189,25 @@ def _step_on(flow: Flow, run: StepRun) -> list[EncodedWrite]:
 
 
 def kept_target(task: TaskManager) -> str | None:
-    """Manual cleaning goes back to manageable, whatever happens on the way."""
+    """Return the target state of manual cleaning, which stays manageable throughout; else None."""
     is_manual = task.node.target_provision_state == State.MANAGEABLE
     return State.MANAGEABLE if is_manual and task.node.provision_state in _CLEAN_FAMILY else None
 
 
 def launch(slot: Slot, flow: Flow) -> Future[None]:
-    """Start running in the reserved worker; the future ends when the flow ends or parks."""
+    """Run the flow in the reserved worker; the future ends when the flow ends or parks."""
     with slot:
         slot.spawn(run, flow)
     return flow.future
 
 
 def run(flow: Flow) -> None:
-    """Run steps as far as it goes without waiting.  The supervisor of its thread."""
+    """Run steps until the flow ends or waits; the supervisor of its thread."""
     _name_in_log(flow)
     try:
         current = flow.current
         if flow.task.turn or (current is not None and current.state == Run.AGAIN):
-            flow.task.require_held()  # there was a pause, and nothing was written since
+            flow.task.require_held()  # the lock may have been lost during the pause
             if is_left_to_others(flow):
                 _hand_over(flow, flow.open_run)
                 return
@@ -216,7 +220,7 @@ def run(flow: Flow) -> None:
 
 
 def _name_in_log(flow: Flow) -> None:
-    """Let this worker log in the name of who asked for the flow, whoever let it go on."""
+    """Log under the request that started the flow."""
     request = flow.task.context.request
     asked = flow.runs[0].request_id if flow.runs else None
     IN_LOG.set(request if asked in (None, request.request_id) else Request(request_id=asked))
@@ -254,7 +258,7 @@ def _run_steps(flow: Flow) -> None:
 
 
 def _execute(flow: Flow, run: StepRun) -> Outcome:
-    """Take one turn; what is read of the hardware in it is read once."""
+    """Run one attempt; hardware reads are cached during it."""
     flow.task.reads = {}
     if not flow.task.turn:
         flow.task.log("%s step %s begins", flow.phase.name, run.step.name)
@@ -271,7 +275,7 @@ def _called(flow: Flow, run: StepRun) -> Outcome:
     if step.internal and step.child is None:
         return flow.phase.own_steps[step.step](task, **step.args) or DONE
     opened = replace(step, args=task.runtime.sealer.open(step.args)) if step.args else step
-    if step.argsinfo is not None:  # those of a servicing were not looked at before
+    if step.argsinfo is not None:  # servicing checks arguments only here
         steps.check_args(opened, opened.args)
     if step.child is not None:
         return child_steps.run(task, opened)
@@ -281,9 +285,9 @@ def _called(flow: Flow, run: StepRun) -> Outcome:
 
 
 def _advance(flow: Flow, run: StepRun) -> bool:
-    """The end of a step and the start of the next: one transaction.
+    """End a step and start the next in one transaction.
 
-    False: this conductor stops, and another one starts the next.
+    False: this conductor stops, and a successor starts the next step.
     """
     now = rows.now()
     ended = flow.mark(run, Run.DONE, finished_at=now) if run.state != Run.FAILED else None
@@ -299,29 +303,25 @@ def _advance(flow: Flow, run: StepRun) -> bool:
 
 
 def _begun(flow: Flow, run: StepRun, now: datetime) -> EncodedWrite:
-    """The write that begins a step, in the name of the conductor that runs it."""
     return flow.mark(run, Run.RUNNING, started_at=now, conductor=flow.task.runtime.host)
 
 
 def _take_result_writes(flow: Flow) -> list[EncodedWrite]:
-    """The writes of what the step that ends has returned; they go with its end."""
     taken, flow.result_writes = flow.result_writes, []
     return taken
 
 
 def _was_aborted(flow: Flow, run: StepRun) -> bool:
-    """Tell whether somebody asked to stop once this step is over."""
     shown = getattr(flow.task.node, flow.phase.shows) if flow.phase.shows else {}
     return not run.step.internal and bool(shown.get("abort_after"))
 
 
 def _aborted(flow: Flow, run: StepRun) -> str:
-    """Say that a step was the last one because somebody asked to stop."""
     return f"{ABORTED} after step {run.step.name}"
 
 
 def _show(flow: Flow) -> None:
-    """Write the current step where clients look for it; nothing reads it back."""
+    """Write the current step into the node's fields for clients; the runner never reads them."""
     run, phase, node = flow.current, flow.phase, flow.task.node
     if phase.shows is None or run is None or run.step.internal:
         return
@@ -331,19 +331,19 @@ def _show(flow: Flow) -> None:
 
 
 def _finish(flow: Flow) -> None:
-    """The last step is done: end the flow, or go over into the one that follows."""
+    """End a flow after its last step, or begin the flow that follows."""
     run = flow.runs[-1] if flow.runs else None
     closing = []
     if run is not None and run.state != Run.FAILED:
         closing = [flow.mark(run, Run.DONE, finished_at=rows.now())]
-    history = writes.encoded(_history(flow, "end"))  # before the fields that it tells of go
+    history = writes.encoded(_history(flow, "end"))  # before its fields are cleared
     clear_step_fields(flow)
     transition = flow.phase.finish(flow.task, flow.result)
     _end(flow, transition, [*closing, *_take_result_writes(flow), *history])
 
 
 def _history(flow: Flow, end: str) -> list[DeferredWrite]:
-    """The history entry that tells of the "start" or the "end" of a flow, if it is to be told."""
+    """Return the history entry of the "start" or the "end" of a flow, where it is recorded."""
     task, name_of = flow.task, flow.phase.history_name
     if name_of is None or not task.runtime.conf.conductor.record_step_flows_in_history:
         return []
@@ -375,13 +375,13 @@ def _fail(flow: Flow, run: StepRun, sentence: str, *, aborted: bool = False) -> 
 
 
 def launch_failure(slot: Slot, flow: Flow, sentence: str, aborted: bool = False) -> Future[None]:
-    """End in the reserved worker a flow that cannot go on; ``aborted``: nothing is broken."""
+    """Fail a flow in the reserved worker; ``aborted``: nothing is broken."""
     slot.spawn(fail_now, flow, sentence, aborted)
     return flow.future
 
 
 def fail_now(flow: Flow, sentence: str, aborted: bool = False) -> None:
-    """End a flow that cannot go on (interrupted, timed out) at its current step."""
+    """Fail a flow (interrupted, timed out) at its current step."""
     run = flow.open_run
     _name_in_log(flow)
     try:
@@ -415,7 +415,7 @@ def _end(flow: Flow, transition: Transition, closing: Sequence[Write]) -> None:
 
 
 def clear_step_fields(flow: Flow) -> None:
-    """Take away what the wire fields said of the steps."""
+    """Clear the node's fields that show the steps."""
     phase, node = flow.phase, flow.task.node
     if phase.shows is not None:
         setattr(node, phase.shows, {})
@@ -442,7 +442,7 @@ def _park(flow: Flow, run: StepRun, outcome: Outcome) -> None:
 
 
 def _wait_for_turn(flow: Flow, run: StepRun, outcome: Again) -> None:
-    """Keep the lock, let the thread go; the row says until when and why."""
+    """Keep the lock, free the thread; the row stores the due time and the reason."""
     was = run.deadline_at
     if was is not None and _has_answered(flow, _silent_since(flow, was)):
         run.deadline_at = None
@@ -455,7 +455,7 @@ def _silent_since(flow: Flow, ends: datetime) -> datetime:
 
 
 def _has_answered(flow: Flow, since: datetime) -> bool:
-    """Tell whether the node's BMC has answered since; one that cannot be named has not."""
+    """Return whether the node's BMC has answered since; False for an invalid driver_info."""
     try:
         task = flow.task.child or flow.task
         return task.driver.power.has_answered(task, since)
@@ -476,14 +476,14 @@ def _put_off(flow: Flow, run: StepRun, again: Again, *, changed: bool) -> None:
 
 
 def is_left_to_others(flow: Flow) -> bool:
-    """Does it pause at a step that another conductor, which lives on, may repeat?"""
+    """Return whether the flow pauses at a step that a successor may repeat."""
     run = flow.current
     pauses = run is not None and run.state == Run.AGAIN and run.step.resumable
     return pauses and flow.task.runtime.has_successor(flow.task.node)
 
 
 def _hand_over(flow: Flow, run: StepRun, closing: Sequence[Write] = ()) -> None:
-    """Give the node up at step ``run``, which the next conductor begins, or repeats."""
+    """Release the node at step ``run``, which the successor begins or repeats."""
     reason = f"conductor {flow.task.runtime.host} stops; another one goes on"
     values = {"conductor": None, "reason": reason, "deadline_at": run.deadline_at}
     flow.task.save(*closing, flow.mark(run, Run.AGAIN, **values), release=True)
@@ -491,11 +491,11 @@ def _hand_over(flow: Flow, run: StepRun, closing: Sequence[Write] = ()) -> None:
 
 
 def _is_tolerated(flow: Flow, run: StepRun, exc: Exception) -> bool:
-    """Put the same turn off because a BMC is silent; False where that is not to be borne."""
+    """Postpone the attempt because the BMC is silent; False where the step must fail."""
     budget_s = flow.task.runtime.conf.conductor.bmc_outage_budget
     if not isinstance(exc, errors.BmcUnreachable) or not run.step.resumable:
         return False
-    if isinstance(exc, errors.BmcQueueTimeout):  # its turn comes: the BMC is not silent
+    if isinstance(exc, errors.BmcQueueTimeout):  # the BMC is busy, not silent
         again = Again(after_s=exc.facts["retry_after_s"], reason=secrets.brief(exc))
         _put_off(flow, run, again, changed=False)
         return True
@@ -519,14 +519,14 @@ def _is_tolerated(flow: Flow, run: StepRun, exc: Exception) -> bool:
 
 
 def _outage_pause_s(exc: errors.BmcUnreachable, since_s: float) -> float:
-    """As long as the BMC is left alone anyway, else longer with the length of the silence."""
+    """Return the BMC's own pause, else one that grows with the length of the silence."""
     least_s, most_s = _OUTAGE_PAUSES_S
     retry_after_s: float | None = exc.facts.get("retry_after_s")
     return min(max(since_s / 2, least_s), most_s) if retry_after_s is None else retry_after_s
 
 
 def take_turn(flow: Flow) -> None:
-    """Go on in a worker as soon as one is free."""
+    """Run the next attempt as soon as a worker is free."""
     runtime, uuid = flow.task.runtime, flow.task.node.uuid
     try:
         runtime.workers.spawn(run, flow)
@@ -546,7 +546,6 @@ def _waiting(flow: Flow, run: StepRun, outcome: WaitForCall) -> EncodedWrite:
 
 
 def _leave(flow: Flow, event: str, journal: Sequence[Write]) -> None:
-    """Go into the wait or hold state; the lock ends, the rows remember."""
     task = flow.task
     task.process_event(event, target_state=kept_target(task), journal=journal, release=True)
     flow.future.set_result(None)
@@ -556,19 +555,19 @@ def _leave(flow: Flow, event: str, journal: Sequence[Write]) -> None:
 
 
 def _tolerated(flow: Flow, run: StepRun, exc: Exception) -> bool:
-    """In a tolerant phase record the failed step of an interface, and go on."""
+    """Record the failed step of an interface in a tolerant phase; return whether to continue."""
     if not flow.phase.tolerant or run.step.internal:
         return False
     sentence = _sentence(flow, run, exc)
     task, phase = flow.task, flow.phase.name
     entry = writes.history_entry(task.context, task.node, sentence, event_type=phase, failed=True)
     failed = flow.mark(run, Run.FAILED, finished_at=rows.now(), error=sentence)
-    flow.result_writes += [failed, entry]  # written with the start of what follows, or with the end
+    flow.result_writes += [failed, entry]  # written with the start of the next step, or the end
     return True
 
 
 def _sentence(flow: Flow, run: StepRun, exc: Exception) -> str:
-    """Say what failed: the fact first, then the step, as tables cut what is long."""
+    """Return the error: the cause first, then the step, because tables cut long texts."""
     own = run.step.internal and run.step.child is None
     what = flow.phase.name if own else f"{flow.phase.name} step {run.step.name}"
     if run.step.child:

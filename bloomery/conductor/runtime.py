@@ -1,8 +1,8 @@
-"""The parts of a running conductor, and one request in it: whose it is, and how it waits.
+"""The dependencies of a running conductor, and the context of one request in it.
 
-It waits for a node twice: for its turn in this process, then for the reservation of another one.
-A thread of the API takes one place while it waits, however many things it waits for: what waits
-within a place is said so by ``Context.in_place``.
+A request waits for a node twice: for the lock in this process, then for another process's
+reservation.  A waiting API thread takes one place, however many waits it has; ``Context.in_place``
+marks waits within a place.
 """
 
 from __future__ import annotations
@@ -38,13 +38,13 @@ T = TypeVar("T")
 class ConductorRuntime:
     """The dependencies that the modules of a conductor share; built once in ``cmd``.
 
-    ``on_events_written`` is called after each commit that wrote event rows: it wakes the relay.
-    ``ring`` says which nodes are this conductor's; the API of the same process asks it, too.
-    ``on_flow_orphaned`` is called with the node of a flow whose worker the database gave up on.
-    ``parked``: the places of requests that wait for a worker's answer without a thread.
-    ``leaving``: set once it is off line and gives its flows to others (``has_successor``).
-    ``unexplained``: nodes that were verified, and whose BIOS settings have no types yet.
-    ``wants_snapshots``: event rows carry the whole object while a sink makes notifications of them.
+    ``on_events_written``: called after each commit with event rows; wakes the relay. ``ring``: the
+    nodes of each conductor, shared with the API of the same process. ``on_flow_orphaned``: called
+    with the node of a flow whose worker lost the database. ``parked``: the places of requests that
+    wait for a worker without a thread. ``leaving``: set once the conductor is off line and hands
+    its flows over (``has_successor``). ``unexplained``: verified nodes whose BIOS settings have no
+    types yet. ``wants_snapshots``: event rows hold the whole object, while a sink sends versioned
+    notifications.
     """
 
     host: str
@@ -67,11 +67,11 @@ class ConductorRuntime:
     on_flow_orphaned: Callable[[str], None] = lambda _uuid: None
 
     def has_successor(self, node: Node) -> bool:
-        """Is this conductor off line to stop, and does another one serve the node?
+        """Return whether this conductor is stopping and another one serves the node.
 
-        A flow of the node is left to that one at its next pause: between two steps, or two turns of
-        a step. A flow that waits for a call is held by no conductor and needs no hand-over; a flow
-        without a successor ends here.
+        Flows of the node are then handed over at their next pause, between two steps or two
+        attempts.  A flow that waits for a heartbeat needs no hand-over; a flow without a successor
+        ends here.
         """
         if not self.leaving.is_set():
             return False
@@ -79,12 +79,12 @@ class ConductorRuntime:
         return host not in (None, self.host)
 
     def list_served(self, keys: Iterable[RingKey]) -> list[str]:
-        """Return the UUIDs of those nodes that the ring gives to this conductor, in order."""
+        """Return the UUIDs of the nodes that the ring gives to this conductor, in order."""
         return self.ring.list_served(self.host, keys)
 
     @contextlib.contextmanager
     def waiting_place(self, reason: str) -> Iterator[None]:
-        """Be one of the API's threads that wait.  Raises ApiThreadsBusy when as many do as may."""
+        """Count the API thread as waiting.  Raises ApiThreadsBusy at the maximum."""
         places = self.node_locks.places
         _take(places, reason, *self.conf.calling_threads)
         try:
@@ -93,7 +93,7 @@ class ConductorRuntime:
             places.give_back()
 
     def begin_parked(self, reason: str, work: Callable[[], T]) -> Future[T]:
-        """Begin work in a worker that a request waits for without a thread.
+        """Start work in a worker for a parked request.
 
         Raises NoFreeConductorWorker; ApiThreadsBusy when half of the workers do such work.
         """
@@ -114,10 +114,9 @@ def _take(places: Places, reason: str, option: str, size: int) -> None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Context:
-    """One request inside a conductor; periodics make their own.
+    """One request inside a conductor; periodics create their own.
 
-    ``in_place``: its waiting needs no place among the threads of the API that wait, because a
-    place was taken for it, or because no thread of the API waits.
+    ``in_place``: waiting needs no place, because one is taken already or no API thread waits.
     """
 
     runtime: ConductorRuntime
@@ -126,7 +125,10 @@ class Context:
 
     @property
     def patience_s(self) -> float:
-        """How long the caller waits for a busy node: as it said, else as the options say."""
+        """How long the caller waits for a busy node.
+
+        The request's limit, else that of the options.
+        """
         if self.request.wait_s is not None:
             return self.request.wait_s
         ours = self.runtime.conf.conductor
@@ -135,13 +137,13 @@ class Context:
     def take_turn(
         self, uuid: str, attempt: Callable[[], T], *, retry: bool = True, patient: bool = False
     ) -> T:
-        """Queue for the node, and return what ``attempt`` returns when its turn has come.
+        """Queue for the node, then return the result of ``attempt``.
 
-        ``retry``: wait as long as the caller agreed to; ``patient``: as long as it takes. The
-        caller lets the next one in, with ``runtime.node_locks.leave``.
+        ``retry``: wait as long as the caller accepts; ``patient``: without limit.  The caller then
+        wakes the next waiter with ``runtime.node_locks.leave``.
 
-        Raises NodeLocked, which says who has the node, when the time is up or no more may wait;
-        NodeNotFound; and what ``attempt`` raises, with the next one let in.
+        Raises NodeLocked, which names the holder, at the time limit or waiter limit; NodeNotFound;
+        and the errors of ``attempt``, after waking the next waiter.
         """
         wait_s = self._wait_s(retry, patient)
         give_up_at = time.monotonic() + wait_s
@@ -177,10 +179,9 @@ class Context:
         )
 
     def _until_free(self, give_up_at: float, attempt: Callable[[], T], patient: bool) -> T:
-        """Return what ``attempt`` returns; while it raises NodeLocked ask again until time is up.
+        """Repeat ``attempt`` while it raises NodeLocked and time is left; return its result.
 
-        A caller that has to ask again takes a place in the queue; where no place is left,
-        NodeLocked is raised.
+        A repeating caller takes a place; NodeLocked is raised where none is free.
         """
         runtime, needs_place = self.runtime, not (patient or self.in_place)
         pause_s = float(runtime.conf.conductor.node_locked_retry_interval)

@@ -1,4 +1,4 @@
-"""Service: work on an active node, on an operator's order."""
+"""Service: run steps on an active node, on an operator's order."""
 
 from __future__ import annotations
 
@@ -11,7 +11,6 @@ from bloomery.conductor.task_manager import TaskManager
 from bloomery.model.provision import ProvisionArguments
 from bloomery.model.rules import verbs
 from bloomery.model.step import Step, internal_step
-from bloomery.outcome import Outcome
 
 _PREPARE: Final = internal_step("deploy", "prepare_service")
 _TEAR_DOWN: Final = internal_step("deploy", "tear_down_service")
@@ -25,13 +24,13 @@ def check(task: TaskManager, arguments: ProvisionArguments) -> None:
 
 
 def begin(task: TaskManager, arguments: ProvisionArguments) -> None:
-    """Set the node's fields for a service that begins."""
+    """Set the node's fields for a service."""
     cleanup.wipe_internal_info(task, "service")
     task.node.driver_internal_info["service_disable_ramdisk"] = arguments.disable_ramdisk
 
 
 def user_steps(task: TaskManager, arguments: ProvisionArguments) -> list[Step]:
-    """Return the steps in the user's order; an agent is booted only where one of them needs it."""
+    """Return the user's steps in order, with the agent's boot and removal where a step needs it."""
     planned = steps.raw_user_steps(task, "service", arguments.steps)
     if arguments.disable_ramdisk or not any(step.requires_ramdisk for step in planned):
         return planned
@@ -39,16 +38,8 @@ def user_steps(task: TaskManager, arguments: ProvisionArguments) -> list[Step]:
 
 
 def tear_down(task: TaskManager) -> None:
-    """Take the agent away, if there is one; the failure that is reported is another one."""
+    """Remove the agent; log a failure only, because the flow has failed already."""
     cleanup.tidy_in_turns(task, task.driver.deploy.tear_down_service)
-
-
-def _prepare(task: TaskManager) -> Outcome | None:
-    return task.driver.deploy.prepare_service(task)
-
-
-def _tear_down(task: TaskManager) -> Outcome | None:
-    return task.driver.deploy.tear_down_service(task)
 
 
 def _finish(task: TaskManager, result: Mapping[str, Any]) -> Transition:
@@ -68,7 +59,10 @@ def _fail(task: TaskManager, failure: FlowFailure) -> Transition:
 SERVICE: Final = Phase(
     name="service",
     shows="service_step",
-    own_steps={"prepare_service": _prepare, "tear_down_service": _tear_down},
+    own_steps={
+        "prepare_service": lambda task: task.driver.deploy.prepare_service(task),
+        "tear_down_service": lambda task: task.driver.deploy.tear_down_service(task),
+    },
     finish=_finish,
     fail=_fail,
     history_name=lambda _node: "servicing",

@@ -1,8 +1,7 @@
-"""Provision and power states: the table that everything else is made from.
+"""Provision and power states, edges and targets.
 
-A leaf: it imports nothing of ours, and anybody may import it.  ``EDGES`` is the truth;
-the machine, the diagram in doc/reference/states.md and the exhaustive tests come from it.
-Only ``TaskManager.process_event`` moves a node.
+A leaf: it imports no other module of ours.  The machine, the tables of doc/reference/states.md and
+the exhaustive tests come from ``EDGES``.  Only ``TaskManager.process_event`` moves a node.
 
     fsm = at("available")
     fsm.process_event("deploy")
@@ -23,13 +22,13 @@ NOSTATE: Final = None
 class State(StrEnum):
     """Provision states; the values are wire format, blanks included."""
 
-    ENROLL = "enroll"  # stable; known, not yet checked
+    ENROLL = "enroll"  # stable; not verified yet
     VERIFYING = "verifying"  # a worker asks the BMC
     MANAGEABLE = "manageable"  # stable; for the operator
     AVAILABLE = "available"  # stable; waits for a user
     ACTIVE = "active"  # stable; deployed
-    DEPLOYING = "deploying"  # a worker holds the node
-    DEPLOYWAIT = "wait call-back"  # nobody holds it; the agent will call
+    DEPLOYING = "deploying"  # reserved by a worker
+    DEPLOYWAIT = "wait call-back"  # not reserved; waits for the agent's heartbeat
     DEPLOYFAIL = "deploy failed"
     DEPLOYHOLD = "deploy hold"  # until an operator says unhold
     DELETING = "deleting"
@@ -117,7 +116,7 @@ LOOKUP_ALLOWED_STATES: Final = frozenset(
 FASTTRACK_LOOKUP_ALLOWED_STATES: Final = LOOKUP_ALLOWED_STATES | {
     S.ENROLL, S.MANAGEABLE, S.AVAILABLE, S.SERVICING, S.SERVICEHOLD,
 }  # fmt: skip
-# Where an agent that calls is listened to: a flow goes on, or the call is recorded alone.
+# States that accept heartbeats; those in HEARTBEAT_RESUMES_STATES resume a flow.
 HEARTBEAT_RESUMES_STATES: Final = frozenset(
     {S.DEPLOYWAIT, S.CLEANWAIT, S.RESCUEWAIT, S.SERVICEWAIT},
 )
@@ -137,7 +136,7 @@ POWER_SYNC_EXCLUDED_STATES: Final = frozenset(
 
 
 class Limit(NamedTuple):
-    """How long a node may wait: an option of [conductor], in seconds, 0: no limit."""
+    """The time-out of a wait state: an option of [conductor] in seconds; 0 disables it."""
 
     option: str
     since: str  # the node's column that the time counts from
@@ -272,7 +271,7 @@ EDGES: Final[tuple[Edge, ...]] = (
 DRAWN: Final = frozenset((edge.source.value, edge.event) for edge in EDGES)
 EVENTS: Final = tuple(sorted({edge.event for edge in EDGES}))
 
-# What a client may ask for in PUT states/provision, and the event that it fires.
+# The verbs of PUT states/provision, and the event that each fires.
 VERBS: Final[dict[str, str]] = {
     "active": "deploy", "deploy": "deploy", "rebuild": "rebuild",
     "deleted": "delete", "undeploy": "delete",
@@ -282,19 +281,45 @@ VERBS: Final[dict[str, str]] = {
 }  # fmt: skip
 
 
+class Verb(NamedTuple):
+    """A verb as ``baremetal node VERB`` names it; ``target`` is its word in VERBS.
+
+    ``loses_data``: by default the disks are erased or written anew.
+    """
+
+    name: str
+    target: str
+    loses_data: bool = False
+
+    @property
+    def sources(self) -> list[State]:
+        """Return the states in which a client may use the verb."""
+        return [state for state in State if (state, VERBS[self.target]) in DRAWN]
+
+
+VERB_LIST: Final[tuple[Verb, ...]] = (
+    Verb("manage", "manage"), Verb("inspect", "inspect"), Verb("adopt", "adopt"),
+    Verb("provide", "provide", loses_data=True), Verb("clean", "clean", loses_data=True),
+    Verb("deploy", "active"), Verb("rebuild", "rebuild", loses_data=True),
+    Verb("undeploy", "deleted", loses_data=True), Verb("rescue", "rescue"),
+    Verb("unrescue", "unrescue"), Verb("service", "service"), Verb("unhold", "unhold"),
+    Verb("abort", "abort"),
+)  # fmt: skip
+
+
 class InvalidState(Exception):
-    """The machine refuses: no such state, no such edge, or a target that is not stable."""
+    """An unknown state, a missing edge, or a target that is not stable."""
 
 
 class Machine(machines.FiniteMachine):
-    """automaton's machine, with stable states and the target that each move leads to."""
+    """automaton's machine with stable states and a target for each move."""
 
     def __init__(self) -> None:
         super().__init__()
         self.target_state: str | None = None
 
     def add(self, state: str, *, stable: bool = False, target: str | None = None) -> None:
-        """Add ``state``; its ``target`` must be there already, and stable."""
+        """Add ``state``; its ``target`` must be added before and be stable."""
         self._require_stable(target)
         self.add_state(state)
         self._states[state]["stable"] = stable  # type: ignore[typeddict-unknown-key]
@@ -306,7 +331,7 @@ class Machine(machines.FiniteMachine):
         return bool(self._states[state]["stable"])  # type: ignore[typeddict-item]
 
     def initialize(self, start_state: str | None = None, target_state: str | None = None) -> None:
-        """Stand in ``start_state``, on the way to ``target_state`` or its own target."""
+        """Start in ``start_state``, with ``target_state`` or the state's own target."""
         try:
             super().initialize(start_state)
         except automaton_errors.AutomatonException as exc:
@@ -314,7 +339,7 @@ class Machine(machines.FiniteMachine):
         self.target_state = target_state or self._own_target()
 
     def process_event(self, event: str, target_state: str | None = None) -> Any:
-        """Move along the edge named ``event``; ``target_state`` wins over the state's own."""
+        """Move along the edge named ``event``; ``target_state`` overrides the state's own."""
         self._require_stable(target_state)
         try:
             effect = super().process_event(event)
@@ -349,24 +374,24 @@ MACHINE: Final = build()
 
 
 def at(state: str | None, target: str | None = None) -> Machine:
-    """Return the machine standing in ``state``: a shallow copy (4 us; a deep one costs 480)."""
+    """Return the machine in ``state``: a shallow copy (4 us; a deep one costs 480)."""
     machine = MACHINE.copy(shallow=True)
     machine.initialize(state, target)
     return machine
 
 
 def allows(state: str | None, event: str) -> bool:
-    """Is there an edge for ``event`` out of ``state``?  The API checks it first."""
+    """Return whether an edge for ``event`` leaves ``state``."""
     return (state, event) in DRAWN
 
 
 def events_from(state: str | None) -> list[str]:
-    """Return the events that ``state`` answers to, sorted: what an error may advise."""
+    """Return the events of ``state``, sorted."""
     return sorted(edge.event for edge in EDGES if edge.source == state)
 
 
 def verbs_from(state: str | None) -> list[str]:
-    """Return the verbs that a client may ask for in ``state``."""
+    """Return the verbs that a client may use in ``state``."""
     return [verb for verb, event in VERBS.items() if (state, event) in DRAWN]
 
 
@@ -397,11 +422,11 @@ ADVICE: Final[dict[State, str]] = {
     "node unrescue, baremetal node rescue, baremetal node undeploy)",
     State.SERVICEFAIL: "read last_error, end maintenance, and ask for service or abort "
     "(baremetal node service, baremetal node abort)",
-}  # of a state: what its operator may do next
+}  # what an operator may do next
 
 
 def advice(state: str | None, *, maintenance: bool) -> str:
-    """Return what brings a node on that rests in a state; a state that ends by itself: wait."""
+    """Return the next action for a node in a state; "wait" for a state that ends by itself."""
     if state is None:
         return "ask for manage (baremetal node manage)"
     words = ADVICE.get(State(state), "wait")

@@ -1,4 +1,4 @@
-"""Steps: which ones a flow runs and in which order, those of the conductor, and their results."""
+"""Steps: which ones a flow runs and in which order, the conductor's own ones, and their results."""
 
 from __future__ import annotations
 
@@ -41,28 +41,27 @@ _DEFAULT_ORDER: Final = {name: 7 - i for i, name in enumerate(STEP_INTERFACES)}
 
 
 def available_steps(task: TaskManager, phase: str) -> list[Step]:
-    """Return every step that the node's interfaces offer in ``phase``, in no order."""
+    """Return every step that the node's interfaces offer in ``phase``, unordered."""
     return task.driver.steps(task.node, phase, _ORDER.get(phase, _DEFAULT_ORDER))
 
 
 def by_priority(steps: Iterable[Step], phase: str) -> list[Step]:
-    """Return the steps that run by themselves, the highest priority first."""
+    """Return the steps with a priority above 0, the highest first."""
     order = _ORDER.get(phase, _DEFAULT_ORDER)
     enabled = [step for step in steps if step.priority > 0]
     return sorted(enabled, key=lambda s: (s.priority, order[s.interface]), reverse=True)
 
 
 def override(steps: Iterable[Step], priorities: Mapping[str, str]) -> list[Step]:
-    """Apply the operator's ``interface.step:priority`` settings; 0 switches a step off."""
+    """Apply the operator's ``interface.step:priority`` settings; 0 disables a step."""
     return [replace(step, priority=int(priorities.get(step.name, step.priority))) for step in steps]
 
 
 def validated_user_steps(
     task: TaskManager, phase: str, user_steps: Sequence[UserStep]
 ) -> list[Step]:
-    """Return the steps that a user asked for, in the user's order, with their arguments sealed.
+    """Return the user's steps in order, with sealed arguments; a child step once per child.
 
-    A step for the nodes below comes once for each of them.
     Raises StepNotFound, InvalidParameterValue (arguments).
     """
     planned: list[Step] = []
@@ -83,9 +82,9 @@ def validated_user_steps(
 
 
 def raw_user_steps(task: TaskManager, phase: str, user_steps: Sequence[UserStep]) -> list[Step]:
-    """Return the steps in the user's order, unknown ones as they are.
+    """Return the user's steps in order, including unknown steps.
 
-    Those fail at their turn, so that the steps before them still run.
+    An unknown step fails when it runs, after the steps before it.
     """
     steps = []
     for user_step, place in _placed(task, phase, user_steps):
@@ -98,13 +97,13 @@ def raw_user_steps(task: TaskManager, phase: str, user_steps: Sequence[UserStep]
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class _Place:
-    """A node that steps run on, the flow's own or a ``child``, and what it offers by name."""
+    """A node that runs steps, the flow's own or a ``child``, and the steps that it offers."""
 
     child: str | None
     offered: Mapping[str, Step]
 
     def find(self, user_step: UserStep) -> Step | None:
-        """Return the step as the node offers it: one of its interfaces, or of the conductor."""
+        """Return the step that the node's interfaces or the conductor offer, or None."""
         if user_step["step"] in RESERVED:
             step: Step | None = _reserved(user_step)
         else:
@@ -117,9 +116,9 @@ class _Place:
 def _placed(
     task: TaskManager, phase: str, user_steps: Sequence[UserStep]
 ) -> Iterator[tuple[UserStep, _Place]]:
-    """Yield each step with each node that it is to run on.
+    """Yield each step with each node that it runs on.
 
-    Raises InvalidParameterValue for what no child could run, and for more steps than a flow has.
+    Raises InvalidParameterValue for a step that children cannot run, and for too many steps.
     """
     own = _Place(child=None, offered=_offered(task.driver, task.node, phase))
     children: dict[str, Node] = {}
@@ -167,9 +166,9 @@ def _place_of_child(task: TaskManager, phase: str, child: Node) -> _Place:
 
 
 def _chosen(task: TaskManager, user_step: UserStep, children: Mapping[str, Node]) -> list[str]:
-    """Return the children that the step names, in its order; all where it has no such list.
+    """Return the children that the step names, in its order; all where it names none.
 
-    The API always sends one, of the children that the caller may let steps run on.
+    The API sends only children that the caller may run steps on.
     """
     if user_step["step"] in RESERVED and user_step["step"] not in ON_CHILDREN:
         raise errors.InvalidParameterValue(
@@ -190,7 +189,7 @@ def _name(user_step: UserStep) -> str:
 
 
 def _reserved(user_step: UserStep) -> Step:
-    """Return a step of the conductor's own, which every interface has."""
+    """Return a step of the conductor, which every interface has."""
     return Step(
         interface=user_step["interface"],
         step=user_step["step"],
@@ -210,7 +209,7 @@ def _with_args(task: TaskManager, step: Step, user_step: UserStep) -> Step:
 
 
 def check_args(step: Step, args: Mapping[str, Any]) -> None:
-    """Raise InvalidParameterValue for arguments that the step does not know, or lacks."""
+    """Raise InvalidParameterValue for unknown or missing arguments."""
     argsinfo = step.argsinfo or {}
     unexpected = sorted(set(args) - set(argsinfo))
     missing = sorted(
@@ -242,7 +241,7 @@ def _hold(task: TaskManager) -> Outcome:
 
 
 def _wait(task: TaskManager, seconds: Any = None) -> Outcome:
-    """Wait so many seconds, or for the next call of the agent."""
+    """Wait so many seconds, or for the agent's next heartbeat."""
     if seconds is None:
         return WaitForCall(reason="a wait step: goes on when the agent calls")
     if task.turn:
@@ -261,7 +260,7 @@ def _wait(task: TaskManager, seconds: Any = None) -> Outcome:
 
 
 def _seconds(value: Any) -> float:
-    """Return how long a user wants to wait.  Raises InvalidParameterValue."""
+    """Return the seconds of a wait step.  Raises InvalidParameterValue."""
     is_number = isinstance(value, int | float) and not isinstance(value, bool)
     if not (is_number and 0 <= value <= _MOST_WAIT_S):
         raise errors.InvalidParameterValue(
@@ -271,7 +270,7 @@ def _seconds(value: Any) -> float:
     return float(value)
 
 
-# By the same name on every interface, in any list that a user gives.
+# These steps exist on every interface.
 RESERVED: Final[dict[str, Callable[..., Outcome]]] = {
     "power_on": _power_on,
     "power_off": _power_off,
@@ -296,11 +295,11 @@ _STORES: Final[dict[str, Callable[..., None]]] = {
 
 
 def store_result(task: TaskManager, result: Mapping[str, Any]) -> list[EncodedWrite]:
-    """Set the node's fields that a step's result names; return the writes for its other parts.
+    """Set the node's fields from a step's result; return the writes for its other parts.
 
-    ``node``: fields of the node itself, set at once; ``inspection``: what ``inspection.process``
-    has made; ``bios_settings`` and ``firmware``: lists of rows.  The writes belong into the
-    transaction that ends the step.
+    ``node``: fields of the node, set at once.  ``inspection``: the result of
+    ``inspection.process``. ``bios_settings`` and ``firmware``: lists of rows.  The transaction that
+    ends the step takes the writes.
     """
     for name, value in result.get("node", {}).items():
         setattr(task.node, name, value)

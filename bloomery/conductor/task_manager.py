@@ -1,17 +1,18 @@
-"""A task: one node, held for a purpose, and the only way to move it.
+"""A task: one node, reserved for a purpose, and the only way to move it.
 
     with task_manager.acquire(context, node_uuid, purpose="power on") as task:
         task.process_event("deploy", callback=runner.launch, call_args=(slot, flow))
 
-Shared tasks read; exclusive ones hold the node's reservation.  In one process waiters queue at
-the node's lock, first come, first served; the reservation in the database arbitrates between
-processes.  Each reservation has a generation, and every write of the task is guarded by it: a
-task whose node was taken over fails with LockLost, and nothing that it meant to write is kept.
+Shared tasks read; exclusive ones hold the node's reservation.  Waiters of one process queue at the
+node's lock in order of arrival; the reservation in the database arbitrates between processes.  Each
+reservation has a generation that guards every write: a task whose node was taken over fails with
+LockLost, and writes nothing.
 
-A worker is spawned when the ``with`` block ends without an error (``spawn_after``); the lock
-travels with the future that the spawning call returns, and is dropped when that one is done.
-Provision states change in ``process_event`` alone: node row, history, journal and event row are
-one transaction.
+A worker is spawned when the ``with`` block ends without an error (``spawn_after``).  The lock stays
+with the future that the spawning call returns, and is released when the future is done.
+
+Only ``process_event`` changes the provision state: one transaction writes node row, history,
+journal and event row.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ import operator
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
 from types import TracebackType
-from typing import Any, Final, ParamSpec, Self, TypeAlias, TypeVar
+from typing import Any, Final, Generic, ParamSpec, Self, TypeAlias, TypeVar
 
 import sqlalchemy as sa
 
@@ -69,7 +70,7 @@ _OF_SESSION: Final = ("agent_url", "agent_verify_ca", "agent_start_attempted")  
 _plain_of = operator.attrgetter(*_PLAIN)
 _objects_of = operator.attrgetter(*_OBJECTS)
 _RETRY_RELEASE_S: Final = 1.0
-_CONFIRMED_FOR_S: Final = 1.0  # so long a commit stands for a look at the row
+_CONFIRMED_FOR_S: Final = 1.0  # how long a commit replaces a read of the row
 
 
 def acquire(context: Context, node_id: str | int, **more: Any) -> TaskManager:
@@ -92,18 +93,30 @@ def require_exclusive_lock(method: Callable[P, T]) -> Callable[P, T]:
     return guarded
 
 
+class _Records(Generic[T]):
+    """Records of a task's node; drivers may replace them."""
+
+    def __init__(self, name: str, noun: Noun) -> None:
+        self._name, self._noun = name, noun
+
+    def __get__(self, task: TaskManager, _owner: type) -> Sequence[T]:
+        return task.records(self._name, self._noun)
+
+    def __set__(self, task: TaskManager, values: Sequence[T]) -> None:
+        task.lists[self._name] = values
+
+
 class TaskManager:
-    """A node and the right to work on it; also the ``DriverTask`` that drivers see.
+    """A node and the right to work on it; also the ``DriverTask`` of drivers.
 
-    ``shared`` tasks take no lock.  ``retry``: wait for a busy node as long as the caller agreed
-    to; ``patient``: as long as it takes.  ``load_driver``: False where no driver is needed.
-    ``insists``, ``budget_s``: what drivers are told of it, see ``DriverTask``.
-    ``ends_agent_session``: the next save drops the agent's token, also one that was given out
-    since the node was read; other saves keep such a token.
-    ``child``: the task on a node below that a step of this one is working on.
+    ``shared`` tasks take no lock.  ``retry``: wait for a busy node as long as the caller accepts;
+    ``patient``: without limit.  ``load_driver``: False where no driver is needed.  ``insists``,
+    ``budget_s``: see ``DriverTask``.  ``ends_agent_session``: the next save drops the agent's
+    token, even one given out since the node was read; other saves keep it.  ``child``: the task on
+    a child node that the current step works on.
 
-    Raises NodeNotFound, NodeLocked, DriverNotFound, InterfaceNotFoundInEntrypoint; what was
-    taken is then released.
+    Raises NodeNotFound, NodeLocked, DriverNotFound, InterfaceNotFoundInEntrypoint, with everything
+    released.
     """
 
     node: Node  # None once it was released
@@ -158,79 +171,51 @@ class TaskManager:
 
     @property
     def fsm(self) -> states.Machine | None:
-        """The state machine, standing where the node stands; None once the node was released."""
+        """The state machine in the node's state; None after the release."""
         return None if self.node is None else transition.machine_at(self.node)
 
     @property
     def driver_info(self) -> Mapping[str, Any]:
-        """The node's driver_info with its secrets readable: for drivers, never to be stored."""
+        """The node's driver_info with readable secrets: for drivers, never for storage."""
         sealed, opened = self._opened
         if sealed is not self.node.driver_info:
             opened = self.runtime.sealer.open(self.node.driver_info)
-            if self.shared:  # those are short, and ask for it again and again
+            if self.shared:  # shared tasks are short and read it often
                 self._opened = self.node.driver_info, opened
         return opened
 
     def opened(self, value: Any) -> Any:
-        """Return a value of the node with its secrets readable: for drivers, never to be stored."""
+        """Return a value of the node with readable secrets: for drivers, never for storage."""
         return self.runtime.sealer.open(value)
 
-    @property
-    def ports(self) -> Sequence[Port]:
-        """The node's ports, read when first asked for, as are all lists of the task."""
-        return self._list("ports", PORT)
+    # The node's records, read at the first use; secrets of volume targets are readable.
+    ports = _Records[Port]("ports", PORT)
+    portgroups = _Records[Portgroup]("portgroups", PORTGROUP)
+    volume_connectors = _Records[VolumeConnector]("volume_connectors", VOLUME_CONNECTOR)
+    volume_targets = _Records[VolumeTarget]("volume_targets", VOLUME_TARGET)
 
-    @ports.setter
-    def ports(self, ports: Sequence[Port]) -> None:
-        self._lists["ports"] = ports
-
-    @property
-    def portgroups(self) -> Sequence[Portgroup]:
-        return self._list("portgroups", PORTGROUP)
-
-    @portgroups.setter
-    def portgroups(self, portgroups: Sequence[Portgroup]) -> None:
-        self._lists["portgroups"] = portgroups
-
-    @property
-    def volume_connectors(self) -> Sequence[VolumeConnector]:
-        return self._list("volume_connectors", VOLUME_CONNECTOR)
-
-    @volume_connectors.setter
-    def volume_connectors(self, connectors: Sequence[VolumeConnector]) -> None:
-        self._lists["volume_connectors"] = connectors
-
-    @property
-    def volume_targets(self) -> Sequence[VolumeTarget]:
-        """The node's volumes, the secrets of their properties readable: never to be stored."""
-        return self._list("volume_targets", VOLUME_TARGET)
-
-    @volume_targets.setter
-    def volume_targets(self, targets: Sequence[VolumeTarget]) -> None:
-        self._lists["volume_targets"] = targets
-
-    def _list(self, name: str, noun: Noun) -> Sequence[Any]:
-        """A list of the node's, None once it was released; what cannot be read releases it."""
-        if name not in self._lists and self.node is not None:
+    def records(self, name: str, noun: Noun) -> Sequence[Any]:
+        """Return records of the node, None after the release; a failed read releases the node."""
+        if name not in self.lists and self.node is not None:
             try:
                 with self.runtime.db.read() as conn:
                     values = records.list_where(conn, noun, node_uuid=self.node.uuid)
                 for target in values if noun is VOLUME_TARGET else ():
                     target.properties = self.runtime.sealer.open(target.properties)
-                self._lists[name] = values
+                self.lists[name] = values
             except Exception:
                 self.release_resources()
                 raise
-        return self._lists.get(name)  # type: ignore[return-value]
+        return self.lists.get(name)  # type: ignore[return-value]
 
     def load_driver(self) -> None:
-        """Find the interfaces that the node uses, if that was not done yet."""
+        """Load the interfaces that the node uses, once."""
         self.driver = self.driver or self.runtime.registry.driver_of(self.node)
 
     def _forget_node(self) -> None:
         self.node = self.driver = None  # type: ignore[assignment]
         self._opened = (None, {})
-        self._lists: dict[str, Sequence[Any]] = {}
+        self.lists: dict[str, Sequence[Any]] = {}
         self._columns: tuple[Any, ...] = (None,) * len(_SAVED)
 
     def _take(self, node: Node) -> None:
@@ -240,7 +225,7 @@ class TaskManager:
     # ------------------------------------------------------------------------------ the lock
 
     def _lock(self) -> None:
-        """Queue for the node, then reserve; another process may hold the reservation still."""
+        """Queue for the node, then reserve it in the database."""
         node = self.context.take_turn(
             self.node_id, self._reserve, retry=self._retry, patient=self._patient
         )
@@ -264,14 +249,14 @@ class TaskManager:
         return node
 
     def upgrade_lock(self, purpose: str | None = None, retry: bool | None = None) -> None:
-        """Make a shared task exclusive; the node is read anew.  An exclusive one stays."""
+        """Make a shared task exclusive and read the node again; an exclusive one stays."""
         self._purpose = self._purpose if purpose is None else purpose
         self._retry = self._retry if retry is None else retry
         if self.shared:
             self._lock()
 
     def downgrade_lock(self) -> None:
-        """Give the reservation back and go on reading.  RuntimeError when already released."""
+        """Release the reservation and keep a shared task.  RuntimeError when already released."""
         self._require_node()
         if not self.shared:
             self._release_lock()
@@ -289,11 +274,10 @@ class TaskManager:
             raise RuntimeError(f"the task on node {self.node_id} has released it")
 
     def assert_lease(self) -> None:
-        """Raise LockLost if the node is not ours any more: what writes to a BMC asks first.
+        """Raise LockLost if the node was taken over; every write to a BMC calls this first.
 
-        The lease says whether peers may think us dead; the row whether one of them has.  The row is
-        read, unless a transaction has shown it within the last second.  The lease is asked last: it
-        runs out while the database is slow, or while we are stopped.  Raises DatabaseBusy.
+        The row is read, unless a transaction has confirmed it within the last second.  The lease is
+        checked last, because it may run out while the database is slow.  Raises DatabaseBusy.
         """
         self.assert_exclusive()
         if self.runtime.lease.now() - self._confirmed_at > _CONFIRMED_FOR_S:
@@ -301,13 +285,13 @@ class TaskManager:
         self.runtime.lease.require(self.node_id, self.runtime.host, self._incarnation)
 
     def release_child(self) -> None:
-        """Give back the node below that a step of this one was working on."""
+        """Release the child node of the current step."""
         child, self.child = self.child, None
         if child is not None:
             child.release_resources()
 
     def release_resources(self) -> None:
-        """Give back whatever is held; may be called twice, or on a task that has nothing."""
+        """Release everything; safe to call twice, or on a task that holds nothing."""
         self.release_child()
         self._release_lock()
         self._forget_node()
@@ -324,7 +308,7 @@ class TaskManager:
                 self.runtime.node_locks.leave(self.node_id)
 
     def log(self, text: str, *args: object, level: int = logging.INFO) -> None:
-        """Log what happens to the node, whose UUID and name the line begins with, once."""
+        """Log an event of the node; the line begins with the node's UUID and name."""
         if LOG.isEnabledFor(level):
             name = self.node.name if self.node is not None else None
             line = text % args
@@ -336,7 +320,7 @@ class TaskManager:
 
     @property
     def _work(self) -> str:
-        """The name of what runs in the background: what the spawning method was given to run."""
+        """The name of the background work, for log lines."""
         method, args, _ = self._spawn or (None, (), {})
         work = next((arg for arg in args if callable(arg)), method)
         return f"{getattr(work, '__name__', 'the worker')} ({self._purpose})"
@@ -346,7 +330,7 @@ class TaskManager:
         self._spawn = (method, args, more)
 
     def set_spawn_error_hook(self, hook: Callable[..., None], *args: Any, **more: Any) -> None:
-        """Call ``hook(exception, ...)`` if spawning fails; not for what the worker raises."""
+        """Call ``hook(exception, ...)`` if spawning fails, not for the worker's errors."""
         self._on_spawn_error = (hook, args, more)
 
     def __enter__(self) -> Self:
@@ -383,17 +367,17 @@ class TaskManager:
             self.release_resources()
 
     def _after_worker(self, future: Future[Any]) -> None:
-        """Tell the node what its worker died of, then let it go.
+        """Store the worker's error on the node, then release the node.
 
-        A database that went away may have written the end of the flow all the same: recovery,
-        which reads the rows, says what has become of it.
+        After a database failure the end of the flow may be committed all the same: recovery reads
+        the rows and decides.
         """
         exc = None if future.cancelled() else future.exception()
         try:
             if future.cancelled():
                 LOG.warning("node %s: the worker was cancelled", self.node_id)
             elif isinstance(exc, errors.DatabaseBusy):
-                LOG.warning("node %s: %s was cut off, and is taken up again: %s",
+                LOG.warning("node %s: %s lost the database, recovering its flow: %s",
                             self.node_id, self._work, secrets.report(exc))  # fmt: skip
             elif exc is not None:
                 self._note_death(exc)
@@ -416,7 +400,7 @@ class TaskManager:
     # -------------------------------------------------------------------------------- writing
 
     def require_held(self) -> None:
-        """Raise LockLost if somebody took the node over: for work that begins after a pause."""
+        """Raise LockLost if another conductor took the node over; call it after a pause."""
         self.assert_exclusive()
         self._require_node()
         began = self.runtime.lease.now()
@@ -472,7 +456,7 @@ class TaskManager:
             self.runtime.on_events_written()
 
     def _changed(self, columns: tuple[Any, ...]) -> dict[str, Any]:
-        """Return the columns to write: those that differ from the row, encoded."""
+        """Return the changed columns, encoded."""
         both = zip(_SAVED, columns, self._columns, strict=True)
         changed = {name: now for name, now, was in both if now != was}
         if self.ends_agent_session:
@@ -482,7 +466,8 @@ class TaskManager:
     def forget_agent(self, *, may_boot_again: bool = False) -> None:
         """End the session of the node's agent.
 
-        ``may_boot_again``: by what it was booted, so that a token of its kernel stays.
+        ``may_boot_again``: the same boot files may start the next agent, so a token in its kernel
+        parameters stays.
         """
         info = self.node.driver_internal_info
         for key in _OF_SESSION:
@@ -493,9 +478,9 @@ class TaskManager:
             self.ends_agent_session = True
 
     def make_agent_token(self) -> str:
-        """Return the token of the agent that boots next, for its kernel: then lookup gives none.
+        """Return the token for the kernel parameters of the next agent; lookup then gives none.
 
-        A token that a lookup has given before is void.
+        A token that a lookup gave out before is void.
         """
         info = self.node.driver_internal_info
         if not info.get(_PREGENERATED):
@@ -507,13 +492,13 @@ class TaskManager:
 
     @property
     def is_changed(self) -> bool:
-        """Tell whether something was set on the node since it was read or saved."""
+        """Whether the node has changes that are not saved."""
         return _columns_of(self.node) != self._columns
 
     def _may_miss_token(self) -> bool:
-        """Tell whether an agent may have got its token since the node was read.
+        """Return whether an agent may have got its token since the node was read.
 
-        Lookups give it out whoever holds the node (``nodes.add_agent_token``).
+        Lookups give it out without the lock (``nodes.add_agent_token``).
         """
         if self.ends_agent_session or _TOKEN in self.node.driver_internal_info:
             return False
@@ -535,8 +520,9 @@ class TaskManager:
         """Move the node along ``event``: the row, its history, the journal and the event row.
 
         With a ``callback`` the node's last_error is cleared (or set to ``last_error``), and the
-        callback runs when the block ends; ``err_handler`` then undoes the move if it cannot: it
-        gets the exception, the node, its former state and its former target.
+        callback runs when the block ends.  If the callback fails, ``err_handler`` undoes the move:
+        it gets the exception, the node, its previous state and its previous target.
+
         Raises InvalidState with the node untouched; LockLost.
         """
         self.assert_exclusive()
@@ -557,7 +543,7 @@ class TaskManager:
         self.save(*record, *journal, release=release)
         self.log("%s -> %s on %s", change.previous_provision_state, state, change.event)
 
-    # The last transition by the private names that code written for Ironic reads (spec 1.4).
+    # The last transition, under the private names that drivers written for Ironic read (spec 1.4).
     _event = property(operator.attrgetter("_change.event"))
     _prev_provision_state = property(operator.attrgetter("_change.previous_provision_state"))
     _prev_target_provision_state = property(
@@ -565,18 +551,18 @@ class TaskManager:
     )
 
     def _notify_provision_state_change(self) -> tuple[str, str]:
-        """Return level and status of the last transition's notification, which is on its way."""
+        """Return level and status of the last transition's notification."""
         assert self._change is not None
         return transition.level_and_status(self.node, self._change)
 
     def resume_cleaning(self) -> None:
-        """Go on cleaning; a manual cleaning stays on its way to manageable."""
+        """Resume cleaning; manual cleaning keeps its target manageable."""
         manual = self.node.target_provision_state == State.MANAGEABLE
         self.process_event("resume", target_state=State.MANAGEABLE if manual else None)
 
 
 def _uuid_of(runtime: ConductorRuntime, node_id: str | int) -> str:
-    """Return the UUID of the node; its row's number names it, too.  Raises NodeNotFound."""
+    """Return the UUID for a UUID or a row ID.  Raises NodeNotFound."""
     if isinstance(node_id, str):
         return node_id
     with runtime.db.read() as conn:
@@ -584,16 +570,16 @@ def _uuid_of(runtime: ConductorRuntime, node_id: str | int) -> str:
 
 
 def _columns_of(node: Node) -> tuple[Any, ...]:
-    """The columns of ``_SAVED``, encoded: what changed is told by comparing two of these."""
+    """Return the columns of ``_SAVED``, encoded; two such tuples show the changes."""
     plain: tuple[Any, ...] = _plain_of(node)
     return plain + rows.dump_all(_objects_of(node))
 
 
 def _release_row(runtime: ConductorRuntime, guard: locks.Guard) -> None:
-    """Clear the reservation; a database that refuses now is asked again until it does."""
+    """Clear the reservation; retry until the database does it."""
     try:
         runtime.db.transact(lambda conn: locks.release(conn, guard))
     except (errors.DatabaseBusy, sa.exc.SQLAlchemyError) as exc:
-        if runtime.db.refusal is None:  # which the log has told once
+        if runtime.db.refusal is None:  # the database logs its refusal once
             LOG.warning("node %s: cannot release it yet: %s", guard.node_uuid, exc)
         runtime.timers.after(_RETRY_RELEASE_S, _release_row, runtime, guard)

@@ -1,4 +1,4 @@
-"""How a call from outside gets its node: exclusively, shared, or in a worker."""
+"""How an RPC call gets its node: exclusively, shared, or in a worker."""
 
 from __future__ import annotations
 
@@ -10,17 +10,18 @@ from bloomery.conductor import task_manager
 from bloomery.conductor.runtime import ConductorRuntime, Context
 from bloomery.conductor.task_manager import TaskManager
 from bloomery.conductor.workers import Slot
+from bloomery.drivers.base import Management
 from bloomery.model.request import PARKING, Request
 
 T = TypeVar("T")
 
-_API_CALL_S: Final = 30.0  # that a caller of the API waits for one call to a BMC
+_API_CALL_S: Final = 30.0  # longest call to a BMC within an API request
 
 
 def exclusive(
     runtime: ConductorRuntime, request: Request, node_uuid: str, purpose: str
 ) -> TaskManager:
-    """Return a task that holds the node; it tries a BMC that is left alone.  Raises NodeLocked."""
+    """Return an exclusive task that also calls a BMC in back-off.  Raises NodeLocked."""
     context = Context(runtime=runtime, request=request)
     return task_manager.acquire(context, node_uuid, purpose=purpose, insists=True)
 
@@ -29,7 +30,7 @@ def exclusive(
 def order(
     runtime: ConductorRuntime, request: Request, node_uuid: str, purpose: str
 ) -> Iterator[tuple[TaskManager, Slot]]:
-    """Take a worker's slot, then the node: a full pool is told with nothing written.
+    """Reserve a worker, then the node, so that a full pool fails before any write.
 
     Raises NoFreeConductorWorker, NodeLocked.
     """
@@ -38,7 +39,7 @@ def order(
 
 
 def shared(runtime: ConductorRuntime, request: Request, node_uuid: str) -> TaskManager:
-    """Return a task that reads the node without a lock."""
+    """Return a shared task, which takes no lock."""
     return task_manager.acquire(Context(runtime=runtime, request=request), node_uuid, shared=True)
 
 
@@ -52,10 +53,10 @@ def in_worker(
     shared: bool = False,
     insists: bool = False,
 ) -> T:
-    """Return what ``work``, which may ask a BMC, answers: it gets the node in a worker.
+    """Run ``work`` with the node in a worker, where it may ask a BMC; return its result.
 
-    Raises what ``result_in_worker`` and ``work`` raise, as it is.
-    ``insists``: an order, which tries a BMC that is left alone; a look does not.
+    Raises the errors of ``result_in_worker`` and ``work``.  ``insists``: also call a BMC in
+    back-off.
     """
     context = Context(runtime=runtime, request=request, in_place=True)
 
@@ -69,11 +70,32 @@ def in_worker(
     return result_in_worker(runtime, f"{purpose} of node {node_uuid}", with_node)
 
 
-def result_in_worker(runtime: ConductorRuntime, purpose: str, work: Callable[[], T]) -> T:
-    """Return what ``work`` answers in a worker.
+def ask_management(
+    runtime: ConductorRuntime,
+    request: Request,
+    node_uuid: str,
+    purpose: str,
+    call: Callable[[TaskManager, Management], T],
+    *,
+    shared: bool = False,
+    insists: bool = False,
+) -> T:
+    """Return what ``call`` gets from the validated management interface, in a worker."""
 
-    A request of the API is parked meanwhile.  Any other caller's thread waits, in a place of those
-    that may.  Raises ApiThreadsBusy and NoFreeConductorWorker at once, and Parked.
+    def work(task: TaskManager) -> T:
+        task.driver.management.validate(task)
+        return call(task, task.driver.management)
+
+    return in_worker(
+        runtime, request, node_uuid, work, purpose=purpose, shared=shared, insists=insists
+    )
+
+
+def result_in_worker(runtime: ConductorRuntime, purpose: str, work: Callable[[], T]) -> T:
+    """Return the result of ``work``, run in a worker.
+
+    A request of the API is parked meanwhile; other callers' threads wait in a place.  Raises
+    ApiThreadsBusy and NoFreeConductorWorker at once, and Parked.
     """
     parking = PARKING.get()
     if parking is not None:

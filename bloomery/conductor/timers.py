@@ -1,7 +1,7 @@
-"""One thread that calls back later: turns of flows that wait, retries, periodics.
+"""One thread for delayed calls: attempts of waiting flows, retries, periodics.
 
-Functions that it calls must return at once: long work goes to the workers.  Log lines meanwhile
-name the request that asked for the call.
+The calls must return at once; long work goes to the workers.  Their log lines name the request that
+scheduled them.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ class Timers:
         self._thread.start()
 
     def stop(self) -> None:
-        """Drop what is not due yet and end the thread."""
+        """Drop the pending calls and end the thread."""
         with self._wake:
             self._stopping = True
             self._wake.notify()
@@ -57,7 +57,7 @@ class Timers:
                 self._wake.notify()
 
     def bring_forward(self, call: Callable[..., Any], matches: Callable[..., bool]) -> None:
-        """Make due at once what is to call ``call`` with arguments that ``matches`` accepts."""
+        """Make the pending calls of ``call`` due whose arguments ``matches`` accepts."""
         with self._wake:
             now = self._clock()
             for at, entry in enumerate(self._due):
@@ -77,7 +77,7 @@ class Timers:
                 LOG.error("timer call %s failed: %s", call, report)  # noqa: TRY400  masked
 
     def _next(self) -> tuple[Callable[..., Any], tuple[Any, ...], Request | None] | None:
-        """Wait for the next call that is due; None when stopping."""
+        """Wait for the next due call; None when stopping."""
         with self._wake:
             while not self._stopping:
                 wait_s = self._due[0][0] - self._clock() if self._due else None

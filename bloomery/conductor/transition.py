@@ -1,4 +1,4 @@
-"""A transition: a node goes along one edge of the state machine, and what is written about it."""
+"""A transition: a node moves along one edge of the state machine, with history and event rows."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from bloomery.model.node import Node
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StateChange:
-    """One edge that a node went along: by which event, from where, since when it was there."""
+    """One move: its event, and the node's state before it."""
 
     event: str
     previous_provision_state: str | None
@@ -26,7 +26,7 @@ class StateChange:
 
 
 def machine_at(node: Node) -> states.Machine:
-    """Return the state machine, standing where the node stands."""
+    """Return the state machine in the node's state."""
     return states.at(node.provision_state or State.AVAILABLE, node.target_provision_state)
 
 
@@ -39,10 +39,10 @@ def apply(
     last_error: str | None,
     has_worker: bool,
 ) -> StateChange:
-    """Set the fields that a transition sets (spec: what a transition writes on the node).
+    """Set the fields of a transition on the node; nothing is written yet.
 
-    Nothing is written yet.  ``has_worker``: the node is on its way still, and its last error is
-    that of the flow that begins.  Raises InvalidState with the node untouched.
+    ``has_worker``: a worker follows, so the target stays and last_error is replaced.  Raises
+    InvalidState with the node untouched.
     """
     change = StateChange(
         event=event,
@@ -63,7 +63,7 @@ def apply(
 
 
 def _advance(node: Node, event: str, target_state: str | None) -> states.Machine:
-    """Return the machine after the event, standing where the node will."""
+    """Return the machine after the event."""
     fsm = machine_at(node)
     try:
         fsm.process_event(event, target_state=target_state)
@@ -77,7 +77,7 @@ def _advance(node: Node, event: str, target_state: str | None) -> states.Machine
 
 
 def fit(context: Context, node: Node, text: str | None) -> str | None:
-    """Return an error as the node's last_error: its own words, not longer than its column."""
+    """Return an error as last_error: without the node's name, cut to the column's size."""
     most = context.runtime.conf.default.log_in_db_max_size
     return None if text is None else writes.own_sentence(node, text)[:most]
 
@@ -124,7 +124,7 @@ def level_and_status(node: Node, change: StateChange) -> tuple[str, str]:
 def undo(
     context: Context, node: Node, previous: str | None, previous_target: str | None, reason: str
 ) -> list[EncodedWrite]:
-    """Put a node back whose worker never came; return the history row and the event row of it."""
+    """Put a node back whose worker did not start; return the history row and the event row."""
     moved = node.provision_state, node.target_provision_state
     node.provision_state, node.target_provision_state = previous, previous_target
     node.provision_updated_at, node.last_error = rows.now(), reason

@@ -1,4 +1,4 @@
-"""Validation of a node: missing values, settings without effect, a BMC that nodes share."""
+"""Validation of a node: missing values, ineffective settings, a shared BMC."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def validate(task: TaskManager) -> Json:
 
 
 def _validated(task: TaskManager, kind: str) -> Json:
-    """Return what validation says of one interface; only what we know by name is told."""
+    """Return the result for one interface; only validation errors are reported."""
     try:
         if kind == "deploy":
             disallowed = task.runtime.conf.conductor.disallowed_deployment_boot_modes
@@ -44,7 +44,7 @@ def _ineffective(task: TaskManager, kind: str) -> str:
 
 
 def warn(task: TaskManager) -> None:
-    """Log what of the node has no effect."""
+    """Log the ineffective settings of a node."""
     for kind in INTERFACES:
         if sentence := _ineffective(task, kind):
             task.log("%s", sentence, level=logging.WARNING)

@@ -1,26 +1,23 @@
-"""Methods of vendor interfaces, called from outside: for a node, or for a driver.
+"""Vendor passthru methods of nodes and drivers.
 
-A synchronous method is a question.  What is asynchronous is a flow of one step, so that it outlives
-a crash, or fails by name where it may not be repeated; one that takes no lock runs beside whatever
-holds the node, has no rows, and is lost with its conductor.
+A synchronous method runs in the request.  An asynchronous one is a flow of one step, which survives
+a crash or fails with a named reason.  An asynchronous method without a lock has no rows, and is
+lost with its conductor.
 """
 
 from __future__ import annotations
 
 import base64
 import logging
-from collections.abc import Mapping
 from functools import partial
 from typing import Any, Final
 
 from bloomery import errors, secrets
 from bloomery.conductor import runner, task_manager, tasks, writes
-from bloomery.conductor.phase import FlowFailure, Phase, Transition
-from bloomery.conductor.runner import Flow
+from bloomery.conductor.phase import FlowFailure, Phase, Transition, ends_with
 from bloomery.conductor.runtime import ConductorRuntime, Context
 from bloomery.conductor.task_manager import TaskManager
 from bloomery.conductor.workers import Slot
-from bloomery.conductor.writes import EncodedWrite
 from bloomery.drivers import base, vendor_methods
 from bloomery.drivers.vendor_methods import VendorMethod
 from bloomery.model.request import Request
@@ -41,7 +38,7 @@ def list_methods(interface: base.Vendor) -> Json:
 
 
 def perform(runtime: ConductorRuntime, request: Request, node_uuid: str, call: VendorCall) -> Json:
-    """Run a method of a node's, or begin to.  Raises InvalidParameterValue before a lock."""
+    """Run a node's method, or start it.  Raises InvalidParameterValue before a lock is taken."""
     with tasks.shared(runtime, request, node_uuid) as task:
         method = _chosen(task, call)
     if method.async_call and method.require_exclusive_lock:
@@ -59,7 +56,7 @@ def perform(runtime: ConductorRuntime, request: Request, node_uuid: str, call: V
 
 
 def _chosen(task: TaskManager, call: VendorCall) -> VendorMethod:
-    """Return the method that the node has now; its arguments are checked."""
+    """Return the node's method after checking its arguments."""
     methods = vendor_methods.of_nodes(type(task.driver.vendor))
     method = vendor_methods.choose(methods, call.method, call.http_method, call.info)
     task.driver.vendor.validate(task)
@@ -75,7 +72,6 @@ def _run(task: TaskManager, call: VendorCall) -> Any:
 
 
 def _answer(method: VendorMethod, result: Any) -> Json:
-    """Return what crosses RPC: JSON."""
     if method.attach and result is not None:
         text = result if isinstance(result, bytes) else str(result).encode()
         result = base64.b64encode(text).decode()
@@ -86,14 +82,14 @@ def _answer(method: VendorMethod, result: Any) -> Json:
 
 
 def _start(task: TaskManager, slot: Slot, call: VendorCall) -> None:
-    """Let a flow begin that calls the method; its arguments may be secrets, and are sealed."""
+    """Start a flow that calls the method; the arguments are sealed, as they may be secrets."""
     method = _chosen(task, call)
     sealed = task.runtime.sealer.seal_whole(dict(call.info))
     args = {"method": call.method, "http_method": call.http_method, "info": sealed}
     step = Step(
         interface="vendor", step="passthru", args=args, internal=True, resumable=method.resumable
     )
-    runner.start(task, slot, VENDOR, step, _undo)
+    runner.start(task, slot, VENDOR, step)
 
 
 def _passthru(task: TaskManager, method: str, http_method: str, info: Any) -> Outcome:
@@ -103,34 +99,25 @@ def _passthru(task: TaskManager, method: str, http_method: str, info: Any) -> Ou
     return result if isinstance(result, Again) else DONE
 
 
-def _finish(task: TaskManager, result: Mapping[str, Any]) -> Transition:
-    return Transition(event=None)
-
-
 def _fail(task: TaskManager, failure: FlowFailure) -> Transition:
     sentence = f"{failure.sentence} (method {failure.run.step.args['method']})"
-    return Transition(event=None, writes=[_give_up(task, sentence)])
-
-
-def _undo(exc: Exception, flow: Flow) -> None:
-    """No worker came: nothing was called, and the node says why."""
-    flow.task.save(flow.cancelled, _give_up(flow.task, secrets.brief(exc)))
-
-
-def _give_up(task: TaskManager, sentence: str) -> EncodedWrite:
-    task.node.last_error = sentence
-    return writes.history_entry(task.context, task.node, sentence, event_type="vendor", failed=True)
+    entry = writes.failure_entry(task.context, task.node, sentence, "vendor")
+    return Transition(event=None, writes=[entry])
 
 
 VENDOR: Final = Phase(
-    name="vendor", own_steps={"passthru": _passthru}, finish=_finish, fail=_fail, urgent=True
+    name="vendor",
+    own_steps={"passthru": _passthru},
+    finish=ends_with(None),
+    fail=_fail,
+    urgent=True,
 )
 
 
 def _run_beside(
     runtime: ConductorRuntime, request: Request, node_uuid: str, call: VendorCall
 ) -> None:
-    """Run without a lock; then take it for a moment if there is a failure to tell of."""
+    """Run a method without a lock; lock the node only to record a failure."""
     context = Context(runtime=runtime, request=request, in_place=True)
     try:
         with task_manager.acquire(context, node_uuid, shared=True, insists=True) as task:
@@ -144,7 +131,7 @@ def _run_beside(
 def _write_failure(context: Context, node_uuid: str, sentence: str) -> None:
     try:
         with task_manager.acquire(context, node_uuid, load_driver=False) as task:
-            task.save(_give_up(task, sentence))
+            task.save(writes.failure_entry(context, task.node, sentence, "vendor"))
     except errors.Failure as unable:
         LOG.warning("node %s: cannot write its last_error: %s", node_uuid, unable)
 
@@ -153,7 +140,6 @@ def _write_failure(context: Context, node_uuid: str, sentence: str) -> None:
 
 
 def _vendor_of(runtime: ConductorRuntime, driver: str) -> base.Interface:
-    """Return the default vendor interface of a hardware type.  Raises DriverNotFound."""
     return runtime.registry.default_interface(driver, "vendor")
 
 
@@ -163,7 +149,7 @@ def list_driver_methods(runtime: ConductorRuntime, driver: str) -> Json:
 
 
 def perform_for_driver(runtime: ConductorRuntime, driver: str, call: VendorCall) -> Json:
-    """Run a method of a driver's in a worker; of an asynchronous one a failure is logged."""
+    """Run a driver's method in a worker; a failure of an asynchronous method is logged."""
     interface = _vendor_of(runtime, driver)
     methods = vendor_methods.of_drivers(type(interface))
     method = vendor_methods.choose(methods, call.method, call.http_method, call.info)

@@ -1,10 +1,10 @@
-"""The provision verbs, as a table: which event each fires, what it checks, and which flow begins.
+"""The provision verbs as a table: event, checks, and flow of each.
 
     verbs.perform(runtime, request, node_uuid, "active", ProvisionArguments(configdrive=url))
 
-A verb takes a worker's slot first (a full pool is told with nothing written), then the node,
-then checks, plans, and fires its event; the move and the flow's rows are one transaction.  The
-lock travels with the flow.
+A verb reserves a worker, so that a full pool fails before any write, and then the node.  It checks,
+plans, and fires its event; one transaction moves the node and writes the flow's rows.  The flow
+keeps the lock.
 """
 
 from __future__ import annotations
@@ -46,9 +46,9 @@ from bloomery.model.step import Step
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Limit:
-    """How many nodes may be in ``states`` at a time: what ``option`` of [conductor] says.
+    """The maximum number of nodes in ``states``, from ``option`` of [conductor].
 
-    It counts nodes of all conductor groups, or of the node's own, as the operator chose.
+    It counts all nodes, or those of the node's conductor group, as the operator chose.
     """
 
     work: str
@@ -56,10 +56,9 @@ class Limit:
     option: str
 
     def requirement(self, task: TaskManager) -> EncodedWrite:
-        """Return what raises ConcurrentActionLimit, in the transaction that moves the node.
+        """Return a check for the transaction that moves the node; it raises ConcurrentActionLimit.
 
-        Counted there, nobody comes in between.  It is the last write: nodes that move at a time
-        wait for each other from there until the commit.
+        As the last write it serialises concurrent moves until the commit.
         """
         conf, node = task.runtime.conf.conductor, task.node
         limit = getattr(conf, self.option)
@@ -75,17 +74,16 @@ class Limit:
         return check
 
 
-def _nothing(task: TaskManager, arguments: ProvisionArguments) -> None:
-    """Check or begin nothing."""
+def _nothing(task: TaskManager, arguments: ProvisionArguments) -> None: ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FlowVerb:
-    """A verb that begins a flow of ``phase``.
+    """A verb that starts a flow of ``phase``.
 
-    ``check`` raises what the caller is to hear; ``begin`` sets the node's fields; ``steps`` plans
-    the flow, or returns None: the node moves without one.  ``target_state``: where the node is to
-    arrive, if not where the state machine says.
+    ``check`` raises the caller's errors; ``begin`` sets the node's fields; ``steps`` plans the
+    flow, or returns None to move the node without one.  ``target_state`` overrides the state
+    machine's target.
     """
 
     phase: Phase
@@ -103,7 +101,7 @@ _DEPLOY_LIMIT: Final = Limit(
 _UNDEPLOY_LIMIT: Final = Limit(work="unprovisioning", states=_CLEANS, option="max_concurrent_clean")
 _CLEAN_LIMIT: Final = Limit(work="cleaning", states=_CLEANS, option="max_concurrent_clean")
 
-# By the event that a verb fires (``states.VERBS``); what is no FlowVerb acts on a flow that waits.
+# By event (``states.VERBS``); functions act on a waiting flow.
 TABLE: Final[dict[str, FlowVerb | Callable[[TaskManager, Slot], None]]] = {
     "manage": FlowVerb(phase=enrollment.VERIFY, steps=enrollment.verify_steps),
     "inspect": FlowVerb(
@@ -112,7 +110,9 @@ TABLE: Final[dict[str, FlowVerb | Callable[[TaskManager, Slot], None]]] = {
         begin=enrollment.begin_inspect,
         steps=enrollment.inspect_steps,
     ),
-    "adopt": FlowVerb(phase=enrollment.ADOPT, steps=enrollment.adopt_steps),
+    "adopt": FlowVerb(
+        phase=enrollment.ADOPT, steps=lambda _task, _arguments: [enrollment.ADOPTION]
+    ),
     "provide": FlowVerb(
         phase=cleaning.CLEAN,
         check=cleaning.check_provide,
@@ -149,10 +149,15 @@ TABLE: Final[dict[str, FlowVerb | Callable[[TaskManager, Slot], None]]] = {
         limit=_UNDEPLOY_LIMIT,
     ),
     "rescue": FlowVerb(
-        phase=rescue.RESCUE, check=rescue.check, begin=rescue.begin, steps=rescue.rescue_steps
+        phase=rescue.RESCUE,
+        check=rescue.check,
+        begin=rescue.begin,
+        steps=lambda _task, _arguments: [rescue.RESCUE_STEP],
     ),
     "unrescue": FlowVerb(
-        phase=rescue.UNRESCUE, check=rescue.check_unrescue, steps=rescue.unrescue_steps
+        phase=rescue.UNRESCUE,
+        check=rescue.check_unrescue,
+        steps=lambda _task, _arguments: [rescue.UNRESCUE_STEP],
     ),
     "service": FlowVerb(
         phase=servicing.SERVICE,
@@ -163,7 +168,7 @@ TABLE: Final[dict[str, FlowVerb | Callable[[TaskManager, Slot], None]]] = {
     "abort": flows.abort,
     "unhold": flows.unhold,
 }
-_PURPOSES: Final = {"delete": "undeploy"}  # what a lock is named, where not after the event
+_PURPOSES: Final = {"delete": "undeploy"}  # the lock's purpose, where it is not the event
 
 
 def perform(
@@ -173,9 +178,10 @@ def perform(
     verb: str,
     arguments: ProvisionArguments,
 ) -> None:
-    """Carry out a verb; returns once the move is committed, and the worker has been started.
+    """Carry out a verb; return once the move is committed and the worker has started.
 
-    Raises NoFreeConductorWorker, NodeLocked, InvalidStateRequested, and what the verb's row says.
+    Raises NoFreeConductorWorker, NodeLocked, InvalidStateRequested, and the errors of the verb's
+    checks.
     """
     event = states.VERBS[verb]
     purpose = _PURPOSES.get(event, event)
@@ -191,7 +197,7 @@ def perform(
 def _start_flow(
     task: TaskManager, slot: Slot, event: str, verb: FlowVerb, arguments: ProvisionArguments
 ) -> None:
-    """Move the node, if there is room, and let a flow begin with the move."""
+    """Check the limits, then move the node and start the flow."""
     verb.check(task, arguments)
     verb.begin(task, arguments)
     planned = verb.steps(task, arguments)
@@ -211,7 +217,7 @@ def _start_flow(
 
 
 def _give_up_waiting_flow(node: Node) -> list[Write]:
-    """A flow that waits, or is held, will not go on once another one begins."""
+    """Return the write that ends a parked flow when another one begins."""
     if node.provision_state in states.WAIT_STATES | states.HOLD_STATES:
         return [lambda conn: step_rows.give_up(conn, node.uuid)]
     return []
@@ -220,7 +226,7 @@ def _give_up_waiting_flow(node: Node) -> list[Write]:
 def _put_back(
     task: TaskManager, flow: Flow
 ) -> Callable[[Exception, Node, str | None, str | None], None]:
-    """Return the hook for a worker that never came: put the node back, and say so."""
+    """Return the hook that puts the node back if no worker starts."""
 
     def put_back(exc: Exception, node: Node, state: str | None, target: str | None) -> None:
         runner.clear_step_fields(flow)

@@ -1,4 +1,4 @@
-"""The rule of volume connectors and targets: the machine of their node does not run on them."""
+"""The rule of volume connectors and targets: they change only while the machine is off."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ Json = dict[str, Any]
 def check_change(
     _context: Context, _conn: sa.Connection, node: Node, record: Any, _changed: Json
 ) -> None:
-    """A patch, an empty one, too, needs a machine that is known to be off."""
+    """Refuse a patch, even an empty one, unless the machine is known to be off."""
     if node.power_state != Power.OFF:
         raise _refused(record, "update", node)
 
@@ -33,7 +33,7 @@ RULES: Final = Rules(update=check_change, destroy=check_deletion)
 
 
 def _refused(record: Any, action: str, node: Node) -> errors.InvalidStateRequested:
-    """Return the error; clients know the action by Ironic's words."""
+    """Return the error with Ironic's name of the action."""
     noun = "volume target" if isinstance(record, VolumeTarget) else "volume connector"
     return errors.InvalidStateRequested(
         action=f"{noun} {action}", node=node.uuid, state=node.power_state,

@@ -1,7 +1,7 @@
 """The pool of threads that work on nodes.
 
-A slot is taken before anything is written, so that a full pool is told to the caller with
-nothing to undo.  A part of the pool is reserved for orders of users: heartbeats do not get it.
+A slot is taken before anything is written, so that a full pool fails without an undo.  Some slots
+are reserved for requests of users; heartbeats do not get them.
 """
 
 from __future__ import annotations
@@ -19,13 +19,13 @@ from bloomery.model.request import IN_LOG, Request
 
 T = TypeVar("T")
 
-_KEPT: Final = 16  # threads that stay: ending and starting them cost a tenth of a node's life
+_KEPT: Final = 16  # idle threads that stay: starting threads costs a tenth of a node's life
 
 
 class Workers:
-    """So many threads; a slot is the right to use one of them.
+    """A pool of threads; a slot is the right to use one.
 
-    ``missing_since``: the nodes whose flows have their turn and no worker, since when.
+    ``missing_since``: since when nodes wait for a worker, by UUID.
     """
 
     def __init__(self, size: int, reserved_percentage: int = 0) -> None:
@@ -60,18 +60,17 @@ class Workers:
             self.busy -= 1
 
     def stop(self) -> None:
-        """Wait for the work that goes on; take no more."""
+        """Wait for running work; accept no more."""
         self._pool.shutdown(wait=True)
 
 
 def _in_name_of(request: Request | None, work: Callable[..., T], *args: Any, **more: Any) -> T:
-    """Run ``work``; what it logs names the request that ordered it."""
     IN_LOG.set(request)
     return work(*args, **more)
 
 
 class Slot:
-    """A reserved worker; given back, once, unless something was spawned in it."""
+    """A reserved worker; leaving the block frees it, unless work was spawned in it."""
 
     def __init__(self, workers: Workers) -> None:
         self._workers = workers
@@ -86,7 +85,7 @@ class Slot:
             self._workers.give_back()
 
     def spawn(self, work: Callable[..., T], *args: Any, **more: Any) -> Future[T]:
-        """Run ``work`` in the reserved thread; the slot is free again when it ends."""
+        """Run ``work`` in the reserved thread; its end frees the slot."""
         future = self._workers.submit(work, *args, **more)
         self._used = True
         future.add_done_callback(lambda _: self._workers.give_back())

@@ -1,7 +1,7 @@
-"""Writes in the transaction of a node's row: encoded now, or once the node has its new state.
+"""Writes in the transaction of a node's row, encoded at once or just before the transaction.
 
-Nothing but SQL runs inside a transaction: so an ``EncodedWrite`` holds its rows ready, and a
-``DeferredWrite`` is encoded by ``TaskManager.save`` just before the transaction begins.
+Only SQL runs inside a transaction.  So an ``EncodedWrite`` holds encoded rows, and
+``TaskManager.save`` encodes a ``DeferredWrite`` once the node's fields are set.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ EncodedWrite: TypeAlias = Callable[[sa.Connection], None]
 
 @dataclass(frozen=True, slots=True)
 class DeferredWrite:
-    """A write that tells of the node as it will be; it is encoded once its fields are set."""
+    """A write that depends on the node's new fields; it is encoded once they are set."""
 
     encode: Callable[[], EncodedWrite]
 
@@ -38,19 +38,19 @@ Write: TypeAlias = EncodedWrite | DeferredWrite
 
 
 def encoded(writes: Iterable[Write]) -> list[EncodedWrite]:
-    """Return the writes with the deferred ones encoded: for the moment before the transaction."""
+    """Return the writes with the deferred ones encoded."""
     return [write.encode() if isinstance(write, DeferredWrite) else write for write in writes]
 
 
 def label(node: Node) -> str:
-    """Return what a sentence calls a node: its name, or the first digits of its UUID."""
+    """Return the node's name, or the first digits of its UUID."""
     return node.name or node.uuid[:_SHORT]
 
 
 def own_sentence(node: Node, text: str) -> str:
-    """Return what a node's row says of the node itself: masked, and without the node's UUID.
+    """Return a sentence for the node's own row.
 
-    The name stands for it, or the first digits: whoever reads the row knows the rest.
+    Masked, with the node's name in place of its UUID.
     """
     words = rf'\b([Nn]ode )"?{re.escape(node.uuid)}"?'
     return re.sub(words, lambda match: f"{match[1]}{label(node)}", str(secrets.mask(text)))
@@ -66,9 +66,9 @@ def history_entry(
     warns: bool = False,
     since: datetime | None = None,
 ) -> EncodedWrite:
-    """Return the write of an entry in the history of the node as it is now; ``text`` is masked.
+    """Return the write of a history entry for the node as it is now; ``text`` is masked.
 
-    The time since the node's last change is counted, or since ``since``, if it was just moved.
+    The duration counts from ``since``, by default the node's last transition.
     """
     runtime, request, at = context.runtime, context.request, rows.now()
     if not runtime.conf.conductor.node_history:
@@ -90,3 +90,9 @@ def history_entry(
         request_id=request.request_id,
     )
     return partial(history.insert, entry=entry)
+
+
+def failure_entry(context: Context, node: Node, text: str, event_type: str) -> EncodedWrite:
+    """Set the node's last_error, and return the write of its history entry."""
+    node.last_error = text
+    return history_entry(context, node, text, event_type=event_type, failed=True)

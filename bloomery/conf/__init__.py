@@ -1,6 +1,6 @@
-"""Options: one file per group, each a frozen dataclass that is its own declaration.
+"""Options: one file per group, each a frozen dataclass that declares itself.
 
-A group is declared once; oslo.config reads it, everybody else is handed the value:
+oslo.config reads a group once; all other code gets its values:
 
     conf = conf.load(["--config-file", "/etc/bloomery.conf"])
     conf.conductor.workers_pool_size        # 300
@@ -72,11 +72,11 @@ GROUPS: dict[str, type[Any]] = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Conf:
-    """Every value that was configured, read once at start."""
+    """All option values, read once at start."""
 
     default: default.Default = field(default_factory=default.Default)
     agent_containers: agent.AgentContainers = field(  # before ``agent`` is a field
-        default_factory=agent.AgentContainers,
+        default_factory=agent.AgentContainers
     )
     deploy: agent.Deploy = field(default_factory=agent.Deploy)
     metrics: agent.Metrics = field(default_factory=agent.Metrics)
@@ -91,22 +91,20 @@ class Conf:
     cors: web.Cors = field(default_factory=web.Cors)
     database: database.Database = field(default_factory=database.Database)
     orchestration: engine.Orchestration = field(  # before ``engine`` is a field
-        default_factory=engine.Orchestration,
+        default_factory=engine.Orchestration
     )
     engine: engine.Engine = field(default_factory=engine.Engine)
     events: notifications.Events = field(default_factory=notifications.Events)
     fake: fake.Fake = field(default_factory=fake.Fake)
     healthcheck: web.Healthcheck = field(default_factory=web.Healthcheck)
-    inspection_rules: inspection.InspectionRules = field(
-        default_factory=inspection.InspectionRules,
-    )
+    inspection_rules: inspection.InspectionRules = field(default_factory=inspection.InspectionRules)
     inspector: inspection.Inspector = field(default_factory=inspection.Inspector)
     inventory: inspection.Inventory = field(default_factory=inspection.Inventory)
     ipmi: ipmi.Ipmi = field(default_factory=ipmi.Ipmi)
     json_rpc: rpc.JsonRpc = field(default_factory=rpc.JsonRpc)
     monitoring: web.Monitoring = field(default_factory=web.Monitoring)
     oslo_messaging_notifications: notifications.OsloMessagingNotifications = field(
-        default_factory=notifications.OsloMessagingNotifications,
+        default_factory=notifications.OsloMessagingNotifications
     )
     oslo_middleware: web.OsloMiddleware = field(default_factory=web.OsloMiddleware)
     redfish: redfish.Redfish = field(default_factory=redfish.Redfish)
@@ -114,35 +112,34 @@ class Conf:
 
     @property
     def serving_threads(self) -> int:
-        """How many requests an API answers at a time: more where they wait for other processes."""
+        """The number of concurrent requests of an API; more where it calls other processes."""
         if self.default.rpc_transport == rpc.NONE:
             return self.api.threads
         return max(self.api.threads, rpc.LEAST_THREADS)
 
     @property
     def calling_threads(self) -> tuple[str, int]:
-        """The option that says how many threads call a conductor at a time, and its value."""
+        """The option for the number of threads that call a conductor, and its value."""
         if self.default.rpc_transport == rpc.NONE:
             return "[api]threads", self.api.threads
         return "[DEFAULT]executor_thread_pool_size", self.default.executor_thread_pool_size
 
 
 def register(source: cfg.ConfigOpts) -> None:
-    """Make ``source`` know every option of ours."""
     for group, declared in GROUPS.items():
         source.register_opts(options(declared), group=None if group == "DEFAULT" else group)
 
 
 def list_opts() -> list[tuple[str, list[cfg.Opt]]]:
-    """Return the options by group: what oslo.config's sample generator asks for."""
+    """Return the options by group, for oslo.config's sample generator."""
     return [(group, options(declared)) for group, declared in GROUPS.items()]
 
 
 def load(config_files: Sequence[str] = ()) -> Conf:
-    """Read the files in order, later ones win.
+    """Read the files in order; later ones win.
 
-    Raises CannotStart that names the file, or every option with a wrong value.  Options that are
-    not ours are left alone, since the file may be one of Ironic; ``unknown`` names them.
+    Raises CannotStart that names the file, or every option with an invalid value.  Foreign options
+    are ignored, since the file may be Ironic's; ``unknown`` lists them.
     """
     source = cfg.ConfigOpts()
     register(source)
@@ -162,10 +159,7 @@ def load(config_files: Sequence[str] = ()) -> Conf:
 
 
 def unknown(config_files: Sequence[str]) -> list[str]:
-    """Return what ``load`` left alone, as "[group]option": misspelt, or an option of another.
-
-    Behind it, in parentheses, stands the option of its group that is spelt almost so.
-    """
+    """Return the ignored options as "[group]option", with similar option names in parentheses."""
     ours = {
         (group, option.name.replace("-", "_"))
         for group, declared in list_opts()
@@ -182,7 +176,7 @@ def unknown(config_files: Sequence[str]) -> list[str]:
 
 
 def _hint(group: str, name: str, ours: Collection[tuple[str, str]]) -> str:
-    """Return the option of the group that is spelt almost so, else one of another group of ours."""
+    """Return the similar options of the group, else those of other groups."""
     own = sorted(option for other, option in ours if other == group)
     near = errors.nearest(name, own)
     if own and not near:
@@ -193,7 +187,7 @@ def _hint(group: str, name: str, ours: Collection[tuple[str, str]]) -> str:
 
 
 def _said(config_files: Sequence[str]) -> set[tuple[str, str]]:
-    """Return group and option of each line, without those that other packages read themselves."""
+    """Return group and option of each line, without those that other packages read."""
     sections: dict[str, dict[str, list[str]]] = {}
     for name in config_files:
         cfg.ConfigParser(name, sections).parse()
@@ -206,5 +200,4 @@ def _said(config_files: Sequence[str]) -> set[tuple[str, str]]:
 
 
 def _line(exc: Exception) -> str:
-    """Return what oslo.config says in one line, the place of an option as its file."""
     return _PLACE.sub(r"\1", " ".join(str(exc).split()))

@@ -10,147 +10,225 @@ from bloomery.conf.declare import option
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Conductor:
     workers_pool_size: int = option(
-        300, "threads that work on nodes, half of which may answer callers of BMCs", least=3
+        300,
+        "threads that work on nodes; half of them may answer API requests that wait for BMCs",
+        least=3,
     )
     reserved_workers_pool_percentage: int = option(
-        5,
-        "share of the workers that heartbeats may not use",
-        least=0,
-        most=50,
+        5, "percentage of the workers that heartbeats may not use", least=0, most=50
     )
     periodic_max_workers: int = option(
         8,
-        "nodes that power recovery asks at a time, and whose flows are taken up at a time; also "
-        "how many one pass of the time-outs treats",
+        "nodes that power recovery polls at the same time, flows recovered at the same time, "
+        "and time-outs handled in one run",
         least=1,
     )
-    heartbeat_interval: int = option(10, "seconds between two signs of life", least=1)
+    heartbeat_interval: int = option(10, "seconds between two heartbeats of a conductor", least=1)
     heartbeat_timeout: int = option(
         60,
-        "seconds of silence after which a peer is dead; at least the sum of twice "
-        "heartbeat_interval and 20, or twice [redfish]connect_timeout if that is more",
+        "seconds of silence after which peers declare a conductor dead; at least twice "
+        "heartbeat_interval, plus 20 or twice [redfish]connect_timeout if that is more",
         least=22,
     )
     conductor_cleanup_interval: int = option(
-        86400, "seconds between looks for rows of conductors that went long ago; 0: off", least=0
+        86400, "seconds between two removals of old conductor rows; 0: off", least=0
     )
     conductor_cleanup_timeout: int = option(
         1209600,
-        "seconds off line after which a conductor's row goes; at least three heartbeat_timeouts",
+        "seconds off line after which a conductor's row is removed; at least three times "
+        "heartbeat_timeout",
         least=1,
     )
-    conductor_cleanup_batch_size: int = option(50, "rows that go in one look", least=1)
-    node_locked_retry_attempts: int = option(3, "with the interval: how long to wait", least=0)
-    node_locked_retry_interval: int = option(1, "seconds; attempts x interval is the wait", least=1)
-    node_locked_max_waiters: int = option(
-        8,
-        "callers that may wait for one node; beside that, at most half of [api]threads wait for "
-        "nodes",
-        least=1,
-    )
-    sync_power_state_interval: int = option(120, "seconds between power syncs; 0: off", least=0)
-    sync_power_state_workers: int = option(
-        8, "nodes that power sync asks at a time, beside mute ones", least=1
-    )
-    power_state_sync_max_retries: int = option(3, "failures before maintenance", least=0)
-    force_power_state_during_sync: bool = option(True, "drive hardware to the recorded state")
-    enable_health_monitoring: bool = option(True, "power sync records the health of machines")
-    power_failure_recovery_interval: int = option(300, "seconds; 0: off", least=0)
-    check_provision_state_interval: int = option(60, "seconds between time-out checks", least=0)
-    check_allocations_interval: int = option(
-        60, "seconds between looks for allocations of dead conductors; 0: off", least=0
-    )
-    deploy_callback_timeout: int = option(1800, "seconds in wait call-back; 0: no limit", least=0)
-    clean_callback_timeout: int = option(1800, "seconds in clean wait; 0: no limit", least=0)
-    service_callback_timeout: int = option(1800, "seconds in service wait; 0: no limit", least=0)
-    rescue_callback_timeout: int = option(1800, "seconds in rescue wait; 0: no limit", least=0)
-    inspect_wait_timeout: int = option(1800, "seconds in inspect wait; 0: no limit", least=0)
-    soft_power_off_timeout: int = option(600, "seconds for a guest to shut down", least=1)
-    power_state_change_timeout: int = option(60, "seconds for power to change", least=2)
-    bmc_outage_budget: int = option(
-        300,
-        "seconds that a step of a flow bears a BMC that does not answer, counted from its first "
-        "silence; 0: the step fails at once",
+    conductor_cleanup_batch_size: int = option(50, "conductor rows removed in one run", least=1)
+    node_locked_retry_attempts: int = option(
+        3,
+        "times node_locked_retry_interval, the seconds that a request waits for a locked node",
         least=0,
     )
-    conductor_group: str = option("", "group whose nodes this conductor serves")
-    max_conductor_wait_step_seconds: int = option(30, "longest wait step", least=0, most=1800)
+    node_locked_retry_interval: int = option(
+        1, "seconds between two tries to lock a node; times the attempts, the longest wait", least=1
+    )
+    node_locked_max_waiters: int = option(
+        8,
+        "requests that may wait for one node; in total at most half of [api]threads wait for nodes",
+        least=1,
+    )
+    sync_power_state_interval: int = option(120, "seconds between two power syncs; 0: off", least=0)
+    sync_power_state_workers: int = option(
+        8, "nodes that power sync polls at the same time, besides nodes with silent BMCs", least=1
+    )
+    power_state_sync_max_retries: int = option(
+        3,
+        "further polls of a failing BMC before power sync puts its node into maintenance",
+        least=0,
+    )
+    force_power_state_during_sync: bool = option(
+        True, "bring a machine to its recorded power state; false: record the machine's state"
+    )
+    enable_health_monitoring: bool = option(
+        True, "record the health that BMCs report, during power sync"
+    )
+    power_failure_recovery_interval: int = option(
+        300,
+        "seconds between two polls of nodes in maintenance after a power failure; 0: off",
+        least=0,
+    )
+    check_provision_state_interval: int = option(
+        60, "seconds between two checks for time-outs and unattended flows", least=0
+    )
+    check_allocations_interval: int = option(
+        60, "seconds between two checks for allocations of dead conductors; 0: off", least=0
+    )
+    deploy_callback_timeout: int = option(
+        1800,
+        'seconds in "wait call-back" without a heartbeat, after which the deployment fails; 0: '
+        "no limit",
+        least=0,
+    )
+    clean_callback_timeout: int = option(
+        1800,
+        'seconds in "clean wait" without a heartbeat, after which the cleaning fails; 0: no limit',
+        least=0,
+    )
+    service_callback_timeout: int = option(
+        1800,
+        'seconds in "service wait" without a heartbeat, after which the service fails; 0: no limit',
+        least=0,
+    )
+    rescue_callback_timeout: int = option(
+        1800,
+        'seconds in "rescue wait" without a heartbeat, after which the rescue fails; 0: no limit',
+        least=0,
+    )
+    inspect_wait_timeout: int = option(
+        1800,
+        'seconds in "inspect wait" without an inventory, after which the inspection fails; 0: '
+        "no limit",
+        least=0,
+    )
+    soft_power_off_timeout: int = option(
+        600, "seconds for an operating system to shut down", least=1
+    )
+    power_state_change_timeout: int = option(
+        60, "seconds for a power change; raise it for slow BMCs", least=2
+    )
+    bmc_outage_budget: int = option(
+        300,
+        "seconds that a step tolerates a silent BMC, from its first silence; 0: the step fails "
+        "at once",
+        least=0,
+    )
+    conductor_group: str = option("", "conductor group whose nodes this conductor serves")
+    max_conductor_wait_step_seconds: int = option(
+        30, "maximum seconds of a wait step", least=0, most=1800
+    )
     permit_child_node_step_async_result: bool = option(
-        False, "a step on a child node that wants to wait is over at once; else it fails"
+        False, "treat a step on a child node that would wait as done; false: it fails"
     )
     poweroff_in_cleanfail: bool = option(False, "power off when cleaning fails")
     poweroff_in_servicefail: bool = option(False, "power off when servicing fails")
-    automated_clean: bool = option(True, "clean nodes on their way to available")
+    automated_clean: bool = option(True, "clean nodes automatically before they become available")
     automatic_lessee: bool = option(
-        True, "a node that has no lessee is leased, as long as its instance lives"
+        True, "set the lessee of a node without one, until its instance is removed"
     )
     automatic_lessee_source: str = option(
         "instance",
-        "to whom: the project in instance_info/project_id, or that of who asks for the deployment",
+        "the lessee: the project in instance_info/project_id, or that of the deploy request",
         choices=("instance", "request"),
     )
     automated_cleaning_step_source: str = option(
         "autogenerated",
-        "what automated cleaning runs: the steps of the interfaces by priority, those of a "
-        "runbook, or those of a runbook where one is named and of the interfaces elsewhere",
+        "steps of automated cleaning: autogenerated from the interfaces by priority, of a "
+        "runbook, or hybrid: of a runbook where one is set, else autogenerated",
         choices=("autogenerated", "runbook", "hybrid"),
     )
     automated_cleaning_runbook: str | None = option(
-        None, "UUID or name of the runbook of nodes for which none is named below"
+        None, "UUID or name of the runbook for nodes without a more specific one"
     )
     automated_cleaning_runbook_by_resource_class: dict[str, str] = option(
-        {}, "resource class:runbook, of nodes that name none themselves"
+        {}, "runbooks by resource class, each class:runbook; overrides automated_cleaning_runbook"
     )
     automated_cleaning_runbook_from_node: bool = option(
-        False, "let cleaning_runbook in a node's driver_info name its runbook"
+        False, "let cleaning_runbook in a node's driver_info choose the runbook"
     )
     automated_cleaning_runbook_validate_traits: bool = option(
-        True, "the node must have one of the traits of the runbook"
+        True, "require that the node has one of the runbook's traits"
     )
-    allow_provisioning_in_maintenance: bool = option(True, "verbs work in maintenance")
+    allow_provisioning_in_maintenance: bool = option(
+        True, "allow provisioning of nodes in maintenance"
+    )
     allow_shared_bmc_system: bool = option(
-        True, "store nodes whose BMC and system are another node's, with a warning; false: 409"
+        True,
+        "allow two nodes with the same BMC and system, with a warning; false: refuse them with 409",
     )
-    allow_deleting_available_nodes: bool = option(True, "DELETE works in available")
-    max_concurrent_deploy: int = option(250, "nodes deploying at a time", least=1)
-    max_concurrent_clean: int = option(50, "nodes deleting or cleaning at a time", least=1)
+    allow_deleting_available_nodes: bool = option(True, "allow deletion of nodes in available")
+    max_concurrent_deploy: int = option(
+        250, "maximum number of nodes that deploy at the same time", least=1
+    )
+    max_concurrent_clean: int = option(
+        50, "maximum number of nodes that undeploy or clean at the same time", least=1
+    )
     max_concurrent_per_conductor_group: bool = option(
-        False, "max_concurrent_deploy and max_concurrent_clean count the nodes of one group each"
+        False, "apply max_concurrent_deploy and max_concurrent_clean to each conductor group"
     )
-    node_history: bool = option(True, "keep a history of each node")
-    node_history_max_entries: int = option(300, "entries kept of each node", least=0)
-    node_history_cleanup_interval: int = option(86400, "seconds between trims; 0: off", least=0)
-    node_history_cleanup_batch_count: int = option(1000, "entries of one trim", least=1)
+    node_history: bool = option(True, "record a history of each node")
+    node_history_max_entries: int = option(
+        300, "history entries kept for each node; 0: all", least=0
+    )
+    node_history_cleanup_interval: int = option(
+        86400, "seconds between two removals of old history entries; 0: off", least=0
+    )
+    node_history_cleanup_batch_count: int = option(
+        1000, "history entries removed in one run", least=1
+    )
     step_flows_max_entries: int = option(
         20, "ended flows of each node whose steps are kept; 0: all", least=0
     )
-    step_flows_cleanup_interval: int = option(3600, "seconds between trims; 0: off", least=0)
-    record_step_flows_in_history: bool = option(True, "start and end of flows in the history")
-    log_step_flows_to_syslog: bool = option(False, "what the history tells of flows, in the log")
-    clean_step_priority_override: dict[str, str] = option({}, "interface.step:priority")
-    verify_step_priority_override: dict[str, str] = option({}, "interface.step:priority")
+    step_flows_cleanup_interval: int = option(
+        3600, "seconds between two removals of old flows; 0: off", least=0
+    )
+    record_step_flows_in_history: bool = option(
+        True, "record the start and end of flows in the node's history"
+    )
+    log_step_flows_to_syslog: bool = option(False, "log the start and end of flows as well")
+    clean_step_priority_override: dict[str, str] = option(
+        {}, "priorities of clean steps, each interface.step:priority; 0 disables a step"
+    )
+    verify_step_priority_override: dict[str, str] = option(
+        {}, "priorities of verify steps, each interface.step:priority; 0 disables a step"
+    )
     disable_deep_image_inspection: bool = option(
-        False, "tell agents not to look into images before they write them"
+        False, "tell agents not to inspect images before they write them"
     )
     permitted_image_formats: tuple[str, ...] = option(
-        ("raw", "gpt", "qcow2", "iso"), "formats of images that agents may write"
+        ("raw", "gpt", "qcow2", "iso"), "image formats that agents may write"
     )
     deploy_kernel: str | None = option(
-        None, "URL of the agent's kernel, http, https or file, for nodes that name none"
+        None, "URL (http, https or file) of the agent's kernel; driver_info overrides it"
     )
-    deploy_ramdisk: str | None = option(None, "URL of the agent's ramdisk, likewise")
+    deploy_ramdisk: str | None = option(
+        None, "URL (http, https or file) of the agent's ramdisk; driver_info overrides it"
+    )
     bootloader: str | None = option(
         None,
-        "URL of an EFI system partition image whose GRUB reads [DEFAULT]grub_config_path of the "
-        "CD, likewise; without it no boot CD starts in UEFI mode",
+        "URL of an EFI system partition image whose GRUB reads [DEFAULT]grub_config_path; boot "
+        "CDs need it for UEFI mode; driver_info overrides it",
     )
     deploy_kernel_by_arch: dict[str, str] = option(
-        {}, "cpu_arch:URL, of nodes with that architecture; beats deploy_kernel"
+        {}, "kernels by architecture, each cpu_arch:URL; overrides deploy_kernel"
     )
-    deploy_ramdisk_by_arch: dict[str, str] = option({}, "likewise")
-    bootloader_by_arch: dict[str, str] = option({}, "likewise")
+    deploy_ramdisk_by_arch: dict[str, str] = option(
+        {}, "ramdisks by architecture, each cpu_arch:URL; overrides deploy_ramdisk"
+    )
+    bootloader_by_arch: dict[str, str] = option(
+        {}, "boot loaders by architecture, each cpu_arch:URL; overrides bootloader"
+    )
     file_url_allowed_paths: tuple[str, ...] = option(
-        ("/var/lib/ironic",), "folders of files that file URLs may name"
+        ("/var/lib/ironic",), "folders that file URLs may point into"
     )
-    disallowed_deployment_boot_modes: tuple[str, ...] = option((), "boot modes refused on deploy")
-    graceful_shutdown_timeout: int = option(60, "seconds to wait for work to end", least=0)
+    disallowed_deployment_boot_modes: tuple[str, ...] = option(
+        (), "boot modes that are refused for deployments"
+    )
+    graceful_shutdown_timeout: int = option(
+        60, "seconds that a stopping process waits for running work", least=0
+    )

@@ -1,10 +1,10 @@
-"""Declare an option group as a frozen dataclass; oslo.config options are made from it.
+"""Declaration of an option group as a frozen dataclass, and its oslo.config options.
 
     @dataclass(frozen=True, slots=True, kw_only=True)
     class Api:
         max_limit: int = option(1000, "most items on one page of a list", least=1)
 
-The type of the field chooses the type of the option; ``read`` returns an instance.
+The field's type selects the option's type; ``read`` returns an instance.
 """
 
 from __future__ import annotations
@@ -40,11 +40,11 @@ def option(
     default_from: str | None = None,
     in_default: str | None = None,
 ) -> Any:
-    """Declare one option: default, a sentence with its unit, and its range.
+    """Declare one option: default, help with unit, and range.
 
-    ``sample`` says in words what the default is where it differs from machine to machine.
-    ``default_from``: the option of its group whose value is the default, which it then repeats.
-    ``in_default``: what Heat calls the option in [DEFAULT]; it is read there as well.
+    ``sample``: the default in words, where it depends on the machine.  ``default_from``: the option
+    of the group whose value is the default.  ``in_default``: Heat's name of the option in
+    [DEFAULT], which is read as well.
     """
     facts = {
         "help": help_, "min": least, "max": most, "choices": choices, "secret": secret,
@@ -56,7 +56,7 @@ def option(
 
 
 def options(declared: type[Any]) -> list[cfg.Opt]:
-    """Return the oslo.config options that ``declared`` stands for."""
+    """Return the oslo.config options of ``declared``."""
     types = typing.get_type_hints(declared)
     return [_opt(f, types[f.name]) for f in dataclasses.fields(declared)]
 
@@ -84,9 +84,9 @@ def _opt(field: dataclasses.Field[Any], hint: Any) -> cfg.Opt:
 
 
 def read(declared: type[Any], group: Any) -> Any:
-    """Return the values of one group as an instance of ``declared``.
+    """Return the values of a group as an instance of ``declared``.
 
-    Raises a ValueError that names every option with a wrong value.
+    Raises a ValueError that names every option with an invalid value.
     """
     values, faults = {}, []
     for field in dataclasses.fields(declared):
@@ -109,7 +109,7 @@ def _value(group: Any, name: str) -> Any:
 
 
 def _innermost(exc: BaseException) -> str:
-    """Return why a value that refers to other options by $ cannot be read."""
+    """Return why a value with $ references cannot be read."""
     while exc.__context__ is not None:
         exc = exc.__context__
     if isinstance(exc, RecursionError):

@@ -1,25 +1,28 @@
-"""[fake]: how slow simulated hardware is, per interface.
+"""[fake]: the delays of simulated hardware by interface.
 
-Each is "0", "n" or "a,b" seconds: b at random between a and b, nearer to a.
+Each is "0", "n" or "a,b" seconds: a random number between a and b, mostly near a.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Final
 
 from bloomery.conf.declare import option
+
+_DELAY: Final = "delay of the fake interface: seconds, or a range a,b"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Fake:
-    power_delay: str = option("0", "seconds, or a,b")
-    boot_delay: str = option("0", "seconds, or a,b")
-    deploy_delay: str = option("0", "seconds, or a,b")
-    vendor_delay: str = option("0", "seconds, or a,b")
-    management_delay: str = option("0", "seconds, or a,b")
-    inspect_delay: str = option("0", "seconds, or a,b")
-    raid_delay: str = option("0", "seconds, or a,b")
-    bios_delay: str = option("0", "seconds, or a,b")
-    storage_delay: str = option("0", "seconds, or a,b")
-    rescue_delay: str = option("0", "seconds, or a,b")
-    firmware_delay: str = option("0", "seconds, or a,b")
+    power_delay: str = option("0", _DELAY)
+    boot_delay: str = option("0", _DELAY)
+    deploy_delay: str = option("0", _DELAY)
+    vendor_delay: str = option("0", _DELAY)
+    management_delay: str = option("0", _DELAY)
+    inspect_delay: str = option("0", _DELAY)
+    raid_delay: str = option("0", _DELAY)
+    bios_delay: str = option("0", _DELAY)
+    storage_delay: str = option("0", _DELAY)
+    rescue_delay: str = option("0", _DELAY)
+    firmware_delay: str = option("0", _DELAY)

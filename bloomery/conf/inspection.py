@@ -1,4 +1,4 @@
-"""[inspector], [auto_discovery], [inspection_rules] and [inventory]: what inspection does."""
+"""[inspector], [auto_discovery], [inspection_rules] and [inventory]: options of inspection."""
 
 from __future__ import annotations
 
@@ -11,37 +11,38 @@ from bloomery.conf.declare import option
 class Inspector:
     default_hooks: str = option(
         "ramdisk-error,validate-interfaces,ports,architecture",
-        "hooks that are usual, for hooks = $default_hooks,another",
+        "the default hooks, for hooks = $default_hooks,another",
     )
     hooks: tuple[str, ...] = option(
         ("ramdisk-error", "validate-interfaces", "ports", "architecture"),
-        "hooks that process what an agent has sent, in this order",
+        "hooks that process an agent's inventory, in order",
         default_from="default_hooks",
     )
     add_ports: str = option(
         "pxe",
-        "interfaces that get a port: the one that booted, those with an IP address, all or none; "
-        "pxe takes all where nobody tells which one booted",
+        "interfaces that get a port: all, active (with an IP address), pxe (the boot interface, "
+        "or all where it is unknown), or disabled",
         choices=("all", "active", "pxe", "disabled"),
     )
     keep_ports: str = option(
         "all",
-        "ports that stay: all, those of interfaces that are present, those that would be added",
+        "ports that are kept: all, present (their interface exists), or added (their interface "
+        "would get a port)",
         choices=("all", "present", "added"),
     )
     update_pxe_enabled: bool = option(
-        True, "set pxe_enabled of ports by the interface that booted, where it is told"
+        True, "set pxe_enabled of ports by the boot interface, where it is known"
     )
-    power_off: bool = option(True, "switch a node off after an inspection by an agent")
+    power_off: bool = option(True, "power a node off after an in-band inspection")
     require_managed_boot: bool = option(
-        True, "boot the agent by the node's boot interface; False: it may come from elsewhere"
+        True,
+        "require that the boot interface boots the agent; false: machines may boot it from "
+        "another server",
     )
-    disk_partitioning_spacing: bool = option(
-        True, "leave 1 GiB of the root device out of local_gb, for partitioning"
-    )
+    disk_partitioning_spacing: bool = option(True, "subtract 1 GiB from local_gb for partitioning")
     physical_network_cidr_map: tuple[str, ...] = option(
         (),
-        "physical networks by CIDR, for the hook physical-network, each CIDR:network, such as "
+        "physical networks for the hook physical-network, each CIDR:network, such as "
         "10.0.0.0/24:net-a",
     )
     cpu_capabilities: dict[str, str] = option(
@@ -53,48 +54,45 @@ class Inspector:
             "pdpe1gb": "cpu_hugepages_1g",
             "smx": "cpu_txt",
         },
-        "capabilities by CPU flag, for the hook cpu-capabilities",
+        "capabilities for the hook cpu-capabilities, each CPU flag:capability",
     )
     pci_device_alias: tuple[str, ...] = option(
         (),
-        "aliases that the hook pci-devices counts, each vendor:product:alias, such as "
+        "devices that the hook pci-devices counts, each vendor:product:alias, such as "
         "8086:1572:x710",
     )
     known_accelerators: str | None = option(
-        None,
-        "YAML file of the accelerators that the hook accelerators knows; none: built-in ones",
+        None, "YAML file of accelerators for the hook accelerators; unset: a built-in list"
     )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AutoDiscovery:
-    enabled: bool = option(False, "enrol unknown machines whose agent calls")
-    driver: str | None = option(None, "driver of nodes that are enrolled so")
+    enabled: bool = option(False, "enroll unknown machines whose agent sends an inventory")
+    driver: str | None = option(None, "driver of automatically enrolled nodes")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class InspectionRules:
     built_in_rules: str | None = option(
-        None, "YAML file of inspection rules that hold beside those of the API"
+        None, "YAML file of inspection rules in addition to those of the API"
     )
     mask_secrets: str = option(
         "always",
-        "whose formats read secrets as stars: those of all rules, of rules that are not "
-        "sensitive, of none",
+        "rules whose formats see masked secrets: always (all rules), sensitive (rules that are "
+        "not sensitive), never (none)",
         choices=("always", "sensitive", "never"),
     )
     api_call_allow_local: bool = option(
-        False,
-        "let the action api-call reach addresses of this machine, of its link and of clouds' "
-        "metadata",
+        False, "let the action api-call reach loopback, link-local and cloud metadata addresses"
     )
     api_call_most_bytes: int = option(
-        1 << 20, "bytes of an answer that the action api-call reads, at most", least=1
+        1 << 20, "maximum size of an answer to the action api-call, in bytes", least=1
     )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Inventory:
     data_backend: str = option(
-        "database", "where inventories are kept; none: nowhere", choices=("database", "none")
+        "database", "where inventories are stored; none: nowhere", choices=("database", "none")
     )

@@ -1,5 +1,5 @@
-"""Hardware types and interfaces: how the conductor talks to machines, without knowing how.
+"""Hardware types and interfaces, behind which the conductor knows nothing of a machine.
 
-A driver sees a ``DriverTask`` and nothing of the conductor.  Its steps return an ``Outcome``;
-failures are raised.  Hardware types and interfaces are found through entry points.
+A driver sees a ``DriverTask`` and nothing else of the conductor.  Its steps return an ``Outcome``
+or raise.  Entry points name the hardware types and interfaces.
 """

@@ -1,31 +1,30 @@
-"""The seam between conductor and hardware: what a driver is handed, and what it must offer.
+"""The interface between conductor and drivers: ``DriverTask``, and the classes of drivers.
 
-A driver is a hardware type and the interfaces that are its own.  An interface is one object per
-process, without state of its own: what must be remembered stands on the node, in
-``task.node.driver_internal_info``.  Most interfaces need few of the methods below:
+A driver is a hardware type with its interfaces.  An interface is one object per process without
+state; state goes to the node, into ``task.node.driver_internal_info``.  Most interfaces need few of
+the methods:
 
     class RelayPower(base.Power):
         def get_power_state(self, task): ...
         def set_power_state(self, task, state, timeout_s=None): ...
         def reboot(self, task, timeout_s=None): ...
 
-**Two kinds of methods.**  Those that return an ``Outcome`` run in a step of a flow, under the
-node's exclusive lock, in a worker: they may answer ``Again`` and are then called again with
-``task.turn`` one higher; None means Done.  They must be idempotent: the same turn may be taken
-twice, after silence of the BMC or a crash.  All others are plain calls: they keep their caller
-waiting, at most ``task.budget_s``, and return a value.  No method sleeps.
+**Two kinds of methods.**  Methods that return an ``Outcome`` run in a step of a flow, under the
+node's exclusive lock, in a worker.  After ``Again`` they are called again with ``task.turn`` one
+higher; None means Done.  They must be idempotent: the same turn may be repeated after silence of
+the BMC or a crash.  All others are plain calls, which block their caller for at most
+``task.budget_s`` and return a value.  No method sleeps.
 
-**Errors.**  ``BmcUnreachable``: no answer, asking again may help; the runner takes the turn of a
-resumable step again, for [conductor]bmc_outage_budget seconds, unless a person waits for it (power,
-manage, boot mode, console).  ``BmcRefused``: the BMC said no,
-asking again will not help.  ``BmcLoginRefused``: it does not take the login.
-``MissingParameterValue``, ``InvalidParameterValue`` (400): what the operator wrote is wrong, by
-name.  ``UnsupportedDriverExtension`` (400, ``self.unsupported(task, "what")``): not with this
-interface.  ``StepFailure``: anything else that fails a step.  Their text reaches users: no
-secrets.  Whatever else a driver raises fails the step, too, and is logged with its traceback.
+**Errors.**  ``BmcUnreachable``: no answer, a retry may help; the runner repeats the turn of a
+resumable step for [conductor]bmc_outage_budget seconds, unless a user waits for it (power, manage,
+boot mode, console).  ``BmcRefused``: the BMC refused, a retry will not help.  ``BmcLoginRefused``:
+wrong login. ``MissingParameterValue``, ``InvalidParameterValue`` (400): a setting of the operator,
+by name. ``UnsupportedDriverExtension`` (400, ``self.unsupported(task, "what")``): not with this
+interface. ``StepFailure``: any other failure of a step.  Their texts reach users, so they must hold
+no secrets.  Any other exception fails the step, too, and is logged with its traceback.
 ``LockLost`` must pass through.
 
-**Units.**  Seconds are floats ending in ``_s``; sizes stand in the names (``memory_mb``).
+**Units.**  Seconds are floats ending in ``_s``; sizes have their unit in the name (``memory_mb``).
 """
 
 from __future__ import annotations
@@ -46,19 +45,17 @@ from bloomery.model.step import Step
 from bloomery.model.volume import VolumeConnector, VolumeTarget
 from bloomery.outcome import DONE, Outcome
 
-WRITE_BUDGET_S: Final = 20.0  # from the look at the lease until a BMC has an order, or will not
+WRITE_BUDGET_S: Final = 20.0  # longest time from the lease check until the BMC gets a write
 
 
 class DriverTask(Protocol):
-    """A node in the hands of a driver: all that it may see of the conductor.
+    """A node and the driver's view of its task.
 
-    ``node``: plain values; change them in place, or set them, and they are written when the step
-    ends or begins to wait, or by ``save``.  A shared task (power sync, sensors) writes nothing.
-    ``turn``: how often this step was called before in this run; 0 is the first time.
-    ``reads``: a place for what was read of the hardware in this turn, by keys of one's own, so
-    that it is read once; None where nothing may be kept.
-    ``insists``: a person asked just now, and a BMC that is left alone may be tried.
-    ``budget_s``: seconds that one call to the BMC may take; None: [bmc]call_timeout.
+    ``node``: plain values; changes are written when the step ends or waits, or by ``save``.  A
+    shared task (power sync) writes nothing. ``turn``: the number of earlier calls of this
+    step in this run. ``reads``: a cache for hardware reads of this turn, by keys of the driver;
+    None where nothing may be kept. ``insists``: a user's request, which may call a BMC in back-off.
+    ``budget_s``: time limit of one call to the BMC; None: [bmc]call_timeout.
     """
 
     node: Node
@@ -73,20 +70,20 @@ class DriverTask(Protocol):
 
     @property
     def driver_info(self) -> Mapping[str, Any]:
-        """The node's driver_info with its secrets readable.  Never store or log it.
+        """The node's driver_info with readable secrets.  Never store or log it.
 
-        ``task.node.driver_info`` is the same with its secrets sealed.
+        ``task.node.driver_info`` has them sealed.
         """
 
     def opened(self, value: Any) -> Any:
-        """Return a value of the node, such as of instance_info, with its secrets readable.
+        """Return a value of the node, such as of instance_info, with readable secrets.
 
         Never store or log it.
         """
 
     @property
     def ports(self) -> Sequence[Port]:
-        """The node's ports, read when first asked for, as are the lists below."""
+        """The node's ports, read at the first use, as are the lists below."""
 
     @property
     def portgroups(self) -> Sequence[Portgroup]: ...
@@ -94,22 +91,21 @@ class DriverTask(Protocol):
     def volume_connectors(self) -> Sequence[VolumeConnector]: ...
     @property
     def volume_targets(self) -> Sequence[VolumeTarget]:
-        """The node's volumes, the secrets of their properties readable: never to be stored."""
+        """The node's volumes with readable secrets.  Never store them."""
 
     def save(self) -> None:
-        """Write what changed on the node now.  Raises LockLost: then stop at once.
+        """Write the node's changes now.  Raises LockLost: then stop at once.
 
         Call it before an act that a successor must know of after a crash.
         """
 
     def forget_agent(self) -> None:
-        """End the session of the node's agent: the one that boots next gets a token of its own."""
+        """End the session of the node's agent: the next agent gets a new token."""
 
     def make_agent_token(self) -> str:
-        """Return the token of the agent that boots next, for its kernel: then lookup gives none.
+        """Return the token for the kernel parameters of the next agent; lookup then gives none.
 
-        The row has it before it is returned, and it stays the same until ``forget_agent``.
-        Never log it.
+        It is stored first, and stays the same until ``forget_agent``.  Never log it.
         """
 
     def assert_exclusive(self) -> None:
@@ -118,12 +114,12 @@ class DriverTask(Protocol):
     def assert_lease(self) -> None:
         """Raise LockLost if another conductor may have taken over.
 
-        Ask before each write to a BMC; the gateway (``drivers/bmc``) does it for you.
+        Call it before each write to a BMC; the gateway (``drivers/bmc``) does so.
         """
 
 
 class Interface:
-    """What all interfaces share.  ``kind`` is one of the thirteen, ``name`` its entry point."""
+    """The base of all interfaces.  ``kind``: one of the thirteen; ``name``: its entry point."""
 
     kind: ClassVar[str]
     name: str = "unnamed"
@@ -135,47 +131,48 @@ class Interface:
             cls._steps = {phase: steps.marked_in(cls, cls.kind, phase) for phase in steps.PHASES}
 
     def __init__(self, conf: Conf) -> None:
-        """Called once, when the conductor starts.  Raises CannotStart for wrong options."""
+        """Called once at the conductor's start.  Raises CannotStart for wrong options."""
         self.conf = conf
 
     def get_properties(self) -> dict[str, str]:
-        """Return {driver_info key: description}, with the word "Required." where it is.
+        """Return {driver_info key: description}; required keys have "Required." in it.
 
         When: GET /v1/drivers/NAME/properties, for a type's default interfaces.
         """
         return {}
 
     def close(self) -> None:
-        """Give back what is kept at BMCs.
+        """Release what is kept at BMCs.
 
-        When: once, as the conductor ends.  Must return within seconds, whatever BMCs do.
+        When: once, at the conductor's end.  Must return within seconds.
         """
 
     def validate(self, task: DriverTask) -> None:
-        """Look whether the node has what this interface needs; asks no BMC.
+        """Check that the node has the settings of this interface; asks no BMC.
 
-        When: GET /v1/nodes/ID/validate; and before work begins: ``power`` of every verb and
-        every power sync, ``deploy`` of active and rebuild, ``boot`` of adopt, ``network`` of
-        clean, service and rescue, ``inspect``, ``rescue``, ``console``, ``management`` of theirs.
-        Raises MissingParameterValue, InvalidParameterValue.
+        When: GET /v1/nodes/ID/validate; and before work begins: ``power`` of every verb and every
+        power sync, ``deploy`` of active and rebuild, ``boot`` of adopt, ``network`` of clean,
+        service and rescue, and ``inspect``, ``rescue``, ``console``, ``management`` before their
+        own requests.  Raises MissingParameterValue, InvalidParameterValue.
         """
 
     def list_ineffective(self, task: DriverTask) -> Sequence[str]:
-        """Return the names of what the node sets and this interface does not carry out.
+        """Return the names of the node's settings that this interface ignores.
 
-        When: GET validate, as the reason of what is valid; and in the log as a deployment begins.
+        When: GET validate, as the reason of a valid result; and in the log when a deployment
+        begins.
         """
         return ()
 
     def steps(self, phase: str) -> tuple[Step, ...]:
-        """Return the marked steps of ``phase``: clean, deploy, service or verify.
+        """Return the steps of ``phase``: clean, deploy, service or verify.
 
-        When: a flow is planned.  Override it where the steps are not known as methods.
+        When: a flow is planned.  Override it where the steps are not methods.
         """
         return self._steps[phase]
 
     def run_step(self, task: DriverTask, step: Step) -> Outcome:
-        """Call the step's method with its arguments; a method that returns nothing is done.
+        """Call the step's method with its arguments; None means Done.
 
         When: each turn of each step.  Raises StepNotFound for a method that is no step.
         """
@@ -197,20 +194,20 @@ class Interface:
 
 
 class Power(Interface):
-    """Switches the machine, and tells whether it is on.
+    """Power control.
 
-    Source: DMTF DSP2046, ComputerSystem, PowerState and action Reset; IPMI 2.0, section 28,
-    Chassis Control.
+    Source: DMTF DSP2046, ComputerSystem, PowerState and action Reset; IPMI 2.0, section 28, Chassis
+    Control.
     """
 
     kind = "power"
 
     def get_power_state(self, task: DriverTask) -> str | None:
-        """Return ``power on``, ``power off``, ``error`` (the BMC says so), or None: cannot tell.
+        """Return ``power on``, ``power off``, ``error`` (the BMC says so), or None: unknown.
 
         When: manage, adopt, before a power change, each power sync (shared lock, 10 s), and to
-        see whether a node in maintenance after a power failure has recovered.
-        Raises BmcUnreachable, BmcRefused.
+        detect the recovery of a node in maintenance after a power failure.  Raises BmcUnreachable,
+        BmcRefused.
         """
         raise NotImplementedError
 
@@ -220,14 +217,13 @@ class Power(Interface):
         state: str,
         timeout_s: float | None = None,
     ) -> Outcome:
-        """Bring power to ``state``: Again while the BMC works, Done once it reads so.
+        """Bring power to ``state``: Again while the BMC works, Done once the state is read.
 
         ``state``: one of ``get_supported_power_states``: ``power on``, ``power off``,
-        ``rebooting``, ``soft power off``, ``soft rebooting``.
-        ``timeout_s``: how long it may take; None: [conductor]power_state_change_timeout.
-        When: PUT states/power, the steps power_on and power_off, and by siblings such as deploy.
-        Sets ``task.node.power_state`` to what was reached: no caller does.
-        Raises PowerStateFailure when the time is up, BmcUnreachable, BmcRefused,
+        ``rebooting``, ``soft power off``, ``soft rebooting``. ``timeout_s``: time limit; None:
+        [conductor]power_state_change_timeout. When: PUT states/power, the steps power_on and
+        power_off, and by other interfaces such as deploy. Sets ``task.node.power_state`` to the
+        state reached. Raises PowerStateFailure at the time limit, BmcUnreachable, BmcRefused,
         InvalidParameterValue for a state that the BMC does not offer.
         """
         raise NotImplementedError
@@ -235,57 +231,57 @@ class Power(Interface):
     def reboot(self, task: DriverTask, timeout_s: float | None = None) -> Outcome:
         """Switch off if on, then on; arguments, result and errors as of ``set_power_state``.
 
-        When: PUT states/power with rebooting, the step reboot, and by siblings.  A node with
-        ``disable_power_off`` must be restarted without going off.
+        When: PUT states/power with rebooting, the step reboot, and by other interfaces.  A node
+        with ``disable_power_off`` must restart without going off.
         """
         raise NotImplementedError
 
     def get_supported_power_states(self, task: DriverTask) -> Sequence[str]:
-        """Return the states that may be asked for, without asking the BMC.
+        """Return the supported targets, without asking the BMC.
 
         When: before PUT states/power, which refuses others with 400.
         """
         return (PowerState.ON, PowerState.OFF, PowerState.REBOOT)
 
     def supports_power_sync(self, task: DriverTask) -> bool:
-        """Tell whether power sync may drive the machine back to the recorded state.
+        """Return whether power sync may bring the machine to the recorded state.
 
-        When: a power sync met a difference.  False: the row follows the machine.
+        When: power sync has read another state.  False: the record follows the machine.
         """
         return True
 
     def describe_bmc(self, task: DriverTask) -> dict[str, Any] | None:
-        """Return what is remembered of the node's BMC, as JSON; None: nothing is.
+        """Return the known state of the node's BMC as JSON, or None.
 
-        When: GET /ext/v1/nodes/ID/why.  Asks no BMC; ``BmcState.describe`` of the gateway does it.
+        When: GET /ext/v1/nodes/ID/why.  Asks no BMC; the gateway's ``BmcState.describe`` does it.
         """
         return None
 
     def is_suspect(self, task: DriverTask) -> bool:
-        """Tell, without asking the BMC, whether it failed to answer the last time.
+        """Return whether the BMC failed to answer the last call; asks no BMC.
 
-        When: each power sync, which then asks it later, behind those that live.
+        When: each power sync, which then polls it later.
         """
         return False
 
     def has_answered(self, task: DriverTask, since: datetime) -> bool:
-        """Tell, without asking the BMC, whether it answered after ``since`` (``bloomery.clock``).
+        """Return whether the BMC answered after ``since`` (``bloomery.clock``); asks no BMC.
 
-        When: a step answers Again after silence; an answer begins a new outage budget.  Who does
-        not remember has one budget for each step, however often the BMC answers.
+        When: a step returns Again after silence; an answer starts a new outage budget.  An
+        interface without this has one budget per step.
         """
         return False
 
 
 class Indicator(TypedDict):
-    """A light of a machine: may it be switched, and which states it has."""
+    """An indicator light: whether it is read-only, and its states."""
 
     readonly: bool
     states: list[str]
 
 
 class Management(Interface):
-    """Boot device and mode, secure boot, sensors, lights, virtual media.
+    """Boot device and mode, secure boot, indicators, virtual media.
 
     Source: DMTF DSP2046, ComputerSystem, property Boot, and SecureBoot; IPMI 2.0, section 28.12,
     Set System Boot Options.
@@ -294,14 +290,14 @@ class Management(Interface):
     kind = "management"
 
     def get_supported_boot_devices(self, task: DriverTask) -> Sequence[str]:
-        """Return names of Ironic: pxe, disk, cdrom, bios, safe, uefihttp.
+        """Return Ironic's names: pxe, disk, cdrom, bios, safe, uefihttp.
 
         When: GET management/boot_device/supported.  May ask the BMC.
         """
         raise NotImplementedError
 
     def set_boot_device(self, task: DriverTask, device: str, persistent: bool = False) -> None:
-        """Boot from ``device`` the next time, or each time if ``persistent``.
+        """Boot from ``device`` at the next boot, or at every boot if ``persistent``.
 
         When: PUT management/boot_device, and by boot interfaces within a step.  Exclusive lock.
         Raises InvalidParameterValue for an unknown device, BmcUnreachable, BmcRefused.
@@ -320,55 +316,48 @@ class Management(Interface):
         raise self.unsupported(task, "get_supported_boot_modes")
 
     def set_boot_mode(self, task: DriverTask, mode: str) -> Outcome | None:
-        """Boot in ``mode``, uefi or bios; Again while the machine restarts to take it.
+        """Boot in ``mode``, uefi or bios; Again while the machine restarts to apply it.
 
-        When: PUT states/boot_mode, and by boot interfaces.  Done without a restart where it is so.
-        Raises InvalidParameterValue, StepFailure when it does not take effect in time.
+        When: PUT states/boot_mode, and by boot interfaces.  Done without a restart where the mode
+        is set.  Raises InvalidParameterValue, StepFailure when it does not take effect in time.
         """
         raise self.unsupported(task, "set_boot_mode")
 
     def get_boot_mode(self, task: DriverTask) -> str | None:
-        """Return uefi, bios, or None: the BMC does not tell.
+        """Return uefi, bios, or None: unknown.
 
-        When: manage, which records it; a failure is logged and does no harm.
+        When: manage, which records it; a failure is only logged.
         """
         raise self.unsupported(task, "get_boot_mode")
 
     def get_secure_boot_state(self, task: DriverTask) -> bool | None:
-        """Tell whether secure boot is on; None: there is none to show.  When: manage."""
+        """Return whether secure boot is on; None where there is none.  When: manage."""
         raise self.unsupported(task, "get_secure_boot_state")
 
     def set_secure_boot_state(self, task: DriverTask, on: bool) -> Outcome | None:
         """Switch secure boot; as ``set_boot_mode``.  When: also PUT states/secure_boot."""
         raise self.unsupported(task, "set_secure_boot_state")
 
-    def get_sensors_data(self, task: DriverTask) -> dict[str, Any]:
-        """Return {kind: {sensor: {name: value}}}, kinds such as Fan, Temperature, Power, Drive.
-
-        When: sensors are collected; shared lock.  What cannot be read is left out.
-        """
-        raise self.unsupported(task, "get_sensors_data")
-
     def inject_nmi(self, task: DriverTask) -> None:
         """Interrupt the running system.  When: PUT management/inject_nmi; exclusive lock."""
         raise self.unsupported(task, "inject_nmi")
 
     def detect_vendor(self, task: DriverTask) -> str | None:
-        """Return the maker's name; None: unknown.  When: manage, as ``properties/vendor``."""
+        """Return the vendor's name, or None.  When: manage, as ``properties/vendor``."""
         raise self.unsupported(task, "detect_vendor")
 
     def get_node_health(self, task: DriverTask) -> str | None:
-        """Return OK, Warning, Critical, or None: the BMC does not tell.  When: power sync."""
+        """Return OK, Warning, Critical, or None: unknown.  When: power sync."""
         raise self.unsupported(task, "get_node_health")
 
     def get_supported_indicators(
         self, task: DriverTask, component: str | None = None
     ) -> dict[str, dict[str, Indicator]]:
-        """Return {component: {name: {"readonly": bool, "states": names}}}, of one or of all.
+        """Return {component: {name: {"readonly": bool, "states": names}}}, of one or all.
 
-        Components: system, chassis, disk, power, nic; states: on, off, blinking, unknown.
-        When: GET management/indicators; shared lock.  Raises InvalidParameterValue for a
-        component that the machine lacks.
+        Components: system, chassis, disk, power, nic; states: on, off, blinking, unknown.  When:
+        GET management/indicators; shared lock.  Raises InvalidParameterValue for an unknown
+        component.
         """
         raise self.unsupported(task, "get_supported_indicators")
 
@@ -379,9 +368,9 @@ class Management(Interface):
     def set_indicator_state(
         self, task: DriverTask, component: str, indicator: str, state: str
     ) -> None:
-        """Light an indicator, or not.  When: PUT management/indicators/NAME; exclusive lock.
+        """Set an indicator.  When: PUT management/indicators/NAME; exclusive lock.
 
-        Raises InvalidParameterValue for one that is not there, or a state that it does not have.
+        Raises InvalidParameterValue for an unknown indicator or state.
         """
         raise self.unsupported(task, "set_indicator_state")
 
@@ -405,7 +394,7 @@ class Management(Interface):
     def detach_virtual_media(
         self, task: DriverTask, device_types: Sequence[str] | None = None
     ) -> Outcome | None:
-        """Eject what is in the devices of these types; None: of all.  Fine where there is nothing.
+        """Eject the media in devices of these types; None: in all.  Fine where there are none.
 
         When: DELETE vmedia, within a step.
         """
@@ -415,38 +404,37 @@ class Management(Interface):
 class Boot(Interface):
     """Boots the machine into an agent's ramdisk, and into its instance.
 
-    ``capabilities``: what it can do, asked by deploy interfaces: ``ramdisk_boot`` (an ISO for
-    good), ``ramdisk_boot_configdrive``, ``iscsi_volume_boot``, ``pxe_boot``, ``ipxe_boot``.
-    All methods are called by deploy and rescue interfaces, within a step; each but
-    ``check_machine`` may answer Again.
+    ``capabilities``, for deploy interfaces: ``ramdisk_boot`` (a persistent ISO),
+    ``ramdisk_boot_configdrive``, ``iscsi_volume_boot``, ``pxe_boot``, ``ipxe_boot``.  Deploy and
+    rescue interfaces call the methods within a step; each but ``check_machine`` may return Again.
     """
 
     kind = "boot"
     capabilities: ClassVar[frozenset[str]] = frozenset()
 
     def check_machine(self, task: DriverTask) -> None:
-        """Ask the machine whether it can be booted this way, before its power is touched.
+        """Check, before any power change, that the machine supports this boot.
 
-        Raises InvalidParameterValue or BmcRefused if it cannot.
+        Raises InvalidParameterValue or BmcRefused if it does not.
         """
 
     def validate_ramdisk(self, task: DriverTask) -> None:
-        """Look whether an agent's ramdisk could be booted; asks no BMC.
+        """Check that an agent's ramdisk can be booted; asks no BMC.
 
-        When: ``validate`` of deploy interfaces that need an agent.  Raises
-        UnsupportedDriverExtension where it must come from elsewhere, and as ``validate``.
+        When: ``validate`` of deploy interfaces that need an agent.  Raises as ``validate``, and
+        UnsupportedDriverExtension where this interface boots no ramdisk.
         """
         raise self.unsupported(task, f"an agent's ramdisk by boot interface {self.name}")
 
     def validate_inspection(self, task: DriverTask) -> None:
-        """Look whether an agent that inspects could be booted.  When: inspection in band.
+        """Check that an agent for inspection can be booted.  When: in-band inspection.
 
         Raises as ``validate_ramdisk``.
         """
         self.validate_ramdisk(task)
 
     def prepare_ramdisk(self, task: DriverTask, params: Mapping[str, str]) -> Outcome | None:
-        """Make the next boot that of the agent's ramdisk, with the machine off.
+        """Make the next boot that of the agent's ramdisk; the machine is off.
 
         ``params``: kernel parameters, such as {"ipa-api-url": URL}.  The caller switches on.
         Raises MissingParameterValue where the ramdisk is not named.
@@ -454,7 +442,7 @@ class Boot(Interface):
         raise NotImplementedError
 
     def clean_up_ramdisk(self, task: DriverTask) -> Outcome | None:
-        """Take away what ``prepare_ramdisk`` made; fine where there is nothing."""
+        """Undo ``prepare_ramdisk``, if anything was prepared."""
         raise NotImplementedError
 
     def prepare_instance(self, task: DriverTask) -> Outcome | None:
@@ -462,16 +450,16 @@ class Boot(Interface):
         raise NotImplementedError
 
     def clean_up_instance(self, task: DriverTask) -> Outcome | None:
-        """Take away what ``prepare_instance`` made; fine where there is nothing."""
+        """Undo ``prepare_instance``, if anything was prepared."""
         raise NotImplementedError
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Heartbeat:
-    """What an agent says when it calls: POST /v1/heartbeat/ID.
+    """An agent's heartbeat: POST /v1/heartbeat/ID.
 
-    ``status``: start, end or error, with ``status_message`` for people.  ``verify_ca``: the
-    certificate that the agent's own API shows, as PEM text.
+    ``status``: start, end or error, with ``status_message`` for users.  ``verify_ca``: the
+    certificate of the agent's API, as PEM text.
     """
 
     callback_url: str
@@ -483,11 +471,11 @@ class Heartbeat:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Periodic:
-    """A look at nodes that wait, as data: which ones, and what to ask.
+    """A poll of waiting nodes.
 
-    ``look`` gets a node under a shared lock and returns what its agent would say by now; or the
-    seconds until it is to be asked again; or None: not before the node's row has changed.  It is
-    asked of idle nodes in ``states`` whose deploy interface is the one that names it.
+    ``look`` gets a node under a shared lock.  It returns the heartbeat of the node's agent, or the
+    seconds until the next poll, or None: not before the node's row changes.  It is called for idle
+    nodes in ``states`` with this deploy interface.
     """
 
     states: tuple[str, ...]
@@ -495,43 +483,44 @@ class Periodic:
 
 
 class Deploy(Interface):
-    """Puts an instance on the machine by its deploy steps, and makes it ready for other flows.
+    """Deploys an instance by its steps, and prepares the machine for other flows.
 
     ``prepare*`` and ``tear_down*`` are steps around those of all interfaces; they may be repeated
-    after a crash.  What undoes a failed flow is called once, and a failure of it is logged.
+    after a crash. The undo of a failed flow is called once, and its failure is logged.
     """
 
     kind = "deploy"
     asks_agents: ClassVar[bool] = False  # on_heartbeat may take seconds
 
     def agent_steps(self, node: Node, phase: str) -> Sequence[Step]:
-        """Return the steps that the agent of ``node`` offers, as far as that is known.
+        """Return the known steps of the node's agent.
 
-        When: a flow is planned, beside ``steps``; of two of one name the interface's own counts.
+        When: a flow is planned, in addition to ``steps``, which override agent steps of the same
+        name.
         """
         return ()
 
     def periodics(self) -> Sequence[Periodic]:
-        """Return what the conductor should look at for nodes with this interface.  When: start."""
+        """Return the polls for nodes with this interface.  When: start."""
         return ()
 
     def prepare(self, task: DriverTask) -> Outcome | None:
-        """Make the node ready for the deploy steps.  When: first step of active and rebuild."""
+        """Prepare the node for the deploy steps.  When: first step of active and rebuild."""
 
     def clean_up(self, task: DriverTask) -> Outcome | None:
-        """Take away what ``prepare`` made.  When: a deployment failed or was aborted."""
+        """Undo ``prepare``.  When: a deployment failed or was aborted."""
 
     def tear_down(self, task: DriverTask) -> Outcome | None:
-        """Take the instance away: power off, disconnect.  When: the verb deleted."""
+        """Remove the instance: power off, disconnect.  When: the verb deleted."""
 
     def prepare_cleaning(self, task: DriverTask) -> Outcome | None:
-        """Make the node ready for the clean steps; WaitForCall where an agent must boot.
+        """Prepare the node for the clean steps; WaitForCall where an agent must boot.
 
         When: first step of cleaning.
         """
 
     def tear_down_cleaning(self, task: DriverTask) -> Outcome | None:
-        """Take away what ``prepare_cleaning`` made.  When: after cleaning, however it ended."""
+        """Undo ``prepare_cleaning``.  When: after cleaning, successful or not."""
 
     def prepare_service(self, task: DriverTask) -> Outcome | None:
         """As ``prepare_cleaning``.  When: first step of the verb service."""
@@ -540,65 +529,64 @@ class Deploy(Interface):
         """As ``tear_down_cleaning``, and boot the instance again.  When: after servicing."""
 
     def take_over(self, task: DriverTask) -> None:
-        """Become responsible for an active node, without touching its machine.  When: adopt."""
+        """Take over an active node without changing its machine.  When: adopt."""
 
     def on_heartbeat(self, task: DriverTask, heartbeat: Heartbeat) -> Outcome | None:
-        """Say what the call of an agent means for the step that waits.
+        """Return whether a heartbeat resumes the waiting step.
 
-        When: an agent called, and the node is in a wait state; at once.  The lock is shared, for
-        most calls change nothing.  Asked again under the exclusive one, which is what counts:
-        unless it waits on, or if it sets anything on the node, or asks for that lock.
-        Done: the step goes on, as its WaitForCall said (``then``); None, WaitForCall: it waits
-        on, and its time counts anew.  Raises StepFailure if the agent reports a failure.
+        When: an agent called and the node is in a wait state; the answer must be quick.  The lock
+        is shared, as most heartbeats change nothing.  It is called again under the exclusive lock,
+        with the final answer, where the step goes on, or sets a field of the node, or asks for that
+        lock.  Done: the step continues as its WaitForCall said (``then``).  None, WaitForCall: it
+        waits on, and its time-out restarts.  Raises StepFailure if the agent reports a failure.
         """
         return DONE
 
 
 class Inspect(Interface):
-    """``in_band``: an agent inspects, and hands its inventory in while the node waits."""
+    """Inspection; ``in_band``: an agent inspects and posts its inventory while the node waits."""
 
     kind = "inspect"
     in_band: ClassVar[bool] = False
 
     @property
     def hooks(self) -> tuple[str, ...]:
-        """The inspection hooks that process an inventory, by name, in their order."""
+        """The inspection hooks for the inventory, in order."""
         return ()
 
     def inspect_hardware(self, task: DriverTask) -> Outcome | None:
-        """Find out what the node is made of; WaitForCall where an agent finds it out.
+        """Inspect the node; WaitForCall where an agent does it.
 
-        When: the verb inspect.  Returns Done with a result of these keys, each optional:
-        ``inventory``: {"inventory": as ironic-python-agent has it, "plugin_data": {}}, which
-        hooks and inspection rules make ports and more of;
-        ``node``: {"properties": all of them, with memory_mb, cpus, cpu_arch, local_gb}.
-        Raises HardwareInspectionFailure for what must be known and is not.
+        When: the verb inspect.  Returns Done with a result of these optional keys: ``inventory``:
+        {"inventory": in ironic-python-agent's form, "plugin_data": {}}, for hooks and rules;
+        ``node``: {"properties": all of them, with memory_mb, cpus, cpu_arch, local_gb}. Raises
+        HardwareInspectionFailure for missing required values.
         """
         raise NotImplementedError
 
     def finish(self, task: DriverTask) -> Outcome | None:
-        """Let the agent's machine go.  When: in band, after its inventory was processed."""
+        """Release the agent's machine.  When: in band, after its inventory was processed."""
 
     def abort(self, task: DriverTask) -> Outcome | None:
-        """Stop an inspection that waits.  When: the verb abort, time is up; a failure is logged."""
+        """Stop a waiting inspection.  When: the verb abort or a time-out; a failure is logged."""
         raise self.unsupported(task, "abort")
 
 
 class Network(Interface):
-    """Wires ports to networks.  Plain calls, under the exclusive lock but for ``vif_list``."""
+    """Connects ports to networks by plain calls, under the exclusive lock except ``vif_list``."""
 
     kind = "network"
 
     def vif_attach(self, task: DriverTask, vif_info: Mapping[str, Any]) -> None:
         """Attach a virtual interface to a free port or port group.
 
-        ``vif_info``: {"id": text, "port_uuid" or "portgroup_uuid": UUID, if named}.
-        When: POST /v1/nodes/ID/vifs.  Raises InvalidParameterValue where none is free.
+        ``vif_info``: {"id": text, "port_uuid" or "portgroup_uuid": UUID, if named}.  When: POST
+        /v1/nodes/ID/vifs.  Raises InvalidParameterValue where none is free.
         """
         raise NotImplementedError
 
     def vif_detach(self, task: DriverTask, vif_id: str) -> None:
-        """Detach it again.  When: DELETE /v1/nodes/ID/vifs/VIF."""
+        """Detach a virtual interface.  When: DELETE /v1/nodes/ID/vifs/VIF."""
         raise NotImplementedError
 
     def vif_list(self, task: DriverTask) -> list[dict[str, Any]]:
@@ -607,62 +595,62 @@ class Network(Interface):
 
 
 class Bios(Interface):
-    """BIOS settings.  Source: DMTF DSP2046, Bios, and AttributeRegistry for what is allowed."""
+    """BIOS settings.  Source: DMTF DSP2046, Bios and AttributeRegistry."""
 
     kind = "bios"
 
     def cache_bios_settings(self, task: DriverTask) -> Outcome | None:
         """Return Done(result={"bios_settings": rows}), or None where there are none.
 
-        When: a cleaning begins, at once (Again is not heard); a failure is logged.  A row:
-        ``name``, ``value`` (text or None), and as far as it is known ``attribute_type``,
-        ``allowable_values``, ``lower_bound``, ``upper_bound``, ``min_length``, ``max_length``,
-        ``read_only``, ``reset_required``, ``unique``.  They replace those of before.
+        When: a cleaning begins (Again is not supported); a failure is logged.  A row has ``name``,
+        ``value`` (text or None), and where known ``attribute_type``, ``allowable_values``,
+        ``lower_bound``, ``upper_bound``, ``min_length``, ``max_length``, ``read_only``,
+        ``reset_required``, ``unique``.  The rows replace the old ones.
         """
 
     def cache_bios_values(self, task: DriverTask) -> Outcome | None:
-        """Return the same, without what takes many requests and is not known yet.
+        """Return the same without parts that need many requests and are not cached.
 
-        When: manage, at once, as a person waits for it.
+        When: manage, for which a user waits.
         """
         return self.cache_bios_settings(task)
 
 
 class Console(Interface):
-    """A console for users.  Plain calls, under the exclusive lock but for ``get_console``."""
+    """A console for users.  Plain calls, under the exclusive lock except ``get_console``."""
 
     kind = "console"
 
     def start_console(self, task: DriverTask) -> None:
-        """Let users reach the console; asked twice, it lands in the same place.
+        """Start the console; idempotent.
 
         When: PUT states/console, and adopt where it was on.
         """
         raise self.unsupported(task, "start_console")
 
     def stop_console(self, task: DriverTask) -> None:
-        """Let nobody reach it any more; fine where it does not run.
+        """Stop the console, if it runs.
 
-        When: PUT states/console, the verb deleted, and before the node itself is deleted.
+        When: PUT states/console, the verb deleted, and before the node is deleted.
         """
         raise self.unsupported(task, "stop_console")
 
     def get_console(self, task: DriverTask) -> dict[str, str]:
-        """Return {"type": such as socat, "url": where}.  When: GET states/console, if it is on."""
+        """Return {"type": such as socat, "url": URL}.  When: GET states/console, if it is on."""
         raise self.unsupported(task, "get_console")
 
 
 class Firmware(Interface):
-    """Versions of firmware.  Source: DMTF DSP2046, UpdateService and FirmwareVersion."""
+    """Firmware versions.  Source: DMTF DSP2046, UpdateService and FirmwareVersion."""
 
     kind = "firmware"
 
     def cache_firmware_components(self, task: DriverTask) -> Outcome | None:
         """Return Done(result={"firmware": rows}), or None where there are none.
 
-        When: manage, and as ``cache_bios_settings``.  A row: ``component`` (bios, bmc, ...),
-        ``current_version``, and as far as it is known ``last_version_flashed``, ``vendor``,
-        ``model``, ``serial_number``.  The version that was seen first is kept by itself.
+        When: manage, and as ``cache_bios_settings``.  A row has ``component`` (bios, bmc, ...),
+        ``current_version``, and where known ``last_version_flashed``, ``vendor``, ``model``,
+        ``serial_number``.  The conductor keeps the first version by itself.
         """
 
 
@@ -672,11 +660,11 @@ class Raid(Interface):
     kind = "raid"
 
     def validate_raid_config(self, task: DriverTask, config: Mapping[str, Any]) -> None:
-        """Raise InvalidParameterValue for a target that cannot be.  When: PUT states/raid."""
+        """Raise InvalidParameterValue for an impossible target.  When: PUT states/raid."""
         raid_config.check(config)
 
     def get_logical_disk_properties(self) -> dict[str, str] | None:
-        """Return {property: description}; None: there is no RAID.
+        """Return {property: description}; None where there is no RAID.
 
         When: GET /v1/drivers/NAME/raid/logical_disk_properties, of a type's default interface.
         """
@@ -684,12 +672,12 @@ class Raid(Interface):
 
 
 class Rescue(Interface):
-    """Boots a rescue system on a machine that has an instance."""
+    """Boots a rescue ramdisk on a machine with an instance."""
 
     kind = "rescue"
 
     def rescue(self, task: DriverTask) -> Outcome | None:
-        """Boot it; its password stands, sealed, in ``instance_info/rescue_password``.
+        """Boot the ramdisk; ``instance_info/rescue_password`` has the sealed password.
 
         When: the verb rescue.  WaitForCall until its agent calls.
         """
@@ -700,34 +688,24 @@ class Rescue(Interface):
         raise self.unsupported(task, "unrescue")
 
     def clean_up(self, task: DriverTask) -> Outcome | None:
-        """Take away what ``rescue`` made.  When: it failed, was aborted, or the node is deleted."""
+        """Undo ``rescue``.  When: it failed, was aborted, or the node is deleted."""
 
 
 class Storage(Interface):
-    """Volumes of other machines.  Called by deploy interfaces, within a step."""
+    """Remote volumes; no flow uses them yet."""
 
     kind = "storage"
 
-    def attach_volumes(self, task: DriverTask) -> None:
-        """Attach ``task.volume_targets`` to ``task.volume_connectors``; twice is fine."""
-
-    def detach_volumes(self, task: DriverTask) -> None:
-        """Detach them again; fine where they are not attached."""
-
-    def should_write_image(self, task: DriverTask) -> bool:
-        """Tell whether a local disk gets the image; False where a volume holds the system."""
-        return True
-
 
 class Vendor(Interface):
-    """What only this hardware can do: steps, and methods that ``vendor_methods`` marks."""
+    """Vendor-specific steps, and methods exposed by ``vendor_methods``."""
 
     kind = "vendor"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Driver:
-    """The interfaces that one node uses: siblings that may call each other."""
+    """The interfaces of one node, which may call each other."""
 
     bios: Bios
     boot: Boot
@@ -744,7 +722,6 @@ class Driver:
     vendor: Vendor
 
     def interface(self, kind: str) -> Interface:
-        """Return the interface of ``kind``, such as power."""
         interface: Interface = getattr(self, kind)
         return interface
 
@@ -759,10 +736,9 @@ class Driver:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BmcSystem:
-    """A system behind a BMC, in the same words however driver_info spells them.
+    """A system behind a BMC, normalised for comparison.
 
-    ``host`` stands in driver_info, in whatever case; ``port`` None: the usual one; ``system``
-    None: the only one of the BMC.
+    ``host``: as in driver_info; ``port`` None: the default; ``system`` None: the BMC's only one.
     """
 
     host: str
@@ -770,32 +746,32 @@ class BmcSystem:
     system: str | None = None
 
     def is_same(self, other: BmcSystem) -> bool:
-        """Tell whether both are one system; a system without a name is the only one of its BMC."""
+        """Return whether both are one system; a missing system name matches any."""
         is_same_bmc = (self.host, self.port) == (other.host, other.port)
         return is_same_bmc and (None in (self.system, other.system) or self.system == other.system)
 
 
 class HardwareType:
-    """A kind of hardware, named by its entry point; made once, when the conductor starts.
+    """A kind of hardware, named by its entry point; created once at the conductor's start.
 
-    ``supported``: {kind: names of interfaces}, for each of the thirteen kinds, the preferred
-    first; ``no-console`` and its like, or ``noop``, for what there is not.
-    ``lenient``: nodes may use any enabled interface, listed or not (fake hardware).
+    ``supported``: {kind: names of interfaces} for each of the thirteen kinds, the preferred first;
+    ``no-console`` and others, or ``noop``, for missing ones.  ``lenient``: nodes may use any
+    enabled interface (fake hardware).
     """
 
     supported: ClassVar[Mapping[str, Sequence[str]]]
     lenient: ClassVar[bool] = False
 
     def check_driver_info(self, driver_info: Mapping[str, Any]) -> None:
-        """Refuse what no node of this type could ever use.
+        """Refuse values that no node of this type could use.
 
-        When: POST and PATCH of nodes.  What is merely missing yet is the business of the
-        interfaces' ``validate``.  Secrets are sealed here.  Raises InvalidParameterValue.
+        When: POST and PATCH of nodes.  Missing values are left to the interfaces' ``validate``.
+        Secrets are sealed here.  Raises InvalidParameterValue.
         """
 
     def bmc_system(self, info: Mapping[str, Any]) -> BmcSystem | None:
-        """Return the system that a driver_info leads to; None: it cannot be told.
+        """Return the system that a driver_info names; None where it is unclear.
 
-        When: POST and PATCH of nodes, GET validate and why: two nodes may have the same one.
+        When: POST and PATCH of nodes, GET validate and why, to detect two nodes with one system.
         """
         return None

@@ -1,7 +1,7 @@
-"""The boot interface ``ipxe``: machines boot agents from the network, over HTTP.
+"""The boot interface ``ipxe``: machines boot agents from the network over HTTP.
 
-Whoever runs DHCP leads iPXE to ``boot.ipxe``, and that leads each machine to a script under its
-MAC address.  A machine without one boots its disk.
+DHCP leads iPXE to ``boot.ipxe``, which leads each machine to a script under its MAC address.  A
+machine without a script boots its disk.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ class IpxeBoot(base.Boot):
     capabilities = frozenset({"ipxe_boot", "pxe_boot"})
 
     def __init__(self, conf: Conf) -> None:
-        """Raises CannotStart for options that cannot be used."""
+        """Raises CannotStart for unusable options."""
         super().__init__(conf)
         self._files = RamdiskFiles(conf)
         self._publication = Publication(conf)
@@ -37,7 +37,7 @@ class IpxeBoot(base.Boot):
         return {**sources.RAMDISK_PROPERTIES, **parameters.PROPERTIES}
 
     def validate(self, task: base.DriverTask) -> None:
-        """Raise unless the machine could find its script."""
+        """Raise unless the machine can find its script."""
         if not _macs(task):
             raise errors.MissingParameterValue(
                 reason=f"node {task.node.uuid} has no port with pxe_enabled: create one with the "
@@ -46,7 +46,7 @@ class IpxeBoot(base.Boot):
         self._publication.base_url()
 
     def validate_ramdisk(self, task: base.DriverTask) -> None:
-        """Raise unless kernel and ramdisk are named, too, and may be told what they are to be."""
+        """Raise unless kernel and ramdisk are named and the command line is valid."""
         self.validate(task)
         sources.of(task, self.conf.conductor, None)
         self._command_line(task, {})
@@ -70,7 +70,7 @@ class IpxeBoot(base.Boot):
         self._publication.remove(task)
 
     def prepare_instance(self, task: base.DriverTask) -> Outcome:
-        """Boot the disk for good."""
+        """Boot the disk persistently."""
         return substeps.run_in_order(
             task,
             "ipxe_boot",
@@ -84,7 +84,7 @@ class IpxeBoot(base.Boot):
         return secure_boot.undo(task)
 
     def _publish(self, task: base.DriverTask, params: Mapping[str, str]) -> Again | None:
-        """Replace what there is of the node.  Raises StepFailure."""
+        """Replace the node's boot files.  Raises StepFailure."""
         self._publication.remove(task)
         own = {parameters.AGENT_TOKEN: task.make_agent_token()}
         line = self._command_line(task, {**params, **own})
@@ -120,7 +120,7 @@ def _macs(task: base.DriverTask) -> list[str]:
 
 
 def _sync_mode(task: base.DriverTask) -> Outcome | None:
-    """Bring the boot mode to what the node asks for, where it asks and that can be done."""
+    """Set the boot mode that the node asks for, where the management interface can."""
     mode = capabilities.boot_mode(task.node.instance_info, task.node.properties)
     management = task.driver.management
     try:
@@ -131,7 +131,7 @@ def _sync_mode(task: base.DriverTask) -> Outcome | None:
 
 
 def _choose(task: base.DriverTask, device: str, *, persistent: bool) -> None:
-    """Choose the boot device, of those that can be chosen."""
+    """Set the boot device, where the management interface can."""
     management = task.driver.management
     if device in management.get_supported_boot_devices(task):
         management.set_boot_device(task, device, persistent=persistent)

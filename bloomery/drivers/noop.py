@@ -1,4 +1,4 @@
-"""Interfaces that do nothing: ``no-bios`` and its like say so, ``noop`` ones succeed."""
+"""Interfaces that do nothing: ``no-bios`` and others refuse, ``noop`` ones succeed."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from bloomery.drivers import base, steps
 
 
 class _Absent(base.Interface):
-    """An optional interface that the node does not have: validation says so."""
+    """An optional interface that the node does not have; validation fails."""
 
     def validate(self, task: base.DriverTask) -> None:
         raise self.unsupported(task, self.kind)
@@ -20,7 +20,7 @@ class NoBios(_Absent, base.Bios):
 
 
 class NoBoot(_Absent, base.Boot):
-    """For machines that nothing here can boot into anything."""
+    """For machines that the conductor cannot boot."""
 
 
 class NoConsole(_Absent, base.Console):
@@ -28,18 +28,17 @@ class NoConsole(_Absent, base.Console):
 
 
 class NoDeploy(_Absent, base.Deploy):
-    """For machines that are watched, powered and cleaned out of band, and never deployed."""
+    """For machines that are never deployed, only powered and cleaned out of band."""
 
 
 class NoopDeploy(base.Deploy):
-    """Somebody else installs the machine: it is deployed as soon as it is asked to be."""
+    """Machines installed elsewhere: deployment succeeds at once."""
 
     @steps.deploy_step(priority=100, resumable=True)
     def deploy(self, task: base.DriverTask) -> None:
-        """Do nothing: what is to run is there."""
+        """Do nothing: the system is installed already."""
 
-    def take_over(self, task: base.DriverTask) -> None:
-        """Do nothing: nothing was prepared."""
+    def take_over(self, task: base.DriverTask) -> None: ...
 
 
 class NoFirmware(_Absent, base.Firmware):
@@ -52,13 +51,13 @@ class NoInspect(_Absent, base.Inspect):
 
 
 class NoopManagement(base.Management):
-    """Somebody else sets what the machine boots from: the network first, then its disk."""
+    """The boot order is set elsewhere: the network first, then the disk."""
 
     def get_supported_boot_devices(self, task: base.DriverTask) -> Sequence[str]:
         return ("pxe", "disk")
 
     def set_boot_device(self, task: base.DriverTask, device: str, persistent: bool = False) -> None:
-        """Accept any device: nothing is set here."""
+        """Accept any device without an effect."""
 
     def get_boot_device(self, task: base.DriverTask) -> dict[str, Any]:
         return {"boot_device": None, "persistent": None}
@@ -81,17 +80,15 @@ class NoVendor(_Absent, base.Vendor):
 
 
 class NoopStorage(base.Storage):
-    """No volumes to attach; the image is always written."""
+    """No volumes; the image is always written."""
 
 
 class NoopNetwork(base.Network):
-    """Somebody else wires the machines: any VIF is accepted, and none is kept."""
+    """Networks are managed elsewhere: any VIF is accepted and none is kept."""
 
-    def vif_attach(self, task: base.DriverTask, vif_info: Mapping[str, Any]) -> None:
-        """Accept any VIF: nothing is wired here."""
+    def vif_attach(self, task: base.DriverTask, vif_info: Mapping[str, Any]) -> None: ...
 
-    def vif_detach(self, task: base.DriverTask, vif_id: str) -> None:
-        """Accept any VIF: nothing is wired here."""
+    def vif_detach(self, task: base.DriverTask, vif_id: str) -> None: ...
 
     def vif_list(self, task: base.DriverTask) -> list[dict[str, Any]]:
         return []

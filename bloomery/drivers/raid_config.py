@@ -1,4 +1,4 @@
-"""What a target RAID configuration may hold, unless a RAID interface says otherwise.
+"""The schema of a target RAID configuration; a RAID interface may override it.
 
 {"logical_disks": [{"raid_level": "1", "size_gb": 100, "is_root_volume": true}]}
 """
@@ -21,7 +21,7 @@ _PHYSICAL_DISKS: Final = {
     ],
 }
 
-# Of each property of a logical disk: the schema of its value, and what it means.
+# The properties of a logical disk: schema and description.
 _LOGICAL_DISK: Final[Mapping[str, tuple[Mapping[str, Any], str]]] = {
     "raid_level": (
         {"enum": _LEVELS},
@@ -87,7 +87,7 @@ _VALIDATOR: Final = jsonschema_rs.validator_for(_SCHEMA)
 
 
 def check(config: Mapping[str, Any]) -> None:
-    """Raise InvalidParameterValue for a configuration that no controller could have."""
+    """Raise InvalidParameterValue for an invalid configuration."""
     try:
         _VALIDATOR.validate(config)
     except jsonschema_rs.ValidationError as exc:

@@ -1,7 +1,6 @@
-"""The deploy interface ``ramdisk``: boot an ISO for good, and write no disk.
+"""The deploy interface ``ramdisk``: boot an ISO persistently and write no disk.
 
-The user names it in ``instance_info/boot_iso``.  How it gets to the machine is the boot
-interface's business.
+``instance_info/boot_iso`` names it; the boot interface makes the machine boot it.
 """
 
 from __future__ import annotations
@@ -33,7 +32,7 @@ class RamdiskDeploy(base.Deploy):
 
     @steps.deploy_step(priority=100, resumable=True)
     def deploy(self, task: base.DriverTask) -> Outcome:
-        """See whether the machine can boot so, switch off, prepare the boot, switch on."""
+        """Check the machine, switch off, prepare the boot, switch on."""
         return substeps.run_in_order(
             task,
             "ramdisk_deploy",
@@ -44,7 +43,7 @@ class RamdiskDeploy(base.Deploy):
         )
 
     def tear_down(self, task: base.DriverTask) -> Outcome:
-        """Switch off and take the ISO away."""
+        """Switch off and remove the ISO."""
         return substeps.run_in_order(
             task,
             "ramdisk_tear_down",

@@ -1,7 +1,7 @@
-"""Which hardware types and interfaces are enabled here, and which ones a node uses.
+"""The enabled hardware types and interfaces, and those of each node.
 
-Found through the entry points ``bloomery.hardware.types`` and
-``bloomery.hardware.interfaces.<kind>``; loaded once at start.
+Loaded once at start from the entry points ``bloomery.hardware.types`` and
+``bloomery.hardware.interfaces.<kind>``.
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ from bloomery.drivers.base import Driver, HardwareType, Interface
 from bloomery.model.conductor import EnabledInterface
 from bloomery.model.node import INTERFACES, Node
 
-_WITH_AGENT: Final = {"ramdisk": "direct"}  # default deploy interfaces where one is configured
+_WITH_AGENT: Final = {"ramdisk": "direct"}  # other default where an agent is configured
 _TYPES: Final = "bloomery.hardware.types"
 _INTERFACES: Final = "bloomery.hardware.interfaces."
-_BESIDE: Final = {"boot": ("ipxe",), "deploy": ("direct",)}  # enabled, and no default
+_BESIDE: Final = {"boot": ("ipxe",), "deploy": ("direct",)}  # also enabled, but no default
 
 
 class Registry:
@@ -36,7 +36,7 @@ class Registry:
         *,
         has_agent: bool = False,
     ) -> None:
-        """``has_agent``: the site's configuration names kernel and ramdisk of an agent."""
+        """``has_agent``: the configuration names kernel and ramdisk of an agent."""
         self.types = dict(types)
         self.interfaces = {kind: dict(by_name) for kind, by_name in interfaces.items()}
         self._defaults = dict(defaults)
@@ -51,7 +51,7 @@ class Registry:
             raise errors.DriverNotFound(driver=driver) from None
 
     def default_for(self, driver: str, kind: str) -> str:
-        """Return the interface for nodes that name none.  Raises NoValidDefaultForInterface."""
+        """Return the default interface.  Raises NoValidDefaultForInterface."""
         enabled = self.interfaces[kind]
         supported = self.type_of(driver).supported[kind]
         chosen = self._defaults.get(kind)
@@ -66,7 +66,7 @@ class Registry:
         )  # fmt: skip
 
     def default_interface(self, driver: str, kind: str) -> Interface:
-        """Return the interface for nodes that name none.  Raises as ``default_for``."""
+        """Return the default interface.  Raises as ``default_for``."""
         return self.interfaces[kind][self.default_for(driver, kind)]
 
     def check(self, driver: str, kind: str, name: str, node: str = "") -> None:
@@ -89,7 +89,7 @@ class Registry:
         return hardware.lenient or name in hardware.supported[kind]
 
     def fill_and_check(self, node: Node) -> None:
-        """Give the node the default of each interface that it names none of; check the rest."""
+        """Set the default of each interface that the node does not name; check the others."""
         for kind in INTERFACES:
             field = f"{kind}_interface"
             named = getattr(node, field)
@@ -99,7 +99,7 @@ class Registry:
                 self.check(node.driver, kind, named, node.uuid)
 
     def driver_of(self, node: Node) -> Driver:
-        """Return the interfaces that ``node`` uses, an instance's own choice first.
+        """Return the interfaces of ``node``; instance_info overrides the node's fields.
 
         Raises DriverNotFound, InterfaceNotFoundInEntrypoint, IncompatibleInterface,
         NoValidDefaultForInterface.
@@ -124,7 +124,7 @@ class Registry:
         return Driver(**chosen)
 
     def close(self) -> None:
-        """Let each interface give back what it keeps; called once, when the conductor ends."""
+        """Close each interface; called once, at the conductor's end."""
         for by_name in self.interfaces.values():
             for interface in by_name.values():
                 interface.close()
@@ -153,9 +153,9 @@ class Registry:
 
 
 def load(conf: Conf) -> Registry:
-    """Load what the configuration enables.
+    """Load the enabled types and interfaces.
 
-    Raises CannotStart and NoValidDefaultForInterface: the service does not start then.
+    Raises CannotStart and NoValidDefaultForInterface.
     """
     if unknown := unknown_names(conf):
         raise errors.CannotStart(reason="; ".join(unknown))
@@ -175,7 +175,7 @@ def _has_agent(options: Conductor) -> bool:
 
 
 def unknown_names(conf: Conf) -> list[str]:
-    """Return a phrase for each option that enables what is not installed."""
+    """Return a phrase for each option that names something that is not installed."""
     ours = conf.default
     groups = [("enabled_hardware_types", _TYPES)]
     groups += [(f"enabled_{kind}_interfaces", _INTERFACES + kind) for kind in INTERFACES]
@@ -200,7 +200,10 @@ def _load_types(names: Sequence[str]) -> dict[str, HardwareType]:
 
 
 def _enabled_names(conf: Conf, types: Mapping[str, HardwareType], kind: str) -> list[str]:
-    """The configured names; none: what each enabled hardware type prefers, and some beside it."""
+    """Return the configured names.
+
+    Without any, the preferred ones of the enabled hardware types.
+    """
     named = getattr(conf.default, f"enabled_{kind}_interfaces")
     if named:
         return list(dict.fromkeys(named))
@@ -223,6 +226,5 @@ def _load_interfaces(kind: str, names: Sequence[str], conf: Conf) -> dict[str, I
 
 @functools.cache
 def _entry_points(group: str) -> dict[str, Any]:
-    """Return the classes of an entry point group by name, in alphabetical order."""
     manager: Any = stevedore.ExtensionManager(group, invoke_on_load=False)
     return {name: manager[name].plugin for name in sorted(manager.names())}

@@ -1,8 +1,8 @@
-"""Secure boot for an instance: on before the instance boots, off when it is gone.
+"""Secure boot for an instance: on before its boot, off after its end.
 
-The capability ``secure_boot`` of instance_info asks for it; in properties it is a label of what the
-machine could do, as in Ironic.  The node remembers what was switched on for its instance: that
-alone is switched off again, and agents boot without it.
+The capability ``secure_boot`` in instance_info asks for it; in properties it is only a label, as in
+Ironic. The node stores whether it was switched on for its instance; only then it is switched off
+again.  Agents boot without it.
 """
 
 from __future__ import annotations
@@ -25,12 +25,12 @@ _UNREAD: Final = (State.ENROLL, State.VERIFYING)
 
 
 def is_asked(node: Node) -> bool:
-    """Tell whether the node's instance is to boot with secure boot."""
+    """Return whether the node's instance asks for secure boot."""
     return capabilities.secure_boot(node.instance_info) == "true"
 
 
 def check(task: base.DriverTask) -> None:
-    """Raise InvalidParameterValue where secure boot is asked for and cannot be; asks no BMC."""
+    """Raise InvalidParameterValue where secure boot is asked for and impossible; asks no BMC."""
     node = task.node
     answer = capabilities.secure_boot(node.instance_info)
     if answer not in (None, *_ANSWERS):
@@ -64,9 +64,9 @@ def _can_switch(management: base.Management) -> bool:
 
 
 def prepare(task: base.DriverTask) -> Outcome | None:
-    """Bring secure boot to what the instance asks for.
+    """Set secure boot as the instance asks.
 
-    Where it is on already, it stays on when the instance goes.
+    Where it is on already, it stays on after the instance.
     """
     if not is_asked(task.node):
         return undo(task)
@@ -80,9 +80,9 @@ def prepare(task: base.DriverTask) -> Outcome | None:
 
 
 def undo(task: base.DriverTask) -> Outcome | None:
-    """Switch off what ``prepare`` has switched on; fine where there is nothing.
+    """Switch off what ``prepare`` has switched on, if anything.
 
-    Where the management interface was changed since to one that cannot, it stays on: the log warns.
+    If the management interface has changed to one that cannot, log a warning.
     """
     memory = task.node.driver_internal_info
     if _MEMORY not in memory:

@@ -1,10 +1,10 @@
-"""Marks that make a method of an interface a step of flows.
+"""Decorators that make a method of an interface a step of flows.
 
     class Erase(base.Deploy):
         @steps.clean_step(priority=10, resumable=True)
         def erase_devices(self, task: base.DriverTask) -> Outcome | None: ...
 
-A method may bear several marks.  What may be repeated must land in the same place.
+A method may have several.  A resumable step must be idempotent.
 """
 
 from __future__ import annotations
@@ -38,12 +38,11 @@ def clean_step(
 ) -> Callable[[M], M]:
     """Offer a method for cleaning: ``def name(self, task, **args) -> Outcome | None``.
 
-    ``priority``: automated cleaning runs steps from high to low; 0: only on request.
-    ``abortable``: the verb abort may stop it while it waits.
-    ``argsinfo``: {argument: {"description": text, "required": bool}}; others are refused.
-    ``requires_ramdisk``: an agent must run; a servicing without such steps boots none.
-    ``resumable``: may be called again after a crash, or after silence of the BMC.  A step that
-    is not fails its flow then, by name.
+    ``priority``: automated cleaning runs steps from high to low; 0: only on request. ``abortable``:
+    the verb abort may stop the step while it waits. ``argsinfo``: {argument: {"description": text,
+    "required": bool}}; others are refused. ``requires_ramdisk``: an agent must run; a service
+    without such steps boots none. ``resumable``: the step may be called again after a crash, or
+    after silence of the BMC; otherwise its flow fails.
     """
     return _mark(
         "clean", priority=priority, abortable=abortable, argsinfo=argsinfo,
@@ -60,7 +59,7 @@ def deploy_step(
 ) -> Callable[[M], M]:
     """Offer a method for deploying; arguments as of ``clean_step``.
 
-    The image is written at 80, and the machine booted into it at 20, by convention of Ironic.
+    By Ironic's convention the image is written at 80, and the machine boots it at 20.
     """
     return _mark(
         "deploy", priority=priority, abortable=abortable, argsinfo=argsinfo, resumable=resumable,
@@ -82,7 +81,7 @@ def service_step(
 
 
 def out_of_band_step(argsinfo: dict[str, Any] | None = None) -> Callable[[M], M]:
-    """Offer a method for cleaning, deploying and servicing, on request; no agent is needed."""
+    """Offer a method for cleaning, deploying and servicing, on request and without an agent."""
 
     def mark(method: M) -> M:
         facts: dict[str, Any] = {"argsinfo": argsinfo, "resumable": True}
@@ -94,20 +93,19 @@ def out_of_band_step(argsinfo: dict[str, Any] | None = None) -> Callable[[M], M]
 
 
 def verify_step(priority: int) -> Callable[[M], M]:
-    """Offer a method for the verb manage; it reads only, so it may always be repeated.
+    """Offer a method for the verb manage; it only reads, so it may be repeated.
 
-    One that fails is recorded in the node's history, and the node becomes manageable.
+    A failure is recorded in the node's history, and the node becomes manageable.
     """
     return _mark("verify", priority=priority, resumable=True)
 
 
 def is_step(method: object) -> bool:
-    """Tell whether a method bears a mark."""
     return hasattr(method, "step_marks")
 
 
 def marked_in(cls: type, kind: str, phase: str) -> tuple[Step, ...]:
-    """Return the steps that a class of interfaces of ``kind`` offers in ``phase``."""
+    """Return the steps of ``phase`` in a class of interfaces of ``kind``."""
     steps = []
     for name in dir(cls):
         facts = getattr(getattr(cls, name, None), "step_marks", {}).get(phase)
@@ -117,7 +115,7 @@ def marked_in(cls: type, kind: str, phase: str) -> tuple[Step, ...]:
 
 
 def checked_entries(name: str, value: Any, keys: Sequence[str]) -> list[dict[str, Any]]:
-    """Return an argument that is a list of objects with these keys, the first of them a text.
+    """Return a list of objects with these keys, of which the first is a text.
 
     Raises InvalidParameterValue.
     """

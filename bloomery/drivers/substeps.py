@@ -1,11 +1,11 @@
-"""Do several things in one step, over as many turns as they take.
+"""Several actions in one step, over several attempts.
 
     return substeps.run_in_order(task, "ramdisk_deploy", off, boot, on)
 
-The position is kept by its name in ``driver_internal_info``.  A substep during which the BMC was
-silent is repeated when the same turn is taken again; turn 0 begins with the first one, as the
-position may be left from another run of the step.  Each must be idempotent.  A flow begins
-without any positions: a substep that has substeps of its own begins after turn 0.
+``driver_internal_info`` stores the position under its name.  After silence of the BMC the substep
+is repeated; turn 0 begins with the first one, as the position may be from another run.  Each
+substep must be idempotent.  A flow begins without positions, so a substep with substeps of its own
+begins after turn 0.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ POSITIONS: Final = "substeps"  # in driver_internal_info: {name: position}
 
 
 def run_in_order(task: DriverTask, name: str, *substeps: Substep) -> Outcome:
-    """Run the substeps one after another; an outcome other than Done is handed on."""
+    """Run the substeps one after another; return the first outcome other than Done."""
     left_at = forget(task, name)
     at = left_at if task.turn else 0
     for position, substep in enumerate(substeps[at:], start=at):
@@ -39,7 +39,7 @@ def run_in_order(task: DriverTask, name: str, *substeps: Substep) -> Outcome:
 
 
 def forget(task: DriverTask, name: str) -> int:
-    """Let ``name`` begin with its first substep again; return where it stood."""
+    """Reset ``name`` to its first substep; return the old position."""
     info = task.node.driver_internal_info
     positions = dict(info.pop(POSITIONS, {}))
     position: int = positions.pop(name, 0)

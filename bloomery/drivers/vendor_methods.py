@@ -1,4 +1,4 @@
-"""Marks that let operators call a method of a vendor interface through the API, and the calls.
+"""Decorators that expose methods of a vendor interface through the API, and the calls.
 
     class Acme(base.Vendor):
         @vendor_methods.passthru(("POST",), description="Blink all lights of the machine.")
@@ -7,11 +7,10 @@
         @vendor_methods.driver_passthru(("GET",), async_call=False)
         def list_models(self) -> list[str]: ...
 
-The arguments of a call are those of the method by name.  One without a default must be there and be
-neither empty, nor 0, nor false, as in Ironic; others than the method has are refused, unless it
-takes ``**others``: then only ``self`` and ``task`` are.  A synchronous method returns JSON, or with
-``attach`` bytes; what an asynchronous one returns is dropped, but for ``Again``, after which it is
-called again.
+A call's arguments are the method's, by name.  One without a default is required and must be truthy,
+as in Ironic.  Unknown arguments are refused, unless the method takes ``**others``; ``self`` and
+``task`` always are. A synchronous method returns JSON, or bytes with ``attach``.  The result of an
+asynchronous one is dropped, except ``Again``, after which it is called again.
 """
 
 from __future__ import annotations
@@ -27,15 +26,15 @@ M = TypeVar("M", bound=Callable[..., Any])
 Json = dict[str, Any]
 
 HTTP_METHODS: Final = ("GET", "POST", "PUT", "PATCH", "DELETE")
-_RESERVED: Final = frozenset({"self", "task"})  # what the conductor passes: no caller may
-_MOST_SHOWN: Final = 100  # characters of a name that a client made up
+_RESERVED: Final = frozenset({"self", "task"})  # passed by the conductor
+_MOST_SHOWN: Final = 100  # characters of a client's name in an error
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class VendorMethod:
-    """What is known of a method that operators may call.
+    """A method that operators may call.
 
-    ``attribute`` is its name in Python; ``check`` looks at the arguments before anything is done.
+    ``attribute``: its Python name; ``check``: raises for invalid arguments before the call.
     """
 
     name: str
@@ -52,7 +51,7 @@ class VendorMethod:
     check: Callable[[Mapping[str, Any]], object] | None
 
     def shown(self) -> Json:
-        """Return what the list of methods says of it."""
+        """Return its entry in the list of methods."""
         return {
             "async": self.async_call,
             "attach": self.attach,
@@ -73,12 +72,12 @@ def passthru(
     resumable: bool = False,
     check: Callable[[Mapping[str, Any]], object] | None = None,
 ) -> Callable[[M], M]:
-    """Let a method be called for a node: ``def name(self, task, **args) -> JSON``.
+    """Expose a method for nodes: ``def name(self, task, **args) -> JSON``.
 
-    ``method``: the name in the API, if not that in Python.  ``async_call``: the caller gets 202 at
-    once, and a failure goes to the node's last_error.  ``require_exclusive_lock``: else it runs
-    beside whatever holds the node, and must not change the node.  ``resumable``: may be called
-    again after a crash.  ``check``: raises InvalidParameterValue for arguments of no use.
+    ``method``: the API's name, if not the Python name.  ``async_call``: the caller gets 202 at
+    once, and a failure goes to the node's last_error.  ``require_exclusive_lock``: False runs it
+    beside the lock's holder; it must not change the node.  ``resumable``: may be called again after
+    a crash.  ``check``: raises InvalidParameterValue for invalid arguments.
     """
     return _mark(
         "vendor_mark", http_methods, method, async_call=async_call, attach=attach,
@@ -96,7 +95,7 @@ def driver_passthru(
     attach: bool = False,
     check: Callable[[Mapping[str, Any]], object] | None = None,
 ) -> Callable[[M], M]:
-    """Let a method be called for a driver, without a node: ``def name(self, **args) -> JSON``."""
+    """Expose a method for a driver, without a node: ``def name(self, **args) -> JSON``."""
     return _mark(
         "driver_vendor_mark", http_methods, method, async_call=async_call, attach=attach,
         description=description, require_exclusive_lock=False, resumable=False, check=check,
@@ -130,12 +129,12 @@ def _mark(
 
 
 def of_nodes(cls: type) -> Mapping[str, VendorMethod]:
-    """Return by name what a class of vendor interfaces offers for nodes."""
+    """Return the node methods of a class by name."""
     return _marked(cls, "vendor_mark")
 
 
 def of_drivers(cls: type) -> Mapping[str, VendorMethod]:
-    """Return by name what a class of vendor interfaces offers for drivers."""
+    """Return the driver methods of a class by name."""
     return _marked(cls, "driver_vendor_mark")
 
 

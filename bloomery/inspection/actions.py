@@ -1,4 +1,4 @@
-"""The operators of actions: each changes the draft of an inspection."""
+"""The operators of actions, which change the draft of an inspection."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from bloomery.model.rules.attributes import Checker
 Json = dict[str, Any]
 LOG = logging.getLogger(__name__)
 
-_MOST_BYTES: Final = 1 << 20  # of a field that rules have changed, as JSON
+_MOST_BYTES: Final = 1 << 20  # of a changed field as JSON
 _PORTS: Final = Checker("port", port_model.FIELDS)
 _NODE_PARTS: Final = {f.name: f for f in dataclasses.fields(Node)}
 _PORT_PARTS: Final = {f.name: f for f in dataclasses.fields(Port)}
@@ -76,9 +76,9 @@ def _changed(
     fields: frozenset[str],
     change: Callable[[Json, list[str]], None],
 ) -> Json:
-    """Return the field that a path leads into, changed in place; None: it is gone.
+    """Return the changed field that a path leads into; None: removed.
 
-    The draft shares nothing with anybody, and one that is refused is thrown away.  Raises Invalid.
+    The field is changed in place, as a failure discards the draft.  Raises Invalid.
     """
     names = _checked_path(thing, path, fields)
     name = names[0]
@@ -101,7 +101,7 @@ def _checked_path(thing: str, path: str, fields: frozenset[str]) -> list[str]:
 
 
 def check_path(op: str, path: str) -> None:
-    """Raise Invalid if the operator may not change what is at ``path``, whatever the value."""
+    """Raise Invalid if the operator may not change ``path``."""
     if op.endswith("-port-attribute"):
         _checked_path("port", path, PORT_FIELDS)
     elif op.endswith("-attribute"):
@@ -111,7 +111,7 @@ def check_path(op: str, path: str) -> None:
 
 
 def _default(field: dataclasses.Field[Any]) -> Any:
-    """Return what a field is when nobody sets it."""
+    """Return the default of a field.  Raises Invalid for a required one."""
     if field.default_factory is not dataclasses.MISSING:
         return field.default_factory()
     if field.default is dataclasses.MISSING:
@@ -188,7 +188,7 @@ def _del_port_attribute(draft: Draft, port_id: str, path: str) -> None:
 def _change_port(
     draft: Draft, port_id: str, path: str, change: Callable[[Json, list[str]], None]
 ) -> None:
-    """Change a field of a port, which is named by its UUID or its address."""
+    """Change a field of a port, named by its UUID or its address."""
     idents = (port_id, port_id.lower())
     port = next((p for p in draft.all_ports if p.uuid == port_id or p.address in idents), None)
     if port is None:

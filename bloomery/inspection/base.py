@@ -1,6 +1,6 @@
-"""What a hook sees, and what it may ask to change.
+"""The interface of inspection hooks.
 
-A plug-in brings a class without arguments in the entry-point group ``bloomery.inspection.hooks``:
+A plug-in provides a class without arguments in the entry-point group ``bloomery.inspection.hooks``:
 
     class Racks(base.Hook):
         requires = ("validate-interfaces",)
@@ -24,10 +24,10 @@ Json = dict[str, Any]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Inspection:
-    """The node, its ports and the data as they stand; a hook changes none of them in place.
+    """The node, its ports and the data; a hook must not change them.
 
-    ``inventory`` has the form of ironic-python-agent's; whoever sent it may have sent anything
-    below its keys.  Secrets of the node are sealed.
+    ``inventory`` has ironic-python-agent's form, but values below its keys are not validated.  The
+    node's secrets are sealed.
     """
 
     node: Node
@@ -39,12 +39,12 @@ class Inspection:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Changes:
-    """What a hook asks for; what it does not name stays.
+    """The changes of a hook; other values stay.
 
-    ``properties``, ``extra`` and ``plugin_data`` are merged, key by key; of ``plugin_data`` and
-    ``capabilities``, a part of properties, None removes one.  ``new_ports``: fields of ports by
-    address; an address that has a port already gets none.  ``ports``: fields to set, by the
-    address of a port.  ``removed_ports``: addresses.
+    ``properties``, ``extra`` and ``plugin_data`` are merged by key.  None removes a key of
+    ``plugin_data`` and ``capabilities``, which are part of properties.  ``new_ports``: fields of
+    ports by address; existing addresses are skipped.  ``ports``: fields to set, by the port's
+    address.  ``removed_ports``: addresses.
     """
 
     properties: Mapping[str, Any] = field(default_factory=dict)
@@ -59,18 +59,18 @@ class Changes:
 class Hook:
     """One step of processing; both methods are pure.
 
-    ``requires``: hooks that must stand before it in the configured list.
+    ``requires``: hooks that must come before it in the configured list.
     """
 
     requires: ClassVar[tuple[str, ...]] = ()
 
     def preprocess(self, inspection: Inspection) -> Changes | None:
-        """Check and prepare the data; every hook's is called before the first ``process``.
+        """Check and prepare the data, before the first ``process`` of any hook.
 
         Raises HardwareInspectionFailure.
         """
         return None
 
     def process(self, inspection: Inspection) -> Changes | None:
-        """Return what the data means for the node.  Raises HardwareInspectionFailure."""
+        """Return the changes of the node.  Raises HardwareInspectionFailure."""
         return None

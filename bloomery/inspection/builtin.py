@@ -1,8 +1,8 @@
-"""Built-in rules: a YAML file of the operator, a list of rules in the form of the API.
+"""Built-in rules: the operator's YAML file, a list of rules in the API's form.
 
-- uuid: 5f1a...             # any text that names it; left out: its place in the file
+- uuid: 5f1a...             # any text; by default the position in the file
 description: Racks by serial number
-priority: 10000           # beyond those of users, or below 0, if it likes
+priority: 10000           # may be outside the range of API rules
 conditions: [...]
 actions: [...]
 """
@@ -26,8 +26,8 @@ _KEYS: Final = frozenset(
 
 @functools.lru_cache(maxsize=4)
 def load(path: str) -> tuple[InspectionRule, ...]:
-    """Return the rules of a file, which is read once.  Raises CannotStart, naming the fault."""
-    import yaml  # most sites have no such file
+    """Return the rules of a file, which is read once.  Raises CannotStart."""
+    import yaml  # rarely needed
 
     try:
         listed = yaml.safe_load(Path(path).read_bytes())

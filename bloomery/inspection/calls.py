@@ -1,8 +1,8 @@
-"""The action api-call: a GET to wherever a rule says, bounded in time and size.
+"""The action api-call: a GET request of a rule, limited in time and size.
 
-Whoever writes rules may reach the network of the service, but not the service itself: loopback
-and link-local addresses, where metadata and neighbours listen, are refused unless the operator
-allows them.  Redirects are not followed, and what is answered is read and forgotten.
+Rules may reach the network of the service, but not loopback and link-local addresses (metadata
+services, neighbours), unless the operator allows them.  Redirects are not followed, and the answer
+is discarded.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _MOST_TIMEOUT_S: Final = 60.0  # of one try
 _MOST_RETRIES: Final = 10
 _MOST_PAUSE_S: Final = 30.0
 _MOST_HEADERS: Final = 50
-_TOTAL_S: Final = 300.0  # of all calls of one inspection, which keep a worker
+_TOTAL_S: Final = 300.0  # of all calls of one inspection, which block a worker
 Json = dict[str, Any]
 _TRANSIENT: Final = frozenset({429, 500, 502, 503, 504})
 
@@ -30,7 +30,7 @@ _TRANSIENT: Final = frozenset({429, 500, 502, 503, 504})
 def check(
     *, url: str | None = None, headers: Json | None = None, proxies: Any = None, **_others: Any
 ) -> None:
-    """Raise Invalid for arguments that no call could be made with; None: not known yet."""
+    """Raise Invalid for arguments that are wrong in any case; None: not known yet."""
     if proxies:
         raise errors.Invalid(reason="api-call takes no proxies here: leave them out")
     _checked_headers(headers or {})
@@ -42,12 +42,12 @@ def check(
 
 
 class _TryAgain(Exception):
-    """A failure that another try may mend."""
+    """A failure that may be temporary."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Caller:
-    """Does the api-calls of one inspection, all of them before ``until_s`` of the clock."""
+    """Makes the api-calls of one inspection until ``until_s`` on the monotonic clock."""
 
     conf: InspectionRules
     until_s: float
@@ -68,7 +68,7 @@ class Caller:
         retries: int = 3,
         backoff_factor: float = 0.3,
     ) -> None:
-        """GET ``url``, again after pauses that double; raises Invalid unless it answers 2xx."""
+        """GET ``url`` with retries after doubling pauses; raise Invalid unless it answers 2xx."""
         check(url=url, proxies=proxies)
         lines = _checked_headers(headers or {})
         timeout_s = min(float(timeout) or 1.0, _MOST_TIMEOUT_S)
@@ -101,7 +101,10 @@ class Caller:
     def _ask(
         self, url: urllib.parse.SplitResult, headers: Mapping[str, str], until_s: float
     ) -> None:
-        """Ask once.  Raises FetchRefused, or _TryAgain, unless the answer is 2xx and short."""
+        """Make one request.
+
+        Raises FetchRefused, or _TryAgain, unless the answer is 2xx and short.
+        """
         connection = Connection(url, self._addresses, until_s)
         answer: http.client.HTTPResponse | None = None
         try:
@@ -125,7 +128,7 @@ class Caller:
             raise FetchRefused("its answer is longer than api_call_most_bytes")
 
     def _addresses(self, host: str, port: int) -> Iterator[tuple[Any, ...]]:
-        """Yield what ``getaddrinfo`` knows of ``host``, without addresses that are off limits."""
+        """Yield the allowed addresses of ``host``."""
         nowhere = True
         for entry in self.resolve(host, port):
             if self.conf.api_call_allow_local or not fetching.is_local(entry):

@@ -1,4 +1,4 @@
-"""The operators of conditions: plain functions of their arguments."""
+"""The operators of conditions."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _EMPTY: Final = ("", "None", "[]", "{}")
 
 
 def holds(condition: Json, scope: Scope) -> bool:
-    """Tell whether a condition holds, its loop and its inversion included.  Raises Invalid."""
+    """Return whether a condition holds, with its loop and inversion.  Raises Invalid."""
     items = loop_of(condition, scope)
     if items is None:
         return _check(condition, scope)
@@ -37,7 +37,7 @@ def holds(condition: Json, scope: Scope) -> bool:
 
 
 def loop_of(item: Json, scope: Scope) -> list[Any] | None:
-    """Return what a condition or an action loops over; None: it does not.
+    """Return the items of a condition's or action's loop; None where there is no loop.
 
     Of an object, its keys.  A text names a list or an object: "{inventory[disks]}".
     """
@@ -57,7 +57,7 @@ def loop_of(item: Json, scope: Scope) -> list[Any] | None:
 
 
 def arguments_of(item: Json, table: inspection.Arguments, scope: Scope) -> Json:
-    """Return the arguments of a condition or an action by name, their texts formatted."""
+    """Return the arguments of a condition or an action by name, with formatted texts."""
     arguments = inspection.named(table, item["args"])
     return {name: formats.value(each, scope) for name, each in arguments.items()}
 
@@ -75,7 +75,7 @@ def _check(condition: Json, scope: Scope) -> bool:
 
 
 def _is_empty(template: Any, scope: Scope) -> bool:
-    """What cannot be resolved is nothing, and so is empty."""
+    """Return whether the value is empty or unresolved."""
     scope.budget.take()
     if not isinstance(template, str):
         return str(template) in _EMPTY
@@ -90,7 +90,7 @@ def _pairwise(
 ) -> Callable[..., bool]:
     """Return an operator that holds if each value and the next one pass ``test``.
 
-    ``forced``: the test of plain texts, where a rule wants its values to be such.
+    ``forced``: the test with force_strings.
     """
 
     def compare(values: list[Any], force_strings: bool = False) -> bool:
@@ -103,7 +103,7 @@ def _pairwise(
 
 
 def _equal(one: Any, other: Any) -> bool:
-    """Formats make text of everything: a text equals a number, or a flag, that reads the same."""
+    """Compare two values; a text, as formats yield, equals a number or flag of the same form."""
     if isinstance(one, str) is isinstance(other, str):
         return bool(one == other)
     text, plain = (one, other) if isinstance(one, str) else (other, one)
@@ -113,7 +113,7 @@ def _equal(one: Any, other: Any) -> bool:
 
 
 def _less(one: Any, other: Any) -> bool:
-    """Order two values; texts that both read as numbers are numbers."""
+    """Order two values; texts that both read as numbers compare as numbers."""
     low, high = _number(one), _number(other)
     try:
         return bool(one < other) if low is None or high is None else low < high
@@ -139,7 +139,7 @@ def _is_false(value: Any) -> bool:
 
 
 def _truth(value: Any) -> bool | None:
-    """Return the meaning of a word; None: it means neither.  Other values are what Python says."""
+    """Return the truth value of a text, None for neither; other values by Python's rules."""
     if not isinstance(value, str):
         return bool(value)
     try:
@@ -173,7 +173,7 @@ def _search(regex: str, value: Any, use: Callable[[Any, str, float], Any]) -> bo
         match = patterns.bounded(
             regex, text, LIMITS, lambda pattern, limit_s: use(pattern, text, limit_s)
         )
-    except errors.StackValidationFailed as exc:  # what patterns raise, whoever asks
+    except errors.StackValidationFailed as exc:  # the error class of ``patterns``
         raise errors.Invalid(reason=str(exc.facts["reason"])) from None
     return match is not None
 

@@ -1,6 +1,6 @@
-"""What becomes of a node while its inspection is processed: a copy that hooks and rules change.
+"""A copy of a node that hooks and rules change during an inspection.
 
-Only what has passed to the end is stored; whatever fails on the way leaves the node as it was.
+Only a complete inspection is stored; a failure leaves the node as it was.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _PORT_FIELDS: Final = (
 
 @dataclass(slots=True, kw_only=True)
 class Draft:
-    """``node`` and ``ports`` are copies of their own; ``inventory`` and ``plugin_data`` too."""
+    """The fields are copies, shared with no other object."""
 
     node: Node
     ports: list[Port]
@@ -36,7 +36,7 @@ class Draft:
 
     @classmethod
     def of(cls, node: Node, ports: Sequence[Port], inventory: Json, plugin_data: Json) -> Draft:
-        """Return a draft that shares nothing with its arguments."""
+        """Return a draft of deep copies."""
         return cls(
             node=copy.deepcopy(node),
             ports=copy.deepcopy(list(ports)),
@@ -45,7 +45,7 @@ class Draft:
         )
 
     def unshare(self) -> None:
-        """Copy the node and its ports: hooks may have put parts of the data into their fields."""
+        """Copy the node and its ports, as hooks may have put parts of the data into them."""
         self.node = copy.deepcopy(self.node)
         self.ports, self.new_ports = copy.deepcopy((self.ports, self.new_ports))
 
@@ -54,7 +54,7 @@ class Draft:
         return [*self.ports, *self.new_ports]
 
     def apply(self, changes: Changes) -> None:
-        """Make the changes that a hook asks for."""
+        """Apply the changes of a hook."""
         node = self.node
         node.properties = node.properties | dict(changes.properties)
         node.extra = node.extra | dict(changes.extra)
@@ -87,7 +87,7 @@ class Draft:
             self.removed_ports.append(port)
 
     def set_capability(self, name: str, value: str | None) -> None:
-        """Set one of the node's capabilities; None removes it."""
+        """Set a capability of the node; None removes it."""
         properties = self.node.properties
         pairs = capabilities.of(properties)
         pairs.pop(name, None)
@@ -98,7 +98,7 @@ class Draft:
 
 
 def changed_fields(before: Port, after: Port) -> Json:
-    """Return the fields that two versions of a port differ in, as they are after."""
+    """Return the changed fields of a port with their new values."""
     return {
         name: getattr(after, name)
         for name in _PORT_FIELDS

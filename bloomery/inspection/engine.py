@@ -1,9 +1,9 @@
-"""Inspection rules at work: the highest priority first, each on what the ones before it have left.
+"""The engine of inspection rules: highest priority first, each on the result of the previous ones.
 
     engine.run(rules, draft, engine.Powers(mask_secrets="always", reveal=sealer.open, call=fetch))
 
-A rule acts if all its conditions hold.  Whatever it cannot do fails the inspection, in a sentence
-that names the rule and the action.
+A rule acts if all its conditions hold.  A failing rule fails the inspection with an error that
+names the rule and the action.
 """
 
 from __future__ import annotations
@@ -30,10 +30,10 @@ _SENSITIVE: Final = "its data are not shown, as it is sensitive"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Powers:
-    """What rules may reach beyond the draft.
+    """The rules' access beyond the draft.
 
-    ``mask_secrets``: whose secrets are stars, as the option says.  ``reveal`` opens sealed ones.
-    ``call`` does the action api-call with its arguments; it raises Invalid.
+    ``mask_secrets``: the option's value.  ``reveal`` opens sealed secrets.  ``call`` makes an
+    api-call; it raises Invalid.
     """
 
     mask_secrets: str
@@ -74,7 +74,7 @@ def _act(
     reveal: Callable[[Any], Any] | None,
     powers: Powers,
 ) -> None:
-    """Run every action, once or for each item, on the data as the one before has left it."""
+    """Run every action, once or for each item, on the result of the previous one."""
     for place, action in enumerate(rule.actions):
         with _naming(rule, "action", place, action["op"]):
             with budget.timed():
@@ -106,15 +106,14 @@ def _scope(draft: Draft, budget: Budget, reveal: Callable[[Any], Any] | None) ->
 
 
 def _shown(node: Node) -> Json:
-    """Return the node as formats see it: the attributes of the API."""
     return {name: getattr(node, name, None) for name in node_model.FIELDS}
 
 
 @contextlib.contextmanager
 def _naming_fault(rule: InspectionRule) -> Iterator[None]:
-    """Say of a rule that another release has stored, and this one would refuse, how it ends.
+    """Add to the errors of an outdated rule why this release would refuse it.
 
-    It runs all the same: what it cannot do may be of no consequence on this node.
+    The rule runs all the same: its fault may not matter on this node.
     """
     fault = rule_check.find_fault(rule)
     if fault is None:
@@ -127,7 +126,7 @@ def _naming_fault(rule: InspectionRule) -> Iterator[None]:
         yield
     except errors.HardwareInspectionFailure as exc:
         raise _outdated(f"{exc.facts['reason']}; {place}") from exc
-    except (LookupError, TypeError) as exc:  # an operator or an argument that is there no more
+    except (LookupError, TypeError) as exc:  # a removed operator or argument
         raise _outdated(f"{refusal}; it") from exc
 
 
@@ -143,9 +142,9 @@ def _name(rule: InspectionRule) -> str:
 
 @contextlib.contextmanager
 def _naming(rule: InspectionRule, kind: str, place: int, op: str) -> Iterator[None]:
-    """Say of what is refused in the block which rule it was, and which part of it.
+    """Add the rule and its part to the errors of the block.
 
-    Of a sensitive rule nothing more is said, but for what its action ``fail`` says.
+    A sensitive rule's errors show no data, except the message of its action ``fail``.
     """
     name = _name(rule)
     try:

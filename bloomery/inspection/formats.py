@@ -1,10 +1,9 @@
-"""Format strings of rules, over plain data alone.
+"""Format strings of rules, over plain data only.
 
     text("{node.name} has {inventory[cpu][count]:>4}", scope)
 
-``.name`` and ``[name]`` are the same: a key of an object, or the place in a list.  Nothing of
-Python is reached through them, whatever a rule says.  What cannot be resolved leaves its text as
-it is, as in Ironic.
+``.name`` and ``[name]`` are equivalent: a key of an object, or an index of a list.  They never
+reach Python attributes.  Unresolved fields stay as text, as in Ironic.
 """
 
 from __future__ import annotations
@@ -20,7 +19,7 @@ from typing import Any, Final
 from bloomery import errors, secrets
 
 MASK: Final = "***"
-MOST_CHARS: Final = 65_536  # of one text that is made
+MOST_CHARS: Final = 65_536  # of one formatted text
 _MOST_WIDTH: Final = 256
 _FIELD: Final = re.compile(r"(?P<first>\w+)(?P<rest>(?:\.\w[\w-]*|\[[^\[\]]*\])*)")
 _STEP: Final = re.compile(r"\.(?P<name>\w[\w-]*)|\[(?P<key>[^\[\]]*)\]")
@@ -29,24 +28,24 @@ _CONVERSIONS: Final[Mapping[str, Callable[[Any], str]]] = {"s": str, "r": repr, 
 
 
 class Unresolved(Exception):
-    """A field that the data has nothing for, or a format that nobody can follow."""
+    """A field without data, or an invalid format."""
 
 
 class Budget:
-    """How much work the rules of one inspection may do, counted, so that none can hang it."""
+    """The limit of work of all rules in one inspection."""
 
     def __init__(self, steps: int = 200_000, chars: int = 32 << 20, seconds: float = 20.0) -> None:
         self._steps, self._chars, self._seconds = steps, chars, seconds
 
     def take(self, chars: int = 0) -> None:
-        """Count one step, and the characters that it made.  Raises Invalid when it is spent."""
+        """Count one step and its characters.  Raises Invalid at the limit."""
         self._steps -= 1
         self._chars -= chars
         self._check()
 
     @contextlib.contextmanager
     def timed(self) -> Iterator[None]:
-        """Count the processor time of the block.  Raises Invalid when it is spent."""
+        """Count the CPU time of the block.  Raises Invalid at the limit."""
         began_s = time.thread_time()
         yield
         self._seconds -= time.thread_time() - began_s
@@ -61,9 +60,9 @@ class Budget:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Scope:
-    """What the formats of a rule may name.
+    """The names that formats may use.
 
-    ``reveal`` opens sealed secrets, which only nodes have; None: secrets read as stars.
+    ``reveal`` opens sealed secrets of nodes; None: secrets are masked.
     """
 
     names: Mapping[str, Any]
@@ -75,7 +74,7 @@ class Scope:
 
 
 def value(template: Any, scope: Scope) -> Any:
-    """Return ``template`` with every text in it formatted, at any depth."""
+    """Return ``template`` with every text formatted, at any depth."""
     scope.budget.take()
     if isinstance(template, str):
         return text(template, scope)
@@ -87,7 +86,7 @@ def value(template: Any, scope: Scope) -> Any:
 
 
 def text(template: str, scope: Scope) -> str:
-    """Return the text formatted; as it is where that cannot be."""
+    """Return the formatted text; the template itself where a field is unresolved."""
     scope.budget.take(len(template))
     try:
         return resolved(template, scope)
@@ -96,7 +95,7 @@ def text(template: str, scope: Scope) -> str:
 
 
 def resolved(template: str, scope: Scope) -> str:
-    """Return the text formatted.  Raises Unresolved."""
+    """Return the formatted text.  Raises Unresolved."""
     parts, size = [], 0
     try:
         for literal, field, spec, conversion in string.Formatter().parse(template):
@@ -113,7 +112,7 @@ def resolved(template: str, scope: Scope) -> str:
 
 
 def data(template: str, scope: Scope) -> Any:
-    """Return the value itself that a text such as "{inventory[disks]}" names.
+    """Return the value that a text such as "{inventory[disks]}" names.
 
     Raises Unresolved for any other text.
     """
@@ -121,7 +120,7 @@ def data(template: str, scope: Scope) -> Any:
 
 
 def name_in(template: str) -> str | None:
-    """Return the first name in such a text, "inventory"; None for any other text."""
+    """Return the first name of such a text, "inventory"; None for any other text."""
     try:
         match = _FIELD.fullmatch(_only_field(template))
     except Unresolved:
@@ -140,7 +139,7 @@ def _only_field(template: str) -> str:
 
 
 def look_up(field: str, scope: Scope) -> Any:
-    """Return what a field names, its secrets as stars unless the rule may read them."""
+    """Return the value of a field, masked unless the rule may read secrets."""
     match = _FIELD.fullmatch(field)
     if match is None or match["first"] not in scope.names:
         raise Unresolved(field)
@@ -166,7 +165,7 @@ def _child(container: Any, key: str) -> Any:
 
 
 def _masked(part: Any) -> Any:
-    """Return data with what looks like a secret as stars, at any depth."""
+    """Return data with secrets masked, at any depth."""
     if isinstance(part, dict):
         if secrets.SEALED in part:
             return MASK

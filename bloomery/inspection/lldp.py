@@ -1,7 +1,7 @@
-"""What a switch tells of itself and of its port in LLDP.
+"""Parsing of LLDP data of a switch.
 
-Agents send the TLVs of an interface as pairs of a type and the value in hexadecimal digits.
-Source: IEEE 802.1AB, clause 8 and annexes D and E; IEEE 802.3, annex 79.
+Agents send an interface's TLVs as pairs of type and hexadecimal value. Source: IEEE 802.1AB, clause
+8 and annexes D and E; IEEE 802.3, annex 79.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ _MOST_TLVS: Final = 500
 
 
 def parse(tlvs: Any) -> Json:
-    """Return what could be read, by the names that Ironic's parse-lldp uses.
+    """Return the readable values, under the names of Ironic's parse-lldp.
 
-    TLVs that make no sense are left out: they come from whoever is at the other end of a cable.
+    Malformed TLVs are skipped.
     """
     parsed: Json = {}
     for kind, value in _decoded(tlvs):
@@ -44,7 +44,7 @@ def _decoded(tlvs: Any) -> Iterator[tuple[int, bytes]]:
 
 
 def _ident(kind: int, name: str) -> Callable[[Json, bytes], None]:
-    """Return the reader of a chassis ID or a port ID, whose first byte says what it is."""
+    """Return the reader of a chassis ID or a port ID, whose first byte is its subtype."""
 
     def read(parsed: Json, value: bytes) -> None:
         subtype, content = value[0], value[1:]
@@ -67,7 +67,6 @@ def _plain(name: str) -> Callable[[Json, bytes], None]:
 
 
 def _text(content: bytes) -> str:
-    """Return printable text; ValueError for anything else."""
     text = content.decode("utf-8").strip("\0 \r\n")
     if not text or not text.replace("\n", " ").replace("\r", " ").replace("\t", " ").isprintable():
         raise ValueError(text)
@@ -75,7 +74,7 @@ def _text(content: bytes) -> str:
 
 
 def _management(parsed: Json, value: bytes) -> None:
-    """The first byte counts what follows of the address, the second says its family."""
+    """Parse an address: the first byte is its length, the second its family."""
     address = ipaddress.ip_address(value[2 : 1 + value[0]])
     parsed.setdefault("switch_mgmt_addresses", []).append(str(address))
 

@@ -1,4 +1,4 @@
-"""Places in plain data: "extra.rack" or "/extra/rack"."""
+"""Paths in plain data: "extra.rack" or "/extra/rack"."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ _MOST_LEVELS: Final = 24
 
 
 def parse(path: str) -> list[str]:
-    """Return the names of a path; slashes part them if there is one, dots if not.
+    """Return the names of a path, separated by slashes if it has one, else by dots.
 
     Raises Invalid.
     """
@@ -26,7 +26,7 @@ def parse(path: str) -> list[str]:
 
 
 def get(holder: Any, names: list[str]) -> Any:
-    """Return what stands at a place; None where nothing does.  Raises Invalid inside a secret."""
+    """Return the value at a path, or None.  Raises Invalid inside a secret."""
     for name in names:
         holder = _open(holder, name)
         if isinstance(holder, dict):
@@ -38,7 +38,7 @@ def get(holder: Any, names: list[str]) -> Any:
 
 
 def put(holder: Any, names: list[str], value: Any) -> None:
-    """Set a place; objects on the way there are made.  Raises Invalid where none can be."""
+    """Set the value at a path, creating objects on the way.  Raises Invalid where impossible."""
     for at, name in enumerate(names):
         holder, last = _open(holder, name), at + 1 == len(names)
         if isinstance(holder, dict):
@@ -57,7 +57,7 @@ def put(holder: Any, names: list[str], value: Any) -> None:
 
 
 def extend(holder: Any, names: list[str], value: Any, *, unique: bool) -> None:
-    """Append to the list at a place, which is made; ``unique``: unless it is in there."""
+    """Append to the list at a path, created if missing; ``unique``: unless it is in there."""
     listed = get(holder, names)
     if listed is None:
         put(holder, names, [value])
@@ -70,7 +70,7 @@ def extend(holder: Any, names: list[str], value: Any, *, unique: bool) -> None:
 
 
 def remove(holder: Any, names: list[str]) -> None:
-    """Take a place away; one that is not there is no error."""
+    """Remove the value at a path, if any."""
     holder = get(holder, names[:-1])
     if isinstance(holder, dict):
         _open(holder, names[-1])
@@ -80,7 +80,7 @@ def remove(holder: Any, names: list[str]) -> None:
 
 
 def _open(holder: Any, name: str) -> Any:
-    """Return an object or a list that a name may lead into."""
+    """Return the container.  Raises Invalid for a sealed value."""
     if isinstance(holder, dict) and secrets.SEALED in holder:
         raise errors.Invalid(reason=f"{name[:255]!r} stands inside a secret: set it as a whole")
     return holder

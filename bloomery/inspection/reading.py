@@ -1,4 +1,4 @@
-"""Reading what an agent or a BMC has sent: anything may stand anywhere, or be missing."""
+"""Reads of unvalidated data from an agent or a BMC."""
 
 from __future__ import annotations
 
@@ -8,26 +8,26 @@ Json = dict[str, Any]
 
 
 def part(data: Any, *path: str) -> Json:
-    """Return the object below ``path``; an empty one where there is none."""
+    """Return the object below ``path``, or {}."""
     for name in path:
         data = data.get(name) if isinstance(data, dict) else None
     return data if isinstance(data, dict) else {}
 
 
 def objects(data: Any, name: str) -> list[Json]:
-    """Return the objects of the list ``name``; what is no object is left out."""
+    """Return the objects of the list ``name``; other elements are skipped."""
     listed = data.get(name) if isinstance(data, dict) else None
     return [each for each in listed if isinstance(each, dict)] if isinstance(listed, list) else []
 
 
 def text(data: Json, name: str) -> str | None:
-    """Return a text that is not empty."""
+    """Return a non-empty text, or None."""
     value = data.get(name)
     return value if isinstance(value, str) and value else None
 
 
 def number(data: Json, name: str) -> int | None:
-    """Return a whole number, which may be written as text."""
+    """Return a whole number, also from text, or None."""
     value = data.get(name)
     if isinstance(value, bool):
         return None

@@ -1,10 +1,9 @@
-"""Refuse what a rule could never do, before it is stored: a path to nowhere, a broken regex.
+"""Checks of a rule before it is stored: invalid paths, regular expressions and arguments.
 
     rule_check.check(conditions, actions)  # raises InvalidParameterValue: "actions/0: ..."
 
-A text with a brace in it is a format, and what it becomes is known at an inspection only.  All
-other arguments are tried on a node without anything.  Comparisons of values that are all written
-down are let be, and so are names of drivers: clients try their calls with such rules.
+A text with a brace is a format, whose result only an inspection knows.  All other arguments are
+tried on an empty node.  Comparisons of constants and driver names are not checked.
 """
 
 from __future__ import annotations
@@ -25,7 +24,7 @@ Json = dict[str, Any]
 
 _NODE: Final = Node(uuid="node", driver="fake-hardware")
 _PORT: Final = Port(uuid="port", address="52:54:00:00:00:00", node_uuid="node")
-# What stands for arguments that are formats, where any text would do.
+# Substitutes for arguments that are formats, where any text is valid.
 _ANY_TEXT: Final[Mapping[str, Json]] = {
     "in-net": {"address": ""},
     "matches": {"value": ""},
@@ -39,7 +38,7 @@ _LOOPED_OVER: Final = ("node", "inventory", "plugin_data")
 
 
 def find_fault(rule: InspectionRule) -> str | None:
-    """Return why a stored rule would be refused today; None: it would not be."""
+    """Return why this release would refuse a stored rule, or None."""
     try:
         check(inspection.conditions(rule.conditions), inspection.actions(rule.actions))
     except errors.Invalid as exc:
@@ -48,7 +47,7 @@ def find_fault(rule: InspectionRule) -> str | None:
 
 
 def check(checked_conditions: Sequence[Json], checked_actions: Sequence[Json]) -> None:
-    """Look at lists that ``model.rules.inspection`` has taken.  Raises InvalidParameterValue."""
+    """Check lists accepted by ``model.rules.inspection``.  Raises InvalidParameterValue."""
     for place, condition in enumerate(checked_conditions):
         with _naming(f"conditions/{place}"):
             _check_loop(condition)
@@ -99,7 +98,7 @@ def _check_action(action: Json) -> None:
 
 
 def _try(op: str, arguments: Json, *, is_whole: bool) -> None:
-    """Let the operator run on nothing; where an argument is missing, look at the path alone."""
+    """Run the operator on an empty node; check only the path where an argument is unknown."""
     if is_whole:
         actions.OPERATORS[op](Draft.of(_NODE, [_PORT], {}, {}), **arguments)
     elif "path" in arguments:
@@ -107,7 +106,6 @@ def _try(op: str, arguments: Json, *, is_whole: bool) -> None:
 
 
 def _known(op: str, arguments: Json) -> Json:
-    """Return the arguments whose values are known by now."""
     literal = {name: value for name, value in arguments.items() if _is_literal(value)}
     known = _ANY_TEXT.get(op, {}) | literal
     return known | {"port_id": _PORT.uuid} if "port_id" in arguments else known

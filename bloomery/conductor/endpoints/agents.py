@@ -1,4 +1,4 @@
-"""The calls of agents."""
+"""RPC methods for agents."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Requests to one machine beyond power: RAID, NMI, lights, virtual media, vendor calls."""
+"""RPC methods for RAID, NMI, indicators, virtual media and vendor calls."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ from typing import Any
 from bloomery import errors
 from bloomery.conductor import tasks, vendor_passthru, virtual_media
 from bloomery.conductor.runtime import ConductorRuntime
-from bloomery.conductor.task_manager import TaskManager
 from bloomery.drivers import base
 from bloomery.model.request import Request
 from bloomery.model.rules import attributes
@@ -46,42 +45,38 @@ class HardwareEndpoints:
     # --------------------------------------------------------------------------- NMI and lights
 
     def inject_nmi(self, request: Request, node_uuid: str) -> None:
-        def work(task: TaskManager) -> None:
-            task.driver.management.validate(task)
-            task.driver.management.inject_nmi(task)
-
-        tasks.in_worker(self.runtime, request, node_uuid, work, purpose="inject nmi", insists=True)
+        tasks.ask_management(
+            self.runtime, request, node_uuid, "inject nmi",
+            lambda task, management: management.inject_nmi(task), insists=True,
+        )  # fmt: skip
 
     def get_supported_indicators(
         self, request: Request, node_uuid: str, component: str | None
     ) -> Json:
-        def work(task: TaskManager) -> Json:
-            task.driver.management.validate(task)
-            return dict(task.driver.management.get_supported_indicators(task, component))
-
-        return tasks.in_worker(
-            self.runtime, request, node_uuid, work, shared=True, purpose="list indicators"
-        )
+        return tasks.ask_management(
+            self.runtime, request, node_uuid, "list indicators",
+            lambda task, management: dict(management.get_supported_indicators(task, component)),
+            shared=True,
+        )  # fmt: skip
 
     def get_indicator_state(
         self, request: Request, node_uuid: str, component: str, indicator: str
     ) -> str:
-        def work(task: TaskManager) -> str:
-            task.driver.management.validate(task)
-            return task.driver.management.get_indicator_state(task, component, indicator)
-
-        return tasks.in_worker(self.runtime, request, node_uuid, work, purpose="get indicator")
+        return tasks.ask_management(
+            self.runtime, request, node_uuid, "get indicator",
+            lambda task, management: management.get_indicator_state(task, component, indicator),
+        )  # fmt: skip
 
     def set_indicator_state(
         self, request: Request, node_uuid: str, component: str, indicator: str, state: str
     ) -> None:
-        def work(task: TaskManager) -> None:
-            task.driver.management.validate(task)
-            task.driver.management.set_indicator_state(task, component, indicator, state)
-
-        tasks.in_worker(
-            self.runtime, request, node_uuid, work, purpose="set indicator", insists=True
-        )
+        tasks.ask_management(
+            self.runtime, request, node_uuid, "set indicator",
+            lambda task, management: management.set_indicator_state(
+                task, component, indicator, state
+            ),
+            insists=True,
+        )  # fmt: skip
 
     # ---------------------------------------------------------------------------- virtual media
 
@@ -103,13 +98,10 @@ class HardwareEndpoints:
             virtual_media.start_detach(task, slot, device_types)
 
     def get_virtual_media(self, request: Request, node_uuid: str) -> list[Json]:
-        def work(task: TaskManager) -> list[Json]:
-            task.driver.management.validate(task)
-            return list(task.driver.management.get_virtual_media(task))
-
-        return tasks.in_worker(
-            self.runtime, request, node_uuid, work, shared=True, purpose="list media"
-        )
+        return tasks.ask_management(
+            self.runtime, request, node_uuid, "list media",
+            lambda task, management: list(management.get_virtual_media(task)), shared=True,
+        )  # fmt: skip
 
     # ----------------------------------------------------------------------------- vendor calls
 

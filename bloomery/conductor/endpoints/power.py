@@ -1,4 +1,4 @@
-"""Power, management and consoles: what is asked of a node's hardware."""
+"""RPC methods for power, boot devices and consoles."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from typing import Any
 from bloomery.conductor import bmc_sharing, console, power, tasks, validation
 from bloomery.conductor.runtime import ConductorRuntime
 from bloomery.conductor.task_manager import TaskManager
+from bloomery.drivers import base
 from bloomery.model.request import Request
 from bloomery.model.rules import verbs
 
@@ -47,21 +48,19 @@ class PowerEndpoints:
         device: str,
         persistent: bool,
     ) -> None:
-        def work(task: TaskManager) -> None:
-            task.driver.management.validate(task)
-            task.driver.management.set_boot_device(task, device, persistent)
+        def call(task: TaskManager, management: base.Management) -> None:
+            management.set_boot_device(task, device, persistent)
             task.save()
 
-        tasks.in_worker(
-            self.runtime, request, node_uuid, work, purpose="set boot device", insists=True
+        tasks.ask_management(
+            self.runtime, request, node_uuid, "set boot device", call, insists=True
         )
 
     def get_boot_device(self, request: Request, node_uuid: str) -> Json:
-        def work(task: TaskManager) -> Json:
-            task.driver.management.validate(task)
-            return task.driver.management.get_boot_device(task)
-
-        return tasks.in_worker(self.runtime, request, node_uuid, work, purpose="get boot device")
+        return tasks.ask_management(
+            self.runtime, request, node_uuid, "get boot device",
+            lambda task, management: management.get_boot_device(task),
+        )  # fmt: skip
 
     def get_supported_boot_devices(self, request: Request, node_uuid: str) -> list[str]:
         def work(task: TaskManager) -> list[str]:

@@ -1,4 +1,4 @@
-"""Nodes and what belongs to them, as records: each method is one short transaction."""
+"""RPC methods for nodes and their records: each method is one short transaction."""
 
 from __future__ import annotations
 

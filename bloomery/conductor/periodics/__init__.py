@@ -1,1 +1,1 @@
-"""Jobs that run from time to time, one file per job; ``table`` lists them all."""
+"""Periodic jobs, one file per job; ``table`` lists them."""

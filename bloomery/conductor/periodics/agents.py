@@ -1,8 +1,8 @@
-"""The periodics of drivers: look at nodes that wait, and pass on what their agents say.
+"""Periodics of deploy interfaces: poll waiting nodes and report their agents' heartbeats.
 
-Each second one query lists who waits.  A node is looked at when its row has changed since the last
-look, or when that look said that the time would come; all this is in memory, so that a start looks
-at every node once.
+One query a second lists the waiting nodes.  A node is polled when its row has changed since the
+last poll, or when its driver's delay is over.  The memory is lost at a restart, which polls every
+node once.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ from bloomery.conductor.runtime import ConductorRuntime
 from bloomery.db import nodes
 from bloomery.drivers.base import Deploy, Heartbeat, Periodic
 
-_FAILED_S: Final = 60.0  # until a node is looked at again whose row or driver breaks the look
+_FAILED_S: Final = 60.0  # pause after a poll that failed
 
 
 class Due(NamedTuple):
-    """When a node is to be looked at, as long as its row stays as it is; None: not at all."""
+    """When to poll a node whose row stays ``row``; ``at`` None: not at all."""
 
     row: tuple[Any, ...]
     at: datetime | None
@@ -79,7 +79,7 @@ def _ask(
         at = None if answer is None else clock.now() + timedelta(seconds=answer)
         memory[who] = memory[who]._replace(at=at)
         return
-    del memory[who]  # whatever becomes of the call: if the node waits on, it comes again
+    del memory[who]  # a node that keeps waiting is polled again
     try:
         flows.heartbeat(context, uuid, answer)
     except errors.NoFreeConductorWorker:

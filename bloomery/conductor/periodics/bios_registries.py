@@ -1,13 +1,10 @@
 """Background reads of the registries that explain the BIOS settings of newly verified machines.
 
-The registry of a model may be long, so that ``manage`` does not wait for it.  One node is looked
-at after another: the first of a model reads the registry, and the others share it.
+A registry may be long, so that ``manage`` does not wait for it.  Nodes are read one after another:
+the first of a model reads the registry, and the others share it.
 """
 
 from __future__ import annotations
-
-from collections.abc import Callable
-from functools import partial
 
 import sqlalchemy as sa
 
@@ -19,17 +16,13 @@ from bloomery.conductor.states import State
 from bloomery.db import hardware as rows
 
 
-def make(runtime: ConductorRuntime) -> Callable[[], None]:
-    return partial(run, runtime)
-
-
 def run(runtime: ConductorRuntime) -> None:
-    """Explain the settings of each node that waits for it; one that fails is left to cleaning.
+    """Read the registries for all queued nodes; a node that fails waits for its next cleaning.
 
-    A database that is busy ends the round; the nodes that are left wait for the next one.
+    A busy database ends the run; the remaining nodes wait for the next run.
     """
     for uuid in list(runtime.unexplained):
-        runtime.unexplained.discard(uuid)  # first: verified anew meanwhile, it waits again
+        runtime.unexplained.discard(uuid)  # first: a verification meanwhile queues it again
         try:
             with polling.skipping(uuid):
                 _explain(runtime, uuid)

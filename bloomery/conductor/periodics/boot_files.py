@@ -1,15 +1,12 @@
-"""Boot files on this host that no node needs: their conductor died before it removed them.
+"""Remove boot files on this host that no node needs, such as those of a crashed conductor.
 
-A node needs one only on its way from one state to another.  What is listed belongs to a flow that
-has begun already, so that a state which is read after it cannot be too old; and what a later flow
-builds has another name.  Links keep theirs, and stay: those of files that are gone lead nowhere.
+A node needs boot files only in transient states.  The files are listed before the states are read:
+a later flow builds files with other names.  Links keep their names and stay.
 """
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
-from functools import partial
 from typing import Final
 
 from bloomery import boot_files
@@ -23,10 +20,6 @@ _NEED: Final = UNSTABLE_STATES | HOLD_STATES
 _AT_ONCE: Final = 500  # nodes in one statement
 
 
-def make(runtime: ConductorRuntime) -> Callable[[], None]:
-    return partial(run, runtime)
-
-
 def run(runtime: ConductorRuntime) -> None:
     paths = boot_files.list_files(runtime.conf.deploy.http_root)
     needed = _needed(runtime, sorted({boot_files.owner(path) for path in paths}))
@@ -38,7 +31,6 @@ def run(runtime: ConductorRuntime) -> None:
 
 
 def _needed(runtime: ConductorRuntime, owners: list[str]) -> set[str]:
-    """Return those nodes that are on their way."""
     moving: set[str] = set()
     for at in range(0, len(owners), _AT_ONCE):
         among: dict[str, list[str]] = {

@@ -1,8 +1,7 @@
-"""Consoles that ended with their conductor: start them here where the nodes are ours now."""
+"""Restart consoles that ended with their conductor, where their nodes are ours now."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from functools import partial
 
 from bloomery.conductor import console, task_manager
@@ -12,12 +11,8 @@ from bloomery.conductor.runtime import ConductorRuntime
 from bloomery.db import nodes
 
 
-def make(runtime: ConductorRuntime) -> Callable[[], None]:
-    return partial(run, runtime)
-
-
 def run(runtime: ConductorRuntime) -> None:
-    """Take over the consoles of our nodes that this life of this conductor did not begin."""
+    """Take over the consoles of our nodes that this incarnation did not start."""
     with runtime.db.read() as conn:
         consoles = nodes.list_consoles(conn)
     left = (key for key, info in consoles if not console.is_of_this_life(runtime, info))

@@ -1,14 +1,13 @@
-"""Conductors that died or came: free what the dead hold, and take up what is ours now.
+"""Detect conductors that died or joined: free the nodes of the dead, recover flows.
 
-A living conductor raises the counter in its row.  A conductor whose counter stood still for
-``heartbeat_timeout`` is dead (``rpc.liveness``); no clock of another machine counts.
+A live conductor raises the counter in its row.  A conductor whose counter stood still for
+``heartbeat_timeout`` is dead (``rpc.liveness``); clocks of other machines do not count.
 """
 
 from __future__ import annotations
 
 import functools
 import logging
-from collections.abc import Callable
 
 import sqlalchemy as sa
 
@@ -21,19 +20,19 @@ LOG = logging.getLogger(__name__)
 
 
 class Leases:
-    """Looks at the peers of one conductor."""
+    """Watches the peers of one conductor."""
 
     def __init__(self, runtime: ConductorRuntime) -> None:
         self._runtime = runtime
-        self._epoch = 0  # of the ring, when flows were taken up last
-        self._lives: frozenset[str] = frozenset()  # incarnations of peers at the last look
+        self._epoch = 0  # of the ring at the last recovery
+        self._lives: frozenset[str] = frozenset()  # incarnations of peers at the last run
 
     def run(self) -> None:
-        """Bury whoever is dead; take up flows where a death or a new peer makes them ours.
+        """Fence out dead peers; recover flows where a death or a new peer makes them ours.
 
-        Every peer of a dead conductor finds it dead by itself; the first one frees the nodes,
-        and each takes up those that the ring gives it.  A peer that ends its work leaves flows one
-        after the other, so they are looked for as long as it lives.
+        Every peer detects the death by itself; the first frees the nodes, and each recovers the
+        flows that the ring assigns to it.  A stopping peer hands its flows over one by one, so each
+        run looks for them.
         """
         ring = self._runtime.ring
         ring.refresh()
@@ -49,7 +48,7 @@ class Leases:
             allocator.adopt(self._runtime)
 
     def _fence_out_all(self, dead: list[Conductor]) -> int:
-        """Free what dead conductors hold; return how many nodes that were."""
+        """Free the nodes of dead conductors; return their number."""
         if not dead:
             return 0
         db = self._runtime.db
@@ -63,17 +62,12 @@ class Leases:
 
 
 def _fence_out(conn: sa.Connection, peer: Conductor) -> int:
-    """Declare a conductor dead, if it has not stirred since it was seen; return what it held.
+    """Declare a conductor dead unless its counter moved; return the number of freed nodes.
 
-    A conductor that was declared dead before may have come back meanwhile: its nodes then belong to
-    its new incarnation.
+    A conductor that has registered again meanwhile keeps the nodes of its new incarnation.
     """
     if not conductors.fence_out(conn, peer):
         return 0
     if peer.online or peer.incarnation is not None:
-        LOG.warning("conductor %s is dead: its nodes are freed", peer.hostname)
+        LOG.warning("conductor %s is dead: freeing its nodes", peer.hostname)
     return len(locks.void_all(conn, peer.hostname))
-
-
-def make(runtime: ConductorRuntime) -> Callable[[], None]:
-    return Leases(runtime).run

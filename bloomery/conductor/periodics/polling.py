@@ -1,4 +1,4 @@
-"""Polls of single nodes, shared by periodics: the node may be gone, busy or changed by now."""
+"""Polls of single nodes, shared by periodics; a node may be gone, busy or changed."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ LOG = logging.getLogger(__name__)
 
 
 def context_of(runtime: ConductorRuntime) -> Context:
-    """A context of our own, and no thread of the API: the request that log lines name already."""
+    """Return a context without an API thread, under the request ID of the current log lines."""
     current = IN_LOG.get()
     request = Request.new() if current is None else Request(request_id=current.request_id)
     return Context(runtime=runtime, request=request, in_place=True)
@@ -26,25 +26,24 @@ def context_of(runtime: ConductorRuntime) -> Context:
 
 @contextlib.contextmanager
 def skipping(uuid: str) -> Iterator[None]:
-    """Leave a node alone that is gone or busy, or of a driver that is not enabled any more.
+    """Skip a node that is gone, reserved or without an enabled driver, or while no worker is free.
 
-    Where no worker is free it is left to the next run.  Whatever else its row or its driver
-    makes go wrong is logged: no row may keep a job from the others.
+    Any other error of its row or driver is logged, so that one node stops no job.
     """
     try:
         yield
     except (
         errors.NodeNotFound, errors.NodeLocked, errors.LockLost, errors.NoFreeConductorWorker,
     ) as gone:  # fmt: skip
-        LOG.debug("node %s: left out: %s", uuid, gone)
+        LOG.debug("node %s: skipped: %s", uuid, gone)
     except (errors.DriverNotFound, errors.Invalid) as unusable:
-        LOG.warning("node %s: cannot be looked at: %s", uuid, unusable)
+        LOG.warning("node %s: cannot poll it: %s", uuid, unusable)
     except (errors.DatabaseBusy, sa.exc.DBAPIError):
-        raise  # not the row's fault
-    except Exception as exc:  # noqa: BLE001  the supervisor of one look
-        LOG.error("node %s: the look failed: %s", uuid, secrets.report(exc))  # noqa: TRY400  masked
+        raise  # the database failed, not the node
+    except Exception as exc:  # noqa: BLE001  the supervisor of one poll
+        LOG.error("node %s: poll failed: %s", uuid, secrets.report(exc))  # noqa: TRY400  masked
 
 
 def poll(context: Context, uuid: str, budget_s: float | None = None) -> TaskManager:
-    """Return a task that reads; ``budget_s``: what a call to the BMC may take at most."""
+    """Return a shared task; ``budget_s`` limits each call to the BMC."""
     return task_manager.acquire(context, uuid, shared=True, budget_s=budget_s)

@@ -1,4 +1,4 @@
-"""End the maintenance of nodes whose BMC was gone and is back."""
+"""End the maintenance of nodes whose BMC answers again."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ from bloomery.db import nodes
 
 LOG = logging.getLogger(__name__)
 
-SLOWEST_PACE: Final = 10.0  # looks begun in a second
-LONGEST_PAUSE: Final = 4  # intervals between two looks at a node that stays silent
-_ON_TIME: Final = 0.5  # intervals that a look may be early: runs are not to the second
+SLOWEST_PACE: Final = 10.0  # polls begun in a second
+LONGEST_PAUSE: Final = 4  # intervals between two polls of a silent node
+_ON_TIME: Final = 0.5  # intervals that a poll may be early
 
 
 class Turn(NamedTuple):
-    """When a faulty node is to be asked, and how often it was, at last when."""
+    """When a faulty node is due, how often it was polled, and when last."""
 
     due_at: float
     asked: int
@@ -33,11 +33,10 @@ class Turn(NamedTuple):
 
 
 class PowerRecovery:
-    """Remembers when each faulty node has its turn.
+    """Polls faulty nodes, each after one interval, then two, then every ``LONGEST_PAUSE``.
 
-    A node is asked after one interval, then two, then each ``LONGEST_PAUSE``: those that are dead
-    for good leave their turns to those that come back.  A node whose BMC has answered meanwhile, or
-    whose row has changed since, is tried at the next run.
+    Dead nodes so leave time to those that come back.  A node whose BMC has answered meanwhile, or
+    whose row has changed, is due at the next run.
     """
 
     def __init__(
@@ -61,7 +60,7 @@ class PowerRecovery:
         self.run()
 
     def run(self) -> None:
-        """Ask every faulty node of ours whose turn it is, those that waited longest first."""
+        """Poll every faulty node of ours that is due, the longest waiting first."""
         with self._runtime.db.read() as conn:
             keys = nodes.list_with_fault(conn, "power failure")
         faulty = self._runtime.list_served(keys)
@@ -80,11 +79,11 @@ class PowerRecovery:
         self._lane.walk((uuid for _, uuid in due), gap_s)
 
     def stop(self) -> None:
-        """Begin no further look."""
+        """Begin no further poll."""
         self._lane.stop()
 
     def lag_s(self) -> float:
-        """Return for how long the node that waits longest should have been asked."""
+        """Return for how many seconds the oldest poll is overdue."""
         due_at = min((turn.due_at for turn in self._turns.copy().values()), default=None)
         return 0.0 if due_at is None else max(self._clock() - due_at, 0.0)
 
@@ -92,7 +91,7 @@ class PowerRecovery:
         return len(self._turns)
 
     def _has_changed(self, uuid: str, turn: Turn) -> bool:
-        """Did its BMC answer, or somebody change the node, since it was asked?"""
+        """Return whether the BMC answered, or the row changed, since the last poll."""
         since, has_changed = turn.asked_at, False
         if since is None:
             return has_changed
@@ -133,7 +132,3 @@ def _recover(runtime: ConductorRuntime, uuid: str) -> None:
         entry = writes.history_entry(task.context, task.node, text, event_type="monitoring")
         task.save(entry, *(power.corrected(task, was) if was != actual else []))
         runtime.on_events_written()
-
-
-def make(runtime: ConductorRuntime) -> PowerRecovery:
-    return PowerRecovery(runtime)

@@ -1,8 +1,8 @@
-"""Power sync: compare what each node's row says with what its BMC says.
+"""Power sync: compare the recorded power state of each node with that of its BMC.
 
 Counts failures per node; a BMC that stays silent puts its node into maintenance with the fault
-``power failure``.  A difference is driven back to the recorded state, or recorded, as
-force_power_state_during_sync says; log, history and metrics tell of either.
+``power failure``.  force_power_state_during_sync decides whether the machine or the record is
+corrected; log, history and metrics record either.
 """
 
 from __future__ import annotations
@@ -29,16 +29,16 @@ LOG = logging.getLogger(__name__)
 _KEEPS_ITS_ERROR = states.FAILURE_STATES | {State.ERROR, State.ENROLL}
 
 
-SLOWEST_PACE: Final = 100.0  # looks begun in a second: a quarter of a core, measured
-LOOK_BUDGET_S: Final = 10.0  # of each look but the one that ends in maintenance
+SLOWEST_PACE: Final = 100.0  # polls begun in a second: a quarter of a core, measured
+LOOK_BUDGET_S: Final = 10.0  # of each poll but the last before maintenance
 
 
 class PowerSync:
-    """Remembers between passes how often each node failed, and when it was looked at.
+    """Remembers between passes each node's failures and its last poll.
 
-    A pass looks at every node, at a pace.  A node that failed to answer is a suspect: passes
-    leave it out, and it is asked again in a lane of its own, after pauses that grow, so often
-    that it is in maintenance after three quarters of three intervals at most.
+    A pass polls every node at a pace.  A node that does not answer becomes a suspect: passes skip
+    it, and a lane of its own polls it after growing pauses.  It reaches maintenance within three
+    quarters of three intervals.
     """
 
     def __init__(
@@ -68,7 +68,7 @@ class PowerSync:
         self.run()
 
     def run(self) -> None:
-        """Look at every node of ours that lives, once; suspects have their own time."""
+        """Poll every node of ours once, except suspects, which have their own lane."""
         with self._runtime.db.read() as conn:
             keys = nodes.list_for_power_sync(conn)
         uuids = self._runtime.list_served(keys)
@@ -80,12 +80,12 @@ class PowerSync:
         self._living.walk(living, lanes.gap_s(len(living), self._interval_s, SLOWEST_PACE))
 
     def stop(self) -> None:
-        """Begin no further look."""
+        """Begin no further poll."""
         self._living.stop()
         self._suspected.stop()
 
     def lag_s(self) -> float:
-        """Return for how long the node that waits longest should have been looked at."""
+        """Return for how many seconds the oldest poll is overdue."""
         oldest = min(self._looked_at.copy().values(), default=None)
         return 0.0 if oldest is None else max(self._clock() - oldest - self._interval_s, 0.0)
 
@@ -97,7 +97,7 @@ class PowerSync:
         return self._living.is_idle and self._suspected.is_idle
 
     def _forget_all_but(self, uuids: list[str]) -> None:
-        """Nodes that may not be looked at now begin anew when they may."""
+        """Forget nodes that may not be polled now; they start again without failures."""
         listed, now = set(uuids), self._clock()
         for memory in (self._failures, self._suspects, self._looked_at):
             for uuid in memory.copy().keys() - listed:
@@ -106,7 +106,7 @@ class PowerSync:
             self._looked_at.setdefault(uuid, now)
 
     def _look(self, uuid: str) -> None:
-        """Look at a node of the pass; one whose BMC failed somebody lately waits behind them."""
+        """Poll a node of the pass; a node that becomes a suspect moves to the other lane."""
         with polling.skipping(uuid):
             self._sync(polling.context_of(self._runtime), uuid)
         if uuid in self._suspects and self._suspects[uuid] <= self._clock():
@@ -125,7 +125,7 @@ class PowerSync:
             self._looked_at[uuid] = self._clock()
 
     def _suspect(self, uuid: str, count: int) -> None:
-        """Ask a node again that failed ``count`` times: soon at first, then later and later."""
+        """Schedule the next poll of a node after its failure number ``count``."""
         pause_s = retry_s(count, self._most, self._interval_s)
         self._suspects[uuid] = due_at = self._clock() + pause_s
         self._runtime.timers.after(pause_s, self._ask_suspect, uuid, due_at)
@@ -141,7 +141,7 @@ class PowerSync:
             node = task.node
             if node.reservation or not _is_idle(node):
                 return
-            task.reads = {}  # the health stands in the document that tells the power
+            task.reads = {}  # one document has power and health
             try:
                 task.driver.power.validate(task)
                 if uuid not in self._suspects and task.driver.power.is_suspect(task):
@@ -174,7 +174,7 @@ class PowerSync:
             self._differs(task, actual, count)
 
     def _forget_error(self, task: TaskManager) -> None:
-        """An error that the history keeps need not stay, unless the node's state is about it."""
+        """Clear last_error if the history has it, unless the node's state is about the error."""
         node = task.node
         stays = node.provision_state in _KEEPS_ITS_ERROR
         if node.last_error is not None and self._runtime.conf.conductor.node_history and not stays:
@@ -183,7 +183,7 @@ class PowerSync:
             task.save()
 
     def _note_health(self, task: TaskManager) -> None:
-        """Record the machine's health where it has changed, and tell the history of it."""
+        """Record a change of the machine's health, in the row and in the history."""
         if not self._runtime.conf.conductor.enable_health_monitoring:
             return
         try:
@@ -213,7 +213,7 @@ class PowerSync:
             self._suspect(task.node.uuid, count)
 
     def _give_up(self, task: TaskManager, actual: str | None, why: str) -> None:
-        """Nothing more is tried until the BMC answers again, or an operator steps in."""
+        """Put the node into maintenance until its BMC answers or an operator acts."""
         task.upgrade_lock(purpose="power sync", retry=False)
         node, was = task.node, task.node.power_state
         if not _is_idle(node):
@@ -249,17 +249,17 @@ class PowerSync:
         self._runtime.on_events_written()
 
     def _drive(self, task: TaskManager, actual: str, recorded: str) -> None:
-        """Bring the machine back to the recorded state, as if somebody had asked for it."""
+        """Start a flow that brings the machine to the recorded power state."""
         with contextlib.ExitStack() as until_spawned:
             slot = until_spawned.enter_context(self._runtime.workers.slot())
             keep_error = task.node.provision_state in _KEEPS_ITS_ERROR
             entry = power_corrections.driven(task, actual, recorded)
             power.start_power(task, slot, recorded, entry, keep_error=keep_error)
-            until_spawned.pop_all()  # the slot goes over to what is spawned when the task ends
+            until_spawned.pop_all()  # the flow has the slot now
 
 
 def _reason_to_follow(task: TaskManager, *, force: bool) -> str | None:
-    """Return why the record follows the machine; None: the machine is driven back."""
+    """Return why the record follows the machine; None where the machine follows the record."""
     if not force:
         return "[conductor]force_power_state_during_sync is false"
     if task.node.disable_power_off:
@@ -270,7 +270,7 @@ def _reason_to_follow(task: TaskManager, *, force: bool) -> str | None:
 
 
 def _is_idle(node: Node) -> bool:
-    """The node is not reserved, and no operator has excluded it."""
+    """Return whether power sync may touch the node."""
     left_alone = (
         node.maintenance
         or node.provision_state in states.POWER_SYNC_EXCLUDED_STATES
@@ -280,12 +280,8 @@ def _is_idle(node: Node) -> bool:
 
 
 def retry_s(failures: int, most: int, interval_s: float) -> float:
-    """Return the pause after so many failures; all ``most`` pauses last 1.5 intervals together.
+    """Return the pause after so many failures; all ``most`` pauses sum up to 1.5 intervals.
 
-    A pass needs up to one interval to find a mute BMC: that leaves half of one to ask it.
+    A pass needs up to one interval to detect a silent BMC, so half of one is left to poll it.
     """
     return 3 * interval_s * failures / (most * (most + 1))
-
-
-def make(runtime: ConductorRuntime) -> PowerSync:
-    return PowerSync(runtime)

@@ -1,14 +1,13 @@
-"""Nodes that the rows say are ours and that nothing here works on: free them.
+"""Free nodes that this conductor has reserved in the database but does not work on.
 
-The release of such a node was lost: its database was away for too long, or the reply to a commit
-was.  A task queues at the node's lock before it reserves, and leaves it after the release: so a
-reservation that stands unchanged in two looks, each time with nobody at the lock, has no task.
+The release was lost: the database was away, or a commit's reply was.  A task queues at the node's
+lock before it reserves, and leaves the lock after the release.  So a reservation unchanged in two
+runs, each time with an idle lock, has no task.
 """
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
 
 from bloomery.conductor import recovery
 from bloomery.conductor.runtime import ConductorRuntime
@@ -18,7 +17,7 @@ LOG = logging.getLogger(__name__)
 
 
 class Strays:
-    """Remembers what the last look has found."""
+    """Remembers the idle reservations of the last run."""
 
     def __init__(self, runtime: ConductorRuntime) -> None:
         self._runtime = runtime
@@ -39,8 +38,4 @@ class Strays:
 
     def _free(self, guard: locks.Guard) -> None:
         if self._runtime.db.transact(lambda conn: locks.release(conn, guard)):
-            LOG.warning("node %s: freed: it was reserved, and had no task", guard.node_uuid)
-
-
-def make(runtime: ConductorRuntime) -> Callable[[], None]:
-    return Strays(runtime).run
+            LOG.warning("node %s: freed: its reservation had no task", guard.node_uuid)

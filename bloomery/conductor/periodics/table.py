@@ -1,8 +1,7 @@
-"""The register of periodics, and what runs them.
+"""The table of periodics, and their scheduler.
 
-A job takes the runtime and nothing else, may be run at any time, twice, or after a crash, and
-does not retry itself: the period does, which goes from start to start.  Jobs run in workers; how
-they stand shows in /metrics.
+A job takes only the runtime, may run at any time, twice, or after a crash, and does not retry: the
+next period does.  A period counts from start to start.  Jobs run in workers; /metrics shows them.
 """
 
 from __future__ import annotations
@@ -11,17 +10,17 @@ import logging
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Final, Protocol, runtime_checkable
 
 from bloomery import errors, secrets
+from bloomery.conductor import allocator, recovery
 from bloomery.conductor.periodics import (
     agents,
-    allocations,
     bios_registries,
     boot_files,
     consoles,
     leases,
-    orphans,
     power_recovery,
     power_sync,
     strays,
@@ -38,108 +37,113 @@ LOG = logging.getLogger(__name__)
 _NO_WORKER_RETRY_S: Final = 1.0
 _TOKENS_EVERY_S: Final = 600.0
 _BOOT_FILES_EVERY_S: Final = 600.0
-_LEAST_REST: Final = 0.25  # of its period, for a job that takes all of it
+_LEAST_REST: Final = 0.25  # least pause, as a share of the period
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Periodic:
-    """One job: ``every_s`` reads its period from the options, 0 switches it off.
+    """One job: ``every_s`` reads its period from the options; 0 disables it.
 
-    ``at_start``: it runs first when the conductor starts, not a period later.
+    ``at_start``: the first run is at the conductor's start, not one period later.
     """
 
     name: str
     every_s: Callable[[Conductor], float]
-    make: Callable[[ConductorRuntime], Callable[[], None]]
+    make: Callable[[ConductorRuntime], Callable[[], object]]
     why: str
     at_start: bool = False
+
+
+def _stateless(run: Callable[[ConductorRuntime], object]) -> Callable[..., Callable[[], object]]:
+    """Return ``make`` of a job that keeps nothing between its runs."""
+    return partial(partial, run)
 
 
 TABLE: Final[tuple[Periodic, ...]] = (
     Periodic(
         name="sync_power",
         every_s=lambda c: c.sync_power_state_interval,
-        make=power_sync.make,
-        why="rows drift when someone presses the button",
+        make=power_sync.PowerSync,
+        why="someone may press the power button",
     ),
     Periodic(
         name="recover_power",
         every_s=lambda c: c.power_failure_recovery_interval,
-        make=power_recovery.make,
+        make=power_recovery.PowerRecovery,
         why="a BMC that was gone may be back",
     ),
     Periodic(
         name="time_out",
         every_s=lambda c: c.check_provision_state_interval,
-        make=timeouts.make,
-        why="a machine that does not boot never calls",
+        make=lambda runtime: partial(timeouts.run, runtime, timeouts.Watch()),
+        why="a machine that does not boot sends no heartbeat",
     ),
     Periodic(
         name="adopt_orphans",
         every_s=lambda c: c.check_provision_state_interval,
-        make=orphans.make,
-        why="a flow that nobody walks would be stuck for good",
+        make=_stateless(recovery.adopt_all),
+        why="a flow without a worker would never end",
     ),
     Periodic(
         name="watch_leases",
         every_s=lambda c: c.heartbeat_interval / 2,  # a death is seen one interval late at most
-        make=leases.make,
+        make=lambda runtime: leases.Leases(runtime).run,
         why="no reservation may outlive its holder",
     ),
     Periodic(
         name="free_strays",
         every_s=lambda c: c.check_provision_state_interval,
-        make=strays.make,
-        why="a release that was lost would keep a node from everybody",
+        make=lambda runtime: strays.Strays(runtime).run,
+        why="a lost release would block a node",
     ),
     Periodic(
         name="adopt_allocations",
         every_s=lambda c: c.check_allocations_interval,
-        make=allocations.make,
-        why="who waits for a node must outlive the conductor that looked for one",
+        make=_stateless(allocator.adopt),
+        why="an allocation must outlive the conductor that searched its node",
     ),
     Periodic(
         name="take_over_consoles",
         every_s=lambda c: c.check_provision_state_interval,
-        make=consoles.make,
+        make=_stateless(consoles.run),
         why="a console ends with the conductor that started it",
         at_start=True,
     ),
     Periodic(
         name="trim_history",
         every_s=lambda c: c.node_history_cleanup_interval,
-        make=trim_history.make,
+        make=_stateless(trim_history.run),
         why="histories grow",
     ),
     Periodic(
         name="trim_steps",
         every_s=lambda c: c.step_flows_cleanup_interval,
-        make=trim_history.make_steps,
-        why="so do the journals of flows",
+        make=_stateless(trim_history.run_steps),
+        why="the rows of ended flows grow",
     ),
     Periodic(
         name="trim_conductors",
         every_s=lambda c: c.conductor_cleanup_interval,
-        make=trim_conductors.make,
-        why="hosts are given new names and never come back",
+        make=_stateless(trim_conductors.run),
+        why="renamed hosts leave their rows",
     ),
     Periodic(
         name="trim_commit_tokens",
         every_s=lambda c: _TOKENS_EVERY_S,
-        make=trim_history.make_tokens,
-        why="each transaction on a database server leaves one",
+        make=_stateless(trim_history.run_tokens),
+        why="each transaction on a database server inserts one",
     ),
     Periodic(
         name="remove_boot_files",
         every_s=lambda c: _BOOT_FILES_EVERY_S,
-        make=boot_files.make,
-        why="a conductor that dies leaves those that it has built",
+        make=_stateless(boot_files.run),
+        why="a crashed conductor leaves its boot files",
     ),
     Periodic(
         name="explain_bios",
         every_s=lambda c: 1.0,
-        make=bios_registries.make,
-        why="a registry is too long for a person who waits for manage",
+        make=_stateless(bios_registries.run),
+        why="reading a registry takes too long for manage",
     ),
     Periodic(name="ask_agents", every_s=lambda c: 1.0, make=agents.make, why="drivers may poll"),
 )
@@ -147,7 +151,7 @@ TABLE: Final[tuple[Periodic, ...]] = (
 
 @dataclass(slots=True)
 class JobState:
-    """How a job is doing, on the monotonic clock."""
+    """The last run of a job, on the monotonic clock."""
 
     runs: int = 0
     last_started: float | None = None
@@ -157,20 +161,20 @@ class JobState:
 
 @runtime_checkable
 class Poller(Protocol):
-    """A job that looks at many nodes, which may take a while."""
+    """A job that polls many nodes."""
 
     def stop(self) -> None:
-        """Begin no further look."""
+        """Begin no further poll."""
 
     def lag_s(self) -> float:
-        """Return for how long the node that waits longest should have been looked at."""
+        """Return for how many seconds the oldest poll is overdue."""
 
     def suspects(self) -> int:
-        """Return how many nodes did not answer the last time."""
+        """Return how many nodes did not answer the last poll."""
 
 
 class Periodics:
-    """Runs the table until it is stopped."""
+    """Runs the table until ``stop``."""
 
     def __init__(self, runtime: ConductorRuntime, table: tuple[Periodic, ...] = TABLE) -> None:
         self._runtime = runtime
@@ -180,7 +184,7 @@ class Periodics:
         self.states = {periodic.name: JobState() for periodic in table}
 
     def ages_s(self) -> dict[tuple[str, ...], float]:
-        """Return the seconds since each job last began; jobs that never ran are left out."""
+        """Return the seconds since each job last started, without jobs that never ran."""
         now = time.monotonic()
         began = {name: one.last_started for name, one in self.states.items()}
         return {(name,): now - at for name, at in began.items() if at is not None}
@@ -190,11 +194,11 @@ class Periodics:
         return {(name,): float(one.last_error is not None) for name, one in self.states.items()}
 
     def lags_s(self) -> dict[tuple[str, ...], float]:
-        """Return how far behind each job is that looks at nodes."""
+        """Return the lag of each polling job."""
         return {(name,): one.lag_s() for name, one in self._pollers.items()}
 
     def suspects(self) -> dict[tuple[str, ...], float]:
-        """Return how many nodes did not answer each job that looks at nodes."""
+        """Return the number of silent nodes of each polling job."""
         return {(name,): float(one.suspects()) for name, one in self._pollers.items()}
 
     def start(self) -> None:
@@ -210,12 +214,12 @@ class Periodics:
             self._pollers[name] = job
 
     def stop(self) -> None:
-        """Start no further run; those that go on end with the workers, after this node."""
+        """Start no further run; the pool ends running jobs."""
         self._stopped = True
         for poller in self._pollers.values():
             poller.stop()
 
-    def _arm(self, periodic: Periodic, job: Callable[[], None], every_s: float) -> None:
+    def _arm(self, periodic: Periodic, job: Callable[[], object], every_s: float) -> None:
         def due() -> None:
             if self._stopped:
                 return
@@ -235,7 +239,7 @@ class Periodics:
 
         self._runtime.timers.after(0 if periodic.at_start else every_s, due)
 
-    def _run(self, periodic: Periodic, job: Callable[[], None]) -> None:
+    def _run(self, periodic: Periodic, job: Callable[[], object]) -> None:
         state = self.states[periodic.name]
         state.last_started = time.monotonic()
         try:

@@ -1,11 +1,10 @@
-"""Nodes that waited too long for a call: their flow fails, and says so."""
+"""Fail the flows of nodes that waited too long for a heartbeat or an inventory."""
 
 from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime, timedelta
-from functools import partial
 from typing import Final, NamedTuple
 
 from bloomery.conductor import flows, runner, states, task_manager
@@ -21,7 +20,7 @@ _LONG_AGO: Final = datetime.min.replace(tzinfo=UTC)
 
 
 class Wait(NamedTuple):
-    """A node waits since ``began`` until ``ends``; rows hold times of the wall."""
+    """A node waits from ``began`` until ``ends``, in wall-clock times as rows hold them."""
 
     node: str
     began: datetime
@@ -29,10 +28,10 @@ class Wait(NamedTuple):
 
 
 class Watch:
-    """When waits end, on our own clock: the wall's may be set while somebody waits.
+    """Deadlines on the monotonic clock, because the wall clock may be set during a wait.
 
-    The wall is asked once, when a wait is first seen.  It may have been set before: so a wait
-    lasts from then on no longer than it would have lasted in all.
+    The wall clock is read once per wait.  From then on a wait lasts no longer than its full
+    time-out.
     """
 
     def __init__(
@@ -44,7 +43,7 @@ class Watch:
         self._ends: dict[str, dict[Wait, float]] = {}
 
     def overdue(self, kind: str, waits: Sequence[Wait]) -> list[str]:
-        """Return the nodes whose time is up; ``waits`` are all that there are of this kind."""
+        """Return the nodes whose time is up; ``waits`` are all current waits of this kind."""
         known, now, wall = self._ends.get(kind, {}), self._clock(), self._wall()
         ends = {wait: known[wait] if wait in known else now + _left_s(wait, wall) for wait in waits}
         self._ends[kind] = ends
@@ -55,12 +54,8 @@ def _left_s(wait: Wait, wall: datetime) -> float:
     return (wait.ends - max(wall, wait.began)).total_seconds()
 
 
-def make(runtime: ConductorRuntime) -> Callable[[], None]:
-    return partial(run, runtime, Watch())
-
-
 def run(runtime: ConductorRuntime, watch: Watch | None = None) -> None:
-    """Fail every flow of ours whose time is up, the oldest first, so many per state and pass."""
+    """Fail every overdue flow of ours, the oldest first, at most so many per state and run."""
     watch = watch or Watch()
     for state, limit in states.WAIT_LIMITS.items():
         limit_s = getattr(runtime.conf.conductor, limit.option)
@@ -88,13 +83,16 @@ def _fail_overdue(
     why = f"no call came within {limit_s} s ([conductor]{limit.option})"
     timed_out = 0
     for uuid in watch.overdue(state, waits):
-        timed_out += _time_out(runtime, uuid, why)  # who must be left alone takes nobody's place
+        timed_out += _time_out(runtime, uuid, why)  # skipped nodes do not count
         if timed_out == most:
             return
 
 
 def _time_out(runtime: ConductorRuntime, uuid: str, why: str) -> bool:
-    """Return whether the flow of the node was failed; not so where it must be left alone."""
+    """Return whether the node's flow was failed.
+
+    A reserved node or one in maintenance is skipped.
+    """
     context = polling.context_of(runtime)
     with (
         polling.skipping(uuid),
@@ -108,7 +106,7 @@ def _time_out(runtime: ConductorRuntime, uuid: str, why: str) -> bool:
 
 
 def _fail(task: TaskManager, slot: Slot, why: str) -> None:
-    """Fail the flow that waits; a node that waits without one fails by itself."""
+    """Fail the waiting flow, or the node itself where it has none."""
     runs = flows.open_runs(task)
     state = f"{task.node.provision_state}{_place(find_parked(runs))}"
     sentence = f"timed out in {state}: {why}"
@@ -120,7 +118,6 @@ def _fail(task: TaskManager, slot: Slot, why: str) -> None:
 
 
 def _place(run: StepRun | None) -> str:
-    """Say which step waited, and for what: it tells how far a machine has come."""
     if run is None:
         return ""
     return f" at step {run.step.name}" + (f" ({run.reason})" if run.reason else "")

@@ -1,9 +1,8 @@
-"""Rows of conductors that went long ago: nobody waits for those any more."""
+"""Delete the rows of conductors that went off line long ago."""
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
 from datetime import timedelta
 from functools import partial
 from typing import Final
@@ -16,22 +15,18 @@ LOG = logging.getLogger(__name__)
 _LEAST_TIMEOUTS: Final = 3  # heartbeat_timeouts that make "long ago"
 
 
-def make(runtime: ConductorRuntime) -> Callable[[], None]:
-    return partial(run, runtime)
-
-
 def run(runtime: ConductorRuntime) -> None:
-    """Drop the rows of conductors that are off line, for all; a few at a time.
+    """Delete the rows in batches; the first conductor of the ring does it for all.
 
-    How long ago they went is told by clocks of the wall: days are meant, not seconds.  A conductor
-    that still holds a node, a flow or an allocation stays.
+    Wall clocks decide, as the limit is in days.  A conductor that still holds a node, a flow or an
+    allocation stays.
     """
     ours = runtime.conf.conductor
     if not runtime.ring.leads(runtime.host):
         return
     if ours.conductor_cleanup_timeout < _LEAST_TIMEOUTS * ours.heartbeat_timeout:
         LOG.warning(
-            "conductors are not cleaned up: [conductor]conductor_cleanup_timeout is less than %d "
+            "cannot clean up conductors: [conductor]conductor_cleanup_timeout is less than %d "
             "times heartbeat_timeout", _LEAST_TIMEOUTS,
         )  # fmt: skip
         return
@@ -40,4 +35,4 @@ def run(runtime: ConductorRuntime) -> None:
         gone = conductors.list_gone(conn, before, at_most=ours.conductor_cleanup_batch_size)
     for conductor in gone:
         if runtime.db.transact(partial(conductors.delete_gone, conductor=conductor)):
-            LOG.warning("conductor %s went long ago: its row is dropped", conductor.hostname)
+            LOG.warning("conductor %s is off line for long: row deleted", conductor.hostname)

@@ -1,23 +1,18 @@
-"""Histories, journals, tokens of commits: what is old goes, in batches.
+"""Delete old history entries, flow rows and commit tokens in batches.
 
 One conductor does it for all.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from functools import partial
 from typing import Final
 
 from bloomery.conductor.runtime import ConductorRuntime
 from bloomery.db import commit_tokens, history, steps
 
-_FLOWS_AT_ONCE: Final = 50  # of one transaction: others want to write, too
-_FLOWS_AT_MOST: Final = 20_000  # of one pass
-
-
-def make(runtime: ConductorRuntime) -> Callable[[], None]:
-    return partial(run, runtime)
+_FLOWS_AT_ONCE: Final = 50  # in one transaction
+_FLOWS_AT_MOST: Final = 20_000  # in one run
 
 
 def run(runtime: ConductorRuntime) -> None:
@@ -32,12 +27,8 @@ def run(runtime: ConductorRuntime) -> None:
         )
 
 
-def make_steps(runtime: ConductorRuntime) -> Callable[[], None]:
-    return partial(run_steps, runtime)
-
-
 def run_steps(runtime: ConductorRuntime) -> None:
-    """Drop the journals of ended flows; one that ended never goes on, so none is locked."""
+    """Delete the rows of ended flows; an ended flow never continues, so none is locked."""
     keep = runtime.conf.conductor.step_flows_max_entries
     if not keep or not runtime.ring.leads(runtime.host):
         return
@@ -47,12 +38,8 @@ def run_steps(runtime: ConductorRuntime) -> None:
         runtime.db.transact(partial(steps.delete_flows, flows=old[at : at + _FLOWS_AT_ONCE]))
 
 
-def make_tokens(runtime: ConductorRuntime) -> Callable[[], None]:
-    return partial(run_tokens, runtime)
-
-
 def run_tokens(runtime: ConductorRuntime) -> None:
-    """Drop the tokens of commits that nobody can be in doubt of any more; SQLite has none."""
+    """Delete commit tokens that no transaction checks any more; SQLite has none."""
     if runtime.db.is_sqlite or not runtime.ring.leads(runtime.host):
         return
     while runtime.db.transact(commit_tokens.trim):

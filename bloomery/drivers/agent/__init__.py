@@ -1,6 +1,6 @@
-"""Work that an agent in a ramdisk does on the machine itself: inspection, deployment, cleaning.
+"""Work of an agent in a ramdisk: inspection, deployment, cleaning.
 
-``ramdisk`` boots the agent and takes it away; ``client`` speaks to it, and ``commands`` does so
-over the turns of a step; ``agent_steps`` knows the steps that the agent itself offers, ``image``
-what it is to write.  The agent calls when it has booted and when a command ends: nobody polls it.
+``ramdisk`` boots and removes the agent; ``client`` calls its API; ``commands`` runs one command
+over the attempts of a step; ``agent_steps`` handles the agent's own steps, ``image`` what it
+writes.  The agent sends a heartbeat after its boot and after each command, so it is never polled.
 """

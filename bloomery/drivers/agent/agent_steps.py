@@ -1,8 +1,8 @@
-"""Steps that an agent itself offers: which ones, as far as is known, and how one is run.
+"""Steps that an agent offers: the list, and running one.
 
-A flow is planned before its agent has booted.  So a node's agent is remembered by what it
-offered the last time (``agent_cached_clean_steps`` and its like, in driver_internal_info); before
-that it is taken to be ironic-python-agent without hardware managers of others.
+A flow is planned before its agent boots.  The plan uses the steps that the node's agent offered
+last (``agent_cached_clean_steps`` and others in driver_internal_info), at first those of
+ironic-python-agent without extra hardware managers.
 """
 
 from __future__ import annotations
@@ -25,10 +25,10 @@ from bloomery.outcome import Done, Outcome
 
 Json = dict[str, Any]
 
-_VERSION: Final = "hardware_manager_version"  # in driver_internal_info, and of the agent's answer
-_REREAD: Final = "agent_steps_reread"  # there, too: the step was refused for old versions before
-_MOST_BYTES: Final = 256 << 10  # of what is remembered, which is read whenever the node is
-_KIND: Final = "deploy"  # steps for other interfaces need interfaces of ours that hand them on
+_VERSION: Final = "hardware_manager_version"  # in driver_internal_info and in the agent's answer
+_REREAD: Final = "agent_steps_reread"  # in driver_internal_info: the list was read again
+_MOST_BYTES: Final = 256 << 10  # of the cached steps, which are part of the node's row
+_KIND: Final = "deploy"  # steps of other interfaces are not supported
 _PHASES: Final[dict[str, str]] = {
     State.CLEANING: "clean", State.DEPLOYING: "deploy", State.SERVICING: "service",
 }  # fmt: skip
@@ -46,7 +46,7 @@ def _step(name: str, priority: int = 0, argsinfo: Json | None = None) -> Json:
     )
 
 
-# What ironic-python-agent 13 offers by its generic hardware manager.
+# The steps of ironic-python-agent 13 with its generic hardware manager.
 _GENERIC: Final[dict[str, list[Json]]] = {
     "clean": [
         _step("erase_devices", 10),
@@ -69,7 +69,7 @@ _GENERIC: Final[dict[str, list[Json]]] = {
 
 
 def list_steps(node: Node, phase: str, conf: Conf) -> list[Step]:
-    """Return the steps of the node's agent in ``phase``, the operator's priorities in force."""
+    """Return the steps of the node's agent in ``phase``, with the operator's priorities."""
     own = {
         "erase_devices": conf.deploy.erase_devices_priority,
         "erase_devices_metadata": conf.deploy.erase_devices_metadata_priority,
@@ -92,7 +92,7 @@ def _planned(entry: Json) -> Step:
         abortable=bool(entry.get("abortable")),
         requires_ramdisk=bool(entry.get("requires_ramdisk", True)),
         argsinfo=entry.get("argsinfo"),
-        resumable=True,  # the agent is asked what it does before it is told again
+        resumable=True,  # the agent's commands are listed before one is sent again
     )
 
 
@@ -108,7 +108,7 @@ def _key(phase: str) -> str:
 
 
 def refresh(task: DriverTask, conf: Conf, phase: str) -> None:
-    """Ask the agent what it offers, and remember it.  Raises as ``commands.call``."""
+    """Ask the agent for its steps and cache them.  Raises as ``commands.call``."""
     params = {"node": _node(task.node, conf), "ports": _ports(task)}
     name = f"{phase}.get_{phase}_steps"
     answer = commands.call(client.of(task, conf), name, params)
@@ -147,12 +147,12 @@ def _is_object(value: Any) -> bool:
 
 
 def phase_of(task: DriverTask) -> str | None:
-    """Return which kind of flow works on the node; None: one in which no agent runs."""
+    """Return the phase of the node's flow; None for flows without an agent."""
     return _PHASES.get(str(task.node.provision_state))
 
 
 def require_offered(node: Node, phase: str, step: Step) -> None:
-    """Raise StepNotFound for a step that the node's agent does not have."""
+    """Raise StepNotFound for a step that the node's agent does not offer."""
     names = sorted(f"{_KIND}.{entry['step']}" for entry in _entries(node, phase))
     if step.name not in names:
         raise errors.StepNotFound(
@@ -161,12 +161,12 @@ def require_offered(node: Node, phase: str, step: Step) -> None:
 
 
 def wants_reboot(node: Node, phase: str, name: str) -> bool:
-    """Tell whether the machine is to be booted anew after a step of the agent."""
+    """Return whether the agent asks for a reboot after the step."""
     return any(e["step"] == name and e.get("reboot_requested") for e in _entries(node, phase))
 
 
 def execute(task: DriverTask, conf: Conf, step: Step, phase: str) -> Outcome:
-    """Have the agent run one of its steps.  Raises as ``commands.run``."""
+    """Run one of the agent's steps.  Raises as ``commands.run``."""
     command = f"{phase}.execute_{phase}_step"
 
     def params() -> Json:
@@ -183,7 +183,7 @@ def execute(task: DriverTask, conf: Conf, step: Step, phase: str) -> Outcome:
     info = task.node.driver_internal_info
     try:
         outcome = run()
-    except commands.VersionMismatch as exc:  # booted from another ramdisk since it was asked
+    except commands.VersionMismatch as exc:  # the agent's ramdisk has changed
         if info.get(_REREAD):
             raise errors.StepFailure(
                 reason=f"the agent refuses {step.step}: its hardware managers change all the time"
@@ -198,7 +198,7 @@ def execute(task: DriverTask, conf: Conf, step: Step, phase: str) -> Outcome:
 
 
 def _node(node: Node, conf: Conf) -> Json:
-    """Return the node as an agent may see it: without secrets, with how disks are to be erased."""
+    """Return the node as agents may see it: without secrets, with the options of disk erasure."""
     plain = ("uuid", "name", "driver", "resource_class", "extra", "properties", "raid_config",
              "target_raid_config", "provision_state")  # fmt: skip
     deploy = conf.deploy

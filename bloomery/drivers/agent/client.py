@@ -1,11 +1,11 @@
-"""The command API of an agent: the only place that speaks to it.
+"""The command API of an agent.
 
     agent = client.of(task, conf)
-    agent.commands()                                     # what it was told in this boot, in order
+    agent.commands()                                     # the commands of this boot, in order
     agent.send("standby.prepare_image", {"image_info": {...}})
 
-The token stands in the query of each request, as agents want it: so no address of a request may
-reach a log or an error.  Source: ironic-python-agent, its API of version v1.
+The agent's API takes the token in the query, so request URLs must not reach a log or an error.
+Source: ironic-python-agent, API v1.
 """
 
 from __future__ import annotations
@@ -34,24 +34,24 @@ LOG = logging.getLogger(__name__)
 
 Json = dict[str, Any]
 
-TOKEN: Final = "agent_secret_token"  # noqa: S105  a key of driver_internal_info, as are the others
+TOKEN: Final = "agent_secret_token"  # noqa: S105  a key of driver_internal_info
 URL: Final = "agent_url"
-CERTIFICATE: Final = "agent_verify_ca"  # the path of the certificate's file; of driver_info, too
+CERTIFICATE: Final = "agent_verify_ca"  # the path of the certificate; also a key of driver_info
 RUNNING: Final = "RUNNING"
 SUCCEEDED: Final = "SUCCEEDED"
 _PATH: Final = "/v1/commands/"
 _MOST_BYTES: Final = 4 << 20  # of an answer
-_MOST_ID: Final = 64  # characters of what an agent calls a command
-_MOST_WORDS: Final = 1000  # characters of what an agent says that we repeat
+_MOST_ID: Final = 64  # characters of a command's ID
+_MOST_WORDS: Final = 1000  # characters of an agent's message in an error
 _HEADERS: Final = {"Content-Type": "application/json", "Accept": "application/json"}
 _ADDRESS: Final = re.compile(r"https?://[^\s'\"<>]+")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Command:
-    """One command as the agent tells of it; ``name`` is without its extension.
+    """One command as the agent reports it; ``name`` is without its extension.
 
-    ``status``: RUNNING, SUCCEEDED, FAILED, or a mismatch of versions.  ``error``: in its words.
+    ``status``: RUNNING, SUCCEEDED, FAILED, or a version mismatch.  ``error``: the agent's message.
     """
 
     id: str
@@ -62,12 +62,12 @@ class Command:
 
 
 class AgentClient:
-    """Speaks to one agent in one boot of its machine."""
+    """A client of one agent during one boot of its machine."""
 
     def __init__(
         self, node: str, url: str, token: str, trust: bool | str, timeout_s: float
     ) -> None:
-        """``trust``: the file of a certificate; True: what the system trusts, False: anybody."""
+        """``trust``: a certificate file; True: the system's CAs; False: no verification."""
         self._node, self._url, self._token = node, url.rstrip("/"), token
         self._trust, self._timeout_s = trust, timeout_s
 
@@ -80,9 +80,9 @@ class AgentClient:
         return [self._command("commands", row) for row in rows]
 
     def send(self, name: str, params: Json) -> Command:
-        """Tell the agent to do something; return it as it was begun, or has ended already.
+        """Send a command; return it as started, or already ended.
 
-        Raises AgentUnreachable (it may have been begun), AgentBusy, AgentRefused.
+        Raises AgentUnreachable (the command may have started), AgentBusy, AgentRefused.
         """
         answer = self._ask("POST", name, {"wait": "false"}, {"name": name, "params": params})
         command = self._command(name, answer)
@@ -106,14 +106,14 @@ class AgentClient:
         data = None if body is None else orjson.dumps(body)
         try:
             status, content = self._exchange(method, f"{_PATH}?{query_text}", data)
-        except (http.client.HTTPException, OSError, ValueError) as exc:  # a port beyond all others
+        except (http.client.HTTPException, OSError, ValueError) as exc:  # ValueError: a bad port
             raise errors.AgentUnreachable(
                 node=self._node, address=self._url, reason=self._why(exc)
             ) from exc
         return self._document(name, status, content)
 
     def _exchange(self, method: str, target: str, data: bytes | None) -> tuple[int, bytes]:
-        """Return status and body; what comes a byte at a time ends when the time is over."""
+        """Return status and body; the time limit covers the whole answer."""
         url = urlsplit(self._url)
         context = self._context() if url.scheme == "https" else None
         until_s = time.monotonic() + self._timeout_s
@@ -129,7 +129,7 @@ class AgentClient:
             connection.end()
 
     def _context(self) -> ssl.SSLContext:
-        """Trust what the heartbeat brought; agents' certificates are their own authorities."""
+        """Return the TLS context; an agent's certificate is its own CA."""
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
         if isinstance(self._trust, str):
             self._load_certificate(context, self._trust)
@@ -142,7 +142,7 @@ class AgentClient:
 
     @staticmethod
     def _load_certificate(context: ssl.SSLContext, path: str) -> None:
-        """Trust what is in a file.  Raises OSError, which names it."""
+        """Trust the certificates of a file.  Raises OSError, which names it."""
         try:
             context.load_verify_locations(path)
         except OSError as exc:
@@ -150,7 +150,7 @@ class AgentClient:
             raise OSError(exc.errno, why) from exc
 
     def _why(self, exc: Exception) -> str:
-        """Return in a few words why there was no answer."""
+        """Return a short reason why there was no answer."""
         if isinstance(exc, ssl.SSLCertVerificationError) and "not yet valid" in exc.verify_message:
             return "its certificate is not valid yet: its clock is ahead of this conductor's"
         if isinstance(exc, ssl.SSLCertVerificationError):
@@ -189,7 +189,7 @@ class AgentClient:
 
 
 def of(task: DriverTask, conf: Conf, timeout_s: float | None = None) -> AgentClient:
-    """Return a client of the node's agent.  Raises StepFailure if none has called.
+    """Return a client of the node's agent.  Raises StepFailure before its first heartbeat.
 
     ``timeout_s``: of one request; None: [agent]command_timeout.
     """
@@ -197,14 +197,14 @@ def of(task: DriverTask, conf: Conf, timeout_s: float | None = None) -> AgentCli
     url, token = info.get(URL), task.opened(info.get(TOKEN))
     if not url or not token:
         raise errors.StepFailure(
-            reason="no agent has called since the machine was booted: it cannot be told anything"
+            reason="no agent has sent a heartbeat since the machine was booted"
         )
     limit_s = timeout_s or conf.agent.command_timeout
     return AgentClient(task.node.uuid, str(url), str(token), _trust(task, conf), limit_s)
 
 
 def _trust(task: DriverTask, conf: Conf) -> bool | str:
-    """Return what the agent's certificate is checked with: that of its heartbeats comes first."""
+    """Return how to verify the agent's certificate: that of its heartbeats comes first."""
     shown = task.node.driver_internal_info.get(CERTIFICATE)
     own = shown or task.driver_info.get(CERTIFICATE)
     value = str(conf.agent.verify_ca if own is None else own)
@@ -213,7 +213,7 @@ def _trust(task: DriverTask, conf: Conf) -> bool | str:
 
 
 def _addresses(host: str, port: int) -> Iterator[tuple[Any, ...]]:
-    """Yield what ``getaddrinfo`` knows; raise OSError for the conductor's machine or its link."""
+    """Yield the addresses of a host; raise OSError for the conductor's own host or its link."""
     for entry in fetching.resolved(host, port):
         if _is_off_limits(entry, host):
             raise OSError(errno.EACCES, "it leads to the machine of the service, or its link")
@@ -221,9 +221,9 @@ def _addresses(host: str, port: int) -> Iterator[tuple[Any, ...]]:
 
 
 def _is_off_limits(entry: tuple[Any, ...], host: str) -> bool:
-    """Check an address again that the API has checked, as its machine may be another one.
+    """Check an address again on this host, which may differ from the API's host.
 
-    The API lets only agents on its own machine name loopback (``operations.agent_callers``).
+    The API accepts loopback only from agents on its own host (``operations.agent_callers``).
     """
     if entry[4][0] != host:  # a name
         return fetching.is_local(entry)
@@ -231,7 +231,6 @@ def _is_off_limits(entry: tuple[Any, ...], host: str) -> bool:
 
 
 def _words(error: Any) -> str:
-    """Return an agent's words for people: on one line, no secrets in them, and not too many."""
     parts = [error.get("message"), error.get("details")] if isinstance(error, dict) else [error]
     words = " ".join(str(part) for part in parts if part)
     text = _ADDRESS.sub(lambda match: secrets.mask_address(match[0]), " ".join(words.split()))

@@ -1,10 +1,10 @@
-"""Commands to an agent over the turns of a step, of which any may be taken anew after a crash.
+"""Commands to an agent over the attempts of a step; any attempt may be repeated after a crash.
 
     commands.run(task, agent, "standby.prepare_image", params, "the agent writes the image")
 
-What an agent was told is looked up at the agent before it is told again: the node remembers the
-last command of before (``after``), then ours (``id``), and that it is ``done`` until the step is.
-While a command runs the step waits for the agent's call, which comes at its end.
+Before a command is sent, the agent's list shows whether it was sent already.  The node stores the
+command before ours (``after``), then ours (``id``), and ``done`` until the step ends.  While a
+command runs, the step waits for the agent's heartbeat at its end.
 """
 
 from __future__ import annotations
@@ -22,22 +22,22 @@ from bloomery.outcome import DONE, Outcome, WaitForCall
 Json = dict[str, Any]
 
 MEMORY: Final = "agent_command"  # in driver_internal_info: {"name", "after", "id", "done"}
-_TRIES: Final = "agent_tries"  # there, too: how often the agent did not answer
-_LOOK_S: Final = 3.0  # that a look may take while an agent's call is answered
+_TRIES: Final = "agent_tries"  # in driver_internal_info: how often the agent did not answer
+_LOOK_S: Final = 3.0  # time limit of a request to the agent during its heartbeat
 
 
 class VersionMismatch(Exception):
-    """The agent has other hardware managers than the step was planned for."""
+    """The agent's hardware managers differ from those of the cached steps."""
 
 
 def run(
     task: DriverTask, conf: Conf, name: str, params: Callable[[], Json], reason: str
 ) -> Outcome:
-    """Have the agent carry out an asynchronous command; wait for its calls until it has.
+    """Run an asynchronous command; wait for heartbeats until it has ended.
 
-    ``params`` are made only to be sent; ``reason`` says what is waited for.
-    Raises StepFailure with the agent's words, AgentUnreachable after
-    [agent]max_command_attempts of its calls, AgentRefused, VersionMismatch.
+    ``params`` is called only to send the command; ``reason`` describes the wait.  Raises
+    StepFailure with the agent's message, AgentUnreachable after [agent]max_command_attempts
+    heartbeats, AgentRefused, VersionMismatch.
     """
 
     def work() -> Outcome | None:
@@ -56,27 +56,25 @@ def run(
 
 
 def forget(task: DriverTask) -> None:
-    """Forget the command of a step that has ended."""
     task.node.driver_internal_info.pop(MEMORY, None)
 
 
 def _recall(task: DriverTask, name: str) -> Json:
-    """Return what the node remembers of a command; nothing of another one."""
     memory: Json = task.node.driver_internal_info.get(MEMORY) or {}
     return memory if memory.get("name") == name else {}
 
 
 def call(agent: AgentClient, name: str, params: Json) -> Json:
-    """Have the agent carry out a synchronous command; return its result.  Raises as ``run``."""
+    """Run a synchronous command; return its result.  Raises as ``run``."""
     command = agent.send(name, params)
     _check(name, command)
     return command.result
 
 
 def with_retries(task: DriverTask, conf: Conf, work: Callable[[], Outcome | None]) -> Outcome:
-    """Ask the agent; while it is busy, or does not answer, wait for its next call and ask anew.
+    """Run ``work``; while the agent is busy or silent, wait for its next heartbeat and retry.
 
-    An agent that calls and cannot be reached is asked [agent]max_command_attempts times.
+    An agent that sends heartbeats and does not answer is asked [agent]max_command_attempts times.
     """
     memory, most = task.node.driver_internal_info, conf.agent.max_command_attempts
     try:
@@ -95,22 +93,19 @@ def with_retries(task: DriverTask, conf: Conf, work: Callable[[], Outcome | None
 
 
 def may_go_on(task: DriverTask, conf: Conf) -> bool:
-    """Tell, as the agent calls, whether the step that waits has something to do.
-
-    So it is unless the agent says that the command of the step still runs.
-    """
+    """Return whether a heartbeat resumes the waiting step: not while its command still runs."""
     memory = task.node.driver_internal_info.get(MEMORY)
     if not memory or "id" not in memory:
         return True
     try:
         listed = client.of(task, conf, _LOOK_S).commands()
     except errors.Failure:
-        return True  # the step asks anew, and has the time to
+        return True  # the step asks again, with more time
     return not any(c.id == memory["id"] and c.status == client.RUNNING for c in listed)
 
 
 def _begun(task: DriverTask, agent: AgentClient, name: str, params: Callable[[], Json]) -> Command:
-    """Return the command of this step as it stands; send it if the agent does not know it yet."""
+    """Return the step's command as it stands; send it if the agent does not know it."""
     info, listed = task.node.driver_internal_info, agent.commands()
     memory = _recall(task, name)
     if not memory:
@@ -124,16 +119,16 @@ def _begun(task: DriverTask, agent: AgentClient, name: str, params: Callable[[],
 
 
 def _find(memory: Json, listed: Sequence[Command]) -> Command | None:
-    """Return our command among those of the agent; None: it was never told.
+    """Return the step's command from the agent's list; None where it was never sent.
 
-    Raises StepFailure for one that it has forgotten.
+    Raises StepFailure for a command that the agent has forgotten.
     """
     if "id" in memory:
         ours = next((command for command in listed if command.id == memory["id"]), None)
         if ours is None:
             raise errors.StepFailure(
-                reason=f"the agent knows nothing of {memory['name']}, which it had begun: it was "
-                "started anew",
+                reason=f"the agent has restarted: it does not know {memory['name']}, which it had "
+                "started",
             )
         return ours
     ids = [command.id for command in listed]

@@ -1,8 +1,8 @@
-"""The deploy interface ``direct``: an agent in a ramdisk writes the image, and cleans the machine.
+"""The deploy interface ``direct``: an agent in a ramdisk writes the image and cleans the machine.
 
-The boot interface boots the agent, which calls; it is told what to do, and calls when that is
-done (``commands``).  At the end it shuts the machine down, which then boots its disk.  The steps
-and their priorities are those of Ironic, so that others may be put between them.
+The boot interface boots the agent, whose heartbeats advance the flow (``commands``).  At the end
+the agent shuts the machine down, which then boots its disk.  Steps and priorities are Ironic's, so
+that other steps fit between them.
 """
 
 from __future__ import annotations
@@ -38,17 +38,17 @@ class AgentDeploy(base.Deploy):
         }
 
     def validate(self, task: base.DriverTask) -> None:
-        """Raise unless an agent could be booted, and could write what instance_info names."""
-        task.driver.boot.validate_ramdisk(task)  # first: cleaning needs the agent, and no image
+        """Raise unless an agent can boot and can write the image of instance_info."""
+        task.driver.boot.validate_ramdisk(task)  # first: cleaning needs only the agent
         secure_boot.check(task)
         image.check(task, self.conf)
 
     def agent_steps(self, node: Node, phase: str) -> list[Step]:
-        """Return what the node's agent offers beside the steps below."""
+        """Return the agent's own steps."""
         return agent_steps.list_steps(node, phase, self.conf)
 
     def run_step(self, task: base.DriverTask, step: Step) -> Outcome:
-        """Run one of the steps below, or have the agent run one of its own."""
+        """Run a step of this class, or one of the agent's."""
         phase, name = agent_steps.phase_of(task), step.step
         if phase is None or name in {own.step for own in self.steps(phase)}:
             outcome = super().run_step(task, step)
@@ -66,19 +66,19 @@ class AgentDeploy(base.Deploy):
         return substeps.run_in_order(task, "agent_step", *parts)
 
     def on_heartbeat(self, task: base.DriverTask, heartbeat: base.Heartbeat) -> Outcome | None:
-        """Let the step go on, unless the agent still carries out its command."""
+        """Resume the step, unless the agent still runs its command."""
         return DONE if commands.may_go_on(task, self.conf) else None
 
     # ------------------------------------------------------------------------------- deploying
 
     @steps.deploy_step(priority=100, resumable=True)
     def deploy(self, task: base.DriverTask) -> Outcome:
-        """Boot the agent, and learn what it offers."""
+        """Boot the agent and cache its steps."""
         return self._boot_agent(task, "deploy")
 
     @steps.deploy_step(priority=80, resumable=True)
     def write_image(self, task: base.DriverTask) -> Outcome:
-        """Have the agent fetch the image, write it to the disk, and the config drive behind it."""
+        """Have the agent write the image and the config drive."""
         return commands.run(
             task, self.conf, "standby.prepare_image",
             lambda: image.parameters(task, self.conf), "the agent writes the image",
@@ -86,9 +86,9 @@ class AgentDeploy(base.Deploy):
 
     @steps.deploy_step(priority=60, resumable=True)
     def prepare_instance_boot(self, task: base.DriverTask) -> Outcome:
-        """Make the machine boot what was written, the firmware's own entry included.
+        """Set the machine to boot the instance, including the firmware's boot entry.
 
-        Secure boot may take a restart, which would end the agent: ``boot_instance`` sees to it.
+        Secure boot may restart the machine and end the agent, so ``boot_instance`` handles it.
         """
         parts: list[substeps.Substep] = []
         if self._boot_mode(task) == "uefi":
@@ -99,7 +99,7 @@ class AgentDeploy(base.Deploy):
 
     @steps.deploy_step(priority=40, resumable=True)
     def tear_down_agent(self, task: base.DriverTask) -> Outcome:
-        """Let the agent shut the machine down, or lock itself up where that may not be off."""
+        """Let the agent shut the machine down, or lock itself where power off is forbidden."""
         if task.node.disable_power_off:
             parts: tuple[substeps.Substep, ...] = (lambda: self._tell(task, "system.lockdown"),)
         elif strutils.bool_from_string(task.driver_info.get(_BY_BMC)):
@@ -117,11 +117,11 @@ class AgentDeploy(base.Deploy):
 
     @steps.deploy_step(priority=30, resumable=True)
     def switch_to_tenant_network(self, task: base.DriverTask) -> None:
-        """Do nothing: somebody else wires the machines."""
+        """Do nothing: networks are managed elsewhere."""
 
     @steps.deploy_step(priority=20, resumable=True)
     def boot_instance(self, task: base.DriverTask) -> Outcome | None:
-        """Switch the machine on: it boots what was written."""
+        """Switch the machine on, into its instance."""
         if not secure_boot.is_asked(task.node):
             return ramdisk.switch_on(task)
         return substeps.run_in_order(
@@ -132,11 +132,11 @@ class AgentDeploy(base.Deploy):
         )
 
     def clean_up(self, task: base.DriverTask) -> Outcome | None:
-        """Switch off, and take the agent away."""
+        """Switch off and remove the agent."""
         return ramdisk.take_away(task)
 
     def tear_down(self, task: base.DriverTask) -> Outcome:
-        """Switch off; what is on the disk is the business of cleaning."""
+        """Switch off; cleaning erases the disk."""
         return substeps.run_in_order(
             task,
             "agent_undeploy",
@@ -147,19 +147,18 @@ class AgentDeploy(base.Deploy):
     # -------------------------------------------------------------------- cleaning and servicing
 
     def prepare_cleaning(self, task: base.DriverTask) -> Outcome:
-        """Boot the agent, and learn what it offers."""
+        """Boot the agent and cache its steps."""
         return self._boot_agent(task, "clean")
 
     def tear_down_cleaning(self, task: base.DriverTask) -> Outcome | None:
-        """Switch off, and take the agent away."""
         return ramdisk.take_away(task)
 
     def prepare_service(self, task: base.DriverTask) -> Outcome:
-        """Boot the agent instead of the instance, and learn what it offers."""
+        """Boot the agent in place of the instance and cache its steps."""
         return self._boot_agent(task, "service")
 
     def tear_down_service(self, task: base.DriverTask) -> Outcome:
-        """Take the agent away, and boot the instance again."""
+        """Remove the agent and boot the instance again."""
         return substeps.run_in_order(
             task,
             "agent_service_end",
@@ -182,13 +181,13 @@ class AgentDeploy(base.Deploy):
         )
 
     def _boot_mode(self, task: base.DriverTask) -> str:
-        """Return how the machine boots: as it is asked to, as it was seen to, or as most do."""
+        """Return the requested boot mode, else the current one, else the default."""
         node = task.node
         asked = capabilities.boot_mode(node.instance_info, node.properties)
         return asked or node.boot_mode or self.conf.deploy.default_boot_mode
 
     def _install_bootloader(self, task: base.DriverTask) -> Outcome:
-        """Have the agent write the firmware's boot entry: it finds the EFI partition by itself."""
+        """Have the agent write the firmware's boot entry; it finds the EFI partition itself."""
         params = {
             "root_uuid": None, "efi_system_part_uuid": None, "prep_boot_part_uuid": None,
             "target_boot_mode": "uefi",
@@ -199,7 +198,7 @@ class AgentDeploy(base.Deploy):
         )  # fmt: skip
 
     def _tell(self, task: base.DriverTask, name: str) -> Outcome:
-        """Have the agent carry out a short command; after a crash it may be told twice."""
+        """Send a short command; a crash may repeat it."""
 
         def work() -> None:
             commands.call(client.of(task, self.conf), name, {})
@@ -207,20 +206,20 @@ class AgentDeploy(base.Deploy):
         return commands.with_retries(task, self.conf, work)
 
     def _shut_down(self, task: base.DriverTask) -> None:
-        """Ask the agent to; power is cut later where that is of no use."""
+        """Ask the agent to shut down; a failure is logged, and power is cut later."""
         if task.driver.power.get_power_state(task) == PowerState.OFF:
             return
         try:
             client.of(task, self.conf).send("standby.power_off", {})
         except (errors.AgentUnreachable, errors.AgentBusy, errors.AgentRefused) as exc:
-            LOG.warning("node %s: cannot shut down by its agent: %s", task.node.uuid, exc)
+            LOG.warning("node %s: its agent cannot shut it down: %s", task.node.uuid, exc)
 
     def _until_off(self, task: base.DriverTask) -> Outcome | None:
-        """Give the machine its time to go off by itself."""
+        """Wait for the machine to switch off, up to the configured number of polls."""
         options, memory = self.conf.agent, task.node.driver_internal_info
         looks = memory.pop(_LOOKS, 0)
         if looks >= options.post_deploy_get_power_state_retries:
-            LOG.warning("node %s: still on after its agent was to shut it down", task.node.uuid)
+            LOG.warning("node %s: still on after the agent's shutdown", task.node.uuid)
             return None
         if task.driver.power.get_power_state(task) == PowerState.OFF:
             return None

@@ -1,7 +1,7 @@
-"""What an agent is to write: the image of ``instance_info``, checked, and as agents know it.
+"""The image that an agent writes: the checks of ``instance_info``, and the command's parameters.
 
-The agent fetches the image itself, from where ``image_source`` says, and writes it to the whole
-disk.  Source of the names: Ironic's instance_info, and ironic-python-agent's prepare_image.
+The agent downloads the image from ``image_source`` and writes it to the whole disk.  Source of the
+names: Ironic's instance_info, and ironic-python-agent's prepare_image.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ _HINTS: Final = frozenset(
 
 
 def check(task: DriverTask, conf: Conf) -> None:
-    """Raise unless an agent could write what the node's instance_info names.
+    """Raise unless an agent can write the image of the node's instance_info.
 
     Raises MissingParameterValue, InvalidParameterValue.
     """
@@ -53,7 +53,7 @@ def check(task: DriverTask, conf: Conf) -> None:
 
 
 def parameters(task: DriverTask, conf: Conf) -> Json:
-    """Return what the command prepare_image takes: the image, and the config drive if any."""
+    """Return the parameters of prepare_image: the image, and the config drive if any."""
     info = task.opened(task.node.instance_info)
     source = str(info["image_source"])
     image = {
@@ -87,7 +87,7 @@ def _proxies(driver_info: Mapping[str, Any]) -> Json:
 
 
 def _login(conf: Conf) -> Json:
-    """Return the login of the server of images, if it wants one."""
+    """Return the login for the image server, if it needs one."""
     if conf.deploy.image_server_auth_strategy == "noauth":
         return {}
     names = ("image_server_auth_strategy", "image_server_user", "image_server_password")
@@ -107,7 +107,7 @@ def _check_source(source: Any) -> None:
 
 
 def _check_kind(info: Mapping[str, Any]) -> None:
-    """Raise InvalidParameterValue for an image of a partition: it would need a boot loader."""
+    """Raise InvalidParameterValue for a partition image, which would need a boot loader."""
     is_partition = str(info.get("image_type") or "").startswith("partition")
     named = ["image_type"] if is_partition else [n for n in ("kernel", "ramdisk") if info.get(n)]
     if named:
@@ -135,7 +135,7 @@ def _check_format(name: Any) -> None:
 
 
 def _check_checksum(info: Mapping[str, Any], conf: Conf) -> None:
-    """Raise unless the agent can tell whether what it has fetched is what was meant."""
+    """Raise unless the image has a usable checksum."""
     checksum = info.get("image_checksum")
     algorithm, value = info.get("image_os_hash_algo"), info.get("image_os_hash_value")
     if checksum is None and (algorithm is None or value is None):
@@ -155,7 +155,7 @@ def _check_checksum(info: Mapping[str, Any], conf: Conf) -> None:
 
 
 def _check_digits(name: str, text: Any, algorithm: str | None, conf: Conf) -> None:
-    """Raise unless ``text`` is a checksum, or the URL of a file of checksums."""
+    """Raise unless ``text`` is a checksum or the URL of a checksum file."""
     if isinstance(text, str) and "://" in text:
         _check_url(f"instance_info/{name}", text)
         return

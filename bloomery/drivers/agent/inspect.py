@@ -1,7 +1,7 @@
-"""The inspect interface ``agent``: an agent boots, and tells what its machine is made of.
+"""The inspect interface ``agent``: an agent boots and posts its machine's inventory.
 
-The boot interface boots it where it can; elsewhere the machine boots from the network, where
-somebody else serves the agent.  The node waits until the agent posts to /v1/continue_inspection.
+The boot interface boots the agent where it can; otherwise the machine boots from the network, with
+an agent served elsewhere.  The node waits until the agent posts to /v1/continue_inspection.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ from bloomery.outcome import Done, Outcome, WaitForCall
 
 LOG = logging.getLogger(__name__)
 
-ADDRESSES: Final = "lookup_bmc_addresses"  # in driver_internal_info: of the BMC, to find the node
-_MANAGED: Final = "inspector_manage_boot"  # there, too: the boot interface has booted the agent
+ADDRESSES: Final = "lookup_bmc_addresses"  # in driver_internal_info: BMC addresses, for lookup
+_MANAGED: Final = "inspector_manage_boot"  # in driver_internal_info: the boot interface boots it
 _WAITS: Final = "waits for the inventory of an agent"
 
 
@@ -41,11 +41,11 @@ class AgentInspect(base.Inspect):
         }
 
     def validate(self, task: base.DriverTask) -> None:
-        """Raise if the boot interface must boot the agent, and cannot."""
+        """Raise if the boot interface must boot the agent and cannot."""
         self._manages_boot(task)
 
     def inspect_hardware(self, task: base.DriverTask) -> Outcome:
-        """Boot the agent, and wait for it."""
+        """Boot the agent and wait for its inventory."""
         info = task.node.driver_internal_info
         if not task.turn:
             info[_MANAGED] = self._manages_boot(task)
@@ -65,7 +65,7 @@ class AgentInspect(base.Inspect):
         return outcome
 
     def finish(self, task: base.DriverTask) -> Outcome:
-        """Take the agent's boot away, and switch off, or restart what may not be off."""
+        """Remove the agent's boot and switch off; restart where power off is forbidden."""
         outcome = substeps.run_in_order(
             task, "agent_inspect", lambda: _clean_up_boot(task), lambda: self._switch_off(task)
         )
@@ -74,13 +74,13 @@ class AgentInspect(base.Inspect):
         return outcome
 
     def abort(self, task: base.DriverTask) -> Outcome:
-        """Take the agent's boot away, and switch off."""
+        """Remove the agent's boot and switch off."""
         return self.finish(task)
 
     def _manages_boot(self, task: base.DriverTask) -> bool:
-        """Tell whether the boot interface boots the agent.
+        """Return whether the boot interface boots the agent.
 
-        Raises UnsupportedDriverExtension, and what it lacks, where it must and cannot.
+        Where it must and cannot, raises UnsupportedDriverExtension or the validation's error.
         """
         own = strutils.bool_from_string(task.driver_info.get(_MANAGED), default=True)
         required = own and self.conf.inspector.require_managed_boot
@@ -115,7 +115,6 @@ def _clean_up_boot(task: base.DriverTask) -> Outcome | None:
 
 
 def _forget(task: base.DriverTask) -> None:
-    """Drop what is only of use while the node waits."""
     for name in (ADDRESSES, _MANAGED):
         task.node.driver_internal_info.pop(name, None)
 
@@ -124,7 +123,7 @@ def _forget(task: base.DriverTask) -> None:
 
 
 def _bmc_addresses(task: base.DriverTask) -> set[str]:
-    """Return the IP addresses and names of the node's BMC, loopback left out."""
+    """Return the IP addresses and names of the node's BMC, without loopback."""
     return {
         address
         for name, value in task.driver_info.items()
@@ -135,7 +134,7 @@ def _bmc_addresses(task: base.DriverTask) -> set[str]:
 
 
 def _is_bridged(task: base.DriverTask, name: str) -> bool:
-    """Behind a bridge many nodes share the address."""
+    """Return whether the address is that of a bridge, which many nodes share."""
     return name.startswith("ipmi_") and task.driver_info.get("ipmi_bridging", "no") != "no"
 
 

@@ -1,6 +1,6 @@
-"""The agent's ramdisk on a machine: booted, waited for, and taken away again.
+"""The agent's ramdisk on a machine: boot, wait, removal.
 
-What inspects in band and what deploys have it in common; the boot interface knows how.
+In-band inspection and deployment share it; the boot interface does the boot.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ _BOOT: Final = "agent_boot"
 
 
 def kernel_parameters(conf: Conf, *, inspects: bool = False) -> dict[str, str]:
-    """Return where the agent finds us; one that has its own parameters needs none.
+    """Return the kernel parameters with the API's URL; {} where no public endpoint is set.
 
-    ``inspects``: it is to hand in what its machine is made of.
+    ``inspects``: the agent posts an inventory.
     """
     root = conf.api.public_root
     if root is None:
@@ -31,9 +31,9 @@ def kernel_parameters(conf: Conf, *, inspects: bool = False) -> dict[str, str]:
 
 
 def boot(task: base.DriverTask, params: Mapping[str, str]) -> Outcome:
-    """Boot the agent, and wait until it calls; the agent of before is forgotten.
+    """Boot the agent and wait for its first heartbeat.
 
-    So is what looked the node up until the power was off: the next one gets the token.
+    The session of an earlier agent ends once the power is off.
     """
     return substeps.run_in_order(
         task,
@@ -47,7 +47,7 @@ def boot(task: base.DriverTask, params: Mapping[str, str]) -> Outcome:
 
 
 def switch_off(task: base.DriverTask) -> Outcome | None:
-    """Switch off; what may not be off boots with a restart."""
+    """Switch off, unless that is forbidden."""
     if task.node.disable_power_off:
         return None
     return task.driver.power.set_power_state(task, PowerState.OFF)
@@ -60,10 +60,7 @@ def switch_on(task: base.DriverTask) -> Outcome | None:
 
 
 def take_away(task: base.DriverTask) -> Outcome | None:
-    """Switch off, and take away what booted the agent, who is forgotten.
-
-    What may not be off is restarted without it.
-    """
+    """Switch off and remove the agent's boot files; restart where power off is forbidden."""
     task.forget_agent()
     return substeps.run_in_order(
         task,

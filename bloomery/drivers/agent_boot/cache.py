@@ -1,8 +1,8 @@
-"""Files of the agent, fetched once for all nodes, and asked for anew at each use.
+"""A cache of the agent's files for all nodes, revalidated at each use.
 
-A server that names an ETag or a date is asked whether there is another one; of one that does
-neither, a file of the same size counts as the same.  A file has the name of its URL's hash; beside
-it stands what its server said of it.  ``cache_room`` bounds the folder.
+The server's ETag or date decides whether a file has changed; without either, its size does.  A file
+is named by the hash of its URL, with the server's headers in a note beside it.  ``cache_room``
+limits the folder's size.
 """
 
 from __future__ import annotations
@@ -43,14 +43,14 @@ _WHY: Final = (
 
 
 class BeingFetched(Exception):
-    """Another node's worker fetches the file just now; ask again in a while."""
+    """Another worker is fetching the file."""
 
 
 class RamdiskFiles:
-    """The files in one folder.  Whoever opens one keeps it, whatever comes after it."""
+    """The files of one folder; an open file stays readable after its replacement."""
 
     def __init__(self, conf: Conf) -> None:
-        """Raises CannotStart for certificates that are not there."""
+        """Raises CannotStart for a missing certificate file."""
         self._folder = conf.deploy.ramdisk_cache_path
         self._ttl_s = conf.deploy.ramdisk_cache_ttl * 60.0
         self._most = conf.deploy.ramdisk_cache_size * _MIB
@@ -58,7 +58,7 @@ class RamdiskFiles:
         self._trust = _trust(conf.default.webserver_verify_ca)
 
     def open(self, url: str) -> BinaryIO:
-        """Return the file as it is now.  Raises StepFailure, BeingFetched."""
+        """Return the current file.  Raises StepFailure, BeingFetched."""
         shown = secrets.mask_address(url)
         try:
             local = sources.local_path(url)
@@ -68,7 +68,7 @@ class RamdiskFiles:
         except urllib3.exceptions.HTTPError as exc:
             raise errors.StepFailure(reason=f"cannot fetch {shown}: {_why(exc)}") from exc
         except OSError as exc:
-            raise errors.StepFailure(reason=f"cannot have {shown} here: {exc.strerror}") from exc
+            raise errors.StepFailure(reason=f"cannot store {shown}: {exc.strerror}") from exc
 
     def _fetched(self, url: str) -> BinaryIO:
         if self._folder is None:
@@ -82,7 +82,7 @@ class RamdiskFiles:
             return file
 
     def _refresh(self, url: str, path: Path) -> None:
-        """Bring the file to what its server has; one that is the same is not read again."""
+        """Update the file from its server, unless it has not changed."""
         note = _read_note(path)
         asked = {header: note[name] for name, header in _CONDITIONS.items() if note.get(name)}
         asked |= _login(url)
@@ -102,7 +102,7 @@ class RamdiskFiles:
                 answer.close()
 
     def _store(self, answer: Any, path: Path, shown: str) -> None:
-        """Replace the file, whole or not at all; what is said of it is never newer than it."""
+        """Replace the file atomically; its note is written afterwards."""
         self._make_room(answer, path, shown)
         fresh = path.with_suffix(cache_room.PART)
         fresh.touch(0o600)
@@ -115,7 +115,7 @@ class RamdiskFiles:
         cache_room.make(path, size, self._most, self._ttl_s)
 
     def _make_room(self, answer: Any, path: Path, shown: str) -> None:
-        """Remove what the file needs the room of, as far as its server tells its size."""
+        """Remove old files for a file of the announced size."""
         length = answer.headers.get("content-length", "")
         needed = int(length) if length.isdecimal() else 0
         if not cache_room.make(path, needed, self._most, self._ttl_s):
@@ -127,7 +127,7 @@ class RamdiskFiles:
 
 
 def _login(url: str) -> dict[str, str]:
-    """Return the login that stands in the address, as a server takes it; redirects lose it."""
+    """Return the header with the login of a URL; redirects drop it."""
     login = urllib.parse.urlsplit(url).netloc.rpartition("@")[0]
     return dict(urllib3.make_headers(basic_auth=urllib.parse.unquote(login))) if login else {}
 
@@ -137,10 +137,10 @@ def _mib(size: int) -> int:
 
 
 def _copy(answer: Any, part: Any, most: int) -> int:
-    """Copy what comes, as it comes, which may be neither endless nor too slow; return its size.
+    """Copy the answer within its limits of size and time; return its size.
 
-    Raises StepFailure.  A ``Content-Encoding`` is that of the file: web servers name it so for
-    ramdisks that are compressed, and no other one was asked for.
+    Raises StepFailure.  A ``Content-Encoding`` is kept: web servers send it for compressed
+    ramdisks.
     """
     give_up_at, size = time.monotonic() + _MOST_S, 0
     while piece := answer.read(_PIECE, decode_content=False):
@@ -155,7 +155,6 @@ def _copy(answer: Any, part: Any, most: int) -> int:
 
 
 def _why(exc: urllib3.exceptions.HTTPError) -> str:
-    """Return in a few words why there is no file, without what may be secret in its address."""
     fault = getattr(exc, "reason", None) or exc
     return next((words for kind, words in _WHY if isinstance(fault, kind)), type(fault).__name__)
 
@@ -166,7 +165,7 @@ def _mark_used(path: Path) -> None:
 
 
 def _read_note(path: Path) -> dict[str, Any]:
-    """Return what the server said of the file; nothing where either is not there."""
+    """Return the note of a file; {} where the file or the note is missing."""
     try:
         note: dict[str, Any] = orjson.loads(cache_room.note_path(path).read_bytes())
     except (FileNotFoundError, orjson.JSONDecodeError):
@@ -175,14 +174,14 @@ def _read_note(path: Path) -> dict[str, Any]:
 
 
 def _note_of(answer: Any) -> dict[str, Any]:
-    """Return what tells a file from its successor; nothing where the server says too little."""
+    """Return the headers that identify a version of a file; {} where there are none."""
     names = (*_CONDITIONS, "content-length")
     note = {name: answer.headers[name] for name in names if name in answer.headers}
     return note if answer.status == 200 else {}
 
 
 def _trust(verify_ca: str) -> dict[str, Any]:
-    """Return which certificates of servers are believed, as urllib3 takes it."""
+    """Return urllib3's arguments for the verification of servers."""
     try:
         verify = strutils.bool_from_string(verify_ca, strict=True)
     except ValueError:

@@ -1,8 +1,7 @@
-"""Room for fetched files: what was used longest ago goes, and what somebody reads stays.
+"""Room for cached files: the least recently used go; files being read stay.
 
-Whoever fetches, replaces or removes a file holds an external lock of oslo.concurrency: among all
-threads and processes of the host.  Whoever reads a file shares it by ``flock``: no lock of
-oslo.concurrency belongs to an open file, and ends when that file is closed.
+A lock of oslo.concurrency serialises writers of a file across processes.  Readers hold a shared
+``flock``, which ends when the file is closed.
 """
 
 from __future__ import annotations
@@ -20,21 +19,21 @@ from oslo_concurrency import lockutils
 
 LOG = logging.getLogger(__name__)
 
-PART: Final = ".part"  # of a file that comes, under the lock of the file
+PART: Final = ".part"  # of a file being fetched, under the lock of the file
 _LOCK: Final = ".lock"
 _NOTE: Final = ".json"
 
 
 def note_path(path: Path) -> Path:
-    """Return where it stands what the server said of a file."""
+    """Return the path of a file's note."""
     return path.with_suffix(_NOTE)
 
 
 @contextlib.contextmanager
 def exclusively(path: Path) -> Iterator[None]:
-    """Keep others from replacing or removing a file.  Raises BlockingIOError if one does.
+    """Lock a file against replacement and removal.  Raises BlockingIOError if it is locked.
 
-    The lock file is empty, and stays.
+    The empty lock file stays.
     """
     name, folder = path.stem + _LOCK, str(path.parent)
     try:
@@ -50,9 +49,9 @@ def share(descriptor: int) -> None:
 
 
 def make(path: Path, size: int, most: int, ttl_s: float) -> bool:
-    """Make room for a file of ``size``, beside what it replaces, where all may have ``most`` bytes.
+    """Make room for a file of ``size`` within ``most`` bytes, not counting the file it replaces.
 
-    Others older than ``ttl_s`` go in any case.  False: those in use leave too little room.
+    Files older than ``ttl_s`` are removed in any case.  False: files in use leave too little room.
     """
     others = [entry for entry in _entries(path.parent) if entry[0].stem != path.stem]
     used = size + sum(status.st_size for _, status in others)
@@ -71,7 +70,7 @@ def _entries(folder: Path) -> Iterator[tuple[Path, os.stat_result]]:
 
 
 def _is_removed(path: Path) -> bool:
-    """Remove a file that nobody uses, with what is said of it."""
+    """Remove an unused file with its note; return whether it is gone."""
     try:
         with exclusively(path), path.open("rb") as file:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -81,5 +80,5 @@ def _is_removed(path: Path) -> bool:
         return False
     except FileNotFoundError:
         return True
-    LOG.info("removed %s: no node has used it for long, or others need its room", path)
+    LOG.info("removed %s from the ramdisk cache: unused for long, or its room is needed", path)
     return True

@@ -1,8 +1,7 @@
-"""A bootable ISO of a kernel and a ramdisk, for BIOS by ISOLINUX and for UEFI by a GRUB.
+"""A bootable ISO of a kernel and a ramdisk: ISOLINUX for BIOS, GRUB for UEFI.
 
-The GRUB is in an image of an EFI system partition, and reads its configuration from the CD that
-it was started from.  Everything is copied from open files in pieces of a MiB.
-Source: El Torito 1.0, sections 2.1 to 2.4; UEFI 2.10, 13.3.2.1.
+GRUB is in an EFI system partition image and reads its configuration from the CD.  Files are copied
+in pieces of a MiB. Source: El Torito 1.0, sections 2.1 to 2.4; UEFI 2.10, 13.3.2.1.
 """
 
 from __future__ import annotations
@@ -18,7 +17,7 @@ from bloomery.conf.default import Default
 from bloomery.drivers.agent_boot import parameters
 
 _PIECE: Final = 1 << 20
-_LABEL: Final = "VMEDIA_BOOT_ISO"  # by which an agent knows what it was booted from
+_LABEL: Final = "VMEDIA_BOOT_ISO"  # agents recognise the CD by it
 _ODD: Final = re.compile(r"[^A-Z0-9_]")
 _EFI: Final = 0xEF
 _SECTOR: Final = 512
@@ -37,14 +36,14 @@ _LDLINUX: Final = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Isolinux:
-    """The boot loader of CDs in BIOS mode; ``module``: what version 5 and newer load first."""
+    """The boot loader of CDs in BIOS mode; ``module``: loaded by version 5 and newer."""
 
     loader: Path
     module: Path | None
 
 
 def find_isolinux(conf: Default) -> Isolinux | None:
-    """Return what is configured, else what distributions install; None: BIOS does not boot."""
+    """Return the configured or installed ISOLINUX; None: no boot in BIOS mode."""
     loader = _first(conf.isolinux_bin, _ISOLINUX)
     if loader is None:
         return None
@@ -58,9 +57,9 @@ def _first(configured: str | None, usual: tuple[str, ...]) -> Path | None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Contents:
-    """What is to boot; ``bootloader``: the image of an EFI system partition.
+    """The parts of the ISO; ``bootloader``: an EFI system partition image.
 
-    ``grub_config``: the path at which its GRUB looks for a configuration on the CD.
+    ``grub_config``: the path on the CD where GRUB looks for its configuration.
     """
 
     kernel: BinaryIO
@@ -72,8 +71,8 @@ class Contents:
 
 
 def write(contents: Contents, out: BinaryIO) -> None:
-    """Write the ISO to an open file; other files may be opened for as long as it takes."""
-    import pycdlib  # most sites build none
+    """Write the ISO to an open file; blocks until it is complete."""
+    import pycdlib  # most conductors build no ISO
 
     iso = pycdlib.PyCdlib()
     iso.new(interchange_level=3, rock_ridge="1.09", vol_ident=_LABEL)
@@ -108,13 +107,13 @@ def _add_uefi(tree: _Tree, bootloader: BinaryIO, contents: Contents) -> None:
         f"  linux /vmlinuz {parameters.quoted_for_grub(contents.command_line)}\n"
         "  initrd /initrd\n}\n",
     )
-    sectors = -(-_size(bootloader) // _SECTOR)  # what needs more reaches to the end of the CD
+    sectors = -(-_size(bootloader) // _SECTOR)  # 0: up to the end of the CD
     load_size = sectors if sectors <= _MOST_SECTORS else 0
     tree.boot("efiboot.img", boot_load_size=load_size, platform_id=_EFI, efi=True)
 
 
 class _Tree:
-    """The files of an ISO under their names in lower case, which Rock Ridge keeps."""
+    """The files of an ISO under lower-case names, which Rock Ridge keeps."""
 
     def __init__(self, iso: Any) -> None:
         self._iso = iso
@@ -148,12 +147,10 @@ def _size(file: BinaryIO) -> int:
 
 
 def _plain_folder(path: str) -> str:
-    """Return the path of a folder as ISO 9660 alone has it."""
     return "".join("/" + _ODD.sub("_", name) for name in path.upper().split("/") if name)
 
 
 def _plain_file(path: str) -> str:
-    """Return the path of a file, likewise, with the dot and the version that it must have."""
     folder, _, name = path.rpartition("/")
     stem, dot, suffix = name.rpartition(".")
     stem, suffix = (stem, suffix) if dot else (suffix, "")

@@ -1,8 +1,8 @@
-"""Boot CDs of agents: built for one boot of one node, published, and removed after it.
+"""Boot CDs of agents: built for one boot of one node, published, and removed afterwards.
 
-isos.validate(task, mode)            # could there be one?
-isos.build(task, mode, params)       # Again while its files are fetched for another node
-isos.url(task)                       # where the BMC fetches it; None: there is none here
+isos.validate(task, mode)            # raises unless one can be built
+isos.build(task, mode, params)       # Again while another node fetches its files
+isos.url(task)                       # the URL for the BMC; None: not on this host
 isos.remove(task)
 """
 
@@ -25,16 +25,16 @@ _PAUSE_S: Final = 2.0
 
 class AgentIsos:
     def __init__(self, conf: Conf) -> None:
-        """Raises CannotStart for options that cannot be used."""
+        """Raises CannotStart for unusable options."""
         self._conf = conf
         self._files = RamdiskFiles(conf)
         self._isolinux = image.find_isolinux(conf.default)
         self._publication = publication.Publication(conf)
 
     def validate(self, task: DriverTask, mode: str | None) -> None:
-        """Raise MissingParameterValue or InvalidParameterValue unless one could be built.
+        """Raise MissingParameterValue or InvalidParameterValue unless a CD can be built.
 
-        ``mode``: uefi, bios, or None where the machine's is not known.
+        ``mode``: uefi, bios, or None where the machine's mode is unknown.
         """
         named = sources.of(task, self._conf.conductor, mode)
         parameters.command_line(task, self._conf.redfish.kernel_append_params, {})
@@ -64,7 +64,7 @@ class AgentIsos:
     def _contents(
         self, named: sources.Sources, line: str, opened: contextlib.ExitStack
     ) -> image.Contents:
-        """Return what is to be on a CD, its files open."""
+        """Return the parts of the CD, its files open."""
 
         def open_file(url: str) -> BinaryIO:
             return opened.enter_context(self._files.open(url))
@@ -79,9 +79,9 @@ class AgentIsos:
         )
 
     def url(self, task: DriverTask) -> str | None:
-        """Return the address of the node's CD; None: this host has none."""
+        """Return the URL of the node's CD; None where this host has none."""
         return self._publication.url(task, boot_files.ISO)
 
     def remove(self, task: DriverTask) -> None:
-        """Remove what there is of the node; fine where there is nothing."""
+        """Remove the node's boot files, if any."""
         self._publication.remove(task)

@@ -1,7 +1,7 @@
-"""The command line of an agent's kernel, and how GRUB is told it.
+"""The command line of an agent's kernel, and its quoting for GRUB.
 
-Source: Documentation/admin-guide/kernel-parameters of Linux, which takes double quotes around
-spaces, and has room for 2048 characters on x86.
+Source: Documentation/admin-guide/kernel-parameters of Linux: double quotes around spaces, 2048
+characters on x86.
 """
 
 from __future__ import annotations
@@ -26,9 +26,9 @@ _UNFIT: Final = re.compile(r"[^ -~]|['\\]")
 
 
 def command_line(task: DriverTask, default: str, params: Mapping[str, str]) -> str:
-    """Return what the operator wants to be there, and ``params`` behind it.
+    """Return the operator's parameters followed by ``params``.
 
-    Raises InvalidParameterValue for what boot loaders would not hand on as it stands.
+    Raises InvalidParameterValue for characters that boot loaders would change.
     """
     own = next(filter(None, (info.get(KEY) for info in _infos(task))), default)
     if not isinstance(own, str):
@@ -43,12 +43,12 @@ def command_line(task: DriverTask, default: str, params: Mapping[str, str]) -> s
 
 
 def quoted_for_grub(line: str) -> str:
-    """Return the same words with nothing in them that GRUB's shell would act on."""
+    """Return the command line with each word quoted for GRUB's shell."""
     return " ".join("'" + word.replace('"', "") + "'" for word in _WORD.findall(line))
 
 
 def boot_interface(task: DriverTask) -> dict[str, str]:
-    """Return BOOTIF, which tells an agent by which port it may boot, if that is a single one."""
+    """Return BOOTIF with the MAC address of the only PXE port; {} where there are several."""
     addresses = [port.address for port in task.ports if port.pxe_enabled]
     if len(addresses) != 1:
         return {}
@@ -56,7 +56,7 @@ def boot_interface(task: DriverTask) -> dict[str, str]:
 
 
 def list_ineffective(task: DriverTask) -> list[str]:
-    """Return the names of what Ironic would carry out of a node as its agent boots, and we do not.
+    """Return the settings of a node that Ironic would apply at the agent's boot, and we do not.
 
     ``network_data`` would configure the network of the agent's ramdisk.
     """

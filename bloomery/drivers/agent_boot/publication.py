@@ -1,6 +1,6 @@
-"""Boot files of nodes: published, found by whoever boots, and removed.
+"""Boot files of nodes: publish, find, remove.
 
-What remembers them is the folder alone: another host that goes on with a flow makes its own.
+The folder is the only record: a successor on another host builds its own files.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ class Publication:
         self._root = conf.deploy.http_root
 
     def publish(self, task: DriverTask, kind: str, write: Callable[[BinaryIO], object]) -> str:
-        """Have ``write`` fill a file of the node; return its URL.  Raises StepFailure."""
+        """Write a file of the node by ``write``; return its URL.  Raises StepFailure."""
         name = boot_files.new_name(task.node.uuid, kind)
         try:
             self._replace(Path(boot_files.FOLDER, name), write)
@@ -47,7 +47,7 @@ class Publication:
             raise self._failure(exc) from exc
 
     def _replace(self, below: Path, write: Callable[[BinaryIO], object]) -> None:
-        """Write the file, whole or not at all; others may write it at the same time."""
+        """Write the file atomically; concurrent writers do not disturb each other."""
         path = self._folder() / below
         part = path.with_name(f"{path.name}.{secrets.token_hex(8)}{boot_files.PART}")
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -65,12 +65,12 @@ class Publication:
         part.replace(link)
 
     def url(self, task: DriverTask, kind: str) -> str | None:
-        """Return the address of a file of the node; None: this host has none."""
+        """Return the URL of a file of the node; None where this host has none."""
         paths = (path for path in self._files(task) if path.suffix == f".{kind}")
         return next((self._url_of(path.name) for path in paths), None)
 
     def remove(self, task: DriverTask) -> None:
-        """Remove what there is of the node; fine where there is nothing."""
+        """Remove the node's boot files, if any."""
         for path in (*boot_files.list_links(self._root), *boot_files.list_files(self._root)):
             if boot_files.owner(path) == task.node.uuid:
                 path.unlink(missing_ok=True)
@@ -83,9 +83,9 @@ class Publication:
         return f"{self.base_url()}/{boot_files.FOLDER}/{name}"
 
     def base_url(self) -> str:
-        """Return the URL of what is in the folder.  Raises MissingParameterValue.
+        """Return the URL of the folder.  Raises MissingParameterValue.
 
-        The API hands it out where it shares a process, and thus a folder, with the conductor.
+        The API serves the folder where it runs in the conductor's process.
         """
         url = self._conf.deploy.http_url
         if url is None and self._conf.default.rpc_transport == rpc.NONE:

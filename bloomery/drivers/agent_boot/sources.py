@@ -1,4 +1,4 @@
-"""Which kernel, ramdisk and boot loader a node boots its agent with: driver_info, else options."""
+"""The kernel, ramdisk and boot loader of a node's agent: from driver_info, else from options."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _SCHEMES: Final = ("http", "https", "file")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sources:
-    """URLs; ``bootloader`` is of an EFI system partition image, None: UEFI does not boot."""
+    """URLs; ``bootloader``: an EFI system partition image, None: no boot in UEFI mode."""
 
     kernel: str
     ramdisk: str
@@ -33,9 +33,9 @@ class Sources:
 
 
 def of(task: DriverTask, conf: Conductor, mode: str | None) -> Sources:
-    """Return what the node boots in ``mode``: uefi, which needs a boot loader, bios or None.
+    """Return the node's files for ``mode``: uefi, which needs a boot loader, bios or None.
 
-    Raises MissingParameterValue with the name of each that is missing, InvalidParameterValue.
+    Raises MissingParameterValue with each missing name, InvalidParameterValue.
     """
     defaults = _defaults(conf, str(task.node.properties.get("cpu_arch")))
     urls: dict[str, Any] = {key: task.driver_info.get(key) or defaults[key] for key in PROPERTIES}
@@ -63,7 +63,7 @@ def _defaults(conf: Conductor, arch: str) -> dict[str, str | None]:
 
 
 def check_url(key: str, url: Any, allowed: tuple[str, ...]) -> None:
-    """Raise InvalidParameterValue for what cannot be fetched, or is none of a user's business."""
+    """Raise InvalidParameterValue for a URL that cannot be fetched or may not be named."""
     if url is None:
         return
     scheme = _scheme(url) if isinstance(url, str) else None
@@ -80,7 +80,7 @@ def check_url(key: str, url: Any, allowed: tuple[str, ...]) -> None:
 
 
 def _scheme(url: str) -> str | None:
-    """Return the scheme of a URL; None: it leads nowhere."""
+    """Return the scheme of a URL; None for an unusable one."""
     try:
         parts = urllib.parse.urlsplit(url)
         leads = parts.scheme == "file" or (parts.hostname and parts.port != 0)
@@ -90,7 +90,7 @@ def _scheme(url: str) -> str | None:
 
 
 def local_path(url: str) -> Path | None:
-    """Return the path in a file URL, links resolved; None: it must be fetched."""
+    """Return the resolved path of a file URL; None for other URLs."""
     parts = urllib.parse.urlsplit(url)
     return Path(urllib.parse.unquote(parts.path)).resolve() if parts.scheme == "file" else None
 

@@ -1,12 +1,11 @@
-"""The gateway between drivers and BMCs: few calls at a time, bounded in time, and no nagging.
+"""The gateway between drivers and BMCs: few calls at a time, with time limits and a breaker.
 
-BMCs are slow, few-threaded and sometimes mute, and one that is dead must not cost the living
-ones anything.  So every call goes through its BMC's guard:
+BMCs are slow, have few threads, and may be silent; a dead BMC must not delay others.  So every call
+passes its BMC's guard:
 
     with gateway.guard(address, task, write=True) as call:
-        ...                                # call.left_s() says how much time is left
+        ...                                # call.left_s() is the time left
 
-which lets few calls in at a time, gives each a deadline, leaves a BMC alone that failed too
-often (``breaker``), and remembers how it did: latency, last contact, last error.  No lock is
-held while a BMC is asked, but the place in its own short queue.
+The guard limits concurrent calls, sets a deadline, stops calls to a failing BMC (``breaker``), and
+records latency, last contact and last error.  A call holds no lock except its slot in the queue.
 """

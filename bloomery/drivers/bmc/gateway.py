@@ -21,16 +21,15 @@ from bloomery.metrics import METRICS
 
 T = TypeVar("T")
 _SALT: Final = secrets.token_bytes(16)
-_QUEUE_PAUSE_S: Final = 1.0  # before a call that got no turn queues again
-_LOGIN_BUSY_S: Final = 1.0  # after which one may look whether it is done
+_QUEUE_PAUSE_S: Final = 1.0  # before a call that got no slot queues again
+_LOGIN_BUSY_S: Final = 1.0  # before a call that met another login is repeated
 
 
 @dataclass(frozen=True, slots=True)
 class BmcCall:
-    """One call to a BMC and the time that it has.
+    """One call to a BMC with its deadline.
 
-    ``lease``: what raises when the node is not, or no longer, ours; None for a call that is
-    about no node.
+    ``lease``: raises when the node was taken over; None for a call without a node.
     """
 
     bmc: BmcState
@@ -43,7 +42,7 @@ class BmcCall:
         return self.deadline - self.clock()
 
     def assert_lease(self) -> None:
-        """Whoever writes asks just before each write: a call may outlast the lease.
+        """Check the lease; call it just before each write, as a call may outlast the lease.
 
         Raises ExclusiveLockRequired, LockLost.
         """
@@ -51,13 +50,13 @@ class BmcCall:
             self.lease()
 
     def took(self, seconds: float) -> None:
-        """Record how long one request of the call took."""
+        """Record the duration of one request."""
         self.bmc.latency.add(seconds)
         METRICS.send_timer(f"bmc_call:{self.driver}", seconds * 1000)
 
 
 class Gateway:
-    """The BMCs by address.  Its lock guards that table alone and is never held during I/O."""
+    """The BMCs by address; its lock guards the table only, never I/O."""
 
     def __init__(self, conf: Conf, clock: Clock = time.monotonic) -> None:
         self.conf = conf
@@ -66,7 +65,7 @@ class Gateway:
         self._bmcs: dict[str, BmcState] = {}
 
     def bmc(self, address: str) -> BmcState:
-        """Return the record of a BMC; one that was never asked has an empty one."""
+        """Return the state of a BMC, created at its first use."""
         with self._mutex:
             state = self._bmcs.get(address)
             if state is None:
@@ -74,7 +73,7 @@ class Gateway:
             return state
 
     def bmcs(self) -> list[BmcState]:
-        """Return every BMC that was asked since the start."""
+        """Return every BMC that was called since the start."""
         with self._mutex:
             return list(self._bmcs.values())
 
@@ -82,13 +81,12 @@ class Gateway:
     def guard(
         self, address: str, task: DriverTask, *, write: bool, budget_s: float | None = None
     ) -> Iterator[BmcCall]:
-        """Let one call through, in its turn and within its time.
+        """Let one call through, after its queue and within its time.
 
-        ``budget_s``: of a call that may take less time than others; None: what the node's task
-        may spend, else call_timeout.  The time counts from its turn, for which it waits as long at
-        most.  A task that insists is let through although the BMC is left alone, one at a time.
-        Raises BmcLeftAlone while the BMC is left alone, BmcQueueTimeout when its turn never came;
-        for a write ExclusiveLockRequired or LockLost, if the node is not, or no longer, ours.
+        ``budget_s``: time limit of the call; None: that of the task, else call_timeout.  The time
+        counts from the slot; the queue may take as long again.  A task that insists passes an open
+        breaker, one at a time. Raises BmcLeftAlone while the breaker is open, BmcQueueTimeout when
+        no slot came free; for a write ExclusiveLockRequired or LockLost.
         """
         bmc = self.bmc(address)
         own_s = task.budget_s if budget_s is None else budget_s
@@ -122,9 +120,9 @@ class Gateway:
 
     @contextmanager
     def login(self, bmc: BmcState, account: str, task: DriverTask) -> Iterator[None]:
-        """Let work through that shows an account's password, or what it was exchanged for.
+        """Guard work that sends an account's password or session token.
 
-        Raises BmcLeftAlone while the account is left alone because its login was refused.
+        Raises BmcLeftAlone while the account's login is paused after a refusal.
         """
         login = bmc.login(account)
         require(bmc, login, task)
@@ -140,7 +138,7 @@ class Gateway:
 
 
 def require(bmc: BmcState, breaker: Breaker, task: DriverTask, *, insists: bool = False) -> None:
-    """Raise BmcLeftAlone unless the breaker lets one through."""
+    """Raise BmcLeftAlone unless the breaker admits the call."""
     left_s = breaker.admit(insists=insists)
     if not left_s:
         return
@@ -157,7 +155,7 @@ def require(bmc: BmcState, breaker: Breaker, task: DriverTask, *, insists: bool 
 
 
 def login_busy(node: str, address: str) -> errors.BmcLeftAlone:
-    """The error of a call whose time ended while another one showed the account's password."""
+    """Return the error of a call whose time ended during another call's login."""
     return errors.BmcLeftAlone(
         node=node, address=address, retry_after_s=_LOGIN_BUSY_S, cause="",
         reason="another call is logging in",
@@ -166,10 +164,10 @@ def login_busy(node: str, address: str) -> errors.BmcLeftAlone:
 
 @contextmanager
 def _reporting(bmc: BmcState) -> Iterator[None]:
-    """Tell the BMC's record how the call went."""
+    """Record the result of a call in the BMC's state."""
     try:
         yield
-    except errors.BmcLeftAlone:  # nobody was asked
+    except errors.BmcLeftAlone:  # no request was sent
         bmc.breaker.abandoned()
         raise
     except (errors.BmcUnreachable, errors.BmcRefused) as exc:
@@ -182,14 +180,14 @@ def _reporting(bmc: BmcState) -> Iterator[None]:
 
 
 def account_key(*facts: str | None) -> str:
-    """Return a key that tells an account from others, password included, and holds none of it."""
+    """Return a keyed hash of an account, password included."""
     return hmac.new(_SALT, repr(facts).encode(), hashlib.sha256).hexdigest()
 
 
 class PerConf(Generic[T]):
-    """Makes its object when the first interface asks for it.
+    """One object per configuration, created at its first use.
 
-    ``make`` must keep ``conf``: as long as the object lives, no other one has its identity.
+    ``make`` must keep a reference to ``conf``, so that its identity stays unique.
     """
 
     def __init__(self, make: Callable[[Conf], T]) -> None:
@@ -198,7 +196,6 @@ class PerConf(Generic[T]):
         self._mutex = threading.Lock()
 
     def of(self, conf: Conf) -> T:
-        """Return the object of ``conf``."""
         with self._mutex:
             shared = self._by_conf.get(id(conf))
             if shared is None:
@@ -210,5 +207,5 @@ _GATEWAYS: Final = PerConf(Gateway)
 
 
 def of(conf: Conf) -> Gateway:
-    """Return the gateway that all interfaces built from ``conf`` share; it lives as they do."""
+    """Return the gateway that all interfaces of ``conf`` share; it lives as long as they do."""
     return _GATEWAYS.of(conf)

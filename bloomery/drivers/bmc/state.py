@@ -1,8 +1,8 @@
-"""What is known of one BMC: is it left alone, how many calls are under way, how fast it answers.
+"""The state of one BMC: circuit breaker, concurrent calls, latency.
 
-A circuit breaker leaves alone for a while whoever failed too often, then lets one try through:
+The breaker stops calls for a while after failures in a row, then admits one try:
 
-closed --(failures in a row)--> open --(pause)--> half open: one try --> closed, or open again
+    closed --(failures in a row)--> open --(pause)--> half open: one try --> closed, or open again
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ from bloomery import errors
 from bloomery.conf import Conf
 
 Clock = Callable[[], float]
-_KEPT: Final = 64  # requests of which the latency is known
-_MOST_ACCOUNTS: Final = 32  # of one BMC whose refused logins are remembered
+_KEPT: Final = 64  # requests in the latency statistics
+_MOST_ACCOUNTS: Final = 32  # per BMC, whose refused logins are remembered
 
 
 class BmcState:
-    """What is known of one BMC."""
+    """The state of one BMC."""
 
     def __init__(self, address: str, conf: Conf, clock: Clock) -> None:
         limits = conf.bmc
@@ -42,19 +42,19 @@ class BmcState:
         self.latency = Latency()
         self.silent_since: datetime | None = None  # the first failure after its last answer
         self.last_contact_at: datetime | None = None
-        self._heard_at: datetime | None = None  # as deadlines are measured
+        self._heard_at: datetime | None = None  # by ``bloomery.clock``
         self.last_error: str | None = None
         self.last_error_at: datetime | None = None
 
     @property
     def is_suspect(self) -> bool:
-        """Did the last call fail?  A suspect is asked once, and waits behind those that live."""
+        """Whether the last call failed; a suspect is tried once, behind healthy BMCs."""
         return self.silent_since is not None
 
     def login(self, account: str) -> Breaker:
-        """Return what is known of an account; one that was never refused is closed.
+        """Return the breaker of an account.
 
-        ``account``: a key that differs with the password and does not contain it.
+        ``account``: a key that depends on the password and does not reveal it.
         """
         with self._mutex:
             shortest_s, longest_s = self._login_pauses
@@ -67,7 +67,7 @@ class BmcState:
             return breaker
 
     def has_answered(self, since: datetime) -> bool:
-        """Tell whether it answered anybody after ``since``, a time of ``bloomery.clock``."""
+        """Return whether the BMC answered a call after ``since``, a time of ``bloomery.clock``."""
         return self._heard_at is not None and self._heard_at > since
 
     def answered(self) -> None:
@@ -76,10 +76,10 @@ class BmcState:
         self.breaker.succeeded()
 
     def failed(self, exc: errors.Failure) -> None:
-        """Remember what went wrong; silence counts for the breaker, a no is an answer.
+        """Record a failure; silence counts for the breaker, a refusal is an answer.
 
-        A call that had too little time itself (``was_cut_short``) makes the BMC a suspect only,
-        unless it was the one try of a breaker that is open.
+        A call that had too little time (``was_cut_short``) only makes the BMC a suspect, unless it
+        was the one try of an open breaker.
         """
         self.last_error, self.last_error_at = str(exc), datetime.now(UTC)
         if not isinstance(exc, errors.BmcUnreachable) or exc.facts.get("has_answered"):
@@ -92,7 +92,7 @@ class BmcState:
             self.breaker.failed(exc)
 
     def describe(self, account: str | None = None) -> dict[str, Any]:
-        """Return what the node's ``why`` says of its BMC, as JSON has it."""
+        """Return the BMC's part of a node's ``why``, as JSON."""
         latency = self.latency.summary()
         breaker = self.breaker
         return {
@@ -109,7 +109,7 @@ class BmcState:
 
 
 def _refusal(login: Breaker) -> dict[str, Any] | None:
-    """Say since when a login is refused, how often it was tried, and when it will be again."""
+    """Return since when a login is refused, the number of tries, and the time of the next."""
     if not login.is_open:
         return None
     return {
@@ -124,7 +124,7 @@ def _text(at: datetime | None) -> str | None:
 
 
 class Breaker:
-    """Counts failures in a row.  Whoever is admitted reports back exactly once.
+    """Counts failures in a row.  Each admitted call reports back exactly once.
 
     ``longest_s``: the pause doubles with each further failure up to this; None: it stays.
     """
@@ -151,21 +151,21 @@ class Breaker:
 
     @property
     def failures(self) -> int:
-        """How many calls in a row failed; 0 for one that answers."""
+        """The number of failures in a row."""
         return self._failures
 
     @property
     def next_try_at(self) -> datetime | None:
-        """When the next try will be let through; None for one that is closed."""
+        """The time of the next try; None while closed."""
         if not self.is_open:
             return None
         left_s = max(self._next_try_at - self._clock(), 0.0)
         return datetime.now(UTC) + timedelta(seconds=left_s)
 
     def admit(self, *, insists: bool = False) -> float:
-        """Return 0: go ahead; or the seconds until the next try.
+        """Return 0 to admit the call, or the seconds until the next try.
 
-        ``insists``: a person asked; the pause need not be over, but there is one try at a time.
+        ``insists`` skips the pause for a user's request, one try at a time.
         """
         with self._mutex:
             if not self.is_open:
@@ -191,19 +191,19 @@ class Breaker:
             self._next_try_at = self._clock() + pause_s
 
     def abandoned(self) -> None:
-        """Whoever was admitted ended without an answer, for reasons of its own."""
+        """End an admitted call without a result from the BMC."""
         with self._mutex:
             self._trying = False
 
     def sentence(self, left_s: float) -> str:
-        """Say why nobody is admitted."""
+        """Return why no call is admitted."""
         since = f"{self.since:%H:%M:%S} UTC" if self.since else "a moment ago"
         times = "1 failure" if self._failures == 1 else f"{self._failures} failures in a row"
         return f"left alone after {times} since {since}; next try in {left_s:.0f} s"
 
 
 class Slots:
-    """``most`` calls at a time, ``writes`` among them that change something."""
+    """At most ``most`` concurrent calls, ``writes`` of them writes."""
 
     def __init__(self, most: int, writes: int) -> None:
         self._most, self._writes_most = most, writes
@@ -211,7 +211,7 @@ class Slots:
         self._freed = threading.Condition()
 
     def enter(self, *, write: bool, timeout_s: float) -> bool:
-        """Take a place; False when none came free in time."""
+        """Take a slot; False when none came free in time."""
         with self._freed:
             if not self._freed.wait_for(lambda: self._is_room(write), timeout_s):
                 return False
@@ -238,7 +238,7 @@ class Summary:
 
 
 class Latency:
-    """A ring of the last requests: 256 bytes for each BMC."""
+    """The durations of the last requests: 256 bytes per BMC."""
 
     def __init__(self) -> None:
         self._mutex = threading.Lock()
@@ -254,7 +254,7 @@ class Latency:
             self._count += 1
 
     def summary(self) -> Summary | None:
-        """Return count of all and spread of the last requests; None before the first."""
+        """Return the total count and the spread of the last requests; None before the first."""
         with self._mutex:
             last, count = list(self._last), self._count
         if not last:

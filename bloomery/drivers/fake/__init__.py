@@ -1,6 +1,6 @@
-"""Hardware that is not there: every interface, as slow, flaky or silent as it is told to be.
+"""Simulated hardware: every interface can be slow, fail or stay silent on demand.
 
-A product, not a test file: operators rehearse with it.  ``driver_info`` says how it behaves:
+A product feature for rehearsals, not a test double.  ``driver_info`` controls it:
 
     {"fake": {"delay": {"deploy": 2, "power.set_power_state": 0.5},
               "fail": ["raid"],

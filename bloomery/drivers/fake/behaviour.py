@@ -1,4 +1,4 @@
-"""How a fake machine behaves: one place that reads ``driver_info["fake"]`` and ``[fake]``."""
+"""The behaviour of a fake machine, from ``driver_info["fake"]`` and ``[fake]``."""
 
 from __future__ import annotations
 
@@ -17,16 +17,16 @@ from bloomery.drivers import base
 from bloomery.drivers.base import DriverTask, Heartbeat
 from bloomery.outcome import Again, Outcome, WaitForCall
 
-_MOST = 1e8  # seconds: three years, which dates bear
+_MOST = 1e8  # seconds: three years, within the range of dates
 _SHAPES: Final[dict[str, type]] = {
     "delay": dict, "flap": dict, "wait": dict, "fail": list, "silent": list,
 }  # fmt: skip
 _OF_OTHERS: Final = frozenset({"vendor.trigger_servicewait"})
 _MOST_SHOWN = 100  # characters of a name in an error
-_SILENCE_S = 5.0  # how long a silent BMC keeps a caller before its time budget is spent
+_SILENCE_S = 5.0  # how long a silent BMC blocks its caller
 _wall: Final = partial(datetime.now, UTC)
 _never = threading.Event()
-_waits: dict[str, tuple[datetime, datetime]] = {}  # of a node: since when, by rows and by us
+_waits: dict[str, tuple[datetime, datetime]] = {}  # by node: its start by the row and by clock
 _calls: dict[tuple[str, str], Iterator[int]] = defaultdict(lambda: itertools.count(1))
 
 
@@ -37,9 +37,9 @@ def act(
     method: str,
     limit_s: float | None = None,
 ) -> Outcome | None:
-    """Behave as told in a step: fail, ask for another turn, wait for the agent, or go on.
+    """Behave in a step: fail, return Again, wait for the agent, or None to go on.
 
-    Raises StepFailure after ``limit_s`` where ``driver_info`` says that it takes longer.
+    Raises StepFailure after ``limit_s`` where ``driver_info`` sets a longer delay.
     """
     script = _script(task)
     _misbehave(script, task, kind, method)
@@ -57,7 +57,7 @@ def act(
 
 
 def answer(conf: Conf, task: DriverTask, kind: str, method: str) -> None:
-    """Behave as told in a plain call, which keeps its caller waiting as a slow BMC would."""
+    """Behave in a plain call, which blocks as with a slow BMC."""
     script = _script(task)
     _misbehave(script, task, kind, method)
     delay_s = _delay_s(conf, script, kind, method)
@@ -66,10 +66,10 @@ def answer(conf: Conf, task: DriverTask, kind: str, method: str) -> None:
 
 
 def agent_call(task: DriverTask) -> Heartbeat | float | None:
-    """What the fake agent says by now, or how long it takes yet; None: it says nothing.
+    """Return the fake agent's heartbeat, or the seconds until it; None: no heartbeat.
 
-    ``{"wait": {"deploy.deploy": -1}}`` never calls, as a machine does that does not boot.  A step
-    that waits for somebody else is left alone, unless ``wait`` names it.
+    ``{"wait": {"deploy.deploy": -1}}`` sends none, like a machine that does not boot.  A step that
+    waits for another caller gets one only where ``wait`` names the step.
     """
     since, waits = task.node.provision_updated_at, _map(_script(task), "wait")
     waits_s = [s for s in waits.values() if _is_number(s)]
@@ -80,14 +80,14 @@ def agent_call(task: DriverTask) -> Heartbeat | float | None:
 
 
 def _waits_for_others(task: DriverTask, waits: Mapping[str, Any]) -> bool:
-    """Tell whether the step that waits is one that no agent of ours was told to end."""
+    """Return whether the waiting step ends only by another caller."""
     shown = task.node.service_step
     name = f"{shown.get('interface')}.{shown.get('step')}"
     return name in _OF_OTHERS and not waits.keys() & {name, shown["interface"]}
 
 
 def _waited_s(node: str, since: datetime) -> float:
-    """Ask the wall once, when a wait is first seen: it may be set while somebody waits."""
+    """Return the seconds of the wait; the wall clock is read once, as it may be set meanwhile."""
     began, now = _waits.get(node), clock.now()
     if began is None or began[0] != since:
         began = _waits[node] = since, now - max(_wall() - since, timedelta(0))
@@ -95,9 +95,9 @@ def _waited_s(node: str, since: datetime) -> float:
 
 
 def check(driver_info: Mapping[str, Any], known: Collection[str]) -> None:
-    """Raise InvalidParameterValue for a behaviour that nobody could follow.
+    """Raise InvalidParameterValue for an unknown behaviour, interface or method.
 
-    ``known``: the interfaces and methods that behave: deploy, deploy.deploy ...
+    ``known``: the interfaces and methods: deploy, deploy.deploy ...
     """
     script = driver_info.get("fake")
     if script is None:
@@ -165,7 +165,7 @@ def _number(script: Mapping[str, Any], what: str, kind: str, method: str) -> flo
 
 
 def _map(script: Mapping[str, Any], what: str) -> Mapping[str, Any]:
-    """Return a map of the behaviour; rows of before ``check`` may hold anything in its place."""
+    """Return a map of the behaviour; {} for rows older than ``check``."""
     numbers = script.get(what)
     return numbers if isinstance(numbers, dict) else {}
 
@@ -180,7 +180,7 @@ def _delay_s(conf: Conf, script: Mapping[str, Any], kind: str, method: str) -> f
 
 
 def check_delay(conf: Conf, kind: str) -> None:
-    """Raise CannotStart for a delay of an interface that no clock could follow."""
+    """Raise CannotStart for an invalid delay option of an interface."""
     name = f"{kind}_delay"
     text = getattr(conf.fake, name, "0")
     try:
@@ -195,7 +195,7 @@ def check_delay(conf: Conf, kind: str) -> None:
 
 
 def _configured_s(text: str) -> float:
-    """Read "0", "n" or "a,b": b is drawn at random, nearer to a."""
+    """Read "0", "n" or "a,b", a random number between a and b, mostly near a."""
     low, _, high = text.partition(",")
     if not high:
         return float(low)
@@ -208,7 +208,7 @@ BEHAVES: Final[set[str]] = set()  # kinds and methods that a script may name: de
 
 
 class FakeInterface(base.Interface):
-    """Succeeds at once, unless it is told to be slow, to fail, to wait or to be silent."""
+    """Succeeds at once, unless driver_info makes it slow, failing, waiting or silent."""
 
     def __init_subclass__(cls, **more: Any) -> None:
         super().__init_subclass__(**more)
@@ -225,9 +225,18 @@ class FakeInterface(base.Interface):
     def act(
         self, task: base.DriverTask, method: str, limit_s: float | None = None
     ) -> Outcome | None:
-        """Behave in a step; None: go on.  ``limit_s``: longer than that is a failure."""
+        """Behave in a step; None: go on.  A delay longer than ``limit_s`` fails."""
         return act(self.conf, task, self.kind, method, limit_s)
 
     def answer(self, task: base.DriverTask, method: str) -> None:
-        """Behave in a plain call."""
         answer(self.conf, task, self.kind, method)
+
+
+def acts(method: str) -> Any:
+    """Return a method that behaves in a step and does nothing else."""
+    return lambda self, task, *_args: self.act(task, method)
+
+
+def answers(method: str) -> Any:
+    """Return a method that behaves in a plain call and does nothing else."""
+    return lambda self, task, *_args: self.answer(task, method)

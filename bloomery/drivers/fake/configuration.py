@@ -1,4 +1,4 @@
-"""Fake BIOS, firmware, RAID and storage: what a machine is configured to, kept in rows alone."""
+"""Fake BIOS, firmware, RAID and storage: the configuration exists only in rows."""
 
 from __future__ import annotations
 
@@ -36,11 +36,11 @@ _FIRMWARE_ARGS: Final = {
 
 
 class FakeBios(FakeInterface, base.Bios):
-    """A BIOS whose settings are what was applied last."""
+    """A BIOS with the settings that were applied last."""
 
     @steps.out_of_band_step(_BIOS_ARGS)
     def apply_configuration(self, task: base.DriverTask, settings: Any) -> Outcome:
-        """Store the settings as those of the node, in place of those of before."""
+        """Replace the node's settings by these."""
         entries = steps.checked_entries("settings", settings, ("name", "value"))
         applied = {entry["name"]: entry["value"] for entry in entries}
         stored = [
@@ -56,7 +56,7 @@ class FakeBios(FakeInterface, base.Bios):
 
 
 class FakeFirmware(FakeInterface, base.Firmware):
-    """Firmware that takes every update and stays as it is."""
+    """Firmware that accepts every update and does not change."""
 
     @steps.out_of_band_step(_FIRMWARE_ARGS)
     def update(self, task: base.DriverTask, settings: Any) -> Outcome:
@@ -93,7 +93,7 @@ class FakeRaid(FakeInterface, base.Raid):
         create_nonroot_volumes: bool = True,
         delete_existing: bool = True,
     ) -> Outcome:
-        """Create volumes that are named here, after those that are there, or in their place."""
+        """Create these volumes, in addition to the existing ones or in their place."""
         self.validate_raid_config(task, raid_config)
         kept = [] if delete_existing else _volumes(task.node.raid_config)
         return self._create(
@@ -117,7 +117,7 @@ class FakeRaid(FakeInterface, base.Raid):
 
 
 class FakeStorage(FakeInterface, base.Storage):
-    """Volumes that are always there."""
+    """Volumes that are always attached."""
 
 
 def _volumes(config: Mapping[str, Any]) -> list[Json]:

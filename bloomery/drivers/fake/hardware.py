@@ -11,7 +11,7 @@ from bloomery.conductor.states import Power as PowerState
 from bloomery.drivers import base, steps, vendor_methods
 from bloomery.drivers.fake import behaviour
 from bloomery.drivers.fake import configuration as _configuration  # noqa: F401  behaves by name
-from bloomery.drivers.fake.behaviour import FakeInterface
+from bloomery.drivers.fake.behaviour import FakeInterface, acts, answers
 from bloomery.outcome import DONE, Done, Outcome, WaitForCall
 
 _MEDIA: Final = "fake_virtual_media"  # in driver_internal_info: {device: address of the image}
@@ -23,7 +23,7 @@ _INDICATORS: Final[Mapping[str, Mapping[str, base.Indicator]]] = {
 
 
 class FakeHardware(base.HardwareType):
-    """Takes any enabled interface, and lists the fake ones and those of agents."""
+    """Accepts any enabled interface; supports the fake ones and those of agents."""
 
     lenient = True
     supported: ClassVar[Mapping[str, Sequence[str]]] = {
@@ -47,7 +47,7 @@ class FakeHardware(base.HardwareType):
 
 
 class FakePower(FakeInterface, base.Power):
-    """The machine is in the state that was asked for last: it never differs from the row."""
+    """The machine is in the state that was set last, so it never differs from the row."""
 
     def get_power_state(self, task: base.DriverTask) -> str | None:
         self.answer(task, "get_power_state")
@@ -89,9 +89,6 @@ class FakeManagement(FakeInterface, base.Management):
         self.answer(task, "get_boot_device")
         return {"boot_device": "pxe", "persistent": False}
 
-    def get_sensors_data(self, task: base.DriverTask) -> dict[str, Any]:
-        return {}
-
     def get_supported_boot_modes(self, task: base.DriverTask) -> Sequence[str]:
         return ("bios", "uefi")
 
@@ -99,7 +96,7 @@ class FakeManagement(FakeInterface, base.Management):
         return self.act(task, "set_boot_mode") or DONE
 
     def get_boot_mode(self, task: base.DriverTask) -> str | None:
-        """Return what was set last, as power does: it never differs from the row."""
+        """Return the mode that was set last."""
         self.answer(task, "get_boot_mode")
         return task.node.boot_mode
 
@@ -121,7 +118,7 @@ class FakeManagement(FakeInterface, base.Management):
         return {name: dict(_INDICATORS[name]) for name in _INDICATORS if component in (None, name)}
 
     def get_indicator_state(self, task: base.DriverTask, component: str, indicator: str) -> str:
-        """Return on, whichever light it is: fake ones cannot be switched, as in Ironic."""
+        """Return on for every light: fake lights cannot be switched, as in Ironic."""
         names = self.get_supported_indicators(task, component)[component]
         if indicator not in names:
             raise errors.InvalidParameterValue(
@@ -165,63 +162,38 @@ class FakeManagement(FakeInterface, base.Management):
 class FakeBoot(FakeInterface, base.Boot):
     capabilities = frozenset({"ipxe_boot", "pxe_boot"})
 
-    def validate_ramdisk(self, task: base.DriverTask) -> None:
-        self.answer(task, "validate_ramdisk")
-
-    def validate_inspection(self, task: base.DriverTask) -> None:
-        self.answer(task, "validate_inspection")
-
-    def prepare_ramdisk(self, task: base.DriverTask, params: Mapping[str, str]) -> Outcome | None:
-        return self.act(task, "prepare_ramdisk")
-
-    def clean_up_ramdisk(self, task: base.DriverTask) -> Outcome | None:
-        return self.act(task, "clean_up_ramdisk")
-
-    def prepare_instance(self, task: base.DriverTask) -> Outcome | None:
-        return self.act(task, "prepare_instance")
-
-    def clean_up_instance(self, task: base.DriverTask) -> Outcome | None:
-        return self.act(task, "clean_up_instance")
+    validate_ramdisk = answers("validate_ramdisk")
+    validate_inspection = answers("validate_inspection")
+    prepare_ramdisk = acts("prepare_ramdisk")
+    clean_up_ramdisk = acts("clean_up_ramdisk")
+    prepare_instance = acts("prepare_instance")
+    clean_up_instance = acts("clean_up_instance")
 
 
 class FakeDeploy(FakeInterface, base.Deploy):
-    """One step; nothing is written anywhere.  A fake agent calls back for nodes that wait."""
+    """One step that writes nothing.  A fake agent sends heartbeats for waiting nodes."""
 
     def periodics(self) -> Sequence[base.Periodic]:
         return (base.Periodic(states=tuple(sorted(WAIT_STATES)), look=behaviour.agent_call),)
 
-    def prepare(self, task: base.DriverTask) -> Outcome | None:
-        return self.act(task, "prepare")
+    prepare = acts("prepare")
 
     @steps.deploy_step(priority=100, resumable=True)
     def deploy(self, task: base.DriverTask) -> Outcome | None:
-        """Take as long as told, or wait for the fake agent; then be deployed."""
+        """Take the configured time, or wait for the fake agent."""
         return self.act(task, "deploy")
 
-    def clean_up(self, task: base.DriverTask) -> Outcome | None:
-        return self.act(task, "clean_up")
-
-    def take_over(self, task: base.DriverTask) -> None:
-        self.answer(task, "take_over")
-
-    def tear_down(self, task: base.DriverTask) -> Outcome | None:
-        return self.act(task, "tear_down")
-
-    def prepare_cleaning(self, task: base.DriverTask) -> Outcome | None:
-        return self.act(task, "prepare_cleaning")
-
-    def tear_down_cleaning(self, task: base.DriverTask) -> Outcome | None:
-        return self.act(task, "tear_down_cleaning")
-
-    def prepare_service(self, task: base.DriverTask) -> Outcome | None:
-        return self.act(task, "prepare_service")
-
-    def tear_down_service(self, task: base.DriverTask) -> Outcome | None:
-        return self.act(task, "tear_down_service")
+    clean_up = acts("clean_up")
+    take_over = answers("take_over")
+    tear_down = acts("tear_down")
+    prepare_cleaning = acts("prepare_cleaning")
+    tear_down_cleaning = acts("tear_down_cleaning")
+    prepare_service = acts("prepare_service")
+    tear_down_service = acts("tear_down_service")
 
 
 class FakeInspect(FakeInterface, base.Inspect):
-    """Tells what ``driver_info["fake_inventory"]`` says, as an agent would; nothing without it."""
+    """Reports ``driver_info["fake_inventory"]``; nothing without it."""
 
     @property
     def hooks(self) -> tuple[str, ...]:
@@ -246,30 +218,21 @@ class FakeInspect(FakeInterface, base.Inspect):
             return outcome or Done()
         return Done(result={"inventory": {"inventory": inventory}})
 
-    def abort(self, task: base.DriverTask) -> None:
-        self.answer(task, "abort")
+    abort = answers("abort")
 
 
 class FakeConsole(FakeInterface, base.Console):
-    def start_console(self, task: base.DriverTask) -> None:
-        self.answer(task, "start_console")
-
-    def stop_console(self, task: base.DriverTask) -> None:
-        self.answer(task, "stop_console")
+    start_console = answers("start_console")
+    stop_console = answers("stop_console")
 
     def get_console(self, task: base.DriverTask) -> dict[str, str]:
         return {}
 
 
 class FakeRescue(FakeInterface, base.Rescue):
-    def rescue(self, task: base.DriverTask) -> Outcome | None:
-        return self.act(task, "rescue")
-
-    def unrescue(self, task: base.DriverTask) -> Outcome | None:
-        return self.act(task, "unrescue")
-
-    def clean_up(self, task: base.DriverTask) -> Outcome | None:
-        return self.act(task, "clean_up")
+    rescue = acts("rescue")
+    unrescue = acts("unrescue")
+    clean_up = acts("clean_up")
 
 
 class FakeVendor(FakeInterface, base.Vendor):
@@ -299,13 +262,13 @@ class FakeVendor(FakeInterface, base.Vendor):
     @steps.service_step(resumable=True)
     @vendor_methods.passthru(("POST",), description="Do nothing that would show.", resumable=True)
     def log_passthrough(self, task: base.DriverTask, **_: Any) -> Outcome | None:
-        """Do nothing that would show: the step that automated cleaning of fake nodes runs."""
+        """Do nothing: the step that automated cleaning of fake nodes runs."""
         return self.act(task, "log_passthrough")
 
     @steps.service_step(resumable=True)
     def trigger_servicewait(self, task: base.DriverTask) -> Outcome | None:
-        """Wait until an agent that somebody lets call, or an operator, moves the node on.
+        """Wait for a heartbeat or an operator.
 
-        The fake agent does so only where ``driver_info/fake/wait`` names this step.
+        The fake agent sends one only where ``driver_info/fake/wait`` names this step.
         """
         return self.act(task, "trigger_servicewait") or WaitForCall(reason="as the step says")

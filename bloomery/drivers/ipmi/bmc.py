@@ -1,8 +1,8 @@
-"""One BMC, as a driver asks it: how long, how often, how fast one after another.
+"""One IPMI BMC: time limits, retries, and the gap between commands.
 
-``ask`` waits and repeats in its thread, for plain calls; ``tell`` runs a command once.  Steps
-look at ``rest_s`` first and return Again, so that no thread waits for a gap to pass.  Each run
-of ipmitool has its place at the gateway.
+``ask`` waits and retries in its thread, for plain calls; ``tell`` runs a command once.  Steps check
+``rest_s`` first and return Again, so that no thread waits for the gap.  Each run of ipmitool has a
+slot of the gateway.
 """
 
 from __future__ import annotations
@@ -18,15 +18,13 @@ from bloomery.drivers import base
 from bloomery.drivers.bmc import gateway
 from bloomery.drivers.ipmi import error_kinds, info, tool
 
-_FAIR: Final = 0.9  # the share of its time that a command must have had, to blame the BMC
+_FAIR: Final = 0.9  # share of its time that a command must have had before the BMC counts as silent
 
 
 class RateLimit:
-    """When each BMC may get its next command, and which cipher suite it took last.
+    """The time of each BMC's next command, and the cipher suite that worked last.
 
-    Kept for the process, because the minimum gap between two commands holds across interfaces
-    and callers; a BMC that is not asked any more costs an entry of some hundred bytes.  A test
-    hands in a ``clock`` and a ``pause`` of its own.
+    Shared by the process, because the minimum gap holds across interfaces and callers.
     """
 
     def __init__(
@@ -41,13 +39,13 @@ class RateLimit:
         self._suites: dict[str, int | None] = {}
 
     def rest_s(self, key: str) -> float:
-        """How many seconds until the BMC may get a command."""
+        """Return the seconds until the BMC may get a command."""
         return max(0.0, self._free_at.get(key, 0.0) - self.clock())
 
     def claim(self, key: str, gap_s: float, within_s: float) -> float | None:
-        """Take the next place in the row of commands; return how many seconds until its turn.
+        """Reserve the next command's time; return the seconds until it.
 
-        None, and no place taken, where that is not within so many seconds.
+        None, with nothing reserved, where it is not within ``within_s``.
         """
         with self._mutex:
             rest_s = self.rest_s(key)
@@ -57,7 +55,7 @@ class RateLimit:
             return rest_s
 
     def ended(self, key: str, gap_s: float) -> None:
-        """A command is over: the gap counts from here."""
+        """Start the gap after a command."""
         with self._mutex:
             self._free_at[key] = max(self._free_at.get(key, 0.0), self.clock() + gap_s)
 
@@ -65,7 +63,7 @@ class RateLimit:
         self._suites[key] = suite
 
     def by_luck(self, key: str, suites: list[int | None]) -> list[int | None]:
-        """The suites in the order of trying: the one that worked last comes first."""
+        """Return the suites with the one that worked last first."""
         lucky = self._suites.get(key)
         return sorted(suites, key=lambda suite: suite != lucky)
 
@@ -74,7 +72,7 @@ RATE_LIMIT = RateLimit()
 
 
 class IpmiBmc:
-    """Raises MissingParameterValue or InvalidParameterValue for a driver_info that is no use."""
+    """Raises MissingParameterValue or InvalidParameterValue for an unusable driver_info."""
 
     def __init__(
         self, conf: Conf, task: base.DriverTask, rate_limit: RateLimit = RATE_LIMIT
@@ -89,27 +87,26 @@ class IpmiBmc:
         self._budget_s = min(float(limit_s) for limit_s in limits_s if limit_s is not None)
 
     def describe(self) -> dict[str, Any]:
-        """Return what the node's ``why`` says of its BMC."""
+        """Return the BMC's part of the node's ``why``."""
         return self._gateway.bmc(self.info.key).describe(self._account)
 
     @property
     def _account(self) -> str:
-        """What a refused login is remembered by."""
         info = self.info
         return gateway.account_key(info.key, info.username, info.password, info.kg_key.hex())
 
     def rest_s(self) -> float:
-        """How many seconds until it may get its next command."""
+        """Return the seconds until the next command."""
         return self._rate_limit.rest_s(self.info.key)
 
     @property
     def keeps_boot_device(self) -> bool:
-        """Is it to be told not to forget a boot device after a minute?"""
+        """Whether the BMC must be told to keep a boot device for longer than a minute."""
         own = self.info.disable_boot_timeout
         return self._conf.disable_boot_timeout if own is None else own
 
     def ask(self, *words: str, write: bool = False) -> str:
-        """Run a command, again while that may help and there is time.  Keeps its thread.
+        """Run a command, with retries while time is left.  Blocks its thread.
 
         Raises BmcUnreachable, BmcRefused.
         """
@@ -131,7 +128,7 @@ class IpmiBmc:
                 raise self._unreachable(tried) from None
 
     def tell(self, *words: str, write: bool = False, within_s: float | None = None) -> str:
-        """Run a command once, as soon as the gap has passed.
+        """Run a command once, after the gap.
 
         Raises BmcUnreachable (a retry may help), BmcRefused (it will not); for a write
         ExclusiveLockRequired, LockLost.
@@ -157,7 +154,7 @@ class IpmiBmc:
 
     @property
     def _patience(self) -> tool.Patience:
-        """By default the service repeats; ipmitool does where it was told to."""
+        """The retries of ipmitool itself: one try, unless use_ipmitool_retries is set."""
         retries = self._tries if self._conf.use_ipmitool_retries else 1
         return tool.Patience(retries=retries, interval_s=max(1, int(self._gap_s)))
 
@@ -169,7 +166,7 @@ class IpmiBmc:
         return not self._conf.use_ipmitool_retries or error_kinds.is_put_off(text, also)
 
     def _pass_gap(self, give_up_at: float) -> None:
-        """Wait for this command's turn."""
+        """Wait until the gap has passed."""
         left_s = give_up_at - self._rate_limit.clock()
         rest_s = self._rate_limit.claim(self.info.key, self._gap_s, left_s)
         if rest_s is None:
@@ -181,10 +178,10 @@ class IpmiBmc:
     def _run(
         self, words: tuple[str, ...], give_up_at: float, assert_lease: Callable[[], None] | None
     ) -> str:
-        """Run with the first cipher suite that the BMC takes.
+        """Run a command with the first cipher suite that the BMC accepts.
 
-        ``assert_lease``: of a write.  ipmitool sends a command again until it ends, so that the
-        run of a write ends before the lease that was asked may be another's.
+        ``assert_lease``: for a write.  ipmitool repeats a command until it ends, so a write is
+        limited to the write budget of the lease.
         """
         failed, left_s = tool.Failed("no cipher suite to try"), 0.0
         for suite in self._suites():
@@ -208,7 +205,7 @@ class IpmiBmc:
         raise self._error(failed, was_cut_short=was_cut_short) from None
 
     def _suites(self) -> list[int | None]:
-        """The node's own suite, or those of the configuration, the last one first."""
+        """The node's own suite, or the configured ones, the last first."""
         if self.info.interface == "lan":
             return [None]
         if self.info.cipher_suite is not None:

@@ -1,4 +1,4 @@
-"""What ipmitool's messages mean for us: is asking again any use, and what is to be done?"""
+"""Classification of ipmitool's messages: whether a retry helps, and what the operator can do."""
 
 from __future__ import annotations
 
@@ -6,10 +6,10 @@ from collections.abc import Sequence
 from typing import Final
 
 _WRONG_KEY: Final = "ipmi_password (or ipmi_hex_kg_key) is wrong"
-_LOGIN: Final = (  # each further try may lock the account
+_LOGIN: Final = (  # retries may lock the account
     "RAKP 2 HMAC is invalid", "RAKP 4 message has invalid integrity check", "unauthorized name",
 )  # fmt: skip
-_REFUSALS: Final = {  # part of a message: what it means, where that needs saying
+_REFUSALS: Final = {  # part of a message: its explanation, if it needs one
     "RAKP 2 HMAC is invalid": _WRONG_KEY,
     "RAKP 4 message has invalid integrity check": _WRONG_KEY,
     "unauthorized name": "ipmi_username is unknown to it",
@@ -32,27 +32,27 @@ _SUITES: Final = (
 
 
 def is_refusal(text: str, also_retryable: Sequence[str] = ()) -> bool:
-    """Did the BMC, or ipmitool, say a no that will be no the next time, too?"""
+    """Return whether the BMC or ipmitool refused for good."""
     return not _has(text, also_retryable) and _has(text, (*_REFUSALS, *_SUITES))
 
 
 def is_login_refused(text: str) -> bool:
-    """Did the BMC not know the user, or not take the password?"""
+    """Return whether the BMC refused the user or the password."""
     return _has(text, _LOGIN)
 
 
 def is_put_off(text: str, also_retryable: Sequence[str] = ()) -> bool:
-    """Did the BMC say that it would do it later?"""
+    """Return whether the BMC is busy and may accept a retry."""
     return _has(text, (*_PUT_OFF, *also_retryable))
 
 
 def is_about_suite(text: str) -> bool:
-    """Would another cipher suite help?"""
+    """Return whether another cipher suite may help."""
     return _has(text, _SUITES)
 
 
 def sentence(text: str, masked_text: str) -> str:
-    """Return what the message means, before the message as it may be shown."""
+    """Return the explanation, followed by the masked message."""
     if is_about_suite(text):
         return f"it does not take this ipmi_cipher_suite: {masked_text}"
     meaning = next((meaning for part, meaning in _REFUSALS.items() if part in text), "")

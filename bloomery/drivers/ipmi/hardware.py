@@ -1,4 +1,4 @@
-"""The hardware type ``ipmi``, and what its interfaces share."""
+"""The hardware type ``ipmi``, and the base of its interfaces."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from bloomery.drivers.ipmi.info import bmc_system
 
 
 class IpmiHardware(base.HardwareType):
-    """Machines whose BMC speaks IPMI 1.5 or 2.0.  Raises CannotStart without ipmitool.
+    """Machines with an IPMI 1.5 or 2.0 BMC.  Raises CannotStart without ipmitool.
 
-    IPMI mounts no images: machines boot agents from the network, those whose nodes say so.
+    IPMI has no virtual media: agents boot from the network, where nodes choose ipxe.
     """
 
     supported: ClassVar[Mapping[str, Sequence[str]]] = {
@@ -44,11 +44,11 @@ class IpmiHardware(base.HardwareType):
 
 
 class IpmitoolInterface(base.Interface):
-    """What the interfaces named ``ipmitool`` share.  Raises CannotStart for wrong options."""
+    """The base of the ``ipmitool`` interfaces.  Raises CannotStart for wrong options."""
 
     def __init__(self, conf: Conf) -> None:
         super().__init__(conf)
-        self.gateway = gateway.of(conf)  # kept, so that it lives as long as we do
+        self.gateway = gateway.of(conf)  # keeps the shared gateway alive
         for word in conf.ipmi.cipher_suite_versions:
             if not word.isdecimal():
                 raise errors.CannotStart(

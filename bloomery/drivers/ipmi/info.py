@@ -1,7 +1,7 @@
-"""driver_info of a node with an IPMI BMC, read into one value.
+"""The driver_info of a node with an IPMI BMC, parsed.
 
-Each error names the key, and what would be allowed.  Sources: spec of driver_info; the limits
-of user name and password are those of IPMI 2.0, section 22.
+Each error names the key and the allowed values.  Sources: spec of driver_info; IPMI 2.0, section
+22, for the limits of user name and password.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ PROPERTIES: Final = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Info:
-    """How to reach one BMC.  Its secrets do not show when it is printed."""
+    """The connection to one BMC; its repr shows no secrets."""
 
     address: str
     username: str | None = None
@@ -78,13 +78,13 @@ class Info:
 
     @property
     def key(self) -> str:
-        """What tells this BMC from others."""
+        """Host and port, which identify the BMC."""
         host = f"[{self.address}]" if ":" in self.address else self.address
         return f"{host}:{self.port or _USUAL_PORT}"
 
 
 def parse(driver_info: Mapping[str, Any]) -> Info:
-    """Read driver_info.  Raises MissingParameterValue, InvalidParameterValue."""
+    """Parse driver_info.  Raises MissingParameterValue, InvalidParameterValue."""
     version = _choice(driver_info, "ipmi_protocol_version", tuple(_INTERFACES))
     bridge = _bridge(driver_info)
     return Info(
@@ -108,7 +108,7 @@ def parse(driver_info: Mapping[str, Any]) -> Info:
 
 
 def bmc_system(driver_info: Mapping[str, Any]) -> BmcSystem | None:
-    """Return the BMC, and what it bridges to; None for what cannot be read."""
+    """Return the BMC and its bridge target; None for an invalid driver_info."""
     try:
         address, port = _address(driver_info), _number(driver_info, "ipmi_port", 1, 65535)
         bridge = _bridge(driver_info)
@@ -122,7 +122,7 @@ def bmc_system(driver_info: Mapping[str, Any]) -> BmcSystem | None:
 
 
 def _wrong(key: str, allowed: str) -> errors.InvalidParameterValue:
-    """The error for a value; it does not repeat the value, which may be a secret."""
+    """Return the error for a value, without the value, which may be a secret."""
     return errors.InvalidParameterValue(reason=f"driver_info/{key} must be {allowed}")
 
 
@@ -173,7 +173,7 @@ def _password(driver_info: Mapping[str, Any], version: str) -> str:
 
 
 def _choice(driver_info: Mapping[str, Any], key: str, allowed: tuple[str, ...]) -> str:
-    """One of ``allowed``; the first when nothing is said."""
+    """Return one of ``allowed``; the first where the key is unset."""
     value = driver_info.get(key)
     if value is None or value == "":
         return allowed[0]
@@ -194,7 +194,7 @@ def _number(driver_info: Mapping[str, Any], key: str, least: int, most: int) -> 
 
 
 def _byte(driver_info: Mapping[str, Any], key: str) -> str | None:
-    """A channel or an address: a number below 256, as a number or text such as ``0x20``."""
+    """Return a channel or an address: a number below 256, as a number or text such as ``0x20``."""
     value = driver_info.get(key)
     if value is None or value == "":
         return None
@@ -221,10 +221,10 @@ def _cipher_suite(driver_info: Mapping[str, Any], version: str) -> int | None:
 
 
 def _kg_key(driver_info: Mapping[str, Any]) -> bytes:
-    """The key without the zeros that only fill it up.
+    """Return the key without trailing zeros.
 
-    Zeros inside are refused: ipmitool takes such a key on its command line only, where everybody
-    on the machine can read it.
+    Zeros inside are refused: ipmitool takes such a key only on its command line, which other users
+    can read.
     """
     text = _text(driver_info, "ipmi_hex_kg_key") or ""
     if text and not _HEX.fullmatch(text):
@@ -243,7 +243,7 @@ def _kg_key(driver_info: Mapping[str, Any]) -> bytes:
 
 
 def _bridge(driver_info: Mapping[str, Any]) -> dict[str, str | None]:
-    """The channels and addresses that the kind of bridging needs; no others."""
+    """Return the channels and addresses that this kind of bridging needs."""
     kind = _choice(driver_info, "ipmi_bridging", tuple(_BRIDGE_KEYS))
     addresses = {key: _byte(driver_info, key) for key in _BRIDGE_KEYS[kind]}
     if missing := [key for key, value in addresses.items() if value is None]:

@@ -1,27 +1,24 @@
-"""Boot devices, sensors, NMI and vendor through ipmitool.
+"""Boot devices, NMI and vendor through ipmitool.
 
-These are plain calls: they keep their caller waiting while the gap between two commands passes.
-
-With legacy BIOS ipmitool knows the words that set a boot device; its options for UEFI are not
-honoured by enough BMCs, so that the five bytes of the boot flags are sent as they are (IPMI 2.0,
-table 28-14).
+These are plain calls, which block during the gap between two commands.  Legacy BIOS uses ipmitool's
+``bootdev``.  Many BMCs ignore its options for UEFI, so that the five boot flag bytes are sent raw
+(IPMI 2.0, table 28-14).
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Any, Final
 
 from bloomery import errors
 from bloomery.drivers import base
-from bloomery.drivers.ipmi import tool
 from bloomery.drivers.ipmi.hardware import IpmitoolInterface
 from bloomery.model import capabilities
 from bloomery.model.node import Node
 
 _DEFAULT_BOOT_MODE: Final = "uefi"
-_VENDORS: Final = {  # by IANA enterprise number: ipmitool has no list of names everywhere
+_VENDORS: Final = {  # by IANA enterprise number: ipmitool lacks the names on some systems
     "2": "ibm", "11": "hp", "343": "intel", "674": "dell", "2011": "huawei", "10368": "fujitsu",
     "10876": "supermicro", "19046": "lenovo", "47196": "hpe",
 }  # fmt: skip
@@ -35,9 +32,6 @@ _BOOT_DATA: Final = re.compile(r"^Boot parameter data:\s*([0-9a-fA-F]{4,})\s*$",
 BOOT_DEVICES: Final = tuple(_FLAGS)
 KEEP_BOOT_DEVICE: Final = ("raw", "0x00", "0x08", "0x03", "0x08")  # not only for a minute
 _GET_BOOT_DEVICE: Final = ("chassis", "bootparam", "get", "5")
-_SENSORS: Final = ("sdr", "-v")
-_SENSOR_ID: Final = "Sensor ID"
-_SENSOR_TYPE: Final = "Sensor Type"
 
 
 class IpmitoolManagement(IpmitoolInterface, base.Management):
@@ -45,10 +39,10 @@ class IpmitoolManagement(IpmitoolInterface, base.Management):
         return BOOT_DEVICES
 
     def set_boot_device(self, task: base.DriverTask, device: str, persistent: bool = False) -> None:
-        """Set the device of the next boot, or of all.
+        """Set the device of the next boot, or of all boots.
 
-        Where ipmi_force_boot_device is set the BMC is never told that it is for good: it is
-        told anew before each power on.
+        With ipmi_force_boot_device the setting is always for one boot, and repeated before each
+        power on.
         """
         _check_boot_device(device)
         task.assert_exclusive()
@@ -75,23 +69,11 @@ class IpmitoolManagement(IpmitoolInterface, base.Management):
             return {"boot_device": noted, "persistent": True}
         return parse_boot_device(bmc.ask(*_GET_BOOT_DEVICE))
 
-    def get_sensors_data(self, task: base.DriverTask) -> dict[str, Any]:
-        bmc = self.bmc(task)
-        output = bmc.ask(*_SENSORS)
-        readings = parse_sensors(output)
-        if output.strip() and not readings:
-            raise errors.BmcRefused(
-                node=task.node.uuid, address=bmc.info.key,
-                reason=f"its sensors cannot be read from: "
-                f"{tool.masked(bmc.info, output.strip())[:200]}",
-            )  # fmt: skip
-        return dict(readings)
-
     def inject_nmi(self, task: base.DriverTask) -> None:
         self.bmc(task).tell("power", "diag", write=True)
 
     def detect_vendor(self, task: base.DriverTask) -> str | None:
-        """Return the maker's name in lower case, a short one for those that matter; or None."""
+        """Return the vendor's name in lower case, shortened for well-known vendors; or None."""
         return parse_vendor(self.bmc(task).ask("mc", "info"))
 
 
@@ -104,7 +86,10 @@ def parse_vendor(output: str) -> str | None:
 
 
 def is_uefi(node: Node) -> bool:
-    """Does the node boot by UEFI?  As its instance, else as the node, says; UEFI if neither."""
+    """Return whether the node boots by UEFI: as its instance says, else the node.
+
+    UEFI by default.
+    """
     for where in (node.instance_info, node.properties):
         mode = capabilities.of(where).get("boot_mode")
         if mode:
@@ -113,7 +98,10 @@ def is_uefi(node: Node) -> bool:
 
 
 def _note_for_later(node: Node, device: str, persistent: bool) -> bool:
-    """Keep a persistent choice for each power on; return what the BMC is told: not for good."""
+    """Store a persistent boot device for each power on.
+
+    Return False, as the BMC must not keep it.
+    """
     if persistent:
         node.driver_internal_info["persistent_boot_device"] = device
         node.driver_internal_info.pop("is_next_boot_persistent", None)
@@ -125,7 +113,7 @@ def _note_for_later(node: Node, device: str, persistent: bool) -> bool:
 def boot_device_command(
     device: str, *, persistent: bool, uefi: bool, vendor: str | None
 ) -> tuple[str, ...]:
-    """Return the words that set ``device``.  Raises InvalidParameterValue for an unknown one."""
+    """Return the command that sets ``device``.  Raises InvalidParameterValue for an unknown one."""
     _check_boot_device(device)
     if not uefi:
         options = ("options=persistent",) if persistent else ()
@@ -144,30 +132,10 @@ def _check_boot_device(device: str) -> None:
 
 
 def parse_boot_device(output: str) -> dict[str, Any]:
-    """Read the answer to ``chassis bootparam get 5``; None for what it leaves open."""
+    """Parse the output of ``chassis bootparam get 5``; None for missing values."""
     data = _BOOT_DATA.search(output)
     if data is None:
         return {"boot_device": None, "persistent": None}
     flags = bytes.fromhex(data[1][:4])
     device = _SELECTORS.get(flags[1] >> 2 & 0xF)
     return {"boot_device": device, "persistent": bool(flags[0] & 0x40)}
-
-
-def parse_sensors(output: str) -> dict[str, dict[str, dict[str, str]]]:
-    """Read records of ``name : value`` lines, as ``ipmitool sdr -v`` prints them.
-
-    Returns {first word of the type: {sensor id: {name: value}}}.  Records of other kinds (FRU
-    locators, event-only ones without a type) are left out.
-    """
-    readings: dict[str, dict[str, dict[str, str]]] = {}
-    for record in _records(output):
-        kind = next((v for name, v in record.items() if name.startswith(_SENSOR_TYPE)), "").split()
-        if _SENSOR_ID in record and kind:
-            readings.setdefault(kind[0], {})[record[_SENSOR_ID]] = record
-    return readings
-
-
-def _records(output: str) -> Iterator[dict[str, str]]:
-    for block in output.replace("\r\n", "\n").split("\n\n"):
-        pairs = (line.partition(":") for line in block.splitlines() if ":" in line)
-        yield {name.strip(): value.strip() for name, _, value in pairs}

@@ -1,7 +1,7 @@
-"""Power through ipmitool: ask, then look until it reads so.
+"""Power through ipmitool: send the command, then poll until the state matches.
 
-Each turn gives the BMC one command at most, and none before its gap has passed; in between no
-thread waits.  A BMC that refuses a command may have nothing left to do: what it reads decides.
+Each attempt sends at most one command, and waits for the gap by Again.  After a refused command the
+power state decides.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _LOOK_AGAIN_S: Final = 2.0
 
 
 class IpmitoolPower(IpmitoolInterface, base.Power):
-    """What is remembered between turns stands in driver_internal_info: see ``power_sequence``."""
+    """driver_internal_info holds the state between attempts: see ``power_sequence``."""
 
     def describe_bmc(self, task: base.DriverTask) -> dict[str, Any]:
         return self.bmc(task).describe()
@@ -74,7 +74,7 @@ class IpmitoolPower(IpmitoolInterface, base.Power):
 
 
 class _Request:
-    """One turn of a power request."""
+    """One attempt of a power request."""
 
     def __init__(
         self,
@@ -101,7 +101,7 @@ class _Request:
         return self.acts[self.mark.at]
 
     def take_turn(self) -> Outcome:
-        """Give a command or look, whichever is due.
+        """Send a command or read the state, whichever is due.
 
         Raises PowerStateFailure, BmcUnreachable, BmcRefused, LockLost.
         """
@@ -117,7 +117,7 @@ class _Request:
         return self._arrive() if after_s is None else self._again(after_s)
 
     def _begin(self, at: int) -> Mark:
-        """Stand before the act; its time runs from here."""
+        """Return the mark of an act's start; its time limit counts from now."""
         act = self.acts[at]
         limits = self.conf.conductor
         own_s = limits.soft_power_off_timeout if act.soft else limits.power_state_change_timeout
@@ -125,7 +125,10 @@ class _Request:
         return Mark(target=self.target, at=at, until=power_sequence.deadline(asked_for or own_s))
 
     def _tell(self) -> float | None:
-        """Give the act's command; return when to look, None: nothing to see."""
+        """Send the act's command.
+
+        Return the seconds until the poll, None where there is nothing to poll.
+        """
         try:
             self.bmc.tell(*self.act.words, write=True)
         except errors.BmcRefused as no:
@@ -136,7 +139,7 @@ class _Request:
         return None if self.act.until is None else self.act.settle_s
 
     def _look(self) -> float | None:
-        """Return None if it reads as wanted, else when to look again."""
+        """Return None if the state matches, else the seconds until the next poll."""
         reads = _reading(self.bmc.tell(*_STATUS))
         if reads == self.act.until:
             return None
@@ -152,7 +155,7 @@ class _Request:
         return _LOOK_AGAIN_S
 
     def _bear(self, silent: errors.BmcUnreachable, began_at: datetime) -> float:
-        """Silence is borne for as long as one command may take."""
+        """Tolerate silence for as long as one command may take."""
         since = self.mark.silent_since = self.mark.silent_since or began_at.isoformat()
         lasted_s = (power_sequence.now() - datetime.fromisoformat(since)).total_seconds()
         if lasted_s >= self.conf.ipmi.command_retry_timeout:
@@ -160,7 +163,7 @@ class _Request:
         return _LOOK_AGAIN_S
 
     def _arrive(self) -> Outcome:
-        """The act is over: go on to the next one, or be done."""
+        """Begin the next act, or end the request."""
         node = self.task.node
         if self.mark.at + 1 < len(self.acts):
             self.mark = self._begin(self.mark.at + 1)
@@ -181,5 +184,4 @@ _SOFT_TARGETS: Final = (PowerState.SOFT_OFF, PowerState.SOFT_REBOOT)
 
 
 def _reading(output: str) -> str:
-    """``error`` for whatever is neither on nor off."""
     return _READINGS.get(output.strip(), PowerState.ERROR)

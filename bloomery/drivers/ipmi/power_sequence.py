@@ -1,9 +1,7 @@
-"""What a power request comes to: acts, one after another, and how far a node has come.
+"""The acts of a power request, and a node's position in them.
 
-The acts follow from the request and the node alone, so only the finger on them is remembered,
-in driver_internal_info: a step that is called again, by this process or by the next one after
-a crash, goes on where it was.  An act that was carried out, and not noted any more, is carried
-out twice; each of them lands in the same place.
+The acts follow from the request and the node, so driver_internal_info stores only the position.  A
+repeated step, also after a crash, continues there.  An act may run twice; all acts are idempotent.
 """
 
 from __future__ import annotations
@@ -19,12 +17,12 @@ from bloomery.drivers.ipmi import management
 from bloomery.model.node import Node
 
 KEY: Final = "ipmi_power"
-_LEFT_BEHIND_S: Final = 60.0  # so long after its time is up, a mark is of a flow that died
+_LEFT_BEHIND_S: Final = 60.0  # a mark older than its deadline by this belongs to a dead flow
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Act:
-    """One command, and the power state that shows that it worked (None: nothing does)."""
+    """One command, and the power state that confirms it (None: no confirmation)."""
 
     words: tuple[str, ...]
     until: str | None
@@ -47,22 +45,22 @@ _ACTS: Final[dict[str, tuple[Act, ...]]] = {
 
 @dataclass(slots=True, kw_only=True)
 class Mark:
-    """How far a request has come.
+    """The position in a request.
 
-    ``sent``: the act's command was given; ``refused``: the BMC answered no, which counts only
-    if the power state does not say yes.
+    ``sent``: the act's command was sent; ``refused``: the BMC's refusal, which counts only if the
+    power state does not match.
     """
 
     target: str
     at: int = 0
     sent: bool = False
     refused: str | None = None
-    until: str = ""  # when the act must have worked, ISO 8601
+    until: str = ""  # deadline of the act, ISO 8601
     silent_since: str | None = None
 
 
 def acts(node: Node, target: str, boot_first: Sequence[tuple[str, ...]]) -> list[Act]:
-    """Return the acts of a request; ``boot_first`` goes before each power on."""
+    """Return the acts of a request, with ``boot_first`` before each power on."""
     if target == Power.REBOOT and node.disable_power_off:
         return [_RESET]
     sequence = []
@@ -76,7 +74,7 @@ def acts(node: Node, target: str, boot_first: Sequence[tuple[str, ...]]) -> list
 def boot_commands(
     node: Node, *, forced: bool, keep_for_longer: bool, uefi: bool
 ) -> list[tuple[str, ...]]:
-    """Return what sets the persistent boot device anew; nothing where it need not be forced."""
+    """Return the commands that set the persistent boot device again; [] where it is not forced."""
     memory = node.driver_internal_info
     device = memory.get("persistent_boot_device")
     if not forced or device is None or memory.get("is_next_boot_persistent") is False:
@@ -88,7 +86,7 @@ def boot_commands(
 
 
 def recall(node: Node, target: str, *, first_turn: bool) -> Mark | None:
-    """Return how far this request has come; None where it has not begun."""
+    """Return the position of this request; None where it has not begun."""
     stored = node.driver_internal_info.get(KEY)
     if stored is None or first_turn or stored["target"] != target:
         return None

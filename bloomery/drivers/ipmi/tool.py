@@ -1,8 +1,8 @@
-"""One run of ``ipmitool``: its command line, its secrets, its time, what it said.
+"""One run of ``ipmitool``: command line, secrets, time limit, output.
 
-The password reaches it in a file that is in memory alone, so that nothing is left of it however
-either of us ends; the Kg key in its environment, which only our own user can read.  ``-v`` is
-always given: without it ipmitool keeps to itself why no session could be opened.
+The password is passed by a memory file, which leaves no trace after a crash; the Kg key by the
+environment, which only our user can read.  ``-v`` is always set: without it ipmitool hides why a
+session failed.
 """
 
 from __future__ import annotations
@@ -41,17 +41,16 @@ _SILENCE: Final = ("Get Auth Capabilities error", "Error issuing Get Channel Aut
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Patience:
-    """How often ipmitool itself sends, and how many seconds apart."""
+    """The retries of ipmitool itself, and the seconds between them."""
 
     retries: int = 1
     interval_s: int = 1
 
 
 class Failed(Exception):
-    """ipmitool ended without success; the text is what it said, without noise.
+    """ipmitool failed; the text is its output without noise.
 
-    ``masked_text``: what of it may be told, without what a BMC echoes of its login.
-    ``was_killed``: its time was over, and it had not given up by itself.
+    ``masked_text``: the output without secrets.  ``was_killed``: its time limit ended the run.
     """
 
     def __init__(
@@ -63,7 +62,7 @@ class Failed(Exception):
 
 
 def require() -> None:
-    """Raise CannotStart where the program is missing."""
+    """Raise CannotStart where ipmitool is missing."""
     if shutil.which(PROGRAM) is None:
         raise errors.CannotStart(
             reason=f"cannot enable hardware type ipmi: the program {PROGRAM} is not on PATH; "
@@ -81,7 +80,7 @@ def command(
 ) -> list[str]:
     """Return the command line.
 
-    ``-v`` stands there once, be it as a word of the command: twice, it prints keys.
+    ``-v`` is given exactly once, be it as a word of the command: twice, it prints keys.
     """
     line = [PROGRAM, "-I", info.interface, "-H", info.address, "-L", info.priv_level]
     for flag, value in (
@@ -109,9 +108,9 @@ def run(
     suite: int | None = None,
     within_s: float | None = None,
 ) -> str:
-    """Run one command and return what it printed.  Raises Failed.
+    """Run one command and return its output.  Raises Failed.
 
-    ``within_s``: after so many seconds it is killed; None: it may take its time.
+    ``within_s``: kill it after so many seconds; None: no limit.
     """
     with _in_memory(info.password.encode() or b"\0") as descriptor:
         path = f"/proc/self/fd/{descriptor}"
@@ -128,9 +127,9 @@ def run(
 
 
 def masked(info: Info, output: str) -> str:
-    """Return what may be told of ipmitool's words: without what a BMC echoes of its login.
+    """Return ipmitool's output without secrets that the BMC echoes.
 
-    What is shorter than a few characters cannot be told from any other word.
+    Secrets shorter than a few characters stay, as they would match ordinary words.
     """
     own = (info.password, info.kg_key.decode(errors="replace"))
     output = secrets.hide(output, [each for each in own if len(each) >= _LEAST_MASKED])
@@ -141,7 +140,7 @@ def masked(info: Info, output: str) -> str:
 
 @contextlib.contextmanager
 def _in_memory(content: bytes) -> Iterator[int]:
-    """A descriptor of a file without a name; an empty password is told by a NUL."""
+    """Yield the descriptor of a nameless file; an empty password is stored as NUL."""
     descriptor = os.memfd_create("ipmi", os.MFD_CLOEXEC)
     try:
         os.write(descriptor, content)
@@ -157,10 +156,10 @@ def _environment(info: Info) -> dict[bytes, bytes]:
 
 @functools.cache
 def tie() -> tuple[str, ...]:
-    """Return what lets a program end with the thread that runs it, where the system has that.
+    """Return a command prefix that kills the program with its parent thread, where available.
 
-    That thread waits for the program: so it ends first only if the whole process was killed,
-    and a successor is not to meet a command of ours.
+    The thread waits for the program, so it ends first only if the process was killed; then a
+    successor must not meet a command of ours.
     """
     setpriv = shutil.which("setpriv")
     if setpriv is None:
@@ -178,7 +177,7 @@ def _execute(
     environment: Mapping[bytes, bytes],
     within_s: float | None,
 ) -> subprocess.CompletedProcess[bytes]:
-    """Run it, with the descriptor; kill it when its time is over, and wait until it is gone."""
+    """Run the command with the descriptor; kill it at its time limit and wait for its end."""
     if shutil.which(line[0]) is None:
         raise Failed(f"cannot run {PROGRAM}: {os.strerror(errno.ENOENT)}")
     try:
@@ -193,14 +192,14 @@ def _execute(
 
 
 def _overrun(late: subprocess.TimeoutExpired) -> str:
-    """Tell a BMC that opened a session, and is slow, from one that is silent."""
+    """Return the error of a time-out, which names an open session if there was one."""
     opened = "it opened a session and gave " if _IN_SESSION in (late.stderr or b"") else ""
     limit = f"within {late.timeout:.0f} s (at most [ipmi]command_retry_timeout)"
     return f"{opened}{_NO_ANSWER} {limit}"
 
 
 def _explain(output: str, patience: Patience) -> str:
-    """Return what ipmitool said that helps: without noise, and the vague only if alone."""
+    """Return the helpful part of ipmitool's output."""
     lines = [line.strip(" >\t") for line in output.splitlines()]
     lines = [line for line in lines if line and not line.startswith(_NOISE)]
     if any(line.startswith(_SILENCE) for line in lines):
@@ -215,5 +214,4 @@ def _explain(output: str, patience: Patience) -> str:
 
 
 def _printable(output: bytes) -> str:
-    """What a BMC sent that is no UTF-8 becomes question marks."""
     return output.decode(errors="surrogateescape").encode(errors="replace").decode()

@@ -1,6 +1,6 @@
-"""What only IPMI has: raw commands, and a reset of the BMC itself; as steps and by name.
+"""IPMI vendor methods and steps: raw commands, and a reset of the BMC.
 
-Neither is repeated by itself: nobody knows what a raw command does twice.
+Neither is repeated after a crash: the effect of a second raw command is unknown.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ class IpmitoolVendor(IpmitoolInterface, base.Vendor):
         ("POST",), description="Send raw_bytes, such as 0x06 0x01, to the BMC.", check=_check_raw
     )
     def send_raw(self, task: base.DriverTask, raw_bytes: str) -> Again | None:
-        """Send the bytes; what the BMC answers with is not kept."""
+        """Send the bytes; the answer is not kept."""
         return self._send(task, "raw", *parse_bytes(raw_bytes))
 
     @steps.clean_step(priority=0, argsinfo=_RESET, requires_ramdisk=False)
@@ -57,7 +57,7 @@ class IpmitoolVendor(IpmitoolInterface, base.Vendor):
         ("POST",), description="Start the BMC anew; warm (true) or cold.", check=_check_reset
     )
     def bmc_reset(self, task: base.DriverTask, warm: bool = True) -> Again | None:
-        """Start the BMC anew; the machine runs on."""
+        """Restart the BMC; the machine keeps running."""
         is_warm = attributes.boolean("warm", warm)
         return self._send(task, "mc", "reset", "warm" if is_warm else "cold")
 
@@ -70,7 +70,7 @@ class IpmitoolVendor(IpmitoolInterface, base.Vendor):
 
 
 def parse_bytes(text: Any) -> list[str]:
-    """Read ``0x06 0x01``.  Raises InvalidParameterValue."""
+    """Parse ``0x06 0x01``.  Raises InvalidParameterValue."""
     words = text.split() if isinstance(text, str) else []
     wrong = [word for word in words if not _BYTE.fullmatch(word) or int(word, 0) > 0xFF]
     if len(words) < 2 or wrong:

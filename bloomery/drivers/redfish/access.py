@@ -1,8 +1,8 @@
-"""The way from an interface to a system behind a BMC: login, guard, errors.
+"""Access from an interface to a system behind a BMC: login, guard, errors.
 
-One login per account is kept.  The oldest one is given back when there are too many, and all are
-when the conductor ends; a connection that nobody used for longest is closed before the process
-runs out of descriptors.
+One login per account is cached.  The least recently used one is logged out when there are too many,
+and all are at the conductor's end.  Idle connections are closed before the process runs out of
+descriptors.
 """
 
 from __future__ import annotations
@@ -31,25 +31,25 @@ if TYPE_CHECKING:
 LOG = logging.getLogger(__name__)
 T = TypeVar("T")
 
-_GIVE_BACK_S: Final = 2.0  # that one BMC may take to end a session
-_CLOSE_S: Final = 5.0  # that all of them may take
+_GIVE_BACK_S: Final = 2.0  # time limit of one logout
+_CLOSE_S: Final = 5.0  # time limit of all logouts at the end
 _CLOSERS: Final = 16
-_MOST_CONNECTED: Final = 16_384  # where nothing else bounds them
+_MOST_CONNECTED: Final = 16_384  # where the process has no limit of descriptors
 
 
 class Login:
-    """One account's client, built by whoever comes first."""
+    """One account's client, created at its first call."""
 
     def __init__(self, account: Account) -> None:
         self.account = account
-        self.users = 0  # calls under way; guarded by the lock of the table
-        self.is_kept = False  # does it stand in the table?
+        self.users = 0  # running calls; guarded by the lock of the table
+        self.is_kept = False  # whether the table has it
         self._lock = threading.Lock()
         self.built: RedfishClient | None = None
 
     @contextmanager
     def turn(self, task: DriverTask, call: BmcCall) -> Iterator[None]:
-        """Until the BMC has honoured this login, let one call through at a time."""
+        """Let one call through at a time until the BMC has accepted the login."""
         if self.built is not None and self.built.wire.is_proven:
             yield
             return
@@ -72,7 +72,7 @@ class Login:
 
 
 class Access:
-    """What the redfish interfaces of one configuration share."""
+    """The shared state of the redfish interfaces of one configuration."""
 
     def __init__(self, conf: Conf) -> None:
         self.conf = conf
@@ -90,21 +90,21 @@ class Access:
         return driver_info.parse(task.driver_info, self.conf.redfish)
 
     def bmc(self, task: DriverTask) -> BmcState:
-        """Return what is known of the node's BMC."""
+        """Return the state of the node's BMC."""
         return self.gateway.bmc(self.account(task).address)
 
     def describe(self, task: DriverTask) -> dict[str, Any]:
-        """Return what the node's ``why`` says of its BMC."""
+        """Return the BMC's part of the node's ``why``."""
         account = self.account(task)
         return self.gateway.bmc(account.address).describe(_key(account))
 
     # ---------------------------------------------------------------------------- calls
 
     def read(self, task: DriverTask, work: Callable[[Any], T]) -> T:
-        """Return what ``work`` reads of the node's system, which is read once in a turn.
+        """Return what ``work`` reads from the node's system, which is fetched once per attempt.
 
-        A read that fails is tried once more while its time lasts.
-        Raises BmcUnreachable, BmcRefused, InvalidParameterValue.
+        A failed read is repeated once while time is left.  Raises BmcUnreachable, BmcRefused,
+        InvalidParameterValue.
         """
         account = self.account(task)
         with self.gateway.guard(account.address, task, write=False) as call:
@@ -118,12 +118,11 @@ class Access:
         repeatable: bool = False,
         secrets: tuple[str, ...] = (),
     ) -> T:
-        """Let ``work`` change the node's system; ``secrets`` that it shows the BMC are not told.
+        """Let ``work`` change the node's system; errors hide the ``secrets`` that it sends.
 
-        It is asked once, as nobody knows what became of it, unless it is ``repeatable``: done
-        twice, it lands in the same place.  Then silence and a 5xx are answered as in ``read``.
-        Raises BmcUnreachable, BmcRefused, InvalidParameterValue, and what tells that the node is
-        not ours.
+        The request is sent once, because its effect after silence is unknown.  A ``repeatable``
+        (idempotent) one is repeated as in ``read``.  Raises BmcUnreachable, BmcRefused,
+        InvalidParameterValue, and LockLost or ExclusiveLockRequired.
         """
         account = self.account(task)
         with self.gateway.guard(account.address, task, write=True) as call:
@@ -139,7 +138,7 @@ class Access:
         work: Callable[[Any], T],
         secrets: tuple[str, ...] = (),
     ) -> T:
-        """Do the work, once more if it failed and time is left; a suspect is asked once."""
+        """Run ``work``, once more after a failure if time is left; only once on a suspect."""
         suspect = call.bmc.is_suspect
         try:
             return self._work(account, task, call, work, secrets)
@@ -175,7 +174,7 @@ class Access:
     # --------------------------------------------------------------------------- logins
 
     def _enter(self, key: str, account: Account) -> Login:
-        """Return the login of an account, for one call."""
+        """Return the login of an account for one call; log out evicted idle logins."""
         most = self.conf.redfish.connection_cache_size
         with self._mutex:
             login = self._logins.pop(key, None) or Login(account)
@@ -197,7 +196,7 @@ class Access:
             self._give_back_soon(login)
 
     def _keep_connected(self, key: str, client: RedfishClient) -> None:
-        """Close the connections of whoever was not asked for longest, if there are too many."""
+        """Close the least recently used connections beyond the limit."""
         with self._mutex:
             self._connected.pop(key, None)
             self._connected[key] = client
@@ -217,7 +216,7 @@ class Access:
             self._under_way = pending + begun
 
     def _give_back(self, login: Login) -> None:
-        """End a session at its BMC, unless that one is mute."""
+        """Log out at a BMC, unless it is a suspect."""
         if login.built is None:
             return
         bmc, clock = self.gateway.bmc(login.account.address), self.gateway.clock
@@ -225,13 +224,13 @@ class Access:
             return
         try:
             login.built.give_back(BmcCall(bmc, "redfish", clock() + _GIVE_BACK_S, clock))
-        except Exception as exc:  # noqa: BLE001  a courtesy: the BMC ends it by itself, later
+        except Exception as exc:  # noqa: BLE001  the BMC ends the session by itself later
             LOG.debug("no logout at %s: %s", bmc.address, type(exc).__name__)
 
     def close(self) -> None:
-        """Give every session back.  Takes a few seconds at most, whatever the BMCs do.
+        """Log out everywhere, within a few seconds.
 
-        Each interface calls it: whoever comes later finds nothing to wait for.
+        Each interface calls it; further calls do nothing.
         """
         with self._mutex:
             logins = [*self._logins.values()]
@@ -249,13 +248,13 @@ class Access:
 
 
 def _most_connections() -> int:
-    """A quarter of the descriptors that this process may open."""
+    """Return a quarter of the descriptors that this process may open."""
     most = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
     return _MOST_CONNECTED if most == resource.RLIM_INFINITY else max(most // 4, 8)
 
 
 def _may_help(exc: errors.Failure) -> bool:
-    """Tell whether asking again may help: it was silent, or it broke."""
+    """Return whether a retry may help: after silence or a 5xx."""
     if isinstance(exc, errors.BmcLeftAlone):
         return False
     return isinstance(exc, errors.BmcUnreachable) or (exc.facts.get("http_status") or 0) >= 500
@@ -277,7 +276,6 @@ def _asked(
 
 
 def _key(account: Account) -> str:
-    """Tell accounts apart without keeping their passwords."""
     return gateway.account_key(
         account.address, account.root, account.username, account.password, str(account.verify),
         account.auth_type, account.tls_minimum_version, account.tls_ciphers,
@@ -288,5 +286,5 @@ _ACCESSES: Final = PerConf(Access)
 
 
 def of(conf: Conf) -> Access:
-    """Return the access that all interfaces built from ``conf`` share; it lives as they do."""
+    """Return the access that all interfaces of ``conf`` share; it lives as long as they do."""
     return _ACCESSES.of(conf)

@@ -1,7 +1,7 @@
-"""BIOS settings: as the BMC tells them, with what its registry says of each, and how they change.
+"""BIOS settings with their registry's attributes, and changes of them.
 
-A change is checked against the registry, as far as there is one, written to where the BMC takes it,
-and made by a restart, unless it shows at once.  Who asks for what is so changes nothing.
+A change is checked against the registry, if there is one, and written to the settings resource.  A
+restart applies it, unless the BMC shows it at once.  A change to the current value does nothing.
 Source: DMTF DSP2046, Bios and AttributeRegistry; DSP0266, settings resource.
 """
 
@@ -21,7 +21,7 @@ from bloomery.drivers.redfish.hardware import RedfishInterface
 from bloomery.outcome import Done, Outcome
 
 Json: TypeAlias = dict[str, Any]
-Key: TypeAlias = tuple[str | None, ...]  # of a registry: the machines that it is for, its name
+Key: TypeAlias = tuple[str | None, ...]  # of a registry: maker, model, BIOS version, name
 
 _FACTS: Final = {  # our name: the registry's
     "attribute_type": "Type",
@@ -43,7 +43,7 @@ _APPLY_ARGS: Final = {
 _WORDS: Final = {"true": True, "false": False, "1": True, "0": False}
 _LIKE: Final = {"Boolean": False, "Integer": 0, "String": "", "Enumeration": ""}
 _MOST_CHARS: Final = 200
-_POST: Final = (  # what BootProgress tells while the BIOS is at work; None is said of anything
+_POST: Final = (  # values of BootProgress during POST; None tells nothing
     "PrimaryProcessorInitializationStarted", "BusInitializationStarted",
     "MemoryInitializationStarted", "SecondaryProcessorInitializationStarted",
     "PCIResourceConfigStarted", "SystemHardwareInitializationComplete",
@@ -55,13 +55,13 @@ class RedfishBios(RedfishInterface, base.Bios):
         return _told(self.access.read(task, lambda system: settings(system, self.access.documents)))
 
     def cache_bios_values(self, task: base.DriverTask) -> Done | None:
-        """Leave out the registry, unless another machine of the model has read it."""
+        """Leave the registry out, unless it is cached for the model."""
         known = self.access.documents.find
         return _told(self.access.read(task, lambda system: _settings(system, known)))
 
     @steps.out_of_band_step(_APPLY_ARGS)
     def apply_configuration(self, task: base.DriverTask, settings: Any) -> Outcome:
-        """Set these settings of the BIOS, and restart the machine where that takes it."""
+        """Apply these BIOS settings; restart the machine where needed."""
         entries = steps.checked_entries("settings", settings, ("name", "value"))
         values = {entry["name"]: entry["value"] for entry in entries}
         outcome = BiosSetting(
@@ -76,7 +76,7 @@ class RedfishBios(RedfishInterface, base.Bios):
 
     @steps.out_of_band_step()
     def factory_reset(self, task: base.DriverTask) -> Outcome:
-        """Give all settings the values that they left the factory with; restart the machine."""
+        """Reset all settings to factory defaults; restart the machine."""
         outcome = BiosSetting(
             access=self.access,
             task=task,
@@ -100,8 +100,8 @@ def _told(rows: list[Json] | None) -> Done | None:
 def settings(system: Any, documents: reading.Documents) -> list[Json] | None:
     """Return the settings by name; None where the system has no BIOS resource.
 
-    What the registry says of them is left out where there is none, or it cannot be read.  It is
-    read once for all machines of a model with the same BIOS.
+    Registry attributes are left out where the registry is missing or unreadable.  Machines of one
+    model and BIOS version share it.
     """
     return _settings(system, _reader(system, documents))
 
@@ -131,10 +131,10 @@ def _text(value: Any) -> str | None:
 
 
 def _registry(system: Any, name: str | None) -> dict[str, Json]:
-    """Return what the attribute registry says, by attribute; {} where there is none.
+    """Return the registry's attributes by name; {} where there is no registry.
 
-    It is read by hand: sushy would load every registry that it was shipped with.  Most BMCs file
-    it under its name; dozens of files are read one after another only where it is not there.
+    Read without sushy, which would load all registries that it ships.  Most BMCs file the registry
+    under its name; otherwise the files are searched one by one.
     """
     files = (system.root.json.get("Registries") or {}).get("@odata.id")
     if not name or not files:
@@ -148,7 +148,7 @@ def _registry(system: Any, name: str | None) -> dict[str, Json]:
 
 
 def _files(system: Any, but: str) -> Iterator[str]:
-    """The paths of all registry files except ``but``."""
+    """Yield the paths of all registry files except ``but``."""
     for file in reading.follow(system, system.root.json, "Registries").get("Members") or ():
         if file["@odata.id"].rstrip("/") != but:
             yield file["@odata.id"]
@@ -178,7 +178,7 @@ def _bios(system: Any) -> Json:
     bios = reading.follow(system, system.json, "Bios")
     if not bios:
         raise errors.InvalidParameterValue(
-            reason="its BMC shows no BIOS settings: they may need a licence, or a newer firmware",
+            reason="its BMC shows no BIOS settings: they may need a licence or newer firmware",
         )
     return bios
 
@@ -197,7 +197,7 @@ def _matches(bios: Json, values: Mapping[str, Any]) -> bool:
 
 
 def _is_needless(system: Any, values: Mapping[str, Any]) -> bool:
-    """Tell whether the settings are so, and stay so at the next boot."""
+    """Return whether the settings have these values now and at the next boot."""
     bios = _bios(system)
     if not _matches(bios, values):
         return False
@@ -207,7 +207,7 @@ def _is_needless(system: Any, values: Mapping[str, Any]) -> bool:
 
 
 def _converted(value: Any, like: Any) -> Any:
-    """Return a value that a user has written as the BIOS writes it, if it can be."""
+    """Return a user's value in the BIOS's type, if it can be converted."""
     if isinstance(like, bool):
         return _WORDS.get(str(value).lower(), value)
     if isinstance(like, int) and not isinstance(value, bool):
@@ -219,7 +219,7 @@ def _converted(value: Any, like: Any) -> Any:
 
 
 def _change(system: Any, documents: reading.Documents, values: Mapping[str, Any]) -> None:
-    """Write the settings to where the BMC takes them.  Raises InvalidParameterValue."""
+    """Write the settings to the settings resource.  Raises InvalidParameterValue."""
     bios = _bios(system)
     registry = _reader(system, documents)(_key(system, bios))
     current = bios.get("Attributes") or {}
@@ -237,7 +237,10 @@ def _change(system: Any, documents: reading.Documents, values: Mapping[str, Any]
 
 
 def _checked(name: str, value: Any, current: Json, facts: Json | None) -> Any:
-    """Return a value as the BIOS takes it.  Raises InvalidParameterValue, which names it."""
+    """Return a value as the BIOS takes it.
+
+    Raises InvalidParameterValue, which names the setting.
+    """
     if name not in current and facts is None:
         raise _refused(name, "the BIOS has no such setting")
     facts = facts or {}

@@ -1,7 +1,7 @@
-"""Firmware settings that may take a restart: set one, and look until it is so.
+"""Firmware settings that may need a restart: set one, and poll until it has taken effect.
 
-A BMC that shows the new value at once is taken at its word.  Otherwise the machine is restarted,
-and brought back to the power state that it had once the value is there, or its time is up.
+A value that the BMC shows at once needs no restart.  Otherwise the machine is restarted, and
+returned to its previous power state when the value shows or the time is up.
 """
 
 from __future__ import annotations
@@ -25,9 +25,9 @@ _LATE: Final = "redfish_setting_late"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BiosSetting:
-    """What is to be so: how to set it, and how to tell that it is.  ``what`` is told to users.
+    """A setting: how to set it and how to read whether it took effect; ``what`` goes into errors.
 
-    ``is_needless`` tells, if that is not the same, whether there is nothing to ask or to restart.
+    ``is_needless``: whether nothing must be set, if that differs from ``is_so``.
     """
 
     access: Access
@@ -38,7 +38,7 @@ class BiosSetting:
     is_needless: Callable[[Any], bool] | None = None
 
     def apply(self) -> Outcome:
-        """Take a turn.  Raises StepFailure when it takes longer than boot_mode_config_timeout."""
+        """Run an attempt.  Raises StepFailure after boot_mode_config_timeout."""
         return substeps.run_in_order(
             self.task, "redfish_setting",
             self._ask, self._restart, self._look, self._restore, self._judge,
@@ -56,10 +56,10 @@ class BiosSetting:
         return self.access.read(self.task, self.is_needless or self.is_so)
 
     def _ask(self) -> None:
-        """Set it unless it is so; remember until when we look if that was not enough.
+        """Set the value unless it is set; store the deadline if a restart is needed.
 
-        What is remembered is saved before: whoever repeats a run that was cut off may find the
-        machine on that was off before.
+        The deadline and the power state are saved first: a repetition may find a machine on that
+        was off.
         """
         was_cut_off, state = self._was_cut_off(), self.task.node.provision_state
         self._forget()
@@ -77,7 +77,7 @@ class BiosSetting:
             self._forget()
 
     def _was_cut_off(self) -> bool:
-        """Tell whether a run of now, in this state, has noted that the machine was off."""
+        """Return whether an interrupted run in this state found the machine off."""
         until, state = self._memory.get(_UNTIL), self._memory.get(_WAS_OFF)
         is_recent = until is not None and clock.now() < datetime.fromisoformat(until)
         return is_recent and state == self.task.node.provision_state
@@ -101,7 +101,6 @@ class BiosSetting:
         return None
 
     def _restore(self) -> Outcome | None:
-        """Switch off again what was off."""
         if _WAS_OFF not in self._memory:
             return None
         return self.task.driver.power.set_power_state(self.task, PowerState.OFF)

@@ -1,6 +1,7 @@
-"""Boot by virtual media: the BMC fetches an ISO, and the machine finds it in its CD drive.
+"""Boot by virtual media: the BMC fetches an ISO and presents it as a CD.
 
-The agent's is ready (``deploy_iso``), or is built here of a kernel and a ramdisk (``agent_boot``).
+The agent's ISO is ready-made (``deploy_iso``) or built here from a kernel and a ramdisk
+(``agent_boot``).
 """
 
 from __future__ import annotations
@@ -37,14 +38,14 @@ class RedfishVirtualMedia(RedfishInterface, base.Boot):
         return super().get_properties() | ready | isos.PROPERTIES
 
     def validate(self, task: base.DriverTask) -> None:
-        """Raise unless BMC and image are named as they should be."""
+        """Raise unless the BMC and the image URLs are valid."""
         super().validate(task)
         for where, key in ((task.node.instance_info, "boot_iso"), (task.driver_info, "deploy_iso")):
             if where.get(key) is not None:
                 _check_url(key, task.opened(where[key]))
 
     def validate_ramdisk(self, task: base.DriverTask) -> None:
-        """Raise unless the agent's ISO is named, or could be built."""
+        """Raise unless the agent's ISO is named or can be built."""
         self.validate(task)
         if task.driver_info.get("deploy_iso") is None:
             self._isos.validate(task, _mode(task))
@@ -60,7 +61,7 @@ class RedfishVirtualMedia(RedfishInterface, base.Boot):
             )
 
     def prepare_ramdisk(self, task: base.DriverTask, params: Mapping[str, str]) -> Outcome:
-        """Boot the agent's ISO once; ``params`` reach the kernel of one that is built here."""
+        """Boot the agent's ISO once; ``params`` reach only an ISO that is built here."""
         self.validate_ramdisk(task)
         ready = task.driver_info.get("deploy_iso")
         return substeps.run_in_order(
@@ -84,7 +85,7 @@ class RedfishVirtualMedia(RedfishInterface, base.Boot):
         )
 
     def prepare_instance(self, task: base.DriverTask) -> Outcome:
-        """Boot ``instance_info/boot_iso`` for good; without one, the disk."""
+        """Boot ``instance_info/boot_iso`` persistently; without one, the disk."""
         image = task.opened(task.node.instance_info.get("boot_iso"))
         if image is not None:
             parts: tuple[substeps.Substep, ...] = (
@@ -111,7 +112,7 @@ class RedfishVirtualMedia(RedfishInterface, base.Boot):
         )
 
     def _insert_built(self, task: base.DriverTask, params: Mapping[str, str]) -> Outcome | None:
-        """Insert the CD of this boot, which is built unless an earlier turn did so on this host."""
+        """Insert this boot's CD; build it first unless an earlier attempt on this host did."""
         url = self._isos.url(task)
         if url is None:
             pending = self._isos.build(task, _mode(task), params)
@@ -119,9 +120,9 @@ class RedfishVirtualMedia(RedfishInterface, base.Boot):
         return self._insert(task, url)
 
     def _insert(self, task: base.DriverTask, image: str) -> Outcome | None:
-        """Insert the image; a BMC that stumbles over it is given two more tries.
+        """Insert the image, with two retries after a 5xx.
 
-        It may be asked for twice: an image that is in already is left alone.
+        Idempotent: an inserted image stays.
         """
         try:
             self.access.change(
@@ -143,14 +144,13 @@ class RedfishVirtualMedia(RedfishInterface, base.Boot):
         self._isos.remove(task)
 
     def _sync_mode(self, task: base.DriverTask) -> Outcome | None:
-        """Bring the boot mode to what the node asks for, where it asks for one."""
         mode = capabilities.boot_mode(task.node.instance_info, task.node.properties)
         if mode is None:
             return None
         return task.driver.management.set_boot_mode(task, mode)
 
     def _choose(self, task: base.DriverTask, device: str, *, persistent: bool) -> Outcome | None:
-        """Choose the boot device; while the machine is in POST, some BMCs refuse."""
+        """Set the boot device; retry while the BMC refuses during POST."""
         limits = self.conf.redfish
         try:
             boot_device.choose(self.access, task, device, persistent=persistent)
@@ -166,14 +166,14 @@ class RedfishVirtualMedia(RedfishInterface, base.Boot):
 
 
 def _off(task: base.DriverTask) -> Outcome | None:
-    """Switch off; what may not be off is left on, and its caller restarts it."""
+    """Switch off, unless that is forbidden; the caller then restarts the machine."""
     if task.node.disable_power_off:
         return None
     return task.driver.power.set_power_state(task, PowerState.OFF)
 
 
 def _may_retry(task: base.DriverTask, key: str, most: int) -> bool:
-    """Count a failure; False, and the count forgotten, when it was the last try."""
+    """Count a failure; return False and forget the count at the last try."""
     memory = task.node.driver_internal_info
     tries = memory.get(key, 0) + 1
     memory[key] = tries
@@ -188,7 +188,6 @@ def _settled(task: base.DriverTask, key: str) -> None:
 
 
 def _mode(task: base.DriverTask) -> str | None:
-    """Return the mode in which the agent will boot, as far as that is known."""
     node = task.node
     return capabilities.boot_mode(node.instance_info, node.properties) or node.boot_mode
 

@@ -1,7 +1,7 @@
-"""Which device a system boots from: Redfish's words, and the ways of BMCs that know better.
+"""The boot device of a system, in Redfish's names and those of particular BMCs.
 
-A BMC that refuses to keep a device is asked for one boot only, and the device is remembered in
-``driver_internal_info``: power sets it anew each time that the machine is switched on.
+Where a BMC refuses a persistent device, the device is set for one boot and stored in
+``driver_internal_info``; each power on sets it again.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from bloomery.drivers.base import DriverTask
 from bloomery.drivers.redfish.access import Access
 
 MEMORY: Final = "redfish_boot_device"
-# What BMCs call the devices, without capitals and signs; the first that is offered is asked for.
+# Names of the devices at BMCs, normalised; the first offered one is used.
 TARGETS: Final[Mapping[str, tuple[str, ...]]] = {
     "pxe": ("pxe",),
     "disk": ("hdd",),
@@ -31,7 +31,7 @@ _ALLOWED: Final = "@Redfish.AllowableValues"
 
 
 def choose(access: Access, task: DriverTask, device: str, *, persistent: bool) -> None:
-    """Boot from ``device``, for good if the BMC lets us.
+    """Boot from ``device``, persistently if the BMC allows it.
 
     Raises InvalidParameterValue, BmcUnreachable, BmcRefused.
     """
@@ -60,9 +60,9 @@ def set_once(system: Any, device: str) -> None:
 
 
 def _set(system: Any, device: str, *, persistent: bool) -> None:
-    """Set the target, and how long it counts unless that is so already.
+    """Set the target, and its duration unless it is set already.
 
-    Supermicro wants to be told each time; some BMCs want mode, duration and target together.
+    Supermicro needs the duration each time; some BMCs need mode, duration and target together.
     """
     import sushy
 
@@ -83,7 +83,7 @@ def _set(system: Any, device: str, *, persistent: bool) -> None:
 
 
 def _write(system: Any, word: str, enabled: str | None, mode: Any) -> None:
-    """Write what is not None; past sushy where it does not know the BMC's word."""
+    """Write the values that are not None; without sushy for targets that it does not know."""
     import sushy
 
     sushy_words = {source.value for source in sushy.BootSource}
@@ -103,9 +103,9 @@ def _is_supermicro(system: Any) -> bool:
 
 
 def word_for(system: Any, device: str) -> str | None:
-    """Return the BMC's word for a device of ours; None where it does not offer it.
+    """Return the BMC's name for a device; None where the BMC does not offer it.
 
-    Supermicro's virtual CD boots as UsbCd only, though it offers Cd, too.
+    Supermicro's virtual CD boots only as UsbCd, although Cd is offered.
     """
     offered = system.boot.allowed_values if system.boot else None
     if not offered:
@@ -122,7 +122,7 @@ def _plain(word: str) -> str:
 
 
 def supported(system: Any) -> list[str]:
-    """Return the devices that the BMC lets the machine boot from; all where it does not tell."""
+    """Return the boot devices that the BMC offers; all where it does not tell."""
     return [device for device in TARGETS if word_for(system, device) is not None]
 
 
@@ -137,7 +137,7 @@ def chosen(system: Any) -> dict[str, Any]:
 
 
 def _device(system: Any, word: str) -> str | None:
-    """Return our name of a BMC's word; Usb is a CD only where the BMC has no other word for it."""
+    """Return our name for a BMC's boot source; Usb is a CD only where nothing else is."""
     for device in TARGETS:
         if word == word_for(system, device):
             return device
@@ -152,13 +152,12 @@ def mode(system: Any) -> str | None:
 
 
 def _value(system: Any, name: str) -> str | None:
-    """Return the BMC's word for a part of the boot override, where sushy knows it."""
     word: str | None = getattr(getattr(system.boot, name, None), "value", None)
     return word
 
 
 def modes(system: Any) -> list[str]:
-    """Return the modes that the BMC takes: none where it tells of none."""
+    """Return the boot modes that the BMC offers; [] where it has none."""
     boot = system.json.get("Boot") or {}
     offered = boot.get(f"BootSourceOverrideMode{_ALLOWED}")
     if offered is None:
@@ -167,9 +166,9 @@ def modes(system: Any) -> list[str]:
 
 
 def set_mode(system: Any, new_mode: str) -> None:
-    """Ask for a boot mode unless it is set.
+    """Set a boot mode unless it is set.
 
-    Raises InvalidParameterValue for one that the BMC does not offer.
+    Raises InvalidParameterValue for a mode that the BMC does not offer.
     """
     import sushy
 

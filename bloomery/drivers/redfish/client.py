@@ -1,4 +1,4 @@
-"""sushy within bounds: what is asked of a system, loaded when the first BMC is asked."""
+"""sushy with limits; imported when the first BMC is called."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from bloomery.drivers.redfish.driver_info import Account
 from bloomery.drivers.redfish.session import SessionAuth
 from bloomery.drivers.redfish.wire import Wire
 
-# sushy logs whole answers, whatever is in them; what matters of them is in our errors.
+# sushy logs whole answers, secrets included; our errors carry the relevant part.
 logging.getLogger("sushy").setLevel(logging.CRITICAL)
 
 _UNAUTHORIZED: Final = 401
@@ -24,10 +24,10 @@ _ODD: Final = (AttributeError, KeyError, TypeError, sushy_errors.MissingAttribut
 
 
 class _Connector(sushy_connector.Connector):  # type: ignore[misc]
-    """Without the waits and repetitions of its own, which nobody could bound.
+    """sushy's connector without its own waits and retries.
 
-    An HTTPError that it raises says what was asked: ``asked`` is (method, path), ``login`` tells
-    whether the user name and the password were what was refused.
+    A raised HTTPError has ``asked``, (method, path), and ``login``: whether the credentials were
+    refused.
     """
 
     def __init__(self, account: Account, wire: Wire) -> None:
@@ -35,7 +35,7 @@ class _Connector(sushy_connector.Connector):  # type: ignore[misc]
         self._session: Wire = wire
 
     def _op(self, method: str, path: str = "", *args: Any, **more: Any) -> Any:
-        """Make a request; one whose session the BMC forgot is made again in a new one."""
+        """Make a request; repeat it in a new session if the BMC forgot the old one."""
         credential = self._session.shows
         try:
             return self._once(method, path, *args, **more)
@@ -54,20 +54,22 @@ class _Connector(sushy_connector.Connector):  # type: ignore[misc]
             raise
 
     def _is_session_gone(self, exc: Any, credential: Any) -> bool:
-        """Tell whether a new session may help: by the book 401 says so, 403 to some old ones."""
+        """Return whether a new session may help.
+
+        After 401, or any AccessError with an old session.
+        """
         if not isinstance(credential, str):
             return False
         return bool(exc.status_code == _UNAUTHORIZED or self._auth.is_old())
 
     def _is_login_refused(self, exc: Any) -> bool:
-        """Tell a refused login from a user who may not do something."""
         is_new = isinstance(self._session.shows, tuple) and not self._session.is_proven
         is_login = self._session.shows is None or is_new
         return exc.status_code == _UNAUTHORIZED or (exc.status_code == _FORBIDDEN and is_login)
 
 
 class RedfishClient:
-    """A login at one BMC; built within a call, used by many."""
+    """A login at one BMC, shared by calls."""
 
     def __init__(self, account: Account, conf: Conf, call: BmcCall) -> None:
         self.wire = Wire(account, conf)
@@ -82,7 +84,7 @@ class RedfishClient:
             )
 
     def system(self, account: Account) -> Any:
-        """Read a system anew.  Within ``wire.during``."""
+        """Read a system again.  Within ``wire.during``."""
         self._auth.ready()
         self.root.refresh(force=False)
         if account.system is None and self._system is None:
@@ -98,7 +100,7 @@ class RedfishClient:
         return members[0]
 
     def doubt(self, exc: BaseException) -> None:
-        """Read the root again, and look for the system, where they may be what was wrong."""
+        """Forget the root document, and the system's path, after errors that they may cause."""
         is_odd = isinstance(exc, _ODD)
         if is_odd:
             self.root.invalidate()
@@ -106,6 +108,6 @@ class RedfishClient:
             self._system = None
 
     def give_back(self, call: BmcCall) -> None:
-        """End the session at the BMC, within the call's time."""
+        """End the session at the BMC within the call's time."""
         with self.wire.during(call):
             self._auth.give_back()

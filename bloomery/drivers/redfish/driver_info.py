@@ -1,4 +1,4 @@
-"""What a node's driver_info says of its BMC, checked, every error naming the key."""
+"""The driver_info of a node with a Redfish BMC, parsed; each error names the key."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ _ROOT: Final = "/redfish/v1/"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Account:
-    """A system and how to log in to its BMC."""
+    """A system and the login at its BMC."""
 
     address: str
     root: str
@@ -82,7 +82,7 @@ def _choice(info: Mapping[str, Any], key: str, choices: tuple[str, ...]) -> str 
 
 
 def _address(info: Mapping[str, Any]) -> tuple[str, str]:
-    """Return scheme, host and port as a URL, and the path of the service root."""
+    """Return the URL of the BMC, and the path of the service root."""
     value = _text(info, "redfish_address")
     if not value:
         raise errors.MissingParameterValue(
@@ -94,7 +94,7 @@ def _address(info: Mapping[str, Any]) -> tuple[str, str]:
 
 
 def bmc_system(info: Mapping[str, Any]) -> BmcSystem | None:
-    """Return the BMC, by http or https, and its system; None for what cannot be read."""
+    """Return the BMC and its system; None for an invalid driver_info."""
     try:
         (address, _), system = _address(info), _system(info)
     except errors.Invalid:

@@ -1,12 +1,11 @@
-"""Versions of firmware as the BMC tells them, and updates by its UpdateService.
+"""Firmware versions, and updates by the UpdateService.
 
-Components are updated one after another, each in as many turns as it takes: the BMC is asked, its
-task is looked after, the machine is restarted where that makes the new version run, and the version
-is waited for.  The position stands in ``driver_internal_info``, and is saved before each write.
-Whoever goes on after a crash, or after an answer that was lost, looks for the task that the BMC has
-begun meanwhile for this machine, and asks for another one only if there is none.  A task that does
-not say whose it is, at a BMC of many machines, is waited for: then the version tells.
-Source: DMTF DSP2046, UpdateService, action SimpleUpdate.
+Components are updated one after another, each over several attempts: order the update, poll its
+task, restart the machine where needed, and wait for the new version.  ``driver_internal_info``
+stores the position before each write.  After a crash or a lost answer, a task that the BMC has
+started for this machine is continued; only otherwise a new one is ordered.  A task of unknown
+machine, at a BMC of several machines, is waited for; then the version decides. Source: DMTF
+DSP2046, UpdateService, action SimpleUpdate.
 """
 
 from __future__ import annotations
@@ -29,8 +28,8 @@ Json: TypeAlias = dict[str, Any]
 _MEMORY: Final = "redfish_firmware"
 _COMPONENTS: Final = ("bios", "bmc")
 _FIRST_LOOK_S: Final = 1.0
-_START_S: Final = 30.0  # a task that has not begun by then waits for a restart of the machine
-_MOST_ORDERS: Final = 3  # that a BMC answers with a 5xx
+_START_S: Final = 30.0  # a task not started by then needs a restart of the machine
+_MOST_ORDERS: Final = 3  # orders with a 5xx as answer
 _LONGEST_WAIT_S: Final = 24 * 3600
 _ACTION: Final = "#UpdateService.SimpleUpdate"
 _UPDATE_ARGS: Final = {
@@ -49,7 +48,7 @@ class RedfishFirmware(RedfishInterface, base.Firmware):
 
     @steps.out_of_band_step(_UPDATE_ARGS)
     def update(self, task: base.DriverTask, settings: Any) -> Outcome:
-        """Flash firmware of bios and bmc; a list that was cut off goes on where it stood."""
+        """Update the firmware of bios and bmc; an interrupted list continues at its position."""
         entries = _checked(settings)
         try:
             return _Update(self, task, entries).take_turn()
@@ -59,7 +58,7 @@ class RedfishFirmware(RedfishInterface, base.Firmware):
 
 
 def components(system: Any) -> list[Json]:
-    """Return what the BMC tells of ``bios`` and ``bmc``."""
+    """Return the versions of ``bios`` and ``bmc``, as far as the BMC has them."""
     versions: list[Json] = []
     if system.bios_version:
         versions.append({"component": "bios", "current_version": system.bios_version})
@@ -76,7 +75,7 @@ def _version(system: Any, component: str) -> str | None:
 
 
 def _checked(settings: Any) -> list[Json]:
-    """Return the list that a user wrote.  Raises InvalidParameterValue."""
+    """Return the user's list.  Raises InvalidParameterValue."""
     entries = steps.checked_entries("settings", settings, ("component", "url"))
     for entry in entries:
         if entry["component"] not in _COMPONENTS:
@@ -96,12 +95,12 @@ def _checked(settings: Any) -> list[Json]:
 
 
 class _Update:
-    """One step under way: its position stands in the node's ``driver_internal_info``.
+    """A running step; ``driver_internal_info`` stores its position.
 
-    ``done``: how many components are, ``until``: when the one under way must be; ``now``: of that
-    one, None before it begins: its version ``before``, the ``tasks`` that the BMC had then, how
-    many ``orders`` it may have heard, the ``monitor`` of its task, and the ``stage`` that is next.
-    What another ``flow`` has left is gone on with as long as its time lasts.
+    ``done``: the number of updated components.  ``until``: the deadline of the current one.
+    ``now``: None before it begins, then its version ``before``, the BMC's older ``tasks``, the
+    number of ``orders``, the ``monitor`` of its task, and the next ``stage``.  The position of
+    another ``flow`` is continued until its deadline.
     """
 
     def __init__(
@@ -111,19 +110,19 @@ class _Update:
         self._entries = entries
         digest = hashlib.sha256(json.dumps(entries, sort_keys=True).encode()).hexdigest()[:16]
         memory = task.node.driver_internal_info.get(_MEMORY)
-        flow = str(task.node.provision_updated_at)  # stays while a flow runs, whoever runs it
+        flow = str(task.node.provision_updated_at)  # constant during a flow
         is_left = memory is not None and memory.get("flow") != flow and _is_past(memory["until"])
         if memory is None or memory["asked"] != digest or is_left:
             until = _later(self._conf.firmware_update_overall_timeout)
             memory = {"asked": digest, "done": 0, "now": None, "until": until}
             task.node.driver_internal_info[_MEMORY] = memory
         elif memory.get("flow") != flow and memory["now"] is not None:
-            memory["now"].pop("restarts", None)  # that flow has ended, and so has its restart
+            memory["now"].pop("restarts", None)  # the restart ended with its flow
         memory["flow"] = flow
         self._memory: Json = memory
 
     def take_turn(self) -> Outcome:
-        """Go on until something takes its time.  Raises StepFailure, BmcRefused, BmcUnreachable."""
+        """Run stages until one must wait.  Raises StepFailure, BmcRefused, BmcUnreachable."""
         stages: dict[str, Callable[[], Outcome | None]] = {
             "ask": self._ask, "poll": self._poll, "restart": self._restart,
             "settle": self._settle, "switch off": self._switch_off, "wait": self._wait,
@@ -160,7 +159,7 @@ class _Update:
     # ------------------------------------------------------------------------------- stages
 
     def _begin(self) -> None:
-        """Look at what there is, before anything is asked of the BMC."""
+        """Read the version and the BMC's tasks before the first order."""
         entry = self._entry
         if entry.get("checksum") is not None:
             firmware_image.check_content(entry["url"], entry["checksum"])
@@ -174,7 +173,7 @@ class _Update:
         self._memory["until"] = _later(self._conf.firmware_update_overall_timeout)
 
     def _ask(self) -> Outcome | None:
-        """Ask for the update, unless that was done before, and has begun or is over."""
+        """Order the update, unless an earlier order has started or succeeded."""
         now = self._now
         if now["orders"]:
             own, others = self._access.read(self._task, self._find_begun)
@@ -205,11 +204,11 @@ class _Update:
         return tasks.find_own(system, self._now["tasks"], _action(system)["target"])
 
     def _wait_for(self, others: list[str]) -> Again:
-        """Look again later: one of these tasks may be ours.  Raises StepFailure."""
+        """Poll again later, because one of these tasks may be ours.  Raises StepFailure."""
         why = f"{', '.join(others)} may be its task, and does not say for which machine it works"
         if _is_past(self._memory["until"]):
             raise errors.StepFailure(
-                reason=f"nobody knows whether the BMC has begun to update {self._component}: {why}",
+                reason=f"cannot tell whether the BMC updates {self._component}: {why}",
             )
         return self._again(why)
 
@@ -217,7 +216,7 @@ class _Update:
         self._now.update(monitor=monitor, stage="poll", starts_by=_later(_START_S))
 
     def _poll(self) -> Outcome | None:
-        """Look at the task; a BMC that updates itself is silent for a while."""
+        """Poll the task; a BMC that updates itself may be silent."""
         monitor, now = self._now["monitor"], self._now
         try:
             state = tasks.COMPLETED if monitor is None else self._state(monitor)
@@ -247,9 +246,9 @@ class _Update:
         )
 
     def _restart(self) -> Outcome | None:
-        """Restart the machine, then look at the task again: it may have waited for that.
+        """Restart the machine, then poll the task again, which may have waited for the restart.
 
-        One that was cut off may flash by now, which a second restart would interrupt.
+        After an interrupted restart the machine may be flashing: wait before a second one.
         """
         now = self._now
         if now.get("restarts") and not self._task.turn:
@@ -264,7 +263,7 @@ class _Update:
         return outcome
 
     def _settle(self) -> Outcome | None:
-        """Wait for another version to show; one that stays may have been flashed anew."""
+        """Wait for a new version; an unchanged one may have been flashed again."""
         now = self._now
         now["settles_by"] = now["settles_by"] or _later(self._conf.firmware_update_reboot_delay)
         try:
@@ -283,13 +282,13 @@ class _Update:
         return None
 
     def _bear(self, exc: errors.Failure) -> Again:
-        """Wait for a BMC that starts: it is silent, then it lacks documents.  Raises ``exc``."""
+        """Wait for a restarting BMC, which is silent and then lacks documents.  Raises ``exc``."""
         if isinstance(exc, errors.BmcLoginRefused) or _is_past(self._memory["until"]):
             raise exc
         return self._again("it does not answer as it did", exc.facts.get("retry_after_s") or 0)
 
     def _reads_new(self) -> bool:
-        """Tell whether another version runs; what told none before is taken at its word."""
+        """Return whether another version runs; True where the old one is unknown."""
 
         def read(system: Any) -> bool:
             before, version = self._now["before"], _version(system, self._component)
@@ -311,7 +310,7 @@ class _Update:
         return None
 
     def _again(self, why: str, least_s: float = 0) -> Again:
-        """Look soon at first, and less often later on."""
+        """Return a pause that grows with the time spent."""
         limit_s = self._conf.firmware_update_overall_timeout
         left_s = (datetime.fromisoformat(self._memory["until"]) - clock.now()).total_seconds()
         pause_s = _FIRST_LOOK_S + max(limit_s - left_s, 0) / 4
@@ -331,7 +330,7 @@ def _is_past(moment: str) -> bool:
 
 
 def _action(system: Any) -> Json:
-    """Return what the BMC tells of SimpleUpdate.  Raises InvalidParameterValue: it has none."""
+    """Return the SimpleUpdate action.  Raises InvalidParameterValue where there is none."""
     service = reading.follow(system, system.root.json, "UpdateService")
     action: Json = (service.get("Actions") or {}).get(_ACTION) or {}
     if not action.get("target"):
@@ -342,7 +341,7 @@ def _action(system: Any) -> Json:
 
 
 def _simple_update(system: Any, url: str) -> str | None:
-    """Ask for an update; return the path of the task.  Raises InvalidParameterValue."""
+    """Order an update; return the path of its task.  Raises InvalidParameterValue."""
     import sushy
 
     action = _action(system)
@@ -364,5 +363,5 @@ def _simple_update(system: Any, url: str) -> str | None:
     except sushy.exceptions.BadRequestError:
         if "Targets" in payload:
             raise
-        answer = connection.post(action["target"], data=payload | own)  # some insist on them
+        answer = connection.post(action["target"], data=payload | own)  # some BMCs require Targets
     return tasks.monitor(answer)

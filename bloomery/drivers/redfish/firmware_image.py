@@ -1,4 +1,4 @@
-"""Whether a file of firmware is the one that a user means: read once by us, before a BMC does."""
+"""The checksum of a firmware file, verified before a BMC gets its URL."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _CHUNK: Final = 1 << 20
 
 
 def check_url(url: object) -> str:
-    """Return an address that a BMC may fetch firmware from.  Raises InvalidParameterValue."""
+    """Return a URL that a BMC may fetch.  Raises InvalidParameterValue."""
     if isinstance(url, str):
         parts = urllib.parse.urlsplit(url)
         if parts.scheme in ("http", "https") and parts.hostname:
@@ -27,7 +27,7 @@ def check_url(url: object) -> str:
 
 
 def check_form(checksum: object) -> None:
-    """Raise InvalidParameterValue for what is no checksum in hexadecimal digits."""
+    """Raise InvalidParameterValue for an invalid checksum."""
     is_hex = isinstance(checksum, str) and not set(checksum.lower()) - set("0123456789abcdef")
     if is_hex and len(str(checksum)) in _ALGORITHMS:
         return
@@ -37,7 +37,7 @@ def check_form(checksum: object) -> None:
 
 
 def check_content(url: str, checksum: str) -> None:
-    """Read the file, and raise StepFailure unless it has this checksum."""
+    """Read the file; raise StepFailure unless it has this checksum."""
     algorithm = _ALGORITHMS[len(checksum)]
     digest = hashlib.new(algorithm, usedforsecurity=False)
     shown, give_up_at = secrets.mask_address(url), time.monotonic() + _MOST_S
@@ -58,5 +58,5 @@ def check_content(url: str, checksum: str) -> None:
         raise errors.StepFailure(reason=f"cannot check {shown}: it cannot be read ({why})") from exc
     if digest.hexdigest() != checksum.lower():
         raise errors.StepFailure(
-            reason=f"{shown} is not what was meant: its {algorithm} is {digest.hexdigest()}",
+            reason=f"{shown} does not match its checksum: its {algorithm} is {digest.hexdigest()}",
         )

@@ -1,4 +1,4 @@
-"""The hardware type ``redfish``, and what its interfaces share: the way to the BMC."""
+"""The hardware type ``redfish``, and the base of its interfaces."""
 
 from __future__ import annotations
 

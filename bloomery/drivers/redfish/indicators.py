@@ -1,7 +1,7 @@
-"""Lights of a machine by Redfish: of the system, its chassis and its drives.
+"""Indicator lights by Redfish: of the system, its chassis and its drives.
 
-A resource says Lit, Off or Blinking in ``IndicatorLED``; newer ones say true or false in
-``LocationIndicatorActive``.  Source: DMTF DSP0268; the former is deprecated since 2020.
+A resource has ``IndicatorLED`` (Lit, Off, Blinking); newer ones have ``LocationIndicatorActive``
+(true, false).  Source: DMTF DSP0268; the former is deprecated since 2020.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _STATES: Final = {word: state for state, word in _WORDS.items()}
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Light:
-    """One light: ``name`` within its component, and the resource of sushy's that has it."""
+    """One light: ``name`` within its component, and its sushy resource."""
 
     component: str
     name: str
@@ -44,7 +44,7 @@ class Light:
         return "on" if document[_LOCATION] else "off"
 
     def switch(self, state: str) -> None:
-        """Raises InvalidParameterValue for a state that the light does not have."""
+        """Set the state.  Raises InvalidParameterValue for a state that the light does not have."""
         allowed = self.facts()["states"]
         if state not in allowed:
             raise errors.InvalidParameterValue(

@@ -1,7 +1,7 @@
-"""Out-of-band inspection: what a machine is made of, as its BMC tells it.
+"""Out-of-band inspection by the BMC.
 
-The result carries the inventory in the agents' shape, of which hooks make ports, and the node's
-properties with what was found merged in:
+The result has the inventory in ironic-python-agent's form, from which hooks create ports, and the
+node's properties with the values read:
 
     {"inventory": {"inventory": {...}, "plugin_data": {}}, "node": {"properties": {...}}}
 """
@@ -20,7 +20,7 @@ from bloomery.outcome import Done
 Json: TypeAlias = dict[str, Any]
 
 _ARCHITECTURES: Final = {"x86": "x86_64", "x86-64": "x86_64", "ARM": "aarch64"}
-_LEAST_DISK: Final = 4 << 30  # what is smaller is a boot stick
+_LEAST_DISK: Final = 4 << 30  # smaller disks are boot sticks
 _PCI_HOOKS: Final = frozenset({"pci-devices", "accelerators"})
 _LLDP_HOOKS: Final = frozenset({"parse-lldp", "local-link-connection"})
 _REQUIRED: Final = ("memory_mb", "cpu_arch")
@@ -35,9 +35,8 @@ class RedfishInspect(RedfishInterface, base.Inspect):
     def inspect_hardware(self, task: base.DriverTask) -> Done:
         """Read the system in one call.
 
-        What the operator has set in properties counts where the BMC does not tell; a machine of
-        whose disks neither tells has none.  Raises HardwareInspectionFailure for what must be there
-        and neither says.
+        The operator's properties count where the BMC has no value; without either the machine has
+        no disk. Raises HardwareInspectionFailure where a required property is missing in both.
         """
         inventory = self.access.read(task, look)
         facts = _properties(inventory)
@@ -59,7 +58,7 @@ class RedfishInspect(RedfishInterface, base.Inspect):
         )
 
     def _neighbours(self, task: base.DriverTask, inventory: Json) -> Json:
-        """Read PCI devices and LLDP, each only for the hooks that use it, in calls of their own."""
+        """Read PCI devices and LLDP data, each only for the hooks that use it."""
         plugin_data: Json = {}
         if not _PCI_HOOKS.isdisjoint(self.hooks):
             plugin_data["pci_devices"] = self.access.read(task, neighbours.pci_devices)
@@ -73,7 +72,7 @@ class RedfishInspect(RedfishInterface, base.Inspect):
 
 
 def look(system: Any) -> Json:
-    """Return the inventory of a system; what the BMC does not offer is left out."""
+    """Return the inventory of a system, without parts that the BMC lacks."""
     return {
         "system_vendor": {
             "manufacturer": system.manufacturer,
@@ -111,7 +110,7 @@ def _kind(processor: Any) -> str | None:
 
 
 def _disks(system: Any) -> list[Json]:
-    """Return the disks of Storage; those of SimpleStorage where it tells no size of any."""
+    """Return the disks of Storage, or those of SimpleStorage where Storage has no sizes."""
     disks = reading.optional(_storage, system) or []
     if any(disk["size"] for disk in disks):
         return disks
@@ -119,7 +118,7 @@ def _disks(system: Any) -> list[Json]:
 
 
 def _storage(system: Any) -> list[Json]:
-    """Return the volumes where there are any, as they are what an operating system sees."""
+    """Return the volumes where there are any, else the drives: what an operating system sees."""
     controllers = list(reading.each(system.storage))
     volumes = [volume for c in controllers for volume in reading.optional(_volumes, c) or ()]
     return [_disk(disk) for disk in volumes or reading.drives(controllers)]
@@ -141,7 +140,7 @@ def _disk(disk: Any) -> Json:
 
 
 def _simple_storage(system: Any) -> list[Json]:
-    """Return the devices that are there; older BMCs list empty bays, too."""
+    """Return the devices with a size; older BMCs list empty bays."""
     devices = [device for c in reading.each(system.simple_storage) for device in c.devices]
     return [_disk(device) for device in devices if device.capacity_bytes]
 
@@ -159,7 +158,7 @@ def _interfaces(system: Any) -> list[Json]:
 
 
 def _properties(inventory: Json) -> Json:
-    """Return what schedulers ask for."""
+    """Return the properties that schedulers use."""
     sizes = [disk["size"] for disk in inventory["disks"] if (disk["size"] or 0) >= _LEAST_DISK]
     facts = {
         "memory_mb": inventory["memory"]["physical_mb"],
@@ -179,6 +178,6 @@ def _merged(properties: Mapping[str, Any], facts: Json, inventory: Json) -> Json
 
 
 def with_boot_mode(capabilities: Any, mode: str) -> str:
-    """Return capabilities with ``boot_mode`` set, the others as they were."""
+    """Return capabilities with ``boot_mode`` set."""
     kept = [c for c in str(capabilities or "").split(",") if c and not c.startswith("boot_mode:")]
     return ",".join([*kept, f"boot_mode:{mode}"])

@@ -1,4 +1,4 @@
-"""Boot device and mode, secure boot, sensors, NMI, lights, media, vendor, health by Redfish."""
+"""Management by Redfish: boot device and mode, secure boot, NMI, lights, media, health."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 
 from bloomery import errors, secrets
 from bloomery.drivers import base
-from bloomery.drivers.redfish import boot_device, indicators, media, reading, reset, sensors
+from bloomery.drivers.redfish import boot_device, indicators, media, reading, reset
 from bloomery.drivers.redfish.bios_setting import BiosSetting
 from bloomery.drivers.redfish.hardware import RedfishInterface
 from bloomery.outcome import Outcome
@@ -15,7 +15,7 @@ from bloomery.outcome import Outcome
 
 class RedfishManagement(RedfishInterface, base.Management):
     def get_supported_boot_devices(self, task: base.DriverTask) -> Sequence[str]:
-        """Return what the BMC takes; all that redfish knows while it does not answer."""
+        """Return the BMC's devices; all that redfish knows while the BMC is silent."""
         try:
             return tuple(self.access.read(task, boot_device.supported))
         except errors.BmcUnreachable:
@@ -34,7 +34,7 @@ class RedfishManagement(RedfishInterface, base.Management):
         return self.access.read(task, boot_device.mode)
 
     def set_boot_mode(self, task: base.DriverTask, mode: str) -> Outcome:
-        """Set the mode, and restart the machine where it takes that to make it so."""
+        """Set the mode; restart the machine where needed."""
         if mode not in boot_device.MODES:
             raise errors.InvalidParameterValue(
                 reason=f"redfish cannot set boot mode {mode!r}: it knows "
@@ -49,11 +49,11 @@ class RedfishManagement(RedfishInterface, base.Management):
         ).apply()
 
     def get_secure_boot_state(self, task: base.DriverTask) -> bool | None:
-        """Return None where the BMC has no secure boot to show."""
+        """Return None where the BMC has no secure boot."""
         return self.access.read(task, lambda system: reading.optional(_secure_boot, system))
 
     def set_secure_boot_state(self, task: base.DriverTask, on: bool) -> Outcome:
-        """Switch secure boot; only machines that boot by UEFI have it."""
+        """Switch secure boot, which only UEFI has."""
         if on and self.get_boot_mode(task) == "bios":
             raise errors.InvalidParameterValue(
                 reason=f"cannot enable secure boot on node {task.node.uuid}: it boots in mode "
@@ -67,11 +67,7 @@ class RedfishManagement(RedfishInterface, base.Management):
             is_so=lambda system: _secure_boot(system) == on,
         ).apply()
 
-    def get_sensors_data(self, task: base.DriverTask) -> dict[str, Any]:
-        return self.access.read(task, sensors.read)
-
     def get_node_health(self, task: base.DriverTask) -> str | None:
-        """Return OK, Warning, Critical, or None where the BMC does not tell."""
         return self.access.read(task, _health)
 
     def inject_nmi(self, task: base.DriverTask) -> None:
@@ -105,7 +101,7 @@ class RedfishManagement(RedfishInterface, base.Management):
         return self.access.read(task, media.show)
 
     def attach_virtual_media(self, task: base.DriverTask, device_type: str, image_url: str) -> None:
-        """Have the image in a device; the BMC fetches it, so it must be a URL that it can reach."""
+        """Insert an image; its URL must be reachable for the BMC."""
         kinds = media.KINDS[device_type]
         self.access.change(
             task,

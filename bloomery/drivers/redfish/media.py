@@ -1,4 +1,4 @@
-"""Virtual media: which device of a system takes an image, and what is in it."""
+"""Virtual media: insert, eject and list."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ NO_DRIVE: Final = (
 )
 
 
-# What is taken for what is asked for; the first is preferred.
+# The media types for each device type; the first is preferred.
 DISC: Final = ("CD", "DVD")
 KINDS: Final[Mapping[str, tuple[str, ...]]] = {
     "cdrom": DISC, "disk": ("USBStick",), "floppy": ("Floppy",),
@@ -21,19 +21,19 @@ KINDS: Final[Mapping[str, tuple[str, ...]]] = {
 
 
 class MediaStays(Exception):
-    """A BMC took the order to eject, and shows the media as inserted still."""
+    """The BMC accepted an eject and still shows the media as inserted."""
 
 
 def has_drive(system: Any) -> bool:
-    """Tell whether the BMC offers a virtual CD or DVD at all; a few reads, nothing is changed."""
+    """Return whether the BMC has a virtual CD or DVD."""
     return next(_takers(system, DISC), None) is not None
 
 
 def insert(system: Any, image: str, kinds: tuple[str, ...] = DISC) -> None:
-    """Have ``image`` in one device of these kinds; the device that has it already is left alone.
+    """Insert ``image`` into one device of these kinds, unless a device has it already.
 
-    The next device is tried when one refuses with a 4xx; the last one's refusal is raised.
-    Raises InvalidParameterValue where there is no such device.
+    The next device is tried after a 4xx; the last refusal is raised.  Raises InvalidParameterValue
+    where there is no such device.
     """
     import sushy
 
@@ -65,9 +65,9 @@ def _put_in(device: Any, image: str) -> None:
 
 
 def _take_out(device: Any) -> None:
-    """Eject, and look: sushy keeps most refusals to itself.
+    """Eject and verify, because sushy ignores most refusals.
 
-    Raises MediaStays for what is still there: asking again may help.
+    Raises MediaStays where the media is still inserted: a retry may help.
     """
     if _has_action(device, "EjectMedia"):
         device.eject_media()
@@ -83,7 +83,7 @@ def _has_action(device: Any, name: str) -> bool:
 
 
 def _write(device: Any, values: dict[str, Any]) -> None:
-    """Write to a device without actions; sushy would do so only where Allow offers PATCH.
+    """Write to a device without actions; sushy does so only where Allow has PATCH.
 
     Source: DSP0268, VirtualMedia before 1.2; DMTF's mock-ups send no Allow.
     """
@@ -92,7 +92,7 @@ def _write(device: Any, values: dict[str, Any]) -> None:
 
 
 def eject(system: Any, kinds: tuple[str, ...] = ()) -> list[str]:
-    """Eject whatever is in devices of these kinds (none named: all); return the devices."""
+    """Eject the media in devices of these kinds, () for all; return the devices."""
     ejected = []
     for device in _devices(system):
         if device.inserted and (not kinds or _kinds(device) & set(kinds)):
@@ -102,7 +102,7 @@ def eject(system: Any, kinds: tuple[str, ...] = ()) -> list[str]:
 
 
 def show(system: Any) -> list[dict[str, Any]]:
-    """Return what each device takes, and what is in it."""
+    """Return the devices with their media types and images."""
     return [
         {
             "media_types": sorted(_kinds(device)),
@@ -122,16 +122,16 @@ def _kinds(device: Any) -> set[str]:
 
 
 def _takers(system: Any, kinds: tuple[str, ...]) -> Iterator[Any]:
-    """The devices that take one of ``kinds``, those for the first kind first."""
+    """Yield the devices that take one of ``kinds``, those for the first kind first."""
     devices = [(device, _kinds(device)) for device in _devices(system)]
     for at, kind in enumerate(kinds):
         yield from (d for d, taken in devices if kind in taken and not taken & {*kinds[:at]})
 
 
 def _devices(system: Any) -> Iterator[Any]:
-    """The devices of the system itself; where it has none, those of its managers.
+    """Yield the devices of the system, or those of its managers where it has none.
 
-    What is not there is left out; a BMC that stumbles over one is asked again by the caller.
+    Missing devices are skipped; other errors are raised for the caller's retry.
     """
     absent = reading.ABSENT
     has_own = system.json.get("VirtualMedia")

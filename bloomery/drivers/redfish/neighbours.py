@@ -1,7 +1,7 @@
-"""What a BMC tells around the system itself: PCI functions, and switches at its network ports.
+"""PCI functions, and LLDP data of the network ports.
 
-Each takes a request per device, so that it is read only for hooks that use it.
-Source: DMTF DSP0268, PCIeDevice, PCIeFunction, NetworkAdapter and Port.
+Each needs a request per device, so it is read only for hooks that use it. Source: DMTF DSP0268,
+PCIeDevice, PCIeFunction, NetworkAdapter and Port.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _LLDP: Final = {
 
 
 def pci_devices(system: Any) -> list[Json]:
-    """Return the PCI functions as ironic-python-agent has them: IDs of hexadecimal digits."""
+    """Return the PCI functions in ironic-python-agent's form, with hexadecimal IDs."""
     return [
         device
         for function in _functions(system)
@@ -44,7 +44,7 @@ def _functions(system: Any) -> Iterator[Json]:
 
 
 def _listed(system: Any, document: Json, name: str) -> list[Json]:
-    """Return documents that a property lists itself, or whose collection it links to."""
+    """Return the documents that a property lists, or those of the collection that it links to."""
     value = document.get(name)
     if not isinstance(value, list):
         return list(reading.members(system, document, name))
@@ -62,7 +62,7 @@ def _plain(function: Json) -> Json:
 
 
 def lldp(system: Any) -> dict[str, Json]:
-    """Return what the switch of each network port tells, by the port's MAC address."""
+    """Return the LLDP data of each network port by its MAC address."""
     neighbours: dict[str, Json] = {}
     for chassis in reading.chassis(system):
         for adapter in reading.members(system, chassis.json, "NetworkAdapters"):

@@ -1,4 +1,4 @@
-"""Why a BMC gave no answer, in a few words that say what to do."""
+"""The reason why a BMC gave no answer, with advice."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from bloomery.conf.redfish import Redfish
 from bloomery.drivers import tls_mismatch
 from bloomery.drivers.tls_mismatch import ONLY_TLS, PLAIN_HTTP
 
-_FAIR: Final = 0.9  # the share of a limit that a BMC must have had, to be blamed for silence
+_FAIR: Final = 0.9  # share of a limit that a BMC must have had before it counts as silent
 
 
 class NoAnswer(sushy_errors.ConnectionError):  # type: ignore[misc]
-    """Nothing came that could be read; the text says why, and may repeat what the BMC said.
+    """No readable answer; the text says why, and may repeat the BMC's message.
 
-    ``was_cut_short``: the call had less time than a BMC may take for an answer.
+    ``was_cut_short``: the call had less time than the limit for an answer.
     """
 
     def __init__(self, why: str, *, was_cut_short: bool = False) -> None:
@@ -29,7 +29,7 @@ class NoAnswer(sushy_errors.ConnectionError):  # type: ignore[misc]
 
 
 class Limit(NamedTuple):
-    """How long one wait may take, how long it usually may, and the option that says so."""
+    """The limit of one wait, its usual value, and its option."""
 
     seconds: float
     usual_s: float
@@ -37,7 +37,7 @@ class Limit(NamedTuple):
 
     @property
     def is_cut_short(self) -> bool:
-        """Did the call have less time left than the option gives?"""
+        """Whether the call had less time left than the option gives."""
         return self.seconds < self.usual_s * _FAIR
 
     def __str__(self) -> str:
@@ -47,7 +47,7 @@ class Limit(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Limits:
-    """How long one request may take: a connection with its handshake, silence, all of it."""
+    """The limits of one request: connection with handshake, silence, total."""
 
     conf: Redfish
     all_s: float
@@ -63,16 +63,19 @@ class Limits:
         return Limit(min(usual_s, self.all_s), usual_s, "[redfish]read_timeout")
 
     def reached(self, waited_s: float) -> Limit:
-        """Return the limit that ended a wait for an answer: TLS shakes hands within the first."""
+        """Return the limit that ended a wait for an answer.
+
+        The TLS handshake counts as connecting.
+        """
         return self.connect if waited_s < self.silence.seconds * _FAIR else self.silence
 
 
 def explain(
     exc: BaseException, limits: Limits, waited_s: float, *, is_reading: bool, may_be_tls: bool
 ) -> NoAnswer:
-    """Say in a few words why there was no answer, and how long it was waited for.
+    """Return the reason for a missing answer, with the limit that was reached.
 
-    ``may_be_tls``: plain HTTP is spoken to a BMC that has not taken a login yet.
+    ``may_be_tls``: plain HTTP is used at a BMC that has accepted no login yet.
     """
     match exc:
         case urllib3_errors.SSLError():
@@ -121,7 +124,7 @@ def astray(why: str) -> NoAnswer:
 
 
 def _innermost(exc: BaseException) -> str:
-    """The words of the error that the others wrap."""
+    """Return the message of the innermost wrapped error."""
     seen = exc
     for _ in range(8):
         wrapped = (getattr(seen, "reason", None), *seen.args, seen.__context__)

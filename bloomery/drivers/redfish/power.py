@@ -1,8 +1,8 @@
-"""Power by Redfish: ask, then look again and again until the machine is there.
+"""Power by Redfish: send the order, then poll until the machine is in the state.
 
-What was asked, and until when we look, is remembered on the node from the first turn on.  A BMC
-that gives no clear answer may have done it: it is looked at as one that took the order.  Where
-nothing comes of an order it is given again, a few times before the time is up, and not at once.
+The node stores the order and its deadline from the first attempt.  An unclear answer counts as an
+accepted order, and the state is polled.  An order without an effect is repeated a few times before
+the deadline, after a pause.
 """
 
 from __future__ import annotations
@@ -25,10 +25,10 @@ _READS: Final = {
     "PoweringOff": PowerState.OFF,
 }
 _MEMORY: Final = "redfish_power"
-REBOOT: Final = "redfish_reboot"  # of its substeps
-_RESTART_S: Final = 15.0  # after a forced restart nothing is to be seen for a while
-_MOST_ORDERS: Final = 3  # that a BMC takes, or may have taken, without doing them
-_PATIENCE: Final = 1 / 3  # the share of the time left that an order has before it is repeated
+REBOOT: Final = "redfish_reboot"  # key of its substeps
+_RESTART_S: Final = 15.0  # before the first poll after a forced restart
+_MOST_ORDERS: Final = 3  # accepted, perhaps, without an effect
+_PATIENCE: Final = 1 / 3  # share of the time left before an order is repeated
 
 
 class _PowerAction(NamedTuple):
@@ -63,7 +63,7 @@ class RedfishPower(RedfishInterface, base.Power):
         return self.access.read(task, _read)
 
     def get_supported_power_states(self, task: base.DriverTask) -> Sequence[str]:
-        """Return what may be asked for, as far as the BMC has told what it takes."""
+        """Return the supported states, as far as the BMC has told."""
         missing = reset.missing_states(task.node.driver_internal_info)
         return tuple(state for state in _ORDERS if state not in missing)
 
@@ -73,7 +73,7 @@ class RedfishPower(RedfishInterface, base.Power):
         state: str,
         timeout_s: float | None = None,
     ) -> Outcome:
-        """Ask once and look until it is so.  Raises PowerStateFailure when time is up."""
+        """Order the state and poll it.  Raises PowerStateFailure at the deadline."""
         order = _order(state)
         return _recorded(task, self._take_turn(task, order, state, timeout_s), order.ends)
 
@@ -100,10 +100,9 @@ class RedfishPower(RedfishInterface, base.Power):
         return _look_again(memory)
 
     def reboot(self, task: base.DriverTask, timeout_s: float | None = None) -> Outcome:
-        """Off and on again; a restart where the power may not go off.
+        """Switch off and on; restart where power off is forbidden.
 
-        Only the end is recorded: a machine that was on and does not come back is one that a
-        power sync should switch on.
+        Only the end is recorded: a machine that stays off should be switched on by power sync.
         """
         if task.node.disable_power_off:
             return self.set_power_state(task, self._restart_state(task), timeout_s)
@@ -117,7 +116,7 @@ class RedfishPower(RedfishInterface, base.Power):
         return _recorded(task, outcome, PowerState.ON)
 
     def _restart_state(self, task: base.DriverTask) -> str:
-        """What restarts it without going off: a machine that is off is switched on."""
+        """Return the restart's target; a machine that is off is switched on."""
         memory = task.node.driver_internal_info.get(_MEMORY)
         if task.turn and memory:
             return str(memory["asked"])
@@ -135,7 +134,7 @@ class RedfishPower(RedfishInterface, base.Power):
         return memory
 
     def _ask(self, task: base.DriverTask, order: _PowerAction, memory: dict[str, Any]) -> Outcome:
-        """Ask the BMC; a refusal where the machine already is counts as done."""
+        """Send the order; a refusal in the target state counts as done."""
         internal = task.node.driver_internal_info
         once = internal.get(boot_device.MEMORY)
         was_given, orders = memory.get("given", 0) > 0, memory.get("orders", 0)
@@ -147,7 +146,7 @@ class RedfishPower(RedfishInterface, base.Power):
         except errors.InvalidParameterValue:
             _forget(task)
             raise
-        except errors.BmcLeftAlone as alone:  # it heard nothing of it
+        except errors.BmcLeftAlone as alone:  # no order was sent
             memory |= {"orders": orders, "put_off": alone.facts["reason"]}
             return _look_again(memory, alone.facts["retry_after_s"])
         except errors.BmcUnreachable as silent:
@@ -171,7 +170,7 @@ class RedfishPower(RedfishInterface, base.Power):
             _forget(task)
             return DONE
         if status < 500 and memory.get("was_taken"):
-            _note_given(memory)  # it is at the order that it took, and we look at that one
+            _note_given(memory)  # the BMC works on its earlier order
             return _look_again(memory)
         if status >= 500:
             return _unclear(memory, no)
@@ -183,12 +182,12 @@ class RedfishPower(RedfishInterface, base.Power):
         raise no
 
     def _may_try_again(self, memory: dict[str, Any]) -> bool:
-        """Count one more try that met a conflict; False once that was the last one."""
+        """Count a conflict; return False after the last allowed one."""
         memory["conflicts"] = memory.get("conflicts", 0) + 1
         return int(memory["conflicts"]) < self.conf.redfish.power_on_conflict_retry_attempts
 
     def _reads(self, task: base.DriverTask, memory: dict[str, Any]) -> str | None:
-        """Read the power state; a BMC that is silent for once is no reason to give up."""
+        """Read the power state; None where the BMC is silent."""
         memory["silent"] = False
         try:
             state = self.get_power_state(task)
@@ -202,7 +201,10 @@ class RedfishPower(RedfishInterface, base.Power):
         return state
 
     def _late(self, task: base.DriverTask, state: str, memory: dict[str, Any]) -> errors.Failure:
-        """Say that time is up; a BMC that is silent by now was not seen to fail at it."""
+        """Return the error at the deadline.
+
+        BmcUnreachable for a silent BMC, else PowerStateFailure.
+        """
         _forget(task)
         limit_s = (_at(memory, "until") - _at(memory, "since")).total_seconds()
         orders = memory.get("orders", 1)
@@ -229,14 +231,13 @@ def _order(state: str) -> _PowerAction:
 
 
 def _recorded(task: base.DriverTask, outcome: Outcome, ends: PowerState) -> Outcome:
-    """Record the power state that was reached, whoever asked for it."""
     if isinstance(outcome, Done):
         task.node.power_state = ends
     return outcome
 
 
 def _recall(task: base.DriverTask, state: str) -> dict[str, Any] | None:
-    """Return what an earlier turn of this run asked for; what another run left is dropped."""
+    """Return the order of an earlier attempt of this run; drop that of another run."""
     memory: dict[str, Any] | None = task.node.driver_internal_info.get(_MEMORY)
     if task.turn and memory and memory["asked"] == state:
         return memory
@@ -261,28 +262,28 @@ def _left_s(memory: dict[str, Any]) -> float:
 
 
 def _unclear(memory: dict[str, Any], exc: errors.Failure) -> Again:
-    """Nobody knows whether the BMC took the order: look, and do not repeat it at once."""
+    """Note an order whose result is unknown; poll before repeating it."""
     memory["no_answer"] = exc.facts["reason"]
     _note_given(memory)
     return _look_again(memory)
 
 
 def _note_given(memory: dict[str, Any]) -> None:
-    """Count an order that the BMC may carry out, and give it its share of the time left."""
+    """Count an order that the BMC may carry out, and set the time of its repetition."""
     patience = timedelta(seconds=max(_left_s(memory), 0) * _PATIENCE)
     memory["given"] = memory.get("given", 0) + 1
     memory["ignored_at"] = (clock.now() + patience).isoformat()
 
 
 def _is_ignored(memory: dict[str, Any]) -> bool:
-    """Tell whether an order that was given should be repeated: nothing was seen of it."""
+    """Return whether to repeat an order that had no effect."""
     if memory["silent"] or memory.get("given", 0) >= _MOST_ORDERS:
         return False
     return "ignored_at" not in memory or clock.now() > _at(memory, "ignored_at")
 
 
 def _look_again(memory: dict[str, Any], least_s: float = 0) -> Again:
-    """Look soon after the order, and less often later on."""
+    """Return a pause that grows with the time since the order."""
     waited_s = (clock.now() - _at(memory, "since")).total_seconds()
     pause_s = max(least_s, min(2.0, 0.5 + waited_s / 4))
     return Again(after_s=min(pause_s, max(_left_s(memory), 0.1)), reason=_reason(memory))
@@ -295,9 +296,9 @@ def _read(system: Any) -> str | None:
 def _reset(
     system: Any, order: _PowerAction, once: str | None, memory: dict[str, Any], *, again: bool
 ) -> None:
-    """Reset; a boot device that does not last is set anew before each power on.
+    """Send a reset; before each power on, set a boot device that the BMC does not keep.
 
-    A restart that ended half way, with the machine off, is repeated as a power on.
+    A restart that left the machine off is repeated as a power on.
     """
     if once is not None and order.ends == PowerState.ON:
         boot_device.set_once(system, once)

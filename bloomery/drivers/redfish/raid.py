@@ -1,7 +1,7 @@
-"""RAID by Redfish: volumes are deleted and created one after another, in as many turns as it takes.
+"""RAID by Redfish: volumes are deleted and created one after another, over several attempts.
 
-What is still to be done stands in ``driver_internal_info``, and a volume whose drives are those of
-one that is there is not asked for again: so the steps may be repeated.
+``driver_internal_info`` stores the remaining work, and a volume on the drives of an existing one is
+not created again: so the steps may be repeated.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ class RedfishRaid(RedfishInterface, base.Raid):
         create_nonroot_volumes: bool = False,
         delete_existing: bool = False,
     ) -> Outcome:
-        """Create volumes that are named here."""
+        """Create the volumes of the argument."""
         self.validate_raid_config(task, raid_config)
         disks = _chosen(raid_config, root=create_root_volume, others=create_nonroot_volumes)
         return self._make(task, disks, delete_existing=delete_existing)
@@ -78,7 +78,7 @@ class RedfishRaid(RedfishInterface, base.Raid):
         return self._make(task, [], delete_existing=True)
 
     def _make(self, task: base.DriverTask, disks: list[Json], *, delete_existing: bool) -> Outcome:
-        """Take a turn; what cannot be leaves no memory behind."""
+        """Run an attempt; an error drops the stored position."""
         try:
             return _Change(self, task, disks, delete_existing=delete_existing).take_turn()
         except (errors.StepFailure, errors.Invalid, errors.BmcRefused):
@@ -91,10 +91,10 @@ def _chosen(config: Mapping[str, Any], *, root: bool, others: bool) -> list[Json
 
 
 class _Change:
-    """One step under way: its position stands in the node's ``driver_internal_info``.
+    """A running step; ``driver_internal_info`` stores its position.
 
-    ``delete``: paths of volumes; ``create``: requests, None until they are planned; ``monitors``:
-    tasks of the BMC that have not ended; ``restart``: what was asked for applies at the next boot.
+    ``delete``: paths of volumes.  ``create``: requests, None until planned.  ``monitors``:
+    unfinished tasks of the BMC.  ``restart``: the changes apply at the next boot.
     """
 
     def __init__(
@@ -120,7 +120,7 @@ class _Change:
         self._memory: Json = memory
 
     def take_turn(self) -> Outcome:
-        """Go on until something takes its time.  Raises StepFailure, BmcRefused, BmcUnreachable."""
+        """Work until the BMC needs time.  Raises StepFailure, BmcRefused, BmcUnreachable."""
         while (work := self._next()) is not None:
             outcome = work()
             if outcome is not None and not isinstance(outcome, Done):
@@ -184,7 +184,7 @@ class _Change:
         return outcome
 
     def _poll(self) -> Outcome | None:
-        """Look at the first task that has not ended."""
+        """Poll the first unfinished task."""
         monitor = self._memory["monitors"][0]
         state = self._access.read(
             self._task, lambda system: tasks.state(system, monitor, "change the volumes")

@@ -1,8 +1,8 @@
-"""Reading what a BMC need not have: one document that is missing does not lose the others.
+"""Reads of optional documents: a missing one does not lose the others.
 
-A BMC links to documents that it then answers with 404, 405, 500 or 501, and leaves out
-properties, or writes nonsense into them.  Whoever reads through here goes on without them;
-silence, a refused login and 503 are raised as ever, as they say nothing of the document.
+BMCs link to documents that they answer with 404, 405, 500 or 501, and omit or garble properties.
+These functions skip such parts.  Silence, a refused login and 503 are raised, as they say nothing
+of the document.
 """
 
 from __future__ import annotations
@@ -29,8 +29,8 @@ def optional(
 ) -> T | None:
     """Return what ``read`` makes of ``source``; None for what the BMC cannot show.
 
-    ``missing``: which statuses say that.  A 500 does when it comes twice.  What makes no sense is
-    left out, too, unless ``missing`` is no more than ``ABSENT``.
+    ``missing``: the statuses that mean that; a 500 must come twice.  Malformed documents are
+    skipped too, unless ``missing`` is ``ABSENT``.
     """
     import sushy
 
@@ -38,24 +38,24 @@ def optional(
         try:
             return read(*source)
         except sushy.exceptions.MissingAttributeError as no:
-            LOG.debug("left out: %s", no)
+            LOG.debug("BMC document skipped: %s", no)
             return None
         except sushy.exceptions.HTTPError as no:
             if no.status_code not in missing:
                 raise
-            LOG.debug("left out: HTTP %s", no.status_code)
+            LOG.debug("BMC document skipped: HTTP %s", no.status_code)
             if is_last or no.status_code != 500:
                 return None
         except (sushy.exceptions.MalformedAttributeError, *_ODD) as odd:
             if missing == ABSENT or isinstance(odd, json.JSONDecodeError):
-                raise  # no JSON: that is a BMC that stumbles
-            LOG.info("left out what makes no sense: %s: %s", type(odd).__name__, odd)
+                raise  # an answer without JSON: a retry may help
+            LOG.info("malformed BMC document skipped: %s: %s", type(odd).__name__, odd)
             return None
     return None
 
 
 def each(collection: Any, missing: tuple[int, ...] = NOT_OFFERED) -> Iterator[Any]:
-    """The members of a collection of sushy's that can be read."""
+    """Yield the readable members of a sushy collection."""
     for path in collection.members_identities:
         member = optional(collection.get_member, path, missing=missing)
         if member is not None:
@@ -63,7 +63,7 @@ def each(collection: Any, missing: tuple[int, ...] = NOT_OFFERED) -> Iterator[An
 
 
 def drives(controllers: Iterable[Any]) -> Iterator[Any]:
-    """The drives of controllers of a Storage that can be read."""
+    """Yield the readable drives of Storage controllers."""
     for controller in controllers:
         for path in controller.drives_identities or ():
             drive = optional(controller.get_drive, path)
@@ -76,7 +76,7 @@ def chassis(system: Any) -> Iterator[Any]:
 
 
 def managers(system: Any, missing: tuple[int, ...] = NOT_OFFERED) -> Iterator[Any]:
-    names = ("ManagedBy", "Managers")  # the second one in place of the first: some HPE
+    names = ("ManagedBy", "Managers")  # some HPE BMCs have only the second
     links = system.json.get("Links") or {}
     name = next((name for name in names if links.get(name)), names[0])
     return _linked(system, name, system.root.get_manager, missing)
@@ -103,14 +103,14 @@ def fetch(system: Any, path: str) -> Json:
 
 
 def follow(system: Any, document: Mapping[str, Any], name: str) -> Json:
-    """Return the document that property ``name`` links to; {} where there is none."""
+    """Return the document that property ``name`` links to, or {}."""
     link = document.get(name)
     path = link.get("@odata.id") if isinstance(link, dict) else None
     return (optional(fetch, system, path) if path else None) or {}
 
 
 def members(system: Any, document: Mapping[str, Any], name: str) -> Iterator[Json]:
-    """The documents of the collection that property ``name`` links to."""
+    """Yield the documents of the collection that property ``name`` links to."""
     for member in follow(system, document, name).get("Members") or ():
         if not isinstance(member, dict):
             continue
@@ -121,7 +121,7 @@ def members(system: Any, document: Mapping[str, Any], name: str) -> Iterator[Jso
 
 
 class Documents:
-    """What is the same for many machines, read of one of them; the oldest is dropped."""
+    """Cached documents that many machines share; the least recently used is dropped."""
 
     def __init__(self, most: int = 64) -> None:
         self._most = most
@@ -129,9 +129,9 @@ class Documents:
         self._kept: OrderedDict[tuple[str | None, ...], Any] = OrderedDict()
 
     def get(self, key: tuple[str | None, ...], read: Callable[[], T]) -> T:
-        """Return the document of ``key``, read now if it is not kept.
+        """Return the document of ``key``, read unless cached.
 
-        Nothing is kept that is empty, nor under a key with a gap: it might fit other machines.
+        Empty documents are not cached, nor incomplete keys, which might match other machines.
         """
         kept: T | None = self.find(key)
         if kept is not None:
@@ -145,7 +145,6 @@ class Documents:
         return document
 
     def find(self, key: tuple[str | None, ...]) -> Any:
-        """Return what is kept under ``key``, or None."""
         with self._mutex:
             if key in self._kept:
                 self._kept.move_to_end(key)

@@ -1,6 +1,6 @@
-"""What sushy raises, in our errors and in words that say what to do.
+"""Translation of sushy's errors into ours, with advice.
 
-Nothing of what a BMC says reaches an error unmasked: some repeat what they were sent.
+Messages of BMCs are masked, because some repeat what they were sent.
 """
 
 from __future__ import annotations
@@ -40,11 +40,11 @@ def translating(
     node: str,
     tokens: Callable[[], tuple[str, ...]] = tuple,
 ) -> Iterator[None]:
-    """Raise one of our errors for whatever sushy raises.
+    """Raise one of our errors for any of sushy's.
 
-    ``tokens`` returns the tokens that the BMC knows.  Raises BmcUnreachable, BmcLoginRefused,
-    BmcRefused with the facts ``http_status`` and ``message_id`` where the BMC gave them, and
-    InvalidParameterValue for what sushy does not even ask.
+    ``tokens`` returns the session tokens.  Raises BmcUnreachable, BmcLoginRefused, BmcRefused with
+    the facts ``http_status`` and ``message_id`` where known, and InvalidParameterValue for what
+    sushy refuses.
     """
 
     def failure(kind: type[errors.Failure], reason: str, **more: Any) -> errors.Failure:
@@ -85,7 +85,6 @@ def translating(
 
 
 def _clean(words: str, account: Account, tokens: tuple[str, ...]) -> str:
-    """What a BMC says, in one line, without what it was shown, be it folded or not."""
     hidden = [each for each in (*_secrets(account), *tokens) if len(each) >= _LEAST_SECRET]
     return " ".join(secrets.hide(words, hidden).split())[:_MOST_CHARS]
 
@@ -98,13 +97,13 @@ def _secrets(account: Account) -> tuple[str, ...]:
 
 
 def _plain(words: str) -> str:
-    """Say sushy's enumerations as the BMC's words: Cd, and no <BootSource.CD: 'Cd'>."""
+    """Replace sushy's enumerations by the BMC's values: Cd for <BootSource.CD: 'Cd'>."""
     plain = _ENUM.sub(lambda m: m[1] or m[2].title().replace("_", ""), words)
     return re.sub(r"[{}]", "", plain)
 
 
 def _answer(exc: Any, answer: str, account: Account) -> tuple[type[errors.Failure], str]:
-    """Which error an HTTP status stands for, and what it says."""
+    """Return the error class and the reason for an HTTP status."""
     method, path = getattr(exc, "asked", ("", ""))
     match exc:
         case sushy_errors.AccessError() if getattr(exc, "login", False):
@@ -135,7 +134,6 @@ def _answer(exc: Any, answer: str, account: Account) -> tuple[type[errors.Failur
 
 
 def _is_busy(exc: Any) -> bool:
-    """Tell a conflict that passes from one with the state of the resource."""
     return _BUSY.search(f"{exc.code} {exc.detail} {exc.extended_info}") is not None
 
 
@@ -144,7 +142,7 @@ def _is_login(path: str) -> bool:
 
 
 def _missing(path: str, answer: str, account: Account) -> str:
-    """Name the document that is not there; only a few of them stand in driver_info."""
+    """Return the reason for a 404, with the driver_info key where one names the document."""
     document = path.partition("?")[0].rstrip("/")
     if account.system is not None and document == account.system.rstrip("/"):
         return f"{answer}: check driver_info/redfish_system_id"

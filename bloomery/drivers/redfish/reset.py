@@ -1,8 +1,7 @@
-"""Which resets a BMC takes: its words for what is asked of it.
+"""The reset types that a BMC supports.
 
-BMCs tell them with the action, or in a document of its own behind ``@Redfish.ActionInfo``; one
-that tells nothing is asked for whatever is wanted.  What it lacks is remembered in
-``driver_internal_info``, so that the next request is refused without asking it.
+BMCs list them with the action or in ``@Redfish.ActionInfo``; without a list any type is sent.
+Missing power states are stored in ``driver_internal_info``, so that later requests fail early.
 """
 
 from __future__ import annotations
@@ -30,15 +29,15 @@ _INSTEAD: Final = {
 
 
 def missing_states(memory: Mapping[str, Any]) -> Sequence[str]:
-    """Return the power states that the BMC lacked when it was last asked for one."""
+    """Return the power states that the BMC lacked at the last reset."""
     return tuple(memory.get(MEMORY) or ())
 
 
 def send(system: Any, reset_type: str, memory: dict[str, Any] | None = None) -> None:
-    """Ask for a reset, by another of the same effect where the BMC lacks this one.
+    """Send a reset, or one of the same effect where the BMC lacks the type.
 
-    What it lacks is written to ``memory``.  Raises InvalidParameterValue for a reset that it does
-    not offer.
+    Missing states are written to ``memory``.  Raises InvalidParameterValue for an unsupported
+    reset.
     """
     allowed = _allowed(system)
     if memory is not None:
@@ -72,7 +71,7 @@ def _action(system: Any) -> dict[str, Any]:
 
 
 def _allowed(system: Any) -> list[str] | None:
-    """Return the reset types that the BMC takes, in its words; None where it does not tell."""
+    """Return the BMC's reset types; None where it does not list them."""
     action = _action(system)
     words: list[str] = action.get("ResetType@Redfish.AllowableValues") or []
     if not words and action.get("@Redfish.ActionInfo"):

@@ -1,7 +1,7 @@
-"""Logging in to a BMC: one session per account, or the password where sessions are not offered.
+"""Login to a BMC: one session per account, or basic authentication where there are no sessions.
 
-A wrong password is shown once: a refusal is raised, and never answered with another way to show
-it.  A session that the BMC forgot is opened anew, once for all threads that notice.
+A wrong password is sent once: a refusal is raised and not followed by another method.  A lost
+session is opened again once for all threads.
 """
 
 from __future__ import annotations
@@ -18,17 +18,17 @@ from bloomery.drivers.redfish.driver_info import Account
 from bloomery.drivers.redfish.wire import Answer, Wire
 
 _LIMIT: Final = "SessionLimitExceeded"
-_NO_SESSIONS: Final = (400, 404, 405, 500, 501, 503)  # a login so answered is done by password
-_FULL: Final = (500, 503)  # of these, what may pass
-_RETRY_S: Final = 3600.0  # a session is asked for again where there was none, or it is that old
+_NO_SESSIONS: Final = (400, 404, 405, 500, 501, 503)  # statuses after which the password is used
+_FULL: Final = (500, 503)  # those that may be temporary
+_RETRY_S: Final = 3600.0  # before another try to open a session; the age of an old one
 
 
 class LoginBusy(Exception):
-    """Another call is logging in, and this one has no time left."""
+    """Another call is logging in, and this call has no time left."""
 
 
 class SessionAuth(sushy_auth.AuthBase):  # type: ignore[misc]
-    """What one account shows to its BMC; sushy calls it, requests are made by ``wire``."""
+    """The authentication of one account; sushy calls it, ``wire`` makes the requests."""
 
     def __init__(self, account: Account, wire: Wire) -> None:
         super().__init__(account.username, account.password or "")
@@ -42,11 +42,11 @@ class SessionAuth(sushy_auth.AuthBase):  # type: ignore[misc]
         self.renew(None)
 
     def can_refresh_session(self) -> bool:
-        """Leave it to the connector, which calls ``renew``."""
+        """Return False: the connector calls ``renew`` itself."""
         return False
 
     def ready(self) -> None:
-        """Log in if that failed before; ask for a session again where the BMC had none free."""
+        """Log in after a failed login; retry a session where the BMC had none free."""
         wire = self._wire
         now = wire.call.clock()
         if wire.shows is None and self._account.username is not None:
@@ -55,13 +55,13 @@ class SessionAuth(sushy_auth.AuthBase):  # type: ignore[misc]
             self.renew(wire.shows)
 
     def is_old(self) -> bool:
-        """Is the session so old that a BMC may have ended it, whatever it says?"""
+        """Whether the session is so old that the BMC may have ended it."""
         return self._wire.call.clock() - self._since > _RETRY_S
 
     def renew(self, spent: Any) -> None:
-        """Log in, unless another thread did so since ``spent`` was shown.
+        """Log in, unless another thread has since ``spent`` was used.
 
-        Raises AccessError when the login is refused; the next one is made by ``ready``.  Raises
+        Raises AccessError when the login is refused; ``ready`` makes the next one.  Raises
         LoginBusy when the other thread takes longer than this call may.
         """
         wait_s = max(self._wire.call.left_s(), 0)
@@ -102,16 +102,16 @@ class SessionAuth(sushy_auth.AuthBase):  # type: ignore[misc]
         self._wire.token = token
 
     def _sessions(self) -> str:
-        """Where sessions are made.  Source: DSP0266, session login."""
+        """Return the URL of the sessions.  Source: DSP0266, session login."""
         root = self._root_resource.json
         links = root.get("Links") or {}
         named: str | None = (links.get("Sessions") or {}).get("@odata.id")
         return named or f"{self._account.root}SessionService/Sessions"
 
     def give_back(self) -> None:
-        """End the session at the BMC, if there is one.  Within ``wire.during``; raises nothing.
+        """End the session at the BMC, if any.  Within ``wire.during``; raises nothing.
 
-        One that the BMC ended by itself is no reason for a new one: so it is asked once.
+        The request is sent once, without a new session.
         """
         session, self._session = self._session, None
         if session is not None and self._wire.token is not None:
@@ -122,7 +122,7 @@ class SessionAuth(sushy_auth.AuthBase):  # type: ignore[misc]
         self._wire.hang_up()
 
     def close(self) -> None:
-        """Keep the session: this is called whenever the root object is collected."""
+        """Keep the session: sushy calls this whenever the root object is collected."""
 
 
 def _own_id(answer: Answer) -> str | None:
@@ -134,7 +134,7 @@ def _own_id(answer: Answer) -> str | None:
 
 
 def _lets_password_in(exc: Any) -> bool:
-    """Tell whether a login failed for want of sessions, and not for the password."""
+    """Return whether a login failed for lack of sessions, not for the password."""
     if isinstance(exc, sushy_errors.MissingXAuthToken) or _LIMIT in str(exc):
         return True
     return exc.status_code in _NO_SESSIONS

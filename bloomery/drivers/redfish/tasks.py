@@ -1,4 +1,4 @@
-"""Tasks of a BMC: what takes it longer than an answer may, and how that has ended.
+"""Tasks of a BMC: long operations and their results.
 
 Source: DMTF DSP2046, Task; DSP0266, asynchronous operations.
 """
@@ -21,7 +21,7 @@ _MOST_CHARS: Final = 300
 
 
 def monitor(answer: Any) -> str | None:
-    """Return the path of the task that an answer tells of; None: it is done, or nobody says."""
+    """Return the path of the task that an answer names; None where there is no task."""
     where = answer.headers.get("Location") if answer.status_code in (202, 204) else None
     if answer.status_code == 202 and not where:
         where = answer.json()["@odata.id"]
@@ -29,10 +29,9 @@ def monitor(answer: Any) -> str | None:
 
 
 def state(system: Any, path: str, what: str, hidden: tuple[str, ...] = ()) -> str:
-    """Return the state of a task: ``COMPLETED`` once it has ended well, and is forgotten, too.
+    """Return the state of a task: ``COMPLETED`` also where the BMC has forgotten it.
 
-    Raises StepFailure for one that could not do ``what``; the BMC's reasons are told without
-    what is ``hidden``.
+    Raises StepFailure for a failed task with the BMC's reasons, without ``hidden``.
     """
     import sushy
 
@@ -53,7 +52,7 @@ def state(system: Any, path: str, what: str, hidden: tuple[str, ...] = ()) -> st
 
 
 def listed(system: Any) -> list[str]:
-    """Return the paths of all tasks that the BMC has; none where it does not tell."""
+    """Return the paths of all tasks of the BMC; [] where it does not list them."""
     root = system.root.json
     service = reading.follow(system, root, "Tasks") or reading.follow(system, root, "TaskService")
     members = reading.follow(system, service, "Tasks").get("Members") or ()
@@ -61,11 +60,10 @@ def listed(system: Any) -> list[str]:
 
 
 def find_own(system: Any, before: Collection[str], target: str) -> tuple[str | None, list[str]]:
-    """Return the task that a POST to ``target`` for this machine began; and those that may be it.
+    """Return the task of a POST to ``target`` for this machine, and the tasks that may be it.
 
-    ``before``: the tasks that are older.  What a task was asked for is its Payload, which a BMC
-    may leave out: where the machine is the only one such a task is its own, and else, as long as
-    it is at work, one that may be.
+    ``before``: older tasks.  The Payload shows what a task was ordered for, but a BMC may omit it.
+    Such a task is ours if the machine is the BMC's only one; otherwise it may be, while it runs.
     """
     unsure: dict[str, Any] = {}
     for path in listed(system):
@@ -81,12 +79,12 @@ def find_own(system: Any, before: Collection[str], target: str) -> tuple[str | N
 
 
 def has_neighbours(system: Any) -> bool:
-    """Tell whether the BMC has other machines as well."""
+    """Return whether the BMC has several machines."""
     return len(system.root.get_system_collection().members_identities) > 1
 
 
 def _is_own(task: Mapping[str, Any], target: str, machine: str) -> bool | None:
-    """Tell whether a task does what a POST to ``target`` asked for ``machine``; None: no word."""
+    """Return whether a POST to ``target`` for ``machine`` started the task; None where unknown."""
     payload = task.get("Payload")
     uri = payload.get("TargetUri") if isinstance(payload, dict) else None
     if not isinstance(uri, str):

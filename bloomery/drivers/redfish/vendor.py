@@ -1,4 +1,4 @@
-"""What only Redfish has, called by name: ejecting media, and subscriptions to a BMC's events."""
+"""Redfish vendor methods: ejecting media, and subscriptions to a BMC's events."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _KINDS: Final = {"cd": ("CD",), "dvd": ("DVD",), "usb": ("USBStick",), "floppy":
 _SHOWN: Final = ("Id", "Context", "Protocol", "Destination", "EventTypes")
 _HIDDEN: Final = ("@odata.context", "@odata.etag")
 _IDENT: Final = re.compile(r"[\w.~-]{1,255}", re.ASCII)
-_MOST_SHOWN: Final = 80  # characters of what a client sent
+_MOST_SHOWN: Final = 80  # characters of a client's value in an error
 
 
 def _check_device(info: Mapping[str, Any]) -> None:
@@ -34,7 +34,7 @@ def _check_id(info: Mapping[str, Any]) -> None:
 
 
 def _check_subscription(info: Mapping[str, Any]) -> None:
-    """Look at the form; which event types and protocols there are is known to the BMC."""
+    """Check the form; the BMC checks event types and protocols."""
     destination = info["Destination"]
     if not isinstance(destination, str) or not re.match(r"https?://.", destination):
         raise _wrong("Destination", destination, "an http or https URL")
@@ -126,7 +126,7 @@ class RedfishVendor(RedfishInterface, base.Vendor):
 
 
 def _path(system: Any) -> str:
-    """Return where the subscriptions are.  Raises InvalidParameterValue where there are none."""
+    """Return the path of the subscriptions.  Raises InvalidParameterValue where there are none."""
     service = reading.follow(system, system.root.json, "EventService")
     path = (service.get("Subscriptions") or {}).get("@odata.id")
     if not path:
@@ -137,7 +137,7 @@ def _path(system: Any) -> str:
 def _collection(system: Any) -> Json:
     document = reading.fetch(system, _path(system))
     shown = {name: value for name, value in document.items() if name not in _HIDDEN}
-    if isinstance(members := shown.get("Members"), list):  # some BMCs send them whole, not as links
+    if isinstance(members := shown.get("Members"), list):  # some BMCs embed whole members
         shown["Members"] = [_masked(member) for member in members]
     return shown
 
@@ -149,7 +149,7 @@ def _subscription(system: Any, ident: str) -> Json:
 def _create(system: Any, document: Json) -> Json:
     answer = system.root._conn.post(_path(system), data=document)  # noqa: SLF001
     location = answer.headers.get("Location")
-    if location:  # an address of the BMC's own: only its path is followed
+    if location:  # only the path is used, so that the request stays at this BMC
         return _shown(reading.fetch(system, urllib.parse.urlsplit(location).path))
     return _shown(document | answer.json())
 
@@ -175,7 +175,7 @@ def _shown(document: Json) -> Json:
 
 
 def _masked(subscription: Any) -> Any:
-    """Return a subscription without the login in its Destination and the values of its headers."""
+    """Return a subscription without the login of its Destination and its headers' values."""
     if not isinstance(subscription, dict):
         return subscription
     masked = dict(subscription)

@@ -1,4 +1,4 @@
-"""RAID volumes of a machine by Redfish: which there are, and which drives new ones are made of.
+"""RAID volumes by Redfish: the existing ones, and the choice of drives for new ones.
 
 Source: DMTF DSP0268, Storage, Drive, Volume, and DSP0266, @Redfish.OperationApplyTime.
 """
@@ -20,9 +20,9 @@ ON_RESET: Final = "OnReset"
 
 
 class Level(NamedTuple):
-    """A RAID level: Redfish's word, least drives, by what their number grows, drives of overhead.
+    """A RAID level: Redfish's name, least drives, step of their number, drives of overhead.
 
-    ``most``: drives that it takes at most; ``mirrored``: half of them hold copies.
+    ``most``: the maximum of drives; ``mirrored``: half of them hold copies.
     """
 
     word: str
@@ -70,9 +70,9 @@ class Volume:
 
 @dataclass(slots=True, kw_only=True)
 class Controller:
-    """A Storage: ``raid_types`` that it makes (empty: it does not tell), ``apply_time`` to ask for.
+    """A Storage: ``raid_types`` that it supports (empty: unknown), ``apply_time`` to request.
 
-    ``taken``: paths of drives that volumes are made of.
+    ``taken``: paths of drives in volumes.
     """
 
     ident: str
@@ -88,7 +88,7 @@ class Controller:
 
 
 def existing(system: Any) -> list[Volume]:
-    """Return the volumes that are RAID, of all controllers."""
+    """Return the RAID volumes of all controllers."""
     return [volume for storage in _storages(system) for volume in _volumes(storage)]
 
 
@@ -112,7 +112,7 @@ def _volumes(storage: Any) -> Iterator[Volume]:
 
 
 def shown(system: Any) -> Json:
-    """Return ``raid_config`` of a node: its volumes in the words of Ironic."""
+    """Return the node's ``raid_config``: its volumes in Ironic's form."""
     volumes = [_shown(volume) for volume in existing(system)]
     return {"logical_disks": volumes} if volumes else {}
 
@@ -156,7 +156,7 @@ def _controllers(system: Any) -> list[Controller]:
 
 
 def apply_time(document: Mapping[str, Any]) -> str | None:
-    """Return when a change of these volumes can be asked for: at once, if that is offered."""
+    """Return the apply time to request: Immediate, if it is offered."""
     support = document.get(f"{_APPLY}Support") or {}
     offered = support.get("SupportedValues") or ()
     return next((time for time in ("Immediate", ON_RESET) if time in offered), None)
@@ -168,7 +168,7 @@ def apply_time_of(system: Any, collection: str) -> str | None:
 
 
 def when(request: Mapping[str, Any]) -> str | None:
-    """Return when a request of ``plan`` applies; None: the BMC does not tell."""
+    """Return the apply time of a request of ``plan``, or None."""
     time: str | None = request["payload"].get(_APPLY)
     return time
 
@@ -187,7 +187,7 @@ def _drive(drive: Any) -> Drive:
 
 
 def check(config: Mapping[str, Any]) -> None:
-    """Raise InvalidParameterValue for what Ironic's schema allows and Redfish does not make."""
+    """Raise InvalidParameterValue for settings that Ironic's schema allows and Redfish does not."""
     for number, disk in enumerate(config["logical_disks"]):
         where = f"logical_disks/{number}"
         if disk["raid_level"] not in LEVELS:
@@ -206,9 +206,9 @@ def check(config: Mapping[str, Any]) -> None:
 
 
 def plan(system: Any, disks: Sequence[Json]) -> list[Json]:
-    """Return the requests that make ``disks``: {"collection", "payload", "drives"}, sized first.
+    """Return the requests for ``disks``: {"collection", "payload", "drives"}, "MAX" disks last.
 
-    Raises StepFailure where the free drives do not do.
+    Raises StepFailure where the free drives do not suffice.
     """
     controllers = _controllers(system)
     ordered = sorted(disks, key=lambda disk: disk["size_gb"] == "MAX")
@@ -244,7 +244,7 @@ def _told(controllers: Sequence[Controller]) -> str:
 
 
 def _groups(controller: Controller, disk: Json) -> Iterator[list[Drive]]:
-    """Yield the free drives that fit, those of one kind together, the smallest first."""
+    """Yield the free drives that match, grouped by kind, the smallest first."""
     named = disk.get("physical_disks")
     kinds: dict[tuple[str, str], list[Drive]] = {}
     for drive in sorted(controller.drives, key=lambda drive: drive.capacity_bytes):
@@ -260,7 +260,7 @@ def _groups(controller: Controller, disk: Json) -> Iterator[list[Drive]]:
 
 
 def _take(level: Level, disk: Json, drives: Sequence[Drive]) -> list[Drive]:
-    """Return the fewest of ``drives`` that hold the size, the smallest of those; []: none do."""
+    """Return the fewest drives that hold the size, the smallest of those; [] where none do."""
     named = disk.get("number_of_physical_disks") or len(disk.get("physical_disks") or ()) or None
     size = 0 if disk["size_gb"] == "MAX" else disk["size_gb"] * _GIB
     for count in range(level.least, min(level.most, len(drives)) + 1, level.step):
@@ -288,9 +288,9 @@ def _payload(controller: Controller, level: Level, disk: Json, drives: Sequence[
 
 
 def create(system: Any, request: Json) -> str | None:
-    """Ask for a volume, unless its drives are those of one already; return what to wait for.
+    """Order a volume, unless one on the same drives exists; return the path of the task.
 
-    None: it is there.  So it may be asked for again when nobody knows what became of it.
+    None: the volume exists.  So an order with an unknown result may be repeated.
     """
     if any(volume.drives == set(request["drives"]) for volume in existing(system)):
         return None
@@ -299,7 +299,7 @@ def create(system: Any, request: Json) -> str | None:
 
 
 def delete(system: Any, path: str, when: str | None) -> str | None:
-    """Ask for a volume to be gone, which it may be already; return what to wait for."""
+    """Delete a volume, if it exists; return the path of the task or None."""
     import sushy
 
     connection = system.root._conn  # noqa: SLF001

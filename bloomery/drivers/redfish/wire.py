@@ -1,8 +1,7 @@
-"""The requests to one BMC: bounded in time, on kept connections, and never to anybody else.
+"""The HTTP requests to one BMC: time limits, kept connections, and no other hosts.
 
-Each request has what is left of its call's time, is made once (the gateway and the steps decide
-what is repeated), stays with the BMC that it was meant for, and is timed.  What was read within
-a turn is not read again in it, until something is changed.
+Each request has the time left of its call, is sent once (the gateway and the steps repeat), goes
+only to its BMC, and is timed.  Documents read within an attempt are cached until a write.
 """
 
 from __future__ import annotations
@@ -35,7 +34,7 @@ from bloomery.drivers.redfish.driver_info import Account
 from bloomery.drivers.redfish.no_answer import Limits, NoAnswer
 
 LOG = logging.getLogger(__name__)
-# It warns of connections beyond those that are kept, which are no news.
+# urllib3 warns of connections beyond those that are kept.
 logging.getLogger("urllib3.connectionpool").setLevel(logging.ERROR)
 
 _MOST_BYTES: Final = 32 << 20
@@ -45,23 +44,23 @@ _HARMLESS: Final = ("GET", "HEAD")
 _REDIRECTS: Final = (301, 302, 303, 307, 308)
 _PORTS: Final = {"http": 80, "https": 443}
 _HEADERS: Final = {"Accept": "*/*", "User-Agent": "bloomery"}
-_WRITE_IDLE_S: Final = 5.0  # a connection that was idle for longer may be dead, and a write lost
+_WRITE_IDLE_S: Final = 5.0  # a longer idle connection may be dead, and a write on it lost
 _KEEP_ALIVE: Final = re.compile(r"timeout=(\d{1,6})")
 _OLDEST: Final = {
     "1.1": ssl.TLSVersion.TLSv1_1, "1.2": ssl.TLSVersion.TLSv1_2, "1.3": ssl.TLSVersion.TLSv1_3,
 }  # fmt: skip
-_MARGIN_S: Final = 1.0  # a BMC closes an idle connection a little before we would use it
+_MARGIN_S: Final = 1.0  # subtracted from the keep-alive time of the BMC
 
 Reads = dict[str, Any]  # of a turn: answers by URL
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Answer:
-    """An HTTP answer that was read to its end: what sushy asks of one of requests'."""
+    """A complete HTTP answer, with the part of requests' interface that sushy uses."""
 
     url: str
     status_code: int
-    headers: Mapping[str, str]  # without regard to case
+    headers: Mapping[str, str]  # case-insensitive
     content: bytes
 
     @property
@@ -77,18 +76,18 @@ class Answer:
 
 
 class Wire:
-    """The requests of one account.  ``during`` says which call a thread's requests belong to.
+    """The requests of one account; ``during`` sets the call of a thread's requests.
 
-    ``token`` or ``basic`` is what each request shows, but those made ``bare``.  It stands in the
-    place of sushy's requests.Session, and leaves out what BMCs need none of: cookies, proxies,
-    .netrc and hooks cost twice as much as the request.
+    Each request sends ``token`` or ``basic``, except those made ``bare``.  The class replaces
+    sushy's requests.Session, whose cookies, proxies, .netrc and hooks cost twice as much as the
+    request.
     """
 
     def __init__(self, account: Account, conf: Conf) -> None:
         self._token: str | None = None
         self._tokens: deque[str] = deque(maxlen=4)
         self.basic: tuple[str, str] | None = None
-        self.is_proven = account.username is None  # what is shown, if anything, was honoured once
+        self.is_proven = account.username is None  # whether the BMC has accepted the login
         self._origin, self._conf = _origin(account.address), conf.redfish
         self._keep_s = float(conf.redfish.connection_idle_time)
         self._used_at: float | None = None
@@ -101,20 +100,20 @@ class Wire:
 
     @contextmanager
     def during(self, call: BmcCall, reads: Reads | None = None) -> Iterator[None]:
-        """Make this thread's requests in the name of ``call``; ``reads`` keeps what they read."""
+        """Make this thread's requests part of ``call``; ``reads`` caches their answers."""
         self._mine.call, self._mine.reads = call, {} if reads is None else reads
         self._mine.bare = False
         try:
             yield
         except BaseException:
-            self._mine.reads.clear()  # who knows which of it was wrong
+            self._mine.reads.clear()  # a cached document may have caused the error
             raise
         finally:
             del self._mine.call
 
     @contextmanager
     def bare(self) -> Iterator[None]:
-        """Show nothing to the BMC: this thread is logging in."""
+        """Send no credential: this thread is logging in."""
         self._mine.bare = True
         try:
             yield
@@ -123,12 +122,12 @@ class Wire:
 
     @property
     def shows(self) -> str | tuple[str, str] | None:
-        """What this thread's requests show to the BMC."""
+        """The credential of this thread's requests."""
         return None if self._mine.bare else self.token or self.basic
 
     @property
     def call(self) -> BmcCall:
-        """The call that this thread's requests belong to."""
+        """The call of this thread's requests."""
         call: BmcCall = self._mine.call
         return call
 
@@ -144,7 +143,7 @@ class Wire:
 
     @property
     def secrets(self) -> tuple[str, ...]:
-        """What must not be seen in any error, though a BMC repeats it."""
+        """The tokens that must not appear in errors."""
         return tuple(self._tokens)
 
     # ---------------------------------------------------------------------- requests
@@ -158,10 +157,9 @@ class Wire:
         headers: Mapping[str, str] | None = None,
         **_ignored: Any,
     ) -> Answer:
-        """Make one request within the time that is left of the call, as sushy wants it made.
+        """Make one request within the call's time, with requests' signature.
 
-        Redirects are followed within the BMC, writes only where they stay writes.
-        Raises NoAnswer.
+        Redirects are followed within the BMC, writes only if they stay writes.  Raises NoAnswer.
         """
         reads = self._mine.reads
         key = url.partition("#")[0]
@@ -196,7 +194,7 @@ class Wire:
         try:
             answer = self._exchange(method, url, body, self._all_headers(method, headers, body))
         except NoAnswer:
-            self.hang_up()  # the next request must not meet what this one died of
+            self.hang_up()  # the connection may be broken
             raise
         self._used_at = call.clock()
         took_s = self._used_at - began_at
@@ -209,7 +207,7 @@ class Wire:
     def _exchange(
         self, method: str, url: str, body: bytes | None, headers: Mapping[str, str]
     ) -> Answer:
-        """Send a request and read its answer; a connection that fails is closed."""
+        """Send a request and read its answer."""
         call, response = self.call, None
         began_at, left_s = call.clock(), call.left_s()
         if left_s <= 0:
@@ -252,7 +250,7 @@ class Wire:
         return all_headers
 
     def _redirect_target(self, method: str, answer: Answer) -> str | None:
-        """Where an answer leads, within the BMC: what is sent carries a password or a token."""
+        """Return the target of a redirect; only within the BMC, as requests carry credentials."""
         location = answer.headers.get("Location")
         if answer.status_code not in _REDIRECTS or location is None:
             return None
@@ -263,7 +261,7 @@ class Wire:
         return target
 
     def _freshen(self, method: str, clock: Callable[[], float]) -> None:
-        """Begin anew where the kept connection was idle for so long that it may be dead."""
+        """Drop connections that were idle for so long that they may be dead."""
         if self._used_at is None:
             return
         idle_s = clock() - self._used_at
@@ -271,7 +269,7 @@ class Wire:
             self.hang_up()
 
     def _learn(self, answer: Answer) -> None:
-        """Note how long the BMC keeps connections, and that it honours the login."""
+        """Note the BMC's keep-alive time, and that it accepts the login."""
         keep_alive = _KEEP_ALIVE.search(answer.headers.get("Keep-Alive", ""))
         if keep_alive is not None:
             self._keep_s = min(self._keep_s, max(float(keep_alive[1]) - _MARGIN_S, 0.0))
@@ -279,11 +277,11 @@ class Wire:
             self.is_proven = True
 
     def hang_up(self) -> None:
-        """Close the connections that nobody uses now."""
+        """Close the idle connections."""
         self._used_at = self._pool = None
 
     def _connections(self) -> urllib3.HTTPConnectionPool:
-        """Keep as many connections as the BMC gets calls at a time."""
+        """Return the pool, with as many connections as the BMC gets concurrent calls."""
         pool = self._pool
         if pool is None:
             scheme, host, port = self._origin
@@ -302,14 +300,14 @@ class Wire:
 
 
 def _context(account: Account) -> ssl.SSLContext:
-    """Return the TLS context of all accounts that trust the same.  Raises NoAnswer."""
+    """Return the TLS context of an account, shared by equal settings.  Raises NoAnswer."""
     verify, path = account.verify, None
     if verify:
         path = verify if isinstance(verify, str) else certifi.where()
     try:
         changed_at = Path(path).stat().st_mtime_ns if path else 0
         return _made(path, changed_at, account.tls_minimum_version, account.tls_ciphers)
-    except OSError as exc:  # those of TLS are such, too
+    except OSError as exc:  # ssl.SSLError included
         what = exc.strerror or str(exc)
         raise no_answer.no_tls(f"{what} ({path or account.tls_ciphers})") from exc
 
@@ -318,7 +316,10 @@ def _context(account: Account) -> ssl.SSLContext:
 def _made(
     path: str | None, changed_at: int, oldest: str | None, ciphers: str | None
 ) -> ssl.SSLContext:
-    """``changed_at``: when the authorities at ``path`` were last changed; they are read again."""
+    """Return a cached context; ``changed_at``.
+
+    The modification time of ``path``, to read it again.
+    """
     context = urllib3_ssl.create_urllib3_context()
     if oldest:
         context.minimum_version = _OLDEST[oldest]
@@ -338,13 +339,12 @@ def _origin(url: str) -> tuple[str, str, int | None]:
 
 
 def _target(url: str) -> str:
-    """What stands in the first line of a request."""
     parts = urllib.parse.urlsplit(url)
     return f"{parts.path or '/'}?{parts.query}" if parts.query else parts.path or "/"
 
 
 def basic_credential(user: str, password: str) -> str:
-    """Return what basic authentication shows: in Latin-1 where that can say it, else in UTF-8."""
+    """Return the basic credential, in Latin-1 where possible, else in UTF-8."""
     pair = f"{user}:{password}"
     try:
         return base64.b64encode(pair.encode("latin-1")).decode()
@@ -353,13 +353,13 @@ def basic_credential(user: str, password: str) -> str:
 
 
 def _require_no_page(answer: Answer) -> None:
-    """A page that says "please wait" is no answer, whatever its status: nothing was done."""
+    """Raise NoAnswer for an HTML page, which some BMCs send with status 200 while busy."""
     if answer.ok and answer.content and "html" in answer.headers.get("Content-Type", ""):
         raise NoAnswer("its answer is not JSON")
 
 
 def _read(response: urllib3.BaseHTTPResponse, call: BmcCall) -> bytes:
-    """Read the body; one that drips, or never ends, is given up."""
+    """Read the body within the limits of time and size."""
     body = bytearray()
     while chunk := response.read1(_CHUNK, decode_content=True):
         body += chunk

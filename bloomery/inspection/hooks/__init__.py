@@ -1,7 +1,7 @@
-"""The hooks of inspection, and how a configured list of them runs.
+"""The hooks of inspection, and their execution in the configured order.
 
-They are found through the entry points ``bloomery.inspection.hooks``.  A hook that raises what
-nobody named fails the inspection with its own name: a plug-in breaks one node, not the service.
+Entry points ``bloomery.inspection.hooks`` name them.  An unexpected exception of a hook fails the
+inspection with the hook's name.
 """
 
 from __future__ import annotations
@@ -27,8 +27,8 @@ Pipeline: TypeAlias = tuple[tuple[str, Hook], ...]
 def pipeline(names: tuple[str, ...]) -> Pipeline:
     """Return the hooks of these names, in this order.
 
-    Raises HardwareInspectionFailure for a name that nothing has, and for a hook that stands
-    before one that it needs, or without it.
+    Raises HardwareInspectionFailure for an unknown name, and for a hook without its required
+    predecessors.
     """
     manager: Any = stevedore.ExtensionManager(GROUP, invoke_on_load=False)
     installed = {extension.name: extension.plugin for extension in manager}
@@ -54,7 +54,7 @@ def _check_order(name: str, hook: Hook, before: Sequence[str]) -> None:
 
 
 def run(hooks: Pipeline, draft: Draft, conf: Inspector) -> None:
-    """Let every hook prepare, then every hook process.  Raises HardwareInspectionFailure."""
+    """Run ``preprocess`` of every hook, then ``process``.  Raises HardwareInspectionFailure."""
     for name, hook in hooks:
         _apply(name, hook.preprocess, draft, conf)
     for name, hook in hooks:

@@ -1,4 +1,4 @@
-"""Hooks around disks, PCI devices and what the tool hardware-detect has measured."""
+"""Hooks for disks, PCI devices and the data of hardware-detect."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from bloomery.inspection.base import Changes, Hook, Inspection
 
 Json = dict[str, Any]
 _GIB: Final = 1 << 30
-_MOST_DATA: Final = 100_000  # lines of what hardware-detect measured
+_MOST_DATA: Final = 100_000  # lines of hardware-detect
 
 
 class RootDevice(Hook):
     """properties.local_gb, and plugin_data.root_disk, by the node's root device hints.
 
-    Without hints it is the disk that the agent chose.
+    Without hints, the disk that the agent chose.
     """
 
     def process(self, inspection: Inspection) -> Changes | None:
@@ -35,7 +35,7 @@ class RootDevice(Hook):
 
 
 def _hinted(inspection: Inspection, hints: Any) -> Json:
-    from ironic_lib import utils  # the meaning of hints is Ironic's; heavy, and rarely needed
+    from ironic_lib import utils  # Ironic's own matching; slow to import, and rarely needed
 
     disks = reading.objects(inspection.inventory, "disks")
     try:
@@ -52,9 +52,9 @@ def _hinted(inspection: Inspection, hints: Any) -> Json:
 
 
 class RaidDevice(Hook):
-    """The root device of a RAID that was made between two inspections: the disk that is new.
+    """The root device of a RAID created between two inspections: the new disk.
 
-    extra.block_devices keeps the serial numbers for the next time.
+    extra.block_devices keeps the serial numbers for the next inspection.
     """
 
     def process(self, inspection: Inspection) -> Changes | None:
@@ -81,7 +81,7 @@ class RaidDevice(Hook):
 
 
 class PciDevices(Hook):
-    """A capability for each alias of [inspector]pci_device_alias: how many devices there are."""
+    """A capability for each alias of [inspector]pci_device_alias: the number of devices."""
 
     def process(self, inspection: Inspection) -> Changes:
         counts = Counter(_pci_ids(inspection))
@@ -110,7 +110,7 @@ def _pci_ids(inspection: Inspection) -> list[tuple[str, str]]:
 
 
 class Accelerators(Hook):
-    """properties.accelerators: the PCI devices that are known to be such."""
+    """properties.accelerators: the PCI devices that are known accelerators."""
 
     def process(self, inspection: Inspection) -> Changes | None:
         known = _known_accelerators(inspection.conf.known_accelerators)
@@ -138,14 +138,14 @@ _ACCELERATORS: Final = (
 
 @functools.lru_cache(maxsize=4)
 def _known_accelerators(path: str | None) -> Mapping[tuple[str, str], Json]:
-    """Return the accelerators by vendor and device ID: those of a file, or some that are usual.
+    """Return the accelerators by vendor and device ID, from a file or built in.
 
     The file: {pci_devices: [{vendor_id, device_id, type, device_info}, ...]}.
     """
     names = ("vendor_id", "device_id", "type", "device_info")
     listed = [dict(zip(names, row, strict=True)) for row in _ACCELERATORS]
     if path is not None:
-        import yaml  # most sites have no such file
+        import yaml  # rarely needed
 
         try:
             listed = reading.objects(yaml.safe_load(Path(path).read_bytes()), "pci_devices")
@@ -160,7 +160,7 @@ def _known_accelerators(path: str | None) -> Mapping[tuple[str, str], Json]:
 
 
 class ExtraHardware(Hook):
-    """plugin_data.extra: what hardware-detect sends as lines in ``data``, as an object."""
+    """plugin_data.extra: the lines of hardware-detect in ``data``, as an object."""
 
     def process(self, inspection: Inspection) -> Changes | None:
         lines = inspection.plugin_data.get("data")
@@ -176,7 +176,6 @@ class ExtraHardware(Hook):
 
 
 def _measured(value: Any) -> Any:
-    """Return a number where the tool has written one as text."""
     if isinstance(value, str) and value.isascii() and value.isdecimal() and len(value) < 19:
         return int(value)
     return value

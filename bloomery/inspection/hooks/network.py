@@ -1,4 +1,4 @@
-"""Hooks that tell where an interface is plugged in: what its switch says, and its network."""
+"""Hooks for the switch port and the physical network of interfaces."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ Json = dict[str, Any]
 
 
 class ParseLldp(Hook):
-    """plugin_data.parsed_lldp: by the name of each interface what its switch tells."""
+    """plugin_data.parsed_lldp: LLDP data by interface name."""
 
     def process(self, inspection: Inspection) -> Changes | None:
         parsed = dict(_parsed_lldp(inspection))
@@ -23,7 +23,7 @@ class ParseLldp(Hook):
 
 
 def _neighbours(inspection: Inspection) -> Mapping[str, Json]:
-    """Return parsed LLDP by interface: what a BMC or a hook has parsed, or what agents send."""
+    """Return parsed LLDP by interface, from a BMC, a hook or an agent."""
     parsed = reading.part(inspection.plugin_data, "parsed_lldp")
     return dict(_parsed_lldp(inspection)) | {
         n: each for n, each in parsed.items() if isinstance(each, dict)
@@ -42,7 +42,7 @@ def _parsed_lldp(inspection: Inspection) -> Iterator[tuple[str, Json]]:
 
 
 class LocalLinkConnection(Hook):
-    """local_link_connection of ports: the switch and its port, where LLDP has both."""
+    """local_link_connection of ports: switch and port, where LLDP has both."""
 
     requires: ClassVar[tuple[str, ...]] = (VALIDATE,)
 

@@ -1,4 +1,4 @@
-"""Hooks around network interfaces: which ones count, and the ports that come of them."""
+"""Hooks for network interfaces and their ports."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ VALIDATE: Final = "validate-interfaces"
 
 
 class RamdiskError(Hook):
-    """Fails the inspection of a node whose agent says that it has failed."""
+    """Fails the inspection of a node whose agent reports an error."""
 
     def preprocess(self, inspection: Inspection) -> None:
         error = inspection.plugin_data.get("error")
@@ -25,7 +25,7 @@ class RamdiskError(Hook):
 
 
 class ValidateInterfaces(Hook):
-    """Sorts the interfaces out.
+    """Validates the interfaces.
 
     plugin_data gets ``all_interfaces`` and ``valid_interfaces``, interfaces by name with
     ``pxe_enabled``, and ``macs``, the addresses of the valid ones.
@@ -63,9 +63,9 @@ class ValidateInterfaces(Hook):
 
 
 def boot_address(inventory: Json) -> str | None:
-    """Return the MAC address that the machine booted from, where the inventory tells it.
+    """Return the MAC address that the machine booted from, or None.
 
-    PXE writes it as 01-52-54-00-12-34-56, the first part being the kind of hardware.
+    PXE writes it as 01-52-54-00-12-34-56, with the hardware type first.
     """
     interface = reading.text(reading.part(inventory, "boot"), "pxe_interface")
     if interface is None:
@@ -80,7 +80,7 @@ def _address(nic: Json) -> str | None:
 
 
 def ip_of(nic: Json) -> ipaddress.IPv4Address | ipaddress.IPv6Address | None:
-    """Return the first address of an interface that is one; a zone or a prefix is left out."""
+    """Return the first valid IP address of an interface, without zone and prefix."""
     for name in ("ipv4_address", "ipv6_address"):
         address = reading.text(nic, name)
         if address is not None:
@@ -103,7 +103,7 @@ def _is_chosen(nic: Json, choice: str, booted: str | None) -> bool:
 
 
 class Ports(Hook):
-    """Creates ports of valid interfaces, and keeps the others in step as the options say."""
+    """Creates ports for valid interfaces, and updates existing ones as the options say."""
 
     requires: ClassVar[tuple[str, ...]] = (VALIDATE,)
 
@@ -119,7 +119,7 @@ class Ports(Hook):
 
 
 def _port(nic: Json, has_boot_nic: bool) -> Json:
-    """Return the fields of a new port; nobody knowing what boots, each port may."""
+    """Return the fields of a new port; without a known boot interface, every port may boot."""
     client = reading.text(nic, "client_id")
     return {
         "pxe_enabled": bool(nic["pxe_enabled"]) if has_boot_nic else True,

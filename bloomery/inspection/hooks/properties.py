@@ -1,4 +1,4 @@
-"""Hooks that set one property, or some capabilities, of what the inventory says."""
+"""Hooks that set a property or capabilities from the inventory."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from bloomery.inspection.base import Changes, Hook, Inspection
 
 
 class Architecture(Hook):
-    """properties.cpu_arch; what the inventory does not say, nobody sets."""
+    """properties.cpu_arch."""
 
     def process(self, inspection: Inspection) -> Changes | None:
         architecture = reading.text(reading.part(inspection.inventory, "cpu"), "architecture")
@@ -40,7 +40,7 @@ class BootMode(Hook):
 
 
 class CpuCapabilities(Hook):
-    """A capability for each flag of the CPU that [inspector]cpu_capabilities knows."""
+    """A capability for each CPU flag in [inspector]cpu_capabilities."""
 
     def process(self, inspection: Inspection) -> Changes | None:
         flags = reading.part(inspection.inventory, "cpu").get("flags")

@@ -52,11 +52,6 @@ class Machine:
         assert self.stage.api.get(self.place).json["boot_device"] == device
         assert self.hardware.boot_device == device
 
-    def read_sensors(self) -> None:
-        with self.stage.site.acquire(self.node, shared=True) as task:
-            found = task.driver.management.get_sensors_data(task)
-        assert set(found) == {"Temperature", "Fan", "Voltage"}
-
     # ---------------------------------------------------------------------- where it arrives
 
     def arrives(self, state: str = "manageable") -> None:
@@ -135,13 +130,12 @@ def test_fifty_machines_do_all_that_ipmi_can_while_ten_are_mute(machines):
 
 
 def walk(machines: list[Machine]) -> None:
-    """Power in each way, boot devices, sensors, and steps of cleaning."""
+    """Power in each way, boot devices, and steps of cleaning."""
     orders = [(machine, target) for machine, target in zip(machines, [*ENDS] * NODES, strict=False)]
     for machine, target in orders:
         machine.order(target)
     for machine, target in orders:
         machine.is_powered(ENDS[target])
     all_of(*[partial(machine.boot_from, "pxe") for machine in machines])
-    all_of(*[machine.read_sensors for machine in machines[:AT_ONCE]])
     each(machines[:MUTE], Machine.clean)
     each(machines, Machine.arrives)

@@ -395,7 +395,7 @@ def test_an_agent_that_was_started_anew_has_lost_its_command(stage, available, r
     ramdisk.live_until_it_writes(available)
     ramdisk.server.commands.clear()
     told = ramdisk.live_until(available, "active", "deploy failed")["last_error"]
-    assert "knows nothing of standby.prepare_image" in told
+    assert "does not know standby.prepare_image" in told
 
 
 def test_an_answer_that_is_lost_is_no_second_order(stage, available, ramdisk):

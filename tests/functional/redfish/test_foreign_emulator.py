@@ -21,8 +21,6 @@ import pytest
 from bloomery.conf import Conf
 from bloomery.conf.default import Default
 from bloomery.drivers import registry
-from bloomery.drivers.redfish.management import RedfishManagement
-from tests.kit.machines.driver_task import FakeTask
 from tests.kit.servers.stories import Stage
 from tests.kit.waiting import wait_for
 
@@ -199,13 +197,6 @@ def test_media_are_inserted_shown_and_ejected(stage, node, iso) -> None:
     assert stage.api.delete(path).status == 204
     stage.wait_until_free(node)
     assert stage.api.get(path).json == before
-
-
-def test_sensors_are_read(address, system) -> None:
-    task = FakeTask({"redfish_address": address, "redfish_system_id": system})
-    found = RedfishManagement(Conf()).get_sensors_data(task)
-    assert found["Temperature"]
-    assert found["Fan"]
 
 
 def test_a_machine_is_deployed_and_torn_down(stage, node, address, system, iso) -> None:

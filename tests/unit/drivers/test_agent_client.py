@@ -209,7 +209,7 @@ def test_an_address_that_is_none_is_one_that_cannot_be_reached(task: FakeTask, u
 
 def test_a_node_whose_agent_never_called_has_nobody_to_tell(task: FakeTask) -> None:
     del task.node.driver_internal_info["agent_url"]
-    with pytest.raises(errors.StepFailure, match="no agent has called"):
+    with pytest.raises(errors.StepFailure, match="no agent has sent a heartbeat"):
         client.of(task, CONF)
 
 
@@ -296,5 +296,5 @@ def test_an_agents_words_are_few_and_without_passwords(server: AgentServer, task
 def test_a_command_that_the_agent_has_forgotten_fails(server: AgentServer, task: FakeTask) -> None:
     run(task)
     server.commands.clear()
-    with pytest.raises(errors.StepFailure, match="knows nothing of"):
+    with pytest.raises(errors.StepFailure, match="does not know"):
         run(task)

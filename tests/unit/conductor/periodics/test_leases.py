@@ -8,10 +8,9 @@ import uuid
 import pytest
 
 from bloomery import errors
-from bloomery.conductor import task_manager
+from bloomery.conductor import recovery, task_manager
 from bloomery.conductor.manager import ConductorManager
 from bloomery.conductor.periodics import leases as watch
-from bloomery.conductor.periodics import orphans
 from bloomery.conductor.periodics.leases import Leases
 from bloomery.conductor.runtime import Context
 from bloomery.db import conductors, locks
@@ -221,7 +220,7 @@ def test_step_that_may_not_be_repeated_fails_its_flow_by_name(site, peer, script
 def test_node_that_nobody_works_on_is_failed_from_its_transient_state(site):
     node = site.enrol()
     site.set(node, provision_state="cleaning", target_provision_state="available")
-    orphans.run(site.runtime)
+    recovery.adopt_all(site.runtime)
     shown = site.wait_for_state(node, "clean failed")
     assert "was in state cleaning" in shown.last_error
     assert shown.target_provision_state == "available"

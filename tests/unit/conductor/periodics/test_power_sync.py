@@ -494,7 +494,7 @@ def test_a_database_that_is_full_is_one_line_of_the_log(rack, caplog):
     lanes.Lane(rack.site.runtime.workers, look, most=1).walk(["web"])
     (record,) = caplog.records
     assert record.levelname == "WARNING"
-    assert record.message.startswith("node web: not looked at: cannot use the database: the server")
+    assert record.message.startswith("node web: not polled: cannot use the database: the server")
 
 
 def test_workers_that_are_free_together_begin_together_and_no_more_than_they(rack):

@@ -15,32 +15,6 @@ Boot parameter data: {data}
  Boot Flags :
    - Boot Flag Invalid
 """
-SDR = """\
-Sensor ID              : CPU Temp (0x1)
- Entity ID             : 7.1 (System Board)
- Sensor Type (Threshold)  : Temperature (0x01)
- Sensor Reading        : 41 (+/- 0) degrees C
- Status                : ok
- Upper critical        : 95.000
- Assertions Enabled    : unc+
-
-Sensor ID              : Fan 1 (0x2)
- Entity ID             : 7.1 (System Board)
- Sensor Type (Threshold)  : Fan (0x04)
- Sensor Reading        : No Reading
- Status                : ns
-
-Sensor ID              : Sys Fan 2 (0x3)
- Sensor Type (Threshold)  : Fan (0x04)
- Sensor Reading        : 6000 (+/- 0) RPM
-
-Sensor ID              : Drive 1 (0x4)
- Sensor Type (Discrete): Drive Slot / Bay (0x0d)
- States Asserted       : Drive Slot
-                         [Drive Present]
-
-FRU Device Description : Builtin FRU Device (ID 0)
-"""
 MC = """\
 Device ID                 : 32
 Manufacturer ID           : {id}
@@ -67,59 +41,6 @@ Product ID                : 256 (0x0100)
 def test_boot_device(data, device, persistent):
     read = management.parse_boot_device(BOOT.format(data=data))
     assert read == {"boot_device": device, "persistent": persistent}
-
-
-@pytest.mark.parametrize("said", ["", "Boot parameter data: xyz\n", "Boot parameter data: 00\n"])
-def test_a_boot_device_that_is_not_told(said):
-    assert management.parse_boot_device(said) == {"boot_device": None, "persistent": None}
-
-
-@pytest.mark.parametrize(
-    ("device", "persistent", "uefi", "vendor_name", "words"),
-    [
-        ("pxe", False, False, None, "chassis bootdev pxe"),
-        ("disk", True, False, "supermicro", "chassis bootdev disk options=persistent"),
-        ("pxe", False, True, None, "raw 0x00 0x08 0x05 0xa0 0x04 0x00 0x00 0x00"),
-        ("disk", True, True, None, "raw 0x00 0x08 0x05 0xe0 0x08 0x00 0x00 0x00"),
-        ("disk", True, True, "supermicro", "raw 0x00 0x08 0x05 0xe0 0x24 0x00 0x00 0x00"),
-        ("safe", False, True, None, "raw 0x00 0x08 0x05 0xa0 0x0c 0x00 0x00 0x00"),
-        ("cdrom", True, True, None, "raw 0x00 0x08 0x05 0xe0 0x14 0x00 0x00 0x00"),
-        ("bios", False, True, "supermicro", "raw 0x00 0x08 0x05 0xa0 0x18 0x00 0x00 0x00"),
-    ],
-)
-def test_boot_device_commands(device, persistent, uefi, vendor_name, words):
-    found = management.boot_device_command(
-        device, persistent=persistent, uefi=uefi, vendor=vendor_name
-    )
-    assert " ".join(found) == words
-
-
-def test_unknown_boot_devices_are_refused():
-    with pytest.raises(errors.InvalidParameterValue, match="IPMI takes pxe, disk, safe, cdrom"):
-        management.boot_device_command("usb", persistent=False, uefi=True, vendor=None)
-
-
-def test_sensors_are_grouped_by_the_first_word_of_their_type():
-    read = management.parse_sensors(SDR)
-    assert {kind: list(found) for kind, found in read.items()} == {
-        "Temperature": ["CPU Temp (0x1)"],
-        "Fan": ["Fan 1 (0x2)", "Sys Fan 2 (0x3)"],
-        "Drive": ["Drive 1 (0x4)"],
-    }
-    assert read["Temperature"]["CPU Temp (0x1)"] == {
-        "Sensor ID": "CPU Temp (0x1)",
-        "Entity ID": "7.1 (System Board)",
-        "Sensor Type (Threshold)": "Temperature (0x01)",
-        "Sensor Reading": "41 (+/- 0) degrees C",
-        "Status": "ok",
-        "Upper critical": "95.000",
-        "Assertions Enabled": "unc+",
-    }
-
-
-@pytest.mark.parametrize("said", ["", "\n\n", "nonsense", "a : b"])
-def test_no_sensors(said):
-    assert management.parse_sensors(said) == {}
 
 
 @pytest.mark.parametrize(

@@ -249,12 +249,6 @@ def test_the_bmc_is_told_not_to_forget(made_up, options, keys, told):
     assert task.saves == 1
 
 
-def test_sensors_that_cannot_be_read_are_told(made_up):
-    made_up.answers["sdr -v"] = "nothing that we know"
-    with pytest.raises(errors.BmcRefused, match="its sensors cannot be read from: nothing"):
-        IpmitoolManagement(conf()).get_sensors_data(FakeTask(LEAST))
-
-
 def test_an_nmi_is_sent_once(made_up):
     made_up.answers["power diag"] = [MUTE]
     with pytest.raises(errors.BmcUnreachable):

@@ -6,7 +6,7 @@ from types import SimpleNamespace
 import pytest
 
 from bloomery import errors
-from bloomery.drivers.redfish import boot_device, media, reset
+from bloomery.drivers.redfish import boot_device, inspect, media, reset
 from bloomery.drivers.redfish.bios import RedfishBios
 from bloomery.drivers.redfish.firmware import RedfishFirmware
 from bloomery.drivers.redfish.management import RedfishManagement
@@ -124,17 +124,6 @@ def test_vendor_and_health_are_told(management, task):
     assert management.get_node_health(task) == "OK"
 
 
-def test_sensors_are_named_after_their_place(management, task, machine):
-    found = management.get_sensors_data(task)
-    place = machine.uuid
-    assert found["Temperature"][f"0@{place}"]["reading_celsius"] == 22
-    assert found["Temperature"][f"0@{place}"]["health"] == "OK"
-    assert set(found["Fan"]) == {f"0@{place}"}
-    assert set(found["Power"]) == {f"0:Power@{place}"}
-    assert set(found["Drive"]) == {f"Drive {n}:1@{place}" for n in (0, 1)}
-    assert found["Extra"] == {"Manufacturer": "Lab", "Model": "Simulated", "UUID": place}
-
-
 def test_bios_settings_come_with_what_the_registry_says(conf, task):
     found = RedfishBios(conf).cache_bios_settings(task).result["bios_settings"]
     by_name = {setting["name"]: setting for setting in found}
@@ -216,20 +205,22 @@ def test_what_a_bmc_cannot_do_is_remembered_until_it_can(conf, bmc_of):
     assert "soft power off" in power.get_supported_power_states(task)
 
 
+def drives(management, task):
+    return management.access.read(task, inspect.look)["disks"]
+
+
 def test_a_drive_that_answers_500_twice_is_left_out_and_once_is_not(management, task, machine):
     fault = {"kind": "status", "status": 500, "path": "Drives/1"}
     machine.bmc.faults.add(times=1, **fault)
-    assert len(management.get_sensors_data(task)["Drive"]) == 2
+    assert len(drives(management, task)) == 2
     machine.bmc.faults.add(times=2, **fault)
-    assert len(management.get_sensors_data(task)["Drive"]) == 1
+    assert len(drives(management, task)) == 1
 
 
 @pytest.mark.parametrize("body", [{}, {"Id": "1", "CapacityBytes": "much"}, ["odd"]])
 def test_a_drive_that_makes_no_sense_is_left_out(management, task, machine, body):
     machine.bmc.faults.add(kind="status", status=200, path="Drives/1", body=body, times=-1)
-    assert [drive["name"] for drive in management.get_sensors_data(task)["Drive"].values()] == [
-        "Drive 0"
-    ]
+    assert [drive["name"] for drive in drives(management, task)] == ["Drive 0"]
 
 
 def test_a_registry_that_makes_no_sense_leaves_the_settings(conf, task, machine):
@@ -246,13 +237,13 @@ def test_an_answer_that_is_no_document_is_no_document_that_is_missing(
 ):
     machine.bmc.faults.add(kind=kind, path="Drives/1", times=-1)
     with pytest.raises(errors.BmcUnreachable):
-        management.get_sensors_data(task)
+        drives(management, task)
 
 
 def test_silence_is_no_document_that_is_missing(management, task, machine):
     machine.bmc.faults.add(kind="reset", path="Drives/1", times=-1)
     with pytest.raises(errors.BmcUnreachable):
-        management.get_sensors_data(task)
+        drives(management, task)
 
 
 @pytest.mark.parametrize(("model", "has"), [("generic", True), ("supermicro-x10", False)])

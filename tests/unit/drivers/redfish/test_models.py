@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 
 from bloomery import errors
-from bloomery.drivers.redfish import boot_device, inspect, media, reading, reset, sensors
+from bloomery.drivers.redfish import boot_device, inspect, media, reading, reset
 from bloomery.drivers.redfish.bios import RedfishBios
 from bloomery.drivers.redfish.firmware import RedfishFirmware
 from bloomery.drivers.redfish.inspect import RedfishInspect
@@ -102,19 +102,6 @@ class Bench:
         self.inspect.access.change(self.task, lambda system: boot_device.set_mode(system, mode))
         return self.system.mode_next
 
-    def sensors(self) -> Any:
-        """One line per part: what it reads, and how it is."""
-        shown = self.management.get_sensors_data(self.task)
-        units = ("reading", "reading_celsius", "power_capacity_watts", "capacity_bytes")
-        lines = [f"sensors: {json.dumps(shown.pop('Extra'), sort_keys=True)}"]
-        for kind, parts in sorted(shown.items()):
-            for key, part in sorted(parts.items()):
-                reading = next((part[name] for name in units if part.get(name) is not None), None)
-                unit = part.get("reading_units") or ""
-                told = f"{part['name']}, {reading} {unit}".rstrip()
-                lines.append(f"  {kind} {key}: {told}, {part['state']}, {part['health']}")
-        return "\n".join(lines)
-
     def inventory(self) -> Any:
         found = self.inspect.access.read(self.task, inspect.look)
         cpu = found["cpu"]
@@ -157,7 +144,6 @@ def rows(bench: Bench) -> Iterator[tuple[str, Callable[[], Any]]]:
     yield "virtual media", bench.inserted
     yield "bios", bench.settings
     yield "firmware", bench.versions
-    yield "", bench.sensors
 
 
 def section(model: str, conf: Any) -> str:
@@ -194,10 +180,8 @@ def strict(read: Callable[..., Any], *source: Any, missing: Any = ()) -> Any:
     [
         ("hpe-ilo6", reading, "optional", strict),
         ("dell-idrac", reading, "optional", strict),
-        ("lenovo-xcc", reading, "optional", strict),
         ("supermicro-x10", boot_device, "word_for", lambda system, device: "Cd"),
         ("openbmc-gb300", reset, "_allowed", lambda system: None),
-        ("openbmc-gb300", sensors, "_thermal_subsystem", lambda system, chassis, where: {}),
         ("dmtf-rackmount1", inspect, "_simple_storage", lambda system: []),
         ("dmtf-rackmount1", media, "_has_action", lambda device, name: True),
     ],
