@@ -162,18 +162,37 @@ def test_a_mechanism_has_its_test(mechanism: str) -> None:
     )
 
 
-def test_the_page_names_functions_and_tests_that_are_there() -> None:
-    page = (TESTS.parent / "doc/explanation/stack-engine.md").read_text(encoding="utf-8")
-    seeds = page.partition("## Seeds")[2].partition("|---|---|---|")[2].partition("\n\n")[0]
-    for _, _, here, shown_by, _ in (row.split("|") for row in seeds.strip().splitlines()):
-        for cell, root in (
-            (here, "bloomery/orchestration"),
-            (shown_by, "tests/unit/orchestration"),
-        ):
-            file, *names = re.findall(r"[\w/.]+", cell)
-            text = (TESTS.parent / root / file).read_text(encoding="utf-8")
-            for name in names:
-                assert re.search(rf"(def|class) {name}\b", text), (file, name)
+PAGE: Final = TESTS.parent / "doc/explanation/stack-engine.md"
+ROOMS: Final = {
+    "Here": TESTS.parent / "bloomery/orchestration",
+    "Shown by": TESTS / "unit/orchestration",
+}
+
+
+def rows_of(title: str) -> list[dict[str, str]]:
+    """Return the table below a heading of the page, each row by its columns."""
+    section = PAGE.read_text(encoding="utf-8").partition(f"# {title}\n")[2]
+    lines = section[section.index("|") :].partition("\n\n")[0].splitlines()
+    head, _, *rows = ([cell.strip() for cell in line.strip("|").split("|")] for line in lines)
+    return [dict(zip(head, row, strict=True)) for row in rows]
+
+
+@pytest.mark.parametrize(
+    ("title", "columns"),
+    [("Mechanisms of Heat", ("Here", "Shown by")), ("Other mechanisms", ("Here",))],
+)
+def test_the_page_names_functions_and_tests_that_exist(
+    title: str, columns: tuple[str, ...]
+) -> None:
+    rows = rows_of(title)
+    assert len(rows) > 10
+    for row, column in ((row, column) for row in rows for column in columns):
+        places = re.findall(r"`([\w/.]+): ([\w, ]+)`", row[column])
+        assert places, row["Heat"]
+        for file, names in places:
+            text = (ROOMS[column] / file).read_text(encoding="utf-8")
+            for name in names.split(", "):
+                assert re.search(rf"((def|class) |^){name}\b", text, re.MULTILINE), (file, name)
 
 
 def test_no_test_stands_for_two_mechanisms() -> None:

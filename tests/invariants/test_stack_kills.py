@@ -163,7 +163,7 @@ class Run:
                 for stack in tree.stacks
             ),
             "resources": sorted(
-                (*map(str, names[row.stack_uuid]), row.name, row.action, row.status, row.stands)
+                (*map(str, names[row.stack_uuid]), row.name, row.action, row.status, row.is_current)
                 for row in tree.resources
             ),
             "values": sorted(self.clients.cloud.things.values()),
@@ -172,7 +172,7 @@ class Run:
         owned = {row.physical_id for row in tree.resources if row.type == "Test::Thing"}
         assert set(self.clients.cloud.things) == owned, "things that no row knows, or none has"
         assert not tree.orders
-        assert all(row.act is None for row in tree.resources)
+        assert all(row.pending_action is None for row in tree.resources)
         self.db.close()
         return end
 

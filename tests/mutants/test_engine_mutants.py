@@ -9,11 +9,11 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from bloomery.orchestration.engine import resource_actions
-from bloomery.orchestration.engine.rows import EngineResource
+from bloomery.orchestration.engine import resource_actions, stack_resources
+from bloomery.orchestration.engine.resource import EngineResource
+from bloomery.orchestration.engine.stack_actions import StackActions
 from bloomery.orchestration.engine.stacks import EngineStack
 from bloomery.orchestration.engine.traversal import Traversal
-from bloomery.orchestration.engine.traversals import Traversals
 from bloomery.orchestration.engine.trees import StackTree
 from bloomery.orchestration.plan.template_side import NOTHING
 from bloomery.orchestration.resources import base
@@ -27,9 +27,9 @@ def barrier_off(patch: Patch) -> None:
     """A handler runs in the turn in which its row becomes IN_PROGRESS."""
 
     def start(stack: EngineStack, row: EngineResource) -> None:
-        assert row.act is not None
-        resource_actions._change(stack, row, row.act.action, Status.IN_PROGRESS)
-        stack.ledger.schedule(row, stack.ledger.now())
+        assert row.pending_action is not None
+        resource_actions._change(stack, row, row.pending_action.action, Status.IN_PROGRESS)
+        stack.schedule.step_at(row, stack.schedule.now())
 
     patch.setattr(resource_actions, "_start", start)
 
@@ -37,7 +37,7 @@ def barrier_off(patch: Patch) -> None:
 def stored_graph_off(patch: Patch) -> None:
     """Who takes a stack up plans again, from what the walk has half done."""
 
-    def resume(self: Traversals, stack: EngineStack) -> None:
+    def resume(self: StackActions, stack: EngineStack) -> None:
         if stack.row.graph is None:
             return
         action = stack.row.graph["action"]
@@ -48,7 +48,7 @@ def stored_graph_off(patch: Patch) -> None:
         else:
             self.update(stack)
 
-    patch.setattr(Traversals, "resume", resume)
+    patch.setattr(StackActions, "resume", resume)
 
 
 def open_acts_first_off(patch: Patch) -> None:
@@ -71,9 +71,9 @@ def open_acts_off(patch: Patch) -> None:
     take_up = StackTree._take_up
 
     def without(self: StackTree, stack: EngineStack) -> None:
-        for row in stack.all_rows():
-            if row.act is not None and row.act.traversal != stack.traversal:
-                row.act = None
+        for row in stack_resources.list_all(stack):
+            if row.pending_action is not None and row.pending_action.traversal != stack.traversal:
+                row.pending_action = None
         take_up(self, stack)
 
     patch.setattr(StackTree, "_take_up", without)
@@ -91,14 +91,14 @@ def derived_ids_off(patch: Patch) -> None:
 
 def act_of_its_row_off(patch: Patch) -> None:
     """Acts of a superseded walk are dropped with it."""
-    supersede = Traversals._supersede
+    supersede = StackActions._supersede
 
-    def drop(self: Traversals, stack: EngineStack) -> None:
+    def drop(self: StackActions, stack: EngineStack) -> None:
         supersede(self, stack)
         for row in list(stack.open_rows.values()):
             resource_actions._close(stack, row)
 
-    patch.setattr(Traversals, "_supersede", drop)
+    patch.setattr(StackActions, "_supersede", drop)
 
 
 class Mutant(NamedTuple):

@@ -11,13 +11,16 @@ runtime      what all trees of an engine share
 definitions  the definition of a stored stack
 store        where trees live between two turns: in memory, or in rows
 events       what is told, in Heat's sentences
-rows         a resource, its open action, and what others see of it
-ledger       what a tree has changed, and which rows are due when
-stacks       a stack: its state, its rows, its values
+resource     a resource, its pending action, and what others see of it
+changes      what a tree has changed since its last transaction
+schedule     when each resource is stepped again
+stacks       a stack and its state
+stack_resources  the table of its resources
+stack_values     the values of its resources and outputs
 resource_actions  one action on one resource
 graphs       the stored graph of a traversal
 traversal    the traversal of such a graph
-traversals   how traversals begin and end
+stack_actions  how traversals begin and end
 children     child stacks
 orders       what each order does
 trees        a root stack and its children, in turns

@@ -12,15 +12,15 @@ from typing import Any
 
 from bloomery import errors
 from bloomery.model import stacks as model
-from bloomery.orchestration.engine import definitions, events
-from bloomery.orchestration.engine.rows import RowFacade
+from bloomery.orchestration.engine import definitions, events, stack_resources, stack_values
+from bloomery.orchestration.engine.resource import RowFacade
+from bloomery.orchestration.engine.stack_actions import StackActions
 from bloomery.orchestration.engine.stacks import EngineStack, TemplatePart
-from bloomery.orchestration.engine.traversals import Traversals
 from bloomery.orchestration.resources import composite, groups
 from bloomery.orchestration.resources.base import ending
 from bloomery.orchestration.resources.children import Blueprint
 from bloomery.orchestration.resources.states import Action, Status
-from bloomery.orchestration.stack import Stack, validate
+from bloomery.orchestration.stack import Stack, validate, variants
 from bloomery.orchestration.stack.nesting import Tree
 from bloomery.orchestration.template import versions
 from bloomery.orchestration.template.definition import Definition
@@ -30,9 +30,9 @@ from bloomery.orchestration.template.view import ResourceView
 class EngineChildren:
     """The children of one stack (``children.Children``)."""
 
-    def __init__(self, parent: EngineStack, traversals: Traversals) -> None:
+    def __init__(self, parent: EngineStack, actions: StackActions) -> None:
         self._parent = parent
-        self._traversals = traversals
+        self._actions = actions
 
     @property
     def converges(self) -> bool:
@@ -45,16 +45,16 @@ class EngineChildren:
         stack, template = self._defined(stack_id, name, blueprint)
         row = self._row(stack_id, name, blueprint, template.uuid)
         self._keep(template, stack)
-        child = EngineStack(row, stack, parent.ledger, parent.stacks, self._children_of)
+        child = EngineStack(row, stack, parent.schedule, parent.stacks, self._children_of)
         if blueprint.adopt is not None:
-            child.announce(Action.ADOPT)
-            self._traversals.adopt(child, blueprint.adopt)
+            child.begin(Action.ADOPT, is_first=True)
+            self._actions.adopt(child, blueprint.adopt)
         else:
-            child.announce(Action.CREATE)
-            self._traversals.create(child)
+            child.begin(Action.CREATE, is_first=True)
+            self._actions.create(child)
 
     def _children_of(self, child: EngineStack) -> EngineChildren:
-        return EngineChildren(child, self._traversals)
+        return EngineChildren(child, self._actions)
 
     def _row(
         self, stack_id: str, name: str, blueprint: Blueprint, template_uuid: str
@@ -75,7 +75,7 @@ class EngineChildren:
             graph=None,
             open=False,
             tags=(),
-            created_at=self._parent.ledger.runtime.utc(),
+            created_at=self._parent.runtime.utc(),
             updated_at=None,
             deleted_at=None,
         )
@@ -83,7 +83,7 @@ class EngineChildren:
     def update(self, stack_id: str, blueprint: Blueprint) -> None:
         child = self._parent.stacks[stack_id]
         before = child.row.template_uuid
-        present = self._traversals.library.templates[before]
+        present = self._actions.library.templates[before]
         part = self._part(child, present, blueprint)
         if part is None:
             stack, template = self._defined(stack_id, child.name, blueprint)
@@ -93,11 +93,11 @@ class EngineChildren:
             self._keep(template, stack)
             child.change(template_uuid=template.uuid)
         child.timeout_s = stack.timeout_s
-        child.change(previous_template_uuid=before, updated_at=self._parent.ledger.runtime.utc())
+        child.change(previous_template_uuid=before, updated_at=self._parent.runtime.utc())
         self._forget(child)
         child.superseded = None if part is None else before
         child.begin(Action.UPDATE)
-        self._traversals.update(child, part, converge=self._parent.converges)
+        self._actions.update(child, part, converge=self._parent.converges)
 
     def _part(
         self, child: EngineStack, present: model.Template, blueprint: Blueprint
@@ -130,44 +130,44 @@ class EngineChildren:
         self, child: EngineStack, part: TemplatePart, present: model.Template, blueprint: Blueprint
     ) -> tuple[Stack, model.Template]:
         """Return the whole template with a part that has changed; only the part is read again."""
-        uuid, document = self._parent.ledger.runtime.new_id(), blueprint.document
-        template = self._traversals.library.templates[part.template_uuid]
-        hidden = template.hidden or present.hidden
-        template = replace(template, uuid=uuid, template=document, hidden=hidden)
+        uuid, document = self._parent.runtime.new_id(), blueprint.document
+        template = self._actions.library.templates[part.template_uuid]
+        has_secret = template.has_secret or present.has_secret
+        template = replace(template, uuid=uuid, template=document, has_secret=has_secret)
         parsed = part.stack.tree.template_of(document)
-        return child.first.amended(parsed, part.stack), template
+        return variants.amended(child.first, parsed, part.stack), template
 
     def _forget(self, child: EngineStack) -> None:
         """Drop the template before the last one, where no resource uses it any more."""
         uuid, row = child.superseded, child.row
         in_use = {row.template_uuid, row.previous_template_uuid}
-        in_use |= {each.template_uuid for each in child.all_rows()}
+        in_use |= {each.template_uuid for each in stack_resources.list_all(child)}
         if uuid is not None and uuid not in in_use:
-            self._parent.ledger.drop_template(uuid)
-            self._traversals.library.forget(uuid)
+            self._parent.changes.drop_template(uuid)
+            self._actions.library.forget(uuid)
 
     def _keep(self, template: model.Template, stack: Stack) -> None:
-        self._parent.ledger.add_template(template)
-        self._traversals.library.add(template, stack)
+        self._parent.changes.add_template(template)
+        self._actions.library.add(template, stack)
 
     def delete(self, stack_id: str) -> None:
         child = self._parent.stacks.get(stack_id)
         if child is not None:
             self.cancel(stack_id)
             child.begin(Action.DELETE)
-            self._traversals.delete(child)
+            self._actions.delete(child)
 
     def cancel(self, stack_id: str) -> None:
         child = self._parent.stacks.get(stack_id)
         if child is not None and child.status is Status.IN_PROGRESS:
-            self._traversals.stop(child, events.CANCELLED_BY_USER)
+            self._actions.stop(child, events.CANCELLED_BY_USER)
             self.preempt(stack_id)
 
     def preempt(self, stack_id: str) -> None:
         child = self._parent.stacks.get(stack_id)
         if child is not None and child.status is Status.IN_PROGRESS:
             child.change(traversal=child.traversal + 1)
-            self._traversals.cancel(child)
+            self._actions.cancel(child)
 
     def suspend(self, stack_id: str) -> None:
         self._perform(stack_id, Action.SUSPEND)
@@ -188,7 +188,7 @@ class EngineChildren:
         done = child.action is action and child.status is Status.COMPLETE
         if not (done and action in {Action.SUSPEND, Action.RESUME}):
             child.begin(action)
-            self._traversals.stack_task(child)
+            self._actions.stack_task(child)
 
     def find(self, stack_id: str) -> EngineChild | None:
         child = self._parent.stacks.get(stack_id)
@@ -213,18 +213,18 @@ class EngineChildren:
         stack = Stack(
             definition,
             tree=tree,
-            depth=tree.deepen(parent.depth),
+            depth=tree.deepen(parent.row.depth),
             timeout_s=blueprint.timeout_s or parent.timeout_s,
             is_counted=self._counts_below(parent, blueprint.owner),
         )
         validate(stack)
         self._authorize(stack)
         template = model.Template(
-            uuid=parent.ledger.runtime.new_id(),
+            uuid=parent.runtime.new_id(),
             template=dict(blueprint.document),
             environment=definition.environment.shown() | {"parameters": dict(blueprint.parameters)},
             files=files,
-            hidden=parent.hides or self._is_secret(blueprint),
+            has_secret=parent.hides or self._is_secret(blueprint),
         )
         return stack, template
 
@@ -237,7 +237,7 @@ class EngineChildren:
         parent = self._parent
         above = parent.first.definition
         document = dict(blueprint.document)
-        owner = parent.first.resolved_type(blueprint.owner)
+        owner = parent.first.definition.resolved_type(blueprint.owner)
         files = self._files(stack_id, document)
         return above.child(
             versions.template_class(document)(document, files, limits=above.limits),
@@ -253,7 +253,7 @@ class EngineChildren:
         child = self._parent.stacks.get(stack_id)
         if child is None:
             return files
-        before = self._traversals.library.templates[child.row.template_uuid].files
+        before = self._actions.library.templates[child.row.template_uuid].files
         types = {body.get("type") for body in groups.members_of(document).values()}
         return files if types.isdisjoint(before.keys() - files.keys()) else {**before, **files}
 
@@ -269,14 +269,14 @@ class EngineChildren:
 
     def _authorize(self, stack: Stack) -> None:
         """Ask whether the owner of the parent may use the types of a child."""
-        authorize = self._parent.ledger.runtime.authorize
+        authorize = self._parent.runtime.authorize
         if authorize is not None:
             authorize(self._parent.row, {each.type for each in stack.definitions.values()})
 
 
 def _are_joined(stack: EngineStack) -> bool:
     """Tell whether a resource of a stack requires another one."""
-    return any(row.requires for row in stack.all_rows())
+    return any(row.requires for row in stack_resources.list_all(stack))
 
 
 def _minutes(timeout_s: float | None) -> int | None:
@@ -318,16 +318,16 @@ class EngineChild:
         return template.definition.template.document if isinstance(template, Stack) else {}
 
     def outputs(self) -> Mapping[str, Any]:
-        return {name: self._output_or_none(name) for name in self._stack.output_names()}
+        return {name: self._output_or_none(name) for name in stack_values.output_names(self._stack)}
 
     def _output_or_none(self, name: str) -> Any:
         try:
-            return self._stack.output(name)
+            return stack_values.output(self._stack, name)
         except errors.Failure:
             return None
 
     def output(self, name: str) -> Any:
-        return self._stack.output(name)
+        return stack_values.output(self._stack, name)
 
     def resources(self) -> Mapping[str, ResourceView]:
         return dict[str, ResourceView](self._stack.current_rows)

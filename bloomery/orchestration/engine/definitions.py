@@ -9,33 +9,19 @@ Nothing is parsed before it is asked for, so that a stack which nobody asks cost
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Final, Protocol
+from typing import Final
 
 from bloomery.model import stacks as model
-from bloomery.orchestration.limits import Limits
+from bloomery.orchestration.engine.runtime import EngineRuntime
 from bloomery.orchestration.stack import Stack
 from bloomery.orchestration.stack.nesting import Tree
 from bloomery.orchestration.template import versions
 from bloomery.orchestration.template.definition import Definition, StackInput
 from bloomery.orchestration.template.dialect import Identity
 from bloomery.orchestration.template.environment import Environment
-from bloomery.orchestration.template.registry import Kinds
 from bloomery.orchestration.template.view import Facade
 
 EMPTY: Final = {"heat_template_version": "2021-04-16", "resources": {}}
-
-
-class Installation(Protocol):
-    """What a definition needs of the place it is used in; an ``EngineRuntime`` is one."""
-
-    @property
-    def kinds(self) -> Kinds | None: ...
-
-    @property
-    def operators(self) -> Environment | None: ...
-
-    @property
-    def limits(self) -> Limits: ...
 
 
 def stack_of(
@@ -44,7 +30,7 @@ def stack_of(
     name: str,
     id: str,  # noqa: A002  as Heat's API calls it
     project: str,
-    runtime: Installation,
+    runtime: EngineRuntime,
     timeout_s: float = 3600,
     depth: int = 0,
     above: Stack | None = None,
@@ -76,7 +62,7 @@ def stack_of(
 class Library:
     """The templates of one tree, and the stacks that they define; each is built once."""
 
-    def __init__(self, runtime: Installation, templates: Mapping[str, model.Template]) -> None:
+    def __init__(self, runtime: EngineRuntime, templates: Mapping[str, model.Template]) -> None:
         self.runtime = runtime
         self.templates = dict(templates)
         self._stacks: dict[str, Stack] = {}

@@ -13,13 +13,14 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from bloomery.orchestration import plan as plans
+from bloomery.orchestration.engine import stack_resources
 from bloomery.orchestration.engine.stacks import EngineStack
 from bloomery.orchestration.graph import Graph
 from bloomery.orchestration.plan import Plan, Present
 from bloomery.orchestration.plan.plans import CLEAN, MAKE, Key, Verb
 from bloomery.orchestration.plan.template_side import TemplateSide
 from bloomery.orchestration.resources.states import Action
-from bloomery.orchestration.stack import Stack
+from bloomery.orchestration.stack import Stack, variants
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +79,7 @@ def planned(
     rows, leftovers = stack.rows, stack.leftovers
     if stack.part is not None:
         names, new = stack.part.names, stack.part.stack
-        old = old.only(names) if isinstance(old, Stack) else old
+        old = variants.only(old, names) if isinstance(old, Stack) else old
         rows = {name: rows[name] for name in names if name in rows}
         leftovers = {name: leftovers[name] for name in names if name in leftovers}
     present = Present(
@@ -88,7 +89,7 @@ def planned(
         requires={
             name: row.requires
             for name, row in rows.items()
-            if row.act is not None or name not in old.definitions
+            if row.pending_action is not None or name not in old.definitions
         },
     )
     plan = plans.traversal(old, new, present, rollback=action is Action.ROLLBACK)
@@ -100,8 +101,8 @@ def planned(
 def _vertex(stack: EngineStack, plan: Plan, key: Key) -> Vertex:
     action = plan.actions[key]
     uuid = None if action.record is None else action.record.uuid
-    row = stack.find(uuid, key.name)
-    if key.phase == MAKE and row is not None and not row.stands:
+    row = stack_resources.find(stack, uuid, key.name)
+    if key.phase == MAKE and row is not None and not row.is_current:
         return Vertex(Verb.TAKE_BACK.value, uuid)
     return Vertex(action.verb.value, uuid, action.verb is Verb.KEEP)
 
@@ -111,7 +112,7 @@ def over_rows(stack: EngineStack, action: Action, **more: Any) -> TraversalGraph
     graph = Graph[Key]()
     for name in stack.template.definitions:
         graph.add(Key(name, MAKE))
-        for required in stack.required(name):
+        for required in stack_resources.required(stack, name):
             if required in stack.template.definitions:
                 graph.add(Key(name, MAKE), Key(required, MAKE))
     if action is Action.SUSPEND:

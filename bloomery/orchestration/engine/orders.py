@@ -13,49 +13,49 @@ from typing import Any, Final
 
 from bloomery.model import stacks as model
 from bloomery.model.stacks import Order, OrderKind
-from bloomery.orchestration.engine import events
-from bloomery.orchestration.engine.rows import EngineResource
+from bloomery.orchestration.engine import events, stack_resources
+from bloomery.orchestration.engine.resource import EngineResource
+from bloomery.orchestration.engine.stack_actions import StackActions, clear_hook
 from bloomery.orchestration.engine.stacks import EngineStack
-from bloomery.orchestration.engine.traversals import Traversals, clear_hook
 from bloomery.orchestration.resources import base
 from bloomery.orchestration.resources.states import Action, Status
 from bloomery.orchestration.stack import Stack
 
-Apply = Callable[[Traversals, EngineStack, Mapping[str, Any]], None]
+Apply = Callable[[StackActions, EngineStack, Mapping[str, Any]], None]
 
 
-def _create(traversals: Traversals, stack: EngineStack, payload: Mapping[str, Any]) -> None:
-    traversals.create(stack)
+def _create(actions: StackActions, stack: EngineStack, payload: Mapping[str, Any]) -> None:
+    actions.create(stack)
 
 
-def _adopt(traversals: Traversals, stack: EngineStack, payload: Mapping[str, Any]) -> None:
-    traversals.adopt(stack, payload.get("data") or {})
+def _adopt(actions: StackActions, stack: EngineStack, payload: Mapping[str, Any]) -> None:
+    actions.adopt(stack, payload.get("data") or {})
 
 
-def _update(traversals: Traversals, stack: EngineStack, payload: Mapping[str, Any]) -> None:
-    traversals.update(stack, converge=bool(payload.get("converge")))
+def _update(actions: StackActions, stack: EngineStack, payload: Mapping[str, Any]) -> None:
+    actions.update(stack, converge=bool(payload.get("converge")))
 
 
-def _restore(traversals: Traversals, stack: EngineStack, payload: Mapping[str, Any]) -> None:
-    traversals.update(stack)
+def _restore(actions: StackActions, stack: EngineStack, payload: Mapping[str, Any]) -> None:
+    actions.update(stack)
 
 
-def _delete(traversals: Traversals, stack: EngineStack, payload: Mapping[str, Any]) -> None:
-    traversals.delete(stack, abandon=bool(payload.get("abandon")))
+def _delete(actions: StackActions, stack: EngineStack, payload: Mapping[str, Any]) -> None:
+    actions.delete(stack, abandon=bool(payload.get("abandon")))
 
 
-def _perform(traversals: Traversals, stack: EngineStack, payload: Mapping[str, Any]) -> None:
-    traversals.stack_task(stack, **payload)
+def _perform(actions: StackActions, stack: EngineStack, payload: Mapping[str, Any]) -> None:
+    actions.stack_task(stack, **payload)
 
 
-def _cancel(traversals: Traversals, stack: EngineStack, payload: Mapping[str, Any]) -> None:
+def _cancel(actions: StackActions, stack: EngineStack, payload: Mapping[str, Any]) -> None:
     """Roll back, or let the stack be FAILED; what is at work goes on in both cases."""
     if not payload.get("rollback"):
-        traversals.cancel(stack)
+        actions.cancel(stack)
     elif stack.action is Action.ROLLBACK:
-        traversals.update(stack)
+        actions.update(stack)
     else:
-        traversals.roll_back(stack)
+        actions.roll_back(stack)
 
 
 TRAVERSALS: Final[Mapping[OrderKind, Apply]] = {
@@ -85,9 +85,9 @@ def _signal(stack: EngineStack, row: EngineResource, payload: Mapping[str, Any])
         return
     else:
         text = text if isinstance(text, str) and text else json.dumps(details, default=str)
-        stack.tell(row, "SIGNAL", Status.COMPLETE, events.signalled(text))
-    stack.ledger.change_row(row)
-    stack.ledger.wake(row.uuid)
+        stack.emit_event(row, "SIGNAL", Status.COMPLETE, events.signalled(text))
+    stack.changes.change_row(row)
+    stack.schedule.wake(row.uuid)
 
 
 def _unset_hook(stack: EngineStack, row: EngineResource, payload: Mapping[str, Any]) -> None:
@@ -101,13 +101,13 @@ def _unset_hook(stack: EngineStack, row: EngineResource, payload: Mapping[str, A
 
 def _mark(stack: EngineStack, row: EngineResource, payload: Mapping[str, Any]) -> None:
     """Let a resource be CHECK_FAILED, so that the next update makes it anew, or whole again."""
-    if row.act is not None:
+    if row.pending_action is not None:
         return
     row.action = Action.CHECK
     row.status = Status.FAILED if payload.get("unhealthy", True) else Status.COMPLETE
-    row.reason = stack.ledger.redaction.masked(str(payload.get("reason") or events.CHANGED))
-    stack.ledger.change_row(row)
-    stack.tell(row, row.action, row.status, row.reason)
+    row.reason = stack.changes.redaction.masked(str(payload.get("reason") or events.CHANGED))
+    stack.changes.change_row(row)
+    stack.emit_event(row, row.action, row.status, row.reason)
 
 
 RESOURCES: Final = {
@@ -121,7 +121,7 @@ RESOURCES: Final = {
 
 
 def apply(
-    traversals: Traversals,
+    actions: StackActions,
     stacks: Mapping[str, EngineStack],
     orders: Sequence[Order],
     accepted: Mapping[str, model.Stack],
@@ -134,21 +134,21 @@ def apply(
             continue  # it was deleted meanwhile
         if order.kind in TRAVERSALS:
             if last[order.stack_uuid] == order.id:
-                _traverse(traversals, stack, order, accepted.get(stack.id))
+                _traverse(actions, stack, order, accepted.get(stack.id))
         elif (row := _row(stack, order.payload.get("resource"))) is not None:
             RESOURCES[order.kind](stack, row, order.payload)
 
 
 def _traverse(
-    traversals: Traversals, stack: EngineStack, order: Order, row: model.Stack | None
+    actions: StackActions, stack: EngineStack, order: Order, row: model.Stack | None
 ) -> None:
     if row is not None:
         stack.accept(row)
-        definition = traversals.definition(stack, row.template_uuid)
+        definition = actions.definition(stack, row.template_uuid)
         if isinstance(definition, Stack):
             stack.timeout_s = definition.timeout_s
-    TRAVERSALS[order.kind](traversals, stack, order.payload)
+    TRAVERSALS[order.kind](actions, stack, order.payload)
 
 
 def _row(stack: EngineStack, uuid: str | None) -> EngineResource | None:
-    return next((row for row in stack.all_rows() if row.uuid == uuid), None)
+    return next((row for row in stack_resources.list_all(stack) if row.uuid == uuid), None)

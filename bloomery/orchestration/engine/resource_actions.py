@@ -18,8 +18,8 @@ from datetime import timedelta
 from typing import Any, Final
 
 from bloomery import errors
-from bloomery.orchestration.engine import events
-from bloomery.orchestration.engine.rows import EngineResource, ResourceAction, Stage
+from bloomery.orchestration.engine import events, stack_values
+from bloomery.orchestration.engine.resource import EngineResource, ResourceAction, Stage
 from bloomery.orchestration.engine.stacks import EngineStack, ResourceFailed
 from bloomery.orchestration.plan.plans import CLEAN, MAKE
 from bloomery.orchestration.resources import base, machines, states
@@ -55,7 +55,7 @@ def create(stack: EngineStack, row: EngineResource) -> None:
 
 def _create(stack: EngineStack, row: EngineResource) -> None:
     try:
-        properties, row.metadata = stack.read(row)
+        properties, row.metadata = stack_values.read(stack, row)
         row.resource_with(properties).prepare_create()
         _freeze(stack, row, properties)
     except Exception as exc:  # noqa: BLE001  # a function of a template may raise anything
@@ -72,7 +72,7 @@ def update(
     arguments = {"properties": properties, "template": template, "before": row.properties_uuid}
     _open(stack, row, Action.UPDATE, arguments)
     try:
-        values, _metadata = stack.read(row)
+        values, _metadata = stack_values.read(stack, row)
         reason = _reason(stack, row, values, properties)
         _freeze(stack, row, values)
     except Exception as exc:  # noqa: BLE001  # see create
@@ -126,13 +126,13 @@ def adopt_external(stack: EngineStack, row: EngineResource) -> None:
     _open(stack, row, Action.ADOPT, {LOOK: True})
     _change(stack, row, Action.ADOPT, Status.IN_PROGRESS)
     try:
-        row.physical_id = stack.external_id(row.name)
+        row.physical_id = stack_values.external_id(stack, row.name)
     except Exception as exc:  # noqa: BLE001  # see create
         _fail(stack, row, exc)
         return
     if hasattr(row.kind, f"handle_{MARK}"):
         _arguments(row)[MARK] = True
-        stack.ledger.next_turn.append(row)
+        stack.schedule.next_turn.append(row)
     else:
         _complete(stack, row)
 
@@ -140,7 +140,7 @@ def adopt_external(stack: EngineStack, row: EngineResource) -> None:
 def adopt(stack: EngineStack, row: EngineResource) -> None:
     """Take over what an abandoned stack has left; the data are in the row, sealed."""
     _open(stack, row, Action.ADOPT, {ABANDONED: row.data.pop(ABANDONED, {})})
-    row.hidden = True
+    row.has_secret = True
     _create(stack, row)
 
 
@@ -179,8 +179,8 @@ def _open(
     *,
     phase: str = MAKE,
 ) -> None:
-    began_at = stack.ledger.runtime.utc().isoformat()
-    row.act = ResourceAction(
+    began_at = stack.runtime.utc().isoformat()
+    row.pending_action = ResourceAction(
         action=action,
         traversal=stack.traversal,
         phase=phase,
@@ -192,8 +192,8 @@ def _open(
 
 
 def _open_action(row: EngineResource) -> ResourceAction:
-    assert row.act is not None
-    return row.act
+    assert row.pending_action is not None
+    return row.pending_action
 
 
 def _arguments(row: EngineResource) -> dict[str, Any]:
@@ -201,15 +201,15 @@ def _arguments(row: EngineResource) -> dict[str, Any]:
 
 
 def _freeze(stack: EngineStack, row: EngineResource, properties: Mapping[str, Any]) -> None:
-    stack.ledger.holdings.hold(row, properties)
-    hidden = stack.hides or any(row.kind.secrets_in(properties))
-    row.properties_uuid = stack.ledger.add_properties(properties, hidden=hidden)
+    stack.changes.stored_size.add(row, properties)
+    has_secret = stack.hides or any(row.kind.secrets_in(properties))
+    row.properties_uuid = stack.changes.add_properties(properties, has_secret=has_secret)
 
 
 def _start(stack: EngineStack, row: EngineResource, reason: str = events.CHANGED) -> None:
     """Emit the beginning of an action; a later transaction calls the handler."""
     _change(stack, row, _open_action(row).action, Status.IN_PROGRESS, reason)
-    stack.ledger.next_turn.append(row)
+    stack.schedule.next_turn.append(row)
 
 
 def _fail_at_once(stack: EngineStack, row: EngineResource, exc: Exception) -> None:
@@ -222,19 +222,19 @@ def _fail_at_once(stack: EngineStack, row: EngineResource, exc: Exception) -> No
 
 def step(stack: EngineStack, row: EngineResource) -> None:
     """Go on with the action of a resource that is due."""
-    act = _open_action(row)
+    pending = _open_action(row)
     row.due_at = None
-    if act.stage is Stage.BACKOFF:
-        _again(stack, row, act)
+    if pending.stage is Stage.BACKOFF:
+        _again(stack, row, pending)
         return
     before = row.memory()
     try:
         resource = row.acting()
-        if act.stage is Stage.BEGIN:
-            act.token = _handle(stack, row, resource, act)
-            act.stage = Stage.CHECK
-            stack.ledger.change_row(row)
-        outcome = _check(stack, row, resource, act)
+        if pending.stage is Stage.BEGIN:
+            pending.token = _handle(stack, row, resource, pending)
+            pending.stage = Stage.CHECK
+            stack.changes.change_row(row)
+        outcome = _check(stack, row, resource, pending)
     except base.UpdateReplace:
         _complete(stack, row, events.replacement(row.name), replace=True)
     except Exception as exc:  # noqa: BLE001  # kinds are plug-ins, and may raise anything
@@ -245,28 +245,28 @@ def step(stack: EngineStack, row: EngineResource) -> None:
             return
         _wait(stack, row, outcome)
         if row.memory() != before:
-            stack.ledger.change_row(row)
+            stack.changes.change_row(row)
 
 
 def _handle(
-    stack: EngineStack, row: EngineResource, resource: base.Resource, act: ResourceAction
+    stack: EngineStack, row: EngineResource, resource: base.Resource, pending: ResourceAction
 ) -> Any:
     resource.enter_action()
-    handler = getattr(resource, f"handle_{_verb(act)}", None)
-    if act.action is Action.UPDATE:
-        return resource.handle_update(row.definition, *_differences(stack, row, act))
-    if act.action is Action.ADOPT and ABANDONED in act.arguments:
-        return resource.handle_adopt(act.arguments[ABANDONED])
+    handler = getattr(resource, f"handle_{_verb(pending)}", None)
+    if pending.action is Action.UPDATE:
+        return resource.handle_update(row.definition, *_differences(stack, row, pending))
+    if pending.action is Action.ADOPT and ABANDONED in pending.arguments:
+        return resource.handle_adopt(pending.arguments[ABANDONED])
     snapshot_delete = getattr(resource, "handle_snapshot_delete", None)
-    if _verb(act) == "delete" and snapshot_delete is not None and _snapshots(row):
+    if _verb(pending) == "delete" and snapshot_delete is not None and _snapshots(row):
         return snapshot_delete(row.state_before)
     return handler and handler()
 
 
-def _verb(act: ResourceAction) -> str:
+def _verb(pending: ResourceAction) -> str:
     """Return the verb in the names of the handler and of the check."""
-    special = (word for word in (RETAIN, REPLACED, MARK) if act.arguments.get(word))
-    return next(special, act.action.lower())
+    special = (word for word in (RETAIN, REPLACED, MARK) if pending.arguments.get(word))
+    return next(special, pending.action.lower())
 
 
 def _snapshots(row: EngineResource) -> bool:
@@ -274,56 +274,58 @@ def _snapshots(row: EngineResource) -> bool:
 
 
 def _differences(
-    stack: EngineStack, row: EngineResource, act: ResourceAction
+    stack: EngineStack, row: EngineResource, pending: ResourceAction
 ) -> tuple[dict[str, Any], dict[str, Any]]:
     """Return the new values of the changed parts of the definition, and of properties."""
     values, definition = row.next_properties or {}, row.definition
     template: dict[str, Any] = {}
-    for part in act.arguments["template"]:
+    for part in pending.arguments["template"]:
         if part == "metadata":
-            template[part] = stack.metadata(row)
+            template[part] = stack_values.metadata(stack, row)
         else:
             template[part] = row.policy if part == "update_policy" else getattr(definition, part)
-    return template, {key: values.get(key) for key in act.arguments["properties"]}
+    return template, {key: values.get(key) for key in pending.arguments["properties"]}
 
 
 def _check(
-    stack: EngineStack, row: EngineResource, resource: base.Resource, act: ResourceAction
+    stack: EngineStack, row: EngineResource, resource: base.Resource, pending: ResourceAction
 ) -> Outcome:
     """Ask the check of an action how far the action is."""
-    check = getattr(resource, f"check_{_verb(act)}_complete", None)
+    check = getattr(resource, f"check_{_verb(pending)}_complete", None)
     try:
-        if act.arguments.get(UNWANTED):
+        if pending.arguments.get(UNWANTED):
             resource.handle_preempt()
-        progress = DONE if check is None else check(act.token)
+        progress = DONE if check is None else check(pending.token)
     except machines.Queued as exc:
         row.queue = str(exc.uuid)
-        progress = Again(after_s=stack.ledger.net_s(row.queue), reason=str(exc), source=row.queue)
+        progress = Again(
+            after_s=stack.schedule.poll_after_s(row.queue), reason=str(exc), source=row.queue
+        )
     except machines.Busy as exc:
         rest_s = min(BUSY_LEAST_S * 2.0 ** min(row.busy, 4), BUSY_MOST_S)
         progress = Again(after_s=rest_s, reason=str(exc), source=exc.uuid or "")
     if isinstance(progress, Outcome):
         return progress
-    return DONE if progress else Again(after_s=stack.ledger.runtime.poll_s, reason="")
+    return DONE if progress else Again(after_s=stack.runtime.poll_s, reason="")
 
 
 def _wait(stack: EngineStack, row: EngineResource, outcome: Again | WaitForCall | Hold) -> None:
     """Schedule the next check of an action that is not done, and show the reason."""
-    ledger = stack.ledger
+    changes, schedule = stack.changes, stack.schedule
     source = row.uuid if isinstance(outcome, Hold) else outcome.source
     if source:
-        ledger.wait(row, source)
+        schedule.wait(row, source)
     if isinstance(outcome, Again) and not outcome.after_s:
-        ledger.change_row(row)
-        ledger.next_turn.append(row)
+        changes.change_row(row)
+        schedule.next_turn.append(row)
     elif (rest_s := _rest_s(stack, row, outcome)) < math.inf:
-        ledger.schedule(row, ledger.now() + rest_s)
+        schedule.step_at(row, schedule.now() + rest_s)
     if not outcome.reason:
         _end_wait(stack, row)
         return
     row.busy += 1
     if _explain(stack, row, outcome.reason) and isinstance(outcome, Hold):
-        stack.tell(row, row.action, row.status, row.reason)
+        stack.emit_event(row, row.action, row.status, row.reason)
 
 
 def _rest_s(stack: EngineStack, row: EngineResource, outcome: Again | WaitForCall | Hold) -> float:
@@ -338,7 +340,7 @@ def _rest_s(stack: EngineStack, row: EngineResource, outcome: Again | WaitForCal
         return HOLD_LOOK_S
     rest_s, source = outcome.timeout_s or math.inf, outcome.source
     is_inside = source in stack.stacks or _is_sibling(stack, row, source)
-    return rest_s if is_inside else min(stack.ledger.net_s(source), rest_s)
+    return rest_s if is_inside else min(stack.schedule.poll_after_s(source), rest_s)
 
 
 def _is_sibling(stack: EngineStack, row: EngineResource, uuid: str) -> bool:
@@ -356,23 +358,23 @@ def _end_wait(stack: EngineStack, row: EngineResource) -> None:
 def _leave_queue(stack: EngineStack, row: EngineResource) -> None:
     queue, row.queue = row.queue, None
     if queue is not None:
-        stack.ledger.wake(queue)
+        stack.schedule.wake(queue)
 
 
 def _explain(stack: EngineStack, row: EngineResource, reason: str) -> bool:
     """Change the reason of a resource without an event; False: the reason stays."""
-    reason = stack.ledger.redaction.masked(reason)
+    reason = stack.changes.redaction.masked(reason)
     if row.reason == reason:
         return False
     row.reason = reason
-    stack.ledger.change_row(row)
+    stack.changes.change_row(row)
     return True
 
 
-def _again(stack: EngineStack, row: EngineResource, act: ResourceAction) -> None:
+def _again(stack: EngineStack, row: EngineResource, pending: ResourceAction) -> None:
     """Begin the next attempt after the back-off."""
-    act.stage, act.token = Stage.BEGIN, None
-    if act.action is Action.CREATE and not row.has_values:
+    pending.stage, pending.token = Stage.BEGIN, None
+    if pending.action is Action.CREATE and not row.has_values:
         _create(stack, row)
     else:
         _start(stack, row)
@@ -384,66 +386,66 @@ def _again(stack: EngineStack, row: EngineResource, act: ResourceAction) -> None
 def _complete(
     stack: EngineStack, row: EngineResource, reason: str = events.CHANGED, *, replace: bool = False
 ) -> None:
-    act = _open_action(row)
-    if act.action is Action.UPDATE and not replace:
-        _keep_update(stack, row, act)
-    elif act.action is Action.UPDATE:
-        row.properties_uuid, row.next_properties = act.arguments["before"], None
-    elif act.action is Action.DELETE:
-        stack.ledger.holdings.release(row)
-    if CREATES in act.arguments and act.action is Action.DELETE:
-        _change(stack, row, act.action, Status.COMPLETE, reason)
-        act.action = Action.CREATE
-        _back_off(stack, row, act.arguments[CREATES])
+    pending = _open_action(row)
+    if pending.action is Action.UPDATE and not replace:
+        _keep_update(stack, row, pending)
+    elif pending.action is Action.UPDATE:
+        row.properties_uuid, row.next_properties = pending.arguments["before"], None
+    elif pending.action is Action.DELETE:
+        stack.changes.stored_size.remove(row)
+    if CREATES in pending.arguments and pending.action is Action.DELETE:
+        _change(stack, row, pending.action, Status.COMPLETE, reason)
+        pending.action = Action.CREATE
+        _back_off(stack, row, pending.arguments[CREATES])
         return
-    if act.arguments.get(LOOK):
-        _change(stack, row, act.action, Status.COMPLETE, reason)
+    if pending.arguments.get(LOOK):
+        _change(stack, row, pending.action, Status.COMPLETE, reason)
         _check_external(stack, row)
         return
     _close(stack, row)
-    _change(stack, row, act.action, Status.COMPLETE, reason)
+    _change(stack, row, pending.action, Status.COMPLETE, reason)
     _end(stack, row, base.UpdateReplace() if replace else None)
 
 
-def _keep_update(stack: EngineStack, row: EngineResource, act: ResourceAction) -> None:
+def _keep_update(stack: EngineStack, row: EngineResource, pending: ResourceAction) -> None:
     """Keep the values and the definition of an update that has ended well."""
     row.type = row.definition.type
     row.requires = tuple(dict.fromkeys(row.definitions.required(row.name)))
-    if "metadata" in act.arguments["template"]:
+    if "metadata" in pending.arguments["template"]:
         with contextlib.suppress(errors.Failure):  # a later traversal may have other resources
-            row.metadata = stack.metadata(row)
+            row.metadata = stack_values.metadata(stack, row)
     row.keep(row.next_properties or {})
-    row.updated_at = stack.ledger.runtime.utc()
+    row.updated_at = stack.runtime.utc()
 
 
 def _check_external(stack: EngineStack, row: EngineResource) -> None:
     """Check an external thing, if its kind can."""
     _close(stack, row)
     perform(stack, row, Action.CHECK)
-    if row.act is None:
+    if row.pending_action is None:
         _end(stack, row, None)
 
 
 def _fail(stack: EngineStack, row: EngineResource, exc: Exception) -> None:
     """Emit the failure of an action; a conflict is tried again, other failures are final."""
-    act = _open_action(row)
+    pending = _open_action(row)
     fault = states.fault_of(row.name, exc)
-    masked = stack.ledger.redaction.masked
+    masked = stack.changes.redaction.masked
     fault = dataclasses.replace(fault, path=masked(fault.path), message=masked(fault.message))
-    if act.action is Action.UPDATE:
-        row.properties_uuid, row.next_properties = act.arguments.get("before"), None
-    _change(stack, row, act.action, Status.FAILED, str(fault))
-    failure = ResourceFailed(act.action, fault, exc)
-    retries = stack.ledger.runtime.retries
-    if act.action is Action.CREATE and _may_pass(exc):
-        act.arguments.setdefault(FIRST, str(fault))
-        failed = act.arguments[CREATES] = act.arguments.get(CREATES, 0) + 1
+    if pending.action is Action.UPDATE:
+        row.properties_uuid, row.next_properties = pending.arguments.get("before"), None
+    _change(stack, row, pending.action, Status.FAILED, str(fault))
+    failure = ResourceFailed(pending.action, fault, exc)
+    retries = stack.runtime.retries
+    if pending.action is Action.CREATE and _may_pass(exc):
+        pending.arguments.setdefault(FIRST, str(fault))
+        failed = pending.arguments[CREATES] = pending.arguments.get(CREATES, 0) + 1
         if failed <= retries:
-            act.action, act.stage, act.token = Action.DELETE, Stage.BEGIN, None
+            pending.action, pending.stage, pending.token = Action.DELETE, Stage.BEGIN, None
             _delete(stack, row, keep=False)
             return
-        failure = ResourceFailed(Action.CREATE, act.arguments[FIRST], exc)
-    elif act.action is Action.DELETE and isinstance(exc, errors.Conflict):
+        failure = ResourceFailed(Action.CREATE, pending.arguments[FIRST], exc)
+    elif pending.action is Action.DELETE and isinstance(exc, errors.Conflict):
         row.attempt += 1
         if row.attempt <= retries:
             _back_off(stack, row, row.attempt)
@@ -454,20 +456,20 @@ def _fail(stack: EngineStack, row: EngineResource, exc: Exception) -> None:
 
 def _back_off(stack: EngineStack, row: EngineResource, failed: int) -> None:
     """Wait before the next attempt, longer each time."""
-    ledger = stack.ledger
+    changes, schedule, runtime = stack.changes, stack.schedule, stack.runtime
     _open_action(row).stage = Stage.BACKOFF
-    rest_s = 2.0**failed + ledger.runtime.random() * JITTER_S
-    row.due_at = ledger.runtime.utc() + timedelta(seconds=rest_s)
-    ledger.schedule(row, ledger.now() + rest_s)
-    ledger.change_row(row)
+    rest_s = 2.0**failed + runtime.random() * JITTER_S
+    row.due_at = runtime.utc() + timedelta(seconds=rest_s)
+    schedule.step_at(row, schedule.now() + rest_s)
+    changes.change_row(row)
 
 
 def preempt(stack: EngineStack, row: EngineResource) -> None:
     """Ask the kind to end an action early, because a later order wants something else."""
     _arguments(row)[UNWANTED] = True
-    stack.ledger.change_row(row)
+    stack.changes.change_row(row)
     if _open_action(row).stage is Stage.CHECK:
-        stack.ledger.schedule(row, stack.ledger.now())
+        stack.schedule.step_at(row, stack.schedule.now())
 
 
 def abort(stack: EngineStack, row: EngineResource, why: str | None = None) -> None:
@@ -475,41 +477,43 @@ def abort(stack: EngineStack, row: EngineResource, why: str | None = None) -> No
 
     ``why`` None: the time of the stack is over.
     """
-    act = _open_action(row)
-    if act.stage is Stage.CHECK:
-        _cancel(row, act)
-    if act.action is Action.UPDATE:
-        row.properties_uuid, row.next_properties = act.arguments.get("before"), None
-    if act.stage is not Stage.BACKOFF:
-        reason = events.aborted(act.action, why or f"Task {_described(stack, row, act)} Timed out")
+    pending = _open_action(row)
+    if pending.stage is Stage.CHECK:
+        _cancel(row, pending)
+    if pending.action is Action.UPDATE:
+        row.properties_uuid, row.next_properties = pending.arguments.get("before"), None
+    if pending.stage is not Stage.BACKOFF:
+        reason = events.aborted(
+            pending.action, why or f"Task {_described(stack, row, pending)} Timed out"
+        )
         _close(stack, row)
-        _change(stack, row, act.action, Status.FAILED, reason)
+        _change(stack, row, pending.action, Status.FAILED, reason)
     else:
         _close(stack, row)
 
 
-def _cancel(row: EngineResource, act: ResourceAction) -> None:
+def _cancel(row: EngineResource, pending: ResourceAction) -> None:
     """Call the cancel handler; the action ends even if the handler raises."""
     try:
-        cancel = getattr(row.acting(), f"handle_{act.action.lower()}_cancel", None)
+        cancel = getattr(row.acting(), f"handle_{pending.action.lower()}_cancel", None)
         if cancel is not None:
-            cancel(act.token)
+            cancel(pending.token)
     except Exception:  # noqa: BLE001  # the resource is FAILED anyway
         return
 
 
-def _described(stack: EngineStack, row: EngineResource, act: ResourceAction) -> str:
+def _described(stack: EngineStack, row: EngineResource, pending: ResourceAction) -> str:
     kind = row.kind.__name__
-    return f'{act.action.lower()} from {kind} "{row.name}" Stack "{stack.name}" [{stack.id}]'
+    return f'{pending.action.lower()} from {kind} "{row.name}" Stack "{stack.name}" [{stack.id}]'
 
 
 def _close(stack: EngineStack, row: EngineResource) -> None:
-    row.act = row.state_before = row.due_at = None
+    row.pending_action = row.state_before = row.due_at = None
     row.attempt = row.busy = 0
     stack.open_rows.pop(row.uuid, None)
-    stack.ledger.forget(row)
+    stack.schedule.forget(row)
     _leave_queue(stack, row)
-    stack.ledger.change_row(row)
+    stack.changes.change_row(row)
 
 
 def _end(stack: EngineStack, row: EngineResource, failure: Exception | None) -> None:
@@ -525,8 +529,8 @@ def _change(
     reason: str = events.CHANGED,
 ) -> None:
     row.action, row.status, row.reason = action, status, reason
-    stack.ledger.change_row(row)
-    stack.tell(row, action, status, reason)
+    stack.changes.change_row(row)
+    stack.emit_event(row, action, status, reason)
 
 
 def _may_pass(cause: Exception) -> bool:

@@ -2,27 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, replace
-from datetime import datetime, timedelta
+from datetime import timedelta
 from typing import Any, Final, Protocol
 
 from bloomery import errors
 from bloomery.model import stacks as model
 from bloomery.orchestration.engine import events
-from bloomery.orchestration.engine.ledger import Ledger
-from bloomery.orchestration.engine.rows import EngineResource
+from bloomery.orchestration.engine.resource import EngineResource
+from bloomery.orchestration.engine.schedule import Schedule
 from bloomery.orchestration.plan.template_side import Nothing
 from bloomery.orchestration.resources import base, states
 from bloomery.orchestration.resources.children import Children
 from bloomery.orchestration.resources.states import Action, Status
 from bloomery.orchestration.stack import Stack
-from bloomery.orchestration.template.dialect import Key
-from bloomery.orchestration.template.functions import base as functions
 
-PROPERTY_ERROR: Final = "Property error"
 RESOURCE_FAILURE: Final = errors.ResourceFailure.__name__
-Values = tuple[Mapping[str, Any], Mapping[str, Any]]  # properties, metadata
 
 
 class StackTimedOut(Exception):
@@ -80,7 +76,7 @@ class EngineStack:
         self,
         row: model.Stack,
         template: Stack,
-        ledger: Ledger,
+        schedule: Schedule,
         stacks: dict[str, EngineStack],
         children_of: Callable[[EngineStack], Children],
     ) -> None:
@@ -89,16 +85,18 @@ class EngineStack:
         self.template: Stack | Nothing = template
         self.part: TemplatePart | None = None  # None: the present traversal is about all resources
         self.superseded: str | None = None  # the template before that of the last such part
-        self.ledger = ledger
+        self.schedule = schedule
+        self.changes = schedule.changes
+        self.runtime = schedule.runtime
         self.stacks = stacks
         self.children = children_of(self)
         self.timeout_s = template.timeout_s
         self.failure: tuple[str, str] | None = None  # type and text of the traversal's first
-        self.rows: dict[str, EngineResource] = {}  # who stands for each name
+        self.rows: dict[str, EngineResource] = {}  # the current one of each name
         self.leftovers: dict[str, list[EngineResource]] = {}  # replaced, and still there
         self.current_rows: dict[str, EngineResource] = {}  # those of the present template
         self.open_traversal: OpenTraversal | None = None
-        self.open_rows: dict[str, EngineResource] = {}  # whose acts have not ended
+        self.open_rows: dict[str, EngineResource] = {}  # whose actions have not ended
         self._context: base.ResourceContext | None = None
         stacks[row.uuid] = self
 
@@ -109,10 +107,6 @@ class EngineStack:
     @property
     def name(self) -> str:
         return self.row.name
-
-    @property
-    def depth(self) -> int:
-        return self.row.depth
 
     @property
     def action(self) -> Action:
@@ -149,46 +143,38 @@ class EngineStack:
         """Write the stack with the next turn, with other values in ``columns``."""
         if columns:
             self.row = replace(self.row, **columns)
-        self.ledger.change_stack(self)
+        self.changes.change_stack(self.id, self.value)
 
     # ------------------------------------------------------------------------------------ states
 
-    def begin(self, action: Action) -> None:
-        """Begin another traversal, tell of it, and give it its time."""
-        self.change(traversal=self.traversal + 1)
-        self.announce(action)
-
-    def announce(self, action: Action) -> None:
-        """Tell of a traversal that begins, and give it its time."""
+    def begin(self, action: Action, *, is_first: bool = False) -> None:
+        """Begin a traversal, another one unless it is the first, with its event and deadline."""
+        if not is_first:
+            self.change(traversal=self.traversal + 1)
         self.failure = None
         self.set_state(action, Status.IN_PROGRESS, events.started(action))
-        self.change(deadline_at=self.ledger.runtime.utc() + timedelta(seconds=self.timeout_s))
+        self.change(deadline_at=self.runtime.utc() + timedelta(seconds=self.timeout_s))
         self.watch_deadline()
 
     def watch_deadline(self) -> None:
         if self.row.deadline_at is not None:
-            self.ledger.schedule_deadline(self.id, self.row.deadline_at)
-
-    @property
-    def late(self) -> bool:
-        deadline_at: datetime | None = self.row.deadline_at
-        return deadline_at is not None and self.ledger.runtime.utc() >= deadline_at
+            self.schedule.set_deadline(self.id, self.row.deadline_at)
 
     def accept(self, row: model.Stack) -> None:
-        """Go on from the row with which an order was accepted; it has been told of already."""
+        """Go on from the row with which an order was accepted; its event was emitted then."""
         self.row, self.failure = row, None
         if row.deadline_at is None and self.status is Status.IN_PROGRESS:
             after = timedelta(seconds=self.timeout_s)
-            self.row = replace(row, deadline_at=self.ledger.runtime.utc() + after)
+            self.row = replace(row, deadline_at=self.runtime.utc() + after)
         self.watch_deadline()
         self.change()
 
     def fail(self, exc: Exception) -> None:
-        """Tell of a failure, if it is the first one of the present action."""
+        """Set the stack to FAILED, if this is the first failure of the present action."""
         if self.status is not Status.IN_PROGRESS:
             return
         kind, reason = _explained(self.action, exc)
-        reason = self.ledger.redaction.masked(reason)
+        reason = self.changes.redaction.masked(reason)
         self.failure = (kind, reason)
         self.set_state(self.action, Status.FAILED, reason)
 
@@ -196,10 +182,10 @@ class EngineStack:
         self.change(action=action.value, status=status.value, reason=reason)
         self._event(self.name, events.STACK_TYPE, self.id, action, status, reason)
         if status is not Status.IN_PROGRESS:
-            self.ledger.wake(self.id)
+            self.schedule.wake(self.id)
 
-    def tell(self, row: EngineResource, action: str, status: Status, reason: str) -> None:
-        """Tell of one of its resources."""
+    def emit_event(self, row: EngineResource, action: str, status: Status, reason: str) -> None:
+        """Emit an event of one of its resources."""
         used = row.properties_uuid
         self._event(row.name, row.type, row.physical_id, action, status, reason, used)
 
@@ -213,7 +199,7 @@ class EngineStack:
         reason: str,
         properties_uuid: str | None = None,
     ) -> None:
-        self.ledger.tell(
+        self.changes.emit_event(
             stack_uuid=self.id,
             action=str(action),
             status=str(status),
@@ -224,62 +210,17 @@ class EngineStack:
             properties_uuid=properties_uuid,
         )
 
-    def hooked(self, name: str, action: Action, hook: str) -> bool:
-        """Whether a hook of the environment stands here in the stack's present action."""
-        return self.action is action and hook in self.environment_hooks(name)
-
-    def environment_hooks(self, name: str) -> frozenset[str]:
-        return self.first.definition.environment.hooks(name)
-
-    # -------------------------------------------------------------------------------------- rows
-
-    def turn_to(self, new: Stack | Nothing, part: TemplatePart | None = None) -> None:
-        """Turn to another template: each of its resources has a row from now on."""
+    def set_template(self, new: Stack | Nothing, part: TemplatePart | None) -> None:
         self.template, self.part, self._context = new, part, None
         if isinstance(new, Stack):
             self.first = new
             self.timeout_s = new.timeout_s
-            self.ledger.redaction |= new.definition.redaction
-        for name in new.definitions:
-            if name not in self.rows:
-                self.add(self.new_row(name))
-        self.current_rows = {name: self.rows[name] for name in new.definitions}
+            self.changes.redaction |= new.definition.redaction
 
-    def keep_template(self) -> None:
-        """Stay with the template whose end has failed, as whoever loads the stack does."""
-        self.template, self.part, rows = self.first, None, self.rows
-        self.current_rows = {n: rows[n] for n in self.first.definitions if n in rows}
-
-    def target(self) -> tuple[Stack, str]:
-        """Return what a resource is of that is made or changed now, and the id of that template."""
-        if self.part is not None:
-            return self.part.stack, self.part.template_uuid
-        return self._stack(), self.row.template_uuid
-
-    def new_row(self, name: str, replaces: str | None = None) -> EngineResource:
-        definitions, template_uuid = self.target()
-        runtime, definition = self.ledger.runtime, definitions.definitions[name]
-        row = EngineResource(
-            uuid=runtime.new_id(),
-            name=name,
-            type=definition.type,
-            context=self.context(),
-            definitions=definitions,
-            template_uuid=template_uuid,
-            stack_uuid=self.id,
-            root_uuid=self.row.root_uuid,
-            created_at=runtime.utc(),
-            replaces=replaces,
-            requires=self.required(name),
-            hidden=self.hides,
-        )
-        self.ledger.change_row(row)
-        return row
-
-    def required(self, name: str) -> tuple[str, ...]:
-        if name not in self.template.definitions:
-            return ()
-        return tuple(dict.fromkeys(self.template.required(name)))
+    @property
+    def live_template(self) -> Stack:
+        assert isinstance(self.template, Stack)
+        return self.template
 
     def context(self) -> base.ResourceContext:
         """What resources may know; one object for all of a traversal."""
@@ -289,113 +230,12 @@ class EngineStack:
         return context
 
     def _new_context(self) -> base.ResourceContext:
-        runtime = self.ledger.runtime
+        runtime = self.runtime
         return runtime.resource_context(
-            self.row, timeout_s=self.timeout_s, children=self.children, siblings=Neighbours(self),
-            engines=runtime.engines(), limits=self.first.definition.limits,
+            self.row, timeout_s=self.timeout_s, children=self.children,
+            siblings=StackSiblings(self), engines=runtime.engines(),
+            limits=self.first.definition.limits,
         )  # fmt: skip
-
-    def add(self, row: EngineResource) -> None:
-        """Let a row stand for its name."""
-        row.stands = True
-        self.rows[row.name] = row
-        if row.name in self.template.definitions:
-            self.current_rows[row.name] = row
-
-    def leave(self, row: EngineResource) -> None:
-        """Keep a row that stands for its name no more."""
-        row.stands = False
-        self.leftovers.setdefault(row.name, []).append(row)
-        self.ledger.change_row(row)
-
-    def all_rows(self) -> list[EngineResource]:
-        return [*self.rows.values(), *(row for rows in self.leftovers.values() for row in rows)]
-
-    def find(self, uuid: str | None, name: str) -> EngineResource | None:
-        """The row ``uuid`` of a name, if it is still there."""
-        rows = [self.rows.get(name), *self.leftovers.get(name, ())]
-        return next((row for row in rows if row is not None and row.uuid == uuid), None)
-
-    def replace(self, row: EngineResource) -> EngineResource:
-        """Let a new row stand for the name; the old one is left over."""
-        self.leave(row)
-        new = self.new_row(row.name, replaces=row.uuid)
-        self.add(new)
-        return new
-
-    def succeed(self, row: EngineResource) -> EngineResource:
-        """Let a new row stand for the name of one that was deleted.
-
-        ``returns``: the walk goes back to what was before the row that was deleted.
-        """
-        failed = self.row.previous_template_uuid if self.action is Action.ROLLBACK else None
-        known = row.resource().data_for_replacement(returns=row.template_uuid == failed)
-        self.drop(row)
-        new = self.new_row(row.name)
-        new.data.update(known)
-        self.add(new)
-        return new
-
-    def take_back(self, row: EngineResource) -> None:
-        """Let a left-over row stand for its name again."""
-        self.leftovers[row.name].remove(row)
-        if row.name in self.rows:
-            self.leave(self.rows[row.name])
-        self.add(row)
-        self.ledger.change_row(row)
-
-    def drop(self, row: EngineResource) -> None:
-        """Forget a row, behind which nothing is any more."""
-        kept = self.leftovers.get(row.name, [])
-        if row in kept:
-            kept.remove(row)
-        if not kept:
-            self.leftovers.pop(row.name, None)
-        for table in (self.rows, self.current_rows):
-            if table.get(row.name) is row:
-                del table[row.name]
-        self.ledger.holdings.release(row)
-        self.ledger.remove_row(row)
-
-    # ------------------------------------------------------------------------------------ values
-
-    def read(self, row: EngineResource) -> Values:
-        """Read properties and metadata of a resource as they now are; its policy is kept."""
-        template, name = self._stack(), row.name
-        kind, definition = row.kind, row.definition
-        metadata = functions.resolve(definition.metadata, self._view())
-        if kind.ignores_properties:
-            return {}, metadata
-        properties = self._checked(
-            name, Key.PROPERTIES, kind.properties_schema, definition.properties
-        )
-        if kind.update_policy_schema:
-            schemas, tree = kind.update_policy_schema, definition.update_policy
-            row.policy = self._checked(name, Key.UPDATE_POLICY, schemas, tree)
-        try:  # the kind may not have known these values at validation
-            row.resource_with(properties).validate()
-        except errors.Misplaced as exc:
-            raise exc.under(*template.path(name, Key.PROPERTIES)) from exc
-        return properties, metadata
-
-    def metadata(self, row: EngineResource) -> Any:
-        return functions.resolve(row.definition.metadata, self._view())
-
-    def _checked(
-        self, name: str, key: Key, schemas: Mapping[str, Any], tree: Any
-    ) -> dict[str, Any]:
-        template = self._stack()
-        try:
-            return template.reading(name, schemas, tree, self._view()).resolved(check=True)
-        except errors.Misplaced as exc:
-            raise exc.under(*template.path(name, key), error=PROPERTY_ERROR) from exc
-
-    def _stack(self) -> Stack:
-        assert isinstance(self.template, Stack)
-        return self.template
-
-    def _view(self) -> Any:
-        return self._stack().definition.view(self.current_rows)
 
     @property
     def hides(self) -> bool:
@@ -403,19 +243,8 @@ class EngineStack:
         above = self.stacks.get(self.row.owner_uuid or "")
         return bool(self.first.hidden) or (above is not None and above.hides)
 
-    def external_id(self, name: str) -> Any:
-        return functions.resolve(self._stack().definitions[name].external_id, self._view())
 
-    def output(self, name: str) -> Any:
-        """The value of one output; raises its fault."""
-        definition = self._stack().definition.outputs[name]
-        return functions.resolve(definition.value, self._view()) if definition.enabled else None
-
-    def output_names(self) -> Sequence[str]:
-        return list(self.template.definition.outputs) if isinstance(self.template, Stack) else []
-
-
-class Neighbours:
+class StackSiblings:
     """The resources of one stack as one of them may ask for them (``base.Siblings``)."""
 
     __slots__ = ("_names", "_stack")
@@ -432,7 +261,7 @@ class Neighbours:
             row = self._named(reference_id)
         if row is None:
             return None
-        self._stack.ledger.lend(row)
+        self._stack.changes.track_changes(row)
         return row.resource()
 
     def _named(self, reference_id: Any) -> EngineResource | None:
@@ -454,7 +283,7 @@ class Neighbours:
             if row is None or row.physical_id != physical_id:
                 continue
             if row.kind is kind and row.ready:
-                self._stack.ledger.lend(row)
+                self._stack.changes.track_changes(row)
                 resources.append(row.resource())
         return resources  # type: ignore[return-value]  # mypy does not see that kind is theirs
 

@@ -16,9 +16,9 @@ from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 from bloomery import errors
-from bloomery.orchestration.engine import events, resource_actions
+from bloomery.orchestration.engine import events, resource_actions, stack_resources, stack_values
 from bloomery.orchestration.engine.graphs import TraversalGraph, Vertex, sweeps
-from bloomery.orchestration.engine.rows import EngineResource
+from bloomery.orchestration.engine.resource import EngineResource
 from bloomery.orchestration.engine.stacks import EngineStack, ResourceFailed, ResourcesFailed
 from bloomery.orchestration.plan import Present, rules
 from bloomery.orchestration.plan.builder import PlanBuilder
@@ -119,7 +119,7 @@ class Traversal:
             row = self._row(key)
             if key in implied or self._is_done(key):
                 ready.extend(self.remaining.finish(key))
-            elif row is not None and row.act is not None and not self._is_refused(row):
+            elif row is not None and row.pending_action is not None and not self._is_refused(row):
                 self._wait_for(key, row)
             elif row is not None and (hook := self._flag(row)) is not None:
                 self.paused[row.uuid] = (key, hook)
@@ -141,15 +141,18 @@ class Traversal:
         row = self._row(key)
         if row is None:
             return False
-        if row.act is not None:
-            return row.act.traversal == self.stack.traversal and row.act.phase == key.phase
+        if row.pending_action is not None:
+            return (
+                row.pending_action.traversal == self.stack.traversal
+                and row.pending_action.phase == key.phase
+            )
         return key.phase == MAKE and row.traversal == self.stack.traversal
 
     def _is_done(self, key: Key) -> bool:
         row = self._row(key)
         if key.phase == CLEAN:
             return row is None
-        if row is None or row.act is not None or self._flag(row) is not None:
+        if row is None or row.pending_action is not None or self._flag(row) is not None:
             return False
         return row.traversal == self.stack.traversal
 
@@ -188,7 +191,7 @@ class Traversal:
 
     def _after_action(self, key: Key, row: EngineResource, failure: Exception | None) -> None:
         if isinstance(failure, base.UpdateReplace):
-            self._guard(lambda: self._replace(key, row, self.stack.read(row)[0]))
+            self._guard(lambda: self._replace(key, row, stack_values.read(self.stack, row)[0]))
         elif failure is not None:
             self._fail(key, row, failure)
         elif self.graph.action in OVER_ROWS:
@@ -216,7 +219,7 @@ class Traversal:
 
     def _enter(self, key: Key) -> None:
         row = self._row(key)
-        if row is not None and row.act is not None:
+        if row is not None and row.pending_action is not None:
             self._wait_for(key, row)
         elif row is not None and (hook := self._flag(row)) is not None:
             self.paused[row.uuid] = (key, hook)
@@ -235,10 +238,13 @@ class Traversal:
 
     def _wait_for(self, key: Key, row: EngineResource) -> None:
         """Wait for a running action: of this traversal before a crash, or of an earlier one."""
-        assert row.act is not None
+        assert row.pending_action is not None
         if self._is_refused(row):
             self._refuse(row, Action.SUSPEND, InvalidState(row, Action.SUSPEND))
-        elif row.act.traversal == self.stack.traversal and row.act.phase == key.phase:
+        elif (
+            row.pending_action.traversal == self.stack.traversal
+            and row.pending_action.phase == key.phase
+        ):
             self.running[row.uuid] = key
         else:
             self.waiting[row.uuid] = key
@@ -248,7 +254,7 @@ class Traversal:
     def _is_futile(self, key: Key, row: EngineResource) -> bool:
         """Tell whether the result of an earlier traversal's action is useless to this one."""
         new = self.stack.template.definitions.get(row.name)
-        if row.act is None or row.act.action is Action.DELETE:
+        if row.pending_action is None or row.pending_action.action is Action.DELETE:
             return False
         if key.phase == CLEAN or new is None or new.type != row.definition.type:
             return True
@@ -267,7 +273,9 @@ class Traversal:
 
     def _is_refused(self, row: EngineResource) -> bool:
         """Tell whether a suspend meets an action of an earlier traversal, and fails at once."""
-        old = row.act is not None and row.act.traversal != self.stack.traversal
+        old = (
+            row.pending_action is not None and row.pending_action.traversal != self.stack.traversal
+        )
         return old and self.graph.action is Action.SUSPEND
 
     def _guard(self, step: Callable[[], None]) -> None:
@@ -283,7 +291,7 @@ class Traversal:
 
     def _row(self, key: Key) -> EngineResource | None:
         if key.phase == CLEAN:
-            return self.stack.find(self._vertex(key).row, key.name)
+            return stack_resources.find(self.stack, self._vertex(key).row, key.name)
         return self.stack.rows.get(key.name)
 
     def _start(
@@ -297,10 +305,12 @@ class Traversal:
 
     def _make(self, key: Key, row: EngineResource | None) -> None:
         if row is None:
-            row = self.stack.new_row(key.name)
-            self.stack.add(row)
+            row = stack_resources.new(self.stack, key.name)
+            stack_resources.add(self.stack, row)
         elif row.gone and row.action is Action.DELETE:
-            row = self.stack.succeed(row)  # deleted first, or by an earlier traversal
+            row = stack_resources.replace_deleted(
+                self.stack, row
+            )  # deleted first, or by an earlier traversal
         if row.gone:
             self._create(key, row)
         elif not self._pauses(key, row, Action.UPDATE, "pre-update"):
@@ -319,7 +329,7 @@ class Traversal:
     def _builder(self, row: EngineResource) -> ResolvedBuilder:
         """Return what compares a resource: the template that made it, and the new one."""
         if row.template_uuid not in self._builders:
-            new, _uuid = self.stack.target()
+            new, _uuid = stack_resources.target(self.stack)
             live = self.stack.current_rows
             find_node = functools.partial(machines.find_node, self.stack.context().machines)
             present = Present(records={}, live=live, below=self._child, find_node=find_node)
@@ -363,18 +373,18 @@ class Traversal:
             hooked = True
         self._finish(key, row)
         if hooked:
-            self.stack.ledger.change_row(row)
+            self.stack.changes.change_row(row)
 
     def _refuse(
         self, row: EngineResource, action: Action, exc: Exception, *, emits: bool = False
     ) -> None:
         """Fail the stack at a resource that stays as it is."""
         if emits:
-            self.stack.tell(row, action, Status.FAILED, str(exc))
+            self.stack.emit_event(row, action, Status.FAILED, str(exc))
         self.ended(self.stack, self._refusal(row, action, exc))
 
     def _refusal(self, row: EngineResource, action: Action, exc: Exception) -> ResourceFailed:
-        masked = self.stack.ledger.redaction.masked
+        masked = self.stack.changes.redaction.masked
         kind = getattr(exc, "wire_type", None) or type(exc).__name__
         return ResourceFailed(action, Fault(kind, f"resources.{row.name}", masked(str(exc))), exc)
 
@@ -402,21 +412,23 @@ class Traversal:
         if after and not retained and row.kind.deletes_first(row.properties, after):
             self._start(key, row, resource_actions.delete_first)
         else:
-            self._create(key, self.stack.replace(row))
+            self._create(key, stack_resources.replace(self.stack, row))
 
     def _retarget(self, row: EngineResource) -> None:
         """Read a resource with the template of this traversal from now on."""
         row.context = self.stack.context()
         before = () if row.gone else row.requires  # needed until the action has ended
-        row.requires = tuple(dict.fromkeys((*self.stack.required(row.name), *before)))
-        row.hidden = row.hidden or self.stack.hides
-        row.turn_to(*self.stack.target())
+        row.requires = tuple(
+            dict.fromkeys((*stack_resources.required(self.stack, row.name), *before))
+        )
+        row.has_secret = row.has_secret or self.stack.hides
+        row.turn_to(*stack_resources.target(self.stack))
 
     def _made(self, key: Key, row: EngineResource) -> None:
         action = Action.UPDATE if row.action is Action.UPDATE else Action.CREATE
         if not self._pauses(key, row, action, f"post-{action.lower()}"):
             self._finish(key, row)
-            self.stack.ledger.change_row(row)
+            self.stack.changes.change_row(row)
 
     # ------------------------------------------------------------------------------------- clean
 
@@ -432,7 +444,7 @@ class Traversal:
     def _cleaned(self, key: Key, row: EngineResource) -> None:
         deleted = row.action is Action.DELETE
         if not (deleted and self._pauses(key, row, Action.DELETE, "post-delete")):
-            self.stack.drop(row)
+            stack_resources.drop(self.stack, row)
             self._finish(key, None)
 
     # ------------------------------------------------------- suspend, resume, check, snapshot
@@ -445,7 +457,7 @@ class Traversal:
             self._fail(key, row, self._refusal(row, action, InvalidState(row, action)))
         else:
             self._start(key, row, resource_actions.perform, action)
-            if row.act is None and self.running.pop(row.uuid, None) is not None:
+            if row.pending_action is None and self.running.pop(row.uuid, None) is not None:
                 self._finish(key, row)  # the kind has no handler
 
     # ------------------------------------------------------------------------------------- hooks
@@ -457,14 +469,14 @@ class Traversal:
     def _pauses(self, key: Key, row: EngineResource, action: Action, hook: str) -> bool:
         """Stop at a hook of the environment that was not cleared before."""
         stack = self.stack
-        if (row.uuid, hook) in self.visited or not stack.hooked(row.name, action, hook):
+        if (row.uuid, hook) in self.visited or not _has_hook(stack, row.name, action, hook):
             return False
-        stack.tell(row, row.action, row.status, events.paused(action, hook))
-        if not stack.ledger.runtime.waits_for_hooks:
-            stack.tell(row, row.action, row.status, events.cleared(hook))
+        stack.emit_event(row, row.action, row.status, events.paused(action, hook))
+        if not stack.runtime.waits_for_hooks:
+            stack.emit_event(row, row.action, row.status, events.cleared(hook))
             return False
         row.data[hook] = True
-        stack.ledger.change_row(row)
+        stack.changes.change_row(row)
         self.paused[row.uuid] = (key, hook)
         return True
 
@@ -497,3 +509,8 @@ def _allows(row: EngineResource, action: Action) -> bool:
         suspended = (row.action, row.status) == (Action.SUSPEND, Status.COMPLETE)
         return suspended or row.action in MAYBE_SUSPENDED
     return action is not Action.CHECK or not row.gone
+
+
+def _has_hook(stack: EngineStack, name: str, action: Action, hook: str) -> bool:
+    """Whether the environment has the hook for a resource in the stack's present action."""
+    return stack.action is action and hook in stack.first.definition.environment.hooks(name)

@@ -19,15 +19,16 @@ from typing import Any, Final
 
 from bloomery import errors
 from bloomery.model import stacks as model
-from bloomery.orchestration.engine import events, orders, resource_actions
+from bloomery.orchestration.engine import events, orders, resource_actions, stack_resources
+from bloomery.orchestration.engine.changes import TreeChanges
 from bloomery.orchestration.engine.children import EngineChildren
 from bloomery.orchestration.engine.definitions import Library
 from bloomery.orchestration.engine.event_sinks import Declarations
-from bloomery.orchestration.engine.ledger import Ledger
-from bloomery.orchestration.engine.rows import EngineResource, Stage
+from bloomery.orchestration.engine.resource import EngineResource, Stage
 from bloomery.orchestration.engine.runtime import EngineRuntime
+from bloomery.orchestration.engine.schedule import Schedule
+from bloomery.orchestration.engine.stack_actions import StackActions, facade_of
 from bloomery.orchestration.engine.stacks import EngineStack
-from bloomery.orchestration.engine.traversals import Traversals, facade_of
 from bloomery.orchestration.resources.states import Action
 
 TURN_S: Final = 0.5  # handlers that take longer are gone on with in the next turn
@@ -40,13 +41,14 @@ class StackTree:
     def __init__(self, root_uuid: str, runtime: EngineRuntime, library: Library) -> None:
         self.root_uuid = root_uuid
         self.runtime = runtime
-        self.ledger = Ledger(runtime, root_uuid)
-        self.traversals = Traversals(library)
+        self.changes = TreeChanges(runtime, root_uuid)
+        self.schedule = Schedule(runtime, self.changes)
+        self.actions = StackActions(library)
         self.stacks: dict[str, EngineStack] = {}
         self._orders: list[model.Order] = []
         self._accepted: dict[str, model.Stack] = {}
         self._sinks: dict[str, tuple[model.Stack, Declarations]] = {}
-        self._loaded: list[EngineStack] = []  # to be advanced when the open acts have begun
+        self._loaded: list[EngineStack] = []  # to be advanced when the pending actions have begun
 
     @classmethod
     def load(
@@ -73,19 +75,19 @@ class StackTree:
     def _add_stack(self, row: model.Stack) -> EngineStack:
         minutes = row.timeout_mins
         above = self.stacks.get(row.owner_uuid or "")
-        template = self.traversals.library.stack(
+        template = self.actions.library.stack(
             row,
             row.template_uuid,
             timeout_s=self.runtime.timeout_s if minutes is None else minutes * MINUTE_S,
             above=None if above is None else above.first,
             facade=facade_of(row, self.stacks),
         )
-        stack = EngineStack(row, template, self.ledger, self.stacks, self._children_of)
-        self.ledger.redaction |= template.definition.redaction
+        stack = EngineStack(row, template, self.schedule, self.stacks, self._children_of)
+        self.changes.redaction |= template.definition.redaction
         return stack
 
     def _children_of(self, stack: EngineStack) -> EngineChildren:
-        return EngineChildren(stack, self.traversals)
+        return EngineChildren(stack, self.actions)
 
     def _add_row(
         self,
@@ -93,31 +95,31 @@ class StackTree:
         value: model.StoredResource,
         properties: Mapping[str, model.Properties],
     ) -> None:
-        """Make a row from what is stored; values of an act that is open are not its own yet."""
-        definitions = self.traversals.definition(stack, value.template_uuid)
+        """Make a row from what is stored; values of a pending action are not its own yet."""
+        definitions = self.actions.definition(stack, value.template_uuid)
         row = EngineResource(context=stack.context(), definitions=definitions, **value.columns())
         row.properties = frozen = _data(properties, value.properties_uuid)
-        if row.act is not None and row.act.action is Action.UPDATE:
+        if row.pending_action is not None and row.pending_action.action is Action.UPDATE:
             row.properties = _data(properties, row.previous_properties_uuid)
             row.next_properties = frozen
         with contextlib.suppress(errors.Failure):  # limits that were lowered since then
-            self.ledger.holdings.count(row, frozen)
-        if row.stands:
+            self.changes.stored_size.count(row, frozen)
+        if row.is_current:
             stack.rows[row.name] = row
         else:
             stack.leftovers.setdefault(row.name, []).append(row)
 
     def _take_up(self, stack: EngineStack) -> None:
-        """Go on with what is open: acts first, before any of them may fail; then the walk."""
+        """Continue pending actions first, before any of them may fail; then the traversal."""
         if stack.row.open:
             stack.watch_deadline()
-        for row in stack.all_rows():
-            if row.act is not None:
+        for row in stack_resources.list_all(stack):
+            if row.pending_action is not None:
                 stack.open_rows[row.uuid] = row
-                rests = row.act.stage is Stage.BACKOFF and row.due_at is not None
-                at_s = self.ledger.clock_s(row.due_at) if rests and row.due_at else None
-                self.ledger.schedule(row, self.ledger.now() if at_s is None else at_s)
-        self.traversals.resume(stack)
+                rests = row.pending_action.stage is Stage.BACKOFF and row.due_at is not None
+                at_s = self.schedule.clock_s(row.due_at) if rests and row.due_at else None
+                self.schedule.step_at(row, self.schedule.now() if at_s is None else at_s)
+        self.actions.resume(stack)
         if stack.open_traversal is not None:
             self._loaded.append(stack)
 
@@ -130,57 +132,62 @@ class StackTree:
         named = {each.stack_uuid for each in accepted.orders}
         self._accepted |= {each.uuid: each for each in accepted.stacks if each.uuid in named}
         for template in accepted.templates.values():
-            if template.uuid not in self.traversals.library.templates:
-                self.traversals.library.add(template)
+            if template.uuid not in self.actions.library.templates:
+                self.actions.library.add(template)
 
     def turn(self) -> model.Turn:
         """Step what is due, and return everything that has changed since the last turn."""
-        ledger = self.ledger
+        schedule = self.schedule
         self._note_sinks()
-        until_s = ledger.now() + TURN_S
-        begun, ledger.next_turn = ledger.next_turn, []
+        until_s = schedule.now() + TURN_S
+        begun, schedule.next_turn = schedule.next_turn, []
         for row in begun:
-            if row.act is not None and row.act.stage is not Stage.BACKOFF:
-                ledger.schedule(row, ledger.now())
+            if row.pending_action is not None and row.pending_action.stage is not Stage.BACKOFF:
+                schedule.step_at(row, schedule.now())
         self._step(until_s)
         taken, self._orders = self._orders, []
         accepted, self._accepted = self._accepted, {}
-        orders.apply(self.traversals, self.stacks, taken, accepted)
+        orders.apply(self.actions, self.stacks, taken, accepted)
         for order in taken:
-            ledger.take_order(order.id)
+            self.changes.take_order(order.id)
         loaded, self._loaded = self._loaded, []
         for stack in loaded:
             if stack.open_traversal is not None:
                 stack.open_traversal.advance()
-        ledger.settle_loans()
+        self._wake_tracked()
         self._step(until_s)
         self._settle()
         self._note_sinks()
-        return ledger.turn(rests=self.rests)
+        return self.changes.collect(rests=self.rests)
 
     def _step(self, until_s: float) -> None:
-        """Step whoever is due, in the order of time; what has begun in this turn is not."""
-        ledger = self.ledger
-        while ledger.now() <= until_s and (what := ledger.pop_due()) is not None:
+        """Step what is due, in the order of time; what has begun in this turn is not."""
+        schedule = self.schedule
+        while schedule.now() <= until_s and (what := schedule.pop_due()) is not None:
             if isinstance(what, EngineResource):
                 stack = self.stacks.get(what.stack_uuid)
-                if stack is not None and what.act is not None:
-                    ledger.interrupt_wait(what)
+                if stack is not None and what.pending_action is not None:
+                    schedule.interrupt_wait(what)
                     resource_actions.step(stack, what)
-                    ledger.settle_wait(what)
-                    ledger.settle_loans()
+                    schedule.settle_wait(what)
+                    self._wake_tracked()
             elif (stack := self.stacks.get(what)) is not None and stack.open:
                 self._time_out(stack)
 
     def _time_out(self, stack: EngineStack) -> None:
         """End what is late; a deadline may have been moved since it was entered."""
-        if stack.late:
-            self.traversals.time_out(stack)
+        if _is_late(stack):
+            self.actions.time_out(stack)
         elif stack.row.deadline_at is not None:
-            self.ledger.schedule_deadline(stack.id, stack.row.deadline_at)
+            self.schedule.set_deadline(stack.id, stack.row.deadline_at)
+
+    def _wake_tracked(self) -> None:
+        """Wake those that wait for a resource which the kind of another one has changed."""
+        for row in self.changes.take_tracked():
+            self.schedule.wake(row.uuid)
 
     def _settle(self) -> None:
-        """Note on each stack whether anything of it is still open."""
+        """Store on each stack whether anything of it is still open."""
         for stack in list(self.stacks.values()):
             if stack.open != stack.row.open:
                 stack.change(open=stack.open)
@@ -194,15 +201,15 @@ class StackTree:
 
     def due_at(self) -> float | None:
         """Tell the clock's time of the next turn; now: at once; None: when it is woken."""
-        if self.ledger.next_turn or self._orders or self._loaded:
-            return self.ledger.now()
-        return self.ledger.next_due()
+        if self.schedule.next_turn or self._orders or self._loaded:
+            return self.schedule.now()
+        return self.schedule.next_due()
 
     def cancel(self) -> None:
         """Abort whatever is at work, and let each stack that is in progress be FAILED."""
         for stack in list(self.stacks.values()):
-            self.traversals.stop(stack, events.CANCELLED_BY_USER)
-            self.traversals.cancel(stack)
+            self.actions.stop(stack, events.CANCELLED_BY_USER)
+            self.actions.cancel(stack)
 
     def written(self, turn: model.Turn) -> None:
         """Send what was stored of a turn to the sinks of its stacks."""
@@ -221,14 +228,19 @@ class StackTree:
 
     def waits(self) -> Collection[str]:
         """Tell what its resources wait for: uuids of things that others may change."""
-        return self.ledger.waits()
+        return self.schedule.waits()
 
     def wake(self, uuid: str | None) -> None:
-        """Look in the next turn at who waits for ``uuid``; None: at everybody who waits."""
+        """Step in the next turn the rows that wait for ``uuid``; None: all that wait."""
         if uuid is None:
-            self.ledger.wake_all()
+            self.schedule.wake_all()
         else:
-            self.ledger.wake(uuid)
+            self.schedule.wake(uuid)
+
+
+def _is_late(stack: EngineStack) -> bool:
+    deadline_at = stack.row.deadline_at
+    return deadline_at is not None and stack.runtime.utc() >= deadline_at
 
 
 def _data(properties: Mapping[str, model.Properties], uuid: str | None) -> Mapping[str, Any]:

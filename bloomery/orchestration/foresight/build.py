@@ -32,10 +32,7 @@ TRANSFORMS: Final[tuple[Transform, ...]] = (
 
 
 def plan(old: TemplateSide, new: TemplateSide, existing: Existing = None) -> Plan:
-    """Return what an update does; without ``existing``, all of ``old`` is there as it says.
-
-    Raises CircularDependencyException, and what a value of the new template raises.
-    """
+    """Return what an update does; without ``existing``, all of ``old`` is there as it says."""
     builder = begin(old, new, existing)
     return replace(
         builder.build(),
@@ -49,26 +46,19 @@ def create(new: TemplateSide, existing: Existing = None) -> Plan:
 
 
 def delete(old: TemplateSide, existing: Existing = None) -> Plan:
-    """Return the end of a stack: what was created last goes first."""
     return begin(old, NOTHING, existing).build()
 
 
 def rollback(
     failed: TemplateSide, previous: TemplateSide | None, existing: Existing = None
 ) -> Plan:
-    """Return the way back from ``failed``, after it went wrong at some point.
-
-    What was updated is updated back, what was made is deleted, what was deleted is made again and
-    what was replaced is taken back, with its id, if it still stands (``Present.leftovers``).
-    ``previous`` None: the failed action was the creation, and nothing remains.
-    """
+    """Return the way back from ``failed``, after it went wrong at some point."""
     return begin(failed, previous or NOTHING, existing, rollback=True).build()
 
 
 def begin(
     old: TemplateSide, new: TemplateSide, existing: Existing, *, rollback: bool = False
 ) -> PlanBuilder:
-    """Return a builder to which no transform has been applied."""
     present = existing if isinstance(existing, Present) else Present(records=existing)
     return PlanBuilder(old=old, new=new, present=present, rollback=rollback, transforms=TRANSFORMS)
 
@@ -105,7 +95,6 @@ def explain(builder: PlanBuilder) -> Iterator[Step]:
 
 
 def explanation(builder: PlanBuilder) -> str:
-    """Return all steps for people: under each transform what it has changed."""
     lines: list[str] = []
     for step in explain(builder):
         lines.append(f"{step.name}: {step.summary}")
@@ -115,7 +104,6 @@ def explanation(builder: PlanBuilder) -> str:
 
 
 def _lines(builder: PlanBuilder) -> list[str]:
-    """Return the graph as text: ``make web: update <- make db``."""
     return [_line(builder, key) for key in builder.graph.keys()]  # noqa: SIM118  # asks no order
 
 

@@ -19,7 +19,6 @@ SHOWN_NAMES: Final = 5  # of machines that a warning names
 
 
 def of_templates(plan: Plan) -> dict[str, Any]:
-    """Return the document of a plan of which nobody knows machines, or how long they take."""
     return document(plan, schedule_of(plan, lambda key, action: None), {}, {})
 
 
@@ -85,7 +84,6 @@ def _named(steps: Sequence[Step]) -> str:
 
 
 def _machine(step: Step, machines: Mapping[Key, str], nodes: Mapping[str, str]) -> str | Key:
-    """Return what tells the machine of a step from others."""
     if step.works_at in machines:
         return machines[step.works_at]
     return step.works_at if step.node is None else nodes.get(step.node, step.node)
@@ -116,7 +114,6 @@ def _times(times: Times | None) -> dict[str, Any] | None:
 
 
 def _differences_of(action: Action) -> list[dict[str, Any]]:
-    """Return what differs, leaf by leaf; secrets are masked already."""
     return [_difference(each) for each in action.differences]
 
 

@@ -29,7 +29,6 @@ def of_update(
     after: Mapping[str, Any],
     names: Collection[str],
 ) -> Effect:
-    """Say what a change in place does; values that are not known yet are Unknown, or missing."""
     old, new = _decisive(kind, before), _decisive(kind, after)
     if _knows_all(kind, old) and _knows_all(kind, new):
         return kind.effect_of_update(old, new, names)
@@ -72,7 +71,6 @@ def tell_effects(builder: PlanBuilder) -> None:
 
 
 def _as_machine_is(builder: PlanBuilder, key: Key, action: Action, effect: Effect) -> Effect:
-    """Say what an update does to a machine as it is now."""
     values = action.properties
     if values is not None:
         values = _decisive(builder.new.kind(key.name), values)
@@ -109,7 +107,6 @@ def _at_its_node(builder: PlanBuilder, key: Key, effect: Effect, *, is_new: bool
 
 
 def _tree_of_node(builder: PlanBuilder, name: str, kind: type[Resource]) -> Any:
-    """Return what the template says of the node that a resource works at; None: nothing."""
     tree = builder.new.definitions[name].properties
     if not isinstance(tree, Mapping):
         return None
@@ -157,7 +154,6 @@ def _of_create(builder: PlanBuilder, key: Key) -> Effect:
 def of_stand_in(
     builder: PlanBuilder, verb: Verb, before: Mapping[str, Any], after: Mapping[str, Any]
 ) -> Effect:
-    """Say what is done to a member that stands in; ``before``, ``after``: plain definitions."""
     if not isinstance(builder.new, Stack):
         return LATER
     kind = builder.new.kind_of_type("", str(after["type"]))
@@ -189,14 +185,12 @@ def _of_delete(builder: PlanBuilder, key: Key, action: Action) -> Effect:
 
 
 def _refused_now(builder: PlanBuilder, kind: type[Resource], effect: Effect, ident: str) -> Effect:
-    """Say whether a node would refuse what is ordered of it first, as it is now."""
     node = builder.present.find_node(ident)
     reason = kind.reason_to_refuse_at(node["provision_state"], effect.verbs) if node else ""
     return replace(effect, is_refused=True, certain=False, reason=reason) if reason else effect
 
 
 def _of_repair(builder: PlanBuilder, key: Key, action: Action) -> Effect:
-    """Say what putting right does, of a kind that does so; else what the change does."""
     kind = builder.new.kind(key.name)
     if not kind.repairs_failed or action.effect.loses_data:
         return action.effect
@@ -205,7 +199,6 @@ def _of_repair(builder: PlanBuilder, key: Key, action: Action) -> Effect:
 
 
 def _values(side: TemplateSide, name: str, kind: type[Resource], view: Forecast) -> dict[str, Any]:
-    """Return what a template says of the properties that decide."""
     names = kind.effect_properties | kind.machine_properties
     tree = side.definitions[name].properties
     if not names:

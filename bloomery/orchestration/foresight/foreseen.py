@@ -40,7 +40,6 @@ def compare(builder: PlanBuilder) -> None:
 
 
 def _decide(candidate: Candidate) -> tuple[Decision, Effect]:
-    """Return what the rules say, what the real thing says, and what it does to a machine."""
     decision = _look(candidate) if candidate.builder.present.converges else None
     decision = decision or rules.judge(candidate)
     effect = _effect(candidate, decision)
@@ -56,7 +55,6 @@ def _decide(candidate: Candidate) -> tuple[Decision, Effect]:
 
 
 def _effect(candidate: Candidate, decision: Decision) -> Effect:
-    """Say what a change in place does to a machine."""
     change = candidate.examined
     if (
         decision.verb is not Verb.UPDATE

@@ -15,7 +15,6 @@ HIDDEN_VALUE: Final = "it has the value of a hidden parameter"
 
 
 def differences(builder: PlanBuilder, name: str, change: Change) -> tuple[Difference, ...]:
-    """Return what a change does to each leaf of a resource, without secrets."""
     parts = [(PROPERTIES, key, each) for key, each in change.properties.items()]
     parts += [(part, part, each) for part, each in change.template.items()]
     return tuple(
@@ -46,7 +45,6 @@ def _differences(
 
 
 def _masked(builder: PlanBuilder, leaf: Difference, reasons: Reasons) -> Difference:
-    """Return a leaf without what is secret in it, or in what it is part of."""
     for path, why in reasons.items():
         depth = min(len(path), len(leaf.path))
         if path[:depth] == leaf.path[:depth]:
@@ -57,5 +55,4 @@ def _masked(builder: PlanBuilder, leaf: Difference, reasons: Reasons) -> Differe
 
 
 def _set(value: Any) -> Any:
-    """A property that is null is one that is not set."""
     return NOT_SET if value is None else value

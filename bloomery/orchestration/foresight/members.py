@@ -117,7 +117,6 @@ def _present(nested_plan: NestedPlan) -> groups.Members:
 
 
 def _states(builder: PlanBuilder, name: str) -> Mapping[str, Status] | None:
-    """Return how the members of a group that exists are, where that is known."""
     below = builder.present.below(name)
     if below is None or below.records is None:
         return None
@@ -137,7 +136,6 @@ class _Batches:
     present: groups.Members
 
     def lay_out(self, foreseen: Sequence[Batch]) -> None:
-        """Let each batch wait for the one before it."""
         wait, keys = None, [self._keys(batch) for batch in foreseen]
         for number, batch in enumerate(foreseen, 1):
             self._put(keys[number - 1], wait)
@@ -154,7 +152,6 @@ class _Batches:
         return [*self.members(batch.changed), *deleted]
 
     def members(self, changed: Iterable[str]) -> Iterator[Key]:
-        """Yield what is done to members that change; a replaced one goes in the same batch."""
         for name in changed:
             new, old = self.key(name, MAKE), self.key(name, CLEAN)
             yield new

@@ -99,7 +99,6 @@ def _nested_plan(
 
 
 def _absence(resource: composite.Membered, name: str) -> str:
-    """Say why a group or a chain does not have a member any more."""
     if isinstance(resource, ResourceChain):
         return "beyond the end of the new chain"
     if not isinstance(resource, Indexed):

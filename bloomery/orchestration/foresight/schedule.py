@@ -81,7 +81,6 @@ TimesOf = Callable[[Key, Action], Times | None]
 
 
 def schedule_of(plan: Plan, times_of: TimesOf) -> Schedule:
-    """Lay out a plan by what waits for what; each step begins as soon as it may."""
     layout = _Layout(plan, times_of)
     for key in plan.graph.order():
         layout.place(key)
@@ -101,7 +100,6 @@ class _Layout:
     knows_all: bool = True
 
     def place(self, key: Key) -> None:
-        """Place a vertex behind those that it requires."""
         needs, action = self.plan.requires(key), self.plan.actions.get(key)
         stage = max((self.stages[need] for need in needs), default=0)
         median_s = max((self.ends[need][0] for need in needs), default=0.0)
@@ -122,7 +120,6 @@ class _Layout:
         self.stages[key], self.ends[key] = stage, (median_s, p95_s)
 
     def whole(self) -> Times | None:
-        """Return how long everything takes: the longest way through it, by either figure."""
         runs = [step.times.runs for step in self.steps if step.times is not None]
         if not (self.knows_all and runs):
             return None
@@ -130,7 +127,6 @@ class _Layout:
         return Times(median_s=round(max(medians), 3), p95_s=round(max(lates), 3), runs=min(runs))
 
     def at_once(self) -> int:
-        """Return how many machines are worked at at once; by stages where times are not known."""
         spans = self.spans
         if not self.knows_all:
             spans = [(stage, stage + 1, stage) for _, _, stage in spans]
@@ -164,7 +160,6 @@ def _works_at(plan: Plan, key: Key) -> Key:
 
 
 def _machine_named_by(action: Action | None) -> str | None:
-    """Return the resource of the same template that a definition names as its machine."""
     tree = action.definition.properties if action and action.definition else None
     if not isinstance(tree, Mapping):
         return None

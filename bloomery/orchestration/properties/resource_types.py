@@ -39,7 +39,7 @@ class Kind(Protocol):
     def support(self) -> Support: ...
 
 
-SHOW: Final = Attribute("The whole of the real thing, as its service shows it.", Type.MAP, False)
+SHOW: Final = Attribute("The whole of the real thing, as its service shows it.", Type.MAP)
 
 
 def shown(type_name: str, kind: Kind, *, with_description: bool = False) -> dict[str, Any]:

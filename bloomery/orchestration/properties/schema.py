@@ -5,7 +5,7 @@ properties_schema = {
                      constraints=[constraints.Range(1, 512)]),
     "salt": Schema(Type.STRING, "Changes the value when it changes."),
 }
-attributes_schema = {"value": Attribute("The random text.", Type.STRING, cached=False)}
+attributes_schema = {"value": Attribute("The random text.", Type.STRING)}
 """
 
 from __future__ import annotations
@@ -140,11 +140,10 @@ def updatable(
 
 @dataclass(frozen=True, slots=True)
 class Attribute:
-    """One attribute.  ``cached`` False: asked of the real thing each time."""
+    """One attribute, asked of the real thing each time."""
 
     description: str = ""
     type: Type = Type.ANY
-    cached: bool = True
     support: Support = SUPPORTED
 
 

@@ -16,17 +16,15 @@ from bloomery.orchestration.properties.schema import (
     Plans,
     Schema,
     Type,
-    drift_names,
     updatable,
 )
-from bloomery.orchestration.resources import drift, machines, stepwise
+from bloomery.orchestration.resources import drift, machine_records, machines, stepwise
 from bloomery.orchestration.resources.effects import Effect
 from bloomery.orchestration.resources.machine_records import field
 from bloomery.orchestration.resources.machines import Json
 from bloomery.orchestration.resources.stepwise import MARKS, Step
 from bloomery.outcome import Again
 
-CHANGED: Final = "changed"
 UNSEEN: Final = Drift.NONE
 TRIES: Final = "tries"
 REASON: Final = "reason"  # why the last try found no node
@@ -41,7 +39,7 @@ STEPS: Final = MARKS | {
 }
 
 
-class Allocation(stepwise.Stepwise):
+class Allocation(machine_records.MachineRecord):
     """Asks once, and again and again until ``timeout`` where ``wait_for_capacity`` says so."""
 
     properties_schema: ClassVar[Mapping[str, Schema]] = {
@@ -76,13 +74,13 @@ class Allocation(stepwise.Stepwise):
         ),
     }  # fmt: skip
     attributes_schema: ClassVar[Mapping[str, Attribute]] = {
-        "node_uuid": Attribute("The node.", Type.STRING, cached=False),
-        "node_name": Attribute("Its name.", Type.STRING, cached=False),
-        "state": Attribute("allocating, active or error.", Type.STRING, cached=False),
-        "candidate_nodes": Attribute("What it was limited to.", Type.LIST, cached=False),
+        "node_uuid": Attribute("The node.", Type.STRING),
+        "node_name": Attribute("Its name.", Type.STRING),
+        "state": Attribute("allocating, active or error.", Type.STRING),
+        "candidate_nodes": Attribute("What it was limited to.", Type.LIST),
     }
-    in_place: ClassVar[Sequence[str]] = drift_names(properties_schema, Drift.FIELD)
     steps: ClassVar[Mapping[str, Step]] = STEPS
+    noun = machines.ALLOCATION
 
     @classmethod
     def effect_of_create(cls, properties: Mapping[str, Any]) -> Effect:
@@ -118,11 +116,10 @@ class Allocation(stepwise.Stepwise):
             fields = request_of(self.machines, self.properties)
         except NoCandidates as exc:
             return self.fail_or_ask_later(str(exc))
-        post(self, str(self.record.physical_id), fields)
+        machine_records.create(self, machines.ALLOCATION, str(self.record.physical_id), fields)
         return "await_node"
 
     def step_await_node(self) -> stepwise.Following:
-        """Wait until there is a node; where there is none, ask anew if that is wanted."""
         uuid = str(self.record.physical_id)
         allocation = self.machines.find(machines.ALLOCATION, uuid)
         if allocation is None:
@@ -152,38 +149,19 @@ class Allocation(stepwise.Stepwise):
         return Again(after_s=min(rest_s, self._left_s()), reason=reason)
 
     def _give_up(self, reason: str) -> NoReturn:
-        """Fail with the bound, and with what was in the way last."""
         timeout_s = float(self.properties["timeout"])
         raise stepwise.MachineTimedOut(
             f"cannot wait longer than {timeout_s:g} s for a node: {reason}"
         )
 
     def step_renew(self) -> str | None:
-        """Withdraw what found no node, and ask under the same UUID."""
         withdraw(self, str(self.record.physical_id))
         return "post"
 
     def handle_create_cancel(self, token: Any) -> None:
         """What was asked for goes with the deletion that follows."""
 
-    # --------------------------------------------------------------------------------- update
-
-    def handle_update(
-        self, definition: Any, tmpl_diff: Mapping[str, Any], prop_diff: Mapping[str, Any]
-    ) -> Any:
-        self.record.data[CHANGED] = [name for name in self.in_place if name in prop_diff]
-        self.begin("update")
-
-    def step_update(self) -> str | None:
-        changes = {name: self.properties[name] for name in self.record.data.get(CHANGED, ())}
-        stepwise.write_changes(self, machines.ALLOCATION, changes)
-        self.record.data.pop(CHANGED, None)
-        return None
-
     # --------------------------------------------------------------------------------- delete
-
-    def handle_delete(self) -> Any:
-        self.begin("delete")
 
     def step_delete(self) -> str | None:
         uuid = self.record.physical_id
@@ -191,43 +169,23 @@ class Allocation(stepwise.Stepwise):
             withdraw(self, uuid)
         return None
 
-    def step_mark(self) -> str | None:
-        stepwise.mark(self, machines.ALLOCATION)
-        return None
-
-    def step_unmark(self) -> str | None:
-        stepwise.unmark(self, machines.ALLOCATION)
-        return None
-
     # --------------------------------------------------------------------------- how it really is
 
     def differences(self, real: Json) -> Iterator[drift.Difference]:
         """Yield what a PATCH has changed, and a node that is not set aside for it any more."""
-        yield from self.mark_differences(real["extra"])
-        expected = {name: self.properties[name] for name in self.in_place if self.properties[name]}
-        yield from drift.compare(expected | {"state": "active"}, real)
+        yield from super().differences(real)
+        yield from drift.compare({"state": "active"}, real)
         if (node_uuid := real["node_uuid"]) is not None:
             node = self.machines.get_node(node_uuid)
             yield from drift.compare({"instance_uuid": real["uuid"]}, node)
 
-    def real(self) -> Json:
-        uuid = self.record.physical_id or ""
-        allocation = self.machines.find(machines.ALLOCATION, uuid)
-        if allocation is None:
-            raise errors.EntityNotFound(entity="Allocation", name=uuid)
-        return allocation
-
-    def get_live_resource_data(self) -> Any:
-        return self.real()
-
     def resolve_attribute(self, name: str, path: Sequence[Any] = ()) -> Any:
+        if name != "node_name":
+            return super().resolve_attribute(name, path)
         try:
-            allocation = self.real()
-            if name == "node_name":
-                return self.machines.get_node(str(allocation["node_uuid"]))["name"]
+            return self.machines.get_node(str(self.real()["node_uuid"]))["name"]
         except errors.NotFound:
             return None
-        return allocation.get(name)
 
 
 # ----------------------------------------------------------------- of those who have one inside
@@ -285,27 +243,12 @@ def request_of(service: machines.Machines, properties: Mapping[str, Any]) -> Jso
     return {name: value for name, value in fields.items() if value}
 
 
-def post(resource: stepwise.Stepwise, uuid: str, fields: Json) -> None:
-    """Ask for a node under this UUID; one that was asked for before is left as it is."""
-    extra = {**fields.get("extra", {}), machines.MARK: resource.mark()}
-    try:
-        resource.machines.create(machines.ALLOCATION, fields | {"uuid": uuid, "extra": extra})
-    except errors.Conflict:
-        present = resource.machines.find(machines.ALLOCATION, uuid)
-        if present is None or not resource.is_ours(present["extra"]):
-            raise
-
-
 def withdraw(resource: stepwise.Stepwise, uuid: str) -> None:
     """Delete an allocation of ours; one that is gone, or that another has, is left alone."""
-    allocation = resource.machines.find(machines.ALLOCATION, uuid)
-    if allocation is None or not resource.is_ours(allocation["extra"]):
-        return
-    _forget_traits(resource, allocation)
-    try:
-        resource.machines.delete(machines.ALLOCATION, uuid)
-    except errors.NotFound:
-        return
+    allocation = machine_records.find_ours(resource, machines.ALLOCATION, uuid)
+    if allocation is not None:
+        _forget_traits(resource, allocation)
+        machine_records.delete(resource, machines.ALLOCATION, uuid)
 
 
 def _forget_traits(resource: stepwise.Stepwise, allocation: Json) -> None:

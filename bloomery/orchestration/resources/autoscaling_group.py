@@ -49,16 +49,14 @@ class AutoScalingGroup(scaling.ScaledGroup):
         OUTPUTS: Attribute(
             "One attribute of each member by its name; the path begins with the attribute.",
             Type.MAP,
-            cached=False,
         ),
         OUTPUTS_LIST: Attribute(
             "One attribute of each member; the path begins with the attribute.",
             Type.LIST,
-            cached=False,
         ),
-        "current_size": Attribute("How many members there are.", Type.INTEGER, cached=False),
-        "refs": Attribute("The reference id of each member.", Type.LIST, cached=False),
-        "refs_map": Attribute("The reference id of each member by name.", Type.MAP, cached=False),
+        "current_size": Attribute("How many members there are.", Type.INTEGER),
+        "refs": Attribute("The reference id of each member.", Type.LIST),
+        "refs_map": Attribute("The reference id of each member by name.", Type.MAP),
     }
     dynamic_attributes: ClassVar[bool] = False
 
@@ -67,7 +65,7 @@ class AutoScalingGroup(scaling.ScaledGroup):
         if self.properties["max_size"] is None or self.properties["min_size"] is None:
             return  # not known yet
         scaling.check_bounds(least, most, self.properties[DESIRED])
-        self.check_capacity()
+        self.check_count(self.first_capacity())
 
     # ------------------------------------------------------------------- what the group is made of
 
@@ -113,7 +111,6 @@ class AutoScalingGroup(scaling.ScaledGroup):
         )
 
     def _by_name(self, attribute: str) -> str:
-        """Return ``resource.<index>.<attribute>`` with the name of the member for the index."""
         member, dot, rest = attribute.removeprefix(composite.MEMBER).partition(".")
         return f"{composite.MEMBER}{self.member_named(member)}{dot}{rest}"
 

@@ -70,10 +70,7 @@ class UpdateReplace(Exception):
 
 
 def wait_for(uuid: str, timeout_s: float = 0) -> WaitForCall:
-    """Wait for a change of an object: a stack below, a resource that is signalled, a node.
-
-    The check is asked again then, or after ``timeout_s``.
-    """
+    """Wait for a change of an object: a stack below, a resource that is signalled, a node."""
     return WaitForCall(reason="", timeout_s=timeout_s, then="same", source=uuid)
 
 
@@ -203,7 +200,6 @@ class Resource:
     repairs_failed: ClassVar[bool] = False  # so it is, if its last action failed
 
     def __init_subclass__(cls) -> None:
-        """Derive from the columns of properties what is asked of them together."""
         super().__init_subclass__()
         properties = cls.properties_schema
         cls.secret_properties = secret_names(properties)
@@ -250,8 +246,8 @@ class Resource:
     def handle_update(
         self, definition: Any, tmpl_diff: Mapping[str, Any], prop_diff: Mapping[str, Any]
     ) -> Any:
-        """Change the real thing; a kind that says nothing cannot change a property in place."""
-        if prop_diff:
+        """Change the real thing; here only what later actions read can change in place."""
+        if prop_diff and self.on_change is not OnChange.LATER:
             raise UpdateReplace
         return None
 
@@ -311,7 +307,6 @@ class Resource:
         return self.record.physical_id or self.record.name
 
     def resolve_attribute(self, name: str, path: Sequence[Any] = ()) -> Any:
-        """The live value of one attribute of the schema."""
         return None
 
     def show(self) -> Any:
@@ -329,7 +324,6 @@ class Resource:
 
     @classmethod
     def offers_attribute(cls, name: str) -> bool:
-        """Whether get_attr may ask for ``name``."""
         return cls.dynamic_attributes or name in cls.attributes_schema
 
     @classmethod

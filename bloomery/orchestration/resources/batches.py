@@ -56,10 +56,7 @@ def resize_steps(*, target: int, current: int, most: int, floor: int = 0) -> Ite
 
 
 def time_of_each(count: int, *, pause_s: float, timeout_s: float) -> float:
-    """Return how long one of ``count`` batches may take, in whole minutes, when all shall fit.
-
-    Raises StackValidationFailed where the pauses alone take too long.
-    """
+    """Return how long one of ``count`` batches may take, in whole minutes, when all shall fit."""
     pauses_s = pause_s * max(count - 1, 0)
     if pauses_s >= timeout_s:
         raise errors.StackValidationFailed(
@@ -77,17 +74,13 @@ def members_after(
     changed: int,
     define: Callable[[str], Mapping[str, Any]],
 ) -> Members:
-    """Return the members after one batch: ``names_after``, of which ``changed`` are redefined.
-
-    New members are the first to take the new definition; the first ones of ``outdated`` follow.
-    """
+    """Return the members after one batch: ``names_after``, of which ``changed`` are redefined."""
     missing = [name for name in names_after if name not in present]
     redefined = {*missing, *outdated[: max(changed - len(missing), 0)]}
     return {name: define(name) if name in redefined else present[name] for name in names_after}
 
 
 def slices(names: Sequence[str], most: int) -> Iterator[tuple[str, ...]]:
-    """Yield names in batches of at most ``most``."""
     for begin in range(0, len(names), most):
         yield tuple(names[begin : begin + most])
 

@@ -35,7 +35,6 @@ class Composite(base.Resource):
     counts_below: ClassVar[bool] = True  # resources below are resources of the stack, for its limit
 
     def child_document(self) -> Mapping[str, Any]:
-        """Return the template that the child has after the present action."""
         raise NotImplementedError
 
     def child_parameters(self) -> Mapping[str, Any]:
@@ -117,7 +116,6 @@ class Composite(base.Resource):
         return self.follow_child(Action.SNAPSHOT)
 
     def handle_adopt(self, data: Mapping[str, Any]) -> Any:
-        """Create a child that adopts the resources of the abandoned child."""
         self.record.data = dict(data.get("resource_data") or {})
         blueprint = self.blueprint(self.child_document())
         self.begin_child(dataclasses.replace(blueprint, adopt=data))
@@ -167,7 +165,6 @@ class Composite(base.Resource):
         self.resource_id_set(stack_id)
 
     def change_child(self, blueprint: Blueprint) -> Action:
-        """Update the child, or create a missing one; return the action of the child."""
         if self.child() is None:
             self.begin_child(blueprint)
             return Action.CREATE
@@ -224,7 +221,6 @@ class Composite(base.Resource):
 
 
 def attribute_of(member: ResourceView, attribute: str, path: Sequence[Any]) -> Any:
-    """Return one attribute of one member, resolved to the end of ``path``."""
     if not member.has_attribute(attribute):
         raise unknown(attribute)
     value = member.attribute(attribute, path)
@@ -237,7 +233,6 @@ def unknown(attribute: str) -> errors.InvalidTemplateAttribute:
 
 
 def at_path(value: Any, path: Sequence[Any]) -> Walked:
-    """Return a value resolved to the end of ``path``."""
     return Walked(references.select(value, path))
 
 
@@ -253,19 +248,29 @@ class Membered(Composite):
     dynamic_attributes: ClassVar[bool] = True
     secret_paths: ClassVar[frozenset[tuple[str, ...]]] = groups.SECRETS
     attributes_schema: ClassVar[Mapping[str, Attribute]] = {
-        REFS: Attribute("The reference id of each member.", Type.LIST, cached=False),
+        REFS: Attribute("The reference id of each member.", Type.LIST),
         ATTRIBUTES: Attribute(
             "One attribute of each member by its name; the path begins with the attribute.",
             Type.MAP,
-            cached=False,
         ),
     }
+
+    def most_members(self) -> tuple[int, str]:
+        """Return how many there may be, and the option that says so; -1: any."""
+        return self.context.limits.resources, "max_resources_per_stack"
+
+    def check_count(self, count: int, what: str = "a group") -> None:
+        """Refuse more members than there may be, before they are given names."""
+        limit, option = self.most_members()
+        if 0 <= limit < count:
+            raise errors.RequestLimitExceeded(
+                what=f"{what} of {count} members", limit=limit, unit="resources", option=option
+            )
 
     def get_reference_id(self) -> Any:
         return self.record.physical_id or self.record.name
 
     def members(self) -> dict[str, ResourceView]:
-        """Return the members in the order of their indices."""
         return dict(sorted(super().members().items(), key=lambda item: groups.in_order(item[0])))
 
     def resolve_attribute(self, name: str, path: Sequence[Any] = ()) -> Any:

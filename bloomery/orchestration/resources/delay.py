@@ -62,9 +62,6 @@ class Delay(base.Resource):
     def handle_create(self) -> Any:
         return self._begin(Action.CREATE)
 
-    def check_create_complete(self, token: Any) -> Outcome:
-        return self._outcome(token)
-
     @classmethod
     def needs_replace(
         cls,
@@ -78,23 +75,13 @@ class Delay(base.Resource):
     def handle_delete(self) -> Any:
         return self._begin(Action.DELETE)
 
-    def check_delete_complete(self, token: Any) -> Outcome:
-        return self._outcome(token)
-
     def handle_suspend(self) -> Any:
         return self._begin(Action.SUSPEND)
-
-    def check_suspend_complete(self, token: Any) -> Outcome:
-        return self._outcome(token)
 
     def handle_resume(self) -> Any:
         return self._begin(Action.RESUME)
 
-    def check_resume_complete(self, token: Any) -> Outcome:
-        return self._outcome(token)
-
     def _number(self, name: str) -> float:
-        """One property; nothing while it waits for another resource."""
         return float(self.properties[name] or 0)
 
     def _jitter_s(self) -> float:
@@ -110,8 +97,10 @@ class Delay(base.Resource):
         jitter_s = self.context.random() * self._jitter_s()
         return self.context.utc() + self._number("min_wait") + jitter_s
 
-    def _outcome(self, token: float | None) -> Outcome:
+    def check_create_complete(self, token: float | None) -> Outcome:
         now = self.context.utc()
         if token is None or now >= token:
             return DONE
         return base.look_again(token - now, "its delay is not over")
+
+    check_delete_complete = check_suspend_complete = check_resume_complete = check_create_complete

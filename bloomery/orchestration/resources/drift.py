@@ -31,7 +31,6 @@ class Difference(NamedTuple):
 
 
 def refuse(differences: Iterable[Difference]) -> None:
-    """Raise Drifted if there are any."""
     sentences = [each.sentence for each in differences]
     if sentences:
         raise Drifted("; ".join(sentences))
@@ -57,7 +56,6 @@ def compare(
 
 
 def missing(field: str, thing: str) -> Difference:
-    """Say that something is gone."""
     return Difference(field, f"{thing} is gone")
 
 
@@ -74,7 +72,6 @@ def _same(name: str, expected: Any, actual: Any) -> bool:
 
 
 def _masked(name: str, value: Any) -> Any:
-    """Return a value as the API shows it."""
     from bloomery import secrets  # late: what reads templates alone does not pay for it
 
     return secrets.mask({name: value})[name]

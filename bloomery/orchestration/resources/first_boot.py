@@ -42,21 +42,14 @@ class FirstBoot(Handle):
         ),
     }
     attributes_schema: ClassVar[Mapping[str, Attribute]] = {
-        "url": Attribute("The address, with its token.", Type.STRING, cached=False),
+        "url": Attribute("The address, with its token.", Type.STRING),
         "curl_cli": Attribute(
             """The beginning of a command: add --data-binary '{"status": "SUCCESS"}'.""",
             Type.STRING,
-            cached=False,
         ),
-        "cloud_init": Attribute("cloud-config that signals success.", Type.STRING, cached=False),
-        "data": Attribute("What the signals brought, as JSON.", Type.STRING, cached=False),
+        "cloud_init": Attribute("cloud-config that signals success.", Type.STRING),
+        "data": Attribute("What the signals brought, as JSON.", Type.STRING),
     }
-
-    def handle_update(
-        self, definition: Any, tmpl_diff: Mapping[str, Any], prop_diff: Mapping[str, Any]
-    ) -> Any:
-        """The stored properties are all there is."""
-        return
 
     def handle_check(self) -> Any:
         """There is nothing of it outside of the stack."""
@@ -78,7 +71,6 @@ class FirstBoot(Handle):
             self.draw_token()
 
     def token(self) -> str | None:
-        """Return the token that attributes show, which the first system has."""
         return self.record.data.get(SHOWN) or super().token()
 
     def with_token(self, value: Any) -> Any:

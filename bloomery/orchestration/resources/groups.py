@@ -29,7 +29,6 @@ Members: TypeAlias = dict[str, Mapping[str, Any]]  # by name, in the order of th
 
 
 def names(count: int, skip_list: Collection[str] = ()) -> list[str]:
-    """Return the first ``count`` indices as names, without the names in ``skip_list``."""
     kept = (name for name in map(str, itertools.count()) if name not in skip_list)
     return list(itertools.islice(kept, count))
 
@@ -40,7 +39,6 @@ def in_order(name: str) -> tuple[bool, int, str]:
 
 
 def member(definition: Mapping[str, Any], name: str, index_var: str) -> dict[str, Any]:
-    """Return the definition of one member; its name replaces ``index_var`` in properties."""
     body = {key: value for key, value in definition.items() if value is not None}
     if "properties" in body:
         body["properties"] = substitute(body["properties"], index_var, name)
@@ -48,7 +46,6 @@ def member(definition: Mapping[str, Any], name: str, index_var: str) -> dict[str
 
 
 def substitute(value: Any, placeholder: str, name: str) -> Any:
-    """Return ``value`` with ``name`` for the placeholder in each text; keys of maps stay."""
     if isinstance(value, str):
         return value.replace(placeholder, name)
     if isinstance(value, Mapping):
@@ -59,12 +56,10 @@ def substitute(value: Any, placeholder: str, name: str) -> Any:
 
 
 def document(members: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
-    """Return the template of a child stack with exactly these members."""
     return {"heat_template_version": VERSION, "resources": dict(members)}
 
 
 def members_of(document: Mapping[str, Any]) -> Members:
-    """Return the members in the template of a child stack."""
     return dict(document.get("resources") or {})
 
 
@@ -72,7 +67,6 @@ def members_of(document: Mapping[str, Any]) -> Members:
 
 
 def resource_lists(policies: Iterable[Mapping[str, Any]] | None) -> list[Any]:
-    """Return the names, indices or reference ids in ``removal_policies``, in order."""
     return [item for policy in policies or () for item in policy.get("resource_list") or ()]
 
 
@@ -108,7 +102,6 @@ def _names_of(text: str, *tables: Mapping[str, str]) -> list[str]:
 def chain_document(
     types: Sequence[str], properties: Mapping[str, Any] | None, *, at_once: int
 ) -> dict[str, Any]:
-    """Return the template of a chain: member i waits for member i - ``at_once``."""
     members: dict[str, Mapping[str, Any]] = {}
     for index, kind in enumerate(types):
         body: dict[str, Any] = {"type": kind}

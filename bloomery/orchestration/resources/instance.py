@@ -148,7 +148,6 @@ class Instance(stepwise.OnNode):
             )
 
     def _check_boot(self) -> None:
-        """Refuse what a first boot cannot be waited for with, and network data of no form."""
         if self.properties["wait_for"] == "first_boot" and not self.properties["first_boot"]:
             raise errors.StackValidationFailed(
                 reason="cannot wait for a first boot that nobody tells of: give first_boot",
@@ -169,7 +168,6 @@ class Instance(stepwise.OnNode):
                 )
 
     def _check_replacement(self) -> None:
-        """Refuse an order of replacement that no machine can follow."""
         values = self.properties
         if values["replace_order"] != instance_schema.CREATE_FIRST or values["selector"]:
             return
@@ -374,7 +372,6 @@ class Instance(stepwise.OnNode):
     # ------------------------------------------------------------------------------- its end
 
     def data_for_replacement(self, *, returns: bool) -> dict[str, Any]:
-        """Return the node that the next one had best run on."""
         former = self.record.data.get(placement.FORMER) if returns else None
         node = former or self.record.physical_id
         return {placement.FORMER: node} if node else {}
@@ -384,6 +381,5 @@ class Instance(stepwise.OnNode):
         self.begin("release")
 
     def handle_prepare_for_replace(self) -> Any:
-        """Give the machine back, so that its replacement can have it."""
         self.record.data[teardown.REPLACED] = True
         self.begin("release")

@@ -35,7 +35,6 @@ def arm(instance: OnNode) -> None:
 
 
 def come_up(instance: OnNode) -> stepwise.Following:
-    """Wait until the system says that it has come up, where it is to say so."""
     handle = handle_of_boot(instance)
     if handle is None:
         return None
@@ -69,5 +68,4 @@ def switched(instance: OnNode) -> stepwise.Following:
 
 
 def reached(target: str) -> str:
-    """Return the power state that a target leads to."""
     return Power.OFF if target in (Power.OFF, Power.SOFT_OFF) else Power.ON

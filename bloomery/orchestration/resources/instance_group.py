@@ -74,7 +74,7 @@ class InstanceGroup(scaling.ScaledGroup):
     }
     attributes_schema: ClassVar[Mapping[str, Attribute]] = {
         "InstanceList": Attribute(
-            "The addresses of the members, with commas between.", Type.STRING, cached=False
+            "The addresses of the members, with commas between.", Type.STRING
         ),
     }
 
@@ -84,7 +84,7 @@ class InstanceGroup(scaling.ScaledGroup):
                 reason="cannot use load balancers: there is no such service; leave them out",
                 path=["LoadBalancerNames"],
             )
-        self.check_capacity()
+        self.check_count(self.first_capacity())
 
     # ------------------------------------------------------------------- what the group is made of
 
@@ -128,7 +128,6 @@ class InstanceGroup(scaling.ScaledGroup):
 
 
 def seconds_of(duration: str) -> float:
-    """Return the seconds of an ISO 8601 duration such as PT1H30M."""
     match = DURATION.match(duration)
     hours, minutes, seconds = (int(part or 0) for part in match.groups()) if match else (0, 0, 0)
     return float(hours * 3600 + minutes * 60 + seconds)

@@ -36,7 +36,6 @@ NOTED: Final = drift_names(PROPERTIES, Drift.FIELD)  # under the same name in in
 
 
 def changes(after: Mapping[str, Any], names: Collection[str]) -> Collection[OnChange]:
-    """Return what a change of the properties ``names`` of an Instance comes to."""
     return changes_of(PROPERTIES, after, names)
 
 
@@ -80,14 +79,12 @@ def effect_of_delete(properties: Mapping[str, Any]) -> Effect:
 
 
 def _class_of(properties: Mapping[str, Any]) -> str | None:
-    """Return the resource class that is asked for; a plan may not know it yet."""
     selector = properties.get("selector")
     asked = selector.get("resource_class") if isinstance(selector, Mapping) else None
     return asked if isinstance(asked, str) else None
 
 
 def effect_of_update(after: Mapping[str, Any], names: Collection[str]) -> Effect:
-    """Say what a change in place does to the machine."""
     done = changes(after, names)
     if OnChange.REBUILD in done:
         return Effect(
@@ -111,7 +108,6 @@ def _after_writing(properties: Mapping[str, Any]) -> tuple[str, ...]:
 
 
 def info_of(properties: Mapping[str, Any]) -> Json:
-    """Return the keys of instance_info; what is not said is left out."""
     image = properties.get("image") or {}
     info = {field: image.get(key) for key, field in IMAGE.items()}
     info |= {name: properties.get(name) for name in NOTED}
@@ -148,7 +144,6 @@ def config_drive(properties: Mapping[str, Any], host_name: str) -> Any:
 
 
 def cloud_config(users: list[Mapping[str, Any]]) -> str:
-    """Return cloud-config that makes these users, as JSON, which is YAML."""
     documents = [
         {
             "name": user["name"],

@@ -94,7 +94,6 @@ def _network(number: int, link: str, network: Mapping[str, Any]) -> Json:
 
 
 def placed_networks(instance: OnNode, uuid: str) -> Sequence[Mapping[str, Any]]:
-    """Return the networks, each on the port that it asks for.  Raises MachineRefused."""
     networks = instance.properties["networks"] or []
     if not any(each.get("physical_network") for each in networks):
         return networks
@@ -105,7 +104,6 @@ def placed_networks(instance: OnNode, uuid: str) -> Sequence[Mapping[str, Any]]:
 
 
 def attach(instance: OnNode, uuid: str) -> None:
-    """Attach the interfaces that are wanted, and no others of this resource."""
     networks = placed_networks(instance, uuid)
     detach(instance, uuid, keep=[each["vif"] for each in networks])
     present = instance.machines.list_vifs(uuid) if networks else []
@@ -116,7 +114,6 @@ def attach(instance: OnNode, uuid: str) -> None:
 
 
 def detach(instance: OnNode, uuid: str, keep: Sequence[str]) -> None:
-    """Detach interfaces that were attached for this resource, but for those to keep."""
     ours = [each["vif"] for each in instance.record.properties.get("networks") or []]
     unwanted = [vif for vif in ours if vif not in keep]
     present = instance.machines.list_vifs(uuid) if unwanted else []

@@ -12,7 +12,13 @@ from typing import Final
 
 from bloomery import errors
 from bloomery.conductor.states import State
-from bloomery.orchestration.resources import allocation, instance_schema, machines, stepwise
+from bloomery.orchestration.resources import (
+    allocation,
+    instance_schema,
+    machine_records,
+    machines,
+    stepwise,
+)
 from bloomery.orchestration.resources.machines import Json
 from bloomery.orchestration.resources.stepwise import OnNode
 
@@ -23,7 +29,6 @@ DOMAINS: Final = {"conductor_group": "conductor_group", "shard": "shard", "chass
 
 
 def reserve(instance: OnNode) -> str | None:
-    """Find out which node it is, or ask for one."""
     data = instance.record.data
     if ident := instance.properties["node"]:
         instance.resource_id_set(instance.machines.get_node(ident)["uuid"])
@@ -39,7 +44,7 @@ def reserve(instance: OnNode) -> str | None:
         return "await_former"
     data["instance"] = instance.derived_id(f"allocation-{data['attempt']}")
     if not is_reserved(instance):
-        allocation.post(instance, data["instance"], _request(instance))
+        machine_records.create(instance, machines.ALLOCATION, data["instance"], _request(instance))
     return "await_node"
 
 
@@ -83,13 +88,13 @@ def _ask_preferred(instance: OnNode) -> bool:
             nodes = spread_nodes(there, DOMAINS[spread["by"]], spread["number"])
         if not nodes:
             return False
-        allocation.post(instance, uuid, _request(instance) | {"candidate_nodes": nodes})
+        fields = _request(instance) | {"candidate_nodes": nodes}
+        machine_records.create(instance, machines.ALLOCATION, uuid, fields)
     instance.record.data["instance"] = uuid
     return True
 
 
 def _former_node(instance: OnNode) -> str | None:
-    """Return the node of the one that this one replaces, if the selector allows it."""
     former = instance.record.data.get(FORMER)
     candidates = instance.properties["selector"].get("candidate_nodes")
     if former is None:
@@ -104,7 +109,6 @@ def _former_node(instance: OnNode) -> str | None:
 
 
 def await_former(instance: OnNode) -> stepwise.Following:
-    """Wait for the node of the one that this one replaces; any other will do."""
     present = instance.machines.find(machines.ALLOCATION, str(instance.record.data["instance"]))
     if present is None or present["state"] == "error":
         return "withdraw_former"

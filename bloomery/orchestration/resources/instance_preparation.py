@@ -22,7 +22,6 @@ CLEANABLE: Final = frozenset({State.MANAGEABLE, State.CLEANFAIL})
 
 
 def check_runbooks(instance: OnNode) -> None:
-    """Raise MachineRefused for a runbook that is not there, before a node is looked for."""
     for name in ("runbook_before", "runbook_after"):
         ident = instance.properties[name]
         if ident and instance.machines.find(RUNBOOK, ident) is None:
@@ -30,7 +29,6 @@ def check_runbooks(instance: OnNode) -> None:
 
 
 def before(instance: OnNode) -> stepwise.Following:
-    """Name the verb that comes next, when the one before has ended."""
     node, last = instance.get_node(), instance.record.data.get(BEFORE)
     state = node["provision_state"]
     if state in UNSTABLE_STATES | CLEANING:
@@ -67,7 +65,6 @@ def steps_of_hardware(instance: OnNode) -> list[Json]:
 
 
 def note_hardware(instance: OnNode) -> None:
-    """Tell configurations whose steps were taken along that the deployment went well."""
     if instance.record.data.pop(HARDWARE, False):
         for each in _hardware(instance):
             each.note_deployment()
@@ -79,10 +76,7 @@ def _hardware(instance: OnNode) -> list[step_run.HardwareConfiguration]:
 
 
 def bring_back(instance: OnNode, node: Json) -> str | None:
-    """Return the step that makes a node available that was only being prepared; None: it stays.
-
-    What its last cleaning has failed in is left to the operator.
-    """
+    """Return the step that makes a node available that was only being prepared; None: it stays."""
     state, last = node["provision_state"], instance.record.data.get(BEFORE)
     if state == State.MANAGEABLE:
         return _order_before(instance, node, "provide", then="release")
@@ -92,10 +86,7 @@ def bring_back(instance: OnNode, node: Json) -> str | None:
 
 
 def next_verb(state: str, last: str | None, *, cleans: bool) -> str | None:
-    """Return the verb that brings a node nearer to its deployment; None: it may be deployed.
-
-    ``last``: the verb that has ended; ``cleans``: a runbook is to run.
-    """
+    """Return the verb that brings a node nearer to its deployment; None: it may be deployed."""
     if state == State.CLEANFAIL:
         return "manage"
     if state == State.MANAGEABLE:

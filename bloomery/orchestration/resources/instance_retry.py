@@ -46,7 +46,6 @@ def _setting(instance: OnNode, name: str) -> int:
 
 
 def after_failure(instance: OnNode, node: Json) -> str:
-    """Return the step of the next attempt; raise MachineFailed where there is none left."""
     data = instance.record.data
     data["errors"] = [*data.get("errors", ()), str(node["last_error"])]
     ended = data["attempt"] >= _setting(instance, "attempts") or data.get(GIVEN_UP)
@@ -63,7 +62,6 @@ def after_failure(instance: OnNode, node: Json) -> str:
 
 
 def replace_node(instance: OnNode) -> str | None:
-    """Give the node back that could not be deployed; another one is asked for."""
     instance.order("deleted")
     return "replaced_node"
 
@@ -78,7 +76,6 @@ def replaced_node(instance: OnNode) -> stepwise.Following:
 
 
 def quarantine(instance: OnNode) -> stepwise.Following:
-    """Wait a while for nodes that are not clean yet; what is deployed is deployed."""
     if waits := _quarantine(instance):
         with contextlib.suppress(stepwise.MachineTimedOut):
             return instance.wait_for(waits, CLEANED_WITHIN_S, "for a failed node to be clean")
@@ -86,7 +83,6 @@ def quarantine(instance: OnNode) -> stepwise.Following:
 
 
 def _quarantine(instance: OnNode) -> str | None:
-    """Put failed nodes into maintenance; return one that is still being cleaned."""
     data, waits = instance.record.data, None
     left = {
         uuid: error for uuid, error in data.get(FAILED, {}).items()

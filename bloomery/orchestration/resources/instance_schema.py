@@ -249,31 +249,28 @@ PROPERTIES: Final[Mapping[str, Schema]] = {
 DRIVE: Final = tuple(name for name, each in PROPERTIES.items() if each.on_change is DRIVE_POLICY)
 
 ATTRIBUTES: Final[Mapping[str, Attribute]] = {
-    "node_uuid": Attribute("The node.", Type.STRING, cached=False),
-    "node_name": Attribute("Its name.", Type.STRING, cached=False),
-    "allocation_uuid": Attribute("The allocation that it has.", Type.STRING, cached=False),
-    "provision_state": Attribute("State of the node.", Type.STRING, cached=False),
-    "power_state": Attribute("Power of the node.", Type.STRING, cached=False),
-    "health": Attribute("Health of the node.", Type.STRING, cached=False),
-    "instance_name": Attribute("Name of the instance.", Type.STRING, cached=False),
-    "boot_mode": Attribute("How it boots.", Type.STRING, cached=False),
-    "image": Attribute("What it runs.", Type.STRING, cached=False),
-    "addresses": Attribute("Addresses by virtual interface.", Type.MAP, cached=False),
-    "first_address": Attribute("The first of them.", Type.STRING, cached=False),
-    "mac_addresses": Attribute("Addresses of its ports.", Type.LIST, cached=False),
-    "console_url": Attribute("Where the console is, if it is on.", Type.STRING, cached=False),
-    "steps": Attribute(
-        "Step and duration of what its deployment did, in this order.", Type.LIST, cached=False
-    ),
-    "deploy_duration": Attribute("Seconds that it took.", Type.NUMBER, cached=False),
-    "first_boot_data": Attribute("What its signals brought, as JSON.", Type.STRING, cached=False),
-    "deployed_at": Attribute("When its deployment ended.", Type.STRING, cached=False),
-    "attempts": Attribute("How often it was deployed.", Type.INTEGER, cached=False),
-    "last_error": Attribute("What went wrong last on the node.", Type.STRING, cached=False),
+    "node_uuid": Attribute("The node.", Type.STRING),
+    "node_name": Attribute("Its name.", Type.STRING),
+    "allocation_uuid": Attribute("The allocation that it has.", Type.STRING),
+    "provision_state": Attribute("State of the node.", Type.STRING),
+    "power_state": Attribute("Power of the node.", Type.STRING),
+    "health": Attribute("Health of the node.", Type.STRING),
+    "instance_name": Attribute("Name of the instance.", Type.STRING),
+    "boot_mode": Attribute("How it boots.", Type.STRING),
+    "image": Attribute("What it runs.", Type.STRING),
+    "addresses": Attribute("Addresses by virtual interface.", Type.MAP),
+    "first_address": Attribute("The first of them.", Type.STRING),
+    "mac_addresses": Attribute("Addresses of its ports.", Type.LIST),
+    "console_url": Attribute("Where the console is, if it is on.", Type.STRING),
+    "steps": Attribute("Step and duration of what its deployment did, in this order.", Type.LIST),
+    "deploy_duration": Attribute("Seconds that it took.", Type.NUMBER),
+    "first_boot_data": Attribute("What its signals brought, as JSON.", Type.STRING),
+    "deployed_at": Attribute("When its deployment ended.", Type.STRING),
+    "attempts": Attribute("How often it was deployed.", Type.INTEGER),
+    "last_error": Attribute("What went wrong last on the node.", Type.STRING),
 }
 
 
 def timeout_s(properties: Mapping[str, Any], phase: str) -> float:
-    """Return how long a phase of an Instance may take."""
     chosen = (properties.get("timeouts") or {}).get(phase)
     return float(chosen or TIMEOUTS[phase].default)

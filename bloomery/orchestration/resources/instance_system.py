@@ -26,7 +26,6 @@ PREPARED: Final = instance_preparation.CLEANABLE | {State.AVAILABLE}  # nothing 
 
 
 def prepare(instance: OnNode) -> str | None:
-    """Claim the node, and write on it what it is to run."""
     node = instance.get_node()
     _check_usable(instance, node)
     instance_network.placed_networks(instance, node["uuid"])
@@ -44,7 +43,6 @@ def prepare(instance: OnNode) -> str | None:
 
 
 def _check_usable(instance: OnNode, node: Json) -> None:
-    """Raise MachineRefused for a node that is not free for this very resource."""
     name = node["name"] or node["uuid"]
     thing = f"node {name}"
     instance.check_unmarked(node["instance_info"], thing)
@@ -69,7 +67,6 @@ def deploy(instance: OnNode) -> str | None:
 
 
 def deployed(instance: OnNode) -> stepwise.Following:
-    """Wait until the node is active; a failure is told, or tried again."""
     node = instance.get_node()
     state = node["provision_state"]
     if state in ON_ITS_WAY:
@@ -94,7 +91,6 @@ def deployed(instance: OnNode) -> stepwise.Following:
 
 
 def look_after(instance: OnNode) -> str | None:
-    """Run the runbook that comes after a deployment, where there is one."""
     if not instance.properties["runbook_after"]:
         return "check_power"
     instance.note_move(instance.get_node())
@@ -123,21 +119,18 @@ def check_power(instance: OnNode) -> str | None:
 
 
 def _after_deploy(instance: OnNode, node: Json) -> str | None:
-    """Protect the node where that is wanted, and see whether it is to be switched."""
     _protect(instance, node)
     target = instance.record.data["target"] = instance_boot.POWER[instance.properties["power"]]
     return "come_up" if node["power_state"] == target else "switch"
 
 
 def _protect(instance: OnNode, node: Json) -> None:
-    """Write the flag of the node, unless nothing is said of it."""
     protected = instance.properties["protected"]
     if protected is not None and bool(node["protected"]) is not protected:
         instance.machines.update_node(node["uuid"], stepwise.patch_of({"protected": protected}))
 
 
 def renew(instance: OnNode) -> stepwise.Following:
-    """Write what has changed, and find out whether the disk is to be written anew."""
     try:
         node = instance.get_node()
     except errors.NotFound as exc:
@@ -178,7 +171,6 @@ def _resume_preparation(instance: OnNode, node: Json) -> str:
 
 
 def _check_unprotected(instance: OnNode, node: Json) -> None:
-    """Clear the flag of a node that is to be written anew, if the template says so."""
     if not node["protected"]:
         return
     if instance.properties["protected"] is not False:
@@ -202,7 +194,6 @@ def rebuild(instance: OnNode) -> str | None:
 
 
 def _order_system(instance: OnNode, verb: str) -> str | None:
-    """Order a verb that writes the system, with its config drive; return the next step."""
     drive = instance_info.config_drive(_with_network_data(instance), host_name(instance))
     if handle := instance_boot.handle_of_boot(instance):
         drive = handle.with_token(drive)

@@ -35,7 +35,6 @@ KEPT: Final = ("uuid", "name", "resource_class", "traits", "owner", "extra")  # 
 
 
 def release(instance: OnNode) -> stepwise.Following:
-    """Find out what there is to take away; what is not ours is left alone."""
     try:
         node = instance.get_node() if instance.record.physical_id else None
     except errors.NotFound:
@@ -70,7 +69,6 @@ def release(instance: OnNode) -> stepwise.Following:
 
 
 def shut_down(instance: OnNode) -> str | None:
-    """Let the system end in good order, if it does in time."""
     instance.machines.set_power_state(instance.node_uuid(), Power.SOFT_OFF)
     return "is_shut_down"
 
@@ -96,7 +94,6 @@ def _note_allocation(instance: OnNode) -> None:
 
 
 def _forget(instance: OnNode, node: Json) -> None:
-    """Take away what was written on a node that was never deployed."""
     keys = [key for key in node["instance_info"] if key in _written(instance.properties)]
     fields = [f"instance_info/{key}" for key in keys]
     if node["instance_name"] is not None:
@@ -113,7 +110,6 @@ def undeploy(instance: OnNode) -> str | None:
 
 
 def undeployed(instance: OnNode) -> stepwise.Following:
-    """Wait until the instance is gone; cleaning is waited for where that is wanted."""
     try:
         node = instance.get_node()
     except errors.NodeNotFound:
@@ -138,7 +134,6 @@ def waits_for_teardown(instance: OnNode, node: Json) -> bool:
 
 
 def _failure_of(instance: OnNode, node: Json) -> stepwise.MachineFailed:
-    """Return what keeps the instance, in the words of the node, and the way out."""
     state = node["provision_state"]
     way_out = states.advice(state, maintenance=bool(node["maintenance"]))
     if instance.record.action is Action.DELETE:
@@ -163,7 +158,6 @@ def cleaned(instance: OnNode) -> stepwise.Following:
 
 
 def free(instance: OnNode) -> str | None:
-    """Give an allocation of its own back; most go with the instance."""
     if instance.properties["selector"] and (uuid := instance.record.data.get("instance")):
         allocation.withdraw(instance, uuid)
     return "reserve_again" if instance.record.data.get("allocation") else None

@@ -165,14 +165,9 @@ class InstanceGroup(resource_group.Indexed, stepwise.Stepwise):
         is_looked_at = child is not None and self.children().converges
         self.begin("look" if is_looked_at else "choose")
 
-    def check_create_complete(self, token: Any) -> Outcome:
-        return self.advance()
-
-    def check_update_complete(self, token: Any) -> Outcome:
-        return self.advance()
+    check_create_complete = check_update_complete = stepwise.Stepwise.check_create_complete
 
     def handle_preempt(self) -> None:
-        """End a roll-out, wherever it is, for the one that follows."""
         super().handle_preempt()
         if self.record.action in composite.PREEMPTED:
             self._fail("a later order wants something else")
@@ -201,7 +196,6 @@ class InstanceGroup(resource_group.Indexed, stepwise.Stepwise):
 
     @property
     def _rollout(self) -> dict[str, Any]:
-        """How far the roll-out is; empty before the first one."""
         return self.record.data.get(ROLLOUT) or {}
 
     @property
@@ -212,7 +206,6 @@ class InstanceGroup(resource_group.Indexed, stepwise.Stepwise):
         return make(self.update_policy, self.count())
 
     def present(self) -> groups.Members:
-        """Return the members that the child has, or is changing to."""
         child = self.child()
         return {} if child is None else groups.members_of(child.document)
 
@@ -223,7 +216,6 @@ class InstanceGroup(resource_group.Indexed, stepwise.Stepwise):
         return self._change({})
 
     def step_choose(self) -> stepwise.Following:
-        """Begin the next batch; the group is as it is to be where there is none."""
         if following := self._after_signal():
             return following
         left, present = self._rollout["left"], self.present()
@@ -284,7 +276,6 @@ class InstanceGroup(resource_group.Indexed, stepwise.Stepwise):
         return "change"
 
     def step_change(self) -> stepwise.Following:
-        """Wait until the child rests; a member that failed may leave others at work."""
         if waits := self._wait_for_child():
             return waits
         rollout = self._rollout
@@ -300,7 +291,6 @@ class InstanceGroup(resource_group.Indexed, stepwise.Stepwise):
         return self._wait_until(what) or "judge"
 
     def step_judge(self) -> str | None:
-        """Look how the members of the batch are; too many failures end or pause the roll-out."""
         rollout, pace = self._rollout, self._pace
         states = self._states(health=pace.checks_health, only=set(rollout["members"]))
         failed = [member.name for member in states if not member.is_ready]
@@ -356,7 +346,6 @@ class InstanceGroup(resource_group.Indexed, stepwise.Stepwise):
         return "pause"
 
     def step_pause(self) -> stepwise.Following:
-        """Wait for a signal."""
         if following := self._after_signal():
             return following
         words = ", ".join(rollouts.ENDS_OF_PAUSE)
@@ -364,7 +353,6 @@ class InstanceGroup(resource_group.Indexed, stepwise.Stepwise):
         return Hold(reason=f"roll-out paused {self._place()}, signal one of {words}: {why}")
 
     def _after_signal(self) -> str | None:
-        """Return the step that a signal asks for; None where there is none."""
         rollout = self._rollout
         word = rollout.pop("signal", None)
         if word == Signal.ABORT:
@@ -411,7 +399,6 @@ class InstanceGroup(resource_group.Indexed, stepwise.Stepwise):
         return self._wait_for_child() or "revert"
 
     def _end(self) -> None:
-        """Complete, where enough members are ready."""
         ready = sum(member.is_ready for member in self._states())
         if ready < self._least_ready():
             self._fail(f"{ready} of {self.count()} members are ready; {self._failures()}")
@@ -433,7 +420,6 @@ class InstanceGroup(resource_group.Indexed, stepwise.Stepwise):
     # --------------------------------------------------------------------------------------- waits
 
     def _wait_for_child(self) -> Outcome | None:
-        """Return what to wait for; None: the child and all its members rest."""
         child = self.child()
         if child is None:
             self._fail("its stack is gone")
@@ -445,7 +431,6 @@ class InstanceGroup(resource_group.Indexed, stepwise.Stepwise):
         return None
 
     def _wait_for_others(self) -> Outcome | None:
-        """Wait for members that an earlier order still makes what they are to be."""
         child, left = self.child(), set(self._rollout["left"])
         states = {} if child is None else child.statuses()
         at_work = [n for n, status in states.items() if status is Status.IN_PROGRESS]
@@ -458,7 +443,6 @@ class InstanceGroup(resource_group.Indexed, stepwise.Stepwise):
         self._rollout["until"] = self.context.utc() + seconds
 
     def _wait_until(self, what: str) -> Outcome | None:
-        """Wait for the moment that was noted, and say on the resource what for."""
         left_s = self._rollout["until"] - self.context.utc()
         if left_s <= 0:
             return None
@@ -468,12 +452,10 @@ class InstanceGroup(resource_group.Indexed, stepwise.Stepwise):
     # ---------------------------------------------------------------------------- how members are
 
     def _names(self, *, surge: bool = False) -> list[str]:
-        """Return the names that the group is to have; ``surge``: while it rolls out."""
         more = self._pace.max_surge if surge else 0
         return groups.names(self.count() + more, set(self.record.data[resource_group.SKIPPED]))
 
     def _outdated(self) -> list[str]:
-        """Return who stays and has not the definition, or has failed with it."""
         child, staying = self.child(), set(self._names(surge=True))
         statuses = {} if child is None else child.statuses()
         return [

@@ -87,10 +87,10 @@ UPDATE_POLICY: Final[Mapping[str, Schema]] = {
 }
 ATTRIBUTES: Final[Mapping[str, Attribute]] = {
     **resource_group.Indexed.attributes_schema,
-    "ready_count": Attribute("How many members are ready.", Type.INTEGER, cached=False),
-    "updated_count": Attribute("How many have the definition.", Type.INTEGER, cached=False),
-    "degraded": Attribute("Names of those that are not ready.", Type.LIST, cached=False),
-    "rollout": Attribute("How far the roll-out is.", Type.MAP, cached=False),
-    "addresses": Attribute("First address of each member.", Type.LIST, cached=False),
-    "nodes": Attribute("UUID of each member's node.", Type.LIST, cached=False),
+    "ready_count": Attribute("How many members are ready.", Type.INTEGER),
+    "updated_count": Attribute("How many have the definition.", Type.INTEGER),
+    "degraded": Attribute("Names of those that are not ready.", Type.LIST),
+    "rollout": Attribute("How far the roll-out is.", Type.MAP),
+    "addresses": Attribute("First address of each member.", Type.LIST),
+    "nodes": Attribute("UUID of each member's node.", Type.LIST),
 }

@@ -9,7 +9,9 @@ A subclass says its noun.  Its properties with the drift FIELD or LIVE are field
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Iterator, Mapping, Sequence
+from operator import methodcaller
 from typing import Any, ClassVar, Final
 
 from bloomery import errors
@@ -36,7 +38,7 @@ NODE_OF: Final = Schema(
     Type.STRING, "UUID or name of the node.", required=True, drift=Drift.FIELD, plans=Plans.NODE
 )
 STEPS: Final = MARKS | {
-    "create": Step("make the record under its own UUID"),
+    "create": Step("make the record under its own UUID", run=methodcaller("create_record")),
     "update": Step("write the fields that have changed"),
     "delete": Step("delete the record, if it is ours"),
 }
@@ -64,17 +66,10 @@ class MachineRecord(stepwise.Stepwise):
         self.resource_id_set(self.derived_id(self.noun))
         self.begin("create")
 
-    def step_create(self) -> str | None:
+    def create_record(self) -> None:
         uuid = str(self.record.physical_id)
         values = {name: v for name, v in self.values().items() if v is not None}
-        extra = {**(values.pop("extra", None) or {}), machines.MARK: self.mark()}
-        try:
-            self.machines.create(self.noun, {**values, "uuid": uuid, "extra": extra})
-        except errors.Conflict:
-            present = self.machines.find(self.noun, uuid)
-            if present is None or not self.is_ours(present["extra"]):
-                raise
-        return None
+        create(self, self.noun, uuid, values)
 
     def handle_update(
         self, definition: Any, tmpl_diff: Mapping[str, Any], prop_diff: Mapping[str, Any]
@@ -95,12 +90,8 @@ class MachineRecord(stepwise.Stepwise):
     def step_delete(self) -> str | None:
         """Delete the record; one that is gone, or that another has, is left alone."""
         uuid = self.record.physical_id
-        present = None if uuid is None else self.machines.find(self.noun, uuid)
-        if present is not None and self.is_ours(present["extra"]):
-            try:
-                self.machines.delete(self.noun, str(uuid))
-            except errors.NotFound:
-                return None
+        if uuid is not None and find_ours(self, self.noun, uuid) is not None:
+            delete(self, self.noun, uuid)
         return None
 
     def step_mark(self) -> str | None:
@@ -114,7 +105,6 @@ class MachineRecord(stepwise.Stepwise):
     # -------------------------------------------------------------------------- how it really is
 
     def differences(self, real: Json) -> Iterator[drift.Difference]:
-        """Yield each field that differs; of secret ones without their values."""
         yield from self.mark_differences(real["extra"])
         property_of = {field: name for name, field in self.fields.items()}
         for field, value in self.values().items():
@@ -125,7 +115,6 @@ class MachineRecord(stepwise.Stepwise):
     # --------------------------------------------------------------------------------- values
 
     def real(self) -> Json:
-        """Return the record as it is.  Raises EntityNotFound."""
         uuid = self.record.physical_id
         record = None if uuid is None else self.machines.find(self.noun, uuid)
         if record is None:
@@ -133,7 +122,6 @@ class MachineRecord(stepwise.Stepwise):
         return record
 
     def values(self) -> Json:
-        """Return the fields as the API stores them: nodes and groups by UUID."""
         values = {field: self.properties[name] for name, field in self.fields.items()}
         for field, value in values.items():
             if value == "" or value is None:
@@ -168,3 +156,23 @@ class MachineRecord(stepwise.Stepwise):
     ) -> Mapping[str, Any]:
         names = drift_names(self.properties_schema, Drift.LIVE)
         return {name: data.get(name) for name in names if properties.get(name) is not None}
+
+
+def create(resource: stepwise.Stepwise, noun: str, uuid: str, fields: Json) -> None:
+    """Create a marked record under this UUID; one that was created before is left as it is."""
+    extra = {**(fields.get("extra") or {}), machines.MARK: resource.mark()}
+    try:
+        resource.machines.create(noun, fields | {"uuid": uuid, "extra": extra})
+    except errors.Conflict:
+        if find_ours(resource, noun, uuid) is None:
+            raise
+
+
+def find_ours(resource: stepwise.Stepwise, noun: str, uuid: str) -> Json | None:
+    record = resource.machines.find(noun, uuid)
+    return record if record is not None and resource.is_ours(record["extra"]) else None
+
+
+def delete(resource: stepwise.Stepwise, noun: str, uuid: str) -> None:
+    with contextlib.suppress(errors.NotFound):
+        resource.machines.delete(noun, uuid)

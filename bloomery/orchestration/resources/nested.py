@@ -60,7 +60,6 @@ class NestedStack(composite.Composite):
 
 
 def as_parameter(value: Any) -> Any:
-    """Spell a property for the parameter of a template, as Heat does: lists and maps as text."""
     if isinstance(value, Mapping):
         return json.dumps(value)
     if isinstance(value, list):
@@ -69,7 +68,6 @@ def as_parameter(value: Any) -> Any:
 
 
 def _flattened(values: list[Any]) -> Iterator[str]:
-    """Yield the elements as text; a map becomes one ``.member.N.key=value`` for each key."""
     for index, value in enumerate(values):
         if isinstance(value, Mapping):
             yield from (f".member.{index}.{key}={inner}" for key, inner in value.items())
@@ -84,12 +82,7 @@ def kind_of(
     facade: tuple[str, type[base.Resource]] | None = None,
     defaulted: Collection[str] = (),
 ) -> type[NestedStack]:
-    """Make the kind of ``template``, which was found under the key ``source``.
-
-    ``facade``: name and kind of the type that the template takes the place of.  ``defaulted``:
-    parameters that have a value in ``parameter_defaults``.  Raises InvalidSchemaError for the
-    declaration of a parameter.
-    """
+    """Make the kind of ``template``, which was found under the key ``source``."""
     return type(
         "NestedStack",
         (NestedStack,),
@@ -133,7 +126,7 @@ def _attributes(template: Template) -> dict[str, Attribute]:
     section = template.section(Section.OUTPUTS)
     key = template.features.output_keys[Key.DESCRIPTION]
     return {
-        name: Attribute(str((body.get(key) if isinstance(body, dict) else "") or ""), cached=False)
+        name: Attribute(str((body.get(key) if isinstance(body, dict) else "") or ""))
         for name, body in (section.items() if isinstance(section, dict) else ())
     }
 
@@ -142,7 +135,6 @@ def _attributes(template: Template) -> dict[str, Attribute]:
 
 
 def _check_facade(name: str, facade: type[base.Resource], kind: type[NestedStack]) -> None:
-    """Refuse a template that does not offer what users of the type ``name`` rely on."""
     for key, expected in facade.properties_schema.items():
         _check_property(name, key, expected, kind.properties_schema.get(key))
     for key, declared in kind.properties_schema.items():

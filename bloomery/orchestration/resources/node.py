@@ -151,7 +151,6 @@ class Node(stepwise.OnNode):
         return "steer"
 
     def _give_away(self) -> None:
-        """Write the owner, then the parent, which has to be of the same owner."""
         fields = self._fields()
         for name in OWNERSHIP:
             node = self.get_node()
@@ -182,10 +181,7 @@ class Node(stepwise.OnNode):
         return self._to_order(node, verb, then="steer")
 
     def _next_verb(self, node: Json) -> str | None:
-        """Return the verb to order; a node that is set aside for somebody stays as it is.
-
-        Raises MachineRefused where it cannot be configured.
-        """
+        """Return the verb to order; a node that is set aside for somebody stays as it is."""
         target, sections = target_of(self.properties), self._unapplied()
         _refuse(node_effects.configuration_refusal(node, target, sections))
         inspects = self.properties["inspect"] != "none" and not self.record.data.get("inspected")
@@ -201,7 +197,6 @@ class Node(stepwise.OnNode):
     # --------------------------------------------------------------------- how it boots, its power
 
     def _next_setting(self, node: Json) -> str | None:
-        """Return the field that is to be set now; None: none is."""
         if node["provision_state"] not in SETTABLE or not node_effects.is_free(node):
             return None
         return next(iter(self._settings(node)), None)
@@ -219,7 +214,6 @@ class Node(stepwise.OnNode):
         return settings
 
     def step_set_boot(self) -> str | None:
-        """Ask for one setting; asked twice, it comes to the same."""
         node = self.get_node()
         field = self._next_setting(node)
         if field is None:
@@ -242,7 +236,6 @@ class Node(stepwise.OnNode):
         raise stepwise.MachineFailed(str(node["last_error"]))
 
     def _note_time(self, ordered: str | None) -> None:
-        """Note how long a verb took that has ended."""
         began = self.record.data.pop("began", None)
         if ordered is not None and began is not None:
             timings = self.record.data.setdefault("timings", {})
@@ -262,7 +255,6 @@ class Node(stepwise.OnNode):
         return str(data["then"])
 
     def _arguments(self, verb: str) -> Json:
-        """Return what a verb is ordered with: cleaning runs what is not applied yet."""
         if verb != "clean":
             return {}
         stated = self.properties[CONFIGURATION]
@@ -279,7 +271,6 @@ class Node(stepwise.OnNode):
         return not HARDWARE.isdisjoint(names)
 
     def handle_preempt(self) -> None:
-        """Stop what waits for an agent.  Raises Busy."""
         if self.record.physical_id is None or not self._is_there(self.record.physical_id):
             return
         if self.get_node()["provision_state"] in ABORTED:
@@ -303,7 +294,6 @@ class Node(stepwise.OnNode):
         self.begin("patch")
 
     def step_patch(self) -> stepwise.Following:
-        """Write what has changed; each part lands in the same place when it is written again."""
         try:
             node = self.get_node()
         except errors.NotFound as exc:
@@ -334,13 +324,11 @@ class Node(stepwise.OnNode):
         return "steer"
 
     def _retires(self, node: Json) -> bool:
-        """Is it to be retired, and stands where it may not be?  Down it may."""
         if node["provision_state"] != State.AVAILABLE or node["instance_uuid"] is not None:
             return False
         return bool(self.properties["retired"]) and not node["retired"]
 
     def _protection(self, node: Json, before: Mapping[str, Any]) -> Json:
-        """Return what is to be written of the protection of a system that is on the node."""
         if node["provision_state"] not in IN_USE:
             return {}
         asked = {name: self.properties[name] for name in node_schema.PROTECTION}
@@ -350,7 +338,6 @@ class Node(stepwise.OnNode):
         }  # fmt: skip
 
     def _fields(self, properties: Mapping[str, Any] | None = None) -> Json:
-        """Return the fields of the API, with the mark; None where nothing is said."""
         values = self.properties if properties is None else properties
         fields = {name: values.get(name) for name in node_schema.PLAIN}
         fields = {name: None if value in ("", {}) else value for name, value in fields.items()}
@@ -361,7 +348,6 @@ class Node(stepwise.OnNode):
         return fields | {f"{kind}_interface": chosen.get(kind) for kind in node_schema.INTERFACES}
 
     def _change_ports(self, before: Sequence[Mapping[str, Any]]) -> None:
-        """Make ports that are new, change those that differ, delete those that were left out."""
         old = {each["address"].lower(): each for each in before}
         new = {each["address"].lower(): each for each in self.properties["ports"] or ()}
         for address, port in new.items():
@@ -400,7 +386,6 @@ class Node(stepwise.OnNode):
         self.begin("leave")
 
     def step_leave(self) -> stepwise.Following:
-        """Bring the node to where it may be deleted; one that is used, or not ours, stays."""
         if self.record.physical_id is None or not self._is_there(self.record.physical_id):
             return None
         node, end = self.get_node(), self.properties["on_delete"]
@@ -421,7 +406,6 @@ class Node(stepwise.OnNode):
         return self._to_order(node, "manage", then="leave")
 
     def _let_go(self, node: Json) -> None:
-        """Take the mark away, and retire the node where that is wanted."""
         patch: list[Json] = [{"op": "remove", "path": f"/extra/{machines.MARK}"}]
         if self.properties["on_delete"] == "retire":
             patch.append({"op": "add", "path": "/retired", "value": True})
@@ -469,7 +453,6 @@ class Node(stepwise.OnNode):
         return live
 
     def _with_parent(self, expected: Json, real: Json) -> Json:
-        """Return fields with the parent's UUID, in place of its name."""
         if (parent := expected.get("parent_node")) in (None, real["parent_node"]):
             return expected
         return expected | {"parent_node": self.machines.get_node(str(parent))["uuid"]}
@@ -521,6 +504,5 @@ def _text(value: Any) -> str | None:
 
 
 def _refuse(reason: str) -> None:
-    """Raise MachineRefused, if there is a reason to."""
     if reason:
         raise stepwise.MachineRefused(reason)

@@ -58,18 +58,15 @@ def next_verb(state: str, target: str, *, inspects: bool, configures: bool = Fal
 
 
 def inspects_anew(after: Mapping[str, Any], names: Collection[str]) -> bool:
-    """Whether a change of these properties lets a node be inspected that was so before."""
     return bool(after["inspect"] == "always" and not HARDWARE.isdisjoint(names))
 
 
 def unapplied(applied: Mapping[str, Any], properties: Mapping[str, Any]) -> Sequence[str]:
-    """Return the sections of a node's configuration that differ from what was applied."""
     stated = properties.get(CONFIGURATION)
     return step_run.changed_sections(applied, stated) if isinstance(stated, Mapping) else []
 
 
 def boot_settings(node: Json, properties: Mapping[str, Any]) -> Json:
-    """Return what is to be set of how a node boots: value by field."""
     asked = {name: properties.get(name) for name in node_schema.BOOT}
     return {n: v for n, v in asked.items() if v is not None and node[n] != v}
 
@@ -80,7 +77,6 @@ def boot_settings(node: Json, properties: Mapping[str, Any]) -> Json:
 def destruction_refusal(
     ident: str, properties: Mapping[str, Any], sections: Collection[str]
 ) -> str:
-    """Say that a change of RAID, which destroys data, is not allowed by the template."""
     if "raid" not in sections or properties[CONFIGURATION].get("allow_destructive"):
         return ""
     return (
@@ -90,7 +86,6 @@ def destruction_refusal(
 
 
 def configuration_refusal(node: Json, target: str, sections: Collection[str]) -> str:
-    """Say why a node, which has come to rest, cannot be configured."""
     if not sections or target == State.ENROLL or is_free(node):
         return ""
     in_use = ", and in use" if node["instance_uuid"] else ""
@@ -98,7 +93,6 @@ def configuration_refusal(node: Json, target: str, sections: Collection[str]) ->
 
 
 def boot_refusal(node: Json, properties: Mapping[str, Any], names: Collection[str]) -> str:
-    """Say that a machine may not boot otherwise while somebody has it."""
     changed = {*names} & {*boot_settings(node, properties)}
     is_used = node["provision_state"] not in WITHOUT_INSTANCE | UNSTABLE_STATES
     if not changed or not (is_used or node["instance_uuid"] is not None):
@@ -153,13 +147,11 @@ def effect_now(
 
 
 def _inspects(before: Mapping[str, Any], after: Mapping[str, Any], names: Collection[str]) -> bool:
-    """Whether a node is still to be inspected, as far as two sets of properties tell."""
     was_inspected = before["inspect"] != "none" and before["target_state"] != State.ENROLL
     return after["inspect"] != "none" and (not was_inspected or inspects_anew(after, names))
 
 
 def _effect(state: str, target: str, inspects: bool, sections: Sequence[str]) -> Effect:
-    """Say which verbs bring a node from a state to its target."""
     verbs: list[str] = []
     pending = {"inspects": inspects, "configures": bool(sections)}
     while (verb := next_verb(state, target, **pending)) is not None:

@@ -161,5 +161,5 @@ _SHOWN: Final[Mapping[str, tuple[str, Type]]] = {
     "timings": ("Seconds that verify, inspect and clean took last.", Type.MAP),
 }
 ATTRIBUTES: Final[Mapping[str, Attribute]] = {
-    name: Attribute(description, kind, cached=False) for name, (description, kind) in _SHOWN.items()
+    name: Attribute(description, kind) for name, (description, kind) in _SHOWN.items()
 }

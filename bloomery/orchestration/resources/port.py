@@ -37,15 +37,15 @@ class Port(machine_records.MachineRecord):
         "vendor": text("Who made it."),
     }
     attributes_schema: ClassVar[Mapping[str, Attribute]] = {
-        "address": Attribute("MAC address.", Type.STRING, cached=False),
-        "node_uuid": Attribute("The node.", Type.STRING, cached=False),
-        "portgroup_uuid": Attribute("The port group.", Type.STRING, cached=False),
-        "local_link_connection": Attribute("The other end of the cable.", Type.MAP, cached=False),
-        "pxe_enabled": Attribute("Boots from the network.", Type.BOOLEAN, cached=False),
-        "physical_network": Attribute("The physical network.", Type.STRING, cached=False),
-        "internal_info": Attribute("What the service notes of it.", Type.MAP, cached=False),
-        "extra": Attribute("Notes, with the mark of the stack.", Type.MAP, cached=False),
-        "is_smartnic": Attribute("Is a smart NIC.", Type.BOOLEAN, cached=False),
+        "address": Attribute("MAC address.", Type.STRING),
+        "node_uuid": Attribute("The node.", Type.STRING),
+        "portgroup_uuid": Attribute("The port group.", Type.STRING),
+        "local_link_connection": Attribute("The other end of the cable.", Type.MAP),
+        "pxe_enabled": Attribute("Boots from the network.", Type.BOOLEAN),
+        "physical_network": Attribute("The physical network.", Type.STRING),
+        "internal_info": Attribute("What the service notes of it.", Type.MAP),
+        "extra": Attribute("Notes, with the mark of the stack.", Type.MAP),
+        "is_smartnic": Attribute("Is a smart NIC.", Type.BOOLEAN),
     }
 
 
@@ -65,10 +65,10 @@ class PortGroup(machine_records.MachineRecord):
         "extra": field(Type.MAP, "Notes of yours.", drift=Drift.FIELD),
     }
     attributes_schema: ClassVar[Mapping[str, Attribute]] = {
-        "uuid": Attribute("Its UUID.", Type.STRING, cached=False),
-        "address": Attribute("MAC address.", Type.STRING, cached=False),
-        "node_uuid": Attribute("The node.", Type.STRING, cached=False),
-        "ports": Attribute("The addresses of its ports.", Type.LIST, cached=False),
+        "uuid": Attribute("Its UUID.", Type.STRING),
+        "address": Attribute("MAC address.", Type.STRING),
+        "node_uuid": Attribute("The node.", Type.STRING),
+        "ports": Attribute("The addresses of its ports.", Type.LIST),
     }
 
     def resolve_attribute(self, name: str, path: Sequence[Any] = ()) -> Any:

@@ -123,10 +123,7 @@ class RandomString(base.Resource):
 
 
 def draw(sources: Sequence[tuple[str, int]], length: int, random: Callable[[], float]) -> str:
-    """Draw ``length`` characters: the least of each source first, then of any; then mix them.
-
-    ``random`` gives numbers in [0, 1) and stands for the system's source.
-    """
+    """Draw ``length`` characters: the least of each source first, then of any; then mix them."""
     characters = [choose(alphabet, random) for alphabet, least in sources for _ in range(least)]
     anywhere = [alphabet for alphabet, _ in sources] or [CLASSES["lettersdigits"]]
     while len(characters) < length:
@@ -139,7 +136,6 @@ def choose(items: Sequence[T], random: Callable[[], float]) -> T:
 
 
 def shuffle(items: list[T], random: Callable[[], float]) -> list[T]:
-    """The items in any order, each order as likely as another (Fisher and Yates)."""
     for last in range(len(items) - 1, 0, -1):
         other = int(random() * (last + 1))
         items[last], items[other] = items[other], items[last]

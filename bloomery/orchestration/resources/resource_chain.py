@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
-from bloomery import errors
 from bloomery.orchestration.properties.schema import Schema, Type
 from bloomery.orchestration.resources import composite, groups
 
@@ -30,14 +29,7 @@ class ResourceChain(composite.Membered):
     }
 
     def validate(self) -> None:
-        limit, count = self.context.limits.resources, len(self._types())
-        if 0 <= limit < count:
-            raise errors.RequestLimitExceeded(
-                what=f"a chain of {count} members",
-                limit=limit,
-                unit="resources",
-                option="max_resources_per_stack",
-            )
+        self.check_count(len(self._types()), what="a chain")
 
     def child_document(self) -> Mapping[str, Any]:
         at_once = self.context.engines if self.properties["concurrent"] else 1

@@ -9,7 +9,6 @@ import functools
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import Any, ClassVar, Final
 
-from bloomery import errors
 from bloomery.orchestration.properties import constraints
 from bloomery.orchestration.properties.schema import Attribute, Schema, Type
 from bloomery.orchestration.resources import batches, composite, groups, rolling
@@ -64,23 +63,12 @@ class Indexed(composite.Membered):
     }
     attributes_schema: ClassVar[Mapping[str, Attribute]] = {
         **composite.Membered.attributes_schema,
-        REFS_MAP: Attribute("The reference id of each member by name.", Type.MAP, cached=False),
-        REMOVED: Attribute("Names that are never used again.", Type.LIST, cached=False),
+        REFS_MAP: Attribute("The reference id of each member by name.", Type.MAP),
+        REMOVED: Attribute("Names that are never used again.", Type.LIST),
     }
 
     def validate(self) -> None:
-        limit, option = self.most_members()
-        if 0 <= limit < self.count():
-            raise errors.RequestLimitExceeded(
-                what=f"a group of {self.count()} members",
-                limit=limit,
-                unit="resources",
-                option=option,
-            )
-
-    def most_members(self) -> tuple[int, str]:
-        """Return how many there may be, and the option that says so; -1: any."""
-        return self.context.limits.resources, "max_resources_per_stack"
+        self.check_count(self.count())
 
     def count(self) -> int:
         return int(self.properties["count"] or 0)
@@ -244,7 +232,6 @@ class ResourceGroup(Indexed, rolling.Rolling):
         return groups.document(after_batch(present, batch, names, self.count(), self.member))
 
     def _staying(self) -> set[str]:
-        """Return the members that no policy removes."""
         return self.present().keys() - set(self.record.data[SKIPPED])
 
     def _steps(self, pace: Mapping[str, Any], *, current: int) -> list[batches.Resize]:

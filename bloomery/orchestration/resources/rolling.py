@@ -55,7 +55,6 @@ class Rolling(composite.Membered):
         return self._advance() if LEFT in self.record.data else super().check_update_complete(token)
 
     def plan_batches(self, steps: Sequence[batches.Resize], pause_s: float) -> None:
-        """Keep the steps; the first batch follows the present action of the child at once."""
         self.record.data[LEFT] = {
             "steps": [list(step) for step in steps],
             "each_s": self.time_of_each(steps, pause_s),
@@ -65,7 +64,6 @@ class Rolling(composite.Membered):
         }
 
     def forget_batches(self) -> None:
-        """Drop the remaining steps of a change that has failed."""
         self.record.data.pop(LEFT, None)
 
     def time_of_each(self, steps: Sequence[batches.Resize], pause_s: float) -> float:
@@ -73,14 +71,12 @@ class Rolling(composite.Membered):
         return batches.time_of_each(len(steps), pause_s=pause_s, timeout_s=self.context.timeout_s)
 
     def next_batch(self) -> None:
-        """Hand the next batch to the child."""
         left = self.record.data[LEFT]
         document = self.document_after(batches.Resize(*left["steps"].pop(0)))
         blueprint = self.blueprint(document, timeout_s=left["each_s"])
         left["until"], left["doing"] = None, self.change_child(blueprint)
 
     def _advance(self) -> Outcome:
-        """Follow the present batch to its end, and begin the next one when its time has come."""
         left = self.record.data[LEFT]
         while (outcome := self.follow_child(Action(left["doing"]))) is DONE and left["steps"]:
             if (pause_s := self._pause_s(left)) > 0:
@@ -91,13 +87,11 @@ class Rolling(composite.Membered):
         return outcome
 
     def _pause_s(self, left: dict[str, Any]) -> float:
-        """Return what is left of the pause after the present batch."""
         now = self.context.utc()
         if left["until"] is None:
             left["until"] = now + left["pause_s"]
         return float(left["until"] - now)
 
     def present(self) -> groups.Members:
-        """Return the members that the child has, or is changing to."""
         child = self.child()
         return {} if child is None else groups.members_of(child.document)

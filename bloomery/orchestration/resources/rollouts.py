@@ -85,7 +85,6 @@ class Pace:
 
     @classmethod
     def of(cls, update_policy: Mapping[str, Any], count: int) -> Self:
-        """Return the pace of an update of ``count`` members."""
         rolling = update_policy.get("rolling_update") or {}
         canary = update_policy.get("canary") or {}
         gate = rolling.get("health_gate") or {}
@@ -108,7 +107,6 @@ class Pace:
 
     @classmethod
     def of_creation(cls, update_policy: Mapping[str, Any], count: int) -> Self:
-        """Return the pace at which ``count`` members are made."""
         batches = update_policy.get("batch_create") or {}
         return cls(
             create_batch_size=_all_or(batches, count),
@@ -173,7 +171,6 @@ def _batch(
 
 
 def sorted_by(order: RolloutOrder, members: Any) -> list[Member]:
-    """Return members in the order in which they are to change."""
     ascending = sorted(members, key=lambda member: in_order(member.name))
     descending = ascending[::-1]
     if order is RolloutOrder.INDEX_ASC:

@@ -11,7 +11,7 @@ from bloomery.orchestration.resources import drift, machine_records, machines
 from bloomery.orchestration.resources.machine_records import field
 
 TRAITS: Final = "traits"
-_UUID: Mapping[str, Attribute] = {"uuid": Attribute("Its UUID.", Type.STRING, cached=False)}
+_UUID: Mapping[str, Attribute] = {"uuid": Attribute("Its UUID.", Type.STRING)}
 _EXTRA = field(Type.MAP, "Notes of yours.", drift=Drift.FIELD)
 
 
@@ -43,7 +43,7 @@ class DeployTemplate(machine_records.MachineRecord):
     }
     attributes_schema: ClassVar[Mapping[str, Attribute]] = {
         **_UUID,
-        "trait": Attribute("The trait by which it is asked for.", Type.STRING, cached=False),
+        "trait": Attribute("The trait by which it is asked for.", Type.STRING),
     }
     attribute_fields: ClassVar[Mapping[str, str]] = {"trait": "name"}
 
@@ -74,10 +74,9 @@ class Runbook(machine_records.MachineRecord):
     }
     attributes_schema: ClassVar[Mapping[str, Attribute]] = _UUID
 
-    def step_create(self) -> str | None:
-        following = super().step_create()
+    def create_record(self) -> None:
+        super().create_record()
         self._set_traits()
-        return following
 
     def step_update(self) -> str | None:
         """Traits are set beside the record, and again after a crash in between."""

@@ -53,7 +53,6 @@ def capacity_after(
 
 
 def _step(change: float, min_step: int) -> int:
-    """Return a change in whole members, of at least ``min_step`` in the same direction."""
     size = max(math.floor(abs(change)), 1 if change else 0, min_step if change else 0)
     return int(math.copysign(size, change))
 
@@ -83,40 +82,24 @@ class ScaledGroup(rolling.Rolling):
     # ---------------------------------------------------------------------- defined by the kind
 
     def member(self) -> Mapping[str, Any]:
-        """Return the definition of all members."""
         raise NotImplementedError
 
     def bounds(self) -> tuple[int, int]:
-        """Return the least and the greatest number of members."""
         raise NotImplementedError
 
     def first_capacity(self) -> int:
-        """Return the number of members at the creation."""
         raise NotImplementedError
 
     def new_capacity(self, prop_diff: Mapping[str, Any]) -> int:
-        """Return the number of members after an update."""
         raise NotImplementedError
 
     def pace(self) -> Mapping[str, Any]:
         """Return ``min_in_service``, ``max_batch_size`` and ``pause_time`` of an update."""
         raise NotImplementedError
 
-    def check_capacity(self) -> None:
-        """Refuse more members than a stack may have, before they are given names."""
-        limit = self.context.limits.resources
-        if 0 <= limit < self.first_capacity():
-            raise errors.RequestLimitExceeded(
-                what=f"a group of {self.first_capacity()} members",
-                limit=limit,
-                unit="resources",
-                option="max_resources_per_stack",
-            )
-
     # ---------------------------------------------------------------------------- child's shape
 
     def child_document(self) -> Mapping[str, Any]:
-        """Return the template of the child in which each member has the present definition."""
         return self._resized(self.capacity() if self.ages() else self.first_capacity())
 
     def _resized(self, capacity: int) -> Mapping[str, Any]:
@@ -138,7 +121,6 @@ class ScaledGroup(rolling.Rolling):
             number += 1
 
     def _remember(self, document: Mapping[str, Any]) -> None:
-        """Keep the ages of the members of ``document``, and how many there have been."""
         names, before = list(groups.members_of(document)), set(self.ages())
         added = sum(name not in before for name in names)
         self.record.data[SERIAL] = int(self.record.data.get(SERIAL, 0)) + added
@@ -223,13 +205,11 @@ class ScaledGroup(rolling.Rolling):
         return self.physical_resource_name() if known else self.record.name
 
     def members(self) -> dict[str, Any]:
-        """Return the members, the oldest first."""
         members = super().members()
         ages = [name for name in self.ages() if name in members]
         return {name: members[name] for name in [*ages, *(members.keys() - set(ages))]}
 
     def member_named(self, name: str) -> str:
-        """Return the name of the member with this name or index."""
         names = list(self.members())
         if name in names or not name.isdecimal() or int(name) >= len(names):
             return name
@@ -237,7 +217,6 @@ class ScaledGroup(rolling.Rolling):
 
 
 def check_bounds(least: int, most: int, first: int | None) -> None:
-    """Refuse numbers of members that contradict each other."""
     if least > most:
         raise errors.StackValidationFailed(
             reason=f"cannot have at least {least} and at most {most} members: min_size is greater"
@@ -251,7 +230,6 @@ def check_bounds(least: int, most: int, first: int | None) -> None:
 
 
 def attributes_at(path: Sequence[Any], group: str) -> tuple[str, Sequence[Any]]:
-    """Return the attribute that the first step of a path names, and the rest of the path."""
     if not path:
         raise errors.StackValidationFailed(
             reason=f"cannot tell all attributes of the members of {group} at once; name one after"

@@ -46,10 +46,9 @@ class ScalingPolicy(signals.Signalled):
         "alarm_url": Attribute(
             "The address that alarms post to, with the token that opens it.",
             Type.STRING,
-            cached=False,
         ),
         "signal_url": Attribute(
-            "The address of signals with credentials of the owner.", Type.STRING, cached=False
+            "The address of signals with credentials of the owner.", Type.STRING
         ),
     }
 
@@ -65,12 +64,6 @@ class ScalingPolicy(signals.Signalled):
     def handle_create(self) -> Any:
         self.resource_id_set(self.derived_id())
         self.draw_token()
-
-    def handle_update(
-        self, definition: Any, tmpl_diff: Mapping[str, Any], prop_diff: Mapping[str, Any]
-    ) -> Any:
-        """The next signal goes by the new values."""
-        return
 
     def handle_signal(self, details: Mapping[str, Any] | None = None) -> str:
         """Change the group, unless an alarm tells that all is well again."""

@@ -27,7 +27,6 @@ DIGITS: Final = "0123456789abcdef"
 def check_transport(
     transport: str | None, otherwise: str, missing: Mapping[str, str] = SERVICES
 ) -> None:
-    """Refuse transports that need what is not there."""
     if transport is not None and transport in missing:
         raise errors.StackValidationFailed(
             reason=f"cannot be signalled by {transport}: {missing[transport]} is not there; "
@@ -37,7 +36,6 @@ def check_transport(
 
 
 def is_token(value: object) -> bool:
-    """Is a value that a resource keeps a token of signals?"""
     return isinstance(value, str) and value.startswith(PREFIX)
 
 
@@ -45,7 +43,6 @@ class Signalled(base.Resource):
     """A kind that is signalled under an address of its own."""
 
     def draw_token(self) -> None:
-        """Choose the token that opens the address; it is kept secret."""
         random = self.context.random
         digits = "".join(DIGITS[int(random() * len(DIGITS))] for _ in range(40))
         self.record.redacted.add(TOKEN)
@@ -55,7 +52,6 @@ class Signalled(base.Resource):
         return self.record.data.get(TOKEN)
 
     def signal_url(self) -> str:
-        """The address, without the token."""
         where = self.context
         parts = (where.project_id, "stacks", where.stack_name, where.stack_id, "resources")
         names = filter(None, (*parts, self.record.name))

@@ -74,7 +74,6 @@ def outcome(
 
 
 def outcome_text(changes: Mapping[str, Any]) -> str:
-    """What the event of a signal says of it."""
     if changes["status"] == Status.COMPLETE:
         return "deployment succeeded"
     code = changes["output_values"].get(STATUS_CODE)

@@ -18,7 +18,6 @@ COMPONENT: Final = "component"
 
 
 def _described(more: Mapping[str, Schema]) -> Schema:
-    """One input or output: a name, what it is for, and what is its own."""
     both = {
         "name": Schema(Type.STRING, "Its name.", required=True),
         "description": Schema(Type.STRING, "What it is for."),
@@ -66,7 +65,6 @@ class Config(base.Resource):
     }
 
     def text(self) -> Any:
-        """What is kept."""
         raise NotImplementedError
 
     def group(self) -> str:
@@ -103,7 +101,6 @@ class Config(base.Resource):
 
 
 def software_of(resource: base.Resource) -> SoftwareStore:
-    """Where configs and deployments are kept.  Raises NotSupported where there is no such place."""
     if resource.context.software is None:
         raise errors.NotSupported(feature=f"The software of {resource.record.name}")
     return resource.context.software

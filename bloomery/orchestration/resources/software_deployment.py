@@ -74,9 +74,9 @@ class SoftwareDeployment(signals.Signalled):
         "server": Schema(Type.STRING, "The id of the server.", required=True),
     }
     attributes_schema: ClassVar[Mapping[str, Attribute]] = {
-        software.STDOUT: Attribute("What the tool has written.", Type.STRING, cached=False),
-        software.STDERR: Attribute("Its errors.", Type.STRING, cached=False),
-        software.STATUS_CODE: Attribute("How it ended.", Type.STRING, cached=False),
+        software.STDOUT: Attribute("What the tool has written.", Type.STRING),
+        software.STDERR: Attribute("Its errors.", Type.STRING),
+        software.STATUS_CODE: Attribute("How it ended.", Type.STRING),
     }
     dynamic_attributes: ClassVar[bool] = True  # the outputs of the config
 
@@ -94,8 +94,19 @@ class SoftwareDeployment(signals.Signalled):
         self.resource_id_set(self.record.uuid)
         return self._deploy(Action.CREATE)
 
-    def check_create_complete(self, token: Any) -> Outcome:
-        return self._outcome(token)
+    def check_create_complete(self, token: bool) -> Outcome:
+        if not token:
+            return DONE
+        deployment = self._deployment()
+        if deployment is None:
+            raise DeploymentFailed("Deployment to server failed: the deployment is gone")
+        if deployment["status"] == Status.FAILED:
+            raise DeploymentFailed(f"Deployment to server failed: {deployment['status_reason']}")
+        if deployment["status"] != Status.COMPLETE:
+            return base.wait_for(self.record.uuid)
+        return DONE
+
+    check_update_complete = check_suspend_complete = check_resume_complete = check_create_complete
 
     def handle_update(
         self, definition: Any, tmpl_diff: Mapping[str, Any], prop_diff: Mapping[str, Any]
@@ -106,20 +117,11 @@ class SoftwareDeployment(signals.Signalled):
             raise base.UpdateReplace
         return self._deploy(Action.UPDATE)
 
-    def check_update_complete(self, token: Any) -> Outcome:
-        return self._outcome(token)
-
     def handle_suspend(self) -> Any:
         return self._deploy(Action.SUSPEND)
 
-    def check_suspend_complete(self, token: Any) -> Outcome:
-        return self._outcome(token)
-
     def handle_resume(self) -> Any:
         return self._deploy(Action.RESUME)
-
-    def check_resume_complete(self, token: Any) -> Outcome:
-        return self._outcome(token)
 
     def handle_delete(self) -> Any:
         if self._deployment() is None:
@@ -130,8 +132,10 @@ class SoftwareDeployment(signals.Signalled):
             return False  # without its config there is nothing that the server could do
 
     def check_delete_complete(self, token: Any) -> Outcome:
-        """Remove the deployment when the server has answered."""
-        if self._deployment() is not None and (outcome := self._outcome(token)) is not DONE:
+        if (
+            self._deployment() is not None
+            and (outcome := self.check_create_complete(token)) is not DONE
+        ):
             return outcome
         if self.record.physical_id is not None:
             self.store().delete_deployment(self.record.physical_id)
@@ -189,20 +193,7 @@ class SoftwareDeployment(signals.Signalled):
             del values["server_id"]
             self.store().update_deployment(uuid, **values)
 
-    def _outcome(self, waits: bool) -> Outcome:
-        if not waits:
-            return DONE
-        deployment = self._deployment()
-        if deployment is None:
-            raise DeploymentFailed("Deployment to server failed: the deployment is gone")
-        if deployment["status"] == Status.FAILED:
-            raise DeploymentFailed(f"Deployment to server failed: {deployment['status_reason']}")
-        if deployment["status"] != Status.COMPLETE:
-            return base.wait_for(self.record.uuid)
-        return DONE
-
     def _part(self, config: Mapping[str, Any], action: Action) -> tuple[Any, Any] | None:
-        """Tool and text of a config for an action; None where there is nothing to deploy."""
         if config["group"] != COMPONENT:
             deploys = action in self.properties["actions"]
             return (config["group"], config["config"]) if deploys else None
@@ -212,7 +203,6 @@ class SoftwareDeployment(signals.Signalled):
     def _write_config(
         self, config: Mapping[str, Any], part: tuple[Any, Any], action: Action
     ) -> str:
-        """Write the config that the server is to fetch, and return its id."""
         number = int(self.record.data.get(DEPLOYED, 0)) + 1
         config_id, inputs = self.derived_id(f"config {number}"), [*self._inputs(config, action)]
         tool, text = part
@@ -233,7 +223,6 @@ class SoftwareDeployment(signals.Signalled):
         return text
 
     def _config(self, properties: Mapping[str, Any]) -> Mapping[str, Any]:
-        """The software config of these properties; an empty one where they name none."""
         uuid = properties.get("config")
         if not uuid:
             return {"group": UNGROUPED, "config": "", "inputs": [], "outputs": []}
@@ -247,7 +236,6 @@ class SoftwareDeployment(signals.Signalled):
     # ------------------------------------------------------------------------------------ inputs
 
     def _inputs(self, config: Mapping[str, Any], action: Action) -> Iterator[dict[str, Any]]:
-        """Yield the inputs of the config with values, others that have one, and our own."""
         values = dict(self.properties["input_values"] or {})
         for entry in config.get("inputs") or ():
             yield {**entry, "value": values.pop(entry["name"], entry.get("default"))}
@@ -268,7 +256,6 @@ class SoftwareDeployment(signals.Signalled):
             yield "deploy_signal_verb", "POST", "The method for the answer"
 
     def _replaces(self) -> bool:
-        """Whether an input has changed that must not change in place."""
         before, after = self.record.properties, self.properties
         old, new = self._values(before), self._values(after)
         inputs = self._config(after).get("inputs") or ()
@@ -276,7 +263,6 @@ class SoftwareDeployment(signals.Signalled):
         return any(old.get(name) != new.get(name) for name in fixed)
 
     def _values(self, properties: Mapping[str, Any]) -> dict[str, Any]:
-        """The values that inputs have with these properties."""
         inputs = self._config(properties).get("inputs") or ()
         defaults = {entry["name"]: entry.get("default") for entry in inputs}
         return {**defaults, **(properties.get("input_values") or {})}

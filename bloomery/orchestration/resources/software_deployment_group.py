@@ -32,9 +32,9 @@ class SoftwareDeploymentGroup(rolling.Rolling):
         ),
     }
     attributes_schema: ClassVar[Mapping[str, Attribute]] = {
-        "deploy_stdouts": Attribute("What the tool has written, by server.", Type.MAP, False),
-        "deploy_stderrs": Attribute("Its errors, by server.", Type.MAP, False),
-        "deploy_status_codes": Attribute("How it ended, by server.", Type.MAP, False),
+        "deploy_stdouts": Attribute("What the tool has written, by server.", Type.MAP),
+        "deploy_stderrs": Attribute("Its errors, by server.", Type.MAP),
+        "deploy_status_codes": Attribute("How it ended, by server.", Type.MAP),
     }
 
     # --------------------------------------------------------------------------- the child's shape
@@ -46,7 +46,6 @@ class SoftwareDeploymentGroup(rolling.Rolling):
         return self.properties[SERVERS] or {}
 
     def member(self, name: str) -> Mapping[str, Any]:
-        """Return the deployment for one server."""
         shared = {key: value for key, value in self.properties.items() if key != SERVERS}
         stated = {key: value for key, value in shared.items() if value is not None}
         return {
@@ -81,7 +80,6 @@ class SoftwareDeploymentGroup(rolling.Rolling):
         self.plan_batches(steps, pace["pause_time"])
 
     def _changing(self) -> Iterator[str]:
-        """Yield the servers whose deployment is not there, or not as it is to be."""
         present = self.present()
         return (name for name in self.servers() if present.get(name) != self.member(name))
 

@@ -42,14 +42,12 @@ class ChildFailed(Exception):
 
 
 def fault_of(resource: str, exc: BaseException) -> Fault:
-    """Say how ``resource`` failed, seen from its stack."""
     if isinstance(exc, ChildFailed):
         return child_fault(resource, str(exc))
     return Fault(error_type(exc), f"resources.{resource}", str(exc))
 
 
 def child_fault(resource: str, reason: str) -> Fault:
-    """Say how the child stack of ``resource`` failed, from the reason the child gives."""
     text = STACK_PREFIX.sub("", reason)
     if chained := CHAINED.match(text):
         return Fault(
@@ -59,5 +57,4 @@ def child_fault(resource: str, reason: str) -> Fault:
 
 
 def error_type(exc: BaseException) -> str:
-    """The name of an error as Heat's API tells it."""
     return getattr(exc, "wire_type", None) or type(exc).__name__

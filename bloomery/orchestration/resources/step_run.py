@@ -61,10 +61,10 @@ STEPS: Final = updatable(
     schema=Schema(Type.MAP, schema=_MEMBERS),
 )  # fmt: skip
 ATTRIBUTES: Final[Mapping[str, Attribute]] = {
-    "started_at": Attribute("When they were ordered last.", Type.STRING, cached=False),
-    "finished_at": Attribute("When they had ended.", Type.STRING, cached=False),
-    "duration": Attribute("Seconds between the two.", Type.NUMBER, cached=False),
-    "result": Attribute("success, or what the node said.", Type.STRING, cached=False),
+    "started_at": Attribute("When they were ordered last.", Type.STRING),
+    "finished_at": Attribute("When they had ended.", Type.STRING),
+    "duration": Attribute("Seconds between the two.", Type.NUMBER),
+    "result": Attribute("success, or what the node said.", Type.STRING),
 }
 RUN_STEPS: Final = MARKS | {
     "look": Step(
@@ -104,7 +104,6 @@ class StepRun(stepwise.OnNode):
         return str(self.properties["node"])
 
     def start(self) -> None:
-        """Let an action run the steps, if there are any."""
         if self.arguments():
             self.begin("look")
 
@@ -135,7 +134,6 @@ class StepRun(stepwise.OnNode):
         return "look"
 
     def step_run(self) -> str | None:
-        """Order the steps; where another has moved the node since the look, look again."""
         return "ran" if self.order_numbered(self.mode(), **self.arguments()) else "look"
 
     def step_ran(self) -> stepwise.Following:
@@ -170,7 +168,6 @@ class StepRun(stepwise.OnNode):
         return float(self.properties["timeout"])
 
     def differences(self, real: Json) -> Iterator[drift.Difference]:
-        """Yield a failure of the last run; what steps have done is not known in general."""
         if (result := self.record.data.get("result")) not in (None, "success"):
             yield drift.Difference("result", f"the last run of the steps failed: {result}")
 
@@ -186,7 +183,6 @@ class StepRun(stepwise.OnNode):
 
 
 def numbered(user_steps: Sequence[Mapping[str, Any]]) -> list[Json]:
-    """Return steps as the verbs take them: in this order, unless they say another."""
     return [
         {
             "interface": each["interface"],
@@ -348,12 +344,11 @@ class HardwareConfiguration(StepRun):
     }  # fmt: skip
     attributes_schema: ClassVar[Mapping[str, Attribute]] = {
         **ATTRIBUTES,
-        "applied": Attribute("What was applied last, by section.", Type.MAP, cached=False),
+        "applied": Attribute("What was applied last, by section.", Type.MAP),
         "pending": Attribute(
             "Sections that are not applied yet, as they wait for a deployment.", Type.LIST,
-            cached=False,
         ),
-        "drift": Attribute("What the machine has no more, in sentences.", Type.LIST, cached=False),
+        "drift": Attribute("What the machine has no more, in sentences.", Type.LIST),
     }  # fmt: skip
 
     def validate(self) -> None:
@@ -365,7 +360,6 @@ class HardwareConfiguration(StepRun):
             )
 
     def _check_deploy_steps(self) -> None:
-        """Refuse what a deployment, which runs each step once, cannot run."""
         if self.properties["apply_when"] != DEPLOY:
             return
         names = [f"{each['interface']}.{each['step']}" for each in self._steps(SECTIONS)]
@@ -425,7 +419,6 @@ class HardwareConfiguration(StepRun):
         return {f"{self.mode()}_steps": numbered(user_steps)} if user_steps else {}
 
     def pending(self) -> list[str]:
-        """Return the sections that differ from what was applied."""
         return changed_sections(self.record.data.get("applied") or {}, self.properties)
 
     def handle_create(self) -> Any:
@@ -478,13 +471,11 @@ class HardwareConfiguration(StepRun):
         ]
 
     def note_deployment(self) -> None:
-        """Note that a deployment which took steps along has ended well."""
         data = self.record.data
         if taken := data.pop(TAKEN, None):
             data["applied"] = (data.get("applied") or {}) | taken
 
     def differences(self, real: Json) -> Iterator[drift.Difference]:
-        """Yield what of the sections that were applied the machine has no more."""
         yield from super().differences(real)
         applied = self.record.data.get("applied") or {}
         if settings := (applied.get("bios") or {}).get("settings"):
@@ -508,7 +499,6 @@ class HardwareConfiguration(StepRun):
 
 
 def runs_on(properties: Mapping[str, Any], action: Action) -> bool:
-    """Whether the steps of a RunbookExecution run in an action."""
     return action in (properties["run_on"] or ())
 
 
@@ -520,7 +510,6 @@ def _effect_of_run(mode: str, *, runs: bool) -> Effect:
 
 
 def changed_sections(before: Mapping[str, Any], after: Mapping[str, Any]) -> list[str]:
-    """Return the sections of a HardwareConfiguration that are there and differ, in their order."""
     return [each for each in SECTIONS if after.get(each) and after[each] != before.get(each)]
 
 
@@ -541,7 +530,6 @@ def _effect_of_sections(properties: Mapping[str, Any], sections: Sequence[str]) 
 
 
 def steps_of(section: str, stated: Any) -> list[Json]:
-    """Return the steps that a section stands for."""
     if section == "firmware":
         settings = [{k: v for k, v in each.items() if v is not None} for each in stated]
         return [_step("firmware", "update", settings=settings)]

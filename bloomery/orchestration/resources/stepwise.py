@@ -146,7 +146,6 @@ class Stepwise(base.Resource):
         return DONE
 
     def _run_step(self, name: str) -> Following:
-        """Run one step.  Raises LookupError for a step that follows against the table."""
         step = self.steps[name]
         run = step.run or getattr(type(self), f"step_{name}")
         following: Following = run(self)
@@ -200,7 +199,6 @@ class Stepwise(base.Resource):
         return if_told(self.real) if self.compares else None
 
     def differences(self, real: Json) -> Iterator[drift.Difference]:
-        """Yield where the thing is not as the properties say."""
         raise NotImplementedError
 
     def mark_differences(
@@ -214,12 +212,10 @@ class Stepwise(base.Resource):
     # ---------------------------------------------------------------------------------- marks
 
     def handle_retain(self) -> Any:
-        """Take the mark away from what stays when the resource goes (deletion policy Retain)."""
         if self.record.physical_id is not None:
             self.begin("unmark")
 
     def handle_mark(self) -> Any:
-        """Put this resource's mark on what ``external_id`` names, and change nothing else."""
         self.begin("mark")
 
     def handle_adopt(self, data: Mapping[str, Any]) -> Any:
@@ -232,7 +228,6 @@ class Stepwise(base.Resource):
         return None
 
     def step_unmark(self) -> str | None:
-        """A kind that leaves no mark has nothing to take away."""
         return None
 
     def mark(self) -> Json:
@@ -245,7 +240,6 @@ class Stepwise(base.Resource):
         }
 
     def is_ours(self, marked: Mapping[str, Any] | None) -> bool:
-        """Does ``extra``, or ``instance_info``, bear the mark of this very resource?"""
         mark = (marked or {}).get(MARK)
         return isinstance(mark, Mapping) and mark.get("id") == self.record.uuid
 
@@ -276,7 +270,6 @@ class OnNode(Stepwise):
         return self.record.physical_id
 
     def get_node(self) -> Json:
-        """Return the node.  Raises NodeNotFound."""
         return self.machines.get_node(self.node_uuid())
 
     def real(self) -> Json:
@@ -292,7 +285,6 @@ class OnNode(Stepwise):
         return replace(effect, certain=False, reason=reason) if reason else effect
 
     def console_url(self) -> str | None:
-        """Return where the console of the node is, if it is on."""
         node = self.get_node()
         url: str | None = None
         if node["console_enabled"]:
@@ -311,7 +303,6 @@ class OnNode(Stepwise):
         return None
 
     def step_unmark(self) -> str | None:
-        """Take the mark out of a field of the node, if it is ours."""
         if field := self.mark_field:
             with contextlib.suppress(errors.NodeNotFound):
                 node = self.get_node()
@@ -321,11 +312,9 @@ class OnNode(Stepwise):
         return None
 
     def note_move(self, node: Json) -> None:
-        """Note when a node moved last; to be stored before an order is given."""
         self.record.data[SINCE] = node["provision_updated_at"]
 
     def number_order(self) -> None:
-        """Give the next order a number; to be stored before it is given."""
         self.record.data[ORDERS] = self.record.data.get(ORDERS, 0) + 1
 
     def order_id(self) -> str:
@@ -354,7 +343,6 @@ class OnNode(Stepwise):
         return UNTOLD if flow is None else flow.error
 
     def _wait_for_rest(self, timeout_s: float, purpose: str) -> Following:
-        """Return an outcome until the node rests; then its error, where it has one."""
         node = self.get_node()
         if node["provision_state"] in UNSTABLE_STATES | HELD:
             return self.wait_for(node["uuid"], timeout_s, purpose)
@@ -365,7 +353,6 @@ class OnNode(Stepwise):
         return self.machines.find_flow(self.node_uuid(), self.order_id())
 
     def order(self, verb: str, **arguments: Any) -> None:
-        """Order a verb, unless the node has moved since the move that was noted."""
         node = self.get_node()
         if node["provision_updated_at"] != self.record.data.get(SINCE):
             return

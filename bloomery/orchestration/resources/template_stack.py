@@ -56,8 +56,8 @@ class TemplateStack(composite.Composite):
         ),
     }
     attributes_schema: ClassVar[Mapping[str, Attribute]] = {
-        "stack_name": Attribute("The name of the stack.", Type.STRING, cached=False),
-        "outputs": Attribute("Its outputs by name.", Type.MAP, cached=False),
+        "stack_name": Attribute("The name of the stack.", Type.STRING),
+        "outputs": Attribute("Its outputs by name.", Type.MAP),
     }
 
     def validate(self) -> None:

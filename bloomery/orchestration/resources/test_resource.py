@@ -62,7 +62,7 @@ class TestResource(base.Resource):
         "entity_name": Schema(Type.STRING, "The entity to look for.", update_allowed=True),
     }
     attributes_schema: ClassVar[Mapping[str, Attribute]] = {
-        "output": Attribute("The value of the last create or update.", Type.STRING, cached=False),
+        "output": Attribute("The value of the last create or update.", Type.STRING),
     }
 
     def handle_create(self) -> Any:
@@ -75,7 +75,6 @@ class TestResource(base.Resource):
         return outcome
 
     def handle_check(self) -> None:
-        """Fail for a resource whose create has failed."""
         if self.record.physical_id is None:
             raise ValueError("Resource not created")
 
@@ -94,14 +93,8 @@ class TestResource(base.Resource):
         self._remember()
         return self._begin(Action.UPDATE, fails=self.properties["fail"])
 
-    def check_update_complete(self, token: Any) -> Outcome:
-        return self._outcome(token)
-
     def handle_delete(self) -> Any:
         return self._begin(Action.DELETE, fails=False)
-
-    def check_delete_complete(self, token: Any) -> Outcome:
-        return self._outcome(token)
 
     def resolve_attribute(self, name: str, path: Sequence[Any] = ()) -> Any:
         return self.record.data.get(VALUE) if name == "output" else None
@@ -115,12 +108,10 @@ class TestResource(base.Resource):
         return {"until": until, "fails": fails}
 
     def _wait_s(self, action: Action) -> float:
-        """How long ``action`` takes; less than nothing stands for ever."""
         named = (self.properties["action_wait_secs"] or {}).get(action.lower())
         return float(self.properties["wait_secs"] if named is None else named)
 
     def _outcome(self, token: Mapping[str, Any]) -> Outcome:
-        """Wait, and then raise the failure that was asked for."""
         until, now = token["until"], self.context.utc()
         if until is None or now < until:
             left_s = math.inf if until is None else until - now
@@ -128,3 +119,5 @@ class TestResource(base.Resource):
         if token["fails"]:
             raise ValueError(f"Test Resource failed {self.record.name}")
         return DONE
+
+    check_update_complete = check_delete_complete = _outcome

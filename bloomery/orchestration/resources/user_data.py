@@ -77,7 +77,6 @@ class MultipartMime(Config):
         yield part
 
     def _config(self, entry: Mapping[str, Any]) -> str:
-        """The text of a part: that of a config, where the part names one."""
         text = str(entry["config"])
         config = self.software().show_config(text) if _is_uuid(text) else None
         return text if config is None else str(config["config"] or "")

@@ -42,11 +42,5 @@ class Value(base.Resource):
     def handle_create(self) -> Any:
         self.resource_id_set(self.physical_resource_name())
 
-    def handle_update(
-        self, definition: Any, tmpl_diff: Mapping[str, Any], prop_diff: Mapping[str, Any]
-    ) -> Any:
-        """The stored properties are all there is."""
-        return
-
     def resolve_attribute(self, name: str, path: Sequence[Any] = ()) -> Any:
         return self.properties[VALUE] if name == VALUE else None

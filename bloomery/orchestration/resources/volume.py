@@ -26,8 +26,8 @@ _TYPES = [
     constraints.AllowedValues(["iqn", "ip", "mac", "wwnn", "wwpn", "port", "portgroup"]),
 ]
 _ATTRIBUTES: Mapping[str, Attribute] = {
-    "uuid": Attribute("Its UUID.", Type.STRING, cached=False),
-    "node_uuid": Attribute("The node.", Type.STRING, cached=False),
+    "uuid": Attribute("Its UUID.", Type.STRING),
+    "node_uuid": Attribute("The node.", Type.STRING),
 }
 _EXTRA = field(Type.MAP, "Notes of yours.", drift=Drift.FIELD)
 _POWER = Schema(
@@ -80,7 +80,6 @@ class Volume(machine_records.MachineRecord):
         return self._with_power_off("delete", super().step_delete)
 
     def _with_power_off(self, step: str, change: Callable[[], str | None]) -> str | None:
-        """Make a change; where the machine has to be off for it, name the step that does that."""
         try:
             change()
         except errors.InvalidStateRequested as exc:
@@ -96,7 +95,6 @@ class Volume(machine_records.MachineRecord):
         return self.machines.get_node(self.properties["node"])
 
     def step_power_off(self) -> str | None:
-        """Ask for that; asked twice, it comes to the same."""
         node = self._node()
         if node["power_state"] != Power.OFF:
             self.machines.set_power_state(node["uuid"], Power.OFF)

@@ -45,9 +45,7 @@ class WaitCondition(base.Resource):
         ),
     }
     attributes_schema: ClassVar[Mapping[str, Attribute]] = {
-        "data": Attribute(
-            "What the signals brought by their ids, as JSON.", Type.STRING, cached=False
-        ),
+        "data": Attribute("What the signals brought by their ids, as JSON.", Type.STRING),
     }
     # What the properties are called, for the kind of CloudFormation.
     handle_key: ClassVar[str] = "handle"
@@ -56,19 +54,12 @@ class WaitCondition(base.Resource):
 
     def handle_create(self) -> Any:
         self.handle()
-        return self._until()
-
-    def check_create_complete(self, token: Any) -> Outcome:
-        return self._outcome(token)
+        return self.context.utc() + float(self.properties[self.timeout_key])
 
     def handle_update(
         self, definition: Any, tmpl_diff: Mapping[str, Any], prop_diff: Mapping[str, Any]
     ) -> Any:
-        self.handle()
-        return self._until()
-
-    def check_update_complete(self, token: Any) -> Outcome:
-        return self._outcome(token)
+        return self.handle_create()
 
     def handle_delete(self) -> Any:
         """Forget the signals, so that the next wait at this handle needs new ones."""
@@ -84,10 +75,7 @@ class WaitCondition(base.Resource):
 
     # ------------------------------------------------------------------------------------ how
 
-    def _until(self) -> float:
-        return self.context.utc() + float(self.properties[self.timeout_key])
-
-    def _outcome(self, until: float) -> Outcome:
+    def check_create_complete(self, until: float) -> Outcome:
         handle, count = self.handle(), self.properties[self.count_key]
         failures, successes = handle.reasons(FAILURE), handle.reasons(SUCCESS)
         if failures:
@@ -100,8 +88,9 @@ class WaitCondition(base.Resource):
             raise WaitConditionTimeout(f"{len(successes)} of {count} received{reasons}")
         return base.wait_for(handle.record.uuid, until - now)
 
+    check_update_complete = check_create_complete
+
     def handle(self) -> Handle:
-        """Return the handle.  Raises NotFound where the stack has no such handle."""
         handle = self._find_handle()
         if handle is None:
             raise errors.NotFound(

@@ -73,16 +73,13 @@ class Handle(signals.Signalled):
 
     @property
     def waits(self) -> bool:
-        """Tell whether a wait condition waits for signals at this handle."""
         return True
 
     def reasons(self, status: str) -> list[str]:
-        """Return the reasons of the signals with this status, in the order of their arrival."""
         words = self.words
         return [str(s[words.reason]) for _, s in self._signals() if s.get(words.status) == status]
 
     def payload(self) -> dict[str, Any]:
-        """Return the data of each signal by its id."""
         return {key: signal.get(self.words.data) for key, signal in self._signals()}
 
     def _signals(self) -> Iterator[tuple[str, Mapping[str, Any]]]:
@@ -103,17 +100,14 @@ class WaitConditionHandle(Handle):
         ),
     }
     attributes_schema: ClassVar[Mapping[str, Attribute]] = {
-        "token": Attribute("The token of TOKEN_SIGNAL.", Type.STRING, cached=False),
-        "endpoint": Attribute("The address of TOKEN_SIGNAL.", Type.STRING, cached=False),
+        "token": Attribute("The token of TOKEN_SIGNAL.", Type.STRING),
+        "endpoint": Attribute("The address of TOKEN_SIGNAL.", Type.STRING),
         "curl_cli": Attribute(
             "The beginning of a command that signals by TOKEN_SIGNAL: add --data-binary"
             """ '{"status": "SUCCESS"}', or FAILURE.""",
             Type.STRING,
-            cached=False,
         ),
-        "signal": Attribute(
-            "All that is needed to signal the handle, as JSON.", Type.STRING, cached=False
-        ),
+        "signal": Attribute("All that is needed to signal the handle, as JSON.", Type.STRING),
     }
 
     def validate(self) -> None:

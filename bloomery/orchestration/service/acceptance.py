@@ -102,10 +102,7 @@ def accept(ctx: StackContext, change: Change) -> None:
 
 
 def create(ctx: StackContext, stack: Stack, template: Template, order: Order, most: int) -> None:
-    """Commit a new root stack and the order to make it; ``most`` roots a project may have, -1: any.
-
-    Raises StackExists, RequestLimitExceeded.
-    """
+    """Commit a new root stack and the order to make it; ``most`` -1: any number of roots."""
     sealer = sealer_of(ctx)
     written = _encoded(template, sealer)
     row, tags = tree_values.encode_stack(stack), trees.encode_tags(stack)
@@ -127,7 +124,6 @@ def create(ctx: StackContext, stack: Stack, template: Template, order: Order, mo
 
 
 def check_count(conn: sa.Connection, project: str, most: int) -> None:
-    """Refuse one more root stack than a project may have."""
     if 0 <= most <= stacks.count_roots(conn, project):
         raise errors.RequestLimitExceeded(
             what="another stack", limit=most, unit="stacks", option="max_stacks_per_tenant"
@@ -161,20 +157,17 @@ def order_of(
 
 
 def caller(ctx: StackContext) -> dict[str, Any]:
-    """Who asks: what is stored of him, and what an engine may do in his name."""
     who = ctx.request
     return {"user": who.user, "project": ctx.project, "roles": who.roles}
 
 
 def sealer_of(ctx: StackContext) -> Sealer:
-    """Return who seals.  A service that stores stacks has one."""
     sealer = ctx.services.sealer
     assert sealer is not None, "stacks are stored with a key only"
     return sealer
 
 
 def event_of(ctx: StackContext, stack: Stack, reason: str | None = None) -> Event:
-    """Return what is told of the state of a stack."""
     return Event(
         uuid=ctx.runtime.new_id(),
         stack_uuid=stack.uuid,
@@ -250,7 +243,6 @@ def _tell(ctx: StackContext, conn: sa.Connection, news: Sequence[Event], stack: 
 
 
 def send(ctx: StackContext, stack: Stack, template: Template | None, news: Sequence[Event]) -> None:
-    """Send what was stored to the sinks that the environments name."""
     runtime = ctx.runtime
     if not (runtime.sinks and news):
         return

@@ -48,12 +48,10 @@ class StackContext(Context):
 
     @property
     def project(self) -> str:
-        """The project that the caller works in."""
         return self.request.project or ""
 
 
 def authorize(ctx: Context, rule: str) -> None:
-    """Return if the caller may do it in the project of the request.  Raises Forbidden."""
     policy.authorize(ctx, rule, {"project_id": ctx.request.project})
 
 
@@ -141,7 +139,6 @@ def stack(ctx: Context, identity: StackIdentity) -> Stack:
 
 
 def living(ctx: Context, identity: StackIdentity) -> Stack:
-    """As ``stack``; what is deleted is not there."""
     found = stack(ctx, identity)
     if found.deleted_at is not None:
         raise missing(identity.name)
@@ -176,7 +173,6 @@ def identify(ctx: Context, ident: str) -> StackIdentity:
 
 
 def identity_of_arn(text: str) -> StackIdentity | None:
-    """Return what an ARN names; None for a text that is none."""
     fields = text.split(":", _ARN_FIELDS - 1)
     if (
         len(fields) < _ARN_FIELDS

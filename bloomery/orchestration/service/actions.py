@@ -14,15 +14,11 @@ from bloomery.orchestration.service.access import StackContext
 
 
 def suspend(ctx: StackContext, identity: StackIdentity) -> None:
-    """Accept that a stack is suspended; nothing happens to one that is SUSPEND_COMPLETE.
-
-    Raises ActionInProgress (without convergence), NotSupported (the stack is being deleted).
-    """
+    """Accept that a stack is suspended; nothing happens to one that is SUSPEND_COMPLETE."""
     _act(ctx, identity, Action.SUSPEND, OrderKind.SUSPEND)
 
 
 def resume(ctx: StackContext, identity: StackIdentity) -> None:
-    """Accept that a stack is resumed; as ``suspend``."""
     _act(ctx, identity, Action.RESUME, OrderKind.RESUME)
 
 

@@ -67,7 +67,6 @@ def _map(data: Mapping[str, Any], key: str) -> Mapping[str, Any]:
 
 
 def _ids(entries: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
-    """Yield the physical ids in adopt data, those of stacks below too, with the resource's name."""
     for name, entry in entries.items():
         if not isinstance(entry, Mapping):
             raise errors.TemplateUnreadable(
@@ -83,13 +82,11 @@ def _ids(entries: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
 
 
 def export_stack(ctx: StackContext, identity: StackIdentity) -> Json:
-    """Return the adopt data of a stack."""
     check_abandon(ctx)
     return data_of(ctx, access.living(ctx, identity))
 
 
 def check_abandon(ctx: StackContext) -> None:
-    """Refuse export and abandon where the operator has not turned them on."""
     if not ctx.services.conf.engine.enable_stack_abandon:
         raise errors.NotSupported(
             feature="Stack Abandon (the operator turns it on by [engine]enable_stack_abandon)"
@@ -97,7 +94,6 @@ def check_abandon(ctx: StackContext) -> None:
 
 
 def data_of(ctx: StackContext, row: Stack) -> Json:
-    """Return what another stack could be adopted from."""
     sealer = acceptance.sealer_of(ctx)
     with ctx.services.db.read() as conn:
         rows = stacks.list_below(conn, row.root_uuid)

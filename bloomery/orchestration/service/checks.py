@@ -90,8 +90,7 @@ def types_in(stack: Stack) -> Iterator[str]:
 
 
 def _targets(stack: Stack, name: str, kind: type[Any]) -> Iterator[str]:
-    """Yield the names of the kind that the environment put in the place of a type."""
-    rule = stack.resolved_type(name).rule
+    rule = stack.definition.resolved_type(name).rule
     if rule is None:
         return
     if not rule.target.endswith("*"):
@@ -103,7 +102,6 @@ def _targets(stack: Stack, name: str, kind: type[Any]) -> Iterator[str]:
 
 
 def _below(stack: Stack, name: str, items_of: Callable[[Stack], Iterator[T]]) -> Iterator[T]:
-    """Yield items of the stack below a composite resource, as far as it can be foreseen."""
     try:
         values = stack.properties(name, stack.view)
         below = children.preview(stack, name, values, {})
@@ -114,7 +112,6 @@ def _below(stack: Stack, name: str, items_of: Callable[[Stack], Iterator[T]]) ->
 
 
 def types_of_tree(ctx: StackContext, row: model.Stack) -> None:
-    """Ask the policies of the types that a stored tree has.  Raises Forbidden."""
     if ctx.services.policies.enforced:
         with ctx.services.db.read() as conn:
             types = resources.list_types(conn, row.root_uuid)
@@ -122,7 +119,6 @@ def types_of_tree(ctx: StackContext, row: model.Stack) -> None:
 
 
 def immutable(old: Stack, new: Stack) -> None:
-    """Refuse another value of a parameter that the new template calls immutable."""
     try:
         before = old.definition.parameters
     except errors.Failure:  # what was accepted may not be readable any more
@@ -134,7 +130,6 @@ def immutable(old: Stack, new: Stack) -> None:
 
 
 def may_update(ctx: StackContext, row: model.Stack) -> None:
-    """Refuse an update of a stack that is suspended, being deleted, or busy without convergence."""
     if row.action in _UPDATE_REFUSED:
         raise errors.NotSupported(feature=_UPDATE_REFUSED[Action(row.action)])
     not_busy(ctx, row)
@@ -181,7 +176,6 @@ def _check_external_ids(ctx: StackContext, stack: Stack) -> None:
 
 
 def _external_ids(stack: Stack) -> Iterator[tuple[str, str]]:
-    """Yield the ids that a stack and those below take over, with the resource's name."""
     for resource in stack.definitions.values():
         if resource.external_id is not None:
             yield str(functions.resolve(resource.external_id, stack.view)), resource.name

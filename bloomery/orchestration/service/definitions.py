@@ -22,7 +22,6 @@ _MINUTE_S: Final = 60
 
 
 def template_of(ctx: StackContext, row: model.Stack) -> model.Template:
-    """Return the stored template of a stack."""
     with ctx.services.db.read() as conn:
         return raw_templates.get(conn, row.template_uuid, sealer_of(ctx))
 
@@ -30,7 +29,6 @@ def template_of(ctx: StackContext, row: model.Stack) -> model.Template:
 def of(
     ctx: StackContext, row: model.Stack, template: model.Template | None = None
 ) -> definition.Stack:
-    """Return the definition of a stack, of its present template if none is named."""
     with ctx.services.db.read() as conn:
         return read(ctx, conn, row, template)
 
@@ -41,7 +39,6 @@ def read(
     row: model.Stack,
     template: model.Template | None = None,
 ) -> definition.Stack:
-    """As ``of``, on a connection of the caller's."""
     owner = None if row.owner_uuid is None else stacks.find(conn, row.owner_uuid)
     above = None if owner is None else read(ctx, conn, owner)
     if template is None:
@@ -78,7 +75,6 @@ def timeout_s(ctx: StackContext, timeout_mins: int | None) -> float:
 
 
 def description_of(template: Template, name: str) -> str:
-    """Return the description of a resource without reading all the others; "" for none."""
     body = template.section(Section.RESOURCES)
     body = body.get(name) if isinstance(body, Mapping) else None
     word = template.features.resource_keys.get(Key.DESCRIPTION)

@@ -61,7 +61,6 @@ class DriftTimer:
         return self._clock() + self._pause_s
 
     def look(self) -> float:
-        """Look at the next page; return after how many seconds the one after it is due."""
         if self._after_id is None:
             with self._db.read() as conn:
                 pages = math.ceil(stack_drift.count(conn) / PAGE)

@@ -34,9 +34,8 @@ from bloomery.model.stacks import Event, OrderKind, Properties, Stack, StoredRes
 from bloomery.operations.context import Services
 from bloomery.orchestration.engine.runtime import EngineRuntime
 from bloomery.orchestration.resources import base, stepwise
-from bloomery.orchestration.resources.allocation import Allocation
 from bloomery.orchestration.resources.machine_records import MachineRecord
-from bloomery.orchestration.resources.machines import ALLOCATION, Busy
+from bloomery.orchestration.resources.machines import Busy
 from bloomery.orchestration.resources.node import Node
 from bloomery.orchestration.resources.states import Action, Status
 from bloomery.orchestration.service import acceptance, access, definitions, machine_pages
@@ -72,12 +71,10 @@ class News:
 
     @property
     def begun(self) -> list[str]:
-        """The sentences that were not told yet."""
         return [text for name, text in self.differences.items() if self.former.get(name) != text]
 
     @property
     def ended(self) -> list[str]:
-        """The fields that do not differ any more."""
         return [name for name in self.former if name not in self.differences]
 
 
@@ -98,7 +95,6 @@ class DriftWatch:
 
     @cached_property
     def _kinds(self) -> Mapping[str, type[stepwise.Stepwise]]:
-        """The installed kinds of machines that can be compared, by type."""
         loaded = {name: load() for name, load in kinds.loaders("bloomery.resources").items()
                   if name.startswith("OS::Ironic::")}  # fmt: skip
         return {name: kind for name, kind in loaded.items()
@@ -127,14 +123,11 @@ class DriftWatch:
         )
 
     def _idents(self, page: Sequence[sa.Row[Any]]) -> dict[str, set[str]]:
-        """Return the UUIDs that the kinds of a page will ask for: see ``machine_pages.read``."""
         idents: dict[str, set[str]] = {}
         for row in page:
             kind = self._kinds[row.type]
             if issubclass(kind, MachineRecord):
                 words = [kind.noun]
-            elif issubclass(kind, Allocation):
-                words = [ALLOCATION]
             else:
                 words = ["node", "ports_of"] if issubclass(kind, Node) else ["node"]
             for word in words:
@@ -144,7 +137,6 @@ class DriftWatch:
     # ---------------------------------------------------------------------------- comparing
 
     def _news(self, look: Look) -> dict[str, list[News]]:
-        """Return what is new, by stack."""
         news: dict[str, list[News]] = {}
         for row in look.resources:
             differences, former = self._differences(look, row), look.former.get(row.uuid, {})
@@ -217,7 +209,6 @@ class DriftWatch:
                 self._mark(ctx, stack, each)
 
     def _masked(self, ctx: StackContext, stack: Stack, news: News) -> News:
-        """Return the news without values of hidden parameters."""
         if not news.begun:
             return news
         redaction = definitions.of(ctx, stack).definition.redaction

@@ -88,7 +88,6 @@ class EngineService:
         )
 
     def start(self) -> None:
-        """Go on line, take up what nobody works on, and return."""
         self.has_started = True
         self.liveness.register()
         self.groups.begin()
@@ -102,7 +101,6 @@ class EngineService:
             LOG.warning("took up %d stacks of a former life", orphans)
 
     def missing(self) -> list[str]:
-        """Return what keeps it from working on stacks; nothing: it is ready."""
         if self._stopping:
             return ["the engine ends its work"]
         if not self.liveness.may_act():
@@ -110,16 +108,11 @@ class EngineService:
         return []
 
     def begin_stop(self) -> None:
-        """Begin no further turn; returns at once."""
         self._stopping = True
         self.groups.stop(grace_s=0)
 
     def stop(self, grace_s: float = 0.0) -> None:
-        """Let turns that run end, for ``grace_s`` at most, and retire.
-
-        What did not end goes on with the next engine, at once: the locks of an engine that has
-        retired are free for the taking.
-        """
+        """Let turns that run end, for ``grace_s`` at most, and retire."""
         self._stopping = True
         if not self.groups.stop(grace_s=grace_s):
             LOG.warning("stopping: the time is over, and %d turns are cut off", self.groups.busy)
@@ -141,7 +134,6 @@ class EngineService:
         self.groups.wake("sweep")
 
     def _drop_all(self) -> None:
-        """Others have taken us for dead: what they took over is theirs."""
         for root in self.groups.roots():
             self.groups.stop(root)
             self.wakes.forget(root)

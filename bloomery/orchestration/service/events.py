@@ -21,7 +21,6 @@ _SORTABLE: Final = frozenset(EVENT_SORT_KEYS.values())
 def list_events(
     ctx: StackContext, identity: StackIdentity, query: EventQuery
 ) -> list[EventDetails]:
-    """Return a page of events.  Raises EventNotFound where a resource has none."""
     stack = access.stack(ctx, identity)
     equal = {name: values for name, values in query.filters.items() if name in _FILTERS}
     if query.resource is not None:
@@ -52,7 +51,6 @@ def _order(query: EventQuery) -> list[tuple[str, bool]]:
 
 
 def _levels(conn: Any, stack: Stack, depth: int) -> list[Stack]:
-    """Return a stack and those at most ``depth`` levels below it, gone ones too."""
     within = {stack.uuid: stack}
     for each in stacks.list_below(conn, stack.root_uuid, deleted=True):
         if each.owner_uuid in within and each.depth - stack.depth <= depth:
@@ -63,10 +61,7 @@ def _levels(conn: Any, stack: Stack, depth: int) -> list[Stack]:
 def show_event(
     ctx: StackContext, identity: StackIdentity, resource: str, uuid: str
 ) -> EventDetails:
-    """Return one event with the properties of that act, those that are secret masked.
-
-    Raises EventNotFound.
-    """
+    """Return one event with the properties of that act, those that are secret masked."""
     stack = access.stack(ctx, identity)
     with ctx.services.db.read() as conn:
         row = stack_events.find(conn, stack.uuid, uuid)
@@ -85,11 +80,10 @@ def _stored(ctx: StackContext, conn: Any, uuid: str | None) -> Properties | None
 def _shown(
     ctx: StackContext, stack: Stack, resource: str, stored: Properties | None
 ) -> Mapping[str, Any]:
-    """Return the properties that were given or have a default, with stars for what is hidden."""
     if stored is None:
         return {}
     given = {name: value for name, value in stored.data.items() if value is not None}
-    if not stored.hidden:
+    if not stored.has_secret:
         return given
     return definitions.secrecy_of(ctx, stack).serialized(resource, given)
 

@@ -60,7 +60,6 @@ class Fetcher:
         limits: Limits = LIMITS,
         at_once: int = 2,
     ) -> Fetcher:
-        """Read the options.  Raises CannotStart for a network that is none."""
         try:
             parsed = tuple(ipaddress.ip_network(text) for text in networks)
         except ValueError as exc:
@@ -70,10 +69,7 @@ class Fetcher:
         return cls(timeout_s=timeout_s, networks=parsed, limits=limits, at_once=at_once)
 
     def text(self, url: str) -> str:
-        """Return the text behind ``url``.
-
-        Raises TemplateUnreadable: why there is none.  FetchesBusy.
-        """
+        """Return the text behind ``url``."""
         try:
             return self.fetch(url, time.monotonic() + self.timeout_s)
         except FetchRefused as exc:
@@ -107,7 +103,6 @@ class Fetcher:
         raise FetchRefused(f"it redirects more than {MOST_REDIRECTS} times")
 
     def _answer(self, url: urllib.parse.SplitResult, until_s: float) -> tuple[str | None, bytes]:
-        """Return where the server sends us, or what it sends."""
         connection = Connection(url, self.addresses, until_s)
         answer: http.client.HTTPResponse | None = None
         try:
@@ -140,7 +135,6 @@ class Fetcher:
             raise FetchRefused("it is not UTF-8; save it as UTF-8") from exc
 
     def addresses(self, host: str, port: int) -> Iterator[tuple[Any, ...]]:
-        """Yield what ``getaddrinfo`` knows of ``host``, without addresses that are off limits."""
         nowhere = True
         for entry in self.resolve(host, port):
             if self._may_reach(ipaddress.ip_address(str(entry[4][0]).partition("%")[0])):

@@ -47,11 +47,7 @@ class Inputs:
     operators: Environment | None = None
 
     def stack(self, identity: Identity) -> Stack:
-        """Return the stack, not validated yet.
-
-        Raises InvalidTemplateVersion, and for the environment TemplateUnreadable,
-        StackValidationFailed, InvalidBreakPointHook and InvalidRestrictedAction.
-        """
+        """Return the stack, not validated yet."""
         template_class = versions.template_class(self.document)
         template = template_class(self.document, self.files, limits=self.limits)
         definition = Definition(
@@ -66,19 +62,13 @@ class Inputs:
         return Stack(definition, tree=Tree(self.limits, self.files, self.unread))
 
     def stored(self, uuid: str) -> model.Template:
-        """Return what is kept of it under ``uuid``."""
         return model.Template(
             uuid=uuid, template=self.document, environment=self.environment, files=self.files
         )
 
 
 def of(ctx: StackContext, arguments: StackArguments) -> Inputs:
-    """Merge and complete what a request says; templates behind URLs are fetched.
-
-    Raises TemplateUnreadable (no template, an environment that is none), StackValidationFailed (an
-    environment file that is missing), NotSupported (files_container), RequestLimitExceeded,
-    ConflictingMergeStrategyForParam, InvalidMergeStrategyForParam.
-    """
+    """Merge and complete what a request says; templates behind URLs are fetched."""
     if arguments.template is None:
         raise errors.TemplateUnreadable(reason="No template specified: send template")
     files = checked_files(ctx, arguments)
@@ -87,7 +77,6 @@ def of(ctx: StackContext, arguments: StackArguments) -> Inputs:
 
 
 def checked_files(ctx: StackContext, arguments: StackArguments) -> dict[str, str]:
-    """Return the files of a request.  Raises as ``of`` does."""
     if arguments.files_container is not None:
         raise errors.NotSupported(
             feature="files_container: there is no object store here; send the files in files. It"
@@ -96,10 +85,7 @@ def checked_files(ctx: StackContext, arguments: StackArguments) -> dict[str, str
 
 
 def kept_files(arguments: StackArguments, files: Mapping[str, str]) -> dict[str, str]:
-    """Return the files that are kept with a stack.
-
-    Files of environments are not: they are merged, and may hold values of hidden parameters.
-    """
+    """Return the files that are kept with a stack."""
     return {name: text for name, text in files.items() if name not in arguments.environment_files}
 
 
@@ -150,7 +136,6 @@ def join(
 
 
 def limits_of(conf: configuration.Conf) -> Limits:
-    """Return the limits that the operator has set."""
     return dataclasses.replace(
         LIMITS,
         template_bytes=conf.engine.max_template_size,
@@ -161,7 +146,6 @@ def limits_of(conf: configuration.Conf) -> Limits:
 
 
 def fetcher_of(conf: configuration.Conf) -> Fetcher:
-    """Return who fetches templates from URLs.  Raises CannotStart for an option that is none."""
     return Fetcher.of(
         timeout_s=conf.orchestration.template_fetch_timeout,
         networks=conf.orchestration.template_fetch_networks,

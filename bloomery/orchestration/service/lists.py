@@ -1,18 +1,23 @@
-"""Lists of stacks: filters, tags, pages."""
+"""Lists of stacks, with filters, tags and pages, and of engines."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from datetime import datetime, timedelta
 from typing import Any, Final
 
 from bloomery import errors
+from bloomery.db import engines
 from bloomery.db import stacks as db
-from bloomery.model.stack_views import STACK_SORT_KEYS, StackQuery
+from bloomery.model.engine import Engine
+from bloomery.model.stack_views import STACK_SORT_KEYS, EngineDetails, StackQuery
 from bloomery.model.stacks import Stack
 from bloomery.operations.context import Context
 from bloomery.orchestration.resources.states import Status
 from bloomery.orchestration.service import access
+from bloomery.orchestration.service.access import StackContext
 
+_INTERVALS: Final = 2  # without a sign of life: an engine is shown as down
 _TRUTH: Final = {"true": True, "false": False}
 _STATUSES: Final = frozenset(str(status) for status in Status)
 _SORTABLE: Final = frozenset(STACK_SORT_KEYS.values())
@@ -25,13 +30,11 @@ _FIELDS: Final = frozenset(
 
 
 def list_stacks(ctx: Context, query: StackQuery) -> list[Stack]:
-    """Return a page of stacks."""
     _authorize_everybody(ctx, query)
     return _page(ctx, query)
 
 
 def count_stacks(ctx: Context, query: StackQuery) -> int:
-    """Return how many stacks fit, whatever the page."""
     _authorize_everybody(ctx, query)
     rows = _rows(ctx, query)
     if rows is None:
@@ -54,7 +57,6 @@ def _page(ctx: Context, query: StackQuery) -> list[Stack]:
 
 
 def _rows(ctx: Context, query: StackQuery) -> db.Query | None:
-    """Return what is asked of the rows; None where nothing can fit."""
     filters = dict(query.filters)
     states = [_state(text) for text in filters.pop("status", ())]
     equal = {name: _values(name, texts) for name, texts in filters.items()}
@@ -82,7 +84,6 @@ def _rows(ctx: Context, query: StackQuery) -> db.Query | None:
 
 
 def _state(text: str) -> tuple[str | None, str]:
-    """Split CREATE_FAILED into action and status; a bare status is that of any action."""
     if text in _STATUSES:
         return None, text
     action, _, status = text.partition("_")
@@ -90,7 +91,6 @@ def _state(text: str) -> tuple[str | None, str]:
 
 
 def _values(name: str, texts: Sequence[str]) -> list[Any]:
-    """Return the values that texts of a query stand for; those that stand for none fit nothing."""
     read: Callable[[str], Any] = {"disable_rollback": _truth, "timeout_mins": _number}.get(
         name, str
     )
@@ -116,8 +116,22 @@ def _order(query: StackQuery) -> list[tuple[str, bool]]:
 
 
 def parameters_of(definition: Any) -> Mapping[str, str]:
-    """Return parameters as text, hidden ones masked; one that cannot be read any more is empty."""
     try:
         return dict(definition.parameters.shown())
     except errors.Failure:  # what was accepted may not fit another release
         return {}
+
+
+def list_services(ctx: StackContext) -> list[EngineDetails]:
+    with ctx.services.db.read() as conn:
+        live = engines.list_live(conn)
+    if not live:
+        raise errors.Unavailable(reason="cannot list engines: none is there; start one")
+    now = ctx.runtime.utc()
+    return [_details(engine, now) for engine in live]
+
+
+def _details(engine: Engine, now: datetime) -> EngineDetails:
+    last = engine.updated_at or engine.created_at
+    patience = timedelta(seconds=_INTERVALS * engine.report_interval)
+    return EngineDetails(engine=engine, up=now - last <= patience)

@@ -72,12 +72,10 @@ class Liveness:
 
     @property
     def interval_s(self) -> int:
-        """Seconds between two signs of life; seldom where nobody watches."""
         options = self._options
         return options.periodic_interval if self._alone else options.engine_heartbeat_interval
 
     def register(self) -> None:
-        """Put this engine on line."""
         self._db.transact(
             lambda conn: engines.register(
                 conn,
@@ -109,13 +107,11 @@ class Liveness:
     # ------------------------------------------------------------------------- questions
 
     def may_act(self) -> bool:
-        """Whether nobody can have taken us for dead."""
         options = self._options
         lasts_s = options.engine_life_check_timeout - options.engine_heartbeat_interval
         return self._alone or self._clock() - self._renewed_at < lasts_s
 
     def is_live(self, engine_id: str) -> bool:
-        """Whether an engine works on its stacks; one that was never seen is looked for now."""
         if self._alone or engine_id == self.engine_id:
             return engine_id == self.engine_id
         if engine_id not in self._seen:
@@ -141,7 +137,6 @@ class Liveness:
                 LOG.warning("engine %s: no sign of life: %s", self.engine_id, errors.brief(exc))
 
     def beat(self) -> None:
-        """Give a sign of life; begin anew where others have taken us for dead."""
         if self._db.transact(lambda conn: engines.beat(conn, self.engine_id)):
             self._renewed_at = self._clock()
             return
@@ -151,7 +146,6 @@ class Liveness:
         self.register()
 
     def observe(self) -> None:
-        """Look at the counters of all; retire those that stood still."""
         with self._db.read() as conn:
             rows = engines.list_live(conn)
         now, timeout_s = self._clock(), self._options.engine_life_check_timeout

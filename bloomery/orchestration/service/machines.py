@@ -56,7 +56,6 @@ _BUSY: Final = (
 
 
 def machines_of(services: Services) -> Callable[[Stack], Machines]:
-    """Return what gives the stacks of an engine their machines."""
     return lambda stack: ServiceMachines(services, stack)
 
 
@@ -134,7 +133,6 @@ class ServiceMachines:
         return str(flow.request_id).startswith(context.request.request_id)
 
     def _context_of(self, order_id: str) -> Context:
-        """Return the context of one order, whose request no other has."""
         context = self._context()
         request_id = f"{context.request.request_id}-{order_id}"
         return replace(context, request=replace(context.request, request_id=request_id))
@@ -256,7 +254,6 @@ def shown_node(context: Context, row: Any) -> Json:
 
 
 def shown_record(context: Context, noun: Noun, row: Any) -> Json:
-    """Return a record, a row of the noun's columns, as the caller may see it."""
     record = _record(noun, row)
     unseen = [n for n, rule in noun.read_rules.items() if not policy.may(context, rule)]
     return record | dict.fromkeys(unseen)

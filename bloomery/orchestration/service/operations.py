@@ -23,8 +23,8 @@ from bloomery.orchestration.service import (
     actions,
     adoption,
     deletion,
-    engines,
     events,
+    graphs,
     lists,
     outputs,
     previews,
@@ -86,6 +86,7 @@ class StackOperations:
     list_outputs = Operation(outputs.list_outputs, "stacks:list_outputs")
     show_output = Operation(outputs.show_output, "stacks:show_output")
     explain_stack = Operation(why.explain_stack, "stacks:show")
+    describe_graph = Operation(graphs.describe_graph, "resource:index")
 
     stack_suspend = Operation(actions.suspend, "actions:suspend")
     stack_resume = Operation(actions.resume, "actions:resume")
@@ -146,7 +147,7 @@ class StackOperations:
     )
 
     get_revision = Operation(templates.get_revision, "build_info:build_info")
-    list_services = Operation(engines.list_services, "service:index")
+    list_services = Operation(lists.list_services, "service:index")
 
     def __init__(
         self,
@@ -159,7 +160,6 @@ class StackOperations:
         self._on_accepted = on_accepted
 
     def context(self, request: Request) -> StackContext:
-        """Return what an operation is handed."""
         return StackContext(
             services=self._services,
             request=request,

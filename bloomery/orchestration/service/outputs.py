@@ -22,7 +22,6 @@ _MOST_REASON: Final = 1000  # characters of an output's error
 def show_stack(
     ctx: StackContext, identity: StackIdentity, *, resolve_outputs: bool = True
 ) -> StackDetails:
-    """Return one stack; there are no outputs of one that is deleted."""
     row = access.stack(ctx, identity)
     stored = StoredStack(ctx, row)
     gone = row.action == Action.DELETE and row.status == Status.COMPLETE
@@ -36,7 +35,6 @@ def show_stack(
 
 
 def _parameters(ctx: StackContext, row: Stack, definition: Definition) -> Mapping[str, str]:
-    """Return the parameters as text; of a stack below, what is secret above is so here."""
     shown = lists.parameters_of(definition)
     if row.owner_uuid is None:
         return shown
@@ -45,13 +43,11 @@ def _parameters(ctx: StackContext, row: Stack, definition: Definition) -> Mappin
 
 
 def list_outputs(ctx: StackContext, identity: StackIdentity) -> list[Output]:
-    """Return the outputs without their values."""
     stored = StoredStack(ctx, access.living(ctx, identity))
     return [Output(key=key, description=each.description) for key, each in stored.outputs.items()]
 
 
 def show_output(ctx: StackContext, identity: StackIdentity, key: str) -> Output:
-    """Return one output.  Raises NotFound."""
     stored = StoredStack(ctx, access.living(ctx, identity))
     output = stored.outputs.get(key)
     if output is None:
@@ -68,7 +64,6 @@ def _values(stored: StoredStack) -> list[Output]:
 
 
 def _value(stored: StoredStack, output: OutputDefinition) -> Output:
-    """Return an output; one that cannot be computed spoils no other."""
     try:
         value = stored.value_of(output)
     except Exception as exc:  # noqa: BLE001  a kind of a plug-in may raise anything

@@ -33,11 +33,7 @@ CONSTRAINTS: Final = ("constraint_mapping",)
 
 
 def install(folders: Sequence[str]) -> None:
-    """Import the modules of ``folders`` and offer what they map, from now on.
-
-    Raises CannotStart for a folder that is not there, a module that cannot be imported, and what
-    is no kind or no constraint.
-    """
+    """Import the modules of ``folders`` and offer what they map, from now on."""
     for path in paths(folders):
         module = _imported(path)
         for name, kind in _mapped(module, RESOURCES, path).items():
@@ -51,7 +47,6 @@ def install(folders: Sequence[str]) -> None:
 
 
 def paths(folders: Sequence[str]) -> Iterator[Path]:
-    """Yield the modules of each folder in the order of their names."""
     for folder in folders:
         try:
             entries = sorted(Path(folder).iterdir())
@@ -67,7 +62,6 @@ def paths(folders: Sequence[str]) -> Iterator[Path]:
 
 
 def _imported(path: Path) -> ModuleType:
-    """Import a module under a name of its own, once."""
     place = path.parent if path.name == "__init__.py" else path
     digest = hashlib.sha256(str(path.resolve()).encode()).hexdigest()[:12]
     name = f"bloomery_plugin_{place.stem}_{digest}"
@@ -88,7 +82,6 @@ def _imported(path: Path) -> ModuleType:
 
 
 def _mapped(module: ModuleType, functions: Sequence[str], path: Path) -> Mapping[str, Any]:
-    """What the first function of these names that the module has returns."""
     mapping: Callable[[], Any] | None = next(
         (getattr(module, name) for name in functions if hasattr(module, name)), None
     )

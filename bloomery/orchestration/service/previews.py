@@ -57,7 +57,6 @@ _KINDS: Final[Mapping[Verb, str]] = {
 
 
 def preview_stack(ctx: StackContext, name: object, arguments: StackArguments) -> PreviewedStack:
-    """Return what create would make, after the same checks."""
     new = stacks.read_new(ctx, name, arguments)
     with ctx.services.heavy_jobs.enter():
         planned = foresight.create(new.stack, Present(records={}, find_node=_find_node(ctx)))
@@ -83,7 +82,6 @@ def preview_stack(ctx: StackContext, name: object, arguments: StackArguments) ->
 def _previewed(
     stack: Stack, identity: StackIdentity, secrets: Secrecy, parent: str | None = None
 ) -> Iterator[Any]:
-    """Yield each resource; one that owns a stack is the list of what is in there."""
     required_by = _required_by(stack)
     for name in stack.definitions:
         details = _new_details(stack, identity, name, required_by.get(name, []), secrets)
@@ -195,7 +193,6 @@ def _kind_of(kind: str, member: StackMember | None) -> str:
 
 
 def _stack_below(stored: StoredStack, names: Sequence[str]) -> StoredStack | None:
-    """Return the stack that the last of ``names`` owns; each is in the stack of the one before."""
     stack = stored
     for name in names:
         member = stack.members().get(name)
@@ -219,7 +216,6 @@ def _all_below(member: StackMember | None, kind: str) -> Iterator[tuple[str, Res
 
 
 def _child_of(member: StackMember) -> StoredChild | None:
-    """Return the stack that a resource owns."""
     resource = member.resource()
     child = resource.child() if isinstance(resource, Composite) else None
     return child if isinstance(child, StoredChild) else None
@@ -241,7 +237,6 @@ def _present(stored: StoredStack, *, converges: bool) -> Present:
 
 
 def _find_node(ctx: StackContext) -> FindNode:
-    """Return what finds nodes as the caller may see them; none where no bare metal is."""
     if ctx.runtime.machines is None:
         return find_no_node
     seen = PageMachines(ctx.services, ctx.request, MachinePage())
@@ -251,7 +246,6 @@ def _find_node(ctx: StackContext) -> FindNode:
 def _below_member(
     members: Mapping[str, StackMember], name: str, *, converges: bool
 ) -> Present | None:
-    """Return what exists of the stack that a resource stands for."""
     child = _child_of(members[name]) if name in members else None
     return None if child is None else _present(child.stack, converges=converges)
 

@@ -39,7 +39,6 @@ class Purge:
         self._now, self._stopping = now, stopping
 
     def run(self) -> None:
-        """Drop what may go."""
         stacks, events = self.drop_stacks(), self.drop_events()
         settled = self._now() - _SETTLED
         self._db.transact(lambda conn: purge.drop_templates(conn, before=settled))
@@ -49,7 +48,6 @@ class Purge:
             LOG.info("purged %d deleted stacks and %d events", stacks, events)
 
     def drop_stacks(self) -> int:
-        """Forget stacks that were deleted ``purge_days`` ago; return how many."""
         if self._options.purge_days < 0:
             return 0
         before, total = self._now() - timedelta(days=self._options.purge_days), 0
@@ -63,7 +61,6 @@ class Purge:
         return total
 
     def drop_events(self) -> int:
-        """Cut the events of stacks that have too many; return how many went."""
         keep, total = self._options.max_events_per_stack, 0
         if not keep:
             return 0

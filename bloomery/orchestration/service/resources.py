@@ -36,7 +36,6 @@ _DEAF: Final = frozenset({Action.SUSPEND, Action.DELETE})
 def list_stack_resources(
     ctx: StackContext, identity: StackIdentity, query: ResourceQuery
 ) -> list[ResourceDetails]:
-    """Return the resources of a stack, and of those below as deep as it is asked."""
     stack = access.stack(ctx, identity)
     depth = min(query.nested_depth, ctx.services.conf.engine.max_nested_stack_depth)
     with ctx.services.db.read() as conn:
@@ -110,7 +109,6 @@ class _Details:
 def describe_stack_resource(
     ctx: StackContext, identity: StackIdentity, name: str, with_attr: Sequence[str] = ()
 ) -> ResourceDetails:
-    """Return one resource with its attributes.  Raises ResourceNotFound."""
     stack = access.living(ctx, identity)
     stored = StoredStack(ctx, stack)
     if stored.member(name) is None:
@@ -125,7 +123,6 @@ def describe_stack_resource(
 
 
 def _told(stored: StoredStack, name: str, with_attr: Sequence[str] = ()) -> dict[str, Any]:
-    """Return what is worked out of one resource when it is asked for."""
     definition = stored.definition.definition
     description = definitions.description_of(definition.template, name)
     return {
@@ -169,7 +166,6 @@ def _attribute(member: StackMember, name: str) -> Any:
 def get_resource_metadata(
     ctx: StackContext, identity: StackIdentity, name: str
 ) -> Mapping[str, Any]:
-    """Return the metadata of a resource.  Raises ResourceNotFound."""
     stack = access.living(ctx, identity)
     return _row(ctx, stack, name).metadata
 
@@ -221,7 +217,6 @@ def resource_signal(
 def _by_token(
     ctx: StackContext, identity: StackIdentity, name: str, token: str
 ) -> tuple[Stack, StoredResource]:
-    """Return the resource whose address was handed out with ``token``; others are not there."""
     with ctx.services.db.read() as conn:
         stack = stacks.find(conn, identity.uuid)
         found = stack and db.find(conn, stack.uuid, name, acceptance.sealer_of(ctx))
@@ -248,7 +243,6 @@ def _hook(resource: StoredResource, hook: object) -> str:
 def _check_hears(
     ctx: StackContext, stack: Stack, resource: StoredResource, details: Json | None
 ) -> None:
-    """Refuse a signal to what cannot take one, or not this one."""
     if resource.action == Action.DELETE and resource.status == Status.COMPLETE:
         raise missing(stack, resource.name)
     if resource.action in _DEAF:
@@ -304,7 +298,6 @@ def _changes(resource: StoredResource, *, mark_unhealthy: bool) -> bool:
 
 
 def _identified(ctx: StackContext, stack: Stack, ident: str) -> StoredResource:
-    """Return a resource by name, else by physical id, else by what get_resource gives."""
     members = StoredStack(ctx, stack).members()
     if ident in members:
         return members[ident].row

@@ -30,7 +30,6 @@ _ENVIRONMENTS: Final = ("*.yaml", "*.yml", "*.json")
 
 
 def operators_environment(folder: str | None, limits: Limits = LIMITS) -> Environment | None:
-    """Return the environment below every stack; None where there is none."""
     if not folder:
         return None
     try:
@@ -52,10 +51,7 @@ def make_runtime(
     machines: Callable[[Stack], Machines] | None = None,
     authorize: Callable[[Stack, Collection[str]], None] | None = None,
 ) -> EngineRuntime:
-    """Return the runtime of a process; it reads folders, so make it once.
-
-    Raises CannotStart for a plug-in that cannot be used.
-    """
+    """Return the runtime of a process; it reads folders, so make it once."""
     plugin_modules.install(conf.engine.plugin_dirs)
     limits = inputs.limits_of(conf)
     return EngineRuntime(
@@ -74,7 +70,6 @@ def make_runtime(
 
 
 def _lifecycle_plugins() -> Iterator[Any]:
-    """Yield what packages bring.  Raises CannotStart for one that cannot be made."""
     for name, load in kinds.loaders(GROUP).items():
         try:
             yield load()()

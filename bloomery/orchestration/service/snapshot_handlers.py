@@ -73,7 +73,6 @@ def _rewritten(new: definition.Stack, parts: Mapping[str, Mapping[str, Any]]) ->
 
 
 def _plain(tree: Any) -> Any:
-    """Return a tree as a template has it: calls are maps again."""
     if isinstance(tree, Function):
         return {tree.name: _plain(tree.args)}
     if isinstance(tree, Mapping):
@@ -110,7 +109,6 @@ def clean(ctx: StackContext, row: Stack, data: Mapping[str, Any]) -> None:
 
 
 def _kind(member: StackMember) -> type[base.Resource] | None:
-    """Return the kind of a resource; None for a type that is not offered any more."""
     try:
         return member.kind
     except errors.Failure:
@@ -136,7 +134,6 @@ def _entries(data: Mapping[str, Any]) -> Iterator[tuple[str, Mapping[str, Any]]]
 def _resource(
     stored: StoredStack, kind: type[base.Resource], name: str, entry: Mapping[str, Any]
 ) -> base.Resource:
-    """Return a resource as it was when the snapshot was made."""
     member = stored.member(name)
     record = StoredResource(
         name=name,
@@ -150,7 +147,6 @@ def _resource(
 
 
 def _asked(stored: StoredStack, name: str, handler: Callable[..., Any], *arguments: Any) -> Any:
-    """Ask a kind; whatever it raises is its refusal."""
     try:
         return handler(*arguments)
     except Exception as exc:

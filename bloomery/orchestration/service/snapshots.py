@@ -30,10 +30,7 @@ _VISIBLE: Final = ("name", "type", "resource_id", "action", "status")  # of a re
 
 
 def stack_snapshot(ctx: StackContext, identity: StackIdentity, name: str | None) -> Snapshot:
-    """Accept a snapshot and return it: without resources, which an engine adds.
-
-    Raises ActionInProgress, RequestLimitExceeded (the stack has too many).
-    """
+    """Accept a snapshot and return it: without resources, which an engine adds."""
     name = checks.snapshot_name(name)
     return acceptance.retried(lambda: _begin(ctx, identity, name), identity.name)
 
@@ -133,10 +130,7 @@ def _visible(ctx: StackContext, snapshot: Snapshot) -> Snapshot:
 
 
 def stack_restore(ctx: StackContext, identity: StackIdentity, snapshot: str) -> None:
-    """Accept that a stack becomes what it was when the snapshot was made.
-
-    Raises NotSupported for a snapshot that is not complete.
-    """
+    """Accept that a stack becomes what it was when the snapshot was made."""
     acceptance.retried(lambda: _restore(ctx, identity, snapshot), identity.name)
 
 
@@ -157,7 +151,7 @@ def _restore(ctx: StackContext, identity: StackIdentity, uuid: str) -> None:
     checks.definition(ctx, new)
     template = inputs.stored(ctx.runtime.new_id())
     if document is not None:  # what a kind kept may be secret
-        template = dataclasses.replace(template, hidden=True)
+        template = dataclasses.replace(template, has_secret=True)
     change = Change(
         stack=row,
         kind=OrderKind.RESTORE,

@@ -53,7 +53,6 @@ def list_software_configs(
     marker: str | None = None,
     everybody: bool = False,
 ) -> list[ConfigSummary]:
-    """Return a page of configurations, the newest first; ``everybody``: of all projects."""
     rule = "software_configs:global_index" if everybody else "software_configs:index"
     access.authorize(ctx, rule)
     with ctx.services.db.read() as conn:
@@ -62,15 +61,11 @@ def list_software_configs(
 
 
 def show_software_config(ctx: Context, uuid: str) -> SoftwareConfig:
-    """Return one.  Raises SoftwareConfigNotFound."""
     return _visible_configs(ctx, [_config(ctx, uuid)])[0]
 
 
 def create_software_config(ctx: Context, values: Json) -> SoftwareConfig:
-    """Store a configuration and return it: name, group, config, inputs, outputs, options.
-
-    Raises StackValidationFailed for what is of the wrong shape, RequestLimitExceeded.
-    """
+    """Store a configuration and return it: name, group, config, inputs, outputs, options."""
     config = _new_config(_project(ctx), str(uuids.uuid4()), values)
     row = db.encode_config(config, _sealer(ctx))
     most = ctx.services.conf.orchestration.max_software_configs_per_tenant
@@ -85,7 +80,6 @@ def create_software_config(ctx: Context, values: Json) -> SoftwareConfig:
 
 
 def delete_software_config(ctx: Context, uuid: str) -> None:
-    """Remove a configuration.  Raises SoftwareConfigNotFound, SoftwareConfigInUse (409)."""
     if not ctx.services.db.transact(lambda conn: db.delete_config(conn, _project(ctx), uuid)):
         raise errors.SoftwareConfigNotFound(config=uuid)
 
@@ -117,7 +111,6 @@ def _new_config(project: str, uuid: str, values: Mapping[str, Any]) -> SoftwareC
 
 
 def _lists(values: Mapping[str, Any]) -> dict[str, Any]:
-    """Return checked inputs and outputs; an input of what is deployed has a value, too."""
     lists = {name: values.get(name) or [] for name in LISTS}
     inputs = lists["inputs"] if isinstance(lists["inputs"], list) else []
     valued = [VALUE in each if isinstance(each, Mapping) else False for each in inputs]
@@ -140,21 +133,18 @@ def _lists(values: Mapping[str, Any]) -> dict[str, Any]:
 def list_software_deployments(
     ctx: Context, *, server_id: str | None = None
 ) -> list[SoftwareDeployment]:
-    """Return the deployments of the project, or of one server of it."""
     with ctx.services.db.read() as conn:
         deployments = db.list_deployments(conn, _project(ctx), server_id, _sealer(ctx))
     return _visible_deployments(ctx, deployments)
 
 
 def metadata_software_deployments(ctx: Context, server_id: str) -> list[SoftwareConfig]:
-    """Return what an agent on a server is to bring there, by name."""
     with ctx.services.db.read() as conn:
         configs = db.list_server_configs(conn, _project(ctx), server_id, _sealer(ctx))
     return sorted(_visible_configs(ctx, configs), key=lambda config: config.name or "")
 
 
 def show_software_deployment(ctx: Context, uuid: str) -> SoftwareDeployment:
-    """Return one.  Raises SoftwareDeploymentNotFound."""
     return _visible_deployments(ctx, [_deployment(ctx, uuid)])[0]
 
 
@@ -181,7 +171,6 @@ def create_software_deployment(ctx: Context, values: Json) -> SoftwareDeployment
 
 
 def _check_agents(ctx: Context, project: object) -> None:
-    """Refuse what agents of another project would run: it is for administrators to lend servers."""
     if project and project != ctx.request.project and ctx.services.policies.enforced:
         if access.is_admin(ctx):
             return
@@ -192,10 +181,7 @@ def _check_agents(ctx: Context, project: object) -> None:
 
 
 def update_software_deployment(ctx: Context, uuid: str, values: Json) -> SoftwareDeployment:
-    """Change a deployment and return it; null says nothing.
-
-    Raises SoftwareDeploymentNotFound, and what ``create`` does.
-    """
+    """Change a deployment and return it; null says nothing."""
     changes = {name: values[name] for name in CHANGEABLE if values.get(name) is not None}
     store = _store_of(ctx)
     if (after := store.change(uuid, lambda before: changes)) is None:
@@ -204,7 +190,6 @@ def update_software_deployment(ctx: Context, uuid: str, values: Json) -> Softwar
 
 
 def delete_software_deployment(ctx: Context, uuid: str) -> None:
-    """Remove a deployment.  Raises SoftwareDeploymentNotFound."""
     if not ctx.services.db.transact(lambda conn: db.delete_deployment(conn, _project(ctx), uuid)):
         raise errors.SoftwareDeploymentNotFound(deployment=uuid)
 
@@ -272,7 +257,6 @@ def _check_texts(values: Mapping[str, Any], names: Iterable[str]) -> None:
 
 
 def _visible_configs(ctx: Context, configs: Sequence[SoftwareConfig]) -> list[SoftwareConfig]:
-    """Return configurations with stars for secrets, unless the caller may signal: as agents do."""
     if access.may(ctx, SIGNAL):
         return [*configs]
     with ctx.services.db.read() as conn:
@@ -292,7 +276,6 @@ def _starred_config(config: SoftwareConfig) -> SoftwareConfig:
 def _visible_deployments(
     ctx: Context, deployments: Sequence[SoftwareDeployment]
 ) -> list[SoftwareDeployment]:
-    """Return deployments with stars for secret values of inputs, unless the caller may signal."""
     if access.may(ctx, SIGNAL):
         return [*deployments]
     with ctx.services.db.read() as conn:
@@ -355,10 +338,7 @@ class RowSoftware:
         self.change(uuid, lambda before: changes)
 
     def change(self, uuid: str, changes_of: Changes) -> SoftwareDeployment | None:
-        """Write what ``changes_of`` makes of a deployment, tell of it, and return it.
-
-        None: there is no deployment, or nothing to change.  Who overtakes is looked at again.
-        """
+        """Write what ``changes_of`` makes of a deployment, tell of it, and return it."""
         for _attempt in range(ATTEMPTS):
             before = self._find(uuid)
             changes = None if before is None else changes_of(before)
@@ -396,7 +376,6 @@ class RowSoftware:
         self._db.transact(lambda conn: db.delete_deployment(conn, self._project, uuid))
 
     def signal_deployment(self, uuid: str, details: Mapping[str, Any]) -> str | None:
-        """Take what a server says of a deployment, and return a text for the event."""
         texts: list[str] = []
 
         def changes_of(deployment: SoftwareDeployment) -> Mapping[str, Any] | None:

@@ -28,11 +28,7 @@ _SAID_NOTHING: Final = StackArguments(existing=True)
 
 
 def create_stack(ctx: StackContext, name: object, arguments: StackArguments) -> StackIdentity:
-    """Accept a new stack, or with ``adopt_data`` the adoption of one.
-
-    ``name`` is what the client sent.  Raises StackExists, NotSupported (adoption is off), and what
-    validation does.
-    """
+    """Accept a new stack, or with ``adopt_data`` the adoption of one."""
     data = arguments.adopt_data
     new = read_new(ctx, name, arguments)
     row = _new_row(ctx, new, arguments)
@@ -54,7 +50,6 @@ class New:
 
 
 def read_new(ctx: StackContext, name: object, arguments: StackArguments) -> New:
-    """Return what create would store, checked in the order of Heat."""
     if arguments.adopt_data is not None:
         arguments = adoption.arguments_of(ctx, arguments)
     if arguments.template is not None:
@@ -68,7 +63,6 @@ def read_new(ctx: StackContext, name: object, arguments: StackArguments) -> New:
 
 
 def read(ctx: StackContext, arguments: StackArguments) -> Inputs:
-    """Return what a request says, with what the operator adds."""
     return _installed(ctx, readings.of(ctx, arguments))
 
 
@@ -78,12 +72,10 @@ def _installed(ctx: StackContext, inputs: Inputs) -> Inputs:
 
 
 def most_stacks(ctx: StackContext) -> int:
-    """How many stacks the caller's project may have; -1: any."""
     return -1 if access.is_admin(ctx) else ctx.services.conf.engine.max_stacks_per_tenant
 
 
 def _check_room(ctx: StackContext, name: object) -> None:
-    """Refuse a name that is taken, and one stack too many, before the template costs anything."""
     with ctx.services.db.read() as conn:
         if (
             isinstance(name, str)
@@ -120,11 +112,7 @@ def _new_row(ctx: StackContext, new: New, arguments: StackArguments) -> Stack:
 
 
 def default_timeout_mins(ctx: StackContext, stack: definition.Stack) -> int | None:
-    """Return the time of a stack that says nothing; None: ``[engine]stack_action_timeout``.
-
-    The kinds of its tree, as far as it was looked at, may take longer than the operator's default,
-    and never make it shorter.
-    """
+    """Return the time of a stack that says nothing; None: ``[engine]stack_action_timeout``."""
     minutes = stack.tree.timeout_mins
     return minutes if minutes * 60 > ctx.services.conf.engine.stack_action_timeout else None
 
@@ -133,11 +121,7 @@ def default_timeout_mins(ctx: StackContext, stack: definition.Stack) -> int | No
 
 
 def update_stack(ctx: StackContext, identity: StackIdentity, arguments: StackArguments) -> None:
-    """Accept an update.
-
-    Raises NotSupported (the stack is suspended, or is being deleted), ImmutableParameterModified,
-    ActionInProgress (without convergence), and what validation does.
-    """
+    """Accept an update."""
     access.authorize(ctx, update_rule(arguments))
     acceptance.retried(lambda: _update(ctx, identity, arguments), identity.name)
 
@@ -183,12 +167,10 @@ def _update(ctx: StackContext, identity: StackIdentity, arguments: StackArgument
 
 
 def converges(ctx: StackContext, arguments: StackArguments) -> bool:
-    """Whether an update compares with what is really there."""
     return arguments.converge or ctx.services.conf.engine.observe_on_update
 
 
 def _flags(row: Stack, arguments: StackArguments) -> dict[str, Any]:
-    """Return what an update keeps unless it says otherwise."""
     rollback_off, timeout_mins = arguments.disable_rollback, arguments.timeout_mins
     return {
         "disable_rollback": row.disable_rollback if rollback_off is None else rollback_off,
@@ -199,7 +181,6 @@ def _flags(row: Stack, arguments: StackArguments) -> dict[str, Any]:
 def read_update(
     ctx: StackContext, row: Stack, stored: Template, arguments: StackArguments
 ) -> tuple[Inputs, definition.Stack]:
-    """Return what an update would store and its definition, not validated."""
     inputs = _over(ctx, stored, arguments) if arguments.existing else readings.of(ctx, arguments)
     inputs = _installed(ctx, inputs)
     if row.owner_uuid is not None:
@@ -209,7 +190,6 @@ def read_update(
 
 
 def _over(ctx: StackContext, stored: Template, arguments: StackArguments) -> Inputs:
-    """Lay what a request says over what is stored: PATCH."""
     files = {**stored.files, **readings.checked_files(ctx, arguments)}
     template = stored.template if arguments.template is None else arguments.template
     said = readings.environment_of(ctx, arguments, template, files)
@@ -227,7 +207,6 @@ def _without(document: Mapping[str, Any], names: Sequence[str]) -> dict[str, Any
 def _declared(
     template: Mapping[str, Any], values: Mapping[str, Any], request: Mapping[str, Any]
 ) -> dict[str, Any]:
-    """Drop parameters that the template declares no more, unless the request names them itself."""
     declared = versions.template_class(template)(template).section(Section.PARAMETERS)
     names = {*(declared if isinstance(declared, Mapping) else ()), *request[environment.PARAMETERS]}
     return {name: value for name, value in values.items() if name in names}
@@ -237,10 +216,9 @@ def _declared(
 
 
 def get_template(ctx: StackContext, identity: StackIdentity) -> Json:
-    """Return the template, with stars for secrets that a group has put there for its members."""
     row = access.stack(ctx, identity)
     stored = definitions.template_of(ctx, row)
-    if row.owner_uuid is None or not stored.hidden:
+    if row.owner_uuid is None or not stored.has_secret:
         return dict(stored.template)
     stack = definitions.of(ctx, row, stored)
     secrecy = definitions.secrecy_of(ctx, row, stack)
@@ -249,7 +227,6 @@ def get_template(ctx: StackContext, identity: StackIdentity) -> Json:
 
 
 def get_environment(ctx: StackContext, identity: StackIdentity) -> Json:
-    """Return the environment, with stars for hidden parameters."""
     row = access.stack(ctx, identity)
     stored = definitions.template_of(ctx, row)
     stack = definitions.of(ctx, row, stored)
@@ -258,6 +235,5 @@ def get_environment(ctx: StackContext, identity: StackIdentity) -> Json:
 
 
 def get_files(ctx: StackContext, identity: StackIdentity) -> dict[str, str]:
-    """Return the files that came with the template."""
     row = access.stack(ctx, identity)
     return dict(definitions.template_of(ctx, row).files)

@@ -41,7 +41,6 @@ Kind = tuple[str | None, str | None]  # driver and resource class; None: any
 
 
 def document(ctx: StackContext, root: model.Stack | None, plan: Plan) -> dict[str, Any]:
-    """Return a plan laid out in stages, with times; ``root``: the stack, if it is there."""
     changed = {key: each for key, each in plan.actions.items() if each.verb is not Verb.UNCHANGED}
     with ctx.services.db.read() as conn:
         things = _things(conn, root, changed)
@@ -69,7 +68,6 @@ def document(ctx: StackContext, root: model.Stack | None, plan: Plan) -> dict[st
 def _things(
     conn: sa.Connection, root: model.Stack | None, changed: Mapping[Key, Action]
 ) -> dict[Key, str]:
-    """Return what resources stand for that are there; what is made stands for nothing yet."""
     present = {key: each for key, each in changed.items() if each.verb not in _MADE_BESIDE}
     things = {
         key: each.record.physical_id
@@ -100,7 +98,6 @@ _MADE_BESIDE: Final = frozenset({Verb.CREATE, Verb.RECREATE, Verb.REPLACE})
 
 
 def _planned_kind(plan: Plan, action: Action) -> Kind:
-    """Return what the template says of the machine; of an allocation where that has the class."""
     effect = action.effect
     if effect.driver or effect.resource_class or action.definition is None:
         return effect.driver, effect.resource_class
@@ -122,7 +119,6 @@ class _Experience:
     cache: dict[tuple[tuple[str, ...], Kind], Times | None] = field(default_factory=dict)
 
     def times_of(self, verbs: tuple[str, ...], kind: Kind) -> Times | None:
-        """Return how long verbs take, one after the other; None: nobody knows of one of them."""
         if (verbs, kind) not in self.cache:
             self.cache[verbs, kind] = self._sum(verbs, kind)
         return self.cache[verbs, kind]

@@ -46,7 +46,6 @@ class _Traversals:
     accepted: list[tuple[frozenset[int], dict[str, int]]] = field(default_factory=list)
 
     def after(self, orders: Sequence[int]) -> dict[str, int]:
-        """Return the traversals with those of orders that are taken."""
         taken = frozenset(orders)
         stacks = self.stacks
         for ids, accepted in self.accepted:
@@ -55,7 +54,6 @@ class _Traversals:
         return stacks
 
     def settle(self, turn: Turn, overtaken: frozenset[str]) -> None:
-        """Remember what a turn has written."""
         taken = frozenset(turn.orders)
         self.stacks = self.after(turn.orders) | {
             stack.uuid: stack.traversal for stack in turn.stacks if stack.uuid not in overtaken
@@ -74,7 +72,6 @@ class RowStore:
         self._traversals: dict[str, _Traversals] = {}
 
     def load(self, root_uuid: str) -> Tree:
-        """Return the tree as its rows were at one moment.  Raises NotFound."""
         with self._db.snapshot() as conn:
             rows = trees.load_rows(conn, root_uuid)
         tree = trees.decode(rows, self._sealer)
@@ -133,7 +130,6 @@ class RowStore:
         )
 
     def forget(self, root_uuid: str) -> None:
-        """Drop what is remembered of a tree that another engine has, or nobody."""
         self._traversals.pop(root_uuid, None)
 
 

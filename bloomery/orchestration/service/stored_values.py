@@ -12,16 +12,15 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from typing import Any
+from typing import Any, NoReturn
 
 from bloomery import errors
 from bloomery.db import raw_templates, resources, stacks
 from bloomery.model import stacks as model
 from bloomery.model.stacks import StoredResource
 from bloomery.orchestration.engine import definitions as engine_definitions
-from bloomery.orchestration.engine.rows import ReadableResource
+from bloomery.orchestration.engine.resource import ReadableResource
 from bloomery.orchestration.resources import base
-from bloomery.orchestration.resources.children import Blueprint
 from bloomery.orchestration.resources.states import Action, Status
 from bloomery.orchestration.service import definitions
 from bloomery.orchestration.service.acceptance import sealer_of
@@ -76,7 +75,6 @@ class StoredStack:
         return section.keys() if isinstance(section, Mapping) else ()
 
     def fetch(self, names: Collection[str] | None) -> None:
-        """Fetch resources that are not here yet, with their properties; None: all."""
         missing = None if names is None else set(names) - self._members.keys()
         if missing is not None and not missing:
             return
@@ -105,13 +103,11 @@ class StoredStack:
         return self.definition.outputs
 
     def fetch_for(self, outputs: Collection[OutputDefinition]) -> None:
-        """Fetch at once what the values of some outputs will ask for."""
         view = self.definition.definition.view({})
         trees = [output.value for output in outputs if output.enabled]
         self.fetch({each.resource for each in functions.references(trees, view)})
 
     def value_of(self, output: OutputDefinition) -> Any:
-        """Return the value of an output; raises its fault."""
         if not output.enabled:
             return None
         view = self.definition.definition.view(_Members(self))
@@ -224,36 +220,11 @@ class StoredChildren:
             return None
         return StoredChild(StoredStack(self._parent.ctx, row))
 
-    def create(self, stack_id: str, name: str, blueprint: Blueprint) -> None:
-        raise _only_engines()
+    def _refuse(self, *arguments: object) -> NoReturn:
+        raise errors.NotSupported(feature="Changing a stack while it is read")
 
-    def update(self, stack_id: str, blueprint: Blueprint) -> None:
-        raise _only_engines()
-
-    def delete(self, stack_id: str) -> None:
-        raise _only_engines()
-
-    def cancel(self, stack_id: str) -> None:
-        raise _only_engines()
-
-    def preempt(self, stack_id: str) -> None:
-        raise _only_engines()
-
-    def suspend(self, stack_id: str) -> None:
-        raise _only_engines()
-
-    def resume(self, stack_id: str) -> None:
-        raise _only_engines()
-
-    def check(self, stack_id: str) -> None:
-        raise _only_engines()
-
-    def snapshot(self, stack_id: str) -> None:
-        raise _only_engines()
-
-
-def _only_engines() -> errors.NotSupported:
-    return errors.NotSupported(feature="Changing a stack while it is read")
+    create = update = delete = cancel = preempt = _refuse
+    suspend = resume = check = snapshot = _refuse
 
 
 class StoredChild:

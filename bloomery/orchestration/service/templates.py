@@ -14,7 +14,7 @@ from bloomery.orchestration.properties.schema import Status
 from bloomery.orchestration.resources import composite, nested
 from bloomery.orchestration.service import access, inputs
 from bloomery.orchestration.service.access import StackContext
-from bloomery.orchestration.stack import Stack, ValidationLevel, children, validate
+from bloomery.orchestration.stack import Stack, ValidationLevel, children, validate, variants
 from bloomery.orchestration.template import kinds, sections, versions
 from bloomery.orchestration.template.dialect import Identity, Section
 from bloomery.orchestration.template.environment import REGISTRY
@@ -34,16 +34,12 @@ def validate_template(
     show_nested: bool = False,
     ignore_errors: Sequence[str] = (),
 ) -> Json:
-    """Return what a template declares, if its shape is sound; values are not looked at.
-
-    Raises what ``inputs.of`` and ``stack.validate`` do, but TemplateRefused for what would be
-    StackValidationFailed of a stack, as Heat does, and for an unknown code in ``ignore_errors``.
-    """
+    """Return what a template declares, if its shape is sound; values are not looked at."""
     _check_codes(ignore_errors)
     try:
         given = inputs.of(ctx, arguments)
         with ctx.services.heavy_jobs.enter():
-            stack = given.stack(_identity(ctx)).relaxed()
+            stack = variants.relaxed(given.stack(_identity(ctx)))
             with stack.definition.deadline.started():
                 validate(stack, ValidationLevel.SHAPE)
                 return _shown(stack, show_nested=show_nested)
@@ -77,7 +73,6 @@ def _shown(stack: Stack, *, show_nested: bool) -> Json:
 
 
 def _files_of_types(stack: Stack) -> Json:
-    """Return the templates that stand as types; Heat enters them in the registry as themselves."""
     types = (resource.type for resource in stack.definitions.values())
     return {name: name for name in types if is_template(name)}
 
@@ -131,7 +126,7 @@ def _child(stack: Stack, name: str) -> Stack | None:
         properties = {}  # its template is known all the same
     resource = children.preview(stack, name, properties, {})
     assert isinstance(resource, composite.Composite)
-    return children.child_stack(stack, resource).relaxed()
+    return variants.relaxed(children.child_stack(stack, resource))
 
 
 # ---------------------------------------------------------------------------------- resource types
@@ -197,20 +192,13 @@ def _begins(pattern: str, name: str) -> bool:
 
 
 def resource_schema(ctx: StackContext, type_name: str, *, with_description: bool = False) -> Json:
-    """Return what a type takes and tells.
-
-    Raises EntityNotFound, NotSupported (a hidden one), Forbidden (not for this caller),
-    StackValidationFailed (its plug-in is broken).
-    """
+    """Return what a type takes and tells."""
     kind = _kind(ctx, type_name)
     return resource_types.shown(type_name, kind, with_description=with_description)
 
 
 def generate_template(ctx: StackContext, type_name: str, *, dialect: str = "cfn") -> Json:
-    """Return a template of one resource of a type, as ``resource_types.template`` makes it.
-
-    Raises what ``resource_schema`` does, and Invalid for a dialect that is none.
-    """
+    """Return a template of one resource of a type, as ``resource_types.template`` makes it."""
     if dialect not in set(resource_types.Dialect):
         raise errors.TemplateRefused(
             reason=f"Template type is not supported: {dialect[:100]!r}; write hot or cfn"
@@ -243,14 +231,12 @@ def _kinds(ctx: StackContext) -> kinds.Kinds:
 
 
 def list_template_versions(ctx: StackContext) -> list[Json]:
-    """Return the versions that a template may name."""
     return versions.listed()
 
 
 def list_template_functions(
     ctx: StackContext, version: str, *, with_condition: bool = False
 ) -> list[Json]:
-    """Return the functions that a version has, by name.  Raises NotFound for an unknown version."""
     return [*versions.functions(version, conditions=with_condition)]
 
 

@@ -103,27 +103,22 @@ class ThreadGroupManager:
             return name in self._groups
 
     def __len__(self) -> int:
-        """How many trees there are, those that wait included."""
         return len(self.roots())
 
     @property
     def busy(self) -> int:
-        """How many workers are at work."""
         return len(self._running)
 
     def roots(self) -> list[str]:
-        """Return the names of all groups but timers."""
         with self._mutex:
             return [group.name for group in self._groups.values() if not group.is_timer]
 
     def begin(self) -> None:
-        """Start to look at the clock."""
         self._watch.start()
 
     # ---------------------------------------------------------------------------- groups
 
     def start(self, name: str, step: Step, *, is_timer: bool = False) -> bool:
-        """Have ``step`` called, at once and whenever it is due; False: there is such a group."""
         with self._mutex:
             if self._stopping or name in self._groups:
                 return False
@@ -154,7 +149,6 @@ class ThreadGroupManager:
         return self.start(lock.root_uuid, step)
 
     def add_timer(self, name: str, every_s: float, call: Callable[[], object]) -> None:
-        """Call ``call`` by a worker, ``every_s`` seconds from now and after each call."""
         begun: list[bool] = []
 
         def step(woken: bool) -> float:
@@ -198,7 +192,6 @@ class ThreadGroupManager:
     # --------------------------------------------------------------------------- workers
 
     def _make_ready(self, group: _Group) -> None:
-        """Give a parked group to a worker; under the mutex."""
         if group.state is _State.PARKED and not self._stopping:
             group.state = _State.READY
             group.due_at = NEVER

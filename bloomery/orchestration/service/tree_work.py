@@ -20,6 +20,7 @@ from bloomery import errors, secrets
 from bloomery.metrics import METRICS
 from bloomery.model.stacks import Tree, Turn
 from bloomery.orchestration.service.locks import Lease
+from bloomery.orchestration.service.store import RowStore
 from bloomery.orchestration.service.threads import NEVER
 
 LOG = logging.getLogger(__name__)
@@ -50,23 +51,6 @@ class WorkingTree(Protocol):
     def wake(self, uuid: str | None) -> None: ...
 
 
-class TurnResult(Protocol):
-    @property
-    def released(self) -> bool: ...
-
-
-class Store(Protocol):
-    def load(self, root_uuid: str) -> Tree: ...
-
-    def list_orders(self, root_uuid: str, after_id: int) -> Tree: ...
-
-    def write(self, root_uuid: str, lease: Lease, turn: Turn) -> TurnResult: ...
-
-    def give_up(self, root_uuid: str, lease: Lease, reason: str) -> TurnResult: ...
-
-    def forget(self, root_uuid: str) -> None: ...
-
-
 class Wakes(Protocol):
     def watch(self, root: str, objects: Collection[str]) -> bool: ...
 
@@ -83,7 +67,7 @@ class TreeRuntime:
     ``poll_s``   the net below wake-ups: orders are looked for so often, whoever forgot to tell
     """
 
-    store: Store
+    store: RowStore
     make_tree: Callable[[Tree], WorkingTree]
     wakes: Wakes
     on_events_written: Callable[[], None] = lambda: None
@@ -168,7 +152,6 @@ class TreeWork:
         return 0.0 if turn.rests else self._due_at()
 
     def _prepared(self) -> WorkingTree:
-        """Return the tree with all news in it."""
         runtime = self._runtime
         if self._tree is None:
             loaded = runtime.store.load(self._root)
@@ -187,12 +170,10 @@ class TreeWork:
         return self._tree
 
     def _note(self, tree: Tree) -> None:
-        """Remember up to where orders were taken, and when to look again without being woken."""
         self._last_order = max((order.id for order in tree.orders), default=self._last_order)
         self._look_at = self._runtime.clock() + self._runtime.poll_s
 
     def _write(self, turn: Turn) -> bool:
-        """Store a turn, then tell of it; return whether the lock was released with it."""
         runtime = self._runtime
         released = runtime.store.write(self._root, self._lease, turn).released
         if turn.rests and not released:

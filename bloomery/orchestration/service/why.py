@@ -91,13 +91,12 @@ def explain_stack(ctx: StackContext, identity: StackIdentity) -> Json:
         "waiting": [_waiting(each, things, now) for each in waiting[:_MOST]],
         "failed": [_failed(each, things) for each in failed[:_MOST]],
         "drifted": drifted,
-        "leaving": [_leaving(each, below) for each in _list_leaving(held)[:_MOST]],
+        "leaving": [_place(each, below) for each in _list_leaving(held)[:_MOST]],
         "next_action": _next_action(row, waiting, things, bool(orders), engine, bool(drifted)),
     }
 
 
 def _in_state_since(conn: sa.Connection, row: Stack) -> datetime:
-    """Return when an event told of the present state; old events may be gone."""
     states = {"physical_id": [row.uuid], "action": [row.action], "status": [row.status]}
     query = stack_events.Query(stacks=[row.uuid], equal=states, limit=1)
     newest = next(iter(stack_events.list_page(conn, query)), None)
@@ -123,7 +122,6 @@ class _Things:
         self._resources = {each.uuid: each for each in held}
 
     def awaited(self, resource: StoredResource) -> str:
-        """Say what a resource waits for."""
         if hooks := _hooks(resource):
             return f"hook {', '.join(hooks)} to be cleared"
         if resource.reason not in ("", CHANGED):
@@ -157,9 +155,7 @@ def _name_of(node: Json) -> str:
 def _waiting(resource: StoredResource, things: _Things, now: datetime) -> Json:
     since = _began_at(resource)
     return {
-        "resource": resource.name,
-        "path": _path(resource, things.stacks),
-        "stack": things.stacks[resource.stack_uuid].name,
+        **_place(resource, things.stacks),
         "state": f"{resource.action}_{resource.status}",
         "since": _iso(since),
         "age_s": _age(since, now),
@@ -172,7 +168,9 @@ def _waiting(resource: StoredResource, things: _Things, now: datetime) -> Json:
 
 def _began_at(resource: StoredResource) -> datetime:
     """Return when what is under way began; of what rests before a hook, when it last changed."""
-    began_at = None if resource.act is None else resource.act.arguments.get(BEGAN_AT)
+    began_at = (
+        None if resource.pending_action is None else resource.pending_action.arguments.get(BEGAN_AT)
+    )
     if began_at is not None:
         return datetime.fromisoformat(began_at)
     at = resource.updated_at or resource.created_at
@@ -189,13 +187,11 @@ def _is_paused(resource: StoredResource) -> bool:
 
 
 def _signal_advice(row: Stack, group: StoredResource) -> str:
-    """Say how a roll-out that is paused goes on."""
     words = [json.dumps({ROLLOUT: word}) for word in rollouts.ENDS_OF_PAUSE]
     return f"{_signal_command(row, group, words[0])}; or with {' or '.join(words[1:])}"
 
 
 def _signal_command(row: Stack, resource: StoredResource, data: str) -> str:
-    """Return the command that signals a resource; a stack below is named by its id."""
     stack = row.name if resource.stack_uuid == row.uuid else resource.stack_uuid
     order = f"openstack stack resource signal {shlex.quote(stack)} {shlex.quote(resource.name)}"
     return f"{order} --data {shlex.quote(data)}"
@@ -203,9 +199,7 @@ def _signal_command(row: Stack, resource: StoredResource, data: str) -> str:
 
 def _failed(resource: StoredResource, things: _Things) -> Json:
     return {
-        "resource": resource.name,
-        "path": _path(resource, things.stacks),
-        "stack": things.stacks[resource.stack_uuid].name,
+        **_place(resource, things.stacks),
         "state": f"{resource.action}_{resource.status}",
         "reason": resource.reason,
         "node": things.node(resource.physical_id),
@@ -213,7 +207,6 @@ def _failed(resource: StoredResource, things: _Things) -> Json:
 
 
 def _path(resource: Any, below: Mapping[str, Stack]) -> str:
-    """Return where a resource stands, such as ``machines/0/hw``."""
     parts, stack = [resource.name], below.get(resource.stack_uuid)
     while stack is not None and stack.owner_uuid in below:
         parts.append(str(stack.owner_resource))
@@ -221,8 +214,12 @@ def _path(resource: Any, below: Mapping[str, Stack]) -> str:
     return "/".join(reversed(parts))
 
 
+def _place(resource: Any, below: Mapping[str, Stack]) -> Json:
+    path, stack = _path(resource, below), below[resource.stack_uuid]
+    return {"resource": resource.name, "path": path, "stack": stack.name}
+
+
 def list_drifted(ctx: StackContext, row: Stack) -> list[Json]:
-    """Return what of a stack, and of those below, differs as the drift watch saw it last."""
     with ctx.services.db.read() as conn:
         return _list_drifted(conn, row, {each.uuid: each for each in _subtree(conn, row)})
 
@@ -234,30 +231,18 @@ def _list_drifted(conn: sa.Connection, row: Stack, below: Mapping[str, Stack]) -
 
 
 def _drifted(resource: sa.Row[Any], below: Mapping[str, Stack]) -> Json:
-    """Say what the drift watch has found, and has told of once."""
     return {
-        "resource": resource.name,
-        "path": _path(resource, below),
-        "stack": below[resource.stack_uuid].name,
+        **_place(resource, below),
         "since": _iso(resource.since),
         "differences": rows.load(resource.differences),
     }
 
 
 def _list_leaving(held: Sequence[StoredResource]) -> list[StoredResource]:
-    """Return the members that roll-outs under way delete when they come to their end."""
     groups = [each for each in held if each.status == Status.IN_PROGRESS]
     leaving = {(each.physical_id, name) for each in groups
                for name in machine_group.leaving(each.data)}  # fmt: skip
     return [each for each in held if (each.stack_uuid, each.name) in leaving]
-
-
-def _leaving(resource: StoredResource, below: Mapping[str, Stack]) -> Json:
-    return {
-        "resource": resource.name,
-        "path": _path(resource, below),
-        "stack": below[resource.stack_uuid].name,
-    }
 
 
 def _next_action(

@@ -15,17 +15,15 @@ waits indeed.  Hooks are announced and not waited for.
 simulation  what drives the one engine here: a clock, a store in memory
 lifecycle   whole lives of stacks
 clock       the time that jumps
-events      what happens
 software    software configs and deployments in memory
-results     what is told at the end
+results     events, and the outcome at the end
 """
 
 from __future__ import annotations
 
 from bloomery.orchestration.simulation.clock import Clock, SimulatedClock, Stuck
-from bloomery.orchestration.simulation.events import Event
 from bloomery.orchestration.simulation.lifecycle import Lifecycle, run
-from bloomery.orchestration.simulation.results import Error, Output, Result
+from bloomery.orchestration.simulation.results import Error, Event, Output, Result
 from bloomery.orchestration.simulation.simulation import Simulation
 
 __all__ = [
@@ -34,7 +32,6 @@ __all__ = [
     "Event",
     "Lifecycle",
     "Output",
-    "Resource",
     "Result",
     "SimulatedClock",
     "Simulation",

@@ -11,7 +11,7 @@ from typing import Any
 from bloomery import errors
 from bloomery.model import stacks as model
 from bloomery.model.stacks import OrderKind
-from bloomery.orchestration.engine import definitions, events
+from bloomery.orchestration.engine import definitions, events, stack_values
 from bloomery.orchestration.engine.definitions import Library
 from bloomery.orchestration.engine.stacks import EngineStack
 from bloomery.orchestration.engine.trees import StackTree
@@ -89,7 +89,7 @@ class Lifecycle:
         new, template = with_id(stack, present.name, present.id), _template_of(stack)
         new.definition.parameters.check_immutable(present.first.definition.parameters)
         assert self.tree is not None
-        self.tree.traversals.library.add(template, new)
+        self.tree.actions.library.add(template, new)
         row = self._accepted(
             Action.UPDATE,
             stack,
@@ -140,7 +140,7 @@ class Lifecycle:
             status=f"{stack.action}_{stack.status}",
             reason=stack.reason,
             error=None if failure is None else results.Error(type=failure[0], message=failure[1]),
-            outputs={name: _output(stack, name) for name in stack.output_names()},
+            outputs={name: _output(stack, name) for name in stack_values.output_names(stack)},
             events=tuple(self.simulation.events),
             resources=tuple(row.copy() for row in stack.rows.values()),
         )
@@ -182,9 +182,9 @@ def _output(stack: EngineStack, name: str) -> results.Output:
     assert isinstance(stack.template, Stack)
     description = stack.template.definition.outputs[name].description
     try:
-        return results.Output(description=description, value=stack.output(name))
+        return results.Output(description=description, value=stack_values.output(stack, name))
     except Exception as exc:  # noqa: BLE001  # one output that cannot be told spoils no other
-        error = results.error_of(exc, stack.ledger.redaction)
+        error = results.error_of(exc, stack.changes.redaction)
         return results.Output(description=description, error=error)
 
 

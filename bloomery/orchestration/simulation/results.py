@@ -7,11 +7,30 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from bloomery.model.stacks import StoredResource
-from bloomery.orchestration.resources.states import error_type
-from bloomery.orchestration.simulation.events import Event
+from bloomery.orchestration.resources.states import Action, Status, error_type
 from bloomery.orchestration.template.redaction import Redaction
 
 _OPEN: Final = Redaction()  # nothing is hidden
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Event:
+    """One change of a resource or, where ``type`` is ``events.STACK_TYPE``, of its stack."""
+
+    at_s: float  # on the clock of the simulation
+    stack: str
+    stack_id: str
+    depth: int  # of the stack below the root
+    resource: str  # of its stack: the name of the stack
+    type: str
+    physical_id: str | None
+    action: Action
+    status: Status
+    reason: str
+
+    @property
+    def state(self) -> str:
+        return f"{self.action}_{self.status}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

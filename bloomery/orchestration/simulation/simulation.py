@@ -15,8 +15,8 @@ from bloomery.orchestration.engine.store import Memory
 from bloomery.orchestration.engine.trees import StackTree
 from bloomery.orchestration.resources.states import Action, Status
 from bloomery.orchestration.simulation.clock import Clock, SimulatedClock
-from bloomery.orchestration.simulation.events import Event
 from bloomery.orchestration.simulation.machines import SimulatedMachines
+from bloomery.orchestration.simulation.results import Event
 from bloomery.orchestration.simulation.software import SimulatedSoftware
 
 EPOCH: Final = datetime(2026, 1, 1, tzinfo=UTC)  # what the clock's zero is in UTC

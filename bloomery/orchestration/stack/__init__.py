@@ -6,6 +6,7 @@
     list(stack.graph)  # the names of the resources, what is required first
 
 stacks       the stack: kinds, dependencies, what a plan asks of it
+variants     a stack with fewer resources, another template, or missing values
 nesting      stacks below stacks: their templates, how deep, how many resources in all
 children     the stack that a composite resource stands for
 secrecy      which values are secret, and what readers see in their place

@@ -59,7 +59,7 @@ def child_stack(stack: Stack, resource: composite.Composite) -> Stack:
     definition = above.child(
         template,
         above.environment.child(
-            owner.name, resource.child_parameters(), stack.resolved_type(owner.name)
+            owner.name, resource.child_parameters(), stack.definition.resolved_type(owner.name)
         ),
         identity=Identity(
             name=resource.physical_resource_name(), project_id=above.identity.project_id

@@ -14,10 +14,9 @@ from bloomery.orchestration.resources.base import Resource
 from bloomery.orchestration.stack.nesting import Tree
 from bloomery.orchestration.template.definition import Definition, View
 from bloomery.orchestration.template.definitions import OutputDefinition, ResourceDefinition
-from bloomery.orchestration.template.dialect import Key, Section, Template
+from bloomery.orchestration.template.dialect import Key, Section
 from bloomery.orchestration.template.functions.base import TreeReader
 from bloomery.orchestration.template.redaction import Redaction
-from bloomery.orchestration.template.registry import ResolvedType
 from bloomery.orchestration.template.view import StackView
 
 
@@ -53,35 +52,6 @@ class Stack:
         self.is_counted = is_counted
         self.validated: set[ValidationLevel] = set()  # passed so far, see validation.py
         self._kinds: dict[str, type[Resource]] = {}
-
-    def relaxed(self) -> Stack:
-        """The same stack, whose parameters may miss values."""
-        if self.definition.lenient:
-            return self
-        return self._with(self.definition.relaxed())
-
-    def only(self, names: Collection[str]) -> Stack:
-        """The same stack with no other resources than ``names``."""
-        return self._with(self.definition.only(names), self.validated)
-
-    def amended(self, template: Template, part: Stack) -> Stack:
-        """The same stack with another template, which differs in the resources of ``part`` alone.
-
-        Nothing else is parsed or validated again.
-        """
-        definition = self.definition.amended(template, part.definition)
-        return self._with(definition, self.validated)
-
-    def _with(self, definition: Definition, validated: Collection[ValidationLevel] = ()) -> Stack:
-        stack = Stack(
-            definition,
-            tree=self.tree,
-            depth=self.depth,
-            timeout_s=self.timeout_s,
-            is_counted=self.is_counted,
-        )
-        stack.validated.update(validated)
-        return stack
 
     # -------------------------------------------------------------------------------------- kinds
 
@@ -146,11 +116,6 @@ class Stack:
             return None
         defaulted = environment.parameter_defaults.keys()
         return type_name, self.tree.kind(str(usual), None, defaulted)
-
-    def resolved_type(self, name: str) -> ResolvedType:
-        """What the type of a resource came to.  Raises StackValidationFailed."""
-        registry = self.definition.environment.registry
-        return registry.find(self.definitions[name].type, name)
 
     def path(self, name: str, *keys: Key) -> tuple[str, ...]:
         """The place of a resource, or of a key of it, as the template spells it."""

@@ -12,7 +12,7 @@ from typing import Any, Final
 
 from bloomery import errors
 from bloomery.orchestration.resources import base, composite, nested
-from bloomery.orchestration.stack import children
+from bloomery.orchestration.stack import children, variants
 from bloomery.orchestration.stack.stacks import Stack, ValidationLevel
 from bloomery.orchestration.template import sections
 from bloomery.orchestration.template.definition import Definition
@@ -35,7 +35,7 @@ def validate(stack: Stack, level: ValidationLevel = ValidationLevel.VALUES) -> N
 
 def _validate(stack: Stack, level: ValidationLevel) -> None:
     if level is not ValidationLevel.VALUES:
-        stack = stack.relaxed()
+        stack = variants.relaxed(stack)
     definition = stack.definition
     template = definition.template
     sections.check(template)
@@ -208,7 +208,7 @@ class _Checker:
             child = children.child_stack(self._stack, resource)
             is_known = resource.is_known() or _are_members_known(resource, child)
             level = self._level if is_known else ValidationLevel.MEMBERS
-            _validate(child if level is ValidationLevel.VALUES else child.relaxed(), level)
+            _validate(child if level is ValidationLevel.VALUES else variants.relaxed(child), level)
         except errors.Failure as exc:
             word, name = self._stack.path(definition.name)
             raise _seen_above(exc, word, f"{name}<{source}>") from exc

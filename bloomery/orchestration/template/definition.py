@@ -31,6 +31,7 @@ from bloomery.orchestration.template.environment import Environment
 from bloomery.orchestration.template.functions.base import Function
 from bloomery.orchestration.template.functions.parser import Parser
 from bloomery.orchestration.template.redaction import Redaction
+from bloomery.orchestration.template.registry import ResolvedType
 from bloomery.orchestration.template.view import Facade, ResourceView
 
 NOTHING_HIDDEN: Final = Redaction()
@@ -241,6 +242,10 @@ class Definition:
             else:
                 disabled.add(name)
         return Resources(enabled, frozenset(disabled))
+
+    def resolved_type(self, name: str) -> ResolvedType:
+        """Return what the type of a resource came to.  Raises StackValidationFailed."""
+        return self.environment.registry.find(self.resources[name].type, name)
 
     def required(self, name: str) -> Sequence[str]:
         """Tell who must come before a resource; a ``depends_on`` of a disabled one is no matter.

@@ -60,7 +60,7 @@ names = (f"s{number}" for number in itertools.count())
 @pytest.fixture(scope="module")
 def api(tmp_path_factory):
     calls = StackCalls(tmp_path_factory.mktemp("stacks"), max_stacks_per_tenant=-1)
-    client = Client(app.make_app(calls.services, calls.engine), version=None)
+    client = Client(app.make_app(calls.services, calls.operations), version=None)
     assert client.post(f"{BASE}/stacks", {"stack_name": "upd", "template": TEMPLATE}).status == 201
     yield client
     calls.db.close()

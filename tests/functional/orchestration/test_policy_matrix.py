@@ -84,6 +84,7 @@ PASS: dict[str, set[str]] = {
     "GET software_deployments/metadata/{server_id}": READER | INSTANCE,
     "GET build_info": READER,
     "GET services": set(),  # of the whole system
+    "GET stacks/{stack}/graph": READER,  # below /ext/v1
     "GET stacks/{stack}/why": READER,  # below /ext/v1
     "GET openapi.json": set(ROLES),  # below /ext/v1, for whoever has a login
 }  # fmt: skip
@@ -105,7 +106,7 @@ class World:
         self.calls = StackCalls(folder, enforced=True, enable_stack_abandon=True)
         self.claims = Claims()
         self.api = Client(
-            app.make_app(self.calls.services, self.calls.engine, self.claims), version=None
+            app.make_app(self.calls.services, self.calls.operations, self.claims), version=None
         )
         self.web = self.calls.create("web", outputs={"o": {"value": 1}})
         self.calls.finish(self.web)

@@ -43,7 +43,7 @@ def address(calls):
 
 @pytest.fixture
 def api(calls):
-    return Client(app.make_app(calls.services, calls.engine, Nobody()), version=None)
+    return Client(app.make_app(calls.services, calls.operations, Nobody()), version=None)
 
 
 def orders(calls):

@@ -75,7 +75,7 @@ class Thing(base.Resource):
         "wait": Schema(Type.NUMBER, "Seconds.", default=0, update_allowed=True),
     }
     attributes_schema: ClassVar[Mapping[str, Attribute]] = {
-        "value": Attribute("What it was made with.", Type.STRING, cached=False),
+        "value": Attribute("What it was made with.", Type.STRING),
     }
 
     @property

@@ -65,7 +65,7 @@ class RowLifecycle(Lifecycle):
     def _stored_templates(self) -> tuple[model.Template, ...]:
         """The templates that clients gave, with their parameters where rows have them."""
         assert self.tree is not None
-        library = self.tree.traversals.library
+        library = self.tree.actions.library
         return tuple(
             _with_parameters(template, library.stack(self.stack.row, uuid, timeout_s=0))
             for uuid, template in library.templates.items()

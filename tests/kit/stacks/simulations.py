@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from bloomery.orchestration.engine.events import STACK_TYPE
 from bloomery.orchestration.resources import base
 from bloomery.orchestration.simulation import Event
-from bloomery.orchestration.simulation.events import STACK_TYPE
 from bloomery.orchestration.stack import Stack
 from bloomery.orchestration.template import kinds, parse, versions
 from bloomery.orchestration.template.definition import Definition, StackInput

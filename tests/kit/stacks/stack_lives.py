@@ -8,7 +8,7 @@ from typing import Any
 from bloomery.model import stacks as model
 from bloomery.model.stacks import OrderKind
 from bloomery.orchestration import simulation
-from bloomery.orchestration.engine.rows import EngineResource
+from bloomery.orchestration.engine.resource import EngineResource
 from bloomery.orchestration.engine.trees import StackTree
 from bloomery.orchestration.resources.states import Action
 from bloomery.orchestration.simulation.results import Result
@@ -48,7 +48,7 @@ class Life(simulation.Lifecycle):
 
     def _order(self, kind: OrderKind, row: model.Stack) -> Any:
         assert self.tree is not None
-        self.simulation.store.templates |= self.tree.traversals.library.templates
+        self.simulation.store.templates |= self.tree.actions.library.templates
         return super()._order(kind, row)
 
     def suspend(self) -> Result:

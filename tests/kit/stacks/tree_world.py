@@ -13,7 +13,7 @@ from typing import Any, ClassVar
 from bloomery import errors
 from bloomery.model import stacks as model
 from bloomery.model.stacks import Order, OrderKind
-from bloomery.orchestration.engine import events
+from bloomery.orchestration.engine import events, stack_values
 from bloomery.orchestration.engine.runtime import EngineRuntime
 from bloomery.orchestration.engine.store import Memory
 from bloomery.orchestration.engine.trees import StackTree
@@ -127,9 +127,6 @@ class Thing(base.Resource):
         return True
 
 
-COLUMNS = ("act", "data", "metadata", "policy")
-
-
 class Strict(Memory):
     """A store through which everything goes as the text that rows would have."""
 
@@ -151,8 +148,9 @@ def _texts(value: Any, *columns: str) -> Any:
 
 def _resource(resource: model.StoredResource) -> model.StoredResource:
     stored: model.StoredResource = _texts(resource.copy(), "data", "metadata", "policy")
-    if stored.act is not None:
-        stored.act = model.ResourceAction.of(json.loads(json.dumps(stored.act.document())))
+    if stored.pending_action is not None:
+        document = json.loads(json.dumps(stored.pending_action.document()))
+        stored.pending_action = model.ResourceAction.of(document)
     return stored
 
 
@@ -334,7 +332,7 @@ class World:
         (row,) = (
             each
             for each in self.store.resources.values()
-            if (each.name, each.stack_uuid, each.stands) == (name, stack, True)
+            if (each.name, each.stack_uuid, each.is_current) == (name, stack, True)
         )
         return row
 
@@ -352,7 +350,7 @@ class World:
     def outputs(self) -> dict[str, Any]:
         tree = StackTree.load(self.store.load(ROOT), self.runtime)
         stack = tree.stacks[ROOT]
-        return {name: stack.output(name) for name in stack.output_names()}
+        return {name: stack_values.output(stack, name) for name in stack_values.output_names(stack)}
 
     def picture(self) -> dict[str, Any]:
         """How it all ended, without ids: to be compared with how it ends undisturbed."""
@@ -368,7 +366,7 @@ class World:
         return {
             "stacks": sorted((path(u), s.action, s.status, s.reason) for u, s in live.items()),
             "rows": sorted((path(r.stack_uuid), r.name, r.action, r.status) for r in rows),
-            "open": [r.name for r in rows if r.act is not None],
+            "open": [r.name for r in rows if r.pending_action is not None],
             "ever": Counter(self.reality.ever.values()),
             "orphans": sorted(
                 name for thing, name in self.reality.things.items() if thing not in real

@@ -25,7 +25,7 @@ class Kettle(base.Resource):
             constraints=[constraints.Custom("site.tea")],
         ),
     }
-    attributes_schema: ClassVar = {"boiled_at": Attribute("When it boiled.", Type.NUMBER, False)}
+    attributes_schema: ClassVar = {"boiled_at": Attribute("When it boiled.", Type.NUMBER)}
 
     def handle_create(self):
         self.resource_id_set(self.physical_resource_name())

@@ -66,7 +66,7 @@ class Life:
         if self.world.state in {"CREATE_COMPLETE", "UPDATE_COMPLETE"}:
             assert picture["missing"] == [], self.log
             assert {status for *_rest, status in picture["rows"]} == {"COMPLETE"}, self.log
-            assert all(each.stands for each in self.world.store.resources.values()), self.log
+            assert all(each.is_current for each in self.world.store.resources.values()), self.log
 
     def end(self) -> None:
         self.world.delete()

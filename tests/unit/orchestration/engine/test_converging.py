@@ -73,7 +73,7 @@ def test_what_is_gone_is_made_anew_and_whoever_refers_to_it_follows(pair):
         "a UPDATE_IN_PROGRESS", "a UPDATE_COMPLETE", "a CREATE_IN_PROGRESS", "a CREATE_COMPLETE",
     ]  # fmt: skip
     assert "b UPDATE_COMPLETE" in told
-    assert pair.row("a").replaces == old.uuid
+    assert pair.row("a").replaces_uuid == old.uuid
     assert pair.row("a").physical_id in pair.reality.things
     assert pair.picture()["missing"] == []
 
@@ -110,7 +110,7 @@ def test_a_child_that_is_gone_is_replaced_with_its_resource(world):
     world.store.stacks[child.uuid] = dataclasses.replace(child, deleted_at=world.utc())
     told = converge(world, MEMBERS)
     assert "group CREATE_COMPLETE" in told
-    assert world.row("group").replaces == old.uuid
+    assert world.row("group").replaces_uuid == old.uuid
 
 
 def test_a_config_that_was_deleted_by_itself_is_made_anew():

@@ -16,7 +16,7 @@ resources:
 
 
 def begun(world):
-    return any(each.name == "d" and each.act for each in world.store.resources.values())
+    return any(each.name == "d" and each.pending_action for each in world.store.resources.values())
 
 
 def test_the_token_of_a_deployment_is_stored_before_its_server_can_know_it():

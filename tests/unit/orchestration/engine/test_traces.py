@@ -214,8 +214,8 @@ resources:
 def test_values_that_a_hidden_parameter_may_have_reached_are_marked(world):
     world.create(HIDDEN.replace("FAIL", "false"), given={"secret": "correct horse"})
     world.run()
-    assert [each.hidden for each in world.store.properties.values()] == [True]
-    assert world.store.resources[world.row("a").uuid].hidden
+    assert [each.has_secret for each in world.store.properties.values()] == [True]
+    assert world.store.resources[world.row("a").uuid].has_secret
 
 
 def test_no_reason_tells_a_hidden_value(world):

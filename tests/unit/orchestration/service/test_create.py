@@ -15,61 +15,61 @@ from tests.kit.clients.stack_calls import VALUE, StackCalls, caller
 
 
 @pytest.fixture
-def face(tmp_path):
+def calls(tmp_path):
     return StackCalls(tmp_path)
 
 
-def test_one_commit_holds_all_that_clients_see(face):
-    made = face.create(tags=["blue", "big"], timeout_mins=7, disable_rollback=False)
-    row = face.row(made)
+def test_one_commit_holds_all_that_clients_see(calls):
+    made = calls.create(tags=["blue", "big"], timeout_mins=7, disable_rollback=False)
+    row = calls.row(made)
     assert (row.name, row.project, row.user) == ("web", "p1", "ann")
     assert (row.action, row.status, row.reason) == ("CREATE", "IN_PROGRESS", "Stack CREATE started")
     assert (row.tags, row.timeout_mins, row.disable_rollback) == (("blue", "big"), 7, False)
     assert (row.deadline_at - row.created_at).total_seconds() == pytest.approx(420, abs=1)
-    assert face.orders() == [("create", {})]
-    assert face.accepted == [made.uuid]
-    (event,) = face.rows(tables.STACK_EVENTS)
+    assert calls.orders() == [("create", {})]
+    assert calls.accepted == [made.uuid]
+    (event,) = calls.rows(tables.STACK_EVENTS)
     assert (event.name, event.physical_id, event.type) == ("web", made.uuid, "OS::Heat::Stack")
-    if not face.db.is_sqlite:
-        face.db.transact(event_numbers.assign)
-    with face.db.read() as conn:
+    if not calls.db.is_sqlite:
+        calls.db.transact(event_numbers.assign)
+    with calls.db.read() as conn:
         (told,) = list_after(conn, 0, 10)
     assert (told.object, told.action, told.status) == ("stack", "create", "start")
-    (who,) = face.rows(tables.CREDENTIALS)
+    (who,) = calls.rows(tables.CREDENTIALS)
     assert (who.user, who.project, who.roles) == ("ann", "p1", '["member","reader"]')
 
 
-def test_a_request_without_a_word_on_rollback_gets_none(face):
-    assert face.row(face.create()).disable_rollback is True
+def test_a_request_without_a_word_on_rollback_gets_none(calls):
+    assert calls.row(calls.create()).disable_rollback is True
 
 
-def test_a_template_that_is_refused_leaves_nothing(face):
+def test_a_template_that_is_refused_leaves_nothing(calls):
     with pytest.raises(errors.StackValidationFailed, match=r"No::Such"):
-        face.create(resources={"a": {"type": "No::Such"}})
+        calls.create(resources={"a": {"type": "No::Such"}})
     with pytest.raises(errors.UserParameterMissing, match="size"):
-        face.create(declared={"size": {"type": "number"}})
+        calls.create(declared={"size": {"type": "number"}})
     with pytest.raises(errors.TemplateUnreadable, match="template"):
-        face.create(resources=None)
-    assert face.rows(tables.STACKS) == face.rows(tables.RAW_TEMPLATES) == face.orders() == []
-    assert face.accepted == []
+        calls.create(resources=None)
+    assert calls.rows(tables.STACKS) == calls.rows(tables.RAW_TEMPLATES) == calls.orders() == []
+    assert calls.accepted == []
 
 
 @pytest.mark.parametrize("name", ["", None, 5, "1st", "a/b", "a" * 256, "ä"])
-def test_a_name_that_is_none_is_refused(face, name):
+def test_a_name_that_is_none_is_refused(calls, name):
     with pytest.raises(errors.StackValidationFailed, match="stack name"):
-        face.create(name)
+        calls.create(name)
 
 
-def test_a_name_is_taken_by_what_lives(face):
-    made = face.create()
+def test_a_name_is_taken_by_what_lives(calls):
+    made = calls.create()
     with pytest.raises(errors.StackExists, match="web"):
-        face.create()
-    assert face.create(request=caller("member", project="p2")).project == "p2"
-    face.change(made, deleted_at=face.row(made).created_at, live_name=None)
-    assert face.create().uuid != made.uuid
+        calls.create()
+    assert calls.create(request=caller("member", project="p2")).project == "p2"
+    calls.change(made, deleted_at=calls.row(made).created_at, live_name=None)
+    assert calls.create().uuid != made.uuid
 
 
-def test_of_two_that_ask_for_one_name_at_once_one_gets_it(face, monkeypatch):
+def test_of_two_that_ask_for_one_name_at_once_one_gets_it(calls, monkeypatch):
     """Both pass the first look; the constraint decides."""
     both = threading.Barrier(2)
     monkeypatch.setattr(
@@ -79,7 +79,7 @@ def test_of_two_that_ask_for_one_name_at_once_one_gets_it(face, monkeypatch):
 
     def ask():
         try:
-            answers.append(face.create())
+            answers.append(calls.create())
         except errors.StackExists:
             answers.append(None)
 
@@ -89,44 +89,44 @@ def test_of_two_that_ask_for_one_name_at_once_one_gets_it(face, monkeypatch):
     for thread in threads:
         thread.join()
     assert sorted(answer is None for answer in answers) == [False, True]
-    assert len(face.rows(tables.STACKS)) == len(face.orders()) == 1
+    assert len(calls.rows(tables.STACKS)) == len(calls.orders()) == 1
 
 
 def test_a_project_has_so_many_stacks_and_no_more(tmp_path):
-    face = StackCalls(tmp_path, max_stacks_per_tenant=1)
-    face.create("one")
+    calls = StackCalls(tmp_path, max_stacks_per_tenant=1)
+    calls.create("one")
     with pytest.raises(errors.RequestLimitExceeded, match="max_stacks_per_tenant"):
-        face.create("two")
-    face.create("two", request=caller("member", project="p2"))
+        calls.create("two")
+    calls.create("two", request=caller("member", project="p2"))
 
 
 def test_resources_are_counted(tmp_path):
-    face = StackCalls(tmp_path, max_resources_per_stack=1)
+    calls = StackCalls(tmp_path, max_resources_per_stack=1)
     with pytest.raises(errors.RequestLimitExceeded):
-        face.create(resources={"a": VALUE, "b": VALUE})
+        calls.create(resources={"a": VALUE, "b": VALUE})
 
 
-def test_hidden_parameters_stand_in_no_row_in_plain(face, tmp_path):
-    made = face.create(
+def test_hidden_parameters_stand_in_no_row_in_plain(calls, tmp_path):
+    made = calls.create(
         declared={"key": {"type": "string", "hidden": True}},
         resources={"a": {"type": "OS::Heat::Value", "properties": {"value": {"get_param": "key"}}}},
         environment={"parameters": {"key": "correct horse"}},
     )
-    face.db.close()
+    calls.db.close()
     stored = b"".join(path.read_bytes() for path in tmp_path.glob("rows.sqlite*"))
     assert b"correct horse" not in stored
-    shown = face.engine.show_stack(face.member, made)
+    shown = calls.operations.show_stack(calls.member, made)
     assert shown.parameters["key"] == "******"
-    assert face.engine.get_environment(face.member, made)["parameters"] == {"key": "******"}
+    assert calls.operations.get_environment(calls.member, made)["parameters"] == {"key": "******"}
 
 
-def test_adoption_is_off_until_it_is_turned_on(face):
+def test_adoption_is_off_until_it_is_turned_on(calls):
     with pytest.raises(errors.NotSupported, match="Adopt"):
-        face.create(adopt_data={"template": stack_calls.template()})
+        calls.create(adopt_data={"template": stack_calls.template()})
 
 
 def test_adopted_data_bring_template_and_parameters(tmp_path):
-    face = StackCalls(tmp_path, enable_stack_adopt=True)
+    calls = StackCalls(tmp_path, enable_stack_adopt=True)
     data = {
         "template": stack_calls.template(
             parameters={"size": {"type": "number"}, "name": {"type": "string"}},
@@ -135,42 +135,42 @@ def test_adopted_data_bring_template_and_parameters(tmp_path):
         "environment": {"parameters": {"size": 1, "name": "old"}},
         "resources": {"a": {"resource_id": "17"}},
     }
-    made = face.create(resources=None, adopt_data=data, parameters={"name": "new"})
-    assert face.row(made).action == "ADOPT"
-    assert face.orders() == [("adopt", {"data": data})]
-    parameters = face.engine.show_stack(face.member, made).parameters
+    made = calls.create(resources=None, adopt_data=data, parameters={"name": "new"})
+    assert calls.row(made).action == "ADOPT"
+    assert calls.orders() == [("adopt", {"data": data})]
+    parameters = calls.operations.show_stack(calls.member, made).parameters
     assert (parameters["size"], parameters["name"]) == ("1", "new")
 
 
 def test_what_another_project_has_is_not_there_to_be_adopted(tmp_path):
-    face = StackCalls(tmp_path, enable_stack_adopt=True)
-    foreign = face.create("secret", request=caller("member", project="p2"))
+    calls = StackCalls(tmp_path, enable_stack_adopt=True)
+    foreign = calls.create("secret", request=caller("member", project="p2"))
     data = {
         "template": stack_calls.template(resources={"a": VALUE}),
         "resources": {"a": {"resource_id": foreign.uuid}},
     }
     with pytest.raises(errors.EntityNotFound) as refused:
-        face.create(resources=None, adopt_data=data)
+        calls.create(resources=None, adopt_data=data)
     assert "secret" not in str(refused.value)
     with pytest.raises(errors.EntityNotFound):
-        face.create(resources={"a": VALUE | {"external_id": foreign.uuid}})
+        calls.create(resources={"a": VALUE | {"external_id": foreign.uuid}})
     inner = stack_calls.template(resources={"a": VALUE | {"external_id": foreign.uuid}})
     with pytest.raises(errors.EntityNotFound):
-        face.create(resources={"n": {"type": "n.yaml"}}, files={"n.yaml": json.dumps(inner)})
+        calls.create(resources={"n": {"type": "n.yaml"}}, files={"n.yaml": json.dumps(inner)})
 
 
 @pytest.mark.parametrize("text", ["\ud800", "x\0y", "a" * 256])
 def test_texts_that_no_row_could_hold_are_refused_by_name(tmp_path, text):
-    face = StackCalls(tmp_path, enable_stack_adopt=True)
+    calls = StackCalls(tmp_path, enable_stack_adopt=True)
     with pytest.raises(errors.InvalidParameterValue, match="tag"):
-        face.create(tags=[text])
+        calls.create(tags=[text])
     with pytest.raises(errors.StackValidationFailed, match="stack name"):
-        face.create(text + "/")
+        calls.create(text + "/")
     data = {
         "template": stack_calls.template(resources={"a": VALUE}),
         "resources": {"a": {"resource_id": text}},
     }
-    made = face.create(resources=None, adopt_data=data)
-    face.finish(made)
+    made = calls.create(resources=None, adopt_data=data)
+    calls.finish(made)
     with pytest.raises(errors.InvalidParameterValue, match="snapshot"):
-        face.engine.stack_snapshot(face.member, made, text)
+        calls.operations.stack_snapshot(calls.member, made, text)

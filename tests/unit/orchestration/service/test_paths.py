@@ -22,7 +22,7 @@ def calls(tmp_path):
 
 
 def outputs(calls, web):
-    return {each.key: each.value for each in calls.engine.show_stack(calls.member, web).outputs}
+    return {each.key: each.value for each in calls.operations.show_stack(calls.member, web).outputs}
 
 
 def test_path_of_an_output_asks_a_resource(calls):
@@ -30,7 +30,7 @@ def test_path_of_an_output_asks_a_resource(calls):
     assert outputs(calls, web) == {"o": None}
     assert calls.work(web).status == "COMPLETE"
     assert outputs(calls, web) == {"o": "it"}
-    assert calls.engine.show_output(calls.member, web, "o").value == "it"
+    assert calls.operations.show_output(calls.member, web, "o").value == "it"
 
 
 def test_path_of_a_property_waits_for_the_resource_that_it_asks(calls):

@@ -85,26 +85,26 @@ CALLERS = {
 
 
 @pytest.fixture(scope="module")
-def face(tmp_path_factory):
+def calls(tmp_path_factory):
     options = {"enable_stack_abandon": True, "max_stacks_per_tenant": -1}
-    return StackCalls(tmp_path_factory.mktemp("face"), enforced=True, **options)
+    return StackCalls(tmp_path_factory.mktemp("calls"), enforced=True, **options)
 
 
 @pytest.fixture
-def web(face, request):
-    made = face.create(f"s{abs(hash(request.node.name))}")
-    face.add_resource(made, "a", {"value": 1})
+def web(calls, request):
+    made = calls.create(f"s{abs(hash(request.node.name))}")
+    calls.add_resource(made, "a", {"value": 1})
     return made
 
 
-def answer(face, name, request, web):
+def answer(calls, name, request, web):
     """How a call ends, as far as policies go: "forbidden", "missing", or "passed"."""
     _, arguments, more = MATRIX[name]
     given = [web if each is STACK else web.name if each == "web" else each for each in arguments]
     if name == "create_stack":
         given[0] = f"new-{web.name}-{'-'.join(request.roles) or 'none'}"
     try:
-        getattr(face.engine, name)(request, *given, **more)
+        getattr(calls.operations, name)(request, *given, **more)
     except errors.Forbidden:
         return "forbidden"
     except errors.EntityNotFound as exc:
@@ -125,20 +125,20 @@ def test_every_operation_stands_in_the_matrix_and_has_a_rule_or_asks_one():
 
 @pytest.mark.parametrize("who", CALLERS)
 @pytest.mark.parametrize("name", MATRIX)
-def test_a_method_lets_pass_whom_its_rule_names(face, web, name, who):
+def test_a_method_lets_pass_whom_its_rule_names(calls, web, name, who):
     allowed = who in MATRIX[name][0]
-    ended = answer(face, name, CALLERS[who], web)
+    ended = answer(calls, name, CALLERS[who], web)
     assert ended == ("passed" if allowed else "forbidden")
 
 
 @pytest.mark.parametrize("name", [name for name, row in MATRIX.items() if STACK in row[1]])
-def test_a_stack_of_another_project_is_not_there(face, web, name):
+def test_a_stack_of_another_project_is_not_there(calls, web, name):
     everything = caller("reader", "member", "admin", project="p2")
-    before = face.row(web)
-    assert answer(face, name, everything, web) == "missing"
+    before = calls.row(web)
+    assert answer(calls, name, everything, web) == "missing"
     foreign = StackIdentity(project="p2", name=web.name, uuid=web.uuid)
-    assert answer(face, name, everything, foreign) == "missing"
-    assert face.row(web) == before
+    assert answer(calls, name, everything, foreign) == "missing"
+    assert calls.row(web) == before
 
 
 @pytest.fixture(scope="module")
@@ -165,12 +165,12 @@ def ruled(tmp_path):
         "stacks:preview": "role:reader",
     }  # fmt: skip
     (tmp_path / "policy.json").write_text(json.dumps(rules))
-    face = StackCalls(tmp_path)
+    calls = StackCalls(tmp_path)
     conf = dataclasses.replace(
         Conf(), oslo_policy=dataclasses.replace(Conf().oslo_policy, policy_file="policy.json")
     )
     policies = Policies(conf, [tmp_path], enforced=True)
-    return StackCalls.with_policies(face, policies)
+    return StackCalls.with_policies(calls, policies)
 
 
 @pytest.mark.parametrize(
@@ -195,10 +195,10 @@ def test_a_type_that_is_not_allowed_is_not_allowed_anywhere(ruled, more):
         ruled.create(**more)
     arguments = ruled.arguments(**more)
     with pytest.raises(errors.Forbidden, match="OS::Heat::Value"):
-        ruled.engine.preview_stack(ruled.member, "web", arguments)
+        ruled.operations.preview_stack(ruled.member, "web", arguments)
     made = ruled.create(resources={"a": {"type": "OS::Heat::None"}})
     with pytest.raises(errors.Forbidden, match="OS::Heat::Value"):
-        ruled.engine.update_stack(ruled.member, made, arguments)
+        ruled.operations.update_stack(ruled.member, made, arguments)
     boss = caller("admin", "member", "reader")
     assert ruled.create("boss", request=boss, **more)
 
@@ -208,11 +208,12 @@ def test_what_holds_a_type_that_is_not_allowed_is_left_alone(ruled):
     ruled.finish(made)
     ruled.add_resource(made, "a", {"value": 1})
     for ask in (
-        ruled.engine.delete_stack, ruled.engine.stack_suspend, ruled.engine.stack_resume,
+        ruled.operations.delete_stack, ruled.operations.stack_suspend,
+        ruled.operations.stack_resume,
     ):  # fmt: skip
         with pytest.raises(errors.Forbidden, match="OS::Heat::Value"):
             ask(ruled.member, made)
-    ruled.engine.stack_check(ruled.member, made)
+    ruled.operations.stack_check(ruled.member, made)
 
 
 def test_an_engine_asks_in_the_name_of_the_last_caller(ruled):
@@ -221,7 +222,7 @@ def test_an_engine_asks_in_the_name_of_the_last_caller(ruled):
     check = access.stored_type_check(ruled.services)
     check(row, ["OS::Heat::Value", "OS::Heat::None"])
     ruled.finish(made)
-    ruled.engine.stack_check(ruled.member, made)
+    ruled.operations.stack_check(ruled.member, made)
     check(row, ["OS::Heat::None"])
     with pytest.raises(errors.Forbidden, match="OS::Heat::Value"):
         check(row, ["OS::Heat::Value"])

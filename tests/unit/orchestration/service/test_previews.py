@@ -16,16 +16,16 @@ KINDS = ("unchanged", "updated", "replaced", "added", "deleted")
 
 
 @pytest.fixture
-def face(tmp_path):
+def calls(tmp_path):
     return StackCalls(tmp_path)
 
 
-def test_a_preview_stores_nothing_and_shows_what_is_below(face):
-    arguments = face.arguments(
+def test_a_preview_stores_nothing_and_shows_what_is_below(calls):
+    arguments = calls.arguments(
         resources={"a": VALUE, "b": VALUE | {"depends_on": "a"}, "g": GROUP}, tags=["t"],
         outputs={"o": {"value": {"get_attr": ["a", "value"]}, "description": "told"}},
     )  # fmt: skip
-    preview = face.engine.preview_stack(face.member, "web", arguments)
+    preview = calls.operations.preview_stack(calls.member, "web", arguments)
     first, second, group = preview.resources
     assert (first.resource.name, first.properties, first.required_by) == ("a", {"value": 1}, ["b"])
     assert (second.resource.state, second.resource.physical_id) == ("INIT_COMPLETE", None)
@@ -36,50 +36,54 @@ def test_a_preview_stores_nothing_and_shows_what_is_below(face):
     assert preview.identity.uuid == preview.parameters["OS::stack_id"] == "None"
     assert {each.stack.uuid for each in (first, second, *group)} == {"None"}
     assert [(each.key, each.description) for each in preview.outputs] == [("o", "told")]
-    assert face.rows(tables.STACKS) == face.orders() == []
+    assert calls.rows(tables.STACKS) == calls.orders() == []
 
 
-def test_a_preview_is_refused_as_a_create_is(face):
-    face.create()
+def test_a_preview_is_refused_as_a_create_is(calls):
+    calls.create()
     with pytest.raises(errors.StackExists):
-        face.engine.preview_stack(face.member, "web", face.arguments(resources={"a": VALUE}))
+        calls.operations.preview_stack(calls.member, "web", calls.arguments(resources={"a": VALUE}))
     with pytest.raises(errors.StackValidationFailed):
-        face.engine.preview_stack(face.member, "w", face.arguments(resources={"a": {"type": "X"}}))
+        calls.operations.preview_stack(
+            calls.member, "w", calls.arguments(resources={"a": {"type": "X"}})
+        )
 
 
-def test_a_preview_shows_no_hidden_value(face):
-    arguments = face.arguments(
+def test_a_preview_shows_no_hidden_value(calls):
+    arguments = calls.arguments(
         declared={"key": {"type": "string", "hidden": True}},
         resources={"a": {"type": "OS::Heat::Value", "properties": {"value": {"get_param": "key"}}}},
         parameters={"key": "correct horse"},
     )
-    preview = face.engine.preview_stack(face.member, "web", arguments)
+    preview = calls.operations.preview_stack(calls.member, "web", arguments)
     assert "correct horse" not in repr(preview)
     assert preview.resources[0].properties["value"] == "******"
 
 
-def test_a_preview_leaves_out_properties_that_have_no_value(face):
-    preview = face.engine.preview_stack(face.member, "web", face.arguments(resources={"a": VALUE}))
+def test_a_preview_leaves_out_properties_that_have_no_value(calls):
+    preview = calls.operations.preview_stack(
+        calls.member, "web", calls.arguments(resources={"a": VALUE})
+    )
     assert preview.resources[0].properties == {"value": 1}
 
 
-def test_an_update_is_previewed_in_every_state(face):
+def test_an_update_is_previewed_in_every_state(calls):
     random = {"type": "OS::Heat::RandomString", "properties": {"length": 8}}
-    made = face.create(resources={"a": VALUE, "b": VALUE, "c": random, "d": VALUE})
-    face.change(made, action="SUSPEND", status="COMPLETE")
+    made = calls.create(resources={"a": VALUE, "b": VALUE, "c": random, "d": VALUE})
+    calls.change(made, action="SUSPEND", status="COMPLETE")
     for name in "abd":
-        face.add_resource(made, name, {"value": 1}, physical_id=name)
-    face.add_resource(made, "c", {"length": 8}, type=random["type"], physical_id="c")
+        calls.add_resource(made, name, {"value": 1}, physical_id=name)
+    calls.add_resource(made, "c", {"length": 8}, type=random["type"], physical_id="c")
     changed = {"type": VALUE["type"], "properties": {"value": 2}}
     longer = {"type": random["type"], "properties": {"length": 9}}
-    arguments = face.arguments(resources={"a": VALUE, "b": changed, "c": longer, "e": VALUE})
-    preview = face.engine.preview_update_stack(face.member, made, arguments)
+    arguments = calls.arguments(resources={"a": VALUE, "b": changed, "c": longer, "e": VALUE})
+    preview = calls.operations.preview_update_stack(calls.member, made, arguments)
     names = {kind: [each.resource.name for each in getattr(preview, kind)] for kind in KINDS}
     assert names == {
         "unchanged": ["a"], "updated": ["b"], "replaced": ["c"], "added": ["e"], "deleted": ["d"],
     }  # fmt: skip
     assert preview.updated[0].resource.physical_id == "b"
-    assert face.orders() == []
+    assert calls.orders() == []
 
 
 INNER = """
@@ -112,16 +116,16 @@ TREE = {
 
 
 @pytest.fixture
-def tree(face):
-    made = face.create(resources=ABOVE, **TREE)
-    assert face.work(made).status == "COMPLETE"
+def tree(calls):
+    made = calls.create(resources=ABOVE, **TREE)
+    assert calls.work(made).status == "COMPLETE"
     return made
 
 
-def changes(face, tree, *, resources=ABOVE, show_nested=True, **parameters):
-    arguments = face.arguments(resources=resources, **TREE, parameters=parameters)
-    preview = face.engine.preview_update_stack(
-        face.member, tree, arguments, show_nested=show_nested
+def changes(calls, tree, *, resources=ABOVE, show_nested=True, **parameters):
+    arguments = calls.arguments(resources=resources, **TREE, parameters=parameters)
+    preview = calls.operations.preview_update_stack(
+        calls.member, tree, arguments, show_nested=show_nested
     )
     listed = {
         kind: sorted((each.resource.name, each.parent) for each in getattr(preview, kind))
@@ -145,21 +149,21 @@ def names(text):
         ({"count": 1}, {"unchanged": "0<g a r<n same<n", "updated": "g n<o o", "deleted": "1<g"}),
     ],
 )  # fmt: skip
-def test_resources_of_stacks_below_have_their_names_there(face, tree, parameters, expected):
-    assert changes(face, tree, **parameters) == {k: names(each) for k, each in expected.items()}
+def test_resources_of_stacks_below_have_their_names_there(calls, tree, parameters, expected):
+    assert changes(calls, tree, **parameters) == {k: names(each) for k, each in expected.items()}
 
 
-def test_stack_below_that_goes_takes_its_resources_along(face, tree):
+def test_stack_below_that_goes_takes_its_resources_along(calls, tree):
     replaced = ABOVE | {"o": {"type": "OS::Heat::None"}}
     gone = {name: body for name, body in ABOVE.items() if name != "g"}
-    assert changes(face, tree, resources=replaced) == {
+    assert changes(calls, tree, resources=replaced) == {
         "unchanged": names("0<g 1<g a"), "updated": names("g"), "replaced": names("o"),
         "deleted": names("n<o r<n same<n"),
     }  # fmt: skip
-    assert changes(face, tree, resources=gone)["deleted"] == names("0<g 1<g g")
+    assert changes(calls, tree, resources=gone)["deleted"] == names("0<g 1<g g")
 
 
-def test_resource_that_owns_a_stack_is_updated_whether_it_changes_or_not(face, tree):
-    assert changes(face, tree, show_nested=False) == {
+def test_resource_that_owns_a_stack_is_updated_whether_it_changes_or_not(calls, tree):
+    assert changes(calls, tree, show_nested=False) == {
         "unchanged": names("a"), "updated": names("g o"),
     }  # fmt: skip

@@ -62,7 +62,7 @@ def web(calls):
 
 
 def attributes(calls, web, who, name, *more):
-    return calls.engine.describe_stack_resource(who, web, name, more).attributes
+    return calls.operations.describe_stack_resource(who, web, name, more).attributes
 
 
 @pytest.mark.parametrize(
@@ -77,7 +77,7 @@ def attributes(calls, web, who, name, *more):
 def test_attributes_have_stars_where_properties_have_them(calls, web, name, expected):
     for who in (READER, calls.member):
         assert attributes(calls, web, who, name) == expected
-        listed = calls.engine.list_stack_resources(who, web, ResourceQuery(with_detail=True))
+        listed = calls.operations.list_stack_resources(who, web, ResourceQuery(with_detail=True))
         assert {each.resource.name: each.attributes for each in listed}[name] == expected
 
 
@@ -123,31 +123,31 @@ def software(calls, web):
 
 
 def test_configs_of_stacks_tell_readers_no_secret(calls, software):
-    shown = calls.engine.show_software_config(READER, software["config"])
+    shown = calls.operations.show_software_config(READER, software["config"])
     assert (shown.name, shown.config, shown.options) == ("config", STARS, {"key": STARS})
     assert shown.inputs[0]["default"] == STARS
-    written = calls.engine.show_software_config(READER, software["written"])
+    written = calls.operations.show_software_config(READER, software["written"])
     assert {each["name"]: each["value"] for each in written.inputs} == {"deploy_signal_id": STARS}
-    assert calls.engine.metadata_software_deployments(READER, "s1") == [written]
+    assert calls.operations.metadata_software_deployments(READER, "s1") == [written]
 
 
 def test_deployments_of_stacks_tell_readers_no_secret(calls, software):
-    shown = calls.engine.show_software_deployment(READER, software["deployment"])
+    shown = calls.operations.show_software_deployment(READER, software["deployment"])
     assert shown.input_values == {"a": STARS}
-    assert calls.engine.list_software_deployments(READER) == [shown]
+    assert calls.operations.list_software_deployments(READER) == [shown]
 
 
 @pytest.mark.parametrize("who", [caller("member", "reader"), caller("reader", "heat_stack_user")])
 def test_agents_and_members_read_what_is_to_be_run(calls, software, who):
-    shown = calls.engine.show_software_config(who, software["config"])
+    shown = calls.operations.show_software_config(who, software["config"])
     assert shown.config == f"echo {SECRET}"
-    written = calls.engine.metadata_software_deployments(who, "s1")[0]
+    written = calls.operations.metadata_software_deployments(who, "s1")[0]
     assert TOKEN in str(written)
-    deployment = calls.engine.show_software_deployment(who, software["deployment"])
+    deployment = calls.operations.show_software_deployment(who, software["deployment"])
     assert deployment.input_values == {"a": SECRET}
 
 
 def test_config_that_no_stack_has_made_is_shown_whole(calls, software):
-    shown = calls.engine.show_software_config(READER, software["foreign"])
-    assert shown == calls.engine.show_software_config(calls.member, software["foreign"])
+    shown = calls.operations.show_software_config(READER, software["foreign"])
+    assert shown == calls.operations.show_software_config(calls.member, software["foreign"])
     assert shown.config == f"echo {SECRET}"

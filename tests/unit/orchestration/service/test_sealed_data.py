@@ -7,9 +7,9 @@ from tests.kit.clients.stack_calls import StackCalls
 
 
 def test_data_of_a_resource_with_hidden_values_are_sealed(tmp_path):
-    face = StackCalls(tmp_path)
-    web = face.create()
+    calls = StackCalls(tmp_path)
+    web = calls.create()
     for name, hidden in (("a", True), ("b", False)):
-        face.add_resource(web, name, data={"value": "correct horse"}, hidden=hidden)
-    values = [row.value for row in face.rows(tables.RESOURCE_DATA)]
+        calls.add_resource(web, name, data={"value": "correct horse"}, has_secret=hidden)
+    values = [row.value for row in calls.rows(tables.RESOURCE_DATA)]
     assert [("correct horse" in value) for value in values] == [False, True]

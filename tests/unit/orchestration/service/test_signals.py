@@ -16,48 +16,48 @@ GROUP = "OS::Ironic::InstanceGroup"
 
 
 @pytest.fixture
-def face(tmp_path):
+def calls(tmp_path):
     return StackCalls(tmp_path)
 
 
 @pytest.fixture
-def web(face):
-    made = face.create(resources={"a": VALUE, "h": {"type": HANDLE}})
-    face.finish(made)
-    face.add_resource(made, "a", {"value": 1}, physical_id="id-of-a")
-    face.add_resource(made, "h", {}, type=HANDLE, data={"token": "s3cret"}, redacted={"token"})
+def web(calls):
+    made = calls.create(resources={"a": VALUE, "h": {"type": HANDLE}})
+    calls.finish(made)
+    calls.add_resource(made, "a", {"value": 1}, physical_id="id-of-a")
+    calls.add_resource(made, "h", {}, type=HANDLE, data={"token": "s3cret"}, redacted={"token"})
     return made
 
 
-def signal(face, stack, name, details=None, request=None, **more):
-    face.engine.resource_signal(request or face.member, stack, name, details, **more)
+def signal(calls, stack, name, details=None, request=None, **more):
+    calls.operations.resource_signal(request or calls.member, stack, name, details, **more)
 
 
-def test_a_signal_is_an_order_and_changes_no_state(face, web):
-    before = face.row(web)
-    signal(face, web, "h", {"status": "SUCCESS"})
-    (resource,) = [row for row in face.rows(tables.RESOURCES) if row.name == "h"]
-    assert face.orders() == [
+def test_a_signal_is_an_order_and_changes_no_state(calls, web):
+    before = calls.row(web)
+    signal(calls, web, "h", {"status": "SUCCESS"})
+    (resource,) = [row for row in calls.rows(tables.RESOURCES) if row.name == "h"]
+    assert calls.orders() == [
         ("signal", {"resource": resource.uuid, "details": {"status": "SUCCESS"}})
     ]
-    assert face.row(web) == before
-    assert len(face.rows(tables.STACK_EVENTS)) == 1
+    assert calls.row(web) == before
+    assert len(calls.rows(tables.STACK_EVENTS)) == 1
 
 
-def test_what_cannot_hear_is_not_signalled(face, web):
+def test_what_cannot_hear_is_not_signalled(calls, web):
     words = "signal is not supported for resource a: OS::Heat::Value takes none"
     with pytest.raises(errors.ResourceActionNotSupported, match=words):
-        signal(face, web, "a", {"x": 1})
+        signal(calls, web, "a", {"x": 1})
     with pytest.raises(errors.ResourceNotFound, match="zzz"):
-        signal(face, web, "zzz")
+        signal(calls, web, "zzz")
     for action in ("SUSPEND", "DELETE"):
-        face.add_resource(web, "h", {}, type=HANDLE, action=action, status="FAILED")
+        calls.add_resource(web, "h", {}, type=HANDLE, action=action, status="FAILED")
         with pytest.raises(errors.NotSupported, match=action):
-            signal(face, web, "h")
-    face.add_resource(web, "h", {}, type=HANDLE, action="DELETE")
+            signal(calls, web, "h")
+    calls.add_resource(web, "h", {}, type=HANDLE, action="DELETE")
     with pytest.raises(errors.ResourceNotFound):
-        signal(face, web, "h")
-    assert face.orders() == []
+        signal(calls, web, "h")
+    assert calls.orders() == []
 
 
 @pytest.mark.parametrize(
@@ -74,16 +74,16 @@ def test_what_cannot_hear_is_not_signalled(face, web):
     ],
 )
 def test_a_signal_that_a_roll_out_cannot_take_is_refused(
-    face, web, state, status, details, sentence
+    calls, web, state, status, details, sentence
 ):
     data = {"rollout": {"state": state}} if state else {}
-    face.add_resource(web, "g", {}, type=GROUP, action="UPDATE", status=status, data=data)
+    calls.add_resource(web, "g", {}, type=GROUP, action="UPDATE", status=status, data=data)
     with pytest.raises(errors.SignalRefused) as refusal:
-        signal(face, web, "g", details)
+        signal(calls, web, "g", details)
     assert refusal.value.status == 400
     assert sentence in str(refusal.value)
     assert "continue, pause, abort, rollback" in str(refusal.value)
-    assert face.orders() == []
+    assert calls.orders() == []
 
 
 @pytest.mark.parametrize(
@@ -93,102 +93,105 @@ def test_a_signal_that_a_roll_out_cannot_take_is_refused(
         *itertools.product(["paused", "running"], ["pause", "abort", "rollback"]),
     ],
 )
-def test_a_signal_that_a_roll_out_takes_is_an_order(face, web, state, word):
+def test_a_signal_that_a_roll_out_takes_is_an_order(calls, web, state, word):
     data = {"rollout": {"state": state}}
-    face.add_resource(web, "g", {}, type=GROUP, action="UPDATE", status="IN_PROGRESS", data=data)
-    signal(face, web, "g", {"rollout": word})
-    assert [payload["details"] for _kind, payload in face.orders()] == [{"rollout": word}]
+    calls.add_resource(web, "g", {}, type=GROUP, action="UPDATE", status="IN_PROGRESS", data=data)
+    signal(calls, web, "g", {"rollout": word})
+    assert [payload["details"] for _kind, payload in calls.orders()] == [{"rollout": word}]
 
 
-def test_the_address_that_was_handed_out_needs_no_login(face, web, tmp_path):
-    ruled = StackCalls.over(face, tmp_path)
+def test_the_address_that_was_handed_out_needs_no_login(calls, web, tmp_path):
+    ruled = StackCalls.over(calls, tmp_path)
     nobody = caller(project=None)
     signal(ruled, web, "h", {}, nobody, token="s3cret")
-    assert len(face.orders()) == 1
+    assert len(calls.orders()) == 1
     for name, token in (("h", "wrong"), ("h", ""), ("a", "s3cret"), ("zzz", "s3cret")):
         with pytest.raises(errors.ResourceNotFound):
             signal(ruled, web, name, {}, nobody, token=token)
     assert ruled.accepted == [web.uuid]
 
 
-def test_a_signal_without_a_login_acts_for_nobody_new(face, web):
-    signal(face, web, "h", {}, caller(project=None), token="s3cret")
-    (who,) = face.rows(tables.CREDENTIALS)
+def test_a_signal_without_a_login_acts_for_nobody_new(calls, web):
+    signal(calls, web, "h", {}, caller(project=None), token="s3cret")
+    (who,) = calls.rows(tables.CREDENTIALS)
     assert (who.user, who.project) == ("ann", "p1")
 
 
-def test_a_hook_is_cleared_where_it_is_set(face, web):
-    face.add_resource(web, "a", action="INIT", data={"pre-create": True})
-    signal(face, web, "a", {"unset_hook": "pre-create"})
-    (order,) = face.orders()
+def test_a_hook_is_cleared_where_it_is_set(calls, web):
+    calls.add_resource(web, "a", action="INIT", data={"pre-create": True})
+    signal(calls, web, "a", {"unset_hook": "pre-create"})
+    (order,) = calls.orders()
     assert order[0] == "unset_hook"
     assert order[1]["hook"] == "pre-create"
     for hook in ("pre-update", "nonsense", None, ["pre-create"]):
         with pytest.raises(errors.InvalidBreakPointHook):
-            signal(face, web, "a", {"unset_hook": hook})
+            signal(calls, web, "a", {"unset_hook": hook})
 
 
-def test_a_reason_that_no_row_could_hold_is_cut(face, web):
+def test_a_reason_that_no_row_could_hold_is_cut(calls, web):
     reason = "x\0\ud800" * 50_000
-    face.engine.resource_mark_unhealthy(face.member, web, "a", mark_unhealthy=True, reason=reason)
-    (row,) = (row for row in face.rows(tables.RESOURCES) if row.name == "a")
+    calls.operations.resource_mark_unhealthy(
+        calls.member, web, "a", mark_unhealthy=True, reason=reason
+    )
+    (row,) = (row for row in calls.rows(tables.RESOURCES) if row.name == "a")
     assert row.reason.startswith("x\ufffd?x")
     assert len(row.reason.encode()) <= 65_535
 
 
 @pytest.mark.parametrize("ident", ["a", "id-of-a"])
-def test_a_resource_is_marked_by_name_or_id(face, web, ident):
-    face.engine.resource_mark_unhealthy(face.member, web, ident, mark_unhealthy=True)
-    (order,) = face.orders()
+def test_a_resource_is_marked_by_name_or_id(calls, web, ident):
+    calls.operations.resource_mark_unhealthy(calls.member, web, ident, mark_unhealthy=True)
+    (order,) = calls.orders()
     assert order[0] == "mark_unhealthy"
     assert order[1]["unhealthy"] is True
     assert order[1]["reason"] == "state changed by resource_mark_unhealthy api"
-    assert face.row(web).traversal == 1
-    shown = face.engine.describe_stack_resource(face.member, web, "a").resource
+    assert calls.row(web).traversal == 1
+    shown = calls.operations.describe_stack_resource(calls.member, web, "a").resource
     assert (shown.state, shown.reason) == ("CHECK_FAILED", order[1]["reason"])
-    face.engine.resource_mark_unhealthy(face.member, web, ident, mark_unhealthy=False)
+    calls.operations.resource_mark_unhealthy(calls.member, web, ident, mark_unhealthy=False)
     assert (
-        face.engine.describe_stack_resource(face.member, web, "a").resource.state
+        calls.operations.describe_stack_resource(calls.member, web, "a").resource.state
         == "CHECK_COMPLETE"
     )
 
 
-def test_a_mark_that_changes_nothing_is_no_order(face, web):
-    face.engine.resource_mark_unhealthy(face.member, web, "a", mark_unhealthy=False)
-    face.add_resource(web, "a", {"value": 1}, action="DELETE", status="FAILED")
-    face.engine.resource_mark_unhealthy(face.member, web, "a", mark_unhealthy=True)
-    assert face.orders() == []
+def test_a_mark_that_changes_nothing_is_no_order(calls, web):
+    calls.operations.resource_mark_unhealthy(calls.member, web, "a", mark_unhealthy=False)
+    calls.add_resource(web, "a", {"value": 1}, action="DELETE", status="FAILED")
+    calls.operations.resource_mark_unhealthy(calls.member, web, "a", mark_unhealthy=True)
+    assert calls.orders() == []
     assert (
-        face.engine.describe_stack_resource(face.member, web, "a").resource.state == "DELETE_FAILED"
+        calls.operations.describe_stack_resource(calls.member, web, "a").resource.state
+        == "DELETE_FAILED"
     )
 
 
-def test_a_mark_must_mean_one_resource_that_rests(face, web):
+def test_a_mark_must_mean_one_resource_that_rests(calls, web):
     def mark(ident):
-        face.engine.resource_mark_unhealthy(face.member, web, ident, mark_unhealthy=True)
+        calls.operations.resource_mark_unhealthy(calls.member, web, ident, mark_unhealthy=True)
 
-    face.add_resource(web, "b", {"value": 1}, physical_id="id-of-a")
+    calls.add_resource(web, "b", {"value": 1}, physical_id="id-of-a")
     with pytest.raises(errors.PhysicalResourceIDAmbiguity, match="id-of-a"):
         mark("id-of-a")
     with pytest.raises(errors.ResourceNotFound):
         mark("zzz")
-    face.add_resource(web, "b", {"value": 1}, action="UPDATE", status="IN_PROGRESS")
+    calls.add_resource(web, "b", {"value": 1}, action="UPDATE", status="IN_PROGRESS")
     with pytest.raises(errors.ActionInProgress):
         mark("b")
-    assert face.orders() == []
+    assert calls.orders() == []
 
 
 # ------------------------------------------------------------------------------------------- why
 
 
-def test_why_names_what_waits_for_what(face, web):
-    face.change(web, action="UPDATE", status="IN_PROGRESS")
-    handle = face.add_resource(web, "h", {}, type=HANDLE, status="FAILED", reason="it broke")
-    face.add_resource(
+def test_why_names_what_waits_for_what(calls, web):
+    calls.change(web, action="UPDATE", status="IN_PROGRESS")
+    handle = calls.add_resource(web, "h", {}, type=HANDLE, status="FAILED", reason="it broke")
+    calls.add_resource(
         web, "a", {"value": 1}, action="UPDATE", status="IN_PROGRESS", waits_for=handle.uuid,
         updated_at=trees.AT, attempt=2,
     )  # fmt: skip
-    why = face.engine.explain_stack(face.member, web)
+    why = calls.operations.explain_stack(calls.member, web)
     assert why["stack_status"] == "UPDATE_IN_PROGRESS"
     assert why["waiting"] == [
         {
@@ -220,16 +223,16 @@ def test_why_names_what_waits_for_what(face, web):
         ({}, "its engine"),
     ],
 )
-def test_why_has_words_for_every_wait(face, web, more, expected):
-    face.add_resource(web, "a", {"value": 1}, action="UPDATE", status="IN_PROGRESS", **more)
-    assert face.engine.explain_stack(face.member, web)["waiting"][0]["for"] == expected
+def test_why_has_words_for_every_wait(calls, web, more, expected):
+    calls.add_resource(web, "a", {"value": 1}, action="UPDATE", status="IN_PROGRESS", **more)
+    assert calls.operations.explain_stack(calls.member, web)["waiting"][0]["for"] == expected
 
 
-def test_why_names_the_stack_below_that_is_waited_for(face, web):
-    below = face.create("below")
-    face.change(below, root_uuid=web.uuid, owner_uuid=web.uuid, owner_resource="a", depth=1)
-    face.add_resource(web, "a", {"value": 1}, status="IN_PROGRESS", waits_for=below.uuid)
-    waiting = face.engine.explain_stack(face.member, web)["waiting"]
+def test_why_names_the_stack_below_that_is_waited_for(calls, web):
+    below = calls.create("below")
+    calls.change(below, root_uuid=web.uuid, owner_uuid=web.uuid, owner_resource="a", depth=1)
+    calls.add_resource(web, "a", {"value": 1}, status="IN_PROGRESS", waits_for=below.uuid)
+    waiting = calls.operations.explain_stack(calls.member, web)["waiting"]
     assert [each["for"] for each in waiting] == ["stack below below it"]
 
 
@@ -246,50 +249,50 @@ CANCEL_OR_DELETE = (
         ("DELETE", "its engine"),
     ],
 )  # fmt: skip
-def test_why_advises_only_what_the_service_takes(face, web, action, ends):
-    face.change(web, action=action, status="IN_PROGRESS")
-    face.add_resource(web, "a", {"value": 1}, action=action, status="IN_PROGRESS")
-    assert face.engine.explain_stack(face.member, web)["next_action"].endswith(ends)
+def test_why_advises_only_what_the_service_takes(calls, web, action, ends):
+    calls.change(web, action=action, status="IN_PROGRESS")
+    calls.add_resource(web, "a", {"value": 1}, action=action, status="IN_PROGRESS")
+    assert calls.operations.explain_stack(calls.member, web)["next_action"].endswith(ends)
 
 
-def test_why_advises_to_delete_again_what_could_not_be_deleted(face, web):
-    face.change(web, action="DELETE", status="FAILED")
-    advice = face.engine.explain_stack(face.member, web)["next_action"]
+def test_why_advises_to_delete_again_what_could_not_be_deleted(calls, web):
+    calls.change(web, action="DELETE", status="FAILED")
+    advice = calls.operations.explain_stack(calls.member, web)["next_action"]
     assert advice.endswith("and delete the stack again: openstack stack delete web")
     assert "update" not in advice
 
 
-def test_why_says_what_to_do(face, web):
-    assert face.engine.explain_stack(face.member, web)["next_action"].startswith("nothing")
-    face.add_resource(web, "a", action="INIT", data={"pre-create": True})
-    advice = face.engine.explain_stack(face.member, web)["next_action"]
+def test_why_says_what_to_do(calls, web):
+    assert calls.operations.explain_stack(calls.member, web)["next_action"].startswith("nothing")
+    calls.add_resource(web, "a", action="INIT", data={"pre-create": True})
+    advice = calls.operations.explain_stack(calls.member, web)["next_action"]
     assert advice == (
         """openstack stack resource signal web a --data '{"unset_hook": "pre-create"}' lets it """
         "go on"
     )
-    new = face.create("new")
-    why = face.engine.explain_stack(face.member, new)
+    new = calls.create("new")
+    why = calls.operations.explain_stack(calls.member, new)
     assert [each["kind"] for each in why["orders"]] == ["create"]
     assert why["engine"] is None
     assert why["next_action"].startswith("wait: no engine")
 
 
-def test_engines_are_listed_while_there_are_some(face):
+def test_engines_are_listed_while_there_are_some(calls):
     with pytest.raises(errors.Unavailable):
-        face.engine.list_services(face.member)
-    face.db.transact(
+        calls.operations.list_services(calls.member)
+    calls.db.transact(
         lambda conn: engines.register(
             conn, engine_id="e1", host="h", hostname="n", binary="b", topic="engine",
             report_interval=60,
         )
     )  # fmt: skip
-    (shown,) = face.engine.list_services(face.member)
+    (shown,) = calls.operations.list_services(calls.member)
     assert (shown.engine.engine_id, shown.engine.topic, shown.up) == ("e1", "engine", True)
 
 
-def test_why_says_where_below_a_resource_stands(face, web):
-    below = face.create("below")
-    face.change(below, root_uuid=web.uuid, owner_uuid=web.uuid, owner_resource="a", depth=1)
-    face.add_resource(below, "hw", {}, status="FAILED", reason="it broke", root_uuid=web.uuid)
-    why = face.engine.explain_stack(face.member, web)
+def test_why_says_where_below_a_resource_stands(calls, web):
+    below = calls.create("below")
+    calls.change(below, root_uuid=web.uuid, owner_uuid=web.uuid, owner_resource="a", depth=1)
+    calls.add_resource(below, "hw", {}, status="FAILED", reason="it broke", root_uuid=web.uuid)
+    why = calls.operations.explain_stack(calls.member, web)
     assert [(each["resource"], each["path"]) for each in why["failed"]] == [("hw", "a/hw")]

@@ -46,29 +46,29 @@ class Disk(base.Resource):
 
 
 @pytest.fixture
-def face(tmp_path):
-    face = StackCalls(tmp_path)
+def calls(tmp_path):
+    calls = StackCalls(tmp_path)
     offered = {**kinds.loaders("bloomery.resources"), "Test::Disk": lambda: Disk}
     runtime = EngineRuntime(kinds=kinds.Kinds(offered))
-    face.engine = StackOperations(face.services, runtime, face.accepted.append)
+    calls.operations = StackOperations(calls.services, runtime, calls.accepted.append)
     Disk.backups = ["b-1"]
-    return face
+    return calls
 
 
 @pytest.fixture
-def web(face):
-    made = face.create(resources={"disk": DISK, "a": VALUE}, declared=SIZE)
-    face.finish(made)
-    face.add_resource(made, "disk", {"size": 3}, type="Test::Disk", physical_id="d-1")
-    face.add_resource(made, "a", {"value": 1})
+def web(calls):
+    made = calls.create(resources={"disk": DISK, "a": VALUE}, declared=SIZE)
+    calls.finish(made)
+    calls.add_resource(made, "disk", {"size": 3}, type="Test::Disk", physical_id="d-1")
+    calls.add_resource(made, "a", {"value": 1})
     return made
 
 
 @pytest.fixture
-def snapshot(face, web):
+def snapshot(calls, web):
     """One that an engine has made."""
-    made = face.engine.stack_snapshot(face.member, web, None)
-    face.finish(web)
+    made = calls.operations.stack_snapshot(calls.member, web, None)
+    calls.finish(web)
     entry = {"type": "Test::Disk", "resource_id": "d-1", "resource_data": KEPT}
     data = {**made.data, "resources": {"disk": entry, "gone": entry}}
 
@@ -77,49 +77,49 @@ def snapshot(face, web):
         row = dataclasses.replace(made, status="COMPLETE", data=data)
         snapshots.insert(conn, row, trees.SEALER)
 
-    face.db.transact(end)
+    calls.db.transact(end)
     return made.uuid
 
 
-def test_a_kind_rewrites_its_definition_when_a_snapshot_is_restored(face, web, snapshot):
-    face.engine.stack_restore(face.member, web, snapshot)
-    bodies = face.engine.get_template(face.member, web)["resources"]
+def test_a_kind_rewrites_its_definition_when_a_snapshot_is_restored(calls, web, snapshot):
+    calls.operations.stack_restore(calls.member, web, snapshot)
+    bodies = calls.operations.get_template(calls.member, web)["resources"]
     properties = {"size": {"get_param": "size"}, "backup": "b-1"}
     assert bodies == {"disk": {**DISK, "properties": properties}, "a": VALUE}
 
 
-def test_what_a_kind_kept_is_sealed_in_the_template_too(face, web, snapshot):
-    face.engine.stack_restore(face.member, web, snapshot)
-    newest = face.rows(tables.RAW_TEMPLATES)[-1]
+def test_what_a_kind_kept_is_sealed_in_the_template_too(calls, web, snapshot):
+    calls.operations.stack_restore(calls.member, web, snapshot)
+    newest = calls.rows(tables.RAW_TEMPLATES)[-1]
     assert not any("b-1" in str(value) for value in newest)
 
 
-def test_what_a_snapshot_has_kept_goes_with_it(face, web, snapshot):
-    face.engine.delete_snapshot(face.member, web, snapshot)
+def test_what_a_snapshot_has_kept_goes_with_it(calls, web, snapshot):
+    calls.operations.delete_snapshot(calls.member, web, snapshot)
     assert Disk.backups == []
-    assert face.rows(tables.SNAPSHOTS) == []
+    assert calls.rows(tables.SNAPSHOTS) == []
 
 
-def test_a_snapshot_that_a_kind_cannot_clean_up_stays(face, web, snapshot):
+def test_a_snapshot_that_a_kind_cannot_clean_up_stays(calls, web, snapshot):
     Disk.backups.append("refused")
     with pytest.raises(
         errors.NotSupported, match=r"disk refused \(ValueError: no connection to d-1"
     ):
-        face.engine.delete_snapshot(face.member, web, snapshot)
-    assert [row.uuid for row in face.rows(tables.SNAPSHOTS)] == [snapshot]
+        calls.operations.delete_snapshot(calls.member, web, snapshot)
+    assert [row.uuid for row in calls.rows(tables.SNAPSHOTS)] == [snapshot]
     Disk.backups.remove("refused")
-    face.engine.delete_snapshot(face.member, web, snapshot)
+    calls.operations.delete_snapshot(calls.member, web, snapshot)
     assert Disk.backups == []
 
 
-def test_with_a_stack_goes_what_its_snapshots_have_kept(face, web, snapshot):
-    face.engine.delete_stack(face.member, web)
+def test_with_a_stack_goes_what_its_snapshots_have_kept(calls, web, snapshot):
+    calls.operations.delete_stack(calls.member, web)
     assert Disk.backups == []
 
 
-def test_a_kind_that_is_not_offered_any_more_keeps_nobody_from_deleting(face, web, snapshot):
-    face.engine = StackOperations(face.services, EngineRuntime(), face.accepted.append)
-    face.engine.delete_snapshot(face.member, web, snapshot)
+def test_a_kind_that_is_not_offered_any_more_keeps_nobody_from_deleting(calls, web, snapshot):
+    calls.operations = StackOperations(calls.services, EngineRuntime(), calls.accepted.append)
+    calls.operations.delete_snapshot(calls.member, web, snapshot)
     assert Disk.backups == ["b-1"]
-    face.engine.delete_stack(face.member, web)
-    assert face.row(web).action == "DELETE"
+    calls.operations.delete_stack(calls.member, web)
+    assert calls.row(web).action == "DELETE"

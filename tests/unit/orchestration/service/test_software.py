@@ -34,18 +34,18 @@ def calls(tmp_path: Path) -> StackCalls:
 
 
 def config(calls: StackCalls, **values: Any) -> Any:
-    return calls.engine.create_software_config(calls.member, CONFIG | values)
+    return calls.operations.create_software_config(calls.member, CONFIG | values)
 
 
 def deployment(calls: StackCalls, **values: Any) -> Any:
     made = {"config_id": values.pop("config_id", None) or config(calls).uuid, "server_id": "s1"}
-    return calls.engine.create_software_deployment(calls.member, made | values)
+    return calls.operations.create_software_deployment(calls.member, made | values)
 
 
 def limited(calls: StackCalls, **options: int) -> StackCalls:
     conf = calls.services.conf
     orchestration = dataclasses.replace(conf.orchestration, **options)
-    calls.engine._services = dataclasses.replace(
+    calls.operations._services = dataclasses.replace(
         calls.services, conf=dataclasses.replace(conf, orchestration=orchestration)
     )
     return calls
@@ -56,7 +56,7 @@ def limited(calls: StackCalls, **options: int) -> StackCalls:
 
 def test_config_is_kept_as_it_came_with_defaults_of_its_lists(calls: StackCalls) -> None:
     made = config(calls)
-    assert calls.engine.show_software_config(calls.member, made.uuid) == made
+    assert calls.operations.show_software_config(calls.member, made.uuid) == made
     assert made.options == {"big": 2**70}
     (entry,) = made.inputs
     assert (entry["name"], entry["type"], entry["replace_on_change"]) == ("size", "String", False)
@@ -71,7 +71,7 @@ def test_inputs_of_who_deploys_have_values(calls: StackCalls) -> None:
 
 
 def test_empty_config_is_one(calls: StackCalls) -> None:
-    made = calls.engine.create_software_config(calls.member, {})
+    made = calls.operations.create_software_config(calls.member, {})
     assert (made.name, made.group, made.config) == (None, None, None)
     assert (made.inputs, made.outputs, made.options) == ([], [], {})
 
@@ -103,7 +103,7 @@ def test_text_of_a_config_and_values_of_a_deployment_are_sealed_at_rest(calls: S
 
 def test_configs_are_listed_page_by_page_the_newest_first(calls: StackCalls) -> None:
     made = [config(calls, name=str(at)).uuid for at in range(5)][::-1]
-    listed = calls.engine.list_software_configs
+    listed = calls.operations.list_software_configs
     assert [each.uuid for each in listed(calls.member)] == made
     assert [each.uuid for each in listed(calls.member, limit=2)] == made[:2]
     assert [each.uuid for each in listed(calls.member, limit=2, marker=made[1])] == made[2:4]
@@ -115,12 +115,12 @@ def test_config_in_use_cannot_be_deleted(calls: StackCalls) -> None:
     used = config(calls)
     made = deployment(calls, config_id=used.uuid)
     with pytest.raises(errors.SoftwareConfigInUse) as info:
-        calls.engine.delete_software_config(calls.member, used.uuid)
+        calls.operations.delete_software_config(calls.member, used.uuid)
     assert info.value.status == 409
-    calls.engine.delete_software_deployment(calls.member, made.uuid)
-    calls.engine.delete_software_config(calls.member, used.uuid)
+    calls.operations.delete_software_deployment(calls.member, made.uuid)
+    calls.operations.delete_software_config(calls.member, used.uuid)
     with pytest.raises(errors.SoftwareConfigNotFound):
-        calls.engine.delete_software_config(calls.member, used.uuid)
+        calls.operations.delete_software_config(calls.member, used.uuid)
 
 
 def test_project_has_so_many_configs_and_deployments_and_no_more(calls: StackCalls) -> None:
@@ -130,7 +130,7 @@ def test_project_has_so_many_configs_and_deployments_and_no_more(calls: StackCal
         config(calls)
     with pytest.raises(errors.RequestLimitExceeded, match="max_software_deployments_per_tenant"):
         deployment(calls, config_id=first.uuid)
-    calls.engine.create_software_config(OTHER, {})
+    calls.operations.create_software_config(OTHER, {})
 
 
 # ------------------------------------------------------------------------------------- deployments
@@ -138,29 +138,29 @@ def test_project_has_so_many_configs_and_deployments_and_no_more(calls: StackCal
 
 def test_deployment_is_kept_and_changed(calls: StackCalls) -> None:
     made = deployment(calls, input_values={"big": 2**70}, status="IN_PROGRESS", action="CREATE")
-    assert calls.engine.show_software_deployment(calls.member, made.uuid) == made
+    assert calls.operations.show_software_deployment(calls.member, made.uuid) == made
     assert made.input_values == {"big": 2**70}
     changes = {"status": "COMPLETE", "output_values": {"result": 1}, "server_id": "s2"}
-    after = calls.engine.update_software_deployment(calls.member, made.uuid, changes)
+    after = calls.operations.update_software_deployment(calls.member, made.uuid, changes)
     assert (after.status, after.output_values, after.action) == (
         "COMPLETE",
         {"result": 1},
         "CREATE",
     )
     assert after.server_id == "s1"  # never changed
-    assert calls.engine.show_software_deployment(calls.member, made.uuid) == after
+    assert calls.operations.show_software_deployment(calls.member, made.uuid) == after
 
 
 def test_change_of_a_deployment_is_told_to_who_waits_for_it(calls: StackCalls) -> None:
     made = deployment(calls)
-    calls.engine.update_software_deployment(calls.member, made.uuid, {"status": "FAILED"})
+    calls.operations.update_software_deployment(calls.member, made.uuid, {"status": "FAILED"})
     (event,) = calls.rows(EVENTS)
     assert (event.object, event.object_uuid) == ("software_deployment", made.uuid)
 
 
 def test_deployments_are_listed_by_server(calls: StackCalls) -> None:
     first, second = deployment(calls), deployment(calls, server_id="s2")
-    listed = calls.engine.list_software_deployments
+    listed = calls.operations.list_software_deployments
     assert [each.uuid for each in listed(calls.member)] == [first.uuid, second.uuid]
     assert [each.uuid for each in listed(calls.member, server_id="s2")] == [second.uuid]
 
@@ -169,7 +169,7 @@ def test_server_learns_its_configs_by_name(calls: StackCalls) -> None:
     for name in ("b", None, "a"):
         deployment(calls, config_id=config(calls, name=name).uuid)
     deployment(calls, config_id=config(calls, name="c").uuid, server_id="s2")
-    found = calls.engine.metadata_software_deployments(calls.member, "s1")
+    found = calls.operations.metadata_software_deployments(calls.member, "s1")
     assert [each.name for each in found] == [None, "a", "b"]
 
 
@@ -192,13 +192,15 @@ def test_deployment_of_the_wrong_shape_is_refused(calls: StackCalls, values: Any
 
 def test_deployment_needs_a_config_that_is_there(calls: StackCalls) -> None:
     with pytest.raises(errors.StackValidationFailed, match="config_id"):
-        calls.engine.create_software_deployment(calls.member, {"server_id": "s1"})
+        calls.operations.create_software_deployment(calls.member, {"server_id": "s1"})
     for ident in (str(uuid.uuid4()), "nobody"):
         with pytest.raises(errors.SoftwareConfigNotFound):
             deployment(calls, config_id=ident)
     made = deployment(calls)
     with pytest.raises(errors.SoftwareConfigNotFound):
-        calls.engine.update_software_deployment(calls.member, made.uuid, {"config_id": "nobody"})
+        calls.operations.update_software_deployment(
+            calls.member, made.uuid, {"config_id": "nobody"}
+        )
 
 
 # ----------------------------------------------------------------------------------- who may what
@@ -206,7 +208,7 @@ def test_deployment_needs_a_config_that_is_there(calls: StackCalls) -> None:
 
 def test_other_project_sees_and_changes_nothing(calls: StackCalls) -> None:
     one, made = config(calls), deployment(calls)
-    engine = calls.engine
+    engine = calls.operations
     assert engine.list_software_configs(OTHER) == []
     assert engine.list_software_deployments(OTHER) == []
     assert engine.metadata_software_deployments(OTHER, "s1") == []
@@ -226,10 +228,10 @@ def test_agent_reads_what_is_deployed_for_its_project_and_deletes_nothing(
     calls: StackCalls,
 ) -> None:
     made = deployment(calls, stack_user_project_id="p2")
-    assert calls.engine.show_software_deployment(OTHER, made.uuid).uuid == made.uuid
-    assert len(calls.engine.metadata_software_deployments(OTHER, "s1")) == 1
+    assert calls.operations.show_software_deployment(OTHER, made.uuid).uuid == made.uuid
+    assert len(calls.operations.metadata_software_deployments(OTHER, "s1")) == 1
     with pytest.raises(errors.SoftwareDeploymentNotFound):
-        calls.engine.delete_software_deployment(OTHER, made.uuid)
+        calls.operations.delete_software_deployment(OTHER, made.uuid)
 
 
 def test_nobody_deploys_to_servers_of_another_project(calls: StackCalls, tmp_path: Path) -> None:
@@ -237,21 +239,21 @@ def test_nobody_deploys_to_servers_of_another_project(calls: StackCalls, tmp_pat
     made = config(asked)
     values = {"config_id": made.uuid, "server_id": "s1", "stack_user_project_id": "p2"}
     with pytest.raises(errors.StackValidationFailed, match="another project"):
-        asked.engine.create_software_deployment(asked.member, values)
-    assert calls.engine.metadata_software_deployments(OTHER, "s1") == []
+        asked.operations.create_software_deployment(asked.member, values)
+    assert calls.operations.metadata_software_deployments(OTHER, "s1") == []
     own = values | {"stack_user_project_id": "p1"}
-    assert asked.engine.create_software_deployment(asked.member, own).stack_user_project == "p1"
+    assert asked.operations.create_software_deployment(asked.member, own).stack_user_project == "p1"
 
 
 def test_reader_may_not_write_and_nobody_lists_every_project(tmp_path: Path) -> None:
     calls = StackCalls(tmp_path, enforced=True)
     reader = caller("reader")
-    calls.engine.list_software_configs(reader)
+    calls.operations.list_software_configs(reader)
     for ask in (
-        lambda: calls.engine.create_software_config(reader, {}),
-        lambda: calls.engine.list_software_configs(calls.member, everybody=True),
-        lambda: calls.engine.list_software_configs(caller()),
-        lambda: calls.engine.delete_software_deployment(reader, "x"),
+        lambda: calls.operations.create_software_config(reader, {}),
+        lambda: calls.operations.list_software_configs(calls.member, everybody=True),
+        lambda: calls.operations.list_software_configs(caller()),
+        lambda: calls.operations.delete_software_deployment(reader, "x"),
     ):
         with pytest.raises(errors.Forbidden):
             ask()
@@ -259,8 +261,8 @@ def test_reader_may_not_write_and_nobody_lists_every_project(tmp_path: Path) -> 
 
 def test_whoever_may_lists_every_project(calls: StackCalls) -> None:
     config(calls)
-    calls.engine.create_software_config(OTHER, {})
-    found = calls.engine.list_software_configs(calls.member, everybody=True)
+    calls.operations.create_software_config(OTHER, {})
+    found = calls.operations.list_software_configs(calls.member, everybody=True)
     assert {each.project for each in found} == {"p1", "p2"}
 
 

@@ -61,15 +61,15 @@ def test_what_a_turn_writes_is_what_the_next_engine_loads(
         "below", files={"a.yaml": "x: é"}, environment={"parameters": {"n": BIG}}
     )
     server = trees.resource(
-        state_before="INIT_COMPLETE", physical_id="p-1", replaces=ident("old"), traversal=2,
+        state_before="INIT_COMPLETE", physical_id="p-1", replaces_uuid=ident("old"), traversal=2,
         properties_uuid=ident("properties"),
         policy={"deletion": "retain"}, metadata={"m": [BIG]},
         metadata_version=3, requires=("net", "port"),
-        act=ResourceAction(action=Action.UPDATE, traversal=2, token=[1, None],
+        pending_action=ResourceAction(action=Action.UPDATE, traversal=2, token=[1, None],
                 arguments={"before": ident("before")}),
 
         attempt=2, due_at=trees.AT, waits_for=f"stack/{ident('child')}", updated_at=trees.AT,
-        data={"a": 1, "secret": {"b": BIG}}, redacted={"secret"}, stands=False,
+        data={"a": 1, "secret": {"b": BIG}}, redacted={"secret"}, is_current=False,
     )  # fmt: skip
     values = trees.properties(data={"value": BIG, "text": "\ud800"})
     before = trees.properties("before")
@@ -129,7 +129,7 @@ def test_properties_before_an_open_act_are_not_purged(db: Database, store: RowSt
     properties = [trees.properties(name) for name in ("now", "before", "of nobody")]
     row = trees.resource(
         properties_uuid=properties[0].uuid,
-        act=ResourceAction(
+        pending_action=ResourceAction(
             action=Action.UPDATE, traversal=1, arguments={"before": properties[1].uuid}
         ),
     )
@@ -155,16 +155,18 @@ def test_no_secret_stands_in_a_row(db: Database, store: RowStore, lease: Lease, 
     turn = Turn(
         templates=[
             trees.template(
-                "below", template=hidden, hidden=True,
+                "below", template=hidden, has_secret=True,
                 environment={"parameters": hidden, "parameter_defaults": {"x": SECRET}},
             )
         ],
-        properties=[trees.properties(data=hidden, hidden=True)],
+        properties=[trees.properties(data=hidden, has_secret=True)],
         resources=[
             trees.resource(
                 data={"k": SECRET}, redacted={"k"}, metadata=hidden,
-                act=ResourceAction(action=Action.CREATE, traversal=1, arguments=dict(hidden)),
-                template_uuid=ident("below"), properties_uuid=ident("properties"), hidden=True,
+                pending_action=ResourceAction(
+                    action=Action.CREATE, traversal=1, arguments=dict(hidden)
+                ),
+                template_uuid=ident("below"), properties_uuid=ident("properties"), has_secret=True,
             )
         ],
         snapshots=[

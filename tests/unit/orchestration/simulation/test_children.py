@@ -360,7 +360,7 @@ resources:
     life.create(stack(text, files={"child.yaml": child}, timeout_s=30))
     result = life.delete()
     assert (result.status, result.reason) == ("DELETE_FAILED", "Timed out")
-    (below,) = (each for each in life.stack.stacks.values() if each.depth == 1)
+    (below,) = (each for each in life.stack.stacks.values() if each.row.depth == 1)
     assert (str(below.status), below.reason) == ("FAILED", "Timed out")
     assert shared_end(life) == 9 + 30
 

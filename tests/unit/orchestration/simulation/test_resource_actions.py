@@ -392,8 +392,8 @@ def test_what_resources_hold_is_counted_until_they_are_gone():
     life.create(stack(text))
 
     def held():
-        holdings = life.tree.ledger.holdings
-        return holdings.nodes, holdings.chars
+        stored_size = life.tree.changes.stored_size
+        return stored_size.nodes, stored_size.chars
 
     assert held() == (6, len("value") + len("type") + 3)
     life.update(stack(text.replace("[x, yy]", "[x]")))

@@ -1,4 +1,4 @@
-"""Begin and end traversals: create, update, delete, roll back, suspend and so on."""
+"""Actions of stacks: create, update, delete, roll back, suspend and so on."""
 
 from __future__ import annotations
 
@@ -7,9 +7,16 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from bloomery.model import stacks as model
-from bloomery.orchestration.engine import adopt_data, definitions, events, graphs, resource_actions
+from bloomery.orchestration.engine import (
+    adopt_data,
+    definitions,
+    events,
+    graphs,
+    resource_actions,
+    stack_resources,
+)
 from bloomery.orchestration.engine.definitions import Library
-from bloomery.orchestration.engine.rows import EngineResource, RowFacade
+from bloomery.orchestration.engine.resource import EngineResource, RowFacade
 from bloomery.orchestration.engine.stacks import EngineStack, StackTimedOut, TemplatePart
 from bloomery.orchestration.engine.traversal import HOOKS, OVER_ROWS, Traversal
 from bloomery.orchestration.plan.plans import Verb
@@ -21,8 +28,8 @@ ROLLED_BACK: Final = frozenset({Action.CREATE, Action.ADOPT, Action.UPDATE, Acti
 
 
 @dataclass(frozen=True, slots=True)
-class Traversals:
-    """Begins and ends the traversals of one tree."""
+class StackActions:
+    """Begins and ends the traversals of the stacks of one tree."""
 
     library: Library
 
@@ -47,7 +54,7 @@ class Traversals:
 
     def adopt(self, stack: EngineStack, data: Mapping[str, Any]) -> None:
         """Create resources from the data of an abandoned stack, which wait in the rows, sealed."""
-        stack.turn_to(stack.first)
+        stack_resources.turn_to(stack, stack.first)
         for name, left in (data.get("resources") or {}).items():
             if (row := stack.rows.get(name)) is not None:
                 row.data[resource_actions.ABANDONED] = dict(left)
@@ -81,9 +88,9 @@ class Traversals:
         """Traverse back to the previous template; a stack without one becomes empty."""
         failed, target = stack.row.template_uuid, stack.row.previous_template_uuid
         if target is None:
-            target = stack.ledger.runtime.new_id()
+            target = stack.runtime.new_id()
             empty = definitions.empty_template(target, self.library.templates[failed])
-            stack.ledger.add_template(empty)
+            stack.changes.add_template(empty)
             self.library.add(empty)
         failure = stack.failure
         stack.change(template_uuid=target, previous_template_uuid=failed)
@@ -104,21 +111,21 @@ class Traversals:
         if not self._is_admitted(stack):
             return
         try:
-            stack.turn_to(new, part)
+            stack_resources.turn_to(stack, new, part)
             graph = graphs.planned(stack, stack.action, old, new, extra=extra)
         except Exception as exc:  # noqa: BLE001  # plug-ins and functions may raise anything
             self.ended(stack, exc)
             return
         for key, vertex in graph.vertices.items():
-            row = stack.find(vertex.row, key.name)
-            if vertex.verb == Verb.TAKE_BACK and row is not None and not row.stands:
-                stack.take_back(row)
+            row = stack_resources.find(stack, vertex.row, key.name)
+            if vertex.verb == Verb.TAKE_BACK and row is not None and not row.is_current:
+                stack_resources.take_back(stack, row)
         self._begin(stack, graph)
 
     def _is_admitted(self, stack: EngineStack) -> bool:
         """Ask the plug-ins; an action that one of them refuses fails before it begins."""
         try:
-            stack.ledger.runtime.plugins.begin(stack.value())
+            stack.runtime.plugins.begin(stack.value())
         except Exception as exc:  # noqa: BLE001  # plug-ins may raise anything
             self.ended(stack, exc, begun=False)
             return False
@@ -135,7 +142,7 @@ class Traversals:
             return
         graph = graphs.TraversalGraph.of(stack.row.graph)
         if graph.action is Action.DELETE:
-            stack.turn_to(NOTHING)
+            stack_resources.turn_to(stack, NOTHING)
         stack.open_traversal = traversal = Traversal(stack, graph, self.ended)
         traversal.resume()
 
@@ -151,11 +158,11 @@ class Traversals:
             return
         self._clear_hooks(stack)
         if stack.action is Action.DELETE:
-            stack.keep_template()
+            stack_resources.keep_template(stack)
         rolls_back = stack.status is Status.IN_PROGRESS and stack.action in ROLLED_BACK
         stack.fail(failure)
         if begun:
-            stack.ledger.runtime.plugins.end(stack.value(), failed=True)
+            stack.runtime.plugins.end(stack.value(), failed=True)
         self._end_snapshot(stack, snapshot, stack.status, stack.reason)
         if rolls_back and not stack.row.disable_rollback:
             self.roll_back(stack)
@@ -163,10 +170,10 @@ class Traversals:
     def _complete(self, stack: EngineStack) -> None:
         action = stack.action
         if action is Action.DELETE:
-            for row in stack.all_rows():
-                stack.drop(row)
+            for row in stack_resources.list_all(stack):
+                stack_resources.drop(stack, row)
             stack.stacks.pop(stack.id, None)
-            stack.change(deleted_at=stack.ledger.runtime.utc())
+            stack.change(deleted_at=stack.runtime.utc())
         elif action not in OVER_ROWS:
             stack.change(previous_template_uuid=None)
         stack.change(deadline_at=None)
@@ -174,7 +181,7 @@ class Traversals:
         if action is Action.CHECK and not _checks(stack):
             reason = events.not_fully_supported(reason, action)
         stack.set_state(action, Status.COMPLETE, reason)
-        stack.ledger.runtime.plugins.end(stack.value(), failed=False)
+        stack.runtime.plugins.end(stack.value(), failed=False)
 
     def time_out(self, stack: EngineStack) -> None:
         """Abort the actions of a stack whose time is over, and let the stack fail."""
@@ -194,7 +201,7 @@ class Traversals:
         self._supersede(stack)
         if stack.status is Status.IN_PROGRESS:
             stack.set_state(stack.action, Status.FAILED, events.cancelled(stack.action))
-            stack.ledger.runtime.plugins.end(stack.value(), failed=True)
+            stack.runtime.plugins.end(stack.value(), failed=True)
 
     def _supersede(self, stack: EngineStack) -> None:
         """End the previous traversal and its hooks; actions that run go on."""
@@ -206,7 +213,7 @@ class Traversals:
 
     @staticmethod
     def _clear_hooks(stack: EngineStack) -> None:
-        for row in stack.all_rows():
+        for row in stack_resources.list_all(stack):
             for hook in [hook for hook in HOOKS if row.data.get(hook) is True]:
                 clear_hook(stack, row, hook)
 
@@ -221,7 +228,7 @@ class Traversals:
                 reason=reason,
                 data=data_of(stack, self.library),
             )
-            stack.ledger.add_snapshot(snapshot)
+            stack.changes.add_snapshot(snapshot)
 
 
 def _snapshot_of(stack: EngineStack) -> str | None:
@@ -236,8 +243,8 @@ def _checks(stack: EngineStack) -> bool:
 
 def clear_hook(stack: EngineStack, row: EngineResource, hook: str) -> None:
     row.data.pop(hook, None)
-    stack.ledger.change_row(row)
-    stack.tell(row, row.action, row.status, events.cleared(hook))
+    stack.changes.change_row(row)
+    stack.emit_event(row, row.action, row.status, events.cleared(hook))
 
 
 def facade_of(row: model.Stack, stacks: Mapping[str, EngineStack]) -> RowFacade | None:

@@ -59,8 +59,8 @@ class EngineResource(StoredResource, ReadableResource):
     """One resource of a stack while an engine works on it.
 
     ``definitions``       the stack of the template that the resource was last made or changed by
-    ``next_properties``   of the act that is open; ``properties`` when it has ended well
-    ``due_s``             on the clock: when its act is looked at again; None: not entered
+    ``next_properties``   of the pending action; ``properties`` when it has ended well
+    ``due_s``             on the clock: when its action is checked again; None: not entered
     """
 
     context: base.ResourceContext
@@ -101,7 +101,7 @@ class EngineResource(StoredResource, ReadableResource):
         return self.kind(self, properties, self.context, update_policy=self.policy)
 
     def acting(self) -> base.Resource:
-        """The resource with the values of the act that is open."""
+        """The resource with the values of the pending action."""
         if self.next_properties is not None:
             return self.resource_with(self.next_properties)
         return self.resource()
@@ -124,14 +124,14 @@ class EngineResource(StoredResource, ReadableResource):
         self._resource = None
 
     def ruled(self) -> StoredResource:
-        """The resource by which a plan rules: as it was before the act that is open.
+        """The resource by which a plan rules: as it was before the pending action.
 
         What is being created counts as if it were there, with the values that are stored.
         """
-        if self.act is None or self.state_before is None:
+        if self.pending_action is None or self.state_before is None:
             return self
         action, status = map(str, self.state_before.split("_", 1))
-        if self.act.action is Action.CREATE and action == Action.INIT:
+        if self.pending_action.action is Action.CREATE and action == Action.INIT:
             action, status = Action.CREATE, Status.COMPLETE
         ruled = self.copy()
         ruled.action, ruled.status = Action(action), Status(status)

@@ -1,6 +1,6 @@
 """An engine that notes what it is asked, and answers what a test has laid ready.
 
-engine = FakeEngine(show_stack=errors.EntityNotFound(...))
+engine = FakeStackOperations(show_stack=errors.EntityNotFound(...))
 engine.asked                        # [("show_stack", (identity,), {"resolve_outputs": True})]
 """
 
@@ -97,7 +97,7 @@ def process(*, up: bool = True) -> EngineDetails:
     return EngineDetails(engine=engine, up=up)
 
 
-class FakeEngine:
+class FakeStackOperations:
     """``answers``: by method, a value or an error; methods without one return None."""
 
     def __init__(self, **answers: Any) -> None:
