@@ -100,7 +100,7 @@ docs: $(VENV)/docs.stamp  ## Build the site of pages in build/docs/html; begin a
 faults: $(VENV)/test.stamp  ## Try every fault of a BMC in every operation, and write doc/reference/bmc-faults.md
 	@$(BIN)/python tools/bmc_faults.py
 
-states: $(VENV)/test.stamp  ## Draw the state diagram from the table
+states: $(VENV)/test.stamp  ## Write doc/reference/states.md from the table of states
 	@$(BIN)/python tools/states.py
 
 lock:  ## Choose the newest versions that fit setup.cfg and pin them in requirements.lock

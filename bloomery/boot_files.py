@@ -1,12 +1,12 @@
-"""What machines and BMCs fetch without a login to boot an agent, below [deploy]http_root.
+"""Boot files for machines and BMCs, served without a login, below [deploy]http_root.
 
-    boot-files/UUID-SECRET.iso      a boot CD, a kernel, a ramdisk or a script of iPXE: their
-                                    names are another secret for each boot
-    pxelinux.cfg/52-54-00-00-00-01  a link to the script for the machine with that MAC address
-    boot.ipxe                       leads each machine that runs iPXE to its link
+    boot-files/UUID-SECRET.iso      a boot CD, a kernel, a ramdisk or an iPXE script; each boot
+                                    has another secret
+    pxelinux.cfg/52-54-00-00-00-01  a link to the script of the machine with that MAC address
+    boot.ipxe                       chains each machine that runs iPXE to its link
 
-Who boots writes and removes them, the API or a web server hands them out, and nobody lists them
-to others.
+The boot interface writes and removes them, the API or a web server serves them. Directories are
+never listed.
 """
 
 from __future__ import annotations
@@ -17,10 +17,10 @@ from pathlib import Path
 from typing import Final
 
 FOLDER: Final = "boot-files"
-LINKS: Final = "pxelinux.cfg"  # Ironic's name, for the servers of others
+LINKS: Final = "pxelinux.cfg"  # Ironic's name, for external web servers
 ENTRY: Final = "boot.ipxe"
 ISO, KERNEL, RAMDISK, SCRIPT = KINDS = ("iso", "kernel", "ramdisk", "ipxe")
-PART: Final = ".part"  # behind the name of one that is being written
+PART: Final = ".part"  # suffix of an incomplete file
 _SECRET: Final = r"[A-Za-z0-9_-]{43}"  # noqa: S105  a pattern
 _NAME: Final = re.compile(rf"[0-9a-fA-F-]{{36}}-({_SECRET})\.(?:{'|'.join(KINDS)})")
 _PATH: Final = re.compile(
@@ -34,22 +34,22 @@ def new_name(node_uuid: str, kind: str) -> str:
 
 
 def link_name(mac: str) -> str:
-    """Return what iPXE makes of the address: ``${mac:hexhyp}``."""
+    """Return the MAC address in iPXE's format: ``${mac:hexhyp}``."""
     return mac.lower().replace(":", "-")
 
 
 def find(http_root: Path, path: str) -> Path | None:
-    """Return where such a file is, if there is one; no other path leads anywhere."""
+    """Return the file of a URL's path; None unless the path is one of a boot file."""
     return http_root / path if _PATH.fullmatch(path) else None
 
 
 def list_files(http_root: str | None) -> list[Path]:
-    """Return what nodes own, also what was begun and never completed."""
+    """Return the nodes' boot files, incomplete ones included."""
     return _entries(http_root, FOLDER)
 
 
 def list_links(http_root: str | None) -> list[Path]:
-    """Return the links to scripts of nodes; they lead nowhere when the script has gone."""
+    """Return the links to nodes' scripts, dangling ones included."""
     return _entries(http_root, LINKS)
 
 
@@ -63,15 +63,15 @@ def _entries(http_root: str | None, folder: str) -> list[Path]:
 
 
 def owner(path: Path) -> str:
-    """Return the UUID of the node that boots from a file or link; nothing if it is none of ours."""
+    """Return the UUID of the node that boots from a file or link, else ""."""
     try:
         name = path.readlink().name
-    except OSError:  # no link, or gone by now
+    except OSError:  # no link, or removed meanwhile
         name = path.name
     return name[:_UUID] if name[_UUID:][:1] == "-" else ""
 
 
 def secret_of(address: str) -> str | None:
-    """Return the part of an address that nobody may read, if it is one of a boot file."""
+    """Return the secret in the URL of a boot file, or None."""
     match = _NAME.search(address)
     return match and match[1]

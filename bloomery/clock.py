@@ -1,8 +1,7 @@
-"""Time for deadlines: what the wall said when the process began, and what has passed since.
+"""Monotonic time for deadlines: the wall clock at process start, plus the time since.
 
-Whoever waits remembers in rows until when.  The clock on the wall may be set meanwhile, and a
-deadline of a minute would hold for an hour, or be over at once; this one only goes forward, a
-second each second.  Times that people read are those of the wall (``db.rows.now``).
+Deadlines are stored in rows.  A change of the wall clock would shorten or extend a deadline; this
+clock is not affected.  Times for people are those of the wall clock (``db.rows.now``).
 
     until = clock.now() + timedelta(seconds=60)
     ...
@@ -17,7 +16,7 @@ from datetime import UTC, datetime, timedelta
 
 
 class Steady:
-    """Aware UTC times that no setting of the clock changes, as long as the process lives."""
+    """Aware UTC times that no change of the wall clock affects while the process runs."""
 
     def __init__(
         self,

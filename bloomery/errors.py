@@ -1,8 +1,8 @@
-"""Every named error: code, HTTP status and sentence.
+"""All named errors: code, HTTP status and sentence.
 
-A class of its own exists only where a program would act differently.  ``code``
-is for programs and is never renamed; ``text`` is for people: it names the thing
-and the way out; ``log`` is for us and reaches no client.  Secrets go in neither.
+A separate class exists only where a program would act differently.  ``code`` is for programs and is
+never renamed; ``text`` is for people: it names the object and the remedy; ``log`` is for operators
+and reaches no client.  Secrets go in neither.
 
     raise errors.NodeLocked(node=uuid, holder=host, log=f"waited {waited_s:.1f} s")
 
@@ -17,17 +17,17 @@ import itertools
 from collections.abc import Iterable, Sequence
 from typing import Any, ClassVar, Final, Self
 
-_COMPARED, _COMPARED_CHARS = 2_000, 200  # names, and characters of one, that ``nearest`` looks at
+_COMPARED, _COMPARED_CHARS = 2_000, 200  # limits of ``nearest``: candidates, and characters of each
 MAX_TEXT_IN_ROW = 4096  # last_error and maintenance_reason are cut to this (log_in_db_max_size)
 
 
 class Failure(Exception):
-    """A refusal with a code and a status.  Anything else that is raised is a bug of ours."""
+    """A refusal with a code and a status.  Any other exception is a bug of ours."""
 
     code: ClassVar[str] = "internal"
     status: ClassVar[int] = 500
     text: ClassVar[str] = "{reason}"
-    retry_after_s: ClassVar[int | None] = None  # when to ask again, where the caller is to be told
+    retry_after_s: ClassVar[int | None] = None  # when the caller may ask again
 
     def __init__(self, *, log: str = "", **facts: Any) -> None:
         super().__init__(self.text.format(**facts))
@@ -35,7 +35,7 @@ class Failure(Exception):
         self.log = log
 
     def packed(self) -> tuple[str, dict[str, Any]]:
-        """Return what RPC carries: class name and JSON-able facts."""
+        """Return class name and JSON-able facts for RPC."""
         return type(self).__name__, self.facts
 
 
@@ -44,15 +44,15 @@ def revive(
 ) -> Failure:
     """Rebuild an error that crossed RPC.
 
-    ``text`` and ``status`` are what the sender made of it: an unknown class, or one whose sentence
-    needs other facts here, becomes a plain Failure with them.
+    ``text`` and ``status`` are the sender's: an unknown class, or one whose sentence needs other
+    facts here, becomes a plain Failure with them.
     """
     kind = globals().get(name)
     if isinstance(kind, type) and issubclass(kind, Failure):
         try:
             return kind(**facts)
         except (TypeError, KeyError, ValueError, IndexError):
-            pass  # a peer of another release: its facts are not ours
+            pass  # a peer of another release has other facts
     failure = Failure(reason=text if text is not None else str(facts.get("reason", name)))
     failure.status = status  # type: ignore[misc]  # of a class that only the sender has
     return failure
@@ -74,7 +74,7 @@ class MissingParameterValue(InvalidParameterValue):
 
 
 class CallMalformed(Invalid):
-    """What came over RPC is no call of the contract."""
+    """The RPC message is no call of the contract."""
 
     code, text = "invalid.call", "cannot read the call: {reason}"
 
@@ -186,14 +186,14 @@ class AllocationFailed(Invalid):
 
 
 # ------------------------------------- 400: the template, its environment or a parameter is wrong
-# Their class names are words of Heat's API: they reach clients as ``error.type``.
+# Class names come from Heat's API: they reach clients as ``error.type``.
 
 
 class Misplaced(Invalid):
-    """A fault that knows its place: ``path`` holds keys and list indices, outermost first.
+    """A fault with its place: ``path`` holds keys and list indices, outermost first.
 
-    It is raised where it is found, without a path, and each enclosing map or list puts its own
-    key before it (``under``), so that nobody carries a path through good input.
+    It is raised without a path, and each enclosing map or list prepends its own key (``under``), so
+    that functions need no path argument.
     """
 
     text = "{where}{reason}"
@@ -207,30 +207,30 @@ class Misplaced(Invalid):
         self.path = tuple(path)
 
     def under(self, *outer: str | int, error: str = "") -> Self:
-        """Return the same fault, its path seen from outside of ``outer``."""
+        """Return the same fault with ``outer`` before its path."""
         facts = self.facts | {"path": [*outer, *self.path], "error": error or self.facts["error"]}
         return type(self)(log=self.log, **facts)
 
 
-MOST_CHARS: Final = 2000  # of a place, and of a reason: names in a template may be of any length
+MOST_CHARS: Final = 2000  # of a place, and of a reason: names in a template have any length
 
 
 def shortened(text: str) -> str:
-    """Leave out the middle of what nobody would read."""
+    """Cut the middle of a long text."""
     if len(text) <= MOST_CHARS:
         return text
     return f"{text[: MOST_CHARS * 3 // 4]}...{text[-MOST_CHARS // 4 :]}"
 
 
 def spelled(path: Sequence[str | int]) -> str:
-    """Spell a path as in ``resources.web.properties.ports[0]``."""
+    """Return a path as in ``resources.web.properties.ports[0]``."""
     text = "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in path)
     return text.removeprefix(".")
 
 
 def nearest(name: object, candidates: Iterable[object]) -> str:
     """Return " Did you mean 'x'?" for the candidate most like ``name``; "" if none is like it."""
-    import difflib  # start-up does not pay for what only faults need
+    import difflib  # imported for faults only
 
     names = [str(one)[:_COMPARED_CHARS] for one in itertools.islice(candidates, _COMPARED)]
     found = difflib.get_close_matches(str(name)[:_COMPARED_CHARS], names, 1)
@@ -246,19 +246,19 @@ class InvalidTemplateReference(Misplaced):
 
 
 class InvalidTemplateAttribute(Misplaced):
-    """An attribute that a stack below turns out not to have; others are refused by validation."""
+    """A nested stack lacks the attribute; validation refuses other unknown attributes."""
 
     code = "template.attribute"
 
 
 class TemplateUnreadable(Misplaced):
-    """Text that is no document; Heat's API answers it before its engine is asked."""
+    """Text that is no document; Heat's API refuses it before its engine is called."""
 
     code, wire_type = "template.unreadable", "HTTPBadRequest"
 
 
 class TemplateRefused(Misplaced):
-    """A fault of a template that is only looked at, where Heat names no class of its own."""
+    """A fault of a template without a class in Heat."""
 
     code, wire_type = "template.refused", "HTTPBadRequest"
 
@@ -466,7 +466,7 @@ class InventoryNotFound(NotFound):
 
 
 class EntityNotFound(NotFound):
-    """What a stack API calls by name or id: a class name that clients look at."""
+    """A stack API's object is missing; clients read this class name."""
 
     code, text = "stack.entity_not_found", "The {entity} ({name}) could not be found."
 
@@ -477,7 +477,7 @@ class ResourceNotFound(EntityNotFound):
 
 
 class EventNotFound(NotFound):
-    """No event, or none of a resource; Heat answers it from its API."""
+    """No event, or none of a resource; Heat's API itself answers this error."""
 
     code, wire_type = "stack.event_not_found", "HTTPNotFound"
 
@@ -572,7 +572,7 @@ class LockLost(Conflict):
 
 
 class StackLocked(Conflict):
-    """Another engine works on the tree; between engines only, clients wait for no lock."""
+    """Another engine works on the tree; only engines get this error."""
 
     code = "stack.locked"
     text = "cannot work on stack {stack}: engine {engine} does, and lives"
@@ -703,7 +703,7 @@ class SoftwareConfigInUse(Conflict):
     )
 
 
-# ------------------------------------------------------------------------ 503: come back later
+# ------------------------------------------------------------------------ 503: retry later
 
 
 class Unavailable(Failure):
@@ -716,7 +716,7 @@ class TemporaryFailure(Unavailable):
 
 
 class ConductorUnreached(TemporaryFailure):
-    """A call did not reach the conductor, so that nothing was done: another one may be asked."""
+    """A call did not reach the conductor, so nothing was done: another conductor may be called."""
 
     code = "unavailable.conductor_unreached"
     text = "cannot reach conductor {host}: {reason}; nothing was done, retry"
@@ -724,7 +724,7 @@ class ConductorUnreached(TemporaryFailure):
 
 
 class ConductorSilent(TemporaryFailure):
-    """A call left, and no answer came: it may have been done."""
+    """A call was sent without an answer: it may have been done."""
 
     code = "unavailable.conductor_silent"
     text = (
@@ -734,7 +734,7 @@ class ConductorSilent(TemporaryFailure):
 
 
 class ConductorCallsBusy(Unavailable):
-    """So many requests wait for conductors that another one would starve the rest."""
+    """Too many requests wait for conductors; another one would starve the rest."""
 
     code = "unavailable.conductor_calls"
     text = (
@@ -778,7 +778,7 @@ class ConcurrentActionLimit(Unavailable):
 
 
 class ApiThreadsBusy(Unavailable):
-    """So many requests wait for BMCs and busy nodes that another one would starve the rest."""
+    """Too many requests wait for BMCs and busy nodes; another one would starve the rest."""
 
     code = "unavailable.threads"
     text = (
@@ -789,7 +789,7 @@ class ApiThreadsBusy(Unavailable):
 
 
 class HeavyJobsBusy(Unavailable):
-    """Templates are validated one by one, and the ones before this one take long."""
+    """Templates are validated one at a time, and the queue is long."""
 
     code = "unavailable.heavy_jobs"
     text = (
@@ -800,7 +800,7 @@ class HeavyJobsBusy(Unavailable):
 
 
 class FetchesBusy(Unavailable):
-    """So many templates are fetched that another one would keep a thread that others need."""
+    """Too many templates are fetched; another fetch would keep a thread that others need."""
 
     code = "unavailable.fetches"
     text = (
@@ -829,13 +829,13 @@ class DatabaseBusy(Unavailable):
 
 
 class RowKept(DatabaseBusy):
-    """Another transaction has locked a row for longer than we wait; a start waits on."""
+    """Another transaction has locked a row for longer than the time-out; a start waits longer."""
 
     code = "unavailable.database.row"
 
 
 class DatabaseAway(DatabaseBusy):
-    """Nobody answers at the database server; what went on there was rolled back."""
+    """The database server does not answer; the transaction was rolled back."""
 
     code = "unavailable.database.away"
     text = (
@@ -845,7 +845,7 @@ class DatabaseAway(DatabaseBusy):
 
 
 class CommitInDoubt(DatabaseBusy):
-    """The server went away with the answer to COMMIT: the change was stored, or it was not."""
+    """The connection broke before the answer to COMMIT: the change may or may not be stored."""
 
     code = "unavailable.database.in_doubt"
     text = (
@@ -854,7 +854,7 @@ class CommitInDoubt(DatabaseBusy):
     )
 
 
-# ------------------------------------------------------------- 500: it should have worked
+# ------------------------------------------------------------- 500: an unexpected failure
 
 
 class InstanceDeployFailure(Failure):
@@ -873,7 +873,7 @@ class InstanceRescueFailure(Failure):
 
 
 class StepFailure(Failure):
-    """A step of a flow said no; the node goes to the flow's failed state."""
+    """A step of a flow failed; the node goes to the flow's failed state."""
 
     code = "step.failed"
 
@@ -883,64 +883,64 @@ class HardwareInspectionFailure(Failure):
 
 
 class BmcUnreachable(Failure):
-    """The BMC did not answer: asking again later may help."""
+    """The BMC did not answer: a retry may help."""
 
     code = "bmc.unreachable"
     text = "cannot reach the BMC of node {node} at {address}: {reason}"
 
 
 class BmcLeftAlone(BmcUnreachable):
-    """The BMC was not asked: it was silent or refused its login a moment ago, or one is under way.
+    """The BMC was not called: it was silent or refused its login just now, or a call is running.
 
-    ``retry_after_s``: seconds until it may be asked again.
+    ``retry_after_s``: seconds until it may be called again.
     """
 
     code = "bmc.left_alone"
 
 
 class BmcLoginLeftAlone(BmcLeftAlone):
-    """The BMC was not asked: it refused this login a moment ago, of this node or of another one."""
+    """The BMC was not called: it refused this login, of this or another node, a moment ago."""
 
     code = "bmc.login_left_alone"
     text = "the BMC of node {node} at {address} is not asked with this login: {reason}"
 
 
 class BmcQueueTimeout(BmcLeftAlone):
-    """The BMC was not asked: calls of this conductor that came first kept their places."""
+    """The BMC was not called: earlier calls of this conductor kept its slots."""
 
     code = "bmc.queue_timeout"
     text = "cannot ask the BMC of node {node} at {address} yet: {reason}"
 
 
 class BmcRefused(Failure):
-    """The BMC answered no: asking again will not help."""
+    """The BMC refused: a retry will not help."""
 
     code = "bmc.refused"
     text = "the BMC of node {node} at {address} refused: {reason}"
 
 
 class BmcLoginRefused(BmcRefused):
-    """The BMC knows neither the user, nor the password: each further try may lock the account."""
+    """The BMC does not accept user and password: each further attempt may lock the account."""
 
     code = "bmc.login_refused"
 
 
 class AgentUnreachable(Failure):
-    """The agent in a machine's ramdisk did not answer: asking again later may help."""
+    """The agent in a machine's ramdisk did not answer: a retry may help."""
 
     code = "agent.unreachable"
     text = "cannot reach the agent of node {node} at {address}: {reason}"
 
 
 class AgentBusy(Failure):
-    """The agent works on another command: it calls when that has ended."""
+    """The agent works on another command: it calls at that command's end."""
 
     code = "agent.busy"
     text = "the agent of node {node} takes no command now: {reason}"
 
 
 class AgentRefused(Failure):
-    """The agent answered no: asking again will not help."""
+    """The agent refused: a retry will not help."""
 
     code = "agent.refused"
     text = "the agent of node {node} at {address} refused {command}: {reason}"
@@ -955,11 +955,11 @@ class ResourceFailure(Failure):
     code, text = "resource.failed", "{reason}"
 
 
-# ------------------------------------------------------- what keeps a process from starting
+# ------------------------------------------------------- start of a process
 
 
 class CannotStart(Failure):
-    """Said on the terminal in one sentence; exit code 1."""
+    """A process cannot start: one sentence on the terminal, exit code 1."""
 
     code = "start.refused"
 
@@ -988,7 +988,7 @@ class DatabaseInUse(CannotStart):
 
 
 class ConductorLives(CannotStart):
-    """Two processes of one name would free each other's nodes."""
+    """Two processes of one name would release each other's nodes."""
 
     code = "start.conductor_lives"
     text = (
@@ -1007,9 +1007,9 @@ class KeyMissing(CannotStart):
 
 
 def brief(error: BaseException) -> str:
-    """Return what a node's last_error may say of ``error``: no traceback, cut to the column."""
+    """Return the text of ``error`` for last_error: no traceback, cut to the column."""
     try:
         text = str(error) if isinstance(error, Failure) else f"{type(error).__name__}: {error}"
-    except Exception:  # noqa: BLE001  whatever a driver raises, the node says so
+    except Exception:  # noqa: BLE001  of any driver
         text = type(error).__name__
     return text.split("Traceback (most recent call last):")[0].strip()[:MAX_TEXT_IN_ROW]

@@ -1,11 +1,11 @@
-"""Requests to a URL that a user has named, sent by the service, and so with suspicion.
+"""Guarded HTTP requests to URLs that users name.
 
     parts = fetching.checked("https://example.org/web.yaml")
     connection = fetching.Connection(parts, addresses, time.monotonic() + 5.0)
 
-The request goes out from the network of the service.  So the address is looked at that is
-connected to, not the name: a name that resolves anew changes nothing.  Only http and https are
-spoken, nothing is followed here, and the connection ends when its time is over.
+The request comes from the service's network, so the address of the connection is checked, not the
+name: DNS rebinding has no effect.  Only http and https are allowed, redirects are not followed, and
+the connection ends at its deadline.
 """
 
 from __future__ import annotations
@@ -23,16 +23,16 @@ from typing import Any, Final, TypeAlias
 
 SCHEMES: Final = {"http": 80, "https": 443}
 CHUNK: Final = 65_536
-_START: Final = 5  # bytes of a line that broke off which tell a record of TLS
-SAFE: Final = "/%:=&?~+!$,;'@()*[]"  # of a path and a query: stays as it is
+_START: Final = 5  # bytes of a broken line that identify a TLS record
+SAFE: Final = "/%:=&?~+!$,;'@()*[]"  # not quoted in a path and a query
 NAT64: Final = ipaddress.IPv6Network("64:ff9b::/96")
-# Where clouds tell machines their secrets; 169.254.169.254 is of the link already.
+# Metadata services of clouds; 169.254.169.254 is link-local already.
 METADATA: Final = frozenset(
     ipaddress.ip_address(text)
     for text in ("fd00:ec2::254", "fd20:ce::254", "100.100.100.200", "168.63.129.16")
 )
 
-_DISCARD: Final = 9  # a port: with 0 the kernel tells no peer
+_DISCARD: Final = 9  # a port: with 0 the kernel returns no peer
 
 Address: TypeAlias = ipaddress.IPv4Address | ipaddress.IPv6Address
 Resolve: TypeAlias = Callable[[str, int], Sequence[tuple[Any, ...]]]
@@ -47,7 +47,7 @@ HEADERS: Final = {
 
 
 class FetchRefused(Exception):
-    """Why there is no text, in words for whoever named the URL."""
+    """The URL was not fetched, with a reason for its user."""
 
 
 def resolved(host: str, port: int) -> Sequence[tuple[Any, ...]]:
@@ -55,7 +55,7 @@ def resolved(host: str, port: int) -> Sequence[tuple[Any, ...]]:
 
 
 def numeric(url: urllib.parse.SplitResult) -> Sequence[tuple[Any, ...]]:
-    """Return the addresses that a URL spells in digits; none for a name, which is not looked up."""
+    """Return the addresses of a URL with a numeric host; none for a name, which is not resolved."""
     try:
         return socket.getaddrinfo(
             url.hostname, 0, type=socket.SOCK_STREAM, flags=socket.AI_NUMERICHOST
@@ -65,7 +65,7 @@ def numeric(url: urllib.parse.SplitResult) -> Sequence[tuple[Any, ...]]:
 
 
 def embedded(address: Address) -> Address:
-    """Return the IPv4 address that an IPv6 address leads to, if it does."""
+    """Return the embedded IPv4 address of an IPv6 address, if any."""
     if isinstance(address, ipaddress.IPv4Address):
         return address
     if address in NAT64:
@@ -74,12 +74,12 @@ def embedded(address: Address) -> Address:
 
 
 def is_local(entry: tuple[Any, ...]) -> bool:
-    """Does what ``getaddrinfo`` knows lead to this machine, its link or its cloud's metadata?"""
+    """Is this result of ``getaddrinfo`` local: this machine, its link or its cloud's metadata?"""
     return is_reserved(entry) or is_own(entry)
 
 
 def is_reserved(entry: tuple[Any, ...]) -> bool:
-    """Is the address one that leads there from every machine?"""
+    """Is the address local on every machine?"""
     address = embedded(ipaddress.ip_address(str(entry[4][0]).partition("%")[0]))
     return (
         address.is_loopback
@@ -91,18 +91,18 @@ def is_reserved(entry: tuple[Any, ...]) -> bool:
 
 
 def is_own(entry: tuple[Any, ...]) -> bool:
-    """Is the address one of this machine's?  The kernel then sends from it; no packet leaves."""
+    """Does the address belong to this machine?  The kernel then sends from it; no packet leaves."""
     try:
         with socket.socket(entry[0], socket.SOCK_DGRAM) as probe:
             probe.connect((entry[4][0], _DISCARD, *entry[4][2:]))
             own, there = probe.getsockname(), probe.getpeername()
-    except OSError:  # no route leads there, or the kernel does without IPv6
+    except OSError:  # no route, or no IPv6
         return False
     return bool(own[0] == there[0])
 
 
 class Response(http.client.HTTPResponse):
-    """Raises ConnectionError for a head that was cut off; http.client takes it for a whole one."""
+    """Raise ConnectionError for truncated headers, which http.client accepts."""
 
     def __init__(self, *args: Any, **more: Any) -> None:
         super().__init__(*args, **more)
@@ -119,9 +119,9 @@ class _Lines(io.BufferedReader):
 
 
 class Connection(http.client.HTTPConnection):
-    """A connection to a checked address, which ends when time is over, whatever it is doing.
+    """A connection to a checked address, closed at its deadline in any state.
 
-    Time-outs of sockets begin again with each byte; so a timer shuts the socket down.
+    Each byte restarts a socket's time-out; so a timer shuts the socket down.
     """
 
     response_class = Response
@@ -133,9 +133,9 @@ class Connection(http.client.HTTPConnection):
         until_s: float,
         context: ssl.SSLContext | None = None,
     ) -> None:
-        """``addresses`` yields what ``getaddrinfo`` knows, without addresses off limits.
+        """``addresses`` yields results of ``getaddrinfo``, without forbidden addresses.
 
-        ``context``: whose certificates are trusted, if not those that the system trusts.
+        ``context``: the trusted certificates, by default those of the system.
         """
         host, port = str(url.hostname), url.port or SCHEMES[url.scheme]
         super().__init__(host, port)
@@ -147,7 +147,7 @@ class Connection(http.client.HTTPConnection):
 
     def connect(self) -> None:
         plain = self._dialled()
-        self._guard = plain.dup()  # TLS takes the other one over
+        self._guard = plain.dup()  # TLS takes the socket over
         self._timer = threading.Timer(self._left_s(), _shut, [self._guard])
         self._timer.daemon = True
         self._timer.start()
@@ -176,7 +176,7 @@ class Connection(http.client.HTTPConnection):
         return self._until_s - time.monotonic()
 
     def check_time(self) -> None:
-        """Raise TimeoutError when time is over: what came until then may be a part."""
+        """Raise TimeoutError after the deadline: the data may be truncated."""
         if self.late():
             raise TimeoutError
 
@@ -186,7 +186,7 @@ class Connection(http.client.HTTPConnection):
     def content(self, answer: http.client.HTTPResponse, most: int) -> bytes:
         """Return a body, or the beginning of one that is longer than ``most`` bytes.
 
-        Raises TimeoutError when time is over, ConnectionError for a body that was cut off.
+        Raises TimeoutError after the deadline, ConnectionError for a truncated body.
         """
         parts, size, whole = [], 0, answer.length or 0
         while size <= most and (chunk := answer.read1(CHUNK)):
@@ -198,7 +198,7 @@ class Connection(http.client.HTTPConnection):
         return b"".join(parts)
 
     def end(self) -> None:
-        """Close all; ``close`` alone is called as soon as the headers of an answer are there."""
+        """Close all; http.client calls ``close`` as soon as an answer's headers are read."""
         if self._timer is not None:
             self._timer.cancel()
         self.close()
@@ -206,7 +206,7 @@ class Connection(http.client.HTTPConnection):
             self._guard.close()
 
     def why(self, exc: Exception, too_slow: str) -> str:
-        """What is said of a fetch that failed; ``too_slow``: of one that took too long."""
+        """Describe a failed fetch; ``too_slow``: the text for a time-out."""
         if isinstance(exc, TimeoutError) or self.late():
             return too_slow
         if isinstance(exc, ssl.SSLCertVerificationError):
@@ -226,7 +226,7 @@ def _shut(plain: socket.socket) -> None:
 
 
 def checked(url: str) -> urllib.parse.SplitResult:
-    """Return the parts of a URL that may be fetched."""
+    """Return the parts of a URL that may be fetched.  Raises FetchRefused."""
     try:
         parts = urllib.parse.urlsplit(url)
         host, _port = parts.hostname, parts.port
@@ -247,7 +247,7 @@ def target(url: urllib.parse.SplitResult) -> str:
 
 
 def shown(url: str) -> str:
-    """The URL without what may be a secret in it: user, password, and the query."""
+    """Return the URL without possible secrets: user, password, and the query."""
     try:
         parts = urllib.parse.urlsplit(url)
     except ValueError:

@@ -1,4 +1,4 @@
-"""Files of ``user:bcrypt`` lines, as ``htpasswd -B`` writes them: who may log in.
+"""Password files with lines of ``user:bcrypt``, as ``htpasswd -B`` writes them.
 
 ``http_server.login`` checks logins by them.
 """
@@ -21,9 +21,9 @@ LOG = logging.getLogger(__name__)
 
 MAX_REMEMBERED: Final = 1000
 _BCRYPT: Final = re.compile(rb"\$2[aby]\$(\d\d)\$[./A-Za-z0-9]{53}")
-_ROUNDS: Final = range(4, 18)  # more take minutes
+_ROUNDS: Final = range(4, 18)  # higher costs take minutes
 _FORM: Final = "each line must be user:hash, the hash made by bcrypt (htpasswd -nbB user password)"
-# What any name is checked against when nobody may log in.
+# The hash for any name of an empty file.
 _NOBODY: Final = b"$2b$10$H2c45wk0vXVn80LytPm56ub5vUUmlMN5tCcvqVK9/X/rR8UKBmrNK"
 
 
@@ -32,18 +32,18 @@ class Unauthorized(Exception):
 
 
 class Malformed(Exception):
-    """An Authorization header that is none."""
+    """A malformed Authorization header."""
 
 
 class Busy(Exception):
-    """Too many logins wait to be checked."""
+    """Too many logins are waiting."""
 
 
 class PasswordFile:
-    """A file that is read again when it changes; one of no use leaves the last one in force."""
+    """A password file that is reread when it changes; an invalid file keeps the former logins."""
 
     def __init__(self, path: Path, option: str) -> None:
-        """``option`` names the file.  Raises CannotStart: not readable, or nobody can log in."""
+        """``option`` names the file.  Raises CannotStart: not readable, or no valid line."""
         self._path = path
         self._mutex = threading.Lock()
         try:
@@ -57,7 +57,7 @@ class PasswordFile:
             raise errors.CannotStart(reason=f"cannot use {path}: {exc}") from exc
 
     def hashes(self) -> Mapping[str, bytes]:
-        """Return hashes by name; the same object as long as the file stays as it is."""
+        """Return hashes by name; the same object while the file is unchanged."""
         try:
             signature = _signature(self._path)
         except OSError as exc:
@@ -79,12 +79,12 @@ class PasswordFile:
 
 
 def proof_of(key: bytes, name: str, password: bytes) -> bytes:
-    """Return what a login is remembered by."""
+    """Return the cache key of a login."""
     return hmac.new(key, f"{name}\0".encode() + password, hashlib.sha256).digest()
 
 
 def stand_in(key: bytes, hashes: Mapping[str, bytes], name: str) -> bytes:
-    """Return somebody's hash: each costs what the file says, and always the same one for a name."""
+    """Return another user's hash for an unknown name, always the same for a name."""
     if not hashes:
         return _NOBODY
     drawn = hmac.new(key, name.encode(), hashlib.sha256).digest()
@@ -92,7 +92,7 @@ def stand_in(key: bytes, hashes: Mapping[str, bytes], name: str) -> bytes:
 
 
 def credentials(header: str) -> tuple[str, bytes]:
-    """Return name and password.  Raises Unauthorized where there are none, Malformed."""
+    """Return name and password.  Raises Unauthorized if absent, Malformed."""
     if not header:
         raise Unauthorized
     scheme, _, encoded = header.partition(" ")
@@ -108,13 +108,12 @@ def credentials(header: str) -> tuple[str, bytes]:
 
 
 def _signature(path: Path) -> tuple[Any, ...]:
-    """Return what changes when the file does."""
     status = path.stat()
     return status.st_mtime_ns, status.st_size, status.st_ino
 
 
 def _read(path: Path) -> Mapping[str, bytes]:
-    """Read the file.  Raises OSError, and ValueError if there are lines but none can be used."""
+    """Read the file.  Raises OSError, and ValueError if all lines are invalid."""
     hashes: dict[str, bytes] = {}
     wrong = []
     for number, line in enumerate(path.read_bytes().splitlines(), start=1):

@@ -1,14 +1,13 @@
-"""Metrics: declared here, sent through ironic-lib's metrics API, shown to Prometheus.
+"""Metrics: declared here, sent through ironic-lib's metrics API, exported to Prometheus.
 
-The one seam to ironic-lib (retired upstream): rooms use its ``MetricLogger`` interface only.
+Only this module knows ironic-lib (retired upstream), by its ``MetricLogger`` interface.
 
     METRICS.send_counter("api_requests:GET:200", 1)
     with METRICS.timer("lock_wait"):
         ...
 
-A name is a row of ``DECLARED``, then the values of its labels.  Timers are sent in milliseconds,
-as that API does, and shown in seconds, as Prometheus wants.  What is only known when somebody
-looks (how many nodes are in which state) is asked for then: ``Gauge``.
+A name is a row of ``DECLARED``, then the values of its labels.  Timers are sent in milliseconds, as
+in that API, and exported in seconds, as in Prometheus.  A ``Gauge`` is read at each scrape.
 """
 
 from __future__ import annotations
@@ -67,7 +66,7 @@ DECLARED: Final[dict[str, Metric]] = {
 
 
 class Gauge(NamedTuple):
-    """A gauge that is read when somebody looks."""
+    """A gauge that is read at each scrape."""
 
     name: str
     help: str
@@ -76,7 +75,7 @@ class Gauge(NamedTuple):
 
 
 class Exporter(metrics.MetricLogger):  # type: ignore[misc]
-    """Keeps what it is sent in a Prometheus registry."""
+    """Collect metrics in a Prometheus registry."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -110,7 +109,7 @@ class Exporter(metrics.MetricLogger):  # type: ignore[misc]
 
 
 class _Watch:
-    """Reads the watched gauges of a process when the registry is rendered."""
+    """Reads the process's gauges when the registry is rendered."""
 
     def __init__(self, gauges: tuple[Gauge, ...]) -> None:
         self._gauges = gauges
@@ -133,7 +132,7 @@ METRICS: Final = Exporter()
 
 
 def render(gauges: tuple[Gauge, ...] = ()) -> bytes:
-    """Return everything in Prometheus' text form, ``gauges`` read now.
+    """Return all metrics in Prometheus' text format, with current ``gauges``.
 
     A gauge whose database does not answer is left out, and counted.
     """

@@ -1,12 +1,12 @@
-"""What a step may return: the grammar that drivers, the runner and stacks all speak.
+"""Results of steps, for drivers, the runner and stacks.
 
-``Done`` goes on, ``Again`` asks for another turn, ``WaitForCall`` parks until somebody
-calls, ``Hold`` parks until an operator says so.  Failures are raised.  Each ``reason``
-is shown to the user.  ``FlowOutcome`` is what all steps of a flow have come to.
+``Done`` continues the flow, ``Again`` repeats the step, ``WaitForCall`` waits for a call, ``Hold``
+for an operator.  Failures are raised.  Each ``reason`` is shown to the user.  ``FlowOutcome`` is
+the result of a whole flow.
 
 ``source`` is the UUID of the object whose events count as the call.  A step of a driver leaves it
-out: the agent of its node calls.  A resource of a stack may leave out the reason where it gives a
-source: then the state of the source is the reason.
+out: its node's agent calls.  A resource of a stack with a source may leave out the reason: the
+state of the source is then the reason.
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ from typing import Any, Literal, TypeAlias
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Done:
-    """The step is finished; ``result`` holds findings that the runner stores."""
+    """The step is finished; the runner stores ``result``."""
 
     result: Mapping[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Again:
-    """Call the same step again in ``after_s`` seconds; the lock stays, no thread does."""
+    """Repeat the step in ``after_s`` seconds; the lock is kept, the thread is freed."""
 
     after_s: float
     reason: str
@@ -34,9 +34,9 @@ class Again:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WaitForCall:
-    """Park in the wait state of the flow until a call comes, or ``timeout_s`` passes (0: none).
+    """Wait in the flow's wait state for a call, at most ``timeout_s`` (0: no limit).
 
-    ``then`` says what the call continues with: the same step once more, or the next one.
+    ``then``: the call repeats the step, or continues with the next one.
     """
 
     reason: str
@@ -47,7 +47,7 @@ class WaitForCall:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Hold:
-    """Park in the hold state of the flow until an operator unholds or aborts."""
+    """Wait in the flow's hold state until an operator unholds or aborts."""
 
     reason: str
 
@@ -59,9 +59,9 @@ DONE = Done()
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FlowOutcome:
-    """How a flow goes, or went; neither open nor an error: all its steps are done.
+    """The state of a flow; neither open nor failed: all its steps are done.
 
-    ``is_aborted``: somebody asked for its end.
+    ``is_aborted``: an operator or a request aborted it.
     """
 
     request_id: str | None

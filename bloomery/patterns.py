@@ -1,12 +1,12 @@
-"""Regular expressions that come from users: bounded in size, memory and time.
+"""Users' regular expressions: bounded in size, memory and time.
 
-They are written for Python's ``re``, which cannot be stopped; ``regex`` can, but knows more
-syntax (recursion, fuzzy matches) and unrolls ``(…){1000}`` while compiling.  So a pattern is read
-once before it is compiled: what ``re`` does not know is refused or made literal, as ``re`` has it,
-and a pattern that would unroll to more than ``_UNROLLED`` atoms is refused::
+They are written for Python's ``re``, which cannot be interrupted; ``regex`` can, but has more
+syntax (recursion, fuzzy matches) and unrolls ``(…){1000}`` while compiling.  So a pattern is parsed
+before it is compiled: syntax unknown to ``re`` is refused or made literal, as in ``re``, and a
+pattern that would unroll to more than ``_UNROLLED`` atoms is refused::
 
     patterns.fullmatch("[a-z]{3}", "abc", limits)  # True
-    patterns.refusal("[a-z", limits)  # what is wrong with it, as one sentence
+    patterns.refusal("[a-z", limits)  # its fault, as one sentence
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ class Limits(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlainLimits:
-    """Limits of those who have no others."""
+    """The default limits."""
 
     pattern_chars: int
     pattern_text_chars: int
@@ -67,11 +67,11 @@ _TOKEN: Final = re.compile(
     """,
     re.VERBOSE | re.DOTALL,
 )
-_LETTERS: Final = frozenset("AbBdDsSwWZafnrtvxuU0123456789")  # what ``re`` knows after a backslash
+_LETTERS: Final = frozenset("AbBdDsSwWZafnrtvxuU0123456789")  # escapes of ``re``
 
 
 def fullmatch(pattern: str, text: str, limits: Limits) -> bool:
-    """Say whether ``pattern`` matches all of ``text``; StackValidationFailed if nobody can say."""
+    """Does ``pattern`` match all of ``text``?  Raises StackValidationFailed if unusable."""
     return (
         bounded(pattern, text, limits, lambda found, s: found.fullmatch(text, timeout=s))
         is not None
@@ -79,7 +79,7 @@ def fullmatch(pattern: str, text: str, limits: Limits) -> bool:
 
 
 def refusal(pattern: str, limits: Limits) -> str | None:
-    """Why ``pattern`` cannot be used, as one sentence for users; None if it can."""
+    """Return the fault of ``pattern`` as one sentence; None if it is usable."""
     try:
         compiled(pattern, limits)
     except errors.StackValidationFailed as exc:
@@ -93,10 +93,10 @@ def bounded(
     limits: Limits,
     use: Callable[[regex.Pattern[str], float], _Result],
 ) -> _Result:
-    """Return what ``use`` makes of the compiled pattern; it passes on the seconds as timeout.
+    """Return the result of ``use`` for the compiled pattern; ``use`` passes on the time-out.
 
-    ``regex`` counts what all threads of the process use.  What they took is given back: a match
-    that had less than ``pattern_s`` for itself begins again, with twice the time.
+    ``regex`` counts the time of all threads of the process.  A match that had less than
+    ``pattern_s`` for itself is repeated with twice the time.
     """
     regular_expression = compiled(pattern, limits)
     if len(text) > limits.pattern_text_chars:
@@ -118,7 +118,7 @@ def bounded(
 
 
 def compiled(pattern: str, limits: Limits) -> regex.Pattern[str]:
-    """Return ``pattern`` ready to be used; StackValidationFailed for one that cannot be."""
+    """Return the compiled ``pattern``; StackValidationFailed for an unusable one."""
     if len(pattern) > limits.pattern_chars:
         _refuse(pattern, f"it has more than {limits.pattern_chars} characters (pattern_chars)")
     return _compiled(pattern)
@@ -177,12 +177,12 @@ def _know(pattern: str, escape: str) -> None:
 
 
 class _Size:
-    """How many atoms a pattern has once ``a{3}`` is written out as ``aaa``."""
+    """The number of a pattern's atoms once ``a{3}`` is unrolled to ``aaa``."""
 
     __slots__ = ("frames",)
 
     def __init__(self) -> None:
-        self.frames = [[0, 0]]  # of each open group: what is closed, and the last atom
+        self.frames = [[0, 0]]  # of each open group: the closed atoms, and the last atom
 
     def take(self, kind: str, least: str | None) -> None:
         frame = self.frames[-1]

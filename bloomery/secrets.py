@@ -1,12 +1,12 @@
-"""Secrets: sealed where they are stored, masked where they are shown.
+"""Secrets: sealed in rows, masked in answers.
 
 Only the secret values inside an object are sealed, in place, so that the rest stays readable:
 
     {"redfish_username": "admin", "redfish_password": {"$sealed": "3f2a", "token": "gAAA..."}}
 
-Which keys are secret is decided by name, with the word list of oslo.utils, as Ironic does.
-Addresses with a login or a signature are secrets, too, whatever they are called; beside such a
-sealed one stands ``shown``, the same with stars.  Masking never decrypts.
+Names decide which values are secret, by oslo.utils' list of words, as in Ironic. URLs with a login
+or a signature are secrets under any name; ``shown`` beside the sealed value holds the masked URL.
+Masking never decrypts.
 """
 
 from __future__ import annotations
@@ -36,27 +36,27 @@ if TYPE_CHECKING:
 MASK: Final = attributes.MASK
 SEALED: Final = attributes.SEALED
 _WORDS: Final = (
-    *strutils._SANITIZE_KEYS,  # noqa: SLF001  the list itself is what must agree
+    *strutils._SANITIZE_KEYS,  # noqa: SLF001  the two lists must agree
     "snmp_auth_key",
     "snmp_priv_key",
     "hex_kg_key",
     "snmp_community",
     "api_key",
 )
-_SHOWN: Final = "shown"  # of a sealed address
+_SHOWN: Final = "shown"  # of a sealed URL
 _SEALED_PARTS: Final = (SEALED, "token", _SHOWN)
 _ADDRESS: Final = re.compile(r"\s*[a-z][a-z0-9+.-]*://", re.IGNORECASE)
-_OF_BMC: Final = "redfish_address"  # the one of these names that takes a login
+_OF_BMC: Final = "redfish_address"  # the only one of these names whose value may have a login
 _MAIL: Final = re.compile(r"[^\s:/?#@]+@[^\s:/?#@]+")
 _ALSO_MASKED: Final = frozenset({"image_url"})  # in instance_info only
-_MOST_REMEMBERED: Final = 64  # characters: clients choose the keys
+_MOST_REMEMBERED: Final = 64  # characters of a cached key: clients choose keys
 _KEY_BYTES: Final = 32
 _TOKEN_BYTES: Final = 32
-_MOST_LEVELS: Final = 100  # of what is masked; no body nests as deep, and orjson ends at 254
+_MOST_LEVELS: Final = 100  # depth of masking; no body nests as deep, and orjson's limit is 254
 
 
 def _shortest(words: Iterable[str]) -> tuple[str, ...]:
-    """Return the words that hold no other one: whatever holds any of them holds one of these."""
+    """Return the words that contain no other word of the list: matches stay the same."""
     folded = sorted({word.casefold() for word in words})
     return tuple(word for word in folded if not any(o in word for o in folded if o != word))
 
@@ -66,7 +66,7 @@ _MAYBE: Final = _shortest([*_WORDS, SEALED, *_ALSO_MASKED])
 
 
 def _holds(text: str, words: tuple[str, ...]) -> bool:
-    """Is any of ``words`` in the text, case ignored?  Several times as fast as one expression."""
+    """Is any of ``words`` in the text, case ignored?  Several times as fast as ``re``."""
     folded = text.casefold()
     for word in words:  # noqa: SIM110  a third faster than any()
         if word in folded:
@@ -75,7 +75,7 @@ def _holds(text: str, words: tuple[str, ...]) -> bool:
 
 
 def is_secret_key(name: str) -> bool:
-    """Does a value under this key look like a password?  By substring, case ignored."""
+    """Does the key name a password?  By substring, case ignored."""
     return _is_secret(name) if len(name) <= _MOST_REMEMBERED else _holds(name, _SECRET_WORDS)
 
 
@@ -85,20 +85,20 @@ def _is_secret(name: str) -> bool:
 
 
 def may_hold_secret(json_text: str) -> bool:
-    """False where masking the object could change nothing, told without decoding it."""
+    """Return False where masking could not change the object, without decoding it."""
     return _holds(json_text, _MAYBE) or _may_hold_address(json_text)
 
 
 def _may_hold_address(text: str) -> bool:
-    """False where no address in the text has a secret; most have none, and are not split."""
+    """Return False where no URL in the text has a secret, as in most texts."""
     return "@" in text or ("://" in text and ("?" in text or boot_files.FOLDER in text))
 
 
 def mask(value: Any, *, instance_info: bool = False) -> Any:
-    """Return ``value`` with secret values replaced by stars, at any depth.
+    """Return ``value`` with masked secrets, at any depth.
 
-    In objects and lists so are the secrets of addresses; a text that quotes some stays as it is.
-    What old rows nest deeper than anybody can read or write is stars as a whole.
+    In objects and lists, secrets of URLs are masked too; text around a URL stays. Values nested
+    beyond the limit, in old rows, are masked as a whole.
     """
     return _mask(value, _ALSO_MASKED if instance_info else frozenset(), _MOST_LEVELS)
 
@@ -123,15 +123,15 @@ def _mask(value: Any, also: frozenset[str], levels: int) -> Any:
 
 
 def _mask_member(name: str, value: Any, also: frozenset[str], levels: int) -> Any:
-    """Return what stands in an object under ``name``, or in a list, masked."""
+    """Return a masked member of an object, under ``name``, or of a list."""
     address = _address_under(name, value) if isinstance(value, str) else ""
     return _shown(address) if address else _mask(value, also, levels - 1)
 
 
 def _address_under(name: str, value: str) -> str:
-    """Return an address with a secret in it as URL; "" where the value is none.
+    """Return a value with a secret as a URL; "" where it is none.
 
-    BMCs are named without a scheme, too, and persons to contact by their mail addresses.
+    BMCs may be named without a scheme, and contacts by their mail addresses.
     """
     if not _may_hold_address(value):
         return ""
@@ -147,9 +147,9 @@ def _shown(address: str) -> str:
 
 
 def in_address(address: str) -> tuple[str, ...]:
-    """Return what of an address nobody may read.
+    """Return the secrets in a URL.
 
-    A login, the arguments of a signed one, and what a boot CD is called.
+    They are a login, the arguments of a signed URL, and the name of a boot file.
     """
     parts = _split(address)
     named = (
@@ -160,7 +160,7 @@ def in_address(address: str) -> tuple[str, ...]:
 
 
 def _split(address: str) -> urllib.parse.SplitResult:
-    """Split an address; in one that cannot be a URL, all before the last @ is the login."""
+    """Split a URL; in a malformed one, the text before the last @ is the login."""
     try:
         parts = urllib.parse.urlsplit(address)
         parts.port  # noqa: B018  raises ValueError, as where a password has a slash
@@ -175,7 +175,7 @@ def _split(address: str) -> urllib.parse.SplitResult:
 
 
 def mask_address(address: str) -> str:
-    """Return an address with stars in the place of its secrets, and there alone."""
+    """Return a URL with masked secrets."""
     if not in_address(address):
         return address
     parts = _split(address)
@@ -189,10 +189,10 @@ def mask_address(address: str) -> str:
 
 
 def hide(words: str, secrets: Iterable[str]) -> str:
-    """Return what somebody outside says, with stars for the secrets that it may repeat.
+    """Return another program's message, with masked ``secrets``.
 
-    A secret of letters alone may be a word: it is hidden where it stands by itself, and not as a
-    part of a longer word.  Others are hidden wherever they stand.
+    A secret of letters alone may be a word: it is masked as a whole word only.  Other secrets are
+    masked everywhere.
     """
     for secret in secrets:
         if secret.isalpha() and secret.isascii():
@@ -203,17 +203,17 @@ def hide(words: str, secrets: Iterable[str]) -> str:
 
 
 def brief(error: BaseException) -> str:
-    """Return what may be told of ``error``: drivers quote what they sent, passwords included."""
+    """Return the masked text of ``error``: drivers quote passwords."""
     return str(mask(errors.brief(error)))
 
 
 def trace(error: BaseException) -> str:
-    """Return the traceback of ``error`` as a log may keep it."""
+    """Return the masked traceback of ``error``."""
     return str(mask("".join(traceback.format_exception(error)).rstrip()))
 
 
 def report(error: BaseException) -> str:
-    """Return what a log says of ``error``: the sentence of a named one, else its traceback."""
+    """Return the log text of ``error``: a named error's sentence, else the traceback."""
     return brief(error) if isinstance(error, errors.Failure) else f"\n{trace(error)}"
 
 
@@ -231,10 +231,10 @@ def _refuse_mask(name: str, values: Iterable[Any]) -> None:
 
 
 class Sealer:
-    """Seals and opens secret values with one key."""
+    """Seal and unseal secret values with one key."""
 
     def __init__(self, key: bytes) -> None:
-        """Raises ValueError for what is no key."""
+        """Raises ValueError for a malformed key."""
         if len(base64.urlsafe_b64decode(key)) != _KEY_BYTES:
             raise ValueError(f"a key has {_KEY_BYTES} bytes")
         self._key = key
@@ -242,16 +242,16 @@ class Sealer:
 
     @functools.cached_property
     def _fernet(self) -> Fernet:
-        """What works with the key; loaded with the first secret, for it takes 6 MiB."""
+        """Return the cipher, loaded on first use: it takes 6 MiB."""
         from cryptography.fernet import Fernet
 
         return Fernet(self._key)
 
     def seal(self, value: Any) -> Any:
-        """Return ``value`` with each secret in it sealed; what is sealed already stays.
+        """Return ``value`` with sealed secrets; sealed ones stay.
 
-        Asked of what a client sends only after ``attributes.refuse_sealed``.  Raises
-        InvalidParameterValue for a mask that came back: it would replace the real secret.
+        ``attributes.refuse_sealed`` checks clients' values before.  Raises InvalidParameterValue
+        for a mask from a client, which would replace the real secret.
         """
         if isinstance(value, dict):
             if SEALED in value:
@@ -275,21 +275,21 @@ class Sealer:
         return self.seal(value)
 
     def seal_whole(self, value: Any) -> dict[str, str]:
-        """Return ``value`` sealed as a whole, whatever its names are."""
+        """Return ``value`` sealed as a whole, under any name."""
         token = self._fernet.encrypt(orjson.dumps(value)).decode()
         return {SEALED: self.key_id, "token": token}
 
     def seal_text(self, text: str) -> str:
-        """Return the JSON text of a sealed ``text``: for columns that are secret as a whole."""
+        """Return the JSON text of a sealed ``text``, for secret columns."""
         token = self._fernet.encrypt(text.encode()).decode()
         return f'{{"{SEALED}":"{self.key_id}","token":"{token}"}}'
 
     def open_text(self, sealed: str) -> str:
-        """Return the text that ``seal_text`` was given.  Raises KeyMissing."""
+        """Return the text of ``seal_text``.  Raises KeyMissing."""
         return self._decrypted(orjson.loads(sealed)).decode()
 
     def open(self, value: Any) -> Any:
-        """Return ``value`` with every sealed secret in it readable.  Raises KeyMissing."""
+        """Return ``value`` with unsealed secrets.  Raises KeyMissing."""
         if isinstance(value, dict):
             if SEALED in value:
                 return self._opened(value)
@@ -315,9 +315,9 @@ class Sealer:
 
 
 def load_or_make_key(path: Path) -> bytes:
-    """Return the key in ``path``, made on first use, readable by its owner alone.
+    """Return the key in ``path``, created on first use, readable by its owner alone.
 
-    The file appears whole or not at all; of two that make it at once, both return the winner's.
+    The file appears atomically; of two concurrent creations both return the first.
     """
     if not path.exists():
         fresh = _write_key(path.parent)
@@ -328,7 +328,7 @@ def load_or_make_key(path: Path) -> bytes:
 
 
 def _write_key(folder: Path) -> Path:
-    """Write a new key into a file of its own, readable by its owner alone."""
+    """Write a new key into a temporary file, readable by its owner alone."""
     key = base64.urlsafe_b64encode(os.urandom(_KEY_BYTES))
     descriptor, name = tempfile.mkstemp(prefix=".new-key-", dir=folder)
     with os.fdopen(descriptor, "wb") as file:

@@ -1,14 +1,14 @@
-"""The state dir: where one process keeps its database, its key and what it tells its clients.
+"""The state dir: database, key and clouds.yaml of one process.
 
-    with StateDir(path) as home:                 # makes it; one process at a time
+    with StateDir(path) as home:                 # creates it; one process at a time
         db = home.open_database(conf.database)
         schema.prepare(db)
-        sealer = home.sealer(db)                 # makes the key once, and never a second one
+        sealer = home.sealer(db)                 # creates the key once
         home.write_clouds("http://127.0.0.1:6385", "http://127.0.0.1:8004")
 
-The locks are the kernel's and die with the process, however that dies: one on the file ``lock``,
-and one on the SQLite file itself, because a lock file can be removed, and two state dirs can name
-one database.  SQLite's own locks are of another kind, and are not disturbed.
+Kernel locks end with the process: one on the file ``lock``, and one on the SQLite file itself,
+because a lock file can be removed, and two state dirs can name one database.  SQLite's own locks
+are of another kind, and are not disturbed.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from bloomery.conf.database import Database as Settings
 from bloomery.db import engine, settings
 
 CLOUD: Final = "bloomery"
-_PROJECT: Final = "admin"  # that clients work in who have none of their own
+_PROJECT: Final = "admin"  # for clients without a project of their own
 _HEADING: Final = (
     "# Written at each start. Point OS_CLIENT_CONFIG_FILE here and set OS_CLOUD=bloomery.\n"
 )
@@ -49,17 +49,17 @@ _LOGIN_HINT: Final = """\
 
 
 def default_path() -> Path:
-    """Return where the XDG rules put state: $XDG_STATE_HOME, else ~/.local/state."""
+    """Return the XDG state directory: $XDG_STATE_HOME, else ~/.local/state."""
     base = os.environ.get("XDG_STATE_HOME", "")
     root = Path(base) if Path(base).is_absolute() else Path.home() / ".local" / "state"
     return root / "bloomery"
 
 
 class StateDir:
-    """Paths in a state dir, and the right to write there.  Nothing is touched before ``take``.
+    """Paths in a state dir, and the lock.  ``take`` creates it.
 
-    ``role``: what the process is, where it is not a whole service: roles may share a state dir,
-    with a lock for each, since their database is a server's.
+    ``role``: of a process that is not a whole service: roles may share a state dir, with a lock
+    each, since their database is a server's.
     """
 
     def __init__(self, path: Path, *, role: str | None = None) -> None:
@@ -69,12 +69,12 @@ class StateDir:
         self.clouds = self.path / "clouds.yaml"
         self._lock_path = self.path / ("lock" if role is None else f"{role}.lock")
         self._lock: int | None = None
-        self._databases: list[int] = []  # descriptors of SQLite files that are locked
+        self._databases: list[int] = []  # descriptors of locked SQLite files
 
     def take(self) -> None:
-        """Make the directory and lock it for this process.
+        """Create the directory and lock it for this process.
 
-        Raises StateDirInUse with the pid of who has it; CannotStart if it can't be written.
+        Raises StateDirInUse with the pid of the other process; CannotStart if it can't be written.
         """
         with self._writing():
             self.path.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -83,7 +83,7 @@ class StateDir:
             self.key.parent.mkdir(mode=0o700, exist_ok=True)
 
     def _take_lock_file(self) -> bool:
-        """Lock the file; False if it was replaced meanwhile, so that the lock is on nothing."""
+        """Lock the file; False if it was replaced meanwhile, so that the lock is void."""
         descriptor = os.open(self._lock_path, os.O_RDWR | os.O_CREAT, 0o600)
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -103,7 +103,7 @@ class StateDir:
         return True
 
     def leave(self) -> None:
-        """Let another process take the state dir; nothing happens if this one hasn't got it."""
+        """Release the state dir, if locked."""
         if self._lock is not None:
             os.ftruncate(self._lock, 0)
             os.close(self._lock)
@@ -119,10 +119,10 @@ class StateDir:
         self.leave()
 
     def open_database(self, settings: Settings) -> engine.Database:
-        """Return the configured database: by default the SQLite file here, for our eyes alone.
+        """Return the configured database: by default the SQLite file here, for its owner alone.
 
-        An SQLite file is made where there is none, and locked for this process until it leaves.
-        Raises DatabaseInUse; CannotStart for a database that is lost.
+        A missing SQLite file is created, and locked until the process leaves. Raises DatabaseInUse;
+        CannotStart for a lost database.
         """
         path = self.sqlite_file(settings)
         if path is not None:
@@ -131,13 +131,13 @@ class StateDir:
         return self._database(settings)
 
     def sqlite_file(self, settings: Settings) -> Path | None:
-        """Return the file of the configured database, None for a server's or one in memory."""
+        """Return the file of the configured database, None for a server or memory."""
         if not settings.connection:
             return self.database
         return sqlite_file(settings.connection)
 
     def _miss(self, path: Path) -> None:
-        """Refuse to make a database anew beside the key of one that was."""
+        """Refuse to create a database beside the key of a former one."""
         if self.key.exists() and not (path.exists() and path.stat().st_size):
             raise errors.CannotStart(
                 reason=f"cannot find the database {path}: the key {self.key} tells that there was "
@@ -146,12 +146,12 @@ class StateDir:
 
     def _lock_database(self, path: Path) -> None:
         if any(_is_at(ours, path) for ours in self._databases):
-            return  # and not opened again: to close it would void SQLite's own locks
+            return  # closing a second descriptor would void SQLite's own locks
         with self._writing():
             self._databases.append(_locked(path))
 
     def existing_database(self, settings: Settings) -> engine.Database:
-        """Return the configured database.  Raises CannotStart if its file is not here."""
+        """Return the configured database.  Raises CannotStart if its file is missing."""
         if not settings.connection and not self.database.is_file():
             raise errors.CannotStart(
                 reason=f"cannot find a database in {self.path}: make one with "
@@ -164,11 +164,11 @@ class StateDir:
         return engine.Database(settings.connection or own, settings)
 
     def sealer(self, db: engine.Database, key_file: str | None = None) -> secrets.Sealer:
-        """Return the sealer of the one key that this database knows.
+        """Return the sealer with this database's key.
 
-        ``key_file``: where it is; None: in the state dir.  It is made on first use, when the
-        database knows none yet.  Raises KeyMissing when the file is gone or holds another key:
-        what was sealed could not be read any more.
+        ``key_file``: None: in the state dir.  The key is created on first use, when the database
+        has no key id yet.  Raises KeyMissing when the file is gone or holds another key, since
+        sealed values could not be read.
         """
         if key_file is not None:
             self.key = Path(key_file).expanduser().absolute()
@@ -181,9 +181,7 @@ class StateDir:
         if known is None:
             known = db.transact(lambda conn: settings.settle(conn, _KEY_ID, sealer.key_id))
         if known != sealer.key_id:
-            if (
-                is_new
-            ):  # another process was first, with a key of its own: nothing is sealed by ours
+            if is_new:  # another process was first: nothing is sealed with this key
                 self.key.unlink(missing_ok=True)
             raise self._key_missing(known, f"holds key {sealer.key_id}")
         return sealer
@@ -203,9 +201,9 @@ class StateDir:
     def name_conductor(db: engine.Database, configured: str | None) -> str:
         """Return the name of the conductor that serves from ``db``.
 
-        An SQLite database has one conductor for life, whose name it keeps: a container has a new
-        host name at each start, and would find its nodes with somebody else.  What is configured
-        wins, and is kept; otherwise the first host name.
+        An SQLite database keeps the name of its one conductor, since a container has a new host
+        name at each start.  A configured name takes precedence, and is stored; otherwise the first
+        host name.
         """
         name = configured or socket.gethostname()
         if not db.is_sqlite:
@@ -228,11 +226,11 @@ class StateDir:
         username: str | None = None,
         auth_url: str | None = None,
     ) -> Path:
-        """Write what openstacksdk needs to find the APIs at these URLs; return the file.
+        """Write clouds.yaml for openstacksdk with these URLs; return the file.
 
-        With ``username`` clients log in with HTTP basic authentication; the password is theirs
-        to give.  With ``auth_url`` they log in at that identity service, with a name, a password
-        and a project that are all theirs to give.  Without either, the API asks for nothing.
+        With ``username`` clients log in with HTTP basic authentication and their own password.
+        With ``auth_url`` they log in at that identity service, with their own name, password and
+        project. Without either, there is no login.
         """
         with self._writing():
             fresh = self.clouds.with_suffix(".new")
@@ -245,7 +243,7 @@ class StateDir:
 
     @contextlib.contextmanager
     def _writing(self) -> Iterator[None]:
-        """Say in one sentence what kept us from writing."""
+        """Turn errors of writing into CannotStart."""
         try:
             yield
         except OSError as exc:
@@ -257,7 +255,7 @@ class StateDir:
 
 
 def sqlite_file(connection: str) -> Path | None:
-    """Return the file of an SQLite URL, None for the URL of a server or of one in memory."""
+    """Return the file of an SQLite URL, None for a server or memory."""
     url = engine.parse_url(connection)
     name = url.database or ":memory:"
     is_file = url.get_backend_name() == "sqlite" and not name.startswith((":memory:", "file:"))
@@ -266,7 +264,7 @@ def sqlite_file(connection: str) -> Path | None:
 
 @contextlib.contextmanager
 def locked(path: Path) -> Iterator[None]:
-    """Keep processes that serve off an SQLite file, which is made, for our eyes alone, if missing.
+    """Lock an SQLite file, created for its owner alone if missing, against serving processes.
 
     Close the database before you leave.  Raises DatabaseInUse, CannotStart.
     """
@@ -283,7 +281,7 @@ def locked(path: Path) -> Iterator[None]:
 
 
 def _locked(path: Path) -> int:
-    """Open and lock the file; return the descriptor that holds the lock."""
+    """Open and lock the file; return the descriptor of the lock."""
     descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -303,7 +301,7 @@ def _is_at(descriptor: int, path: Path) -> bool:
 
 
 def _locked_by(descriptor: int) -> str:
-    """Return the pid of who has locked the open file, as the kernel's list of locks tells it."""
+    """Return the pid that has locked the open file, from the kernel's list of locks."""
     inode = os.fstat(descriptor).st_ino
     with contextlib.suppress(OSError):
         for line in Path("/proc/locks").read_text().splitlines():
@@ -332,7 +330,7 @@ def _clouds(url: str, orchestration_url: str, username: str | None) -> str:
 
 
 def _clouds_of_identity(url: str, auth_url: str) -> str:
-    """The orchestration API is found in the catalog, since its address holds the project."""
+    """Return clouds.yaml; the catalog has the orchestration API, whose URL contains the project."""
     return (
         f"{_HEADING}"
         "# Name, password and project are yours to add: username, password, project_name,\n"

@@ -1,8 +1,7 @@
 #!/usr/bin/env python3
-"""Write doc/reference/states.md: the diagram of provision states and the table behind it.
+"""Write doc/reference/states.md: the paths between stable states and the tables behind them.
 
-Both are made from ``bloomery.conductor.states``; a test notices when the page is out of date.
-GitHub and most documentation tools draw the mermaid block.
+The page is made from ``bloomery.conductor.states``; a test fails when the page is out of date.
 """
 
 from __future__ import annotations
@@ -17,30 +16,42 @@ PAGE: Final = Path(__file__).resolve().parent.parent / "doc/reference" / "states
 HEAD: Final = """\
 # Provision states
 
-Made by `make states` from the table in `bloomery/conductor/states.py`; edit that one.
+This page is made by `make states` from the table in `bloomery/conductor/states.py`: edit that
+table.
 
-Round states are stable: nothing happens there until somebody asks. In the others a conductor is at
-work, waits for a call, or needs somebody to look. Only `TaskManager.process_event` makes a move.
+A stable state stays until somebody asks for a verb. In the other states a conductor works, waits
+for a call, or needs an operator. Only `TaskManager.process_event` moves a node.
 """
+AFTER_PATHS: Final = """\
+Cleaning ends in `available` after `provide` or a deletion, and in `manageable` after `clean`.
+The event `manage` moves an available node to `manageable` at once. The table of moves adds every
+wait, hold and failure."""
 
 
 def page() -> str:
     """Return the whole page."""
-    return "\n".join([HEAD, *_diagram(), "", *_state_table(), "", *_edge_table(), ""])
+    return "\n".join([HEAD, *_paths(), "", *_state_table(), "", *_edge_table(), ""])
 
 
-def _diagram() -> list[str]:
-    drawn = ["## Diagram", "", "```mermaid", "flowchart LR"]
-    drawn += [f"    {_shape(state)}" for state in State]
-    drawn += [f"    {e.source.name} -- {e.event} --> {e.target.name}" for e in states.EDGES]
-    drawn += ["    classDef failed stroke:#c00,stroke-width:2px"]
-    failed = [s.name for s in State if s in states.FAILURE_STATES or s is State.ERROR]
-    return [*drawn, f"    class {','.join(failed)} failed", "```"]
+def _paths() -> list[str]:
+    """Return the ways from one stable state to the next, without waits, holds and failures."""
+    drawn = [
+        f"{source:<10} -- {', '.join(events):<14} --> {working:<11}"
+        f" -- {edge.event:<6} --> {edge.target}"
+        for (source, working), events in _beginnings().items()
+        for edge in states.EDGES
+        if edge.source == working and edge.event in {"done", "manage", "clean"}
+    ]
+    return ["## Paths", "", "```text", *drawn, "```", "", AFTER_PATHS]
 
 
-def _shape(state: State) -> str:
-    left, right = ('(["', '"])') if state in states.STABLE_STATES else ('["', '"]')
-    return f"{state.name}{left}{state.value}{right}"
+def _beginnings() -> dict[tuple[State, State], list[str]]:
+    """Return the events that lead from a stable state to a working state."""
+    events: dict[tuple[State, State], list[str]] = {}
+    for edge in states.EDGES:
+        if edge.source in states.STABLE_STATES and edge.target in states.UNSTABLE_STATES:
+            events.setdefault((edge.source, edge.target), []).append(edge.event)
+    return events
 
 
 def _state_table() -> list[str]:

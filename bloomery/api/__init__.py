@@ -15,14 +15,14 @@ _NOT_FOR_US: Final = ("genshi", "jinja2", "kajiki", "pygments")
 
 
 def _import_pecan_alone() -> None:
-    """Import Pecan without what it would only take along because it is there.
+    """Import Pecan without its optional template engines.
 
-    Template engines, and the lexers of fifty languages for mako's error pages: 7 MiB that
-    nothing here uses.  Whoever wants them later finds them.
+    The engines and mako's lexers cost 7 MiB, and nothing here uses them.
     """
     hidden = [name for name in _NOT_FOR_US if name not in sys.modules]
     for name in hidden:
-        sys.modules[name] = None  # type: ignore[assignment]  # counts as not installed
+        # the import system counts the module as not installed
+        sys.modules[name] = None  # type: ignore[assignment]
     importlib.import_module("pecan")
     for name in hidden:
         del sys.modules[name]

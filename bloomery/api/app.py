@@ -1,7 +1,7 @@
-"""The application: Pecan for routing, behind the middleware that reads the request.
+"""The WSGI application: Pecan for routing, behind the middleware that reads the request.
 
-app = make_app(site)                    # any WSGI server takes it
-server.make(app, site.conf).start()
+app = make_app(services)                # any WSGI server takes it
+server.make(app, services.conf).start()
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ CLIENT_HEADERS: Final = ("X-Auth-Token", versions.NAME, *(name for name, _ in ve
 
 
 class Errors(hooks.PecanHook):
-    """Turns whatever was raised into an answer: the one place where that happens."""
+    """Turn every raised exception into a response."""
 
     def on_error(self, state: Any, exc: Exception) -> webob.Response:
         if isinstance(exc, Parked):
@@ -56,21 +56,28 @@ def _described(error: statuses.HTTPException) -> str:
 
 
 def make_app(
-    services: Services, metrics: Wsgi | None = None, logins: auth.Auth | None = None
+    services: Services,
+    metrics: Wsgi | None = None,
+    logins: auth.Auth | None = None,
+    pages: Wsgi | None = None,
+    stacks: Wsgi | None = None,
 ) -> Wsgi:
-    """Return the WSGI application of a site; ``metrics`` answers /metrics.
+    """Return the WSGI application; ``metrics`` answers /metrics, ``pages`` /ui/.
 
-    ``logins`` tells callers apart; None: whoever the configuration names.
+    ``logins`` authenticates callers; None: as [DEFAULT]auth_strategy configures.  ``stacks`` is the
+    orchestration API, for clients that reach this port only.
     """
     routing.memoise_argspecs()
-    logging.getLogger("pecan.core").setLevel(logging.CRITICAL)  # an odd Accept is no error of ours
+    # a malformed Accept header is no error of the service
+    logging.getLogger("pecan.core").setLevel(logging.CRITICAL)
     application = Application(
         root.Root(),
         hooks=[Errors()],
         force_canonical=False,
         guess_content_type_from_ext=False,
         default_renderer="json",
-        request_cls=webob.Request,  # Pecan's own guards each attribute against paths of no UTF-8
+        # Pecan's own class guards attributes against paths that are not UTF-8
+        request_cls=webob.Request,
     )
-    middleware = Middleware(application, services, metrics, logins)
+    middleware = Middleware(application, services, metrics, logins, pages, stacks)
     return layers.around(middleware, services.conf, CLIENT_HEADERS)

@@ -1,4 +1,4 @@
-"""Arguments in a query string or a body of names: what each may be, said once per endpoint.
+"""Arguments in a query string or a JSON body: their types, declared once per endpoint.
 
 FILTERS = {"limit": Arg(integer), "driver": Arg(text, since=16), "node": Arg(ident, required=True)}
 read(FILTERS, {"limit": "10"}, version=20)      # {"limit": 10}
@@ -34,10 +34,10 @@ Args: TypeAlias = Mapping[str, Arg]
 
 
 def read(args: Args, received: Mapping[str, Any], version: int) -> dict[str, Any]:
-    """Return the arguments parsed.
+    """Return the parsed arguments.
 
-    Raises Invalid for unknown, missing and malformed ones, NotAcceptable for those that are too
-    new.
+    Raises Invalid for unknown, missing and malformed arguments, NotAcceptable for arguments that
+    the client's version does not have.
     """
     unknown = [name for name in received if name not in args]
     if unknown:
@@ -70,7 +70,7 @@ def text(name: str, value: Any) -> str:
 
 
 def search(name: str, value: Any) -> str:
-    """A text to be found inside others; the operation refuses those of more than MOST_TEXT."""
+    """Parse a search text; the operation refuses texts longer than MOST_TEXT."""
     return text(name, value)
 
 
@@ -83,7 +83,6 @@ def uuid(name: str, value: Any) -> str:
 
 
 def ident(name: str, value: Any) -> str:
-    """A UUID or a name."""
     return idents.check_ident(name, value)
 
 
@@ -98,7 +97,7 @@ def boolean(name: str, value: Any) -> bool:
 def integer(name: str, value: Any) -> int:
     try:
         if isinstance(value, bool | float | list):
-            raise TypeError  # noqa: TRY301  one sentence for every way to be wrong
+            raise TypeError  # noqa: TRY301  one message for every wrong type
         number = int(value)
     except (TypeError, ValueError):
         number = None
@@ -107,10 +106,15 @@ def integer(name: str, value: Any) -> int:
     return number
 
 
-def count(name: str, value: Any) -> int:
-    """A number of things, 1 or more; the operation, which knows the words for it, refuses less.
+def position(name: str, value: Any) -> int | None:
+    """A number of an event, or ``latest``: None."""
+    return None if value == "latest" else integer(name, value)
 
-    What is more than there can be of anything counts as the most, as in Ironic.
+
+def count(name: str, value: Any) -> int:
+    """Parse a positive number; the operation refuses smaller numbers with its own message.
+
+    As in Ironic, a number above the largest possible count is cut to that count.
     """
     if isinstance(value, str) and re.fullmatch(r"\d{19,1000}", value, re.ASCII):
         return min(int(value), 2**63 - 1)
@@ -118,12 +122,12 @@ def count(name: str, value: Any) -> int:
 
 
 def seconds_or_null(name: str, value: Any) -> int | None:
-    """How long something may take, 1 or more; the operation refuses less."""
+    """Parse a duration or null; the operation refuses less than 1."""
     return integer_or_null(name, value)
 
 
 def direction(name: str, value: Any) -> str:
-    """Asc or desc; the operation refuses others."""
+    """Parse a sort direction; the operation refuses anything but asc and desc."""
     return text(name, value)
 
 
@@ -132,14 +136,14 @@ def integer_or_null(name: str, value: Any) -> int | None:
 
 
 def words(name: str, value: Any) -> tuple[str, ...]:
-    """A comma list: lower case, trimmed, without duplicates; it may come in several parts."""
+    """Parse a comma list: lower case, trimmed, without duplicates; the argument may be repeated."""
     parts = value if isinstance(value, list) else [value]
     entries = [word.strip().lower() for part in parts for word in text(name, part).split(",")]
     return tuple(dict.fromkeys(word for word in entries if word))
 
 
 def anything(name: str, value: Any) -> Any:
-    """For values that the operation judges itself, in its own order."""
+    """Pass a value through; the operation validates it."""
     return value
 
 
@@ -162,7 +166,7 @@ PAGING: Final[Args] = {
 
 
 def needed(name: str, value: str | None) -> str:
-    """Return an argument that some spelling of must have been given."""
+    """Return an argument that is required under any of its spellings."""
     if not value:
         raise errors.MissingParameterValue(reason=f"Missing mandatory parameter: {name}")
     return value
@@ -177,5 +181,5 @@ def boolean_or_null(name: str, value: Any) -> bool | None:
 
 
 def ident_or_empty(name: str, value: Any) -> str | None:
-    """Return None for null and for the empty text, which many clients send for no value."""
+    """Parse an ident; null and the empty text, which many clients send for no value, give None."""
     return None if value in (None, "") else ident(name, value)

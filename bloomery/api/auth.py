@@ -1,4 +1,4 @@
-"""Who is asking: nobody in particular, someone in an htpasswd file, or the bearer of a token."""
+"""Authentication of callers: noauth, HTTP basic with an htpasswd file, or Keystone tokens."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from bloomery import htpasswd
 from bloomery.model.request import Request
 
 CHALLENGE: Final = ("WWW-Authenticate", 'Basic realm="Baremetal API"')
-# Routes that ask nobody's name: documents, and the calls of agents, as Ironic has them.
-DOCUMENTS: Final = re.compile(r"/|/v1/?|/ext/v1/?|/ext/v1/openapi\.json")
+# Routes without authentication, as in Ironic: documents, and the calls of agents.
+DOCUMENTS: Final = re.compile(r"/|/v1/?|/ext/v1/?|/ext/v1/openapi\.json|/ext/v1/states")
 AGENT_CALLS: Final = re.compile(
     r"/v1/(lookup|heartbeat/[a-z0-9-]+|continue_inspection)(\.json|\.xml)?/?"
 )
@@ -26,7 +26,7 @@ Busy = htpasswd.Busy
 
 
 class Refused(Exception):
-    """No token, or one that is worth nothing; ``response`` says so as identity services do."""
+    """A missing or invalid token; ``response`` is keystonemiddleware's answer."""
 
     def __init__(self, response: webob.Response) -> None:
         super().__init__()
@@ -34,7 +34,7 @@ class Refused(Exception):
 
 
 class IdentityUnavailable(Exception):
-    """The identity service cannot say whether a token is worth something."""
+    """The identity service cannot validate a token now."""
 
 
 UNAVAILABLE: Final = (
@@ -46,7 +46,7 @@ RETRY_S: Final = "5"
 
 class Auth(Protocol):
     def identify(self, request: Request, environ: Mapping[str, Any]) -> Request:
-        """Return the request with who asks.
+        """Return the request with its caller.
 
         Raises Unauthorized, Malformed, Refused, Busy, IdentityUnavailable, Deferred.
 
@@ -55,7 +55,7 @@ class Auth(Protocol):
 
 
 class NoAuth:
-    """Whoever reaches us is an operator; the server listens on loopback."""
+    """No authentication: every caller is an operator; the server listens on loopback."""
 
     def identify(self, request: Request, environ: Mapping[str, Any]) -> Request:
         return request

@@ -1,4 +1,4 @@
-"""Who tells callers apart: what [DEFAULT]auth_strategy asks for."""
+"""Build the authentication that [DEFAULT]auth_strategy names."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from bloomery.http_server import login
 
 
 def logins(conf: Conf, config_files: Sequence[str] = ()) -> auth.Auth:
-    """Return what [DEFAULT]auth_strategy asks for.
+    """Return the authentication that [DEFAULT]auth_strategy names.
 
-    ``config_files``: where keystonemiddleware finds options of its own.  Raises CannotStart.
+    ``config_files``: where keystonemiddleware finds its own options.  Raises CannotStart.
     """
     strategy = conf.default.auth_strategy
     if strategy == "http_basic":
@@ -25,9 +25,9 @@ def logins(conf: Conf, config_files: Sequence[str] = ()) -> auth.Auth:
 
 
 def for_stacks(conf: Conf, logins: auth.Auth, config_files: Sequence[str] = ()) -> auth.Auth:
-    """Return who tells callers of the orchestration API apart.
+    """Return the authentication of the orchestration API.
 
-    A token may be good for one API only; a password is good for both, and checked once.
+    A token may be valid for one API only; a password is valid for both and checked once.
     """
     if conf.default.has_roles:
         return _keystone(config_files, "orchestration")
@@ -35,18 +35,19 @@ def for_stacks(conf: Conf, logins: auth.Auth, config_files: Sequence[str] = ()) 
 
 
 def _keystone(config_files: Sequence[str], service_type: str) -> auth.Auth:
-    from bloomery.api import keystone  # costs a third of a second, and others need it not
+    # the import takes a third of a second, and other strategies do without
+    from bloomery.api import keystone
 
     return keystone.Keystone(config_files, service_type=service_type)
 
 
 def identity_url(logins: auth.Auth) -> str | None:
-    """Return where clients get tokens; None: they need none."""
+    """Return the URL where clients get tokens; None where they need none."""
     return getattr(logins, "identity_url", None)
 
 
 def first_name(conf: Conf) -> str | None:
-    """Return the first name that may log in, for a client to begin with; None: nobody must."""
+    """Return the first user of the htpasswd file, for clouds.yaml; None without HTTP basic."""
     if conf.default.auth_strategy != "http_basic":
         return None
     return next(iter(login.HttpBasic(Path(conf.default.http_basic_auth_user_file)).names), None)

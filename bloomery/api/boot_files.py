@@ -1,7 +1,7 @@
-"""Boot CDs for BMCs, and what iPXE fetches: without a login, whole or in ranges.
+"""Serve boot CDs to BMCs and boot files to iPXE: without a login, whole or in ranges.
 
-Whoever knows the name of one gets it, but for the links to scripts, whose names are no secret:
-they are for [api]agent_networks.
+The secret name of a boot file is its credential.  Names of links to iPXE scripts are MAC addresses
+and no secret: only [api]agent_networks may fetch them.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ class BootFiles:
     """A WSGI application over ``[deploy]http_root``."""
 
     def __init__(self, http_root: Path, conf: Api) -> None:
-        """``conf``: of those who may have links to scripts."""
+        """``conf`` names the networks that may fetch links to scripts."""
         self._http_root, self._conf = http_root, conf
 
     def __call__(self, environ: dict[str, Any], start_response: Any) -> Iterable[bytes]:
@@ -51,9 +51,9 @@ class BootFiles:
 
 
 def _range(asked_for: str, size: int) -> str:
-    """Return one range as WebOb reads it right; nothing: the whole is the answer (RFC 9110, 14.2).
+    """Return the byte range that WebOb reads correctly; "" answers the whole file (RFC 9110, 14.2).
 
-    WebOb takes the last 0 bytes for all, more than there are for none, and stumbles over others.
+    WebOb misreads suffix ranges of 0 bytes and suffixes longer than the file.
     """
     one = _RANGE.fullmatch(asked_for)
     if one is None:
@@ -80,6 +80,6 @@ def _reply(path: Path | None, method: str) -> webob.Response:
 
 
 def make(conf: Conf) -> BootFiles | None:
-    """Return what hands out boot files; None where a web server does."""
+    """Return the application that serves boot files; None where a web server does."""
     root = conf.deploy.http_root
     return None if root is None or conf.deploy.http_url else BootFiles(Path(root), conf.api)

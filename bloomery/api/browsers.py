@@ -1,11 +1,11 @@
-"""Keep pages of other sites from using a service that asks for no login.
+"""Keep web pages of other sites from using a service that asks for no login.
 
     browsers.Guard(conf).refusal(environ.get("HTTP_HOST"), environ.get("HTTP_ORIGIN"))
 
-A browser on an operator's machine sends to loopback what any page asks it to.  Two headers, which
-no page can choose, tell such requests: ``Origin`` names the page's site, and ``Host`` the name by
-which the browser came here.  A page whose name was made to lead here (DNS rebinding) has its own
-name in both; IP addresses cannot be made to lead elsewhere.
+A browser on an operator's machine sends requests of any page to loopback.  Two headers identify
+such requests, and no page can choose them: ``Origin`` names the page's site, and ``Host`` the name
+that the browser resolved.  A page that uses DNS rebinding has its own name in both headers; IP
+addresses cannot be rebound.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ class Refusal(NamedTuple):
 
 
 class Site(NamedTuple):
-    """What a URL, an Origin or a Host names; without a scheme it is a Host."""
+    """The scheme, host and port of a URL, an Origin or a Host; a Host has no scheme."""
 
     scheme: str
     host: str
@@ -38,7 +38,7 @@ class Site(NamedTuple):
 
 
 class Guard:
-    """Looks at requests where [DEFAULT]auth_strategy is noauth; elsewhere at none."""
+    """Check requests where [DEFAULT]auth_strategy is noauth; pass all requests elsewhere."""
 
     def __init__(self, conf: Conf) -> None:
         self._is_on = conf.default.auth_strategy == "noauth"
@@ -51,10 +51,11 @@ class Guard:
         if self._is_exposed:
             listening = (conf.api.host_ip, conf.orchestration.host_ip, socket.gethostname())
             self._names |= {name.lower() for name in listening if name}
-        self.refusal = functools.lru_cache(maxsize=64)(self._refusal)  # clients ask alike
+        # clients repeat the same headers
+        self.refusal = functools.lru_cache(maxsize=64)(self._refusal)
 
     def _refusal(self, host: str | None, origin: str | None) -> Refusal | None:
-        """Return what answers a page that may not use the service, and a name not its own."""
+        """Return the refusal for a foreign page or a foreign Host; None if the request may pass."""
         if not self._is_on:
             return None
         if host and not self._may_be_called(_site(f"//{host}").host):
@@ -77,7 +78,7 @@ class Guard:
         return self._is_exposed or address.is_loopback
 
     def _may_ask(self, origin: Site, own: Site) -> bool:
-        """Is it a page of this service, by whichever name, or of a site that is allowed?"""
+        """Is the origin a page of this service, by any of its names, or an allowed site?"""
         if self._may_all or origin in self._sites:
             return True
         port = own.port or _PORTS.get(origin.scheme)
@@ -92,12 +93,12 @@ class Guard:
 
 
 def _sites(urls: Iterable[str]) -> set[Site]:
-    """Return what URLs name; one that names no host would stand for the origin ``null``."""
+    """Return the sites of URLs; a URL without a host would equal the origin ``null``."""
     return {site for site in map(_site, urls) if site.host}
 
 
 def _site(url: str) -> Site:
-    """Return what a URL names; what is no URL names no host, as the origin ``null`` does."""
+    """Return the site of a URL; text that is no URL has no host, as the origin ``null``."""
     try:
         parts = urlsplit(url.lower())
         port = parts.port or _PORTS.get(parts.scheme)

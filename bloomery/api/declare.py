@@ -1,4 +1,4 @@
-"""What an endpoint is, apart from its body: one declaration, from which all the rest comes.
+"""The declaration of an endpoint: status, policy rule, microversion, arguments and schema.
 
     class BootMode(Rest):
         @endpoint(status=202, rule="baremetal:node:set_boot_mode", since=76, named=TARGET)
@@ -6,9 +6,9 @@
             power.set_boot_mode(call.context, node, target)
             return Reply(location=call.at(f"nodes/{node}/states"))
 
-The method gets the call, the idents of the path, and its arguments by name: those of the
-query (``query``), those of the query or a JSON body (``named``), or ``body`` as a whole.
-Tests walk over ``routing.endpoints(root)``.
+The method gets the call, the idents of the path, and its arguments by name: those of the query
+(``query``), those of the query or a JSON body (``named``), or ``body`` as a whole. Tests iterate
+over ``routing.endpoints(root)``.
 """
 
 from __future__ import annotations
@@ -36,23 +36,24 @@ from bloomery.operations.context import Context
 
 FORMS: Final = ("application/x-www-form-urlencoded", "multipart/form-data")
 JSON_TYPE: Final = "application/json"
-JSON_TYPES: Final = re.compile(r"application/([\w.-]+\+)?json", re.ASCII)  # patches have their own
-REFUSED: Final = 400  # the status of an endpoint that refuses everybody
+# patches have a media type of their own
+JSON_TYPES: Final = re.compile(r"application/([\w.-]+\+)?json", re.ASCII)
+REFUSED: Final = 400  # the status of an endpoint that refuses every caller
 EVENT_STREAM: Final = "text/event-stream"
-KEY: Final = "bloomery.call"  # where it travels in the WSGI environment
+KEY: Final = "bloomery.call"  # key of the call in the WSGI environment
 
 
 @dataclass(slots=True, kw_only=True)
 class Call:
-    """One request as the middleware has understood it; controllers are handed it.
+    """One request as the middleware has parsed it.
 
-    ``context`` is what operations take: no word of the API.
-    ``caller`` is the address of its client, "" where that is not known;
-    ``is_forwarded``: a proxy stands between.
-    ``query`` values are texts, or lists of them where an argument came twice.
+    ``context`` is what operations take; it holds nothing of the API. ``caller`` is the client's
+    address, "" if unknown; ``is_forwarded``: a proxy stands between. ``query`` values are texts, or
+    lists of texts where an argument was repeated.
 
     ``suffix`` is a ``.json`` that was cut from the path; ``idents`` fills up while routing.
-    ``wants_stream``: the client takes server-sent events; ``last_event_id``: it saw that one last.
+    ``wants_stream``: the client takes server-sent events; ``last_event_id``: the last event that
+    the client received.
     """
 
     context: Context
@@ -70,16 +71,16 @@ class Call:
     idents: list[str] = field(default_factory=list)
 
     def at(self, path: str) -> str:
-        """Return the address of something of ours, as this caller reaches it."""
+        """Return the URL of a path, as this caller reaches the service."""
         return f"{self.url}/v1/{path}"
 
 
 class TooOld(Enum):
-    """What a client that is too old for an endpoint is told."""
+    """The refusal of a client that is too old for an endpoint."""
 
-    NO_PAGE = (404, "routing")  # second form: the path does not exist for it
+    NO_PAGE = (404, "routing")  # second form: the path does not exist
     NOT_FOUND = (404, "handler")
-    NOT_FOUND_AFTER_ARGUMENTS = (404, "arguments")  # a bad argument is told first (400)
+    NOT_FOUND_AFTER_ARGUMENTS = (404, "arguments")  # a bad argument is refused first (400)
     NOT_ALLOWED = (405, "routing")
     REFUSED = (405, "handler")
     NOT_ACCEPTABLE = (406, "handler")
@@ -87,9 +88,9 @@ class TooOld(Enum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Schema:
-    """A body's schema, compiled once; ``thing`` is what its errors speak of.
+    """A body's schema, compiled once; ``thing`` is the subject of its errors.
 
-    Values of ``secret`` attributes are not repeated in errors.
+    Errors do not repeat values of ``secret`` attributes.
     """
 
     thing: str
@@ -111,7 +112,7 @@ class Schema:
             ) from None
 
     def _explained(self, value: Any, exc: jsonschema_rs.ValidationError) -> str:
-        """Return what is wrong; of the body as a whole, what it should be."""
+        """Return the message of a validation error; for the whole body, the expected type."""
         if not exc.instance_path and exc.kind.name == "type":
             expected = " or ".join(exc.kind.as_dict()["types"])
             return f"the body must be a JSON {expected}"
@@ -132,8 +133,8 @@ class Schema:
 class Reply:
     """An answer that is more than a document.
 
-    ``status``: another one than declared; ``raw``: the body as it is sent, of ``content_type``.
-    ``stream`` begins to push to the connection: server-sent events, without an end.
+    ``status``: replaces the declared one; ``raw``: the body as bytes, of ``content_type``.
+    ``stream`` starts server-sent events on the connection.
     """
 
     document: Any = None
@@ -149,10 +150,10 @@ class Endpoint:
     """A declaration.
 
     ``idents`` are the path arguments by name; ``extra_segment_status`` answers segments beyond
-    them.  ``rule_first``: who may not do it to the node is told so (403) in older versions, too.
-    A ``status`` of REFUSED: it is there to say where else to ask, and refuses everybody.
-    ``also_in``: older versions that know it nevertheless.  ``streams``: a client that asks for
-    server-sent events gets them.
+    them.  ``rule_first``: the policy is checked before the version, so that older clients get 403.
+    A ``status`` of REFUSED: the endpoint refuses every caller and names the right path.
+    ``also_in``: older versions that have the endpoint nevertheless.  ``streams``: a client that
+    asks for server-sent events gets them.
     """
 
     rule: str
@@ -171,7 +172,7 @@ class Endpoint:
     streams: bool
 
     def answer(self, method: Callable[..., Any], owner: Any, call: Call) -> webob.Response:
-        """Check the call against the declaration, call the method, shape its answer."""
+        """Check the call against the declaration, call the method and build its answer."""
         is_too_old = call.version < self.since and call.version not in self.also_in
         if is_too_old and self.too_old is not TooOld.NOT_FOUND_AFTER_ARGUMENTS:
             if self.rule_first:
@@ -218,9 +219,9 @@ class Endpoint:
             raise errors.Invalid(reason=f"Unexpected arguments: {extra}")
 
     def _may_take(self, call: Call) -> bool:
-        """Whether Ironic would take what is too much for an argument, and refuse it as that.
+        """Would Ironic parse the surplus segments as arguments, and refuse those?
 
-        Of what is read that is one segment at most, for fields; more crash it.
+        Ironic reads one such segment at most, as ``fields``; more segments crash Ironic.
         """
         extra = len(call.idents) - len(self.idents)
         return call.method != "GET" or ("fields" in self.query and extra == 1)
@@ -234,7 +235,7 @@ class Endpoint:
         return values
 
     def _called(self, method: Callable[..., Any], call: Call, values: dict[str, Any]) -> Any:
-        """Call; a name that was cut at ``.json`` is tried again whole if nothing has it."""
+        """Call the method; a name that was cut at ``.json`` is retried whole if it is unknown."""
         try:
             return method(*call.idents, **values)
         except errors.NotFound:
@@ -245,7 +246,7 @@ class Endpoint:
 
 
 def _handed_over(begin: Callable[[Stream], None], headers: list[tuple[str, str]]) -> webob.Response:
-    """Have the server keep the connection.  Raises NotAcceptable where it is none of ours."""
+    """Hand the connection to the stream.  Raises NotAcceptable if the server is not our own."""
     hand_over = pecan.request.environ.get(HAND_OVER)
     if hand_over is None:
         raise errors.NotAcceptable(reason="cannot stream events through this web server")
@@ -256,7 +257,7 @@ def _handed_over(begin: Callable[[Stream], None], headers: list[tuple[str, str]]
 
 
 def _named(call: Call) -> dict[str, Any]:
-    """Return the names of query and body; one that is in both has come twice."""
+    """Return the arguments of query and body; a name in both is a repeated argument."""
     values = dict(call.query)
     for name, value in _named_body(call).items():
         values[name] = [values[name], value] if name in values else value
@@ -264,7 +265,7 @@ def _named(call: Call) -> dict[str, Any]:
 
 
 def _named_body(call: Call) -> dict[str, Any]:
-    """Return the names in a JSON body; JSON that cannot be read, and a form, count as no body."""
+    """Return the arguments in a JSON body; a form or unreadable JSON counts as no body."""
     if not call.body or not call.content_type or call.content_type in FORMS:
         return {}
     _require_json(call)
@@ -318,8 +319,8 @@ def endpoint(
     """Make a controller's method an endpoint.
 
     ``idents``: other names for its path arguments; ``answers``: the JSON type of its document;
-    "any": none is promised, and 202 may come instead.  ``also_in``: versions before ``since``
-    that know it, too.
+    "any": no type is promised, and 202 may come instead.  ``also_in``: versions before ``since``
+    that have the endpoint.
     """
 
     def declare(method: Callable[..., Any]) -> Any:
@@ -342,7 +343,7 @@ def endpoint(
 
 
 def _idents_of(method: Callable[..., Any]) -> tuple[tuple[str, ...], int]:
-    """Return the path arguments of a method, after self and call, and how many may be absent."""
+    """Return the path arguments of a method, and how many of them are optional."""
     plain = [
         parameter
         for parameter in inspect.signature(method).parameters.values()

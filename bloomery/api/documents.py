@@ -1,7 +1,7 @@
-"""What answers hold, as JSON schemas by the end of their path: for readers of the API's document.
+"""JSON schemas of answers by the end of their path, for the OpenAPI document.
 
-Nothing is checked by these but answers in tests.  What older versions lack, and what ``fields``
-leaves out, is optional: most properties are.
+Only tests validate answers against these schemas.  Most properties are optional, since older
+versions and ``fields`` leave some out.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ def _array(items: Json) -> Json:
 
 
 def _object(properties: Mapping[str, Json], *required: str) -> Json:
-    """Return the schema of an object that has these properties and no other."""
+    """Return the schema of an object with exactly these properties."""
     return {
         "type": "object",
         "properties": dict(properties),
@@ -59,7 +59,7 @@ _LINK: Final = _object({"href": TEXT, "rel": TEXT, "type": TEXT}, "href", "rel")
 
 
 def _shown(fields: FieldTable, links: Mapping[str, Json] | None = None) -> Json:
-    """Return the schema of a document with these fields, and links."""
+    """Return the schema of a document with these fields and links."""
     shapes = {field.name: _shape(field) for field in fields.values()}
     return _object(shapes | {"links": LINKS} | (dict(links) if links else {}))
 
@@ -74,7 +74,7 @@ def _page(plural: str, items: Json) -> Json:
 
 
 def _component(noun: Noun) -> str:
-    """Return how the schema of a noun is called, such as InspectionRule."""
+    """Return the schema name of a noun, such as InspectionRule."""
     return noun.path.rpartition("/")[2].title().replace("_", "")
 
 
@@ -162,8 +162,18 @@ _WHY: Final = _object(
         "cause": TEXT,
         "since": TEXT_OR_NULL,
         "next_action": TEXT,
+        "verbs": _array(
+            _object(
+                {
+                    "verb": TEXT, "target": TEXT, "allowed": BOOLEAN, "reason": TEXT_OR_NULL,
+                    "loses_data": BOOLEAN,
+                },
+                "verb", "target", "allowed", "reason", "loses_data",
+            )
+        ),
     },
     "uuid", "provision_state", "in_state_for_s", "contact", "cause", "since", "next_action",
+    "verbs",
 )  # fmt: skip
 
 _ALLOCATION_WHY: Final = _object(
@@ -225,6 +235,13 @@ _FLEET: Final = _object(
     {
         **dict.fromkeys(("nodes", "maintenance", "reserved", "without_conductor"), _COUNT),
         **dict.fromkeys(("provision_states", "power_states", "faults"), _mapping(_COUNT)),
+        "problems": _array(
+            _object(
+                {"code": TEXT, "text": TEXT, "count": _COUNT, "since": _KINDS["time"]},
+                "code", "text", "count", "since",
+            )
+        ),
+        "last_event_id": _COUNT,
         "resource_classes": _array(
             _object(
                 {
@@ -242,9 +259,60 @@ _FLEET: Final = _object(
         ),
     },
     "nodes", "provision_states", "resource_classes", "conductors", "without_conductor",
+    "problems", "last_event_id",
+)  # fmt: skip
+_NODE_ROW: Final = {
+    "uuid": TEXT,
+    "maintenance": BOOLEAN,
+    **dict.fromkeys(
+        (
+            "name", "provision_state", "target_provision_state", "power_state", "fault",
+            "resource_class", "conductor", "conductor_group", "chassis_uuid", "owner", "lessee",
+            "description", "rack", "serial", "bmc_address", "cause_code", "cause",
+        ),
+        TEXT_OR_NULL,
+    ),
+    "macs": _array(TEXT),
+    **dict.fromkeys(("provision_updated_at", "updated_at"), _KINDS["time"]),
+}  # fmt: skip
+_NODE_ROWS: Final = _object(
+    {"nodes": _array(_object(_NODE_ROW, *_NODE_ROW)), "next": TEXT, "last_event_id": _COUNT},
+    "nodes", "last_event_id",
 )  # fmt: skip
 
-# The end of a path, and what GET answers there; {} stands for an ident.
+_ME: Final = _object(
+    {
+        "auth_strategy": TEXT,
+        **dict.fromkeys(("user", "project"), TEXT_OR_NULL),
+        "roles": _array(TEXT),
+        "rules": _mapping(BOOLEAN),
+    },
+    "auth_strategy", "user", "project", "roles", "rules",
+)  # fmt: skip
+_STATES: Final = _object(
+    {
+        "states": _array(
+            _object(
+                {"name": TEXT, "advice": TEXT_OR_NULL, "is_stable": BOOLEAN},
+                "name", "advice", "is_stable",
+            )
+        ),
+        "edges": _array(
+            _object(
+                dict.fromkeys(("source", "event", "target"), TEXT), "source", "event", "target"
+            )
+        ),
+        "verbs": _array(
+            _object(
+                {"verb": TEXT, "target": TEXT, "from": _array(TEXT), "loses_data": BOOLEAN},
+                "verb", "target", "from", "loses_data",
+            )
+        ),
+    },
+    "states", "edges", "verbs",
+)  # fmt: skip
+
+# The end of a path and the schema of its GET; {} stands for an ident.
 _ENDS: Final[Mapping[str, Json]] = {
     "/v1": {
         "type": "object",
@@ -293,6 +361,9 @@ _ENDS: Final[Mapping[str, Json]] = {
     ),
     "/ext/v1": _object({"id": TEXT, "links": LINKS}, "id", "links"),
     "/ext/v1/fleet": _FLEET,
+    "/ext/v1/nodes": _NODE_ROWS,
+    "/ext/v1/me": _ME,
+    "/ext/v1/states": _STATES,
     "/ext/v1/nodes/{}/why": _WHY,
     "/ext/v1/allocations/{}/why": _ALLOCATION_WHY,
     "/ext/v1/events": _EVENTS,
@@ -322,7 +393,7 @@ _ROOT: Final = _object(
 
 
 def of(method: str, path: str) -> Json | None:
-    """Return the schema of an endpoint's document; None: not written down yet.
+    """Return the schema of an endpoint's document, or None.
 
     A POST to a collection answers the item, as PATCH of the item does.
     """

@@ -1,13 +1,11 @@
-"""Who is asking, by tokens of an identity service (auth_strategy = keystone).
+"""Authentication by tokens of an identity service (auth_strategy = keystone).
 
-keystonemiddleware checks a token and knows all about Keystone; its options are those of
-[keystone_authtoken], read by the package itself.  It is shown the tokens of a request, the method
-and the path, and nothing else of what a client sent; who asks is then read from the token and
-never from a header.  Two things are done around it:
+keystonemiddleware validates tokens; it reads its options from [keystone_authtoken] itself.  It sees
+the tokens, the method and the path of a request, and no other header.  The caller is read from the
+validated token, never from a header.  Two things are added:
 
-* it waits for the identity service in threads of its own, so that a slow one keeps nobody from
-  being served who is known already;
-* who a token stands for is remembered for token_cache_time, in one bounded table.
+* validation runs in threads of its own, so that a slow identity service delays no cached caller;
+* validated tokens are cached for token_cache_time, in one bounded table.
 """
 
 from __future__ import annotations
@@ -41,16 +39,16 @@ from bloomery.model.request import Request
 LOG = logging.getLogger(__name__)
 
 MAX_REMEMBERED: Final = 10_000
-MAX_CHECKS: Final = 64  # that may wait for each other
-BESIDE_MEMCACHED_S: Final = 5  # what a process remembers of what memcached keeps for all
-# Not X-Storage-Token, which the package would take for the same.
+MAX_CHECKS: Final = 64  # that may wait
+BESIDE_MEMCACHED_S: Final = 5  # local caching on top of memcached
+# X-Storage-Token is absent: the package would take it for the same header.
 _OF_USER: Final = "HTTP_X_AUTH_TOKEN"
 _OF_SERVICE: Final = "HTTP_X_SERVICE_TOKEN"
 _PLACE: Final = ("REQUEST_METHOD", "SCRIPT_NAME", "PATH_INFO", "AUTH_TYPE")
 _NO_CACHE: Final = "bloomery.no_token_cache"
 _CREDENTIALS: Final = "keystone.token_auth"
 _INFO: Final = "keystone.token_info"
-_PASSED: Final = 204  # what stands behind the package answers so
+_PASSED: Final = 204  # the status of the application behind the package
 _UNAVAILABLE: Final = 503
 _INCOMPLETE: Final = (
     f"cannot check tokens: [{KEYSTONE_GROUP}]auth_type is not set; set auth_type = password, "
@@ -61,9 +59,9 @@ _INCOMPLETE: Final = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Caller:
-    """Who a token stands for; ``facts`` are fields of a Request.
+    """The caller of a token; ``facts`` are fields of a Request.
 
-    ``expires_at`` is None where a service token lets an expired one pass.
+    ``expires_at`` is None where a service token lets an expired token pass.
     """
 
     facts: Mapping[str, Any]
@@ -71,17 +69,16 @@ class Caller:
 
 
 class _NoCache:
-    """What the package is handed in place of its own table in memory, which has no bound."""
+    """Replace the package's in-memory cache, which has no bound."""
 
     def get(self, key: str) -> None:
         return None
 
-    def set(self, key: str, value: bytes, time: int = 0) -> None:
-        """Keep nothing."""
+    def set(self, key: str, value: bytes, time: int = 0) -> None: ...
 
 
 class Keystone:
-    """One API in front of which tokens are checked, by ``checkers`` threads of its own."""
+    """Token validation in front of one API, in ``checkers`` threads."""
 
     def __init__(
         self,
@@ -90,7 +87,7 @@ class Keystone:
         service_type: str,
         checkers: int = 4,
     ) -> None:
-        """``service_type``: of the API in the catalog, for tokens with access rules.
+        """``service_type``: the API's entry in the catalog, for tokens with access rules.
 
         Raises CannotStart for options that cannot be used.
         """
@@ -109,13 +106,13 @@ class Keystone:
 
     @property
     def identity_url(self) -> str:
-        """Where clients log in."""
+        """Return the URL where clients get tokens."""
         return str(self._protocol.www_authenticate_uri)
 
     def identify(self, request: Request, environ: Mapping[str, Any]) -> Request:
         shown = _shown(environ)
         if not shown.get(_OF_USER):
-            raise auth.Refused(self._ask(shown))  # asks nobody else
+            raise auth.Refused(self._ask(shown))  # no token: the answer needs no identity service
         caller = self._find(shown)
         if caller is None:
             check = self._check(shown, environ)
@@ -125,7 +122,7 @@ class Keystone:
         return replace(request, **caller.facts)
 
     def _check(self, shown: Mapping[str, Any], environ: Mapping[str, Any]) -> login.Check:
-        """Have a token checked; the same request is not checked twice at a time."""
+        """Validate a token; equal requests share one validation."""
         proof = self._proof(shown, *_PLACE)
         check: login.Check | None = environ.get(login.DEFERRED)
         if check is not None and check.subject == proof:
@@ -145,8 +142,8 @@ class Keystone:
         self._checks.pop(proof, None)
 
     def _verify(self, shown: Mapping[str, Any]) -> Caller:
-        """Return whom the tokens stand for.  Raises Refused, IdentityUnavailable."""
-        caller = self._find(shown)  # another request may have brought it meanwhile
+        """Return the caller of the tokens.  Raises Refused, IdentityUnavailable."""
+        caller = self._find(shown)  # another request may have cached it meanwhile
         if caller is not None:
             return caller
         environ = dict(shown)
@@ -160,7 +157,7 @@ class Keystone:
         return caller
 
     def _ask(self, environ: dict[str, Any]) -> webob.Response | None:
-        """Return the refusal of the package; None if it lets the request pass."""
+        """Return the package's refusal; None if the request passes."""
         try:
             response = webob.Request(environ).get_response(self._protocol)
         except (ksa.ClientException, LookupError, TypeError, ValueError) as exc:
@@ -172,7 +169,7 @@ class Keystone:
         return None if response.status_int == _PASSED else response
 
     def _find(self, shown: Mapping[str, Any]) -> Caller | None:
-        """Return who is remembered for the tokens, whatever the request, or for this request."""
+        """Return the cached caller of the tokens, for any request or for this one."""
         proofs = self._proof(shown), self._proof(shown, *_PLACE)
         with self._mutex:
             caller = self._callers.get(proofs[0]) or self._callers.get(proofs[1])
@@ -181,7 +178,7 @@ class Keystone:
         return caller if caller.expires_at > self.now() else None
 
     def _proof(self, shown: Mapping[str, Any], *place: str) -> bytes:
-        """Return what stands for tokens in memory, where no token itself is kept."""
+        """Return the cache key of tokens, a digest: the cache holds no token."""
         names = (_OF_USER, _OF_SERVICE, *place)
         text = "\0".join(str(shown.get(name, "")) for name in names)
         return hmac.digest(self._key, text.encode("utf-8", "surrogateescape"), hashlib.sha256)
@@ -193,7 +190,7 @@ def _pass(_environ: Mapping[str, Any], start_response: Any) -> Iterable[bytes]:
 
 
 def _shown(environ: Mapping[str, Any]) -> dict[str, Any]:
-    """Return an environment of what the package is to see; tokens only if all are legible."""
+    """Return the environment for the package; tokens only if all of them are legible."""
     shown = {name: environ[name] for name in _PLACE if name in environ}
     tokens = {name: environ[name].strip() for name in (_OF_USER, _OF_SERVICE) if name in environ}
     if all(token.isascii() and token.isprintable() for token in tokens.values()):
@@ -205,10 +202,9 @@ def _shown(environ: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _caller(environ: Mapping[str, Any]) -> Caller:
-    """Read who asks from the token itself.
+    """Read the caller from the token itself.
 
-    The package also writes headers, and there a service token's scope takes the place of the
-    user's.
+    The package also writes headers, where a service token's scope replaces the user's.
     """
     credentials = environ[_CREDENTIALS]
     user = credentials.user
@@ -223,7 +219,7 @@ def _caller(environ: Mapping[str, Any]) -> Caller:
             "project_domain": user.project_domain_id,
             "domain": user.domain_id,
             "roles": tuple(user.role_names),
-            "is_admin_project": body.get("is_admin_project", True) is True,  # as Keystone means it
+            "is_admin_project": body.get("is_admin_project", True) is True,  # Keystone's default
             "is_restricted": bool(
                 user.bind or body.get("application_credential", {}).get("access_rules") is not None
             ),
@@ -240,10 +236,10 @@ def _options(config_files: Sequence[str]) -> cfg.ConfigOpts:
 
 
 def _protocol(source: cfg.ConfigOpts, service_type: str) -> Any:
-    """Return the package's application.  Raises CannotStart."""
+    """Return the package's WSGI application.  Raises CannotStart."""
     choices = {
         "oslo_config_config": source,
-        "delay_auth_decision": False,  # who has no token is told so at once
+        "delay_auth_decision": False,  # requests without a token are refused at once
         "service_type": service_type,
     }
     try:
@@ -267,7 +263,7 @@ def _protocol(source: cfg.ConfigOpts, service_type: str) -> Any:
 
 
 def _check_memcached(options: Any) -> None:
-    """Refuse to start without the package that talks to memcached: it would fail each request."""
+    """Refuse to start without the memcached client, since each request would fail."""
     module, package = "memcache", "python-memcached"
     if options.memcache_sasl_enabled or options.memcache_tls_enabled:
         module, package = "bmemcached", "python-binary-memcached"
@@ -279,7 +275,7 @@ def _check_memcached(options: Any) -> None:
 
 
 def _warn_of_unknown(source: cfg.ConfigOpts, config_files: Sequence[str]) -> None:
-    """Name the options in the files that have no effect: a misspelt one might matter."""
+    """Warn of options without effect, such as misspelt ones."""
     sections: dict[str, dict[str, list[str]]] = {}
     for name in config_files:
         cfg.ConfigParser(name, sections).parse()
@@ -297,6 +293,6 @@ def _warn_of_unknown(source: cfg.ConfigOpts, config_files: Sequence[str]) -> Non
 
 
 def _keep_s(options: Any) -> int:
-    """Return for how long who a token stands for is remembered in this process, seconds."""
+    """Return how long this process caches a validated token, in seconds."""
     keep_s = max(0, options.token_cache_time)
     return min(keep_s, BESIDE_MEMCACHED_S) if options.memcached_servers else keep_s

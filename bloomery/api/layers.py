@@ -1,4 +1,4 @@
-"""What lies around both applications where an operator asks for it: layers of oslo.middleware.
+"""Optional layers of oslo.middleware around both applications.
 
     app = layers.around(app, conf, headers=("X-Auth-Token",))     # ``app`` itself if there is none
 
@@ -23,15 +23,15 @@ from bloomery.http_server.wsgi import Wsgi
 
 _FORWARDED: Final = ("HTTP_FORWARDED", "HTTP_X_FORWARDED_PROTO", "HTTP_X_FORWARDED_HOST",
                      "HTTP_X_FORWARDED_FOR", "HTTP_X_FORWARDED_PREFIX")  # fmt: skip
-OF_PROXIES: Final = (*_FORWARDED, "HTTP_X_REAL_IP", "HTTP_VIA")  # believed or not
+OF_PROXIES: Final = (*_FORWARDED, "HTTP_X_REAL_IP", "HTTP_VIA")  # removed unless they are trusted
 _SCHEMES: Final = ("http", "https")
-_PEER: Final = "bloomery.peer"  # address of the socket, whatever proxies say of the client
+_PEER: Final = "bloomery.peer"  # peer address of the socket, whatever proxies claim
 
 
 def around(app: Wsgi, conf: Conf, headers: Sequence[str]) -> Wsgi:
-    """Return the application with the layers that the configuration asks for.
+    """Return the application with the configured layers.
 
-    ``headers``: those that clients of this API send, and pages may send without being allowed to.
+    ``headers``: request headers of this API's clients, which pages may send.
     """
     if conf.oslo_middleware.enable_proxy_headers_parsing:
         app = _ProxyHeaders(app, conf)
@@ -41,9 +41,9 @@ def around(app: Wsgi, conf: Conf, headers: Sequence[str]) -> Wsgi:
 
 
 def healthcheck(conf: Conf) -> dict[str, Wsgi]:
-    """Return what answers questions of health, by its path; nothing if nobody may ask.
+    """Return the health check, by its path; nothing if disabled.
 
-    Raises CannotStart for options that oslo.middleware stumbles over, or passes over.
+    Raises CannotStart for options that oslo.middleware fails on or ignores.
     """
     if not conf.healthcheck.enabled:
         return {}
@@ -62,7 +62,7 @@ def healthcheck(conf: Conf) -> dict[str, Wsgi]:
 
 
 def _check_health(conf: Healthcheck, backends: Collection[str]) -> None:
-    """Raise CannotStart for the first option that cannot be used."""
+    """Raise CannotStart for the first unusable option."""
     if not conf.path.startswith("/"):
         raise _unusable("path", conf.path, "it has to begin with /")
     for network in conf.allowed_source_ranges:
@@ -85,18 +85,18 @@ def _unusable(option: str, value: str, why: str) -> errors.CannotStart:
 
 
 def _of_peer(environ: dict[str, Any]) -> dict[str, Any]:
-    """Return a request as the socket tells of it: a header opens no source range."""
+    """Return the request with the socket's peer address, for the check of source ranges."""
     return environ | {"REMOTE_ADDR": environ[_PEER]} if _PEER in environ else environ
 
 
 def _nothing(environ: dict[str, Any], start_response: Callable[..., Any]) -> Iterable[bytes]:
-    """Answer those who may not ask of health."""
+    """Answer health checks from other source ranges."""
     answer: Iterable[bytes] = replies.second_form(404)(environ, start_response)
     return answer
 
 
 class _ProxyHeaders:
-    """Takes scheme, host, client and prefix from what the first proxy says of them."""
+    """Take scheme, host, client and prefix from the headers of the first proxy."""
 
     def __init__(self, inner: Wsgi, conf: Conf) -> None:
         from oslo_middleware import http_proxy_to_wsgi
@@ -108,7 +108,7 @@ class _ProxyHeaders:
     def __call__(
         self, environ: dict[str, Any], start_response: Callable[..., Any]
     ) -> Iterable[bytes]:
-        if any(name in environ for name in _FORWARDED):
+        if _PEER not in environ and any(name in environ for name in _FORWARDED):
             before = environ["wsgi.url_scheme"], environ["SCRIPT_NAME"]
             peer = environ[_PEER] = environ.get("REMOTE_ADDR", "")
             self._layer.process_request(webob.Request(environ))
@@ -118,7 +118,7 @@ class _ProxyHeaders:
 
 
 def _tidy(environ: dict[str, Any], scheme: str, prefix: str) -> None:
-    """Take the first of several proxies, and no quotes; oslo.middleware leaves both in links."""
+    """Reduce the headers to the first proxy, unquoted, since oslo.middleware does neither."""
     forwarded = _first(environ["wsgi.url_scheme"]).lower()
     environ["wsgi.url_scheme"] = forwarded if forwarded in _SCHEMES else scheme
     if "HTTP_HOST" in environ:
@@ -129,7 +129,7 @@ def _tidy(environ: dict[str, Any], scheme: str, prefix: str) -> None:
 
 
 def _address(client: str) -> str:
-    """Return the IP address of the first client, without its port; nothing if it is no address."""
+    """Return the first client's IP address without its port, or ""."""
     first = _first(client)
     if first.startswith("["):
         first = first[1:].partition("]")[0]
@@ -146,7 +146,7 @@ def _first(listed: str) -> str:
 
 
 class _Cors:
-    """Lets pages of some origins use the API; who says no origin is no page."""
+    """Allow pages of the configured origins; a request without Origin bypasses the layer."""
 
     def __init__(self, inner: Wsgi, conf: Conf, headers: Sequence[str]) -> None:
         from oslo_middleware import cors
@@ -165,7 +165,7 @@ class _Cors:
 
 
 def _options(group: str, declared: Sequence[cfg.Opt], values: Any) -> cfg.ConfigOpts:
-    """Return our values as oslo.middleware reads them, apart from any global ones."""
+    """Return option values for oslo.middleware, separate from the global configuration."""
     source = cfg.ConfigOpts()
     source.register_opts(declared, group=group)
     source(args=[], project="bloomery", default_config_files=[])

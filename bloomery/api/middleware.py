@@ -1,8 +1,8 @@
-"""What every request meets first, before any routing.
+"""The middleware before routing.
 
-In this order: request id, OPTIONS, pages of others, health, login, version, body.  It reads the
-query and the body itself, within limits, and shows Pecan neither: arguments are the declarations'
-business.
+In this order: request id, OPTIONS, other origins, health, login, version, body.  The middleware
+reads the query and the body itself, within limits, and hides both from Pecan: declarations parse
+the arguments.
 """
 
 from __future__ import annotations
@@ -30,13 +30,17 @@ from bloomery.operations.context import Context, Services
 SUFFIX: Final = ".json"
 SUFFIX_UNTIL: Final = 91
 EXT: Final = "/ext/"
+UI: Final = "/ui"
+MOUNT: Final = "bloomery.mount"  # in the environment: the path of an API below this one
+_MOUNT: Final = re.compile(r"/ext/v1/orchestration(?=/|\Z)")
+PAGES: Final = "bloomery-pages"  # the header X-Requested-With of our pages
 MAX_WAIT_S: Final = 60.0
 _METHODS: Final = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE"})
 _WAIT: Final = re.compile(r"\bwait=(\d{1,6})\b")
 _PROVISION: Final = re.compile(r"/states/provision/?\Z")
 _USUAL_PORTS: Final = {"http": ":80", "https": ":443"}
 _INSPECTION: Final = re.compile(r"/continue_inspection(\.json)?/?\Z")
-_OPAQUE: Final = "application/octet-stream"  # a type whose body Pecan leaves alone
+_OPAQUE: Final = "application/octet-stream"  # Pecan does not parse bodies of this type
 
 
 class Middleware:
@@ -48,8 +52,12 @@ class Middleware:
         services: Services,
         metrics: Wsgi | None = None,
         logins: auth.Auth | None = None,
+        pages: Wsgi | None = None,
+        stacks: Wsgi | None = None,
     ) -> None:
-        """``logins``: who tells callers apart; None: whoever the configuration names.
+        """``logins`` authenticates callers; None: as [DEFAULT]auth_strategy configures.
+
+        ``stacks``: the orchestration API, which is mounted below this one.
 
         Raises CannotStart for options that cannot be used.
         """
@@ -63,29 +71,36 @@ class Middleware:
         if metrics is not None:
             self._plain["/metrics"] = metrics
         self._boot_files = boot_files.make(services.conf)
+        self._pages, self._stacks = pages, stacks
         self._browsers = browsers.Guard(services.conf)
 
     def __call__(self, environ: dict[str, Any], start_response: Any) -> Iterable[bytes]:
+        mount = _MOUNT.match(environ.get("PATH_INFO", ""))
+        if mount is not None and self._stacks is not None:
+            environ |= {
+                "SCRIPT_NAME": environ["SCRIPT_NAME"] + mount[0],
+                "PATH_INFO": environ["PATH_INFO"][mount.end() :],
+                MOUNT: mount[0],
+            }
+            return self._stacks(environ, start_response)
         if environ["REQUEST_METHOD"] == "OPTIONS":
             return replies.empty(200)(environ, start_response)
         parking = begin(environ)
         request = parking.request
         IN_LOG.set(request)
         start = counted(start_response, environ["REQUEST_METHOD"], parking.began)
-        start = with_ids(start, request)
+        start = with_ids(start, request, environ)
         return self._answer(request, environ)(environ, start)
 
     def _answer(self, request: Request, environ: dict[str, Any]) -> Wsgi:
-        """Return what answers: the application behind, or a refusal."""
+        """Return the answer: from the application, or a refusal."""
         refusal = self._browsers.refusal(environ.get("HTTP_HOST"), environ.get("HTTP_ORIGIN"))
         if refusal is not None:
             return replies.second_form(*refusal)
         path = environ.get("PATH_INFO", "")
-        plain = self._plain.get(path)
-        if plain is not None:
-            return plain
-        if self._boot_files is not None and path.startswith(boot_files.PREFIXES):
-            return self._boot_files
+        public = self._find_public(path, environ)
+        if public is not None:
+            return public
         try:
             environ[KEY] = self._understood(request, environ)
         except auth.Unauthorized:
@@ -110,6 +125,14 @@ class Middleware:
         except UnicodeDecodeError:
             return replies.second_form(400, "The path or the query is not UTF-8")
         return self._inner
+
+    def _find_public(self, path: str, environ: dict[str, Any]) -> Wsgi | None:
+        """Return what answers without a login, and is no endpoint."""
+        if self._boot_files is not None and path.startswith(boot_files.PREFIXES):
+            return self._boot_files
+        if self._pages is not None and _is_of_pages(path, environ):
+            return self._pages
+        return self._plain.get(path)
 
     def _understood(self, request: Request, environ: dict[str, Any]) -> Call:
         path = environ.get("PATH_INFO", "")
@@ -152,18 +175,22 @@ class Middleware:
         return replies.ready(self._readiness.missing())(environ, start_response)
 
 
-def with_ids(start_response: Any, request: Request) -> Any:
+def with_ids(start_response: Any, request: Request, environ: dict[str, Any]) -> Any:
+    """Add the request's id to the answer; leave out what makes a browser ask for a password."""
     ids = [(name, request.request_id) for name in REQUEST_ID_HEADERS]
+    is_page = environ.get("HTTP_X_REQUESTED_WITH") == PAGES
 
     def start(status: str, headers: list[tuple[str, str]], exc_info: Any = None) -> Any:
+        if is_page:
+            headers = [each for each in headers if each[0] != auth.CHALLENGE[0]]
         return start_response(status, [*headers, *ids], exc_info)
 
     return start
 
 
 def counted(start_response: Any, method: str, began: float) -> Any:
-    """Count the answer when its status is known, and how long it took until then."""
-    method = method if method in _METHODS else "other"  # labels must not grow with nonsense
+    """Count the answer and its duration once its status is known."""
+    method = method if method in _METHODS else "other"  # a bound on the label's values
 
     def start(status: str, headers: list[tuple[str, str]], exc_info: Any = None) -> Any:
         METRICS.send_counter(f"api_requests:{method}:{status[:3]}", 1)
@@ -173,8 +200,16 @@ def counted(start_response: Any, method: str, began: float) -> Any:
     return start
 
 
+def _is_of_pages(path: str, environ: dict[str, Any]) -> bool:
+    """Is the request one for the pages?  At ``/`` a browser wants them, and a client does not."""
+    if path in ("", "/"):
+        is_read = environ["REQUEST_METHOD"] in ("GET", "HEAD")
+        return is_read and "text/html" in environ.get("HTTP_ACCEPT", "")
+    return path == UI or path.startswith(f"{UI}/")
+
+
 def _takes_stream(environ: dict[str, Any]) -> bool:
-    """Does a client of ours want events?  Pecan, which knows no streams, is not asked then."""
+    """Does an authenticated client ask for server-sent events?  Pecan cannot route these."""
     takes = EVENT_STREAM in environ.get("HTTP_ACCEPT", "")
     if takes and environ.get("PATH_INFO", "").startswith(EXT):
         environ["HTTP_ACCEPT"] = "*/*"
@@ -182,7 +217,7 @@ def _takes_stream(environ: dict[str, Any]) -> bool:
 
 
 def _patient(request: Request, environ: dict[str, Any]) -> Request:
-    """Return the request with how long its caller will wait for a busy node."""
+    """Return the request with the time that its caller waits for a locked node."""
     wait = _WAIT.search(environ.get("HTTP_PREFER", ""))
     if wait is None:
         return request
@@ -190,7 +225,7 @@ def _patient(request: Request, environ: dict[str, Any]) -> Request:
 
 
 def base_url(public_endpoint: str | None, environ: dict[str, Any]) -> str:
-    """Return the address of an API: the configured one, else as the client has it."""
+    """Return the URL of an API: the configured one, else the one of the request."""
     if public_endpoint:
         return public_endpoint.rstrip("/")
     scheme = environ["wsgi.url_scheme"]
@@ -199,7 +234,7 @@ def base_url(public_endpoint: str | None, environ: dict[str, Any]) -> str:
 
 
 def read_query(text: str) -> dict[str, Any]:
-    """Return the arguments; one that came twice is a list.  Raises UnicodeDecodeError."""
+    """Return the arguments; a repeated one is a list.  Raises UnicodeDecodeError."""
     values: dict[str, Any] = {}
     if not text:
         return values
@@ -223,7 +258,7 @@ def _body(conf: Api, path: str, environ: dict[str, Any]) -> bytes:
 
 
 def _cut_suffix(environ: dict[str, Any], path: str, version: versions.Negotiated) -> str:
-    """Cut ``.json`` where old clients put it; return what was cut."""
+    """Cut ``.json`` where old clients put it; return the suffix."""
     bare = path.rstrip("/")
     if not version.explicit or version.minor >= SUFFIX_UNTIL or not bare.endswith(SUFFIX):
         return ""
@@ -239,7 +274,7 @@ def _unauthorized() -> webob.Response:
 
 
 def _unacceptable(error: versions.Unacceptable, environ: dict[str, Any]) -> webob.Response:
-    """The second form, with the range if it helps; under / the first."""
+    """Answer 406 in the second form, with the range of versions; under / in the first form."""
     headers = versions.RANGE if error.range_told else ()
     form = replies.first_form if environ.get("PATH_INFO", "") in ("", "/") else replies.second_form
     return form(406, str(error), headers)

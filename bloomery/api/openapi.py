@@ -1,9 +1,9 @@
-"""The OpenAPI document: what the declarations say, in the words of OpenAPI 3.1.
+"""Build the OpenAPI 3.1 document from the declarations of endpoints.
 
-document(routing.endpoints(root.Root()))     # nothing else is read
+    document(routing.endpoints(root.Root()))
 
-``x-since`` is the microversion that first knows an endpoint or an argument, ``x-policy`` the
-rule that guards it.  What an argument takes follows from the function that parses it.
+``x-since`` is the first microversion of an endpoint or an argument, ``x-policy`` its rule. The
+function that parses an argument gives the argument's schema.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _UUID: Final[Json] = {"type": "string", "format": "uuid"}
 _IDENT: Final[Json] = {"minLength": 1, "maxLength": 255, "pattern": r"^[A-Za-z0-9._~-]+$"}
 _MAC: Final[Json] = {"pattern": "^[0-9A-Fa-f]{2}(:[0-9A-Fa-f]{2}){5}$"}
 _INTEGER: Final[Json] = {"type": "integer", "format": "int64"}
-# What operations ask of attributes, beyond the type that a schema checks, by their names.
+# Constraints of operations on attributes, beyond the schema's type, by name.
 _ATTRIBUTES: Final[Mapping[str, Json]] = {"uuid": _UUID, "name": _IDENT, "address": _MAC}
 _CHANGE: Final[Json] = {"pattern": f"^{patches.PATH.pattern}$"}
 SHAPES: Final[Mapping[Callable[..., Any], Json]] = {
@@ -53,6 +53,7 @@ SHAPES: Final[Mapping[Callable[..., Any], Json]] = {
     arguments.integer: _INTEGER,
     arguments.integer_or_null: _INTEGER | {"type": ["integer", "null"]},
     arguments.mac: _TEXT | _MAC,
+    arguments.position: {"anyOf": [_INTEGER, _TEXT | {"enum": ["latest"]}]},
     arguments.search: _TEXT | {"maxLength": attributes.MOST_TEXT},
     arguments.seconds_or_null: _INTEGER | {"type": ["integer", "null"], "minimum": 1},
     arguments.text: _TEXT,
@@ -101,7 +102,7 @@ _WRAPPED: Final[Json] = {
     "additionalProperties": False,
 }
 _FAULT: Final[Json] = {"anyOf": [_WRAPPED, _FIRST_FORM]}
-# What says that nobody logged in: to those with passwords, and as identity services do.
+# Responses of failed authentication: HTTP basic and Keystone.
 _LOGIN: Final[Json] = {
     "type": "object",
     "required": ["error_message"],
@@ -143,7 +144,7 @@ _REFUSAL: Final[Json] = {"$ref": "#/components/schemas/Fault"}
 _BODIES: Final[Mapping[int, Json]] = {401: {"anyOf": [_LOGIN, _TOKEN_REFUSED]}}
 _EVERYWHERE: Final = (400, 401, 403, 404, 406, 421, 431, 500, 503)
 _WRITING: Final = (405, 409, 413, 415)
-# Reads for which the node is locked, since its BMC is asked: 409 while somebody holds it.
+# Reads that lock the node, since they query its BMC: 409 while the node is locked.
 _LOCKING: Final = re.compile(r".*/management/(boot_device|indicators/{indicator})")
 _WITH_DOCUMENT: Final = (200, 201)
 _LOCATED: Final = (201, 202, 204)
@@ -182,12 +183,12 @@ def document(declared: Declared) -> Json:
 
 
 def _bounds(since: int) -> Json:
-    """Return the microversions that know something, as OpenStack's own documents say it."""
+    """Return the range of microversions in OpenStack's own notation."""
     return {"min-ver": f"1.{since}", "max-ver": f"1.{versions.MAX}"}
 
 
 def _spellings(path: str, endpoint: Endpoint) -> Iterator[str]:
-    """Yield the path, and it without the idents that may be absent."""
+    """Yield the path with and without its optional idents."""
     yield path
     for _ in range(endpoint.optional_idents):
         path = path.rpartition("/")[0]
@@ -231,7 +232,7 @@ def _since(arg: arguments.Arg) -> Json:
 
 
 def _body(endpoint: Endpoint) -> Json | None:
-    """Return what the endpoint wants to be sent, if anything."""
+    """Return the request body of the endpoint, if any."""
     if endpoint.body is not None:
         return _sent(_documented(endpoint.body.source), required=True)
     if endpoint.named is None:
@@ -249,7 +250,7 @@ def _body(endpoint: Endpoint) -> Json | None:
 
 
 def _documented(source: Mapping[str, Any]) -> Json:
-    """Return a body's schema with what operations ask beyond it."""
+    """Return a body's schema with the constraints of operations."""
     if source["type"] == "array":
         items = source["items"]
         change = items["properties"] | {"path": items["properties"]["path"] | _CHANGE}
@@ -266,7 +267,7 @@ def _sent(schema: Json, *, required: bool) -> Json:
 
 
 def _responses(method: str, path: str, endpoint: Endpoint) -> Json:
-    """Return the declared answer, and references to the refusals that may come instead."""
+    """Return the declared response, and references to the possible errors."""
     writes = endpoint.body is not None or endpoint.status not in (*_WITH_DOCUMENT, REFUSED)
     may_change = writes or endpoint.answers == "any" or _LOCKING.fullmatch(path) is not None
     refusals = {*_EVERYWHERE, *(_WRITING if may_change else ()), endpoint.too_old.value[0]}

@@ -1,8 +1,8 @@
-"""Answers, and the three forms of errors that Ironic's clients know.
+"""Responses, and the three formats of errors that Ironic's clients parse.
 
-first form   what a handler says:     {"error_message": "{faultcode, faultstring, debuginfo}"}
-second form  what routing says:       {"error_message": "{code, title, description}"}
-bare         before both (too large): {"faultcode", "faultstring"}
+    first form   from a handler:          {"error_message": "{faultcode, faultstring, debuginfo}"}
+    second form  from routing:            {"error_message": "{code, title, description}"}
+    bare         before both (too large): {"faultcode", "faultstring"}
 
 The inner document is a string: clients parse twice.
 """
@@ -40,22 +40,22 @@ def empty(status: int, headers: Headers = ()) -> webob.Response:
 
 
 def raw(body: bytes, content_type: str, status: int, headers: Headers = ()) -> webob.Response:
-    """Answer with a body that is ready to be sent."""
+    """Answer with an encoded body."""
     return _answer(body, status, [("Content-Type", content_type), *headers])
 
 
 def _answer(body: bytes, status: int, headers: list[tuple[str, str]]) -> webob.Response:
-    line = f"{status} {HTTPStatus(status).phrase}"  # webob has no words for some
+    line = f"{status} {HTTPStatus(status).phrase}"  # webob has no phrase for some
     return webob.Response(body=body, status=line, headerlist=headers)
 
 
 def ready(missing: list[str]) -> webob.Response:
-    """Answer whether a service can do its work, and what it lacks."""
+    """Answer whether a service is ready, with its missing parts."""
     return document({"ready": not missing, "missing": missing}, 503 if missing else 200)
 
 
 def first_form(status: int, text: str, headers: Headers = ()) -> webob.Response:
-    """Answer with an error that a handler found."""
+    """Answer with an error of a handler."""
     fault = {
         "faultcode": "Server" if status >= _SERVER_FAULT else "Client",
         "faultstring": text,
@@ -65,7 +65,7 @@ def first_form(status: int, text: str, headers: Headers = ()) -> webob.Response:
 
 
 def second_form(status: int, description: str = "", headers: Headers = ()) -> webob.Response:
-    """Answer with an error found on the way to a handler."""
+    """Answer with an error of routing."""
     known = statuses.status_map.get(status)
     fault = {
         "code": status,
@@ -76,12 +76,12 @@ def second_form(status: int, description: str = "", headers: Headers = ()) -> we
 
 
 def bare(status: int, text: str) -> webob.Response:
-    """Answer with an error found before anything was read; the connection ends."""
+    """Answer with an error from before the body was read; the connection ends."""
     return document({"faultcode": "Client", "faultstring": text}, status, [("Connection", "close")])
 
 
 def page(status: int, text: str) -> webob.Response:
-    """Answer a client that does not take JSON: the message is plain text."""
+    """Answer in plain text a client that does not accept JSON."""
     return document({"error_message": text}, status)
 
 
@@ -92,7 +92,7 @@ def _wrapped(inner: Any, status: int, headers: Headers) -> webob.Response:
 def _encoded(inner: Any) -> str:
     try:
         return orjson.dumps(inner).decode()
-    except orjson.JSONEncodeError:  # a lone surrogate that the client sent us
+    except orjson.JSONEncodeError:  # a lone surrogate from the client
         safe = {
             name: value.encode(errors="replace").decode() if isinstance(value, str) else value
             for name, value in inner.items()
@@ -101,10 +101,10 @@ def _encoded(inner: Any) -> str:
 
 
 def retry_after(error: Exception, client: str) -> list[tuple[str, str]]:
-    """Return the header that says when to ask again, where the error knows.
+    """Return the header Retry-After, where the error has a time.
 
-    ``client`` is what the client calls itself.  python-ironicclient (6.3) fails on an answer
-    with this header, and repeats one without.
+    ``client`` is the User-Agent.  python-ironicclient (6.3) fails on an answer with this header,
+    and retries one without.
     """
     after_s = getattr(error, "retry_after_s", None)
     if after_s is None or "python-ironicclient" in client:
@@ -113,12 +113,13 @@ def retry_after(error: Exception, client: str) -> list[tuple[str, str]]:
 
 
 def failure(error: Exception, headers: Headers = ()) -> webob.Response:
-    """Answer with an error that left a handler: ours with its status, others are our bug."""
+    """Answer with an error of a handler: ours with its status, others with 500."""
     if not isinstance(error, errors.Failure):
         LOG.error("unexpected error", exc_info=error)
         return first_form(_SERVER_FAULT, UNEXPECTED, headers)
     if error.log:
         LOG.info("%s: %s; %s", error.code, error, error.log)
-    if error.status >= _SERVER_FAULT and error.retry_after_s is None:  # those are many, and meant
+    # 503 with retry_after_s is expected, and frequent
+    if error.status >= _SERVER_FAULT and error.retry_after_s is None:
         LOG.warning("%s: %s", error.code, error)
     return first_form(error.status, errors.brief(error), headers)

@@ -1,8 +1,8 @@
-"""From a path to a controller's method.
+"""Find the controller's method of a path.
 
-Pecan asks ``Application`` for the way; each controller names what is below it.  ``subresources``
-lie behind an ident (/nodes/<ident>/states), ``children`` directly below (/nodes/detail).  Nothing
-is found by attribute look-up, so that no path reaches what was not declared.
+Pecan asks ``Application`` for the route; each controller names its children.  ``subresources`` lie
+behind an ident (/nodes/<ident>/states), ``children`` directly below (/nodes/detail). Attribute
+lookup is not used, so a path reaches declared controllers only.
 """
 
 from __future__ import annotations
@@ -28,18 +28,18 @@ METHODS: Final = ("DELETE", "GET", "PATCH", "POST", "PUT")
 
 
 class Application(pecan.Pecan):
-    """Pecan, which asks the controllers' ``_route`` and looks for no other way."""
+    """Pecan with the controllers' ``_route`` as the only way of routing."""
 
     def route(self, req: webob.Request, node: Rest, path: str) -> tuple[Any, list[str]]:
-        return node._route(path.split("/"), req)  # noqa: SLF001  Pecan's name for it
+        return node._route(path.split("/"), req)  # noqa: SLF001  P  Pecan's name
 
 
 class Rest(rest.RestController):
     """A controller: one path, or a collection and its items.
 
-    Its methods are get (or get_all and get_one), post (and post_one, where the path has an
-    ident), put, patch and delete.  To clients older than ``unknown_before`` none of them is there,
-    whatever each says itself.  ``since``: the version whose document names the collection.
+    Its methods are get (or get_all and get_one), post (and post_one, where the path has an ident),
+    put, patch and delete.  ``unknown_before``: older clients get 404 for all methods. ``since``:
+    the version whose document lists the collection.
     """
 
     since: int = versions.MIN
@@ -48,26 +48,26 @@ class Rest(rest.RestController):
     subresources: ClassVar[Mapping[str, Rest]] = {}
 
     def check_ident(self, call: Call, ident: str) -> None:
-        """Refuse, while routing, what can't be the ident of anything here."""
+        """Refuse, while routing, a malformed ident."""
 
     def walk_without_ident(self, call: Call, segments: list[str]) -> Any:
-        """Go where a path leads that names a subresource, and not of what."""
+        """Route a path that names a subresource without an ident."""
         raise statuses.HTTPNotFound
 
     @pecan.expose()
     def _route(self, args: list[str], request: Any = None) -> tuple[Any, list[str]]:
-        """Return the method that answers, and no segments: idents are noted on the call."""
+        """Return the method, and no segments: the call holds the idents."""
         call: Call = request.environ[KEY]
         return self.walk(call, [each for each in args if each]), []
 
     def walk(self, call: Call, segments: list[str]) -> Any:
-        """Go down as far as ``segments`` name something, and return the method that answers."""
+        """Follow ``segments`` down the controllers and return the method."""
         if segments and segments[0] in self.children:
             return self.children[segments[0]].walk(call, segments[1:])
         return self.walk_on(call, segments)
 
     def walk_on(self, call: Call, segments: list[str]) -> Any:
-        """Go on where no child is named: to an ident, and to what lies behind it."""
+        """Follow a segment that is no child: an ident, and the subresources behind it."""
         if segments and segments[0] in self.subresources:
             return self.walk_without_ident(call, segments)
         if segments:
@@ -93,7 +93,7 @@ class Rest(rest.RestController):
 
 @functools.cache
 def _first_version(controller: Rest) -> int:
-    """Return the version that brought all of a controller; before, no method of it is known."""
+    """Return the first version of any of a controller's methods."""
     endpoints = declared(controller).values()
     gated = all(endpoint.too_old is TooOld.NO_PAGE for endpoint in endpoints)
     return min((endpoint.since for endpoint in endpoints), default=0) if gated else 0
@@ -109,7 +109,7 @@ def _names(method: str, has_ident: bool) -> tuple[str, ...]:
 
 
 def _admit_version(endpoint: Endpoint, call: Call, controller: Rest) -> None:
-    """What a version does not know ends here, as if it were not there."""
+    """Refuse an endpoint that is newer than the client's version, as an unknown path."""
     if call.version >= endpoint.since or call.version in endpoint.also_in:
         return
     if endpoint.too_old is TooOld.NO_PAGE:
@@ -132,7 +132,7 @@ _ALL_NAMES: Final = ("get", "get_all", "get_one", "post", "post_one", "put", "pa
 
 
 def allowed(controller: Rest) -> list[str]:
-    """Return the HTTP methods of a controller, as the header Allow lists them."""
+    """Return the HTTP methods of a controller for the header Allow."""
     return sorted({name.split("_")[0].upper() for name in declared(controller)})
 
 
@@ -159,10 +159,10 @@ def _ident_name(controller: Rest, path: str) -> str:
 
 
 def memoise_argspecs() -> None:
-    """Keep Pecan from working out the same signatures on each request.
+    """Cache the signatures that Pecan inspects on each request.
 
-    That is worth 2.4 to 5.8 times the requests per second.  A test notices when Pecan stops
-    asking through this function.
+    The cache is worth 2.4 to 5.8 times the requests per second.  A test notices when Pecan stops
+    calling this function.
     """
     if hasattr(pecan.util.getargspec, "cache_info"):
         return

@@ -1,4 +1,4 @@
-"""``/metrics``: what Prometheus reads."""
+"""``/metrics`` for Prometheus."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from bloomery.http_server.wsgi import Wsgi
 
 
 def make(gauges: tuple[metrics.Gauge, ...]) -> Wsgi:
-    """Return the application that shows the process' metrics and ``gauges``."""
+    """Return the application that shows the process's metrics and ``gauges``."""
 
     def scrape(_environ: dict[str, Any], start_response: Any) -> Iterable[bytes]:
         body = metrics.render(gauges)

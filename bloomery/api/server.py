@@ -1,4 +1,4 @@
-"""The HTTP server of an API: where it listens, and who may reach it there."""
+"""Bind the HTTP server of an API, and check its exposure."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ def make(
     port_option: str = "--port",
     **more: Any,
 ) -> Server:
-    """Bind the address; ``port_option`` is what names another one.  Raises CannotStart.
+    """Bind the address; ``port_option`` names the option of the port.  Raises CannotStart.
 
-    ``more``: what else ``Server`` takes.
+    ``more``: further arguments of ``Server``.
     """
     _check_exposure(conf)
     settings = server.Settings(
@@ -43,7 +43,7 @@ def _tls(conf: Conf) -> tls.Settings | None:
 
 
 def _check_exposure(conf: Conf) -> None:
-    """Without logins, only this machine may ask, unless the operator says otherwise."""
+    """Refuse an address beyond loopback without logins, unless the operator allows it."""
     if conf.default.auth_strategy != "noauth" or conf.api.insecure_listen:
         return
     if not server.is_loopback(conf.api.host_ip):

@@ -1,7 +1,7 @@
-"""Microversions: what the client speaks, and what it is told.
+"""Negotiate microversions.
 
-The version is judged before the path.  A client that is too new learns the range from the
-headers and asks again, so those two headers are part of the refusal.
+The version is negotiated before routing.  A client that is too new learns the range from the
+response headers and asks again, so the refusal carries these headers.
 """
 
 from __future__ import annotations
@@ -31,14 +31,14 @@ RANGE: Final = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Negotiated:
-    """The minor version that was agreed on; ``explicit``: the client named one."""
+    """The agreed minor version; ``explicit``: the client named one."""
 
     minor: int
     explicit: bool
 
 
 class Unacceptable(Exception):
-    """No common version; ``range_told``: the client may ask again within the range."""
+    """No common version; ``range_told``: the refusal carries the range."""
 
     def __init__(self, version: str, *, range_told: bool) -> None:
         super().__init__(
@@ -48,7 +48,7 @@ class Unacceptable(Exception):
 
 
 def headers(minor: int) -> list[tuple[str, str]]:
-    """Return the three headers of every answer that a handler gives."""
+    """Return the three version headers of a handler's answer."""
     return [*RANGE, (NAME, f"1.{minor}")]
 
 
@@ -61,7 +61,7 @@ def negotiate(environ: Mapping[str, Any]) -> Negotiated:
 
 
 def _of_service(listed: str) -> str:
-    """Return what ``compute 2.1, baremetal 1.61`` says for us, the last entry; nothing: empty."""
+    """Return the last bare-metal version in ``compute 2.1, baremetal 1.61``, or ""."""
     for entry in reversed(listed.split(",")):
         words = entry.split()
         if len(words) > 1 and words[0].lower() == _SERVICE:

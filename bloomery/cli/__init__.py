@@ -1,1 +1,1 @@
-"""The operator's side: HTTP with a service, and ``template/``, which needs files alone."""
+"""The operator's commands: an HTTP client, and ``template/``, which needs files only."""

@@ -1,4 +1,4 @@
-"""The least client of our APIs: what our own commands need of them.
+"""A minimal client of both APIs for the commands.
 
 api = Client("http://127.0.0.1:6385")
 node = api.post("/v1/nodes", {"driver": "fake-hardware", "name": "web-1"})
@@ -18,20 +18,20 @@ from bloomery import errors
 
 VERSION = "1.115"
 _TIMEOUT_S = 30.0
-_MOST_SILENT_S = 60.0  # an event stream shows that it lives every 15 s
+_MOST_SILENT_S = 60.0  # an event stream sends a comment every 15 s
 
 
 class ApiError(errors.Failure):
-    """The API said no, or did not answer; ``facts["answer"]``: the status, None without one."""
+    """A refusal or a failed request; ``facts["answer"]``: the status, None without an answer."""
 
     code = "client.api"
     text = "{reason}"
 
 
 class Client:
-    """JSON over HTTP, one request at a time.  Raises ApiError with the API's own words.
+    """JSON over HTTP, one request at a time.  Raises ApiError with the API's own message.
 
-    ``headers`` are asked for with each request: who logs in sends a token that may be renewed.
+    ``headers`` is called for each request, since a token may be renewed.
     """
 
     def __init__(
@@ -64,7 +64,7 @@ class Client:
         return self._ask("DELETE", path)
 
     def stream(self, path: str, headers: Mapping[str, str]) -> Iterator[bytes]:
-        """Yield the lines of an answer as they come; it ends when the server ends it."""
+        """Yield the lines of a streamed answer until the server ends it."""
         request = self._request("GET", path, None, headers)
         with self._answer(request, _MOST_SILENT_S) as answer:
             try:
@@ -86,7 +86,7 @@ class Client:
         self, method: str, path: str, body: Any, headers: Mapping[str, str]
     ) -> urllib.request.Request:
         plain = {"Content-Type": "application/json", "X-OpenStack-Ironic-API-Version": VERSION}
-        return urllib.request.Request(  # noqa: S310  the URL is the operator's own
+        return urllib.request.Request(  # noqa: S310  the operator's own URL
             self._url + path,
             method=method,
             data=None if body is None else json.dumps(body).encode(),
@@ -116,7 +116,7 @@ class Client:
 
 
 def _reason(body: bytes) -> str:
-    """Read the error of either API; whatever else came is shown as it is."""
+    """Return the error message of either API, or the body as it is."""
     text = body.decode(errors="replace")
     try:
         document = json.loads(text)

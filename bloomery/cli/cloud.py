@@ -1,11 +1,11 @@
-"""Where the APIs are, and who asks: what clouds.yaml and OS_* variables say.
+"""Find the APIs and the login in clouds.yaml and OS_* variables.
 
-cloud = find(None)                  # $OS_CLOUD, or the one that ``bloomery serve`` writes
-cloud.orchestration.get("/stacks")
-cloud.baremetal.get("/v1/nodes")
+    cloud = find(None)                  # $OS_CLOUD, or the cloud that ``bloomery serve`` writes
+    cloud.orchestration.get("/stacks")
+    cloud.baremetal.get("/v1/nodes")
 
-Looked for, first to last: $OS_CLIENT_CONFIG_FILE; ./clouds.yaml, ~/.config/openstack/clouds.yaml
-and /etc/openstack/clouds.yaml where a cloud is named; the state dir of ``bloomery serve``.
+Searched in this order: $OS_CLIENT_CONFIG_FILE; ./clouds.yaml, ~/.config/openstack/clouds.yaml and
+/etc/openstack/clouds.yaml where a cloud is named; the state dir of ``bloomery serve``.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ Json = dict[str, Any]
 
 
 class CloudNotUsable(errors.Failure):
-    """Nothing says where the service is, or how to log in."""
+    """The configuration lacks the service's URL or the login."""
 
     code = "client.cloud"
     text = "cannot find the service: {reason}"
@@ -43,7 +43,7 @@ class CloudNotUsable(errors.Failure):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cloud:
-    """``orchestration``: at the address that ends with the project.  ``extensions``: above it."""
+    """Clients of one cloud.  ``orchestration``: below the project.  ``extensions``: above it."""
 
     name: str
     orchestration: Client
@@ -73,7 +73,7 @@ def find(name: str | None) -> Cloud:
 
 
 def _settings(name: str | None) -> Json:
-    """Return what is said of the cloud, passwords of the secure file and OS_* variables on top."""
+    """Merge the cloud's settings: clouds.yaml, the secure file, then OS_* variables."""
     settings: Json = {}
     path = _file(name)
     if path is not None:
@@ -149,7 +149,7 @@ class _Login:
 
 
 def _login(settings: Json) -> _Login:
-    """Return how to log in.  An identity service is asked by keystoneauth, loaded for it alone."""
+    """Return the login headers.  Only Keystone needs keystoneauth, which is loaded on demand."""
     auth, kind = settings["auth"], settings["auth_type"]
     if kind in _NO_LOGIN:
         return _Login(headers=dict, endpoint=lambda service: auth.get("endpoint"))

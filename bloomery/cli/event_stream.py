@@ -1,4 +1,4 @@
-"""Events of ``/ext/v1/events`` as they come, over lost connections.
+"""Follow events of ``/ext/v1/events``, across lost connections.
 
 for event in follow(client, {"type": "baremetal.node"}):
     print(event_line(event))
@@ -27,10 +27,10 @@ def follow(
     since: int | None = None,
     pause: Callable[[float], object] = time.sleep,
 ) -> Iterator[Json]:
-    """Yield events without an end; ``since``: first those after this number.
+    """Yield events without an end; ``since``: start after this number.
 
-    A connection that ends is made again, and goes on after the last event that came.  Raises
-    ApiError where the first one is refused, or a later one for good.
+    A lost connection is reopened after the last event.  Raises ApiError where the first connection
+    is refused, or a later one for good.
     """
     path = f"/ext/v1/events?{urlencode(query)}"
     last_id, was_answered = since, False
@@ -41,7 +41,7 @@ def follow(
         try:
             for line in client.stream(path, headers):
                 was_answered = True
-                field, _, value = line.partition(b":")  # a comment shows that the server lives
+                field, _, value = line.partition(b":")  # comments are keep-alives
                 if field == b"data":
                     event = json.loads(value)
                     last_id = event["id"]

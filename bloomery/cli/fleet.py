@@ -1,8 +1,8 @@
-"""A fleet being taken somewhere, and a live table of it.
+"""Move many nodes to a provision state, with a live table of them.
 
 fleet = Fleet(client, machines)
 fleet.enrol()
-fleet.take("manage", "manageable")      # raises FleetStuck naming the nodes and their errors
+fleet.take("manage", "manageable")      # raises FleetStuck with the nodes and their errors
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _STYLES = {"active": "bold green", "available": "cyan", "manageable": "blue", "e
 
 
 class FleetStuck(errors.Failure):
-    """Some nodes did not arrive."""
+    """Some nodes did not reach their state."""
 
     code = "client.fleet_stuck"
     text = "{reason}"
@@ -34,7 +34,7 @@ class FleetStuck(errors.Failure):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Machine:
-    """What to enrol: a node and the addresses of its ports."""
+    """A node to enrol, and the addresses of its ports."""
 
     name: str
     driver: str
@@ -45,7 +45,7 @@ class Machine:
 
 
 class Fleet:
-    """Nodes that are moved together, watched in one list request a look."""
+    """Nodes that move together; each poll is one list request."""
 
     def __init__(self, client: Client, machines: Sequence[Machine], limit_s: float = 120) -> None:
         self._client = client
@@ -72,7 +72,7 @@ class Fleet:
                 self._client.post("/v1/ports", {"node_uuid": node["uuid"], "address": address})
 
     def take(self, verb: str, state: str, names: Iterable[str] | None = None) -> None:
-        """Ask for ``verb`` on the named nodes (None: all) and watch until they are in ``state``."""
+        """Set the target ``verb`` of these nodes (None: all), and watch until ``state``."""
         wanted = [machine.name for machine in self._machines] if names is None else list(names)
         for name in wanted:
             self._client.put(f"/v1/nodes/{name}/states/provision", {"target": verb})
@@ -96,7 +96,7 @@ class Fleet:
                 time.sleep(_POLL_S)
 
     def _live(self) -> AbstractContextManager[rich.live.Live | None]:
-        """A table that is redrawn in place; without a terminal each change is a line."""
+        """Return a table that is redrawn in place; without a terminal each change is a line."""
         if self._console.is_terminal:
             return rich.live.Live(console=self._console, refresh_per_second=10)
         return nullcontext()
@@ -133,7 +133,7 @@ def _arrived(node: dict[str, Any], state: str) -> bool:
 
 
 def _failed(node: dict[str, Any], state: str) -> bool:
-    """Did it end somewhere else?  A node that fell back has an error and nobody holds it."""
+    """Has the node failed?  A failed node has an error and no lock."""
     now = node["provision_state"]
     fell_back = node["last_error"] is not None and node["reservation"] is None and now != state
     return "fail" in now or now == "error" or fell_back

@@ -1,4 +1,4 @@
-"""Groups of commands whose help says each command's first sentence as a whole."""
+"""Command groups whose help shows each command's whole first sentence."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import Final
 
 import click
 
-_WHOLE: Final = 1000  # characters: click cuts at the width of one line, the rest is lost
+_WHOLE: Final = 1000  # characters; click's default cuts at the line's width
 
 
 class Group(click.Group):

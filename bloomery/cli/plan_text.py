@@ -1,4 +1,4 @@
-"""A plan of templates or of a stack, as an operator reads it.
+"""Format a plan of templates or of a stack as text.
 
     !  web  OS::Ironic::Instance  rebuild  about 10 min (95 %: 15 min)
          image.source: http://a -> http://b
@@ -6,7 +6,7 @@
     signs: ! rebuilt, its disk is rewritten
     1 to rebuild (data lost); 1 machine, at most 1 at once; about 10 min (95 %: 15 min).
 
-A question mark after the sign: the step depends on values that come later.
+A question mark after the sign: the step depends on values that are known later.
 """
 
 from __future__ import annotations
@@ -42,9 +42,9 @@ MINUTE_S, HOUR_S = 60, 3600
 
 
 def text(plan: Json, *, unchanged: bool = False) -> str:
-    """Return the steps in their order, what the signs mean, and what the steps come to.
+    """Return the steps in order, the legend of signs, and the summary.
 
-    ``unchanged``: resources that stay as they are follow the steps.
+    ``unchanged``: resources without a change follow the steps.
     """
     steps = _groups_first(plan["steps"])
     rows = [_row(step) for step in steps]
@@ -66,7 +66,7 @@ def _with_leaves(lines: Sequence[str], steps: Sequence[Json]) -> Iterator[str]:
 
 
 def _legend(steps: Sequence[Json]) -> list[str]:
-    """Say what each sign of a plan means, in the order of the table."""
+    """Return the legend of a plan's signs, in the order of the table."""
     signs = {SIGNS[step["action"]] for step in steps}
     if not all(step["certain"] for step in steps):
         signs.add("?")
@@ -84,7 +84,7 @@ def _warnings(plan: Json) -> list[str]:
 
 
 def _order(plan: Json) -> list[str]:
-    """Say what is done at the same time, and what after it, where machines are worked at."""
+    """Return the stages of a plan that has machines: parallel steps, and their order."""
     stages: dict[int, list[str]] = {}
     for step in plan["steps"]:
         stages.setdefault(step["stage"], []).append(f"{SIGNS[step['action']]}{step['resource']}")
@@ -101,7 +101,7 @@ def _names(names: Sequence[str]) -> str:
 
 
 def _groups_first(steps: Sequence[Json]) -> list[Json]:
-    """Return steps in their order, but that of a group before those of its members."""
+    """Return steps in order, but a group's step before those of its members."""
     first: dict[str, int] = {}
     for number, step in enumerate(steps):
         parts = step["resource"].split("/")
@@ -122,7 +122,7 @@ def changes_anything(plan: Json) -> bool:
 
 
 def summary(plan: Json) -> str:
-    """Say how much of what, how many machines at once, and how long."""
+    """Summarise the steps, the most machines at once, and the duration."""
     counts = plan["summary"]
     parts = [f"{counts[word]} to {_counted(plan, word)}" for word in CHANGING if counts.get(word)]
     if refused := [step for step in plan["steps"] if step["action"] == "refuse"]:
@@ -139,7 +139,7 @@ def summary(plan: Json) -> str:
 
 
 def _counted(plan: Json, word: str) -> str:
-    """Return the word of an action, and of how many of its steps data is lost."""
+    """Return how many steps have an action, and how many of these lose data."""
     losing = [step["loses_data"] for step in plan["steps"] if step["action"] == word]
     words = WORDS.get(word, word)
     if not any(losing):

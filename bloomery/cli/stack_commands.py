@@ -1,7 +1,7 @@
 """``bloomery stack``: stacks of a service, over its REST API.
 
-The service is the one that clouds.yaml names (cloud.py); what a template names beside itself is
-sent along, as ``bloomery template`` finds it.
+clouds.yaml names the service (cloud.py).  Files that a template names are sent along, as ``bloomery
+template`` finds them.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from bloomery.cli.stacks import Json
 from bloomery.cli.template import commands as template_commands
 from bloomery.cli.template import files, loader
 
-MACHINE: Final = "OS::Ironic::Instance"  # what loses its data when it goes
+MACHINE: Final = "OS::Ironic::Instance"  # its deletion loses data
 EMPTY: Final = {"heat_template_version": "2021-04-16"}
 POLL_S: Final = 1.0
 NAME = click.argument("name")
@@ -35,7 +35,7 @@ EXISTING = click.option(
 
 
 class StackGroup(groups.Group):
-    """Commands whose Ctrl-C is one sentence; what was ordered goes on without them."""
+    """Commands that end with a sentence on Ctrl-C; accepted orders go on."""
 
     def invoke(self, ctx: click.Context) -> object:
         try:
@@ -59,7 +59,7 @@ Find = Callable[[], cloud.Cloud]
 @template_commands.AS_JSON
 @click.pass_obj
 def list_(find: Find, as_json: bool) -> None:
-    """List the stacks of the project, those that were made last first."""
+    """List the stacks of the project, newest first."""
     listed = find().orchestration.get("/stacks")["stacks"]
     if as_json:
         click.echo(json.dumps(listed, indent=2))
@@ -107,7 +107,7 @@ def show(find: Find, name: str, as_json: bool) -> None:
 @template_commands.AS_JSON
 @click.pass_obj
 def why(find: Find, name: str, as_json: bool) -> None:
-    """Say what a stack waits for, what failed or differs, and what to do next."""
+    """Explain what a stack waits for, what failed or differs, and what to do next."""
     service = find()
     uuid = stacks.get(service.orchestration, name)["id"]
     document = service.extensions.get(f"/ext/v1/stacks/{uuid}/why")
@@ -136,7 +136,7 @@ def why(find: Find, name: str, as_json: bool) -> None:
 @click.option("--follow", "-f", is_flag=True, help="Go on with those that come, until Ctrl-C.")
 @click.pass_obj
 def events(find: Find, name: str, follow: bool) -> None:
-    """Print the events of a stack and of the stacks below it, the oldest first."""
+    """Print the events of a stack and of its nested stacks, oldest first."""
     client = find().orchestration
     log = stacks.EventLog(client, stacks.path_of(stacks.get(client, name)))
     for each in log.news():
@@ -173,7 +173,7 @@ def plan(
     converge: bool,
     as_json: bool,
 ) -> None:
-    """Say what up with the same arguments would do; nothing is ordered.
+    """Show what up with the same arguments would do; nothing is changed.
 
     NAME is the stack's; made from the file's if not given.
     """
@@ -211,7 +211,7 @@ def up(
     rollback: bool,
     timeout_min: int | None,
 ) -> None:
-    """Create the stack of FILE, or update it: show the plan, ask, and show it being done.
+    """Create the stack of FILE, or update it: show the plan, ask, and watch.
 
     NAME is the stack's; made from the file's if not given. Ends with 0 if the stack is complete.
     Ctrl-C ends the watching; the stack goes on.
@@ -241,7 +241,7 @@ def up(
 def check(find: Find, name: str) -> None:
     """Compare every machine of a stack with its template; nothing is changed.
 
-    Each difference is the reason of its resource. Ends with 0 if there is none.
+    Each difference is shown as the reason of its resource. Ends with 0 if there is none.
     """
     client = find().orchestration
     present = stacks.get(client, name)
@@ -254,7 +254,7 @@ def check(find: Find, name: str) -> None:
 @YES
 @click.pass_obj
 def down(find: Find, name: str, yes: bool) -> None:
-    """Delete a stack: name the machines that lose their data, ask, and show it being done."""
+    """Delete a stack: name the machines that lose their data, ask, and watch."""
     client = find().orchestration
     present = stacks.get(client, name)
     for line in _losses(client, present):
@@ -268,7 +268,7 @@ def down(find: Find, name: str, yes: bool) -> None:
 
 
 def _body(file: str, environments: tuple[str, ...], parameters: tuple[str, ...]) -> Json:
-    """Return what a request says of a stack: template, files, environments, parameters."""
+    """Return the request's template, files, environments and parameters."""
     bundle = files.FileBundle()
     template = _read(bundle.template, file)
     texts = {each: json.dumps(_read(bundle.environment, each)) for each in environments}
@@ -283,7 +283,7 @@ def _body(file: str, environments: tuple[str, ...], parameters: tuple[str, ...])
 
 
 def _read(document: Callable[[str], Json], file: str) -> Json:
-    """Return the document of ``file``; what is wrong with it is told with its name."""
+    """Return the document of ``file``; its faults name the file."""
     try:
         return document(file)
     except (errors.TemplateUnreadable, errors.RequestLimitExceeded) as exc:
@@ -297,7 +297,7 @@ def _stack_name(file: str, name: str | None) -> str:
 
 
 def _find_updatable(client: Any, name: str) -> Json | None:
-    """Return the stack, or None; refuse one that takes no update, before a plan is shown."""
+    """Return the stack, or None; refuse a stack that takes no update before a plan is shown."""
     present = stacks.find(client, name)
     state = "" if present is None else present["stack_status"]
     ways_out = {
@@ -310,7 +310,7 @@ def _find_updatable(client: Any, name: str) -> Json | None:
 
 
 def _echo_plan(plan: Json, file: str, name: str, *, converge: bool) -> None:
-    """Print a plan; name the machines that differ, and the command that brings them back."""
+    """Print a plan; name the machines that differ, and the command that converges them."""
     click.echo(plan_text.text(plan))
     drifted = () if converge else plan.get("drifted", ())
     for each in drifted:
@@ -328,7 +328,7 @@ def _drift_line(entry: Json) -> str:
 def _preview(
     client: Any, name: str, present: Json | None, body: Json, *, existing: bool = False
 ) -> Json:
-    """Return what the service would do, as its preview says it; name what falls back."""
+    """Return the service's preview; name the parameters that return to their default."""
     if present is None:
         made: Json = client.post("/stacks/preview", {"stack_name": name, **body})
         return made
@@ -343,7 +343,7 @@ def _preview(
 
 
 def _defaulted(stored: Json, body: Json) -> list[str]:
-    """Return the parameters that the template declares, the stack has, and no one says again."""
+    """Return the template's parameters that the stack has set and the request leaves out."""
     template = body["template"]
     declared = template.get("parameters") or template.get("Parameters") or {}
     texts = [json.loads(body["files"][each]) for each in body.get("environment_files", ())]
@@ -352,13 +352,13 @@ def _defaulted(stored: Json, body: Json) -> list[str]:
 
 
 def _values(environment: Json) -> set[str]:
-    """Return the names of the parameters that an environment sets."""
+    """Return the names of the parameters in an environment."""
     sections = ("parameters", "parameter_defaults")
     return {key for section in sections for key in environment.get(section) or {}}
 
 
 def _is_as_wanted(present: Json | None, preview: Json) -> bool:
-    """Whether the stack is complete, and no resource of it would change."""
+    """Is the stack complete, and its preview without changes?"""
     is_complete = present is not None and present["stack_status"].endswith("COMPLETE")
     return is_complete and not plan_text.changes_anything(preview["plan"])
 
@@ -374,7 +374,7 @@ def _confirm(question: str, *, yes: bool) -> None:
 
 
 def _watched(run: stacks.StackRun, name: str, order: Callable[[], None]) -> None:
-    """Order, and show what comes of it; exit with 1 if it fails, and tell how to look on."""
+    """Send the request and watch it; exit with 1 if it fails, with a hint on how to watch on."""
     order()
     try:
         stack = run.watch_to_end()
@@ -390,7 +390,7 @@ def _watched(run: stacks.StackRun, name: str, order: Callable[[], None]) -> None
 
 
 def _losses(client: Any, stack: Json) -> Iterable[str]:
-    """Say which machines lose what is on their disks: what a plan of an empty template tells."""
+    """Return the machines that lose their disks, from the plan of an empty template."""
     preview = _preview(client, stack["stack_name"], stack, {"template": EMPTY})
     losing = [step for step in preview["plan"]["steps"] if step["loses_data"] and step["machine"]]
     if not losing:
@@ -411,7 +411,7 @@ def _echo_event(event: Json) -> None:
 
 
 def _place(entry: Json) -> str:
-    """Return where a resource stands; a service of an older release tells its name alone."""
+    """Return the path of a resource; older services send its name alone."""
     return str(entry.get("path", entry["resource"]))
 
 

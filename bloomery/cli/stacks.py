@@ -1,4 +1,4 @@
-"""A stack being made, changed or deleted, and a live tree of it that its events keep up to date.
+"""Watch a stack's action with a live tree of resources, updated by its events.
 
 run = StackRun(Client(f"{orchestration_url}/v1/admin"), "servers")
 run.create({"template": template})
@@ -24,22 +24,22 @@ from bloomery import errors
 from bloomery.cli import terminal
 from bloomery.cli.client import ApiError, Client
 
-DEPTH: Final = 10  # of stacks below each other that are looked at
+DEPTH: Final = 10  # of nested stacks that are read
 NOT_BEGUN: Final = "INIT_COMPLETE"
 GROUP: Final = "OS::Ironic::InstanceGroup"
 LEAVES: Final = "is deleted when the roll-out comes to its end"
-_CHANGED: Final = "state changed"  # the reason of whoever has none
+_CHANGED: Final = "state changed"  # the reason of resources without one
 _NOT_FOUND, _SERVER_FAULT = 404, 500
-_PATH: Final = re.compile(r"resources\.\S+: ")  # before what a resource itself said
+_PATH: Final = re.compile(r"resources\.\S+: ")  # prefix of a resource's own reason
 _POLL_S: Final = 0.25
-_MOST_LINES: Final = 40  # of a live tree; then what is done is left out
+_MOST_LINES: Final = 40  # of a live tree; more lines leave out completed resources
 _STYLES: Final = {"COMPLETE": "bold green", "FAILED": "red", "IN_PROGRESS": "yellow"}
 
 Json = dict[str, Any]
 
 
 class StackStuck(errors.Failure):
-    """A stack did not come to where it was to come."""
+    """A stack did not reach its state."""
 
     code = "client.stack_stuck"
     text = "{reason}"
@@ -80,15 +80,15 @@ def path_of(stack: Json) -> str:
 
 
 def resources(client: Client, path: str, query: str = "") -> list[Json]:
-    """Return the resources of a stack and of those below it."""
+    """Return the resources of a stack and of its nested stacks."""
     listed: list[Json] = client.get(f"{path}/resources?nested_depth={DEPTH}{query}")["resources"]
     return listed
 
 
 def leaving(extensions: Client, uuid: str) -> set[str]:
-    """Return the paths of the members that roll-outs of a stack delete when they end.
+    """Return the paths of the members that roll-outs of a stack delete at their end.
 
-    A service of an older release, or of others, tells of none.
+    Older services, and Heat, report none.
     """
     try:
         document = extensions.get(f"/ext/v1/stacks/{uuid}/why")
@@ -100,19 +100,19 @@ def leaving(extensions: Client, uuid: str) -> set[str]:
 
 
 class EventLog:
-    """Events of a stack and of those below it, the oldest first; each is told once."""
+    """Events of a stack and of its nested stacks, oldest first, each once."""
 
     def __init__(self, client: Client, path: str) -> None:
         self._client, self._path = client, path
         self._marker: str | None = None
 
     def skip(self) -> None:
-        """Leave out what has been told so far."""
+        """Leave out all events until now."""
         newest = self._list("sort_dir=desc&limit=1")
         self._marker = newest[0]["id"] if newest else None
 
     def news(self) -> list[Json]:
-        """Return what was told since the last call."""
+        """Return the events since the last call."""
         after = "" if self._marker is None else f"&marker={self._marker}"
         events = self._list(f"sort_dir=asc{after}")
         if events:
@@ -127,14 +127,14 @@ class EventLog:
 
 
 class Absence:
-    """Bears a service that does not answer for a while, and says so once each time."""
+    """Tolerate a service that does not answer for a while, and report each outage once."""
 
     def __init__(self, say: Callable[[str], object]) -> None:
         self._say = say
         self._is_absent = False
 
     def bear(self, exc: ApiError) -> None:
-        """Raise what the service itself has refused."""
+        """Raise refusals of the service itself."""
         answer = exc.facts["answer"]
         if answer is not None and answer < _SERVER_FAULT:
             raise exc
@@ -149,10 +149,10 @@ class Absence:
 
 
 class StackRun:
-    """One stack, watched with a request for it and one for its events a look.
+    """One stack; each poll reads the stack and its events.
 
-    ``limit_s``: how long it is watched at most; None: as long as it takes.  ``extensions`` tells
-    who leaves with a roll-out; None: nobody says so.
+    ``limit_s``: the longest watch; None: no limit.  ``extensions`` reports members that a roll-out
+    will delete; None: unknown.
     """
 
     def __init__(
@@ -164,22 +164,22 @@ class StackRun:
     ) -> None:
         self._client, self._name, self._limit_s = client, name, limit_s
         self._extensions = extensions
-        self._leaving: set[str] | None = None  # paths; None: it was not asked for yet
+        self._leaving: set[str] | None = None  # paths; None: not requested yet
         self._console = rich.console.Console(highlight=False)
         self._path = ""
         self._log = EventLog(client, "")
         self._rows: dict[tuple[str, str], Json] = {}  # by stack and name
-        self._news: list[Json] = []  # that were read, and are not in the rows yet
+        self._news: list[Json] = []  # events that the rows do not have yet
         self._told: list[str] = []
         self._began = time.monotonic()
 
     def create(self, body: Json) -> None:
-        """Order the stack; ``body`` has its template."""
+        """Create the stack; ``body`` has its template."""
         answer = self._client.post("/stacks", {"stack_name": self._name, **body})
         self._follow(f"/stacks/{self._name}/{answer['stack']['id']}")
 
     def update(self, stack: Json, body: Json, *, existing: bool = False) -> None:
-        """Order the change; ``existing``: what ``body`` does not say stays as it is."""
+        """Update the stack; ``existing``: keys that ``body`` leaves out keep their values."""
         self._follow(path_of(stack))
         self._log.skip()
         (self._client.patch if existing else self._client.put)(self._path, body)
@@ -204,7 +204,7 @@ class StackRun:
             )
 
     def watch_to_end(self) -> Json:
-        """Show the tree until nothing is under way; return the stack.  Raises StackStuck."""
+        """Show the tree until no action is in progress; return the stack.  Raises StackStuck."""
         give_up_at = self._began + (self._limit_s or float("inf"))
         absence = Absence(self._console.print)
         stack: Json = {}
@@ -235,7 +235,7 @@ class StackRun:
         return stack
 
     def _print_failures(self, stack: Json) -> None:
-        """Name what failed in a stack that is complete all the same: members of a group, say."""
+        """Print the failures in a complete stack, such as members of a group."""
         owners = by_thing(self._rows.values())
         for row in self._rows.values():
             if row["resource_status"].endswith("FAILED"):
@@ -255,15 +255,15 @@ class StackRun:
         self._log = EventLog(self._client, path)
 
     def _live(self) -> AbstractContextManager[rich.live.Live | None]:
-        """A tree that is redrawn in place; without a terminal each change is a line."""
+        """Return a tree that is redrawn in place; without a terminal each change is a line."""
         if self._console.is_terminal:
             return rich.live.Live(console=self._console, refresh_per_second=10)
         return nullcontext()
 
     def _look(self, stack: Json) -> None:
-        """Bring the rows up to what events tell.
+        """Update the rows from events.
 
-        A list of resources tells what is new, and who stands for a name when an old one goes.
+        A list of resources adds new resources, and the successors of replaced ones.
         """
         self._news += [each for each in self._log.news() if not _is_of_stack(each)]
         news = self._news
@@ -288,7 +288,7 @@ class StackRun:
         self._ask_who_leaves(stack, news)
 
     def _ask_who_leaves(self, stack: Json, news: Iterable[Json]) -> None:
-        """Ask once, when a member of a group has begun: then its roll-out is planned."""
+        """Request the leaving members once, when the first member of a group has started."""
         if self._extensions is None or self._leaving is not None:
             return
         rolling = {
@@ -304,7 +304,7 @@ class StackRun:
                 self._print(path, LEAVES, "")
 
     def _print(self, path: str, state: str, reason: str) -> None:
-        """Print a change; a sentence that a member has said is not said again by its group."""
+        """Print a change; a group does not repeat the sentence of its member."""
         why = ""
         if state.endswith("FAILED") and not self.has_told(reason):
             self._told.append(_PATH.split(reason)[-1])
@@ -316,14 +316,14 @@ class StackRun:
         self._console.print(terminal.visible(line), markup=False, soft_wrap=True)
 
     def has_told(self, reason: str) -> bool:
-        """Whether a sentence, or one that it is made of, was printed."""
+        """Was this sentence, or one that it contains, printed?"""
         return any(each in reason for each in self._told)
 
     def _tree(self, stack: Json, most_lines: int | None = None) -> rich.tree.Tree:
-        """Return the tree; of one with more lines than ``most_lines`` only what is not done."""
+        """Return the tree; beyond ``most_lines`` only resources that are not complete."""
         tree = rich.tree.Tree(f"{_plain(stack['stack_name'])}  {_state(stack['stack_status'])}")
         rows = list(self._rows.values())
-        if stack["stack_status"].startswith("DELETE"):  # what was never begun has no end, either
+        if stack["stack_status"].startswith("DELETE"):  # resources that never started have no end
             rows = [each for each in rows if each["resource_status"] != NOT_BEGUN]
         if most_lines is not None and len(rows) > most_lines:
             left = [each for each in rows if not _is_done(each)]
@@ -347,7 +347,7 @@ def _add(
     below: dict[str, list[Json]],
     leaves: Collection[tuple[str, str]],
 ) -> None:
-    """Add the resources of a stack; one whose members are shown leaves the reason to them."""
+    """Add the resources of a stack; a resource with shown members leaves the reason to them."""
     for row in below.pop(stack_id, ()):
         child_id = str(row["physical_resource_id"])
         branch = tree.add(_line(row, says_why=child_id not in below, leaves=_key(row) in leaves))
@@ -367,17 +367,17 @@ def _line(row: Json, *, says_why: bool, leaves: bool) -> str:
 
 
 def says_more(state: str, reason: str) -> bool:
-    """Whether a reason tells more of what is under way, such as a pause, than its state does."""
+    """Does a reason, such as a pause, tell more than the state of a resource in progress?"""
     return state.endswith("IN_PROGRESS") and reason not in ("", _CHANGED)
 
 
 def by_thing(rows: Iterable[Json]) -> dict[str, Json]:
-    """Return resources by what they stand for, such as a stack below."""
+    """Return resources by physical id, such as that of a nested stack."""
     return {each["physical_resource_id"]: each for each in rows if each["physical_resource_id"]}
 
 
 def path_of_resource(owners: Mapping[str, Json], row: Json) -> str:
-    """Return the name of a resource, behind those of the resources that its stack is below."""
+    """Return the name of a resource, behind those of the resources that own its stack."""
     path, owner = [str(row["resource_name"])], owners.get(_stack_id(row))
     while owner is not None and len(path) <= DEPTH:
         path.append(owner["resource_name"])
@@ -386,12 +386,12 @@ def path_of_resource(owners: Mapping[str, Json], row: Json) -> str:
 
 
 def _is_of_stack(event: Json) -> bool:
-    """Whether an event is of a stack itself, and of none of its resources."""
+    """Is this an event of a stack, and of none of its resources?"""
     return bool(event["physical_resource_id"] == _stack_id(event))
 
 
 def _told(row: Json | None, event: Json) -> Json:
-    """Return a resource as an event tells of it; an event has no type and names nobody else."""
+    """Return a resource updated by an event, which has no type and no required_by."""
     thing = event["physical_resource_id"] or (row or {}).get("physical_resource_id")
     return {"resource_type": "", **(row or {}), **event, "physical_resource_id": thing}
 
@@ -401,13 +401,13 @@ def _key(row: Json) -> tuple[str, str]:
 
 
 def _stack_id(row: Json) -> str:
-    """Return the id of the stack that a resource, or an event, is of: the end of its address."""
+    """Return the id of the stack of a resource or an event: the end of its URL."""
     link = next(each["href"] for each in row["links"] if each["rel"] == "stack")
     return str(link).rpartition("/")[2]
 
 
 def _is_done(row: Json) -> bool:
-    """Whether nothing is left to do; a resource that has not begun is INIT_COMPLETE."""
+    """Is the resource complete?  INIT_COMPLETE resources have not started."""
     state = str(row["resource_status"])
     return state.endswith("COMPLETE") and state != NOT_BEGUN
 

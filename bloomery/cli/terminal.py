@@ -1,4 +1,4 @@
-"""Lines for terminals: columns, short values, and nothing that a terminal would obey."""
+"""Lines for terminals: columns, short values, no control characters."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ OBEYED: Final = re.compile(r"[\x00-\x08\x0a-\x1f\x7f-\x9f]")  # a tab is harmles
 
 
 def columns(rows: Iterable[Sequence[Any]]) -> list[str]:
-    """Lay out rows of texts in columns as wide as their widest entries."""
+    """Align rows of texts in columns."""
     rows = [tuple(visible(" ".join(str(cell).split())) for cell in row) for row in rows]
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     return [
@@ -22,12 +22,12 @@ def columns(rows: Iterable[Sequence[Any]]) -> list[str]:
 
 
 def visible(line: str) -> str:
-    """``line`` without what a terminal would obey, such as colours, rather than show."""
+    """Return ``line`` without control characters."""
     return OBEYED.sub(lambda match: repr(match[0])[1:-1], line)
 
 
 def brief(value: Any) -> str:
-    """A value on one line of a table, shortened."""
+    """Return a value on one line of a table, shortened."""
     text = value if isinstance(value, str) else as_json(value)
     return text if len(text) <= SHOWN_CHARS else f"{text[: SHOWN_CHARS - 3]}..."
 

@@ -1,8 +1,8 @@
-"""Queries on allocations: which node could be taken, and the rows of one that was.
+"""Queries on allocations: candidate nodes, and the rows of allocated nodes.
 
-A node is taken in the transaction that looks for it.  SQLite has one writer; on a server the row
-of the node is locked as it is read, and rows that others have locked are passed over: so two
-allocations never get one node, and none waits for another.
+A node is selected and taken in one transaction.  SQLite has one writer; on a server the node's row
+is locked as it is read, and rows locked by others are skipped: two allocations never get one node,
+and neither waits for the other.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _FREE = (
     _N.power_state.is_not(None),
     _N.maintenance.is_(sa.false()),
     _N.retired.is_(sa.false()),
-)  # what is asked of every node; the index ix_nodes_allocatable begins with the first three
+)  # conditions on every node; the index ix_nodes_allocatable begins with the first three
 _UNFIT = sa.case(
     (_N.instance_uuid.is_not(None), "with an instance"),
     (_N.provision_state != State.AVAILABLE, "in a provision state other than available"),
@@ -41,12 +41,12 @@ _UNFIT = sa.case(
         _N.power_state.is_(None),
         "whose power state is not known: baremetal node power on/off tells it",
     ),
-).label("unfit")  # the first of what ``_FREE`` misses in a node of the class; NULL: nothing
+).label("unfit")  # the first unmet condition of a node of the class, else NULL
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Criteria:
-    """What a node must be: of this class, with these traits, one of these, of this project."""
+    """Conditions on a node: its class, traits, candidates, and project."""
 
     resource_class: str | None
     traits: Sequence[str] = ()
@@ -64,12 +64,12 @@ class Criteria:
 
 
 def find_free(conn: sa.Connection, criteria: Criteria) -> sa.Row[Any] | None:
-    """Return a suitable node, its row locked, as far as ``bind`` and events need it, or None.
+    """Return a suitable node with the columns for ``bind`` and events, its row locked, or None.
 
-    A node that is called as the allocation goes first; else any may come.  The index is entered at
-    a random UUID and read up to the first node that will do: a few rows, where most of the class
-    will.  Traits, owner, power state, maintenance and reservation are not in it: in a class of
-    30,000 nodes that lack them it is read to its end, in about 0.2 s.
+    A node with the allocation's name is preferred.  The index is entered at a random UUID and read
+    up to the first suitable node: a few rows if most of the class is suitable.  Traits, owner,
+    power state, maintenance and reservation are not indexed: a class of 30,000 unsuitable nodes is
+    read to its end, in about 0.2 s.
     """
     columns = _N.uuid, _N.instance_info, _N.owner, _N.lessee
     query = sa.select(*columns).where(_N.reservation.is_(None)).limit(1)
@@ -84,14 +84,14 @@ def find_free(conn: sa.Connection, criteria: Criteria) -> sa.Row[Any] | None:
 
 
 def count_suitable(conn: sa.Connection, criteria: Criteria) -> int:
-    """How many nodes would do, whether somebody holds them or not."""
+    """Count the suitable nodes, reserved or not."""
     query = sa.select(sa.func.count()).select_from(NODES)
     return sum(conn.execute(part, parameters).scalar_one()
                for part, parameters in _parts(criteria, query))  # fmt: skip
 
 
 def count_unfit(conn: sa.Connection, criteria: Criteria) -> dict[str, int]:
-    """How many nodes of the class, which the project may have, would not do, by what they lack."""
+    """Count the unsuitable nodes of the class in the project, by the first unmet condition."""
     of_class, counts = replace(criteria, traits=()), Counter[str]()
     for part, parameters in _parts(of_class, sa.select(_UNFIT), asked=_FREE[:1]):
         unfit = part.subquery().c.unfit
@@ -108,7 +108,7 @@ def _first(conn: sa.Connection, criteria: Criteria, query: sa.Select[Any]) -> sa
 def _parts(
     criteria: Criteria, query: sa.Select[Any], *, asked: Sequence[sa.ColumnElement[bool]] = _FREE
 ) -> Iterator[tuple[sa.Select[Any], dict[str, Any]]]:
-    """Yield the query with the conditions of the criteria; once for each so many candidates."""
+    """Yield the query with the conditions of the criteria, once per batch of candidates."""
     query = query.where(*asked, *(_has_trait(number) for number in range(len(criteria.traits))))
     parameters: dict[str, Any] = {"resource_class": criteria.resource_class}
     parameters |= {f"trait_{number}": trait for number, trait in enumerate(criteria.traits)}
@@ -127,7 +127,7 @@ def _has_trait(number: int) -> sa.ColumnElement[bool]:
 
 
 def find_uuids(conn: sa.Connection, idents: Iterable[str]) -> dict[str, str]:
-    """Return the UUIDs of the nodes with these UUIDs or names, by ident; unknown ones lack."""
+    """Return the UUIDs of nodes by UUID or name; unknown idents are absent."""
     uuid_of: dict[str, str] = {}
     for batch in _batches(idents):
         query = sa.select(_N.uuid, _N.name).where(sa.or_(_N.uuid.in_(batch), _N.name.in_(batch)))
@@ -137,7 +137,7 @@ def find_uuids(conn: sa.Connection, idents: Iterable[str]) -> dict[str, str]:
 
 
 def _batches(idents: Iterable[str]) -> Iterator[list[str]]:
-    """Yield the idents, each once, in lists that a statement can take."""
+    """Yield the distinct idents in lists that fit into a statement."""
     remaining = iter(dict.fromkeys(idents))
     while batch := list(itertools.islice(remaining, _MOST_AT_ONCE)):
         yield batch
@@ -147,7 +147,7 @@ def _batches(idents: Iterable[str]) -> Iterator[list[str]]:
 
 
 def bind(conn: sa.Connection, allocation: Allocation, node: Any) -> None:
-    """Give the node, a row with uuid and instance_info, to an allocation that is stored.
+    """Give the node, a row with uuid and instance_info, to a stored allocation.
 
     Raises InstanceAssociated where another node has the allocation's UUID for its instance.
     """
@@ -161,12 +161,12 @@ def bind(conn: sa.Connection, allocation: Allocation, node: Any) -> None:
 
 
 def end(conn: sa.Connection, uuid: str, state: AllocationState, **values: Any) -> bool:
-    """Settle an allocation; False: somebody else has done so, or it is gone."""
+    """End an allocation; False: it has ended already, or is gone."""
     return _change(conn, uuid, state=state, **{"last_error": None} | values)
 
 
 def wait(conn: sa.Connection, uuid: str, reason: str) -> bool:
-    """Say what an allocation waits for; False: it does not wait any more."""
+    """Store why an allocation waits; False: it no longer waits."""
     return _change(conn, uuid, last_error=reason)
 
 
@@ -176,12 +176,12 @@ def _change(conn: sa.Connection, uuid: str, **values: Any) -> bool:
 
 
 def unbind(conn: sa.Connection, node_uuid: str) -> None:
-    """Take allocation and instance of a node away; what else it knows of them stays."""
+    """Remove allocation and instance from a node; other columns of the instance stay."""
     nodes.update(conn, node_uuid, {"allocation_uuid": None, "instance_uuid": None})
 
 
 def find_of_node(conn: sa.Connection, node_uuid: str) -> str | None:
-    """Return the UUID of the allocation that has the node."""
+    """Return the UUID of the node's allocation."""
     query = sa.select(_T.uuid).where(_T.node_uuid == node_uuid)
     uuid: str | None = conn.execute(query).scalar_one_or_none()
     return uuid
@@ -197,9 +197,9 @@ def owner_of(conn: sa.Connection, uuid: str) -> str | None:
 
 
 def adopt(conn: sa.Connection, host: str) -> list[str]:
-    """Make ``host`` look for nodes in place of conductors that are off line.
+    """Move the waiting allocations of offline conductors to ``host``.
 
-    Returns the UUIDs of all allocations that are its own now and have no node yet, oldest first.
+    Returns the UUIDs of all waiting allocations of ``host``, oldest first.
     """
     online = sa.select(CONDUCTORS.c.hostname).where(CONDUCTORS.c.online)
     orphan = sa.or_(_T.conductor_affinity.is_(None), _T.conductor_affinity.not_in(online))

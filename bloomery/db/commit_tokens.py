@@ -1,9 +1,8 @@
-"""Rows that tell whether a transaction was committed whose answer was lost.
+"""Tokens that tell whether a transaction was committed when the answer to COMMIT is lost.
 
-A transaction that writes stores a token of its own in its last packet, together with COMMIT.  When
-no answer comes, ``claim`` stores the same token on another connection: that fails if the
-transaction was committed, waits while it is being committed, and otherwise keeps it from ever
-being committed, however late its packet arrives.
+A writing transaction stores a unique token together with COMMIT.  Without an answer, ``claim``
+stores the same token on another connection: the insert fails if the transaction was committed,
+waits while the commit is in progress, and otherwise prevents the commit for good.
 """
 
 from __future__ import annotations
@@ -16,21 +15,22 @@ import sqlalchemy as sa
 
 from bloomery.db.tables import COMMIT_TOKENS
 
-KEEP_S: Final = 3600  # nobody is in doubt for that long
+KEEP_S: Final = 3600  # longer than any doubt lasts
 _BATCH: Final = 1000
 _T = COMMIT_TOKENS.c
 
 
 def make() -> str:
-    """Return a token that no other process makes; later ones sort after earlier ones."""
+    """Return a unique token; later tokens sort after earlier ones."""
     return f"{time.time_ns():016x}{os.urandom(8).hex()}"
 
 
 def commit_statements(token: str | None, dialect: sa.Dialect) -> list[str]:
-    """Return what commits, in as few packets as the server takes, and stores ``token``."""
+    """Return the statements that store ``token`` and commit, in as few packets as possible."""
     if token is None:
         return ["COMMIT"]
-    insert = f"INSERT INTO commit_tokens (token, is_void) VALUES ('{token}', FALSE)"  # noqa: S608  hexadecimal digits
+    # hexadecimal digits
+    insert = f"INSERT INTO commit_tokens (token, is_void) VALUES ('{token}', FALSE)"  # noqa: S608
     if dialect.name == "postgresql":
         return [f"{insert}; COMMIT"]
     if getattr(dialect, "is_mariadb", False):
@@ -39,7 +39,7 @@ def commit_statements(token: str | None, dialect: sa.Dialect) -> list[str]:
 
 
 def claim(conn: sa.Connection, token: str) -> bool:
-    """Return whether the transaction of ``token`` was committed; if not, it never will be.
+    """Was the transaction of ``token`` committed?  If not, it never will be.
 
     The connection commits each statement by itself.
     """
@@ -52,7 +52,7 @@ def claim(conn: sa.Connection, token: str) -> bool:
 
 
 def trim(conn: sa.Connection) -> int:
-    """Drop the oldest tokens, as many as one batch has; return how many went."""
+    """Delete one batch of the oldest tokens; return their number."""
     until = f"{time.time_ns() - KEEP_S * 10**9:016x}"
     oldest = sa.select(_T.token).where(_T.token < until).order_by(_T.token).limit(_BATCH)
     tokens = list(conn.execute(oldest).scalars())

@@ -1,4 +1,4 @@
-"""Queries on conductors: who serves what, and who is alive."""
+"""Queries on conductors: registration, heartbeats, drivers."""
 
 from __future__ import annotations
 
@@ -32,11 +32,11 @@ def register(
     process: str = "",
     former: Conductor | None = None,
 ) -> str | None:
-    """Put a new life of the conductor on line with what it serves; return its incarnation.
+    """Register a new incarnation of the conductor with its drivers; return the incarnation.
 
-    A row that somebody lives under is taken over only if it stands as it was seen (``former``).
-    None: it does not, and nothing was written.  ``alone``: no other process can live on this
-    database; the rows of all others go, and their nodes wait for no conductor that is no more.
+    A row with a living incarnation is taken over only if it is unchanged (``former``).  None: the
+    row has changed, and nothing was written.  ``alone``: no other process can use this database, so
+    that the rows of all others are deleted.
     """
     if alone:
         conn.execute(sa.delete(CONDUCTORS).where(_T.hostname != hostname))
@@ -58,7 +58,7 @@ def register(
 
 
 def _insert_missing(conn: sa.Connection, hostname: str, now: datetime) -> None:
-    """Make the row that a start then takes; two that start at once make one."""
+    """Insert the conductor's row; of two concurrent starts, one inserts it."""
     new = {
         "hostname": hostname, "conductor_group": "", "drivers": rows.dump([]), "online": False,
         "heartbeat": 0, "created_at": now,
@@ -68,14 +68,14 @@ def _insert_missing(conn: sa.Connection, hostname: str, now: datetime) -> None:
 
 
 def _is_free(former: Conductor | None) -> sa.ColumnElement[bool]:
-    """Nobody lives under the name, or who did stands still as he was observed."""
+    """Has the name no incarnation, or only the one that was observed without heartbeats?"""
     if former is None:
         return _T.incarnation.is_(None)
     return sa.or_(_T.incarnation.is_(None), _as_observed(former))
 
 
 def _as_observed(observed: Conductor) -> sa.ColumnElement[bool]:
-    """Neither the life nor its counter is another one than what was observed."""
+    """Are incarnation and heartbeat the observed ones?"""
     same_life = _T.incarnation.is_(None) if observed.incarnation is None else (
         _T.incarnation == observed.incarnation
     )  # fmt: skip
@@ -104,16 +104,16 @@ def _interface_row(conductor_id: int, interface: EnabledInterface, now: Any) -> 
 
 
 def _of_life(hostname: str, incarnation: str | None) -> tuple[sa.ColumnElement[bool], ...]:
-    """The row as long as this life goes on; no life has none."""
+    """Match the row of this incarnation."""
     return _T.hostname == hostname, _T.incarnation == sa.literal(incarnation, sa.String)
 
 
 def beat(
     conn: sa.Connection, hostname: str, incarnation: str | None, *, online: bool = True
 ) -> bool:
-    """Raise the counter that says that this life goes on; off line, it only ends its work.
+    """Raise the heartbeat of this incarnation; ``online`` False: it only finishes its work.
 
-    False: it was declared dead, or another process lives under the name; nothing was written.
+    False: the conductor was declared dead, or another process has the name; nothing was written.
     """
     return bool(
         conn.execute(
@@ -127,10 +127,10 @@ def beat(
 def sign_off(
     conn: sa.Connection, hostname: str, incarnation: str | None, *, online: bool = False
 ) -> bool:
-    """End this life in good order; its row stays for those who look back.
+    """End this incarnation in good order; its row stays.
 
-    ``online``: its successor is about to start, and its nodes stay with the name until it is
-    missed.  False: it was over already.
+    ``online``: a restart follows, and the nodes stay with the name until the heartbeat is missed.
+    False: the incarnation had ended already.
     """
     return bool(
         conn.execute(
@@ -142,9 +142,9 @@ def sign_off(
 
 
 def fence_out(conn: sa.Connection, observed: Conductor) -> bool:
-    """Declare a conductor dead; only as it was seen: False if it has stirred since.
+    """Declare a conductor dead if its heartbeat is the observed one; False if it has changed.
 
-    From then on it cannot beat, nor reserve a node, before it has registered anew.
+    The conductor can neither beat nor reserve a node before it registers again.
     """
     now = rows.now()
     gone = {"online": False, "incarnation": None, "buried_at": now, "updated_at": now}
@@ -153,7 +153,7 @@ def fence_out(conn: sa.Connection, observed: Conductor) -> bool:
 
 
 def order_drain(conn: sa.Connection, hostname: str) -> bool:
-    """Let a living conductor be told, with its next beat, to drain; False if none lives there."""
+    """Order a living conductor to drain at its next heartbeat; False if it is not alive."""
     lives = _T.hostname == hostname, _T.incarnation.is_not(None)
     now = rows.now()
     return bool(
@@ -168,20 +168,20 @@ def find(conn: sa.Connection, hostname: str) -> Conductor | None:
 
 
 def list_gone(conn: sa.Connection, before: datetime, *, at_most: int) -> list[Conductor]:
-    """Return conductors that are off line since ``before`` and have nothing left, oldest first."""
+    """Return conductors that are offline since ``before`` and have no work left, oldest first."""
     query = sa.select(CONDUCTORS).where(*_nothing_left(), _T.updated_at < before)
     query = query.order_by(_T.updated_at, _T.id).limit(at_most)
     return [_value(row) for row in conn.execute(query).mappings()]
 
 
 def delete_gone(conn: sa.Connection, conductor: Conductor) -> bool:
-    """Drop the row of a conductor that was listed as gone; False: it is back, or has work."""
+    """Delete the row of a listed conductor; False: it is back, or has work."""
     is_as_it_was = _T.id == conductor.id, _T.heartbeat == conductor.heartbeat
     return bool(conn.execute(sa.delete(CONDUCTORS).where(*is_as_it_was, *_nothing_left())).rowcount)
 
 
 def _nothing_left() -> list[sa.ColumnElement[bool]]:
-    """Off line, with no node held, no flow that has not ended, no allocation that waits."""
+    """Offline, with no reserved node, no open flow and no waiting allocation."""
     flows, waiting = STEP_RUNS.c, ALLOCATIONS.c
     return [
         _T.online.is_(sa.false()),
@@ -198,7 +198,7 @@ def list_all(conn: sa.Connection) -> list[Conductor]:
 
 
 def list_page(conn: sa.Connection, page: Page) -> list[Conductor]:
-    """Return conductors; the marker is a host name.  Raises ConductorNotFound."""
+    """Return a page of conductors; the marker is a host name.  Raises ConductorNotFound."""
     query = pagination.keyset(
         conn,
         sa.select(CONDUCTORS),
@@ -213,7 +213,6 @@ def list_page(conn: sa.Connection, page: Page) -> list[Conductor]:
 
 
 def get(conn: sa.Connection, hostname: str) -> Conductor:
-    """Return one conductor.  Raises ConductorNotFound."""
     conductor = find(conn, hostname)
     if conductor is None:
         raise errors.ConductorNotFound(conductor=hostname)
@@ -225,7 +224,7 @@ def _value(row: Any) -> Conductor:
 
 
 def list_interfaces(conn: sa.Connection) -> dict[str, list[EnabledInterface]]:
-    """Return what each online conductor serves, by host name."""
+    """Return the interfaces of each online conductor, by host name."""
     query = (
         sa.select(
             _T.hostname, _I.hardware_type, _I.interface_type, _I.interface_name, _I.is_default

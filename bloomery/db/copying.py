@@ -1,10 +1,9 @@
-"""Copy all rows of one database into an empty one, of the same kind or another, and compare them.
+"""Copy all rows of one database into an empty one, of any kind, and compare them.
 
     report = copying.copy(source, target)
 
-The source is read in one snapshot.  The target gets everything in one transaction, which commits
-only after each of its tables was read again and has the rows of the source: a copy that is cut
-off leaves the target as empty as it was, and is begun anew.
+The source is read in one snapshot.  The target is written in one transaction, which commits only
+after each table was read back and compared.  An interrupted copy leaves the target empty.
 """
 
 from __future__ import annotations
@@ -26,8 +25,8 @@ MOST_NAMED: Final = 10  # rows that the target refuses
 _BYTES: Final = 16  # of a checksum
 _REFUSALS: Final = (sa.exc.IntegrityError, sa.exc.DataError)
 
-_NOT_COPIED: Final = frozenset({"commit_tokens"})  # of transactions of that database
-_SEEDED: Final = frozenset({"event_numbering"})  # with a row from the first day: it is replaced
+_NOT_COPIED: Final = frozenset({"commit_tokens"})  # valid in one database only
+_SEEDED: Final = frozenset({"event_numbering"})  # rows that migrations insert: replaced
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,7 +37,7 @@ class TableReport:
 
 
 class Checksum:
-    """The sum of the hashes of rows: equal for equal rows, in whatever order they came."""
+    """The sum of the hashes of rows: equal for equal rows in any order."""
 
     def __init__(self) -> None:
         self.rows = 0
@@ -57,7 +56,7 @@ class Checksum:
 
 
 def copied_tables() -> list[sa.Table]:
-    """The tables in an order in which each comes after those that its rows refer to."""
+    """Return the tables, each after those that its foreign keys refer to."""
     return [table for table in METADATA.sorted_tables if table.name not in _NOT_COPIED]
 
 
@@ -67,10 +66,10 @@ def copy(
     *,
     on_table: Callable[[TableReport], None] = lambda report: None,
 ) -> list[TableReport]:
-    """Copy all rows and say what came, table by table, to ``on_table`` as well while it goes on.
+    """Copy all rows; return the counts by table, and call ``on_table`` for each finished table.
 
     Both schemas must be those of this release, and the target empty.  Raises SchemaOutdated, and
-    CannotCopy for what the target does not take; nothing is left there then.
+    CannotCopy for rows that the target refuses; nothing is left in the target then.
     """
     for db in (source, target):
         _require_head(db)
@@ -106,7 +105,7 @@ def _require_empty(target: Database) -> None:
 
 
 def shown(db: Database) -> str:
-    """The URL of a database, its password masked."""
+    """Return the URL of a database, its password masked."""
     return db.url.render_as_string(hide_password=True)
 
 
@@ -177,7 +176,7 @@ def _compare(source: TableReport, target: TableReport) -> None:
 
 
 def _insert(conn: sa.Connection, table: sa.Table, rows: list[dict[str, Any]]) -> list[str]:
-    """Insert a batch; where it is refused, row by row, and say which are and why."""
+    """Insert a batch; if it is refused, insert row by row to report the refused rows."""
     if _is_inserted(conn, table, rows) is None:
         return []
     return [
@@ -190,7 +189,7 @@ def _insert(conn: sa.Connection, table: sa.Table, rows: list[dict[str, Any]]) ->
 def _is_inserted(
     conn: sa.Connection, table: sa.Table, rows: list[dict[str, Any]]
 ) -> sa.exc.DBAPIError | None:
-    """Insert all rows or none; return what the database refused them with."""
+    """Insert all rows or none; return the database's refusal."""
     conn.exec_driver_sql("SAVEPOINT batch")
     try:
         conn.execute(sa.insert(table), rows)
@@ -204,7 +203,7 @@ def _is_inserted(
 def _reason(
     conn: sa.Connection, table: sa.Table, row: Mapping[str, Any], refusal: sa.exc.DBAPIError
 ) -> str:
-    """Name the row that is the same to the target, else the row and the target's own words."""
+    """Describe a refused row: its duplicate in the target, else the database's message."""
     for columns in _unique_columns(table):
         values = {column.name: row[column.name] for column in columns}
         equal = sa.select(*columns).where(*(column == row[column.name] for column in columns))
@@ -229,11 +228,11 @@ def _named(values: Mapping[str, Any]) -> str:
 
 # ---------------------------------------------------------------------------- counters
 #
-# A number that a deleted row had is never used again: cursors and markers refer to it.
+# The number of a deleted row is never used again: cursors and markers refer to it.
 
 
 def _next_ids(conn: sa.Connection) -> dict[str, int]:
-    """The number that the next row of each table gets."""
+    """Return the number of each table's next row."""
     tables = [table for table in copied_tables() if _counts(table)]
     counters = _counters(conn, tables)
     for table in tables:
@@ -247,7 +246,7 @@ def _counts(table: sa.Table) -> bool:
 
 
 def _counters(conn: sa.Connection, tables: Sequence[sa.Table]) -> dict[str, int]:
-    """What the database itself remembers, which may be more than the last row's number."""
+    """Return the database's own counters, which may exceed the last row's number."""
     if conn.dialect.name == "sqlite":
         rows = conn.exec_driver_sql("SELECT name, seq + 1 FROM sqlite_sequence")
     elif conn.dialect.name == "postgresql":
@@ -265,7 +264,7 @@ def _counters(conn: sa.Connection, tables: Sequence[sa.Table]) -> dict[str, int]
 
 
 def _advance_before(target: Database, counters: Mapping[str, int]) -> None:
-    """MariaDB would commit what is under way: so here, while there is nothing yet."""
+    """Set MariaDB's counters first, since it commits the transaction at each."""
     if target.url.get_backend_name() not in ("mysql", "mariadb"):
         return
 
@@ -277,11 +276,11 @@ def _advance_before(target: Database, counters: Mapping[str, int]) -> None:
 
 
 def _advance_after(conn: sa.Connection, counters: Mapping[str, int]) -> None:
-    """Set the counters that do not follow rows which bring their own numbers."""
+    """Set the counters that do not follow inserted numbers."""
     for name, number in counters.items():
         if conn.dialect.name == "postgresql":
             sequence = sa.func.pg_get_serial_sequence(name, "id")
-            if number > 1:  # as used: of one that is not, PostgreSQL lists no number
+            if number > 1:  # PostgreSQL's counter is unused at 1
                 conn.execute(sa.select(sa.func.setval(sequence, number - 1)))
         elif (
             conn.dialect.name == "sqlite"

@@ -1,4 +1,4 @@
-"""Who an engine acts for: the caller of the last accepted call on a tree, never more."""
+"""Stored credentials of a tree: the caller of the last accepted request."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ _INSERT = sa.insert(CREDENTIALS)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Caller:
-    """Who an engine acts for."""
+    """The caller on whose behalf an engine acts."""
 
     user: str | None
     project: str
     roles: tuple[str, ...]
 
 
-OF_REQUEST: Final = "request"  # auth method: user, project and roles as the request had them
+OF_REQUEST: Final = "request"  # auth method: user, project and roles of the request
 
 
 def insert(
@@ -37,7 +37,7 @@ def insert(
 def renew(
     conn: sa.Connection, uuid: str, *, user: str | None, project: str, roles: Sequence[str]
 ) -> None:
-    """Let another caller of the project take the place of the last one."""
+    """Replace the stored caller by another one of the project."""
     values = {"updated_at": rows.now(), **_columns(user, project, roles)}
     conn.execute(sa.update(CREDENTIALS).where(_T.uuid == uuid).values(values))
 

@@ -1,9 +1,8 @@
-"""The one database of a process, and the edge of its transactions.
+"""The process's database, and its transactions.
 
-Reads see the last commit and need no transaction.  Writes go through ``transact``.  What that
-means depends on the database: on SQLite one writer is let in at a time, ``server_edge`` runs work
-again that met a deadlock or lost its connection, and never what was committed.  Nothing but
-SQL belongs inside: no BMC, RPC or log call.
+Reads see the last commit and need no transaction.  Writes go through ``transact``.  SQLite admits
+one writer at a time.  On a server, ``server_edge`` repeats work after a deadlock or a lost
+connection, unless it was committed.  Only SQL belongs inside: no BMC, RPC or log call.
 """
 
 from __future__ import annotations
@@ -31,13 +30,13 @@ LOG = logging.getLogger(__name__)
 
 T = TypeVar("T")
 
-_FORMS = {  # of URLs, and the extra that brings the driver
+_FORMS = {  # of URLs, and the extra with the driver
     "postgresql://USER:PASSWORD@HOST/NAME": "bloomery[postgresql]",
     "mysql://USER:PASSWORD@HOST/NAME": "bloomery[mysql]",
 }
 _DRIVERS: Final = {"postgresql": "postgresql+psycopg", "mysql": "mysql+pymysql"}
 
-MOST_LOG_BYTES = 8 << 20  # of SQLite's -wal file, once nobody reads what is old: twice the usual
+MOST_LOG_BYTES = 8 << 20  # of SQLite's -wal file after a checkpoint: twice the usual size
 _BUSY: Final = {  # by SQLite's primary result code
     sqlite3.SQLITE_BUSY: "another program holds a lock on it",
     sqlite3.SQLITE_FULL: "the disk is full",
@@ -49,14 +48,14 @@ _BROKEN: Final = {
     sqlite3.SQLITE_CORRUPT: "it is damaged",
     sqlite3.SQLITE_CANTOPEN: "it cannot be opened",
 }
-_PRIMARY: Final = 0xFF  # of an extended code, which says more
+_PRIMARY: Final = 0xFF  # of an extended code
 _PAGE_CACHE_KIB = 256  # per connection; 2 MiB cost 16 MiB in all and, measured, saved no time
 _CLOSE_S = 1.0
 
 
 @dataclass(frozen=True, slots=True)
 class Refusal:
-    """Why SQLite's file took nothing of the last write, and since when it takes none."""
+    """Why SQLite's file refused the last write, and since when."""
 
     reason: str
     since: datetime
@@ -76,11 +75,10 @@ class Database:
         foreign_writer_timeout_s: float = 5.0,
         idle_s: int | None = None,
     ) -> None:
-        """``foreign_writer_timeout_s``: patience with another program that locks SQLite's file.
+        """``foreign_writer_timeout_s``: the longest wait for another program's lock on SQLite.
 
-        ``idle_s``: how long a server lets a transaction be in which nothing happens; None: for
-        [database]statement_timeout.
-        Raises CannotStart for a URL that is none, or whose driver is not installed.
+        ``idle_s``: the longest idle transaction on a server; None: [database]statement_timeout.
+        Raises CannotStart for an invalid URL, or a missing driver.
         """
         self.settings = settings or Settings()
         self.url = parse_url(url)
@@ -94,28 +92,28 @@ class Database:
 
     @property
     def refusal(self) -> Refusal | None:
-        """What a full or failing disk made of the last write; None once one was committed.
+        """Return the refusal of the last write by a full or failing disk; None after a commit.
 
-        None on a server, too: who writes seldom would not learn that it takes writes again.
+        None on a server, too: a process that writes seldom would not notice the end of the refusal.
         """
         return self._edge.refusal if isinstance(self._edge, _SqliteEdge) else None
 
     def read(self) -> AbstractContextManager[sa.Connection]:
-        """A connection for reading: each statement sees the last commit before it.
+        """Open a connection for reading: each statement sees the last commit before it.
 
         Raises DatabaseBusy: SQLite's file is locked, or the server is away.
         """
         return self._edge.read()
 
     def snapshot(self) -> AbstractContextManager[sa.Connection]:
-        """A connection for reading whose statements all see the same commit, the last one."""
+        """Open a connection for reading whose statements all see the same commit, the last one."""
         return self._edge.snapshot()
 
     def transact(self, work: Callable[[sa.Connection], T]) -> T:
-        """Run ``work`` in one transaction and commit; it may be run again after a deadlock.
+        """Run ``work`` in one transaction and commit; a deadlock repeats ``work``.
 
-        Raises what ``work`` raises, with nothing written; DatabaseBusy when its turn never came
-        or the server is away; CommitInDoubt when the server went away with the answer.
+        Raises the errors of ``work``, with nothing written; DatabaseBusy after a time-out or
+        without the server; CommitInDoubt when the answer to COMMIT was lost.
         """
         return self._edge.transact(work)
 
@@ -124,10 +122,10 @@ class Database:
         return self._edge.alter(work)
 
     def reserved(self, idle_s: int | None = None) -> Database:
-        """Return this database with one connection of its own, such as for signs of life.
+        """Return this database with one connection of its own, such as for heartbeats.
 
-        Whoever uses up the pool does not delay them.  SQLite has one writer: it returns itself.
-        The caller closes it.  ``idle_s``: as ``__init__`` has it.
+        An exhausted pool does not delay that connection.  SQLite has one writer: it returns itself.
+        The caller closes it.  ``idle_s``: as in ``__init__``.
         """
         if self.is_sqlite:
             return self
@@ -135,7 +133,7 @@ class Database:
         return Database(self.url, single, idle_s=idle_s)
 
     def close(self) -> None:
-        """Give every connection back; the database may be used again afterwards."""
+        """Close every connection; the database may be used again afterwards."""
         self._edge.close()
 
     def backup(self, target: Path) -> None:
@@ -162,10 +160,10 @@ class Database:
 
 
 def parse_url(text: str | sa.URL) -> sa.URL:
-    """Return the URL, with the driver that we use where it names none.
+    """Return the URL, with our driver where it names none.
 
-    MariaDB goes by ``mysql``, which is what SQLAlchemy's options for its tables are called.
-    Raises CannotStart that does not repeat the URL: it may hold a password.
+    MariaDB's URLs use ``mysql``, SQLAlchemy's name for the options of its tables. Raises
+    CannotStart that does not repeat the URL: it may hold a password.
     """
     try:
         url = sa.make_url(text)
@@ -199,7 +197,7 @@ def _unusable(problem: str) -> errors.CannotStart:
 
 
 class _SqliteEdge:
-    """Reads without a transaction, writes one after the other on a connection of their own.
+    """Read without a transaction; serialize writes on one connection.
 
     BEGIN IMMEDIATE (deferred transactions lost 89 % of 3200 updates at 16 threads; immediate ones
     none), behind a fair lock, because SQLite's own busy handler polls and starves.
@@ -210,16 +208,16 @@ class _SqliteEdge:
         self._settings = settings
         self._gate = FairLock()
         self._writer: sa.Connection | None = None
-        self._readers: list[sa.Connection] = []  # that nobody reads from now
+        self._readers: list[sa.Connection] = []  # idle connections
         self.engine = _engine(url, settings, foreign_writer_timeout_s)
         self.on_commit: list[Callable[[], None]] = []
         self.refusal: Refusal | None = None
 
     @contextmanager
     def read(self) -> Iterator[sa.Connection]:
-        """Lend a connection, and keep it: to make and to close one costs as much as to read a row.
+        """Yield a pooled connection: opening and closing one costs as much as reading a row.
 
-        One that an error went through is closed.
+        A connection is closed after an error.
         """
         with self._naming_faults:
             try:
@@ -250,7 +248,7 @@ class _SqliteEdge:
 
     @contextmanager
     def _noting_refusals(self) -> Iterator[None]:
-        """Remember and log once that the disk refuses what is written, and once that it ends."""
+        """Store a refusal of the disk, and log its beginning and end once."""
         rows_before = self._count_changes()
         try:
             yield
@@ -268,7 +266,7 @@ class _SqliteEdge:
             self.refusal = None
 
     def _count_changes(self) -> int:
-        """How many rows the writer has changed: a commit of none proves nothing of the disk."""
+        """Count the changed rows of the writer: an empty commit proves nothing of the disk."""
         if self._writer is None:
             return 0
         count: int = self._writer.connection.dbapi_connection.total_changes  # type: ignore[union-attr]
@@ -277,8 +275,7 @@ class _SqliteEdge:
     def alter(self, work: Callable[[sa.Connection], T]) -> T:
         """Run ``work`` with foreign keys off, and check them before the commit.
 
-        SQLite would take the drop of a rebuilt table for the deletion of its rows, and of all
-        that refers to them.
+        SQLite would treat the drop of a rebuilt table as the deletion of its rows, and cascade it.
         """
         with self._turn(), self.read() as conn:
             conn.exec_driver_sql("PRAGMA foreign_keys=OFF")
@@ -288,7 +285,7 @@ class _SqliteEdge:
                 conn.exec_driver_sql("PRAGMA foreign_keys=ON")
 
     def close(self) -> None:
-        if self._gate.enter(_CLOSE_S):  # whoever still writes has it, and keeps the connection
+        if self._gate.enter(_CLOSE_S):  # a running writer keeps the connection
             if self._writer is not None:
                 self._writer.close()
                 self._writer = None
@@ -367,7 +364,7 @@ def _roll_back(conn: sa.Connection) -> None:
 
 
 class _NamingFaults:
-    """Says in one sentence what SQLite refused; other faults stay what they are."""
+    """Raise named errors for SQLite's refusals; other errors pass."""
 
     def __init__(self, url: sa.URL) -> None:
         self._url = url
@@ -381,7 +378,7 @@ class _NamingFaults:
 
 
 def _named(exc: sa.exc.DatabaseError, url: sa.URL) -> errors.Failure | None:
-    """Return the error that names a fault of SQLite's file, or None for other faults."""
+    """Return the named error of a fault of SQLite's file, or None."""
     message, code = str(exc.orig), getattr(exc.orig, "sqlite_errorcode", 0) & _PRIMARY
     if code in _BUSY:
         return errors.DatabaseBusy(
@@ -398,7 +395,7 @@ def _named(exc: sa.exc.DatabaseError, url: sa.URL) -> errors.Failure | None:
 
 
 class Meter:
-    """Counts the statements and commits of a database: for tests and benchmarks."""
+    """Count the statements and commits of a database, for tests and benchmarks."""
 
     def __init__(self, db: Database) -> None:
         self._mutex = threading.Lock()

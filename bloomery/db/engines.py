@@ -1,4 +1,4 @@
-"""Queries on engine processes: who works on stacks, and who is alive (Heat's table ``service``)."""
+"""Queries on engine processes and their heartbeats (Heat's table ``service``)."""
 
 from __future__ import annotations
 
@@ -30,9 +30,9 @@ def register(
     report_interval: int,
     alone: bool = False,
 ) -> None:
-    """Put a process that starts on line; its ``engine_id`` is new.
+    """Register a starting process; its ``engine_id`` is new.
 
-    ``alone``: all others retire, for no second process can be there (the lock of a state dir).
+    ``alone``: all others retire, since the lock of the state dir excludes a second process.
     """
     now = rows.now()
     if alone:
@@ -48,18 +48,18 @@ def register(
 
 
 def beat(conn: sa.Connection, engine_id: str) -> bool:
-    """Raise the counter that says that this engine lives.
+    """Raise the engine's heartbeat.
 
-    False: its row has retired or is gone, so others may have taken its locks: it must drop all
-    trees, and begin again under another id.
+    False: its row has retired or is gone, so others may have taken its locks: the engine must drop
+    all trees, and register again under another id.
     """
     return bool(conn.execute(_BEAT, {"ident": engine_id, "at": rows.now()}).rowcount)
 
 
 def unregister(conn: sa.Connection, engine_id: str, *, heartbeat: int | None = None) -> bool:
-    """Retire an engine; from now on its locks are free for the taking.
+    """Retire an engine, which frees its locks.
 
-    ``heartbeat``: only if its counter still stands there.  False: it is gone, or lives after all.
+    ``heartbeat``: only if the counter is unchanged.  False: the row is gone, or the engine lives.
     """
     query = sa.update(ENGINES).where(_T.engine_id == engine_id, _T.deleted_at.is_(None))
     if heartbeat is not None:
@@ -68,15 +68,15 @@ def unregister(conn: sa.Connection, engine_id: str, *, heartbeat: int | None = N
 
 
 def list_live(conn: sa.Connection) -> list[Engine]:
-    """Return the engines that have not retired, in the order of their start.
+    """Return the engines that have not retired, oldest first.
 
-    Whether their counters move is for the caller to watch.
+    The caller watches their heartbeats.
     """
     return _values(conn, sa.select(ENGINES).where(_T.deleted_at.is_(None)))
 
 
 def list_all(conn: sa.Connection) -> list[Engine]:
-    """Return the engines that live and those that have retired, in the order of their start."""
+    """Return all engines, retired ones included, oldest first."""
     return _values(conn, sa.select(ENGINES))
 
 
@@ -85,5 +85,5 @@ def _values(conn: sa.Connection, query: sa.Select[Any]) -> list[Engine]:
 
 
 def purge(conn: sa.Connection, *, before: datetime) -> int:
-    """Drop the rows of engines that retired before; return how many there were."""
+    """Delete the rows of engines that retired before; return their number."""
     return conn.execute(sa.delete(ENGINES).where(_T.deleted_at < before)).rowcount

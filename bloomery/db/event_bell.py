@@ -1,8 +1,8 @@
-"""What a process sleeps on until there may be new events: its own commits, and those of others.
+"""Wake a thread when there may be new events: from this process or another one.
 
-On PostgreSQL whoever numbers events notifies a channel; a connection of its own listens here.  It
-needs a session: behind a pooler that shares sessions the time-outs of ``wait`` find the news.
-Elsewhere, and while that connection is away, only time-outs and ``ring`` end a wait.
+On PostgreSQL the process that numbers events notifies a channel; a connection listens here.  The
+connection needs a session: behind a pooler that shares sessions, and on other databases, only the
+time-out of ``wait`` and ``ring`` end a wait.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ from bloomery.db.engine import Database
 
 LOG = logging.getLogger(__name__)
 
-_RETRY_S: Final = 5.0  # until the next try to listen
+_RETRY_S: Final = 5.0  # until the next attempt to listen
 
 
 class EventBell:
-    """``wait`` belongs to one thread, ``ring`` to all.  A fault of the connection is no error."""
+    """``wait`` belongs to one thread, ``ring`` to all.  Faults of the connection are no errors."""
 
     def __init__(self, db: Database, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
@@ -46,13 +46,13 @@ class EventBell:
         return self._conn is not None
 
     def ring(self) -> None:
-        """End the wait, or the next one; after ``close`` nothing happens."""
+        """End the current wait, or the next one; no effect after ``close``."""
         with self._mutex:
             if not self._is_closed:
                 os.eventfd_write(self._fd, 1)
 
     def open(self) -> None:
-        """Begin to listen, where that is possible and was not in vain a moment ago."""
+        """Begin to listen, if possible, unless the last attempt failed a moment ago."""
         if self._engine is None or self._conn is not None or self._clock() < self._try_at:
             return
         self._try_at = self._clock() + _RETRY_S
@@ -62,11 +62,11 @@ class EventBell:
             conn.autocommit = True
             conn.execute(f"LISTEN {event_numbers.CHANNEL}")
             self._conn = conn
-        except Exception as exc:  # noqa: BLE001  whatever the driver raises: there are time-outs
+        except Exception as exc:  # noqa: BLE001  of any driver: the time-out ends the wait
             self._lose(exc)
 
     def wait(self, timeout_s: float) -> None:
-        """Return when somebody rang, when another process numbered events, or in time."""
+        """Return after ``ring``, after another process has numbered events, or at the time-out."""
         readers = [self._fd] if self._conn is None else [self._fd, self._conn.fileno()]
         ready, _, _ = select.select(readers, [], [], timeout_s)
         if self._fd in ready:
@@ -78,7 +78,7 @@ class EventBell:
         try:
             for _ in self._conn.notifies(timeout=0):
                 pass
-        except Exception as exc:  # noqa: BLE001  whatever the driver raises: there are time-outs
+        except Exception as exc:  # noqa: BLE001  of any driver: the time-out ends the wait
             self._lose(exc)
 
     def _lose(self, exc: Exception) -> None:

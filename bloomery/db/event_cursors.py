@@ -1,7 +1,7 @@
-"""Queries on cursors: how far each sink has got, and who reads for it.
+"""Queries on cursors: the last event and the reader of each sink.
 
-A cursor has a generation that is raised whenever somebody takes it; a reader that lost its
-cursor finds out at its next acknowledgement, and moves nothing.
+Each acquisition raises the cursor's generation.  A reader that lost its cursor fails at its next
+acknowledgement, and moves nothing.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _T = EVENT_CURSORS.c
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cursor:
-    """One row: everything up to event ``last_id`` has been taken by the sink."""
+    """One row: the sink has taken all events up to ``last_id``."""
 
     sink: str
     last_id: int
@@ -31,9 +31,9 @@ class Cursor:
 
 
 def add_missing(conn: sa.Connection, sinks: Collection[str], wanting: Collection[str] = ()) -> None:
-    """Let sinks that were never here begin at the current end.
+    """Add cursors of new sinks at the current end.
 
-    ``wanting``: those of them that make notifications of whole objects; all writers hear of it.
+    ``wanting``: sinks that need snapshots of objects; all writers of the site then add them.
     """
     columns = ("sink", "last_id")
     insert = upserts.insert_missing(conn.dialect.name, EVENT_CURSORS, columns, key="sink")
@@ -46,13 +46,13 @@ def add_missing(conn: sa.Connection, sinks: Collection[str], wanting: Collection
 
 
 def list_all(conn: sa.Connection) -> list[Cursor]:
-    """Return all cursors of the site, by the names of their sinks."""
+    """Return all cursors, by the names of their sinks."""
     query = sa.select(EVENT_CURSORS).order_by(_T.sink)
     return [Cursor(**row) for row in conn.execute(query).mappings()]
 
 
 def delete(conn: sa.Connection, sink: str) -> bool:
-    """Forget a sink: nothing is kept for it any more; False: there is no such sink."""
+    """Delete a sink's cursor; False: there is none."""
     return bool(conn.execute(sa.delete(EVENT_CURSORS).where(_T.sink == sink)).rowcount)
 
 
@@ -62,7 +62,7 @@ def find(conn: sa.Connection, sink: str) -> Cursor | None:
 
 
 def take(conn: sa.Connection, cursor: Cursor, holder: str) -> Cursor | None:
-    """Become the reader, unless the cursor was taken since it was read."""
+    """Become the reader, unless the cursor has changed since it was read."""
     taken = (
         sa.update(EVENT_CURSORS)
         .where(_T.sink == cursor.sink, _T.generation == cursor.generation)
@@ -72,12 +72,12 @@ def take(conn: sa.Connection, cursor: Cursor, holder: str) -> Cursor | None:
 
 
 def advance(conn: sa.Connection, cursor: Cursor, last_id: int) -> bool:
-    """Note that everything up to ``last_id`` was taken; False: the cursor was lost."""
+    """Store that all events up to ``last_id`` were taken; False: the cursor was lost."""
     return _change(conn, cursor, last_id=last_id, updated_at=rows.now())
 
 
 def release(conn: sa.Connection, cursor: Cursor) -> bool:
-    """Let the next reader begin at once."""
+    """Free the cursor for the next reader."""
     return _change(conn, cursor, holder=None)
 
 
@@ -91,5 +91,4 @@ def _change(conn: sa.Connection, cursor: Cursor, **values: object) -> bool:
 
 
 def moved(cursor: Cursor, last_id: int) -> Cursor:
-    """Return the cursor as it is after ``advance``."""
     return replace(cursor, last_id=last_id)

@@ -1,10 +1,9 @@
-"""Numbers of event rows, given after their commit: the order in which everybody reads them.
+"""Numbers of event rows, assigned after the commit: the order in which all readers see them.
 
-A key is taken before its transaction commits, so that a reader who goes by keys passes rows which
-appear later.  On servers rows are therefore inserted without a number; any process numbers what is
-committed, in a short transaction under one counter row.  Two commits about one object are ordered
-by its lock: the later one inserts after the earlier one has committed, so its keys are higher, and
-whoever sees it sees the earlier one.  Numbering by key within each round keeps that order.
+A key is taken before its transaction commits, so that readers by key would miss rows which appear
+later.  On servers rows are therefore inserted without a number; any process numbers the committed
+rows, in a short transaction under one counter row.  Two commits about one object are ordered by its
+lock, so the later one has higher keys.  Numbering by key within each round keeps that order.
 
 A number is never lower than its row's key: rows that were read by their keys before (by an older
 release, or on SQLite before they were copied) keep their place, and so do the cursors.
@@ -23,11 +22,11 @@ from bloomery.db.engine import Database
 from bloomery.db.tables import EVENT_CURSORS, EVENT_NUMBERING, EVENTS
 
 BATCH: Final = 500
-CHANNEL: Final = "bloomery_events"  # of PostgreSQL: the payload is the number given last
+CHANNEL: Final = "bloomery_events"  # of PostgreSQL: the payload is the last assigned number
 _ROW: Final = 1
 _T, _N = EVENTS.c, EVENT_NUMBERING.c
 _LAST: Final = sa.select(_N.last_number).where(_N.id == _ROW)
-_STILL_S: Final = 5  # that a process may stand still while it numbers and others wait
+_STILL_S: Final = 5  # the longest pause of a process inside the transaction that numbers
 _LOCK: Final = _LAST.with_for_update()
 _UNNUMBERED: Final = (
     sa.select(_T.id).where(_T.number.is_(None)).order_by(_T.id).limit(sa.bindparam("most"))
@@ -52,7 +51,7 @@ _PROGRESS: Final = sa.select(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Progress:
-    """``has_new``: committed rows have no number yet; ``wants_snapshots``: some sink does."""
+    """``has_new``: committed rows have no number yet; ``wants_snapshots``: some sink needs them."""
 
     last_number: int
     has_new: bool
@@ -60,7 +59,7 @@ class Progress:
 
 
 def find_progress(conn: sa.Connection) -> Progress:
-    """Return where the site stands.  One statement, by keys: cheap enough for ten a second."""
+    """Return the site's progress.  One statement by keys: cheap enough for ten a second."""
     row = conn.execute(_PROGRESS).one()
     return Progress(
         last_number=row.last_number or 0,
@@ -70,26 +69,26 @@ def find_progress(conn: sa.Connection) -> Progress:
 
 
 def last_number(conn: sa.Connection) -> int:
-    """Return the number that was given last, 0 where none was."""
+    """Return the last assigned number, or 0."""
     return conn.execute(_LAST).scalar_one_or_none() or 0
 
 
 def reserved(db: Database) -> Database:
     """Return the database with the connection on which a process numbers.
 
-    The server ends its transaction once the process has stood still in it for 5 s: others wait for
-    it, for longer than that.  The caller closes it.
+    The server ends a transaction that is idle for 5 s, since other processes wait for it.  The
+    caller closes the database.
     """
     return db.reserved(idle_s=_STILL_S)
 
 
 def assign(conn: sa.Connection, most: int = BATCH) -> tuple[int, int]:
-    """Number the oldest rows that have none, ``most`` at once.
+    """Number the oldest rows without a number, ``most`` at once.
 
-    Returns the number given last, and how many rows got theirs.
+    Returns the last assigned number, and the count of numbered rows.
 
-    Waits for whoever numbers at this moment, and for no writer: the rows are read without a lock
-    and changed by primary key.  The caller owns the transaction, on a connection of ``reserved``.
+    Waits for another process that numbers, and for no writer: rows are read without a lock and
+    changed by primary key.  The caller owns the transaction, on a connection of ``reserved``.
     """
     last: int = conn.execute(_LOCK).scalar_one()
     idents = list(conn.execute(_UNNUMBERED, {"most": most}).scalars())
@@ -104,7 +103,7 @@ def assign(conn: sa.Connection, most: int = BATCH) -> tuple[int, int]:
 
 
 def _groups(idents: Iterable[int], last: int) -> list[tuple[int, list[int]]]:
-    """Return how far ahead of their keys rows are numbered; keys of one group lie together."""
+    """Return the distance of numbers from keys, by group of consecutive keys."""
     groups: list[tuple[int, list[int]]] = []
     for ident in idents:
         last = max(last + 1, ident)
@@ -116,14 +115,14 @@ def _groups(idents: Iterable[int], last: int) -> list[tuple[int, list[int]]]:
 
 
 def announce(conn: sa.Connection, last: int | None = None) -> None:
-    """Have other processes look at once, when this commits; MariaDB's look by themselves."""
+    """Notify other processes when this commits; on MariaDB they poll."""
     if conn.dialect.name == "postgresql":
         payload = "" if last is None else str(last)
         conn.execute(_NOTIFY, {"channel": CHANNEL, "payload": payload})
 
 
 def settle(conn: sa.Connection, passed: Sequence[int] = ()) -> None:
-    """Give no number that a sink has ``passed``: for a database that was brought here."""
+    """Raise the counter beyond ``passed`` of all sinks, for a database that was copied here."""
     insert = upserts.insert_missing(
         conn.dialect.name, EVENT_NUMBERING, ("id", "last_number"), key="id"
     )

@@ -1,4 +1,4 @@
-"""Queries on event rows: what happened, in order, for the relay to tell the world."""
+"""Queries on event rows, which the relay sends to sinks in order."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _INSERT = sa.insert(EVENTS)
 _SERVICES: Final = {
     "stack": "orchestration",
     "software_deployment": "orchestration",
-}  # whose objects they are; all others: baremetal
+}  # services of objects; all others: baremetal
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -26,7 +26,7 @@ class Event:
     """``<service>.<object>.<action>.<status>`` about one object; ``facts`` are masked.
 
     ``snapshot`` is the whole masked object, present only when some sink needs it.  ``owner`` and
-    ``lessee`` are the projects that may see it; without both, those alone who may see everything.
+    ``lessee`` are the projects that may see the event; without both, only callers that may see all.
     """
 
     object: str
@@ -61,14 +61,14 @@ def encode(event: Event) -> dict[str, Any]:
 
 
 def insert(conn: sa.Connection, encoded: Sequence[Mapping[str, Any]]) -> None:
-    """Write rows, behind the guard of the object they tell of: that orders its events."""
+    """Insert rows, behind the guard of their object, which orders its events."""
     if encoded:
         conn.execute(_INSERT, rows.lean(encoded))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EventRow:
-    """An event row; what it holds as JSON text is decoded only when it is looked at.
+    """An event row; its JSON text is decoded on access.
 
     ``id`` is the number by which readers go: see ``event_numbers``.
     """
@@ -94,7 +94,7 @@ class EventRow:
 
     @property
     def message_id(self) -> str:
-        """Return what is the same each time the event is told."""
+        """Return the id of the message, the same on each delivery."""
         return str(uuid.uuid5(uuid.UUID(self.object_uuid), f"{self.id} {self.created_at}"))
 
     @property
@@ -111,7 +111,7 @@ _T = EVENTS.c
 
 
 def _number(conn: sa.Connection) -> sa.Column[int]:
-    """Return the column readers go by.  SQLite has one writer: keys appear in their order."""
+    """Return the column by which readers go; on SQLite, with one writer, the key."""
     return _T.id if conn.dialect.name == "sqlite" else _T.number
 
 
@@ -124,15 +124,33 @@ def _stored(number: sa.Column[int]) -> sa.Select[Any]:
     ).order_by(number)  # fmt: skip
 
 
-def list_after(conn: sa.Connection, last_id: int, limit: int) -> list[EventRow]:
-    """Return the next rows after number ``last_id``; those without a number come later."""
+def list_after(
+    conn: sa.Connection,
+    last_id: int,
+    limit: int,
+    *,
+    until: int | None = None,
+    object_uuid: str | None = None,
+    descending: bool = False,
+) -> list[EventRow]:
+    """Return the next rows after number ``last_id``; rows without a number come later.
+
+    ``until``: and up to that number; ``descending``: the rows with the greatest numbers, these
+    first; ``object_uuid``: of one object, by an index.
+    """
     number = _number(conn)
     query = _stored(number).where(number > last_id).limit(limit)
+    if until is not None:
+        query = query.where(number <= until)
+    if object_uuid is not None:
+        query = query.where(_T.object_uuid == object_uuid)
+    if descending:
+        query = query.order_by(None).order_by(number.desc())
     return [EventRow(**row) for row in conn.execute(query).mappings()]
 
 
 class Happened(NamedTuple):
-    """As much of an event as tells who is to look."""
+    """The object of an event."""
 
     id: int
     object: str
@@ -141,7 +159,7 @@ class Happened(NamedTuple):
 
 
 def list_objects_after(conn: sa.Connection, last_id: int, limit: int) -> list[Happened]:
-    """Return what the next rows after ``last_id`` are of, as ``list_after``."""
+    """Return the objects of the next rows after ``last_id``, as ``list_after``."""
     number = _number(conn)
     query = sa.select(number, _T.object, _T.object_uuid, _T.status).where(number > last_id)
     batch = conn.execute(query.order_by(number).limit(limit))
@@ -149,7 +167,7 @@ def list_objects_after(conn: sa.Connection, last_id: int, limit: int) -> list[Ha
 
 
 def last_id(conn: sa.Connection) -> int:
-    """Return the number given last, 0 where there is none."""
+    """Return the last assigned number, or 0."""
     if conn.dialect.name != "sqlite":
         return event_numbers.last_number(conn)
     newest: int = conn.execute(sa.select(sa.func.coalesce(sa.func.max(_T.id), 0))).scalar_one()
@@ -157,9 +175,9 @@ def last_id(conn: sa.Connection) -> int:
 
 
 def trim(conn: sa.Connection, *, before: datetime, up_to: int, at_most: int) -> int:
-    """Drop the oldest rows: older than ``before``, and none after number ``up_to``.
+    """Delete the oldest rows: older than ``before``, and none after number ``up_to``.
 
-    Looks at ``at_most`` rows, by number; returns how many went.
+    Looks at ``at_most`` rows, by number; returns how many were deleted.
     """
     number = _number(conn)
     query = sa.select(number.label("number"), _T.created_at).where(number <= up_to)
@@ -171,7 +189,7 @@ def trim(conn: sa.Connection, *, before: datetime, up_to: int, at_most: int) -> 
 
 
 def oldest_at(conn: sa.Connection, last_id: int = 0) -> datetime | None:
-    """Return when the event with the lowest number after ``last_id`` happened."""
+    """Return the time of the event with the lowest number after ``last_id``."""
     number = _number(conn)
     query = sa.select(_T.created_at).where(number > last_id).order_by(number).limit(1)
     return conn.execute(query).scalar_one_or_none()

@@ -1,7 +1,7 @@
-"""A lock that lets one through at a time, first come, first served.
+"""A first-come, first-served lock.
 
-``threading.Lock`` wakes whom it likes and SQLite's busy handler polls; both starve someone.
-Here the leaver hands the lock to the one who has waited longest.
+``threading.Lock`` has no order and SQLite's busy handler polls; both starve threads.  Here the
+holder hands the lock to the longest waiter.
 """
 
 from __future__ import annotations
@@ -11,8 +11,6 @@ from collections import deque
 
 
 class FairLock:
-    """Held by at most one; the rest queue."""
-
     def __init__(self) -> None:
         self._mutex = threading.Lock()
         self._held = False
@@ -27,7 +25,7 @@ class FairLock:
         return not self._held and not self._queue
 
     def enter(self, timeout_s: float) -> bool:
-        """Wait up to ``timeout_s`` for the lock; False when the time is up."""
+        """Wait up to ``timeout_s`` for the lock; False after the time-out."""
         with self._mutex:
             if not self._held:
                 self._held = True
@@ -47,7 +45,7 @@ class FairLock:
             return False
 
     def leave(self) -> None:
-        """Hand the lock to whom has waited longest."""
+        """Hand the lock to the longest waiter."""
         with self._mutex:
             if self._queue:
                 self._queue.popleft().release()

@@ -1,4 +1,4 @@
-"""Queries on what was found out about machines: BIOS settings, firmware, inventory."""
+"""Queries on hardware facts of nodes: BIOS settings, firmware, inventory."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def find_bios(conn: sa.Connection, node_uuid: str, name: str) -> dict[str, Any] 
 
 
 def _setting(row: Any) -> dict[str, Any]:
-    """A setting without a list of values has an empty one, as in Ironic."""
+    """Return a setting; as in Ironic, a missing list of values is empty."""
     return dict(row) | {"allowable_values": rows.load(row["allowable_values"]) or []}
 
 
@@ -48,7 +48,7 @@ def find_inventory(conn: sa.Connection, node_uuid: str) -> dict[str, Any] | None
 
 
 def replace_inventory(conn: sa.Connection, node_uuid: str, inventory: dict[str, Any]) -> None:
-    """Store what an inspection found: {"inventory": ..., "plugin_data": ...}."""
+    """Store the data of an inspection: {"inventory": ..., "plugin_data": ...}."""
     conn.execute(sa.delete(NODE_INVENTORY).where(_I.node_uuid == node_uuid))
     row = {
         "node_uuid": node_uuid,
@@ -64,7 +64,7 @@ def replace_bios_settings(
     node_uuid: str,
     settings: list[dict[str, Any]],
 ) -> None:
-    """Store the BIOS settings of a node: {"name", "value" and what the registry says of it}."""
+    """Store the BIOS settings of a node: {"name", "value" and the registry's attributes}."""
     conn.execute(sa.delete(BIOS_SETTINGS).where(_B.node_uuid == node_uuid))
     columns = [name for name in model.BIOS if name not in ("created_at", "updated_at")]
     new = [
@@ -83,7 +83,7 @@ def replace_bios_settings(
 def explain_bios_settings(
     conn: sa.Connection, node_uuid: str, settings: list[dict[str, Any]]
 ) -> None:
-    """Store what the registry says of a node's settings; their values stay as they are."""
+    """Store the registry's attributes of a node's settings; their values stay."""
     facts = [
         {f"to_{name}": row.get(name) for name in _EXPLAINS}
         | {"to_allowable_values": rows.dump(row.get("allowable_values")), "ident": row["name"]}
@@ -110,8 +110,8 @@ def replace_firmware(
 ) -> None:
     """Store the firmware of a node.
 
-    What was first seen of a component stays its first, and what was flashed last stays that unless
-    a row says another.
+    The initial version of a component stays, and the last flashed version stays unless a row has
+    another one.
     """
     before = {row["component"]: row for row in list_firmware(conn, node_uuid)}
     conn.execute(sa.delete(FIRMWARE).where(_F.node_uuid == node_uuid))

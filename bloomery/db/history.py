@@ -23,7 +23,7 @@ OLDEST_FIRST: Final = Page(sort_key="created_at")
 
 
 def insert(conn: sa.Connection, entry: HistoryEntry) -> None:
-    # the values as they are: ``asdict`` would copy each of them, deeply
+    # the plain values, since ``asdict`` would copy each deeply
     conn.execute(_INSERT, {name: getattr(entry, name) for name in _COLUMNS})
 
 
@@ -64,7 +64,7 @@ def list_of_type_since(
 
 
 def trim(conn: sa.Connection, *, keep: int, at_most: int) -> int:
-    """Drop the oldest entries of nodes that have more than ``keep``; return how many went."""
+    """Delete the oldest entries of nodes with more than ``keep``; return their number."""
     rank = sa.func.row_number().over(partition_by=_T.node_uuid, order_by=_T.id.desc()).label("rank")
     ranked = sa.select(_T.id, rank).subquery()
     old = list(
@@ -76,7 +76,7 @@ def trim(conn: sa.Connection, *, keep: int, at_most: int) -> int:
 
 
 def find_last_error(conn: sa.Connection, node_uuid: str) -> dict[str, Any] | None:
-    """Return the latest entry of a node that tells of a failure."""
+    """Return the latest failure in a node's history."""
     query = _WHOLE.where(_T.node_uuid == node_uuid, _T.severity == "ERROR")
     row = conn.execute(query.order_by(_T.id.desc()).limit(1)).mappings().one_or_none()
     return None if row is None else dict(row)

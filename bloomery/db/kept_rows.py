@@ -1,11 +1,11 @@
-"""A start waits for rows that others keep, and says who they are.
+"""Let a starting process wait for rows that other transactions have locked.
 
     with kept_rows.outlasted():          # in the thread that starts a process
         db.transact(work)
 
-Whoever stands still inside a transaction (SIGSTOP, a machine that swaps) keeps its rows until the
-server ends the transaction, after ``[database]statement_timeout``.  A caller of the API is told to
-come again; a process that starts has nobody who would, so it waits for longer than that.
+A process that hangs inside a transaction (SIGSTOP, swapping) keeps its rows until the server ends
+the transaction, after ``[database]statement_timeout``.  API callers are asked to retry; a starting
+process waits for longer than that time-out, and logs the transaction.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from bloomery.conf.database import Database as Settings
 _OUTLASTS: Final = ContextVar("bloomery.outlasts_kept_rows", default=False)
 _WITHOUT_LIMIT_S: Final = 600  # where the server ends no transaction
 _TABLE: Final = re.compile(r"(?:UPDATE|INTO|FROM)\s+\"?(\w+)")
-_OLDEST: Final = {  # of the transactions of others on this database: program, address, seconds
+_OLDEST: Final = {  # the oldest other transaction on this database: program, address, seconds
     "postgresql": "SELECT application_name, client_addr || ':' || client_port,"
     " extract(epoch FROM now() - xact_start)::int FROM pg_stat_activity"
     " WHERE datname = current_database() AND pid <> pg_backend_pid()"
@@ -38,7 +38,7 @@ _OLDEST: Final = {  # of the transactions of others on this database: program, a
 
 @contextlib.contextmanager
 def outlasted() -> Iterator[None]:
-    """Let transactions of this thread wait for rows until the server gives them free."""
+    """Let transactions of this thread wait for rows until the server frees them."""
     token = _OUTLASTS.set(True)
     try:
         yield
@@ -47,17 +47,17 @@ def outlasted() -> Iterator[None]:
 
 
 def patience_s(settings: Settings) -> int:
-    """Return how long the transactions of this thread wait for a row, beyond ``lock_timeout``."""
+    """Return the longest wait of this thread for a row, beyond ``lock_timeout``."""
     return (settings.statement_timeout or _WITHOUT_LIMIT_S) if _OUTLASTS.get() else 0
 
 
 def described(conn: sa.Connection, exc: errors.RowKept) -> str:
-    """Return what was waited for, and whose transaction is the oldest: most likely that one."""
+    """Return the error, and the oldest transaction, which most likely has the row."""
     table = _TABLE.search(getattr(exc.__cause__, "statement", None) or "")
     what = f"another transaction keeps a row of {table[1] if table else 'a table'}"
     try:
         oldest = conn.exec_driver_sql(_OLDEST[conn.dialect.name]).one_or_none()
-    except sa.exc.DBAPIError:  # MariaDB shows them to those alone who may see all processes
+    except sa.exc.DBAPIError:  # MariaDB needs the PROCESS privilege
         return what
     if oldest is None:
         return what

@@ -1,8 +1,8 @@
-"""The reservation of a node: who holds it, for what, and the fence around its writes.
+"""The reservation of a node: its holder, its purpose, and the fence around writes.
 
-Each reservation raises ``lock_generation``.  Whoever writes under the lock, in whatever table,
-does so in a transaction that begins with the guard: a conditional UPDATE of the node by holder
-and generation.  A conductor that was declared dead and comes back fails there with LockLost.
+Each reservation raises ``lock_generation``.  Every write under the lock, to any table, is in a
+transaction that begins with the guard: a conditional UPDATE of the node by holder and generation.
+A conductor that was declared dead and comes back fails there with LockLost.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ FREE = {"reservation": None, "reserved_for": None, "reserved_at": None}  # colum
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Guard:
-    """Proof of a reservation: true as long as nobody else reserved the node since."""
+    """Proof of a reservation, valid until the next reservation of the node."""
 
     node_uuid: str
     holder: str
@@ -41,7 +41,7 @@ _RESERVE = (
         lock_generation=_T.lock_generation + 1,
     )
 )
-_OF_A_LIFE = _RESERVE.where(  # who was declared dead reserves nothing
+_OF_A_LIFE = _RESERVE.where(  # a conductor that was declared dead reserves nothing
     sa.exists().where(
         CONDUCTORS.c.hostname == sa.bindparam("holder"),
         CONDUCTORS.c.incarnation == sa.bindparam("incarnation"),
@@ -59,9 +59,9 @@ _CHECK = sa.update(NODES).where(*_HELD).values(lock_generation=_T.lock_generatio
 
 @functools.lru_cache(maxsize=512)
 def _guarded(columns: tuple[str, ...], compares_info: bool = False) -> sa.Update:
-    """The guarded change of these columns, built once: flows change the same ones each time.
+    """Return the guarded UPDATE of these columns, cached: flows change the same columns each time.
 
-    ``compares_info``: only while driver_internal_info is what it was.
+    ``compares_info``: only if driver_internal_info is unchanged.
     """
     values: dict[str, Any] = {name: sa.bindparam(f"to_{name}") for name in columns}
     change = sa.update(NODES).where(*_HELD).values(values)
@@ -73,12 +73,12 @@ def _guarded(columns: tuple[str, ...], compares_info: bool = False) -> sa.Update
 def reserve(
     conn: sa.Connection, uuid: str, *, holder: str, purpose: str, incarnation: str | None = None
 ) -> Node:
-    """Take the exclusive lock on one node, or say who has it.
+    """Take the exclusive lock on one node, or raise NodeLocked with its holder.
 
     One UPDATE decides; nothing is read first.  Returns the node as it is under the lock; its
-    ``lock_generation`` guards every later write.  ``incarnation``: the life of ``holder`` in
-    which it reserves, and after which it may not; None where nothing is registered.
-    Raises NodeLocked, NodeNotFound; LockLost for an incarnation that is over.
+    ``lock_generation`` guards every later write.  ``incarnation``: of the conductor ``holder``,
+    which must still be current; None where no conductor is registered. Raises NodeLocked,
+    NodeNotFound; LockLost for an incarnation that is over.
     """
     values = {"ident": uuid, "holder": holder, "purpose": purpose[:255], "at": rows.now()}
     if incarnation is None:
@@ -94,7 +94,7 @@ def reserve(
 
 
 def locked(node: Node) -> errors.NodeLocked:
-    """Return the error that says who holds ``node``, and for what."""
+    """Return the error that names the holder of ``node`` and its purpose."""
     return errors.NodeLocked(
         node=node.uuid,
         holder=node.reservation or "unknown",
@@ -103,7 +103,7 @@ def locked(node: Node) -> errors.NodeLocked:
 
 
 def release(conn: sa.Connection, guard: Guard) -> bool:
-    """Give the lock back; False if it was not held any more (a fence passed, a node deleted)."""
+    """Release the lock; False if it was lost (a fence passed, a node deleted)."""
     return bool(conn.execute(_RELEASE, _proof(guard)).rowcount)
 
 
@@ -113,7 +113,7 @@ def check(conn: sa.Connection, guard: Guard) -> None:
 
 
 def require_held(conn: sa.Connection, guard: Guard) -> None:
-    """Look whether the lock is still held, before hardware is touched.  Raises LockLost."""
+    """Check the lock before hardware is touched.  Raises LockLost."""
     query = sa.select(sa.literal(1)).select_from(NODES).where(*_HELD)
     _require(len(conn.execute(query, _proof(guard)).all()), guard)
 
@@ -123,9 +123,9 @@ def update_guarded(
 ) -> Any | None:
     """Change columns of the node under its lock; begins a guarded transaction.
 
-    ``values`` are encoded.  ``former_info``: driver_internal_info as the writer has read it; an
-    agent may have got a token since then, which is added to ``values``, and returned.  Raises
-    LockLost, and what ``nodes.raise_named`` does.
+    ``values`` are encoded.  ``former_info``: driver_internal_info as the writer has read it; a
+    token that an agent got since then is added to ``values``, and returned.  Raises LockLost, and
+    the errors of ``nodes.raise_named``.
     """
     token = None
     try:
@@ -148,7 +148,7 @@ def _change(conn: sa.Connection, guard: Guard, values: dict[str, Any], info: str
 
 
 def _add_token(conn: sa.Connection, guard: Guard, values: dict[str, Any]) -> Any | None:
-    """Add the token of the node's agent to what is to be written; None: it has none."""
+    """Add the agent token to the values; None: the node has none."""
     query = sa.select(_T.driver_internal_info).where(_T.uuid == guard.node_uuid)
     text = conn.execute(query.with_for_update()).scalar_one_or_none()
     token = rows.load(text).get(nodes.AGENT_TOKEN) if text else None
@@ -159,13 +159,13 @@ def _add_token(conn: sa.Connection, guard: Guard, values: dict[str, Any]) -> Any
 
 
 def list_holders(conn: sa.Connection) -> list[str]:
-    """Return the names of all who hold nodes."""
+    """Return the names of all holders of nodes."""
     query = sa.select(_T.reservation).where(_T.reservation.is_not(None)).distinct()
     return [str(name) for name in conn.execute(query).scalars()]
 
 
 def list_of_holder(conn: sa.Connection, holder: str) -> list[Guard]:
-    """Return what ``holder`` has reserved, as the rows say."""
+    """Return the nodes that ``holder`` has reserved."""
     query = sa.select(_T.uuid, _T.lock_generation).where(_T.reservation == holder)
     return [
         Guard(node_uuid=uuid, holder=holder, generation=generation)
@@ -174,10 +174,10 @@ def list_of_holder(conn: sa.Connection, holder: str) -> list[Guard]:
 
 
 def void_all(conn: sa.Connection, holder: str | None = None) -> list[str]:
-    """Clear the reservations of ``holder`` (None: everybody's); return the nodes' UUIDs.
+    """Clear the reservations of ``holder`` (None: of all); return the nodes' UUIDs.
 
-    Only for a holder that is known to be dead: on start under the lock of the state dir, or by
-    lease.  The generation is raised, so that a write of the old holder cannot pass.
+    The holder must be dead: on start under the lock of the state dir, or by lease.  The generation
+    is raised, so that a write of the old holder fails.
     """
     is_held = _T.reservation.is_not(None) if holder is None else _T.reservation == holder
     freed = list(conn.execute(sa.select(_T.uuid).where(is_held)).scalars())

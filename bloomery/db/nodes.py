@@ -1,4 +1,4 @@
-"""Queries on nodes.  The reservation has a module of its own: ``locks``."""
+"""Queries on nodes, except the reservation (``locks``)."""
 
 from __future__ import annotations
 
@@ -28,18 +28,25 @@ _TRAITS = (
     .scalar_subquery()
     .label("traits")
 )
-_COLUMNS: dict[str, Any] = {name: _T[name] for name in model.COLUMNS} | {"traits": _TRAITS}
-_WHOLE = sa.select(*_COLUMNS.values())
+_MACS = (
+    sa.select(sa.func.aggregate_strings(PORTS.c.address, ","))
+    .where(PORTS.c.node_uuid == _T.uuid)
+    .scalar_subquery()
+    .label("macs")
+)
+_NODE_COLUMNS: dict[str, Any] = {name: _T[name] for name in model.COLUMNS} | {"traits": _TRAITS}
+_COLUMNS = _NODE_COLUMNS | {"macs": _MACS}
+_WHOLE = sa.select(*_NODE_COLUMNS.values())
 _BY_UUID = _WHOLE.where(_T.uuid == sa.bindparam("ident"))
 _BY_UUID_FOR_UPDATE = (
     sa.select(*(_T[name] for name in model.COLUMNS))
     .where(_T.uuid == sa.bindparam("ident"))
     .with_for_update()
-)  # built once: a new one has its key worked out anew
+)  # built once, for SQLAlchemy's cache key
 _RING_KEY = (_T.uuid, _T.driver, _T.conductor_group)
 _HELD_BY_NOBODY = (
     sa.func.coalesce(_T.reservation, "") == ""
-)  # without the index on reservations, in which nearly all nodes are
+)  # avoids the index on reservations, where nearly all nodes are null
 _INSERT = sa.insert(NODES)
 _COUNT_OTHERS = (
     sa.select(sa.func.count())
@@ -68,13 +75,13 @@ _FIRST_CONDUCTOR = sa.select(CONDUCTORS.c.id).order_by(CONDUCTORS.c.id).limit(1)
 
 @lru_cache(maxsize=512)
 def _change(columns: tuple[str, ...]) -> sa.Update:
-    """The change of these columns of one node, built once."""
+    """Return the UPDATE of these columns of one node, cached."""
     values: dict[str, Any] = {name: sa.bindparam(f"to_{name}") for name in columns}
     return sa.update(NODES).where(_T.uuid == sa.bindparam("ident")).values(values)
 
 
 def from_row(row: Mapping[str, Any] | sa.RowMapping) -> Node:
-    """Return the value that a whole row stands for."""
+    """Return the node of a whole row."""
     values = dict(row)
     for name in model.OBJECTS:
         text = values[name]
@@ -97,7 +104,7 @@ def _by_either(columns: tuple[str, ...]) -> sa.Select[Any]:
 def find_row(conn: sa.Connection, ident: str, columns: tuple[str, ...]) -> sa.Row[Any] | None:
     """Return these columns of the node with this UUID or name: objects still JSON text.
 
-    There is one at most, for a name is no UUID.
+    No name is a UUID, so one row at most matches.
     """
     return conn.execute(_by_either(columns), {"ident": ident}).first()
 
@@ -105,7 +112,7 @@ def find_row(conn: sa.Connection, ident: str, columns: tuple[str, ...]) -> sa.Ro
 def list_rows_of(
     conn: sa.Connection, uuids: Collection[str], columns: tuple[str, ...]
 ) -> list[sa.Row[Any]]:
-    """Return these columns of nodes by UUID, as ``find_row`` does; those that are gone are not."""
+    """Return these columns of nodes by UUID, as ``find_row`` does; missing nodes are absent."""
     query = sa.select(*(_COLUMNS[name] for name in columns))
     idents = sorted(uuids)
     return [
@@ -116,7 +123,6 @@ def list_rows_of(
 
 
 def get(conn: sa.Connection, uuid: str) -> Node:
-    """Return one node by UUID.  Raises NodeNotFound."""
     row = conn.execute(_BY_UUID, {"ident": uuid}).mappings().one_or_none()
     if row is None:
         raise errors.NodeNotFound(node=uuid)
@@ -126,8 +132,8 @@ def get(conn: sa.Connection, uuid: str) -> Node:
 def get_for_update(conn: sa.Connection, uuid: str) -> Node:
     """Return one node, its row locked until the transaction ends.  Raises NodeNotFound.
 
-    On a server the traits are read by a statement of their own: one that had to wait for the row
-    would show those of before.  SQLite has one writer, and needs one statement.
+    On a server a second statement reads the traits: a statement that waited for the row would show
+    old ones.  SQLite has one writer, and needs one statement.
     """
     if conn.dialect.name == "sqlite":
         return get(conn, uuid)
@@ -138,15 +144,15 @@ def get_for_update(conn: sa.Connection, uuid: str) -> Node:
 
 
 def list_children(conn: sa.Connection, uuid: str) -> list[Node]:
-    """Return the nodes below one, the oldest first."""
+    """Return the child nodes of a node, oldest first."""
     query = _WHOLE.where(_T.parent_node == uuid).order_by(_T.id)
     return [from_row(row) for row in conn.execute(query).mappings()]
 
 
 def list_naming(conn: sa.Connection, driver: str, text: str) -> list[sa.Row[Any]]:
-    """Return names, owners and driver_info of a driver's nodes that name ``text`` there.
+    """Return names, owners and driver_info of a driver's nodes with ``text`` in driver_info.
 
-    Upper and lower case are the same.  Looks at each node of the driver.
+    Case is ignored.  Reads each node of the driver.
     """
     query = sa.select(_T.uuid, _T.name, _T.owner, _T.lessee, _T.driver_info).where(
         _T.driver == driver, sa.func.lower(_T.driver_info).contains(text, autoescape=True)
@@ -162,7 +168,7 @@ def find_uuid(conn: sa.Connection, ident: str) -> str | None:
 
 
 def list_with_addresses(conn: sa.Connection, addresses: Iterable[str]) -> list[str]:
-    """Return the UUIDs of the nodes that have ports with these MAC addresses, each once."""
+    """Return the distinct UUIDs of the nodes with ports of these MAC addresses."""
     uuids: dict[str, None] = {}
     remaining = iter(addresses)
     while batch := list(itertools.islice(remaining, _MOST_AT_ONCE)):
@@ -172,7 +178,7 @@ def list_with_addresses(conn: sa.Connection, addresses: Iterable[str]) -> list[s
 
 
 def add_agent_token(conn: sa.Connection, uuid: str, sealed: Any) -> bool:
-    """Keep the token of the node's agent, whoever holds the node; False: it has one already.
+    """Store the agent token, whatever the reservation; False: the node has one already.
 
     Raises NodeNotFound.
     """
@@ -184,7 +190,7 @@ def add_agent_token(conn: sa.Connection, uuid: str, sealed: Any) -> bool:
 
 
 def note_agents(conn: sa.Connection, calls: Sequence[Mapping[str, Any]]) -> None:
-    """Write calls of agents to nodes that nobody has reserved since they were read.
+    """Store agent calls of nodes that nobody has reserved since they were read.
 
     Each has ident, generation, info (encoded), at, and since: when the node's wait began.
     """
@@ -192,9 +198,9 @@ def note_agents(conn: sa.Connection, calls: Sequence[Mapping[str, Any]]) -> None
 
 
 def lock_row(conn: sa.Connection, uuid: str) -> sa.Row[tuple[str | None, str | None]] | None:
-    """Hold a node's row until the transaction ends; return its owner and lessee, or None.
+    """Lock a node's row until the transaction ends; return its owner and lessee, or None.
 
-    Nothing is asked of its reservation.  SQLite has one writer, and needs no lock of rows.
+    The reservation is ignored.  SQLite has one writer, and needs no lock of rows.
     """
     query = sa.select(_T.owner, _T.lessee).where(_T.uuid == uuid).with_for_update()
     return conn.execute(query).one_or_none()
@@ -221,7 +227,7 @@ def insert(conn: sa.Connection, values: Mapping[str, Any]) -> None:
 
 
 def update(conn: sa.Connection, uuid: str, values: Mapping[str, Any]) -> None:
-    """Change columns of a node, unguarded; under a lock use ``locks.update_guarded``."""
+    """Change columns of a node without a guard; under a lock use ``locks.update_guarded``."""
     changed = {"updated_at": rows.now()} | dict(values)
     try:
         conn.execute(
@@ -251,13 +257,13 @@ def raise_named(exc: sa.exc.IntegrityError, values: Mapping[str, Any]) -> None:
 
 
 def delete(conn: sa.Connection, uuid: str) -> None:
-    """Remove a node and, by cascade, all that belongs to it."""
+    """Remove a node and, by cascade, its dependent rows."""
     conn.execute(sa.update(PORTS).where(PORTS.c.node_uuid == uuid).values(portgroup_uuid=None))
     conn.execute(sa.delete(NODES).where(_T.uuid == uuid))
 
 
 def add_traits(conn: sa.Connection, uuid: str, traits: Iterable[str]) -> None:
-    """Give the node these traits; those that it has already stay."""
+    """Add these traits to the node's."""
     had = set(traits_of(conn, uuid))
     new = [
         {"node_uuid": uuid, "trait": trait} for trait in dict.fromkeys(traits) if trait not in had
@@ -267,7 +273,7 @@ def add_traits(conn: sa.Connection, uuid: str, traits: Iterable[str]) -> None:
 
 
 def remove_traits(conn: sa.Connection, uuid: str, traits: Iterable[str] | None) -> int:
-    """Take these traits (None: all) away; return how many there were."""
+    """Remove these traits (None: all); return their number."""
     gone = sa.delete(NODE_TRAITS).where(NODE_TRAITS.c.node_uuid == uuid)
     if traits is not None:
         gone = gone.where(NODE_TRAITS.c.trait.in_(list(traits)))
@@ -282,13 +288,12 @@ def traits_of(conn: sa.Connection, uuid: str) -> list[str]:
 def count_others_in_states(
     conn: sa.Connection, uuid: str, states: Iterable[State], group: str | None = None
 ) -> int:
-    """How many nodes beside ``uuid`` are in one of ``states``: for limits on concurrent work.
+    """Count the other nodes in one of ``states``, for limits on concurrent work.
 
     ``group``: of this conductor group alone; None: of all.
 
     Call it in the transaction that moves ``uuid`` there.  SQLite has one writer; on a server
-    two that move at a time would not see each other, so they take turns at one row that all
-    have in common, until they commit.
+    concurrent transactions would not see each other, so they lock one common row until they commit.
     """
     if conn.dialect.name != "sqlite":
         conn.execute(_FIRST_CONDUCTOR)
@@ -298,19 +303,19 @@ def count_others_in_states(
 def count_in_states(
     conn: sa.Connection, uuid: str, states: Iterable[State], group: str | None = None
 ) -> int:
-    """As ``count_others_in_states``, for those who only want to know: it locks nothing."""
+    """As ``count_others_in_states``, without a lock."""
     counted = _COUNT_OTHERS if group is None else _COUNT_OTHERS.where(_T.conductor_group == group)
     return conn.execute(counted, {"states": list(states), "ident": uuid}).scalar_one()
 
 
 def count_by_state(conn: sa.Connection) -> dict[str, int]:
-    """How many nodes stand in each provision state."""
+    """Count nodes by provision state."""
     counted = sa.select(_T.provision_state, sa.func.count()).group_by(_T.provision_state)
     return {str(state): count for state, count in conn.execute(counted)}
 
 
 def count_by_shard(conn: sa.Connection) -> list[tuple[str | None, int]]:
-    """How many nodes are in each shard, the fullest first; None: in no shard."""
+    """Count nodes by shard, the fullest first; None: in no shard."""
     number = sa.func.count().label("number")
     counted = sa.select(_T.shard, number).group_by(_T.shard)
     return [(shard, count) for shard, count in
@@ -319,7 +324,7 @@ def count_by_shard(conn: sa.Connection) -> list[tuple[str | None, int]]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Query:
-    """A list of nodes: which columns, which rows, in which order, from where, how many.
+    """A list of nodes: columns, filters, order, marker and limit.
 
     ``equal`` holds column -> value (None: is null), ``among`` column -> values.
     """
@@ -339,10 +344,9 @@ class Query:
 
 
 def list_rows(conn: sa.Connection, query: Query) -> Sequence[sa.Row[Any]]:
-    """Return raw rows of the asked columns, in that order.
+    """Return rows of the selected columns, in that order.
 
-    Objects are still JSON text, traits joined by comma.  Raises NodeNotFound when the marker is
-    unknown.
+    Objects are still JSON text, traits joined by comma.  Raises NodeNotFound for an unknown marker.
     """
     statement = sa.select(*(_COLUMNS[name] for name in query.columns)).where(*_conditions(query))
     statement = pagination.keyset(
@@ -375,7 +379,7 @@ def _conditions(query: Query) -> list[sa.ColumnElement[bool]]:
 
 
 def _visible(query: Query) -> list[sa.ColumnElement[bool]]:
-    """Return what limits the list to the nodes of a project."""
+    """Return the condition that limits the list to a project's nodes."""
     if query.project is None:
         return []
     return [sa.or_(_T.owner == query.project, _T.lessee == query.project)]
@@ -395,7 +399,7 @@ def _list_keys(conn: sa.Connection, *conditions: Any, order: Sequence[Any]) -> l
 
 
 def list_unattended(conn: sa.Connection, states: Iterable[State]) -> list[RingKey]:
-    """Return the nodes that are on their way and that nobody holds, longest so first."""
+    """Return unreserved nodes in a transient state, the longest first."""
     return _list_keys(
         conn,
         _T.provision_state.in_(list(states)),
@@ -405,7 +409,7 @@ def list_unattended(conn: sa.Connection, states: Iterable[State]) -> list[RingKe
 
 
 def list_consoles(conn: sa.Connection) -> list[tuple[RingKey, dict[str, Any]]]:
-    """Return the idle nodes whose console is to be on, with their driver_internal_info."""
+    """Return the unreserved nodes with an enabled console, with their driver_internal_info."""
     query = sa.select(*_RING_KEY, _T.driver_internal_info).where(
         _T.console_enabled.is_(sa.true()), _T.reservation.is_(None)
     )
@@ -413,7 +417,7 @@ def list_consoles(conn: sa.Connection) -> list[tuple[RingKey, dict[str, Any]]]:
 
 
 def list_waiting(conn: sa.Connection, state: State, since: str) -> list[tuple[RingKey, datetime]]:
-    """Return the idle nodes in ``state`` with their time ``since``, longest ago first."""
+    """Return the unreserved nodes in ``state`` with their time ``since``, longest ago first."""
     statement = sa.select(*_RING_KEY, _T[since]).where(
         _T.provision_state == state,
         _T.reservation.is_(None),
@@ -430,9 +434,9 @@ def list_of_interface(
     name: str,
     states: Iterable[str],
 ) -> list[tuple[RingKey, tuple[Any, ...]]]:
-    """Return idle nodes in ``states`` that use the interface ``name``.
+    """Return unreserved nodes in ``states`` that use the interface ``name``.
 
-    What stands beside each is another one once the row has changed.
+    The version beside each node changes with the row.
     """
     query = sa.select(*_RING_KEY, _T.updated_at, _T.provision_updated_at).where(
         _T.provision_state.in_(list(states)),
@@ -447,7 +451,7 @@ def list_of_interface(
 
 
 def list_for_power_sync(conn: sa.Connection) -> list[RingKey]:
-    """Return the nodes whose power may be looked at: nobody works on them."""
+    """Return the unreserved nodes whose power may be polled."""
     return _list_keys(
         conn,
         _T.maintenance.is_(sa.false()),
@@ -459,7 +463,7 @@ def list_for_power_sync(conn: sa.Connection) -> list[RingKey]:
 
 
 def list_with_fault(conn: sa.Connection, fault: str) -> list[RingKey]:
-    """Return the idle nodes that are in maintenance for ``fault``."""
+    """Return the unreserved nodes in maintenance for ``fault``."""
     return _list_keys(
         conn,
         _T.maintenance.is_(sa.true()),

@@ -1,4 +1,4 @@
-"""Pages of lists, whatever the table: in order, from behind a row that the caller has seen."""
+"""Keyset pagination of any table."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ def keyset(
 ) -> Any:
     """Order ``query`` by ``sort_key``, ties by id, and begin after the row of ``marker``.
 
-    ``visible``: conditions on rows that may be a marker; one that is not visible is not there.
-    Nulls come first when ascending, last when descending, on every database.
+    ``visible``: conditions on a marker's row; an invisible marker is missing. Nulls come first when
+    ascending, last when descending, on every database.
     """
     key, tie = table.c[sort_key], table.c.id
     if sort_key == "id":
@@ -49,7 +49,7 @@ def _after(key: Any, tie: Any, value: Any, row_id: int, descending: bool) -> Any
     if value is None:
         rest = sa.false() if descending else key.is_not(None)
         return sa.or_(rest, sa.and_(key.is_(None), beyond_tie))
-    at = sa.literal(value, key.type)  # a bare True would not do for "less than"
+    at = sa.literal(value, key.type)  # "less than" needs a typed literal
     beyond = sa.or_(key < at, key.is_(None)) if descending else key > at
     return sa.or_(beyond, sa.and_(key == at, beyond_tie))
 
@@ -63,7 +63,7 @@ def after(
 ) -> Any:
     """Order ``query`` by (column, descending), ties by id, and begin after the row of ``marker``.
 
-    Where there is no such row it begins at the start.  Nulls come first when ascending, last when
+    Without such a row the list begins at the start.  Nulls come first when ascending, last when
     descending, on every database.
     """
     keys = [(table.c[name], descending) for name, descending in order]
@@ -81,7 +81,7 @@ def after(
 
 
 def _beyond(keys: Sequence[tuple[Any, bool]], values: Sequence[Any]) -> list[Any]:
-    """Return, for each key, that the row is beyond in it and alike in all keys before."""
+    """Return, for each key, the condition: beyond in this key, equal in all keys before."""
     beyond = []
     alike: list[Any] = []
     for (column, descending), value in zip(keys, values, strict=True):

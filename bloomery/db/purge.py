@@ -1,7 +1,7 @@
-"""Queries that drop what is left of deleted stacks, and what nothing refers to any more.
+"""Queries that delete the remains of deleted stacks, and unreferenced rows.
 
-Each is one batch: the caller calls again as long as something went, so that others may write
-between two of them.
+Each is one batch: the caller repeats it until nothing is deleted, so that others may write in
+between.
 """
 
 from __future__ import annotations
@@ -30,16 +30,16 @@ _P = PROPERTIES_DATA.c
 
 
 def list_deleted(conn: sa.Connection, *, before: datetime, at_most: int) -> list[tuple[str, str]]:
-    """Return uuid and root of stacks that were deleted before, the oldest first."""
+    """Return uuid and root of stacks that were deleted before, oldest first."""
     query = sa.select(_S.uuid, _S.root_uuid).where(_S.deleted_at < before)
     found = conn.execute(query.order_by(_S.deleted_at).limit(at_most))
     return [(uuid, root) for uuid, root in found]
 
 
 def drop_stacks(conn: sa.Connection, stacks: Sequence[tuple[str, str]]) -> None:
-    """Drop stacks with what refers to them: resources, events, tags, snapshots (by their keys).
+    """Delete stacks with their resources, events, tags and snapshots (by foreign keys).
 
-    Of a root the lock, the orders and the properties of the whole tree go, too.
+    With a root, the lock, the orders and the properties of the whole tree are deleted.
     """
     uuids = [uuid for uuid, _ in stacks]
     roots = [root for uuid, root in stacks if uuid == root]
@@ -51,13 +51,13 @@ def drop_stacks(conn: sa.Connection, stacks: Sequence[tuple[str, str]]) -> None:
 
 
 def list_crowded(conn: sa.Connection, *, more_than: int) -> list[str]:
-    """Return stacks with more events than that."""
+    """Return stacks with more than ``more_than`` events."""
     query = sa.select(_E.stack_uuid).group_by(_E.stack_uuid).having(sa.func.count() > more_than)
     return list(conn.execute(query).scalars())
 
 
 def drop_events(conn: sa.Connection, stack_uuid: str, *, keep: int) -> int:
-    """Drop the oldest events of a stack; return how many went."""
+    """Delete the oldest events of a stack; return their number."""
     newest = sa.select(_E.id).where(_E.stack_uuid == stack_uuid).order_by(_E.id.desc())
     first_to_go = conn.execute(newest.offset(keep).limit(1)).scalar_one_or_none()
     if first_to_go is None:
@@ -67,7 +67,7 @@ def drop_events(conn: sa.Connection, stack_uuid: str, *, keep: int) -> int:
 
 
 def drop_properties(conn: sa.Connection, root_uuid: str) -> int:
-    """Drop what no resource and no event of a tree refers to; return how much went."""
+    """Delete a tree's properties without a resource or event; return their number."""
     users = (
         RESOURCES.c.properties_uuid,
         RESOURCES.c.previous_properties_uuid,
@@ -90,9 +90,9 @@ _TEMPLATES_IN_USE = (_S.template_uuid, _S.previous_template_uuid, RESOURCES.c.te
 
 
 def drop_templates(conn: sa.Connection, *, before: datetime) -> int:
-    """Drop templates and their files that nothing refers to; return how many templates went.
+    """Delete unreferenced templates and their files; return the number of templates.
 
-    ``before``: those that were made later stay, whoever is about to refer to them.
+    ``before``: younger templates stay, since a transaction may be about to refer to them.
     """
     gone = _drop_unused(conn, RAW_TEMPLATES, RAW_TEMPLATES.c.uuid, _TEMPLATES_IN_USE, before)
     digests = (RAW_TEMPLATES.c.files_digest,)
@@ -101,7 +101,7 @@ def drop_templates(conn: sa.Connection, *, before: datetime) -> int:
 
 
 def drop_credentials(conn: sa.Connection, *, before: datetime) -> int:
-    """Drop stored credentials that no stack has any more."""
+    """Delete stored credentials without a stack."""
     return _drop_unused(conn, CREDENTIALS, CREDENTIALS.c.uuid, (_S.credentials_uuid,), before)
 
 

@@ -1,4 +1,4 @@
-"""Reads of stored templates; they are written by ``trees``, and never changed."""
+"""Reads of stored templates; ``trees`` writes them, and nothing changes them."""
 
 from __future__ import annotations
 

@@ -33,13 +33,13 @@ def _select(noun: Noun, columns: Sequence[str]) -> sa.Select[Any]:
 
 
 def _is(noun: Noun, ident: str) -> sa.ColumnElement[bool]:
-    """A UUID is never a name: names may look like UUIDs, and would then hide their owners."""
+    """Match the UUID before the name: a name that looks like a UUID would hide a record."""
     c = table(noun).c
     return c.name == ident if noun.has_names and not idents.is_uuid(ident) else c.uuid == ident
 
 
 def get(conn: sa.Connection, noun: Noun, ident: str, *, for_update: bool = False) -> Any:
-    """Return one record by UUID or name, or raise what the noun has for a missing one."""
+    """Return one record by UUID or name, or raise the noun's error of a missing one."""
     query = _select(noun, noun.columns).where(_is(noun, ident))
     row = conn.execute(query.with_for_update() if for_update else query).mappings().one_or_none()
     if row is None:
@@ -58,7 +58,7 @@ def list_where(conn: sa.Connection, noun: Noun, **equal: Any) -> list[Any]:
 def list_rows_where(
     conn: sa.Connection, noun: Noun, column: str, values: Collection[str]
 ) -> Sequence[sa.Row[Any]]:
-    """Return the records that have one of ``values`` in a column: objects still JSON text."""
+    """Return the records with one of ``values`` in a column: objects still JSON text."""
     query = _select(noun, noun.columns)
     return [
         row
@@ -78,9 +78,9 @@ def _value(noun: Noun, row: sa.RowMapping) -> Any:
 
 
 def insert(conn: sa.Connection, noun: Noun, record: Any) -> None:
-    """Add a record; the database gives it an id, this its created_at.
+    """Insert a record; the database adds its id, this function its created_at.
 
-    Raises what the noun has for values that are taken and for parents that are missing.
+    Raises the noun's errors for duplicate values and missing parents.
     """
     record.created_at = rows.now()
     values = {name: getattr(record, name) for name in noun.columns if name != "id"}
@@ -99,7 +99,7 @@ def update(conn: sa.Connection, noun: Noun, uuid: str, values: Mapping[str, Any]
 
 
 def delete(conn: sa.Connection, noun: Noun, uuid: str) -> bool:
-    """Remove a record; its ``not_empty`` is raised if others belong to it."""
+    """Delete a record; raises the noun's ``not_empty`` if it has children."""
     t = table(noun)
     empty = noun.not_empty(uuid) if noun.not_empty else None
     with rows.naming_conflicts(lambda exc: rows.broken_constraint(exc, {}, empty)):
@@ -107,7 +107,7 @@ def delete(conn: sa.Connection, noun: Noun, uuid: str) -> bool:
 
 
 def naming_conflicts(noun: Noun, values: Mapping[str, Any]) -> rows.naming_conflicts:
-    """Turn a broken unique or foreign key of the noun's table into its named error."""
+    """Turn a violated unique or foreign key of the noun's table into its named error."""
     meanings: dict[str, Callable[[], errors.Failure]] = {
         f"{noun.table}.{column}": partial(fault, values.get(column))
         for column, fault in noun.taken.items()
@@ -123,7 +123,8 @@ def naming_conflicts(noun: Noun, values: Mapping[str, Any]) -> rows.naming_confl
 class Query:
     """A page of records; ``conductor_groups`` and ``shards`` are those of their nodes.
 
-    ``project`` owns the nodes, or has them lent; or owns the records, as which public ones count.
+    ``project`` is the owner or lessee of the nodes, or the owner of the records; public records
+    count as owned.
     """
 
     columns: Sequence[str]
@@ -136,9 +137,9 @@ class Query:
 
 
 def list_rows(conn: sa.Connection, noun: Noun, query: Query) -> Sequence[sa.Row[Any]]:
-    """Return raw rows of the asked columns, in that order: objects still JSON text.
+    """Return rows of the selected columns, in that order: objects still JSON text.
 
-    Raises what the noun has for a missing one when the marker is unknown.
+    Raises the noun's error of a missing record for an unknown marker.
     """
     page = query.page
     listed = pagination.keyset(
@@ -173,7 +174,7 @@ def _conditions(noun: Noun, query: Query) -> list[sa.ColumnElement[bool]]:
 
 
 def _visible(noun: Noun, project: str | None) -> list[sa.ColumnElement[bool]]:
-    """Return what limits a list to the records of a project."""
+    """Return the condition that limits a list to a project's records."""
     c = table(noun).c
     if project is None:
         return []

@@ -18,7 +18,7 @@ _LISTED: Final = (
     "uuid", "stack_uuid", "name", "type", "action", "status", "reason", "physical_id", "requires",
     "created_at", "updated_at",
 )  # fmt: skip
-_STANDS = _T.stands.is_(sa.true())
+_IS_CURRENT = _T.is_current.is_(sa.true())
 
 
 def list_shown(conn: sa.Connection, stacks: Collection[str]) -> Sequence[StoredResource]:
@@ -26,7 +26,7 @@ def list_shown(conn: sa.Connection, stacks: Collection[str]) -> Sequence[StoredR
     query = sa.select(*(_T[name] for name in _LISTED)).where(_T.stack_uuid.in_(list(stacks)))
     return [
         StoredResource(**row._asdict() | tree_values.decoded_state(row))
-        for row in conn.execute(query.where(_STANDS).order_by(_T.id))
+        for row in conn.execute(query.where(_IS_CURRENT).order_by(_T.id))
     ]
 
 
@@ -34,7 +34,7 @@ def list_of_stack(
     conn: sa.Connection, stack_uuid: str, sealer: Sealer, names: Collection[str] | None = None
 ) -> list[StoredResource]:
     """Return the resources of a stack that stand, with their data; ``names`` None: all."""
-    query = sa.select(RESOURCES).where(_T.stack_uuid == stack_uuid, _STANDS).order_by(_T.id)
+    query = sa.select(RESOURCES).where(_T.stack_uuid == stack_uuid, _IS_CURRENT).order_by(_T.id)
     if names is None:
         return _decoded(conn, conn.execute(query).all(), sealer)
     found: list[sa.Row[Any]] = []
@@ -49,7 +49,7 @@ def find(conn: sa.Connection, stack_uuid: str, name: str, sealer: Sealer) -> Sto
 
 def list_of_tree(conn: sa.Connection, root_uuid: str, sealer: Sealer) -> list[StoredResource]:
     """Return the resources of all stacks of a tree that stand."""
-    query = sa.select(RESOURCES).where(_T.root_uuid == root_uuid, _STANDS).order_by(_T.id)
+    query = sa.select(RESOURCES).where(_T.root_uuid == root_uuid, _IS_CURRENT).order_by(_T.id)
     return _decoded(conn, conn.execute(query).all(), sealer)
 
 

@@ -1,4 +1,4 @@
-"""Between values and rows: JSON text, time, and what a broken constraint means."""
+"""Conversion between values and rows: JSON text, times, and errors of constraints."""
 
 from __future__ import annotations
 
@@ -31,14 +31,14 @@ def load(text: str) -> Any:
     return orjson.loads(text)
 
 
-_SLOW = " "  # before a text that only ``json`` writes and reads; white space to every other reader
+_SLOW = " "  # before a text that only ``json`` reads and writes; JSON white space
 
 
 def dump_document(value: Any) -> str:
-    """Encode what a tenant wrote: integers of any size, any keys, any text.
+    """Encode a tenant's document: integers of any size, any keys, any text.
 
-    orjson refuses integers beyond 64 bits and reads them as floats; such documents take the slow
-    way in both directions.
+    orjson refuses integers beyond 64 bits and reads them as floats; such documents use the slower
+    ``json`` in both directions.
     """
     try:
         return orjson.dumps(value, default=_plain).decode()
@@ -47,12 +47,11 @@ def dump_document(value: Any) -> str:
 
 
 def load_document(text: str) -> Any:
-    """Return what ``dump_document`` was given."""
     return json.loads(text) if text.startswith(_SLOW) else orjson.loads(text)
 
 
 def _plain(value: Any) -> Any:
-    """Return a mapping or a set of any kind as JSON has it."""
+    """Return a mapping or a set of any type as JSON has it."""
     if isinstance(value, Mapping):
         return dict(value)
     if isinstance(value, (set, frozenset)):
@@ -60,7 +59,7 @@ def _plain(value: Any) -> Any:
     raise TypeError(f"cannot store {type(value).__name__} as JSON")
 
 
-now: Final = functools.partial(datetime.now, UTC)  # what the wall says; for deadlines: ``clock``
+now: Final = functools.partial(datetime.now, UTC)  # wall clock; for deadlines: ``clock``
 
 
 class UtcTime(sa.types.TypeDecorator[datetime]):
@@ -82,7 +81,7 @@ class UtcTime(sa.types.TypeDecorator[datetime]):
 
 
 def encode(values: Mapping[str, Any], objects: Iterable[str]) -> dict[str, Any]:
-    """Return ``values`` as their columns take them: objects become JSON text."""
+    """Return ``values`` with objects as JSON text."""
     return {
         name: dump(value) if name in objects and not isinstance(value, str) else value
         for name, value in values.items()
@@ -94,11 +93,10 @@ def broken_constraint(
     meanings: Mapping[str, Callable[[], errors.Failure]],
     missing: errors.Failure | None,
 ) -> errors.Failure | None:
-    """Return the named error for the constraint that ``exc`` broke, or None if it has no name.
+    """Return the named error for the constraint that ``exc`` violates, or None.
 
-    ``meanings`` is keyed by ``table.column``; SQLite names columns, the servers name the
-    constraint (uq_table_column).  ``missing`` is what a broken foreign key means: which one it
-    is SQLite does not say.
+    ``meanings`` is keyed by ``table.column``; SQLite names columns, the servers name the constraint
+    (uq_table_column).  ``missing``: the error of a foreign key, which SQLite does not name.
     """
     message = str(exc.orig)
     for key, meaning in meanings.items():
@@ -109,7 +107,7 @@ def broken_constraint(
 
 
 class naming_conflicts:  # noqa: N801  reads as a statement
-    """Raise what ``named`` has for a broken constraint; one without a name stays what it is."""
+    """Raise the named error of a violated constraint; errors without a name pass."""
 
     def __init__(self, named: Callable[[sa.exc.IntegrityError], errors.Failure | None]) -> None:
         self._named = named
@@ -123,5 +121,5 @@ class naming_conflicts:  # noqa: N801  reads as a statement
 
 
 def lean(encoded: Sequence[Mapping[str, Any]]) -> Any:
-    """Return rows as an INSERT takes them: a single one by itself costs a third less."""
+    """Return rows for an INSERT; a single row outside of a list costs a third less."""
     return encoded[0] if len(encoded) == 1 else list(encoded)

@@ -1,9 +1,9 @@
-"""Which schema the database has, which one this release needs, and the way from one to the other.
+"""The schema's revision: of the database, of this release, and the upgrade between them.
 
-A start asks one plain question and imports no alembic:
+A start runs one plain query and imports no alembic:
 
-    schema.require_head(db, state_dir=home.path)         # a server database: refuse what is old
-    backup = schema.prepare(db)                          # our own SQLite: create it, bring it up
+    schema.require_head(db, state_dir=home.path)         # a server database: refuse an old schema
+    backup = schema.prepare(db)                          # our own SQLite: create or upgrade it
 """
 
 from __future__ import annotations
@@ -26,25 +26,25 @@ LOG = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Line:
-    """A line of revisions, numbered so that their names sort: where they are, and the last."""
+    """A line of revisions, numbered so that their names sort: their directory, and the last."""
 
     scripts: str
     head: str
 
 
-HEAD: Final = "0009"
+HEAD: Final = "0010"
 OURS: Final = Line(scripts="bloomery.db:migrations", head=HEAD)
 _VERSION_TABLE: Final = "alembic_version"
 _VERSION: Final = sa.text("SELECT version_num FROM alembic_version")
 _CONTRACTED_AT: Final = sa.text("SELECT value FROM home WHERE name = 'contracted_at'")
-_NUMBER: Final = re.compile(r"\d{4}")  # what our revisions are called
+_NUMBER: Final = re.compile(r"\d{4}")  # names of our revisions
 _ANOTHER_DATABASE: Final = (
     "name a database of Bloomery's own, or an empty one, by [database]connection or --state-dir"
 )
 
 
 def revision_of(db: engine.Database) -> str | None:
-    """Return the revision of the schema, None where there is none yet.  One plain query."""
+    """Return the revision of the schema, or None.  One plain query."""
     try:
         with db.read() as conn:
             return conn.execute(_VERSION).scalar()
@@ -63,7 +63,7 @@ def require_head(
     config_files: Sequence[str] = (),
     line: Line = OURS,
 ) -> None:
-    """Refuse a database whose schema this release can't use; a newer one it can, if it may.
+    """Refuse a database whose schema this release cannot use; compatible newer ones pass.
 
     Raises SchemaOutdated with the command to run, CannotStart if the database can't be used.
     """
@@ -80,10 +80,10 @@ def require_head(
 
 
 def _may_use_newer(db: engine.Database, revision: str | None, line: Line) -> bool:
-    """Whether a newer release brought the schema up, and took nothing away that we need.
+    """Is the schema of a newer release compatible with this one?
 
-    So that the old processes of a site can start again while the new ones come, one by one.
-    Raises SchemaOutdated for a newer schema that we can't use, and for one that is not ours.
+    So the old processes of a site can restart during a rolling upgrade.  Raises SchemaOutdated for
+    an incompatible newer schema, and for a foreign one.
     """
     if revision is not None and not _NUMBER.fullmatch(revision):
         raise errors.SchemaOutdated(
@@ -106,17 +106,17 @@ def _may_use_newer(db: engine.Database, revision: str | None, line: Line) -> boo
 
 
 def _contracted_at(db: engine.Database) -> str | None:
-    """Return the last revision that took away what older releases need."""
+    """Return the last revision that removed columns or tables of older releases."""
     with db.read() as conn:
         return conn.execute(_CONTRACTED_AT).scalar()
 
 
 def upgrade(db: engine.Database, *, line: Line = OURS) -> None:
-    """Bring the schema to the head of its line in one transaction: all revisions or none.
+    """Upgrade the schema to the head of its line in one transaction.
 
-    On MariaDB and MySQL each change of a table is committed by itself: there the next try goes on
-    where this one broke off.  Where the head is there already, or a newer schema that this release
-    can use, nothing is written.  Raises SchemaOutdated for one that it can't.
+    MariaDB and MySQL commit each change of a table by itself: there the next attempt continues.  At
+    the head, or on a compatible newer schema, nothing is written.  Raises SchemaOutdated for an
+    incompatible newer schema.
     """
     revision = revision_of(db)
     if revision == line.head or _may_use_newer(db, revision, line):
@@ -132,10 +132,9 @@ def upgrade(db: engine.Database, *, line: Line = OURS) -> None:
 
 
 def prepare(db: engine.Database, *, line: Line = OURS) -> Path | None:
-    """Bring our own SQLite to the head before serving; return the backup if one was made.
+    """Upgrade our own SQLite to the head before serving; return the backup, if any.
 
-    The schema is created in a fresh database, an older one is backed up and brought up, and for
-    the current one nothing is done.
+    A fresh database gets the schema, an older one is backed up first, a current one stays.
     """
     revision = revision_of(db)
     if revision == line.head or _may_use_newer(db, revision, line):
@@ -153,7 +152,7 @@ def _back_up(db: engine.Database, revision: str) -> Path:
 
 
 def _run_revisions(conn: sa.Connection, line: Line) -> None:
-    from alembic import command, config  # at start the schema is asked for without it
+    from alembic import command, config  # a start without an upgrade does not need it
 
     settings = config.Config(attributes={"connection": conn})
     settings.set_main_option("script_location", line.scripts)

@@ -1,9 +1,8 @@
-"""The edge of transactions on a database server.
+"""Transactions on a database server.
 
-The driver commits each statement by itself, and the edge says BEGIN and COMMIT.  A transaction
-whose connection breaks, or which meets a deadlock, is run again: nothing of it was committed.  If
-it breaks while the answer to COMMIT is awaited, the edge finds out whether it was committed
-(``commit_tokens``), so that nothing runs twice.
+The driver commits each statement by itself, and this module sends BEGIN and COMMIT.  After a lost
+connection or a deadlock the transaction is repeated: nothing of it was committed.  If the answer to
+COMMIT is lost, ``commit_tokens`` tells whether it was committed, so that nothing runs twice.
 """
 
 from __future__ import annotations
@@ -33,7 +32,7 @@ _SNAPSHOT: Final = {
         "START TRANSACTION WITH CONSISTENT SNAPSHOT, READ ONLY",
     ],
 }
-_SCHEMA_TURN: Final = 0x626C6F6F6D  # PostgreSQL's advisory lock of who changes the schema
+_SCHEMA_TURN: Final = 0x626C6F6F6D  # PostgreSQL's advisory lock for changes of the schema
 
 
 class ServerEdge:
@@ -65,7 +64,7 @@ class ServerEdge:
 
     @contextmanager
     def _named_faults(self) -> Iterator[None]:
-        """Say in one sentence what the server lacks; other faults stay what they are."""
+        """Raise named errors for faults of the server; other errors pass."""
         try:
             yield
         except sa.exc.DBAPIError as exc:
@@ -75,7 +74,7 @@ class ServerEdge:
 
     @contextmanager
     def _connection(self) -> Iterator[sa.Connection]:
-        """A connection of the pool.  Raises DatabaseAway, DatabaseBusy."""
+        """Yield a connection of the pool.  Raises DatabaseAway, DatabaseBusy."""
         try:
             conn = self._open()
         except sa.exc.TimeoutError as exc:
@@ -86,7 +85,7 @@ class ServerEdge:
             yield conn
 
     def _open(self) -> sa.Connection:
-        """Take a connection; a new one that breaks while it is opened is opened once more."""
+        """Take a connection; retry once if a new one breaks while it is opened."""
         try:
             return self.engine.connect()
         except sa.exc.DBAPIError as exc:
@@ -153,9 +152,9 @@ class ServerEdge:
         return result
 
     def _commit(self, conn: sa.Connection) -> None:
-        """Commit; where no answer comes, find out what became of it.
+        """Commit; without an answer, find out whether it was committed.
 
-        Raises what the server says, with nothing committed; CommitInDoubt.
+        Raises the server's errors, with nothing committed; CommitInDoubt.
         """
         token = commit_tokens.make() if conn.info[_WROTE] else None
         try:
@@ -169,7 +168,7 @@ class ServerEdge:
                 raise
 
     def _was_committed(self, token: str) -> bool:
-        """Ask on another connection, for as long as a server may take to come back."""
+        """Ask on another connection, for as long as a server may take to restart."""
         give_up_at = time.monotonic() + self._settings.connect_timeout
         while True:
             try:
@@ -187,7 +186,7 @@ class ServerEdge:
     # ------------------------------------------------------------------------------ altering
 
     def alter(self, work: Callable[[sa.Connection], T]) -> T:
-        """Run ``work`` while no other process changes the schema; it is not run again.
+        """Run ``work`` once while no other process changes the schema.
 
         On MariaDB and MySQL each change of a table is committed by itself.
         """
@@ -208,7 +207,7 @@ class ServerEdge:
 def _schema_turn(conn: sa.Connection) -> Iterator[None]:
     """Wait until no other process changes the schema, and begin a transaction.
 
-    Raises DatabaseBusy.  The turn ends with the connection, at the latest.
+    Raises DatabaseBusy.  The lock ends with the connection, at the latest.
     """
     if conn.dialect.name == "postgresql":
         _send(conn, "BEGIN")
@@ -253,7 +252,7 @@ def _send(conn: sa.Connection, statement: str) -> None:
 
 
 def _execute(dbapi: Any, statement: str) -> None:
-    if hasattr(dbapi, "pgconn"):  # psycopg would count it among those to prepare
+    if hasattr(dbapi, "pgconn"):  # psycopg would prepare it after some repetitions
         with dbapi.cursor() as cursor:
             cursor.execute(statement, prepare=False)
         return
@@ -261,7 +260,7 @@ def _execute(dbapi: Any, statement: str) -> None:
 
 
 def _roll_back(conn: sa.Connection) -> None:
-    """End a transaction that is not to be; a connection that is gone has ended it already."""
+    """End a failed transaction; a lost connection has ended it already."""
     if conn.invalidated:
         return
     try:

@@ -1,4 +1,4 @@
-"""What a database server says when it can't serve now, and what of it may pass by itself."""
+"""Faults of a database server: their names, and which are transient."""
 
 from __future__ import annotations
 
@@ -27,23 +27,23 @@ _BUSY: Final = {
 }  # fmt: skip
 _FULL: Final = re.compile(r"connection slots are reserved|too many (clients|connections)")
 _KEPT: Final = frozenset({"55P03", "1205"})
-_GOING: Final = frozenset({"57P01", "57P02", "57P03", "1053", "1927"})  # it stops, or starts
+_GOING: Final = frozenset({"57P01", "57P02", "57P03", "1053", "1927"})  # the server stops or starts
 
 
 def is_lost(exc: sa.exc.DBAPIError) -> bool:
-    """Whether the connection is gone, so that its transaction is, too."""
+    """Is the connection gone, and with it the transaction?"""
     return exc.connection_invalidated or _code(exc) in _GOING
 
 
 def may_pass(exc: Exception) -> bool:
-    """Whether the transaction may be run again: nothing of it was committed."""
+    """May the transaction be repeated?  Nothing of it was committed."""
     if isinstance(exc, sa.exc.DBAPIError):
         return is_lost(exc) or _code(exc) in _AGAIN
     return isinstance(exc, errors.DatabaseAway)
 
 
 def named(exc: Exception, url: sa.URL) -> errors.DatabaseBusy | None:
-    """Return the error that says what the server lacks, or None for other faults."""
+    """Return the named error of the server's fault, or None."""
     if isinstance(exc, errors.DatabaseBusy):
         return exc
     if not isinstance(exc, sa.exc.DBAPIError):
@@ -58,7 +58,7 @@ def named(exc: Exception, url: sa.URL) -> errors.DatabaseBusy | None:
 
 
 def away(exc: sa.exc.DBAPIError, url: sa.URL) -> errors.DatabaseBusy:
-    """Return the error for a connection that is gone, or could not be opened."""
+    """Return the error for a connection that is lost, or could not be opened."""
     message = _message(exc)
     code = "53300" if _FULL.search(message) else _code(exc)  # psycopg opens without an SQLSTATE
     if reason := _BUSY.get(code):
@@ -68,7 +68,7 @@ def away(exc: sa.exc.DBAPIError, url: sa.URL) -> errors.DatabaseBusy:
 
 
 def server_name(url: sa.URL) -> str:
-    """Return the server and the database, without who we are there."""
+    """Return the server and the database, without the user."""
     place = url.host or str(url.query.get("host") or url.query.get("unix_socket") or "local socket")
     if url.port:
         place = f"{place}:{url.port}"
@@ -76,12 +76,12 @@ def server_name(url: sa.URL) -> str:
 
 
 def _code(exc: sa.exc.DBAPIError) -> str:
-    """Return PostgreSQL's SQLSTATE or MySQL's number, which says more than its SQLSTATE."""
+    """Return PostgreSQL's SQLSTATE, or MySQL's number, which is more specific."""
     cause: Any = exc.orig
     first = (cause.args or ("",))[0]
     return str(first if isinstance(first, int) else getattr(cause, "sqlstate", None))
 
 
 def _message(exc: sa.exc.DBAPIError) -> str:
-    """Return what the driver says, without MySQL's number."""
+    """Return the driver's message, without MySQL's number."""
     return str((exc.orig.args or ("",))[-1]) if exc.orig is not None else ""

@@ -1,7 +1,7 @@
-"""Connections to PostgreSQL, MariaDB and MySQL: what they are opened with, and when they are stale.
+"""Connections to PostgreSQL, MariaDB and MySQL: their settings, and the test for stale ones.
 
-The driver commits each statement by itself, so that neither it nor SQLAlchemy sends anything on
-its own: a read is one packet.  Isolation and time-outs are set once per connection.
+The driver commits each statement by itself, so that neither it nor SQLAlchemy sends anything on its
+own: a read is one packet.  Isolation and time-outs are set once per connection.
 """
 
 from __future__ import annotations
@@ -16,15 +16,16 @@ from bloomery.conf.database import Database as Settings
 
 _LOOPBACK: Final = frozenset({None, "localhost", "127.0.0.1", "::1"})
 _USED: Final = "bloomery.used"  # of a connection's record: it has been checked out before
-_NETWORK_SLACK_S: Final = 10  # beyond the time-out of a statement, until its connection is dead
-ALTERING_LOCK_S: Final = 60  # to wait for a table: whoever comes later waits behind us
+# beyond the time-out of a statement, until its connection counts as dead
+_NETWORK_SLACK_S: Final = 10
+ALTERING_LOCK_S: Final = 60  # to wait for a table; later requests queue behind the change
 ALTERING_TURN_S: Final = 600  # to wait for another process that changes the schema
 
 
 def create(url: sa.URL, settings: Settings, idle_s: int | None = None) -> sa.Engine:
-    """Return the pool for everyday use: bounded in size, and each wait bounded in time.
+    """Return the pool for regular use: its size and each wait are bounded.
 
-    ``idle_s``: for a transaction in which nothing happens; None: as long as a statement may take.
+    ``idle_s``: the longest idle transaction; None: the time-out of statements.
     """
     engine = sa.create_engine(
         url,
@@ -39,13 +40,13 @@ def create(url: sa.URL, settings: Settings, idle_s: int | None = None) -> sa.Eng
 
 
 def create_unbounded(url: sa.URL, settings: Settings) -> sa.Engine:
-    """Return an engine whose statements may take any time: for changes of the schema."""
+    """Return an engine without time-outs, for changes of the schema."""
     arguments = _connect_args(url, settings, statement_timeout_s=0)
     return sa.create_engine(url, poolclass=sa.pool.NullPool, connect_args=arguments, **_PLAIN)
 
 
 _PLAIN: Final[dict[str, Any]] = {
-    "pool_reset_on_return": None,  # the edge ends what it begins
+    "pool_reset_on_return": None,  # ``server_edge`` ends its transactions
     "skip_autocommit_rollback": True,
 }
 
@@ -58,7 +59,7 @@ def _connect_args(
     if url.get_backend_name() == "postgresql":
         return arguments | _postgresql(url, settings, statement_timeout_s, idle_s)
     if url.host in _LOOPBACK and not any(name.startswith("ssl") for name in url.query):
-        arguments["ssl_disabled"] = True  # PyMySQL reads every authority for each connection
+        arguments["ssl_disabled"] = True  # PyMySQL reads all certificates for each connection
     return arguments | _mysql(settings, statement_timeout_s, idle_s)
 
 
@@ -84,7 +85,7 @@ def _postgresql(
 
 
 def _mysql(settings: Settings, statement_timeout_s: int, idle_s: int) -> dict[str, Any]:
-    """What begins with /*M! is read by MariaDB alone, with /*!8 by MySQL."""
+    """Return MySQL's settings: MariaDB alone reads /*M! comments, MySQL alone /*!8."""
     command = (
         f"SET SESSION sql_mode = 'TRADITIONAL', innodb_lock_wait_timeout = {settings.lock_timeout}"
         " /*!80000 , transaction_isolation = 'READ-COMMITTED' */"
@@ -97,9 +98,9 @@ def _mysql(settings: Settings, statement_timeout_s: int, idle_s: int) -> dict[st
 
 
 def _refuse_stale(dbapi: Any, record: Any, _proxy: Any) -> None:
-    """Let the pool replace a connection that the server has closed, without asking the server.
+    """Let the pool replace a connection that the server has closed, without a query.
 
-    An idle connection has nothing to say: what can be read from its socket is its end.
+    A server sends nothing on an idle connection: readable data is its end.
     """
     if not record.info.setdefault(_USED, False):
         record.info[_USED] = True
@@ -109,8 +110,9 @@ def _refuse_stale(dbapi: Any, record: Any, _proxy: Any) -> None:
 
 def _is_stale(dbapi: Any) -> bool:
     try:
-        descriptor = dbapi.pgconn.socket if hasattr(dbapi, "pgconn") else dbapi._sock.fileno()  # noqa: SLF001  PyMySQL names it nowhere else
-    except Exception:  # noqa: BLE001  of either driver: it has no socket any more
+        # PyMySQL has no public name
+        descriptor = dbapi.pgconn.socket if hasattr(dbapi, "pgconn") else dbapi._sock.fileno()  # noqa: SLF001  P
+    except Exception:  # noqa: BLE001  of any driver: the socket is closed
         return True
     poll = select.poll()
     poll.register(descriptor, select.POLLIN)

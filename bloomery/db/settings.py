@@ -1,4 +1,4 @@
-"""Queries on what a database knows of its home: a few named facts, such as the sealing key's id."""
+"""Queries on settings of the database, such as the sealing key's id."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ def find(conn: sa.Connection, name: str) -> str | None:
 
 
 def settle(conn: sa.Connection, name: str, value: str) -> str:
-    """Store a fact unless it is settled already, whoever settles it now; return what holds."""
+    """Store a setting unless it exists; return the stored value."""
     if (existing := find(conn, name)) is not None:
         return existing
     missing = upserts.insert_missing(conn.dialect.name, SETTINGS, ("name", "value"), key="name")
@@ -25,6 +25,6 @@ def settle(conn: sa.Connection, name: str, value: str) -> str:
 
 
 def put(conn: sa.Connection, name: str, value: str) -> None:
-    """Store a fact, whatever held before."""
+    """Store a setting."""
     upsert = upserts.insert_or_update(conn.dialect.name, SETTINGS, ("name", "value"), key="name")
     conn.execute(upsert, {"name": name, "value": value})

@@ -1,4 +1,4 @@
-"""Queries on snapshots of stacks; an engine fills them in with the turn that ends them."""
+"""Queries on snapshots of stacks; the engine completes them with the tree."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _T = SNAPSHOTS.c
 
 
 def insert(conn: sa.Connection, snapshot: Snapshot, sealer: Sealer) -> None:
-    """Add one that is to be made: its data say what was accepted, the engine adds the rest."""
+    """Insert a snapshot as it was accepted; the engine adds its data."""
     values = {name: getattr(snapshot, name) for name in snapshot.__slots__ if name != "data"}
     accepted = sealer.seal_text(rows.dump_document(snapshot.data))
     conn.execute(sa.insert(SNAPSHOTS), {**values, "definition": accepted})

@@ -1,7 +1,7 @@
 """Queries on software configurations and deployments.
 
-What is in them may come from hidden parameters: texts and values are sealed as a whole.  Encode
-before the transaction begins.
+Their texts and values may contain hidden parameters and are sealed as a whole.  Encode them before
+the transaction begins.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ def _decode_config(row: sa.Row[Any], sealer: Sealer) -> SoftwareConfig:
 
 
 def insert_config(conn: sa.Connection, row: Row) -> None:
-    """Write a configuration; one that is there stays as it is."""
+    """Insert a configuration, unless it exists."""
     conn.execute(upserts.insert_missing(conn.dialect.name, SOFTWARE_CONFIGS, tuple(row)), row)
 
 
@@ -79,7 +79,7 @@ def has_config(conn: sa.Connection, project: str, uuid: str) -> bool:
 def list_configs(
     conn: sa.Connection, project: str | None, *, limit: int | None, marker: str | None
 ) -> list[ConfigSummary]:
-    """Return a page, the newest first; ``project`` None: of all.  An unknown marker is none."""
+    """Return a page, newest first; ``project`` None: of all.  An unknown marker is ignored."""
     query = sa.select(_C.uuid, _C.project, _C.name, _C.group, _C.created_at)
     visible = sa.true() if project is None else _C.project == project
     query = query.where(visible).order_by(_C.created_at.desc(), _C.id.desc())
@@ -102,7 +102,7 @@ def count_configs(conn: sa.Connection, project: str) -> int:
 
 
 def delete_config(conn: sa.Connection, project: str, uuid: str) -> bool:
-    """Remove a configuration; False: there is none.  Raises SoftwareConfigInUse."""
+    """Delete a configuration; False: there is none.  Raises SoftwareConfigInUse."""
     used = conn.execute(sa.select(_D.id).where(_D.config_uuid == uuid).limit(1)).first()
     if used is not None and has_config(conn, project, uuid):
         raise errors.SoftwareConfigInUse(config=uuid)
@@ -121,7 +121,7 @@ def encode_deployment(deployment: SoftwareDeployment, sealer: Sealer) -> Row:
 
 
 def _sealed(values: Mapping[str, Any], sealer: Sealer) -> str:
-    """An empty map tells nothing, and costs nothing."""
+    """Seal values; an empty map stays unsealed."""
     return sealer.seal_text(rows.dump_document(values)) if values else rows.EMPTY_OBJECT
 
 
@@ -140,7 +140,7 @@ def _decode_deployment(row: sa.Row[Any], sealer: Sealer) -> SoftwareDeployment:
 
 
 def insert_deployment(conn: sa.Connection, row: Row) -> None:
-    """Write a deployment; one that is there stays as it is.
+    """Insert a deployment, unless it exists.
 
     Raises SoftwareConfigNotFound: its configuration is gone.
     """
@@ -154,7 +154,7 @@ def insert_deployment(conn: sa.Connection, row: Row) -> None:
 def find_deployment(
     conn: sa.Connection, project: str, uuid: str, sealer: Sealer
 ) -> SoftwareDeployment | None:
-    """Return a deployment of a project, or one that an agent of the project may read."""
+    """Return a deployment of a project, or one for an agent of the project."""
     query = sa.select(SOFTWARE_DEPLOYMENTS).where(_D.uuid == uuid, _visible(project))
     row = conn.execute(query).one_or_none()
     return None if row is None else _decode_deployment(row, sealer)
@@ -163,7 +163,7 @@ def find_deployment(
 def list_deployments(
     conn: sa.Connection, project: str, server_id: str | None, sealer: Sealer
 ) -> list[SoftwareDeployment]:
-    """Return the deployments of a project, or of a server of it, the oldest first."""
+    """Return the deployments of a project, or of one server, oldest first."""
     query = sa.select(SOFTWARE_DEPLOYMENTS).where(_visible(project)).order_by(_D.id)
     if server_id is not None:
         query = query.where(_D.server_id == server_id)
@@ -188,16 +188,16 @@ def list_server_configs(
 
 
 def list_secret_configs(conn: sa.Connection, uuids: Sequence[str]) -> set[str]:
-    """Return those which tell a token of signals, or what a hidden parameter may have reached.
+    """Return the configurations with a signal's token or hidden parameters.
 
-    That is what a deployment of a stack has written, and configurations with sealed properties.
+    These are configurations of stacks' deployments, and those with sealed properties.
     """
     deployed = sa.select(_D.config_uuid).join(RESOURCES, RESOURCES.c.physical_id == _D.uuid)
     return _among(conn, deployed, _D.config_uuid, uuids) | list_secret_deployments(conn, uuids)
 
 
 def list_secret_deployments(conn: sa.Connection, uuids: Sequence[str]) -> set[str]:
-    """Return those which resources with sealed properties have made."""
+    """Return the deployments of resources with sealed properties."""
     properties = PROPERTIES_DATA.c
     sealed = (
         sa.select(RESOURCES.c.physical_id)
@@ -223,7 +223,7 @@ def count_deployments(conn: sa.Connection, project: str) -> int:
 
 
 def update_deployment(conn: sa.Connection, row: Row, updated_at: datetime | None) -> bool:
-    """Write a deployment; False: it is gone, or was written since it was read at ``updated_at``.
+    """Update a deployment; False: it is gone, or has changed since ``updated_at``.
 
     Raises SoftwareConfigNotFound as ``insert_deployment`` does.
     """
@@ -237,7 +237,7 @@ def update_deployment(conn: sa.Connection, row: Row, updated_at: datetime | None
 
 
 def delete_deployment(conn: sa.Connection, project: str, uuid: str) -> bool:
-    """Remove a deployment; False: there is none."""
+    """Delete a deployment; False: there is none."""
     delete = sa.delete(SOFTWARE_DEPLOYMENTS).where(_D.uuid == uuid, _D.project == project)
     return bool(conn.execute(delete).rowcount)
 

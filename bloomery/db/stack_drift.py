@@ -22,7 +22,7 @@ _MACHINES: Final = "OS::Ironic::%"
 _IN_PROGRESS: Final = "IN_PROGRESS"
 _AT_REST = (
     _R.type.like(_MACHINES),
-    _R.stands.is_(sa.true()),
+    _R.is_current.is_(sa.true()),
     _R.physical_id.is_not(None),
     _R.action.not_in(("INIT", "DELETE")),
     sa.or_(_R.status == "COMPLETE", sa.and_(_R.action == "CHECK", _R.status == "FAILED")),

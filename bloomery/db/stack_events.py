@@ -1,4 +1,4 @@
-"""Queries on events of stacks, for whoever asks the API; they are written by ``trees``."""
+"""Queries on events of stacks for the API; ``trees`` writes them."""
 
 from __future__ import annotations
 
@@ -16,18 +16,18 @@ _T = STACK_EVENTS.c
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Query:
-    """Events of some stacks.  ``equal``: column -> values, of which one must fit."""
+    """Events of some stacks.  ``equal``: column -> accepted values."""
 
     stacks: Sequence[str]
     equal: Mapping[str, Sequence[str]] = field(default_factory=dict)
     order: Sequence[tuple[str, bool]] = ()  # (column, descending), ties by id
-    descending: bool = True  # where there is no order
+    descending: bool = True  # without an explicit order
     marker: str | None = None
     limit: int | None = None
 
 
 def list_page(conn: sa.Connection, query: Query) -> Sequence[sa.Row[Any]]:
-    """Return rows; a marker that is not there is passed over."""
+    """Return rows; an unknown marker is ignored."""
     statement = sa.select(STACK_EVENTS).where(_T.stack_uuid.in_(list(query.stacks)))
     for name, values in query.equal.items():
         statement = statement.where(_T[name].in_(list(values)))

@@ -1,13 +1,12 @@
-"""The lock of a tree of stacks: which engine works on it, and the fence around its writes.
+"""The lock of a tree of stacks: its engine, and the fence around writes.
 
-The row is there as long as the tree is: made with the root, in the transaction that accepts it.
-Each acquisition raises ``generation``, each turn that is written raises ``turn``; an engine that
-was declared dead and comes back fails at the guard with StackLockLost.
+The row exists as long as the tree: the transaction that accepts the root inserts it.  Each
+acquisition raises ``generation``, each written transaction of the tree raises ``turn``; an engine
+that was declared dead and comes back fails at the guard with StackLockLost.
 
-Who writes what belongs to a tree holds this row first, then stacks, then the rest: an engine by
-the guard of its turn, a request that is accepted by ``hold``.  So both take turns, no two wait for
-each other crosswise, and what an engine decides by the orders that it sees stays true until its
-commit.  (SQLite has one writer, and needs no lock of rows.)
+Every writer of a tree locks this row first, then stacks, then the rest: an engine by the guard, an
+accepted request by ``hold``.  So writers are serialized without deadlocks, and the orders that an
+engine sees stay the same until its commit.  (SQLite has one writer, and needs no row lock.)
 """
 
 from __future__ import annotations
@@ -27,7 +26,7 @@ _T = STACK_LOCKS.c
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Guard:
-    """Proof of a lock: true as long as nobody else took the tree, or wrote a turn, since."""
+    """Proof of a lock, valid until another acquisition or written transaction."""
 
     root_uuid: str
     engine_id: str
@@ -70,7 +69,7 @@ _RELEASE = sa.update(STACK_LOCKS).where(*_HELD, _NO_ORDER).values(engine_id=None
 
 
 def add(conn: sa.Connection, root_uuid: str) -> None:
-    """Make the row of a new tree; nobody works on it yet."""
+    """Insert the lock row of a new tree, without an engine."""
     conn.execute(
         _INSERT,
         {"root_uuid": root_uuid, "generation": 0, "turn": 0, "updated_at": rows.now()},
@@ -80,7 +79,7 @@ def add(conn: sa.Connection, root_uuid: str) -> None:
 def hold(conn: sa.Connection, root_uuid: str) -> bool:
     """Keep engines from writing the tree until the transaction ends; False: there is no such tree.
 
-    Begin each transaction with it that writes a stack and is not the turn of an engine.
+    Every transaction that writes a stack, except an engine's, begins with it.
     """
     return conn.execute(_HOLD, {"root": root_uuid}).scalar_one_or_none() is not None
 
@@ -88,9 +87,9 @@ def hold(conn: sa.Connection, root_uuid: str) -> bool:
 def acquire(
     conn: sa.Connection, root_uuid: str, engine_id: str, *, dead: tuple[str, int] | None = None
 ) -> Guard:
-    """Take the lock if it is free, or if it is that of ``dead``: an engine and its generation.
+    """Take the lock if it is free, or if ``dead`` has it: an engine and its generation.
 
-    One UPDATE decides.  Raises StackLocked, which names who holds it; NotFound.
+    One UPDATE decides.  Raises StackLocked, which names the engine; NotFound.
     """
     holder, generation = dead or (None, None)
     won = conn.execute(
@@ -109,10 +108,10 @@ def acquire(
 
 
 def advance(conn: sa.Connection, guard: Guard) -> bool:
-    """Begin the transaction of a turn: hold the lock's row, and count the turn.
+    """Begin a transaction of the tree: lock the row, and raise ``turn``.
 
-    False: this very turn was written before; the connection broke when its commit was answered.
-    Raises StackLockLost.
+    False: this transaction was committed before; the connection broke before the answer. Raises
+    StackLockLost.
     """
     if conn.execute(_ADVANCE, _proof(guard) | {"at": rows.now()}).rowcount:
         return True
@@ -127,31 +126,30 @@ def advance(conn: sa.Connection, guard: Guard) -> bool:
 
 
 def release(conn: sa.Connection, guard: Guard) -> bool:
-    """Give the lock back unless an order waits; False: there is one, and the lock is kept.
+    """Release the lock unless an order waits; False: an order waits, and the lock is kept.
 
-    After ``advance`` in the same transaction: it holds the row, so whoever accepts an order has
-    committed it, and it is seen here, or will find the lock free.  A single UPDATE with both
-    conditions would not do on PostgreSQL: it looks for orders as of before it waited for the row.
+    After ``advance`` in the same transaction, which has locked the row: a request has either
+    committed its order, which is seen here, or will find the lock free.  A single UPDATE with both
+    conditions is no alternative: PostgreSQL would read orders from before its wait for the row.
     """
     return bool(conn.execute(_RELEASE, _proof(guard)).rowcount)
 
 
 def find_engine(conn: sa.Connection, root_uuid: str) -> str | None:
-    """Return the engine that works on a tree, None where none does."""
+    """Return the engine that works on a tree, or None."""
     row = conn.execute(_ROW, {"root": root_uuid}).one_or_none()
     return None if row is None else row.engine_id
 
 
 def is_free(conn: sa.Connection, root_uuid: str) -> bool:
-    """Does nobody work on this tree?"""
     row = conn.execute(_ROW, {"root": root_uuid}).one_or_none()
     return row is None or row.engine_id is None
 
 
 def list_orphans(conn: sa.Connection, live: Collection[str]) -> list[str]:
-    """Return the roots that want an engine, by those that are ``live``.
+    """Return the roots that need an engine; ``live``: the living engines.
 
-    Either a dead engine has the lock, or there are orders and no live engine at work on them.
+    Either a dead engine has the lock, or orders wait and no living engine works on them.
     """
     ordered = sa.select(STACK_ORDERS.c.root_uuid)
     unattended = sa.or_(_T.engine_id.is_(None), _T.engine_id.not_in(live))

@@ -1,7 +1,7 @@
-"""Orders: what was accepted for a tree and no engine has taken yet.
+"""Orders: accepted requests that no engine has taken yet.
 
-An order is committed with the state that clients see, and deleted with the turn that has taken
-it: whichever engine loads the tree finds it.
+An order is committed with the state that clients see, and deleted with the engine's transaction
+that has taken it: whichever engine loads the tree finds it.
 """
 
 from __future__ import annotations
@@ -35,10 +35,10 @@ _LIST = (
 
 
 def insert(conn: sa.Connection, sealer: Sealer, order: Order) -> int:
-    """Add an order and return its id, which is larger than that of any order before it.
+    """Insert an order and return its id, which is larger than those of all former orders.
 
-    Holds the tree's lock row first (on PostgreSQL ids of one tree would not ascend otherwise), and
-    makes it for a root that is new.
+    Locks the tree's lock row first (on PostgreSQL ids of one tree would not ascend otherwise), and
+    inserts it for a new root.
     """
     if not stack_locks.hold(conn, order.root_uuid):
         stack_locks.add(conn, order.root_uuid)
@@ -61,7 +61,7 @@ def list_rows(conn: sa.Connection, root_uuid: str, after: int = 0) -> Sequence[s
 
 
 def from_row(row: sa.Row[Any], sealer: Sealer) -> Order:
-    """Return the value that a row stands for.  Raises KeyMissing."""
+    """Return the order in a row.  Raises KeyMissing."""
     return Order(
         id=row.id,
         root_uuid=row.root_uuid,
@@ -80,11 +80,11 @@ def list_roots(conn: sa.Connection) -> list[str]:
 
 
 def list_newest(conn: sa.Connection, most: int) -> frozenset[int]:
-    """Return the ids of the newest orders that were not taken yet."""
+    """Return the ids of the newest waiting orders."""
     return frozenset(conn.execute(sa.select(_T.id).order_by(_T.id.desc()).limit(most)).scalars())
 
 
 def delete(conn: sa.Connection, ids: Sequence[int]) -> None:
-    """Drop orders that were taken, in the transaction of the turn that took them."""
+    """Delete orders in the engine's transaction that has taken them."""
     if ids:
         conn.execute(_DELETE, {"ids": list(ids)})

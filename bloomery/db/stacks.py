@@ -1,4 +1,4 @@
-"""Queries on stacks by the column: what lists, answers and checks need, never a whole tree."""
+"""Queries on stacks by column, for lists and checks; ``trees`` loads whole trees."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _T = STACKS.c
 _G = STACK_TAGS.c
 _WHOLE = sa.select(
     *(_T[name] for name in tree_values.STACK_COLUMNS)
-)  # but the graph, which only engines read
+)  # without the graph, which only engines read
 _BY_UUID = _WHOLE.where(_T.uuid == sa.bindparam("ident"))
 _BY_NAME = (
     _WHOLE.where(_T.name == sa.bindparam("name"), _T.deleted_at.is_(None)).order_by(_T.id).limit(1)
@@ -39,9 +39,9 @@ _MOST_IDENTS: Final = 500  # in one statement
 class Query:
     """A list of stacks.
 
-    ``equal``     column -> values, of which one must fit
+    ``equal``     column -> accepted values
     ``hidden``    stacks with one of these tags are left out
-    ``states``    (action, status) pairs, of which one must fit; an action of None is any
+    ``states``    accepted (action, status) pairs; an action of None is any
     ``order``     (column, descending), ties by id
     """
 
@@ -61,12 +61,12 @@ class Query:
 
 
 def find(conn: sa.Connection, uuid: str) -> Stack | None:
-    """Return a stack, deleted ones too; without its graph."""
+    """Return a stack without its graph, deleted ones included."""
     return _one(conn, conn.execute(_BY_UUID, {"ident": uuid}).one_or_none())
 
 
 def find_by_name(conn: sa.Connection, project: str | None, name: str) -> Stack | None:
-    """Return the oldest stack of that name that lives; ``project`` None: of any."""
+    """Return the oldest living stack of that name; ``project`` None: of any."""
     query = _BY_NAME if project is None else _BY_NAME.where(_T.project == project)
     return _one(conn, conn.execute(query, {"name": name}).one_or_none())
 
@@ -90,7 +90,7 @@ def _tags(conn: sa.Connection, uuids: Sequence[str]) -> dict[str, tuple[str, ...
 
 
 def list_page(conn: sa.Connection, query: Query) -> list[Stack]:
-    """Return a page; a marker that is not there is passed over, as in Heat."""
+    """Return a page; an unknown marker is ignored, as in Heat."""
     statement = _WHOLE.where(*_conditions(query))
     statement = pagination.after(conn, statement, STACKS, query.order, query.marker)
     if query.limit is not None:
@@ -104,12 +104,12 @@ def count(conn: sa.Connection, query: Query) -> int:
 
 
 def count_roots(conn: sa.Connection, project: str) -> int:
-    """How many stacks of its own a project has."""
+    """Count the root stacks of a project."""
     return conn.execute(_COUNT_ROOTS, {"project": project}).scalar_one()
 
 
 def list_below(conn: sa.Connection, root_uuid: str, *, deleted: bool = False) -> list[Stack]:
-    """Return the stacks of a tree, the root first; ``deleted``: those that are gone, too."""
+    """Return the stacks of a tree, the root first; ``deleted``: deleted ones, too."""
     query = _WHOLE.where(_T.root_uuid == root_uuid).order_by(_T.depth, _T.id)
     if not deleted:
         query = query.where(sa.or_(_T.deleted_at.is_(None), _T.uuid == root_uuid))
@@ -117,7 +117,7 @@ def list_below(conn: sa.Connection, root_uuid: str, *, deleted: bool = False) ->
 
 
 def list_children(conn: sa.Connection, owner_uuid: str) -> list[Stack]:
-    """Return the stacks that live directly below a stack."""
+    """Return the nested stacks directly below a stack."""
     query = _WHOLE.where(_T.owner_uuid == owner_uuid, _T.deleted_at.is_(None)).order_by(_T.id)
     return [Stack(**row._mapping) for row in conn.execute(query)]  # noqa: SLF001
 
@@ -131,7 +131,7 @@ def list_foreign(conn: sa.Connection, project: str, uuids: Sequence[str]) -> lis
 def update_guarded(
     conn: sa.Connection, uuid: str, traversal: int, values: Mapping[str, Any]
 ) -> bool:
-    """Change columns of a stack if its traversal is the one that the caller knows."""
+    """Change columns of a stack if its traversal is the expected one."""
     statement = sa.update(STACKS).where(_T.uuid == uuid, _T.traversal == traversal)
     return bool(conn.execute(statement.values(dict(values))).rowcount)
 
@@ -167,7 +167,7 @@ def _conditions(query: Query) -> list[sa.ColumnElement[bool]]:
 
 
 def _in_states(states: Sequence[tuple[str | None, str]]) -> sa.ColumnElement[bool]:
-    """A term for each action and status would nest deeper than SQLite reads."""
+    """Match pairs; one term for each pair would nest deeper than SQLite parses."""
     actions: dict[str | None, set[str]] = {}
     for action, status in states:
         actions.setdefault(action, set()).add(status)
@@ -181,7 +181,7 @@ def _tagged(tags: Sequence[str]) -> sa.ColumnElement[bool]:
 
 
 def _tagged_with_all(tags: Sequence[str]) -> sa.ColumnElement[bool]:
-    """Has a stack each of these tags?  One term, however many a query names."""
+    """Match stacks with all of these tags, in one term."""
     wanted = list(dict.fromkeys(tags))
     count = sa.select(sa.func.count(_G.tag.distinct())).where(
         _G.stack_uuid == _T.uuid, _G.tag.in_(wanted)
@@ -190,17 +190,17 @@ def _tagged_with_all(tags: Sequence[str]) -> sa.ColumnElement[bool]:
 
 
 def is_taken(conn: sa.Connection, project: str, name: str) -> bool:
-    """Does a root that lives have this name?"""
+    """Is there a living root with this name?"""
     return conn.execute(_LIVE, {"live_name": f"{project}/{name}"}).first() is not None
 
 
 def count_by_state(conn: sa.Connection) -> dict[str, int]:
-    """Return the number of stacks by ACTION_STATUS, nested ones included, deleted ones not."""
+    """Count stacks by ACTION_STATUS, nested ones included, deleted ones not."""
     return _by_state(conn, STACKS, STACKS.c.deleted_at.is_(None))
 
 
 def count_resources_by_state(conn: sa.Connection) -> dict[str, int]:
-    """Return the number of resources by ACTION_STATUS, replaced ones that still exist included."""
+    """Count resources by ACTION_STATUS, replaced ones that still exist included."""
     return _by_state(conn, RESOURCES, sa.true())
 
 

@@ -61,7 +61,7 @@ def _row(run: StepRun, args: str, facts: str, created_at: datetime) -> dict[str,
         "conductor": run.conductor,
         "lock_generation": run.lock_generation,
         "request_id": run.request_id,
-        "taken_up": run.taken_up,
+        "recovery_weight": run.recovery_weight,
         "started_at": run.started_at,
         "created_at": created_at,
     }
@@ -72,7 +72,7 @@ def from_row(row: sa.RowMapping) -> StepRun:
         name: row[name]
         for name in (
             "id", "flow", "node_uuid", "phase", "position", "state", "conductor",
-            "lock_generation", "request_id", "reason", "error", "resume_then", "taken_up", "due_at",
+            "lock_generation", "request_id", "reason", "error", "resume_then", "due_at",
             "deadline_at", "started_at", "finished_at",
         )
     }  # fmt: skip
@@ -82,7 +82,7 @@ def from_row(row: sa.RowMapping) -> StepRun:
     step = Step(
         interface=row["interface"], step=row["step"], args=rows.load(row["args"]), **facts,
     )  # fmt: skip
-    return StepRun(step=step, **values)
+    return StepRun(step=step, recovery_weight=row["taken_up"], **values)
 
 
 def insert(conn: sa.Connection, encoded: Sequence[Mapping[str, Any]]) -> None:

@@ -3,6 +3,7 @@
 Rows of different nouns refer to each other by UUID, as the API does, so that a list needs no
 join.  Objects are JSON text, encoded before the transaction begins and handed to clients
 without being decoded where nothing in them is secret.  Times are UTC.
+A ``key`` names a column in Python, where an older release still needs its SQL name.
 """
 
 from __future__ import annotations
@@ -373,7 +374,7 @@ STEP_RUNS = _table(
     sa.Column("reason", LongText),
     sa.Column("error", LongText),
     _text("resume_then", 8),
-    sa.Column("taken_up", sa.Integer, nullable=False),
+    sa.Column("taken_up", sa.Integer, key="recovery_weight", nullable=False),
     _time("due_at"),
     _time("deadline_at"),
     _time("started_at"),
@@ -439,7 +440,7 @@ STACKS = _table(
     _time("deadline_at"),
     sa.Column("traversal", sa.BigInteger, nullable=False),
     sa.Column("graph", LongText),  # of the traversal that is walked; null at rest
-    _flag("open"),  # acts of the traversal, or of one before, have not ended
+    _flag("open"),  # actions of the traversal, or of one before, have not ended
     _time("deleted_at"),
 )
 sa.Index(
@@ -514,23 +515,23 @@ RESOURCES = _table(
     _text("action", 16, nullable=False),
     _text("status", 16, nullable=False),
     sa.Column("reason", LongText, nullable=False),
-    _text("state_before", 32),  # ACTION_STATUS before the act that is open
+    _text("state_before", 32),  # ACTION_STATUS before the pending action
     _text("physical_id", index=True),
-    _flag("stands"),  # for its name; false: replaced, and still there
-    _text("replaces", 36),
+    _flag("stands", key="is_current"),  # false: replaced, and still there
+    _text("replaces", 36, key="replaces_uuid"),
     sa.Column("traversal", sa.BigInteger, nullable=False),  # that has finished it last
     _text("template_uuid", 36, nullable=False),
     _text("properties_uuid", 36),
-    _text("previous_properties_uuid", 36),  # before the act that is open
+    _text("previous_properties_uuid", 36),  # before the pending action
     _json("policy"),
     _json("metadata"),
     sa.Column("metadata_version", sa.BigInteger, nullable=False),
     _json("requires"),
-    sa.Column("act", LongText),  # the open act as its kind needs it: word, arguments, token
+    sa.Column("act", LongText, key="pending_action"),  # action, arguments, token
     sa.Column("attempt", sa.Integer, nullable=False),
     _time("due_at"),
     sa.Column("waits_for", LongText),
-    _flag("sealed"),  # metadata and act: a hidden value may have reached them
+    _flag("sealed"),  # metadata and pending action: a hidden value may have reached them
     sa.Index("ix_resources_stack_uuid_name", "stack_uuid", "name"),
 )
 
@@ -628,7 +629,7 @@ EVENTS = sa.Table(
     sa.Column("id", BigId, primary_key=True, autoincrement=True),
     sa.Column("created_at", UtcTime, nullable=False),
     _text("object", 32, nullable=False),
-    _text("object_uuid", 36, nullable=False),
+    _text("object_uuid", 36, nullable=False, index=True),
     _text("action", 32, nullable=False),
     _text("status", 16, nullable=False),
     _text("level", 16, nullable=False),

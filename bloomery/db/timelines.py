@@ -1,4 +1,4 @@
-"""Queries on what happened to a node, and on how long steps take on nodes of a kind."""
+"""Queries on the events of a node, and on durations of steps by kind of node."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _AT: Final = {STEP: STEP_RUNS.c.started_at, EVENT: NODE_HISTORY.c.created_at}
 
 
 class Position(NamedTuple):
-    """A place in a node's timeline: newest first; where times are equal, steps before events."""
+    """A position in a node's timeline: newest first; at equal times, steps before events."""
 
     at: datetime
     kind: str
@@ -27,7 +27,7 @@ class Position(NamedTuple):
 
 
 class StepKey(NamedTuple):
-    """A step, by which runs of it are compared."""
+    """A step, by which its runs are compared."""
 
     phase: str
     interface: str
@@ -35,7 +35,7 @@ class StepKey(NamedTuple):
 
 
 def find_position(conn: sa.Connection, node_uuid: str, kind: str, row_id: int) -> Position | None:
-    """Return where a row stands in the node's timeline."""
+    """Return the position of a row in the node's timeline."""
     table, at = _TABLES[kind], _AT[kind]
     here = table.c.id == row_id, table.c.node_uuid == node_uuid, at.is_not(None)
     row_at = conn.execute(sa.select(at).where(*here)).scalar_one_or_none()
@@ -45,7 +45,7 @@ def find_position(conn: sa.Connection, node_uuid: str, kind: str, row_id: int) -
 def list_rows(
     conn: sa.Connection, node_uuid: str, kind: str, *, limit: int, after: Position | None
 ) -> Sequence[sa.RowMapping]:
-    """Return rows of one kind, newest first, from behind ``after``.  Steps are those that began."""
+    """Return rows of one kind after ``after``, newest first; only steps that have begun."""
     table, at = _TABLES[kind], _AT[kind]
     query = sa.select(table).where(table.c.node_uuid == node_uuid, at.is_not(None))
     if after is not None:
@@ -63,9 +63,9 @@ def _is_behind(table: sa.Table, at: Any, kind: str, after: Position) -> Any:
 def list_durations(
     conn: sa.Connection, key: StepKey, *, driver: str, resource_class: str | None, most: int
 ) -> list[float]:
-    """Return the seconds that the step took on nodes of this kind, when it ended well; unordered.
+    """Return the seconds of the step's successful runs on nodes of this kind, unordered.
 
-    Reads at most ``most`` rows: the newest runs of the step on whatever nodes.
+    Reads at most ``most`` rows: the newest runs of the step on any node.
     """
     runs, node = STEP_RUNS.c, NODES.c
     newest = (
@@ -88,7 +88,7 @@ def list_durations(
 
 
 class FlowTime(NamedTuple):
-    """How long a flow took, and on which kind of node."""
+    """The duration of a flow, and the kind of its node."""
 
     driver: str
     resource_class: str | None
@@ -96,9 +96,9 @@ class FlowTime(NamedTuple):
 
 
 def list_flow_times(conn: sa.Connection, phase: str, *, most: int) -> list[FlowTime]:
-    """Return how long the newest ``most`` flows of a phase took, of those that ended well.
+    """Return the durations of the newest ``most`` successful flows of a phase.
 
-    Looks at the newest hundred thousand runs of steps at most.
+    Reads the newest hundred thousand runs of steps at most.
     """
     runs = STEP_RUNS.c
     oldest = sa.select(sa.func.coalesce(sa.func.max(runs.id), 0) - _RUNS_EXAMINED).scalar_subquery()
@@ -129,7 +129,7 @@ def list_flow_times(conn: sa.Connection, phase: str, *, most: int) -> list[FlowT
 
 
 def kinds_of_nodes(conn: sa.Connection, uuids: Sequence[str]) -> dict[str, tuple[str, str | None]]:
-    """Return driver and resource class of the nodes that are there, by UUID."""
+    """Return driver and resource class of existing nodes, by UUID."""
     node = NODES.c
     kinds: dict[str, tuple[str, str | None]] = {}
     for some in upserts.chunks(uuids):

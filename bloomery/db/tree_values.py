@@ -2,8 +2,8 @@
 
 Stars stand in no column: what is secret is sealed, and opened when it is read.  Sealed are the
 parameters of an environment, always (a stack below gets hidden values under names that say
-nothing); properties, templates, metadata and acts that a hidden value may have reached; data that
-its kind calls redacted.  Encode before the transaction begins.
+nothing); properties, templates, metadata and pending actions that a hidden value may have reached;
+data that its kind calls redacted.  Encode before the transaction begins.
 """
 
 from __future__ import annotations
@@ -37,14 +37,14 @@ MOST_REASON_BYTES: Final = 65_535
 _SEALED_PARTS: Final = ("parameters", "parameter_defaults")  # of an environment
 _EMPTY: Final = rows.EMPTY_OBJECT
 _EMPTY_LIST: Final = "[]"
-STACK_ROW: Final = tuple(column.name for column in STACKS.c if column.name != "id")
-RESOURCE_ROW: Final = tuple(column.name for column in RESOURCES.c if column.name != "id")
+STACK_ROW: Final = tuple(column.key for column in STACKS.c if column.key != "id")
+RESOURCE_ROW: Final = tuple(column.key for column in RESOURCES.c if column.key != "id")
 # Columns that are stored as the values have them; the others are encoded one by one.
 STACK_COLUMNS: Final = tuple(name for name in STACK_ROW if name not in {"graph", "live_name"})
-_RESOURCE_COLUMNS: Final = tuple(
-    name for name in RESOURCE_ROW
-    if name in RESOURCE_FIELDS and name not in {"policy", "metadata", "requires", "act"}
-)  # fmt: skip
+_RESOURCE_COLUMNS: Final = {  # the name in SQL, by the name in Python
+    name: RESOURCES.c[name].name for name in RESOURCE_ROW
+    if name in RESOURCE_FIELDS and name not in {"policy", "metadata", "requires", "pending_action"}
+}  # fmt: skip
 
 
 # ------------------------------------------------------------------------------------ templates
@@ -60,10 +60,10 @@ def encode_template(template: Template, sealer: Sealer) -> tuple[Row, Row | None
         files = {"digest": digest, "files": text, "created_at": now}
     row = {
         "uuid": template.uuid,
-        "template": _encode(template.template, sealer, hidden=template.hidden),
+        "template": _encode(template.template, sealer, hidden=template.has_secret),
         "environment": rows.dump_document(_sealed_parts(template.environment, sealer)),
         "files_digest": digest,
-        "sealed": template.hidden,
+        "sealed": template.has_secret,
         "created_at": now,
     }
     return row, files
@@ -87,7 +87,7 @@ def decode_template(row: sa.Row[Any], sealer: Sealer) -> Template:
         template=_decode(row.template, sealer, sealed=row.sealed),
         environment=environment,
         files=rows.load_document(row.files) if row.files else {},
-        hidden=row.sealed,
+        has_secret=row.sealed,
     )
 
 
@@ -141,20 +141,19 @@ def encode_resource(resource: StoredResource, sealer: Sealer) -> Row:
     row["reason"] = storable(resource.reason)
     row["previous_properties_uuid"] = resource.previous_properties_uuid
     row["policy"] = rows.dump_document(resource.policy) if resource.policy else _EMPTY
-    row["metadata"] = _encode(resource.metadata, sealer, hidden=resource.hidden)
+    row["metadata"] = _encode(resource.metadata, sealer, hidden=resource.has_secret)
     row["requires"] = rows.dump(resource.requires) if resource.requires else _EMPTY_LIST
-    row["act"] = (
-        None
-        if resource.act is None
-        else _encode(resource.act.document(), sealer, hidden=resource.hidden)
+    action = resource.pending_action
+    row["pending_action"] = action and _encode(
+        action.document(), sealer, hidden=resource.has_secret
     )
-    row["sealed"] = resource.hidden
+    row["sealed"] = resource.has_secret
     return row
 
 
 def encode_data(resource: StoredResource, sealer: Sealer) -> list[Row]:
     """Return the rows of the data of a resource; those that a hidden value may have reached too."""
-    secret = resource.data.keys() if resource.hidden else resource.redacted
+    secret = resource.data.keys() if resource.has_secret else resource.redacted
     return [
         {
             "resource_uuid": resource.uuid,
@@ -179,15 +178,15 @@ def decode_data(row: sa.Row[Any], sealer: Sealer) -> Any:
 def decode_resource(
     row: sa.Row[Any], data: dict[str, Any], redacted: set[str], sealer: Sealer
 ) -> StoredResource:
-    act = None if row.act is None else _decode(row.act, sealer, sealed=row.sealed)
+    action = None if row.act is None else _decode(row.act, sealer, sealed=row.sealed)
     return StoredResource(
-        **{name: getattr(row, name) for name in _RESOURCE_COLUMNS} | decoded_state(row),
+        **{name: getattr(row, sql) for name, sql in _RESOURCE_COLUMNS.items()} | decoded_state(row),
         policy=_decode(row.policy, sealer, sealed=False),
         metadata=_decode(row.metadata, sealer, sealed=row.sealed),
-        act=None if act is None else ResourceAction.of(act),
+        pending_action=None if action is None else ResourceAction.of(action),
         data=data,
         redacted=redacted,
-        hidden=row.sealed,
+        has_secret=row.sealed,
     )
 
 
@@ -204,8 +203,8 @@ def encode_properties(properties: Properties, sealer: Sealer) -> Row:
     return {
         "uuid": properties.uuid,
         "root_uuid": properties.root_uuid,
-        "data": _encode(properties.data, sealer, hidden=properties.hidden),
-        "sealed": properties.hidden,
+        "data": _encode(properties.data, sealer, hidden=properties.has_secret),
+        "sealed": properties.has_secret,
         "created_at": rows.now(),
     }
 
@@ -216,7 +215,7 @@ def decode_properties(row: sa.Row[Any], sealer: Sealer) -> Properties:
         uuid=row.uuid,
         root_uuid=row.root_uuid,
         data=_decode(row.data, sealer, sealed=row.sealed),
-        hidden=row.sealed,
+        has_secret=row.sealed,
     )
 
 

@@ -1,4 +1,4 @@
-"""Rows that may be there already: the one thing that each database says in words of its own."""
+"""Upserts, whose syntax differs between databases."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _MYSQL: Final = frozenset({"mysql", "mariadb"})
 def insert_or_update(
     dialect: str, table: sa.Table, columns: tuple[str, ...], *, key: str = "uuid"
 ) -> sa.TextClause:
-    """Return the INSERT of ``columns`` that changes the row with this unique ``key`` instead.
+    """Return the INSERT of ``columns`` that updates an existing row with this unique ``key``.
 
     ``created_at`` stays as it was.
     """
@@ -35,7 +35,7 @@ def insert_or_update(
 def insert_missing(
     dialect: str, table: sa.Table, columns: tuple[str, ...], *, key: str = "uuid"
 ) -> sa.TextClause:
-    """Return the INSERT of ``columns`` that leaves a row with this unique ``key`` as it is."""
+    """Return the INSERT of ``columns`` that keeps an existing row with this unique ``key``."""
     insert = _insert(dialect, table, columns)
     if dialect in _MYSQL:
         upsert = insert.on_duplicate_key_update({key: insert.inserted[key]})
@@ -48,9 +48,9 @@ def insert_missing(
 def insert_or_renew(
     dialect: str, table: sa.Table, columns: tuple[str, ...], *, key: str
 ) -> sa.TextClause:
-    """Return the INSERT that makes a row with this unique ``key`` as young as a new one instead.
+    """Return the INSERT that renews created_at of an existing row with this unique ``key``.
 
-    Who drops old rows that nobody refers to, at the same time, waits for it, and then spares it.
+    A concurrent deletion of old rows waits for it, and then keeps the row.
     """
     insert = _insert(dialect, table, columns)
     if dialect in _MYSQL:
@@ -67,15 +67,14 @@ def _insert(dialect: str, table: sa.Table, columns: tuple[str, ...]) -> Any:
 
 
 def _dialect(name: str) -> ModuleType:
-    """Import the dialect that is in use: the others would cost each start and stay in memory."""
+    """Import the dialect in use only: the others would cost time and memory."""
     return importlib.import_module(f"sqlalchemy.dialects.{'mysql' if name in _MYSQL else name}")
 
 
 def _text(dialect: str, table: sa.Table, columns: tuple[str, ...], upsert: Any) -> sa.TextClause:
     """Return a statement as text, with the types of its columns.
 
-    SQLAlchemy keeps no rendered INSERT that has a word on conflicts: rendering it each time was
-    two fifths of what a small stack costs.
+    SQLAlchemy does not cache upserts: their rendering was two fifths of the cost of a small stack.
     """
     rendered = str(upsert.compile(dialect=_dialect(dialect).dialect(paramstyle="named")))
     types = [sa.bindparam(name, type_=table.c[name].type) for name in columns]

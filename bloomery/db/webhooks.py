@@ -1,4 +1,4 @@
-"""Queries on webhooks: what operators write of them, and what deliveries note."""
+"""Queries on webhooks: their settings, and the results of deliveries."""
 
 from __future__ import annotations
 
@@ -18,13 +18,12 @@ _COLUMNS = [_T[field.name] for field in dataclasses.fields(Webhook)]
 
 
 def list_all(conn: sa.Connection) -> list[Webhook]:
-    """Return all, oldest first."""
+    """Return all webhooks, oldest first."""
     query = sa.select(*_COLUMNS).order_by(_T.id)
     return [Webhook(**row) for row in conn.execute(query).mappings()]
 
 
 def get(conn: sa.Connection, uuid: str) -> Webhook:
-    """Return one.  Raises WebhookNotFound."""
     row = conn.execute(sa.select(*_COLUMNS).where(_T.uuid == uuid)).mappings().one_or_none()
     if row is None:
         raise errors.WebhookNotFound(webhook=uuid)
@@ -32,7 +31,7 @@ def get(conn: sa.Connection, uuid: str) -> Webhook:
 
 
 def insert(conn: sa.Connection, webhook: Webhook, *, most: int) -> None:
-    """Add one, which is told of what happens from now on.  Raises TooManyWebhooks."""
+    """Insert a webhook, which gets events from now on.  Raises TooManyWebhooks."""
     if conn.execute(sa.select(sa.func.count()).select_from(WEBHOOKS)).scalar_one() >= most:
         raise errors.TooManyWebhooks(most=most)
     conn.execute(sa.insert(WEBHOOKS), dataclasses.asdict(webhook) | {"created_at": rows.now()})
@@ -40,7 +39,7 @@ def insert(conn: sa.Connection, webhook: Webhook, *, most: int) -> None:
 
 
 def update(conn: sa.Connection, uuid: str, changes: Mapping[str, Any]) -> None:
-    """Change what operators may; a webhook that is made active forgets its failures."""
+    """Change a webhook; activation resets its failures."""
     if changes.get("state") == State.ACTIVE:
         changes = {**changes, "failures": 0, "last_error": None}
     changed = sa.update(WEBHOOKS).where(_T.uuid == uuid).values(**changes, updated_at=rows.now())
@@ -49,21 +48,21 @@ def update(conn: sa.Connection, uuid: str, changes: Mapping[str, Any]) -> None:
 
 
 def delete(conn: sa.Connection, uuid: str) -> None:
-    """Remove one, and keep no events for it.  Raises WebhookNotFound."""
+    """Delete a webhook and its cursor.  Raises WebhookNotFound."""
     if not conn.execute(sa.delete(WEBHOOKS).where(_T.uuid == uuid)).rowcount:
         raise errors.WebhookNotFound(webhook=uuid)
     event_cursors.delete(conn, sink_of(uuid))
 
 
 def note_delivery(conn: sa.Connection, uuid: str) -> None:
-    """An event was taken: former failures are forgotten."""
+    """Reset the failures after a delivery."""
     well = {"state": State.ACTIVE, "failures": 0, "last_error": None}
     mine = sa.update(WEBHOOKS).where(_T.uuid == uuid, _T.state != State.PARKED)
     conn.execute(mine.values(**well, last_delivered_at=rows.now()))
 
 
 def note_failure(conn: sa.Connection, uuid: str, error: str, *, most: int) -> bool:
-    """Count a failure; the one after which nothing is delivered, the ``most``-th, gives True."""
+    """Count a failure; True for the ``most``-th, which parks the webhook."""
     count = _T.failures + 1
     state = sa.case((count >= most, str(State.PARKED)), else_=str(State.FAILING))
     mine = sa.update(WEBHOOKS).where(_T.uuid == uuid, _T.state != State.PARKED)
@@ -73,6 +72,6 @@ def note_failure(conn: sa.Connection, uuid: str, error: str, *, most: int) -> bo
 
 
 def park(conn: sa.Connection, uuid: str, error: str) -> bool:
-    """Deliver nothing until an operator makes the webhook active; False: it is parked already."""
+    """Park a webhook until an operator activates it; False: it is parked already."""
     mine = sa.update(WEBHOOKS).where(_T.uuid == uuid, _T.state != State.PARKED)
     return bool(conn.execute(mine.values(state=State.PARKED, last_error=error)).rowcount)

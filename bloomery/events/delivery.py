@@ -1,11 +1,11 @@
-"""Hand a batch of events to a sink: in order per object, those of several objects side by side.
+"""Send a batch of events to a sink: in order per object, several objects in parallel.
 
     delivery = Delivery(sink.send, batch, lanes=4, is_stopping=lambda: False)
     delivery.run(10.0, renew)           # calls ``renew`` every ten seconds meanwhile
     delivery.taken, delivery.error
 
-After a failure each lane ends with the event at hand, so that a sink that is away is not asked for
-every event of a batch.
+After a failure each lane stops at its current event, so that a sink that is down does not get every
+event of a batch.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from bloomery.db.events import EventRow
 
 
 class Delivery:
-    """One batch; ``taken`` are the numbers of the events that the sink took."""
+    """One batch; ``taken`` are the numbers of the delivered events."""
 
     def __init__(
         self,
@@ -28,7 +28,7 @@ class Delivery:
         lanes: int,
         is_stopping: Callable[[], bool],
     ) -> None:
-        """``lanes``: objects whose events are sent at once; 1: all events in one row."""
+        """``lanes``: objects whose events are sent in parallel; 1: all events in sequence."""
         self._send, self._is_stopping = send, is_stopping
         self.taken: set[int] = set()
         self.error: Exception | None = None
@@ -40,7 +40,7 @@ class Delivery:
         ]
 
     def run(self, every_s: float, meanwhile: Callable[[], None]) -> None:
-        """Return when all lanes ended; what ``meanwhile`` raises ends them, too."""
+        """Return when all lanes ended; errors of ``meanwhile`` end them, too."""
         for thread in self._threads:
             thread.start()
         try:

@@ -1,9 +1,8 @@
-"""Events as they come, to any number of clients that stay connected: one thread for all.
+"""Push events to any number of connected clients, from one thread.
 
-Each listener has a position.  Those at the end share one read of what is new, and are pushed to
-whatever they have not taken yet: who is too slow is cut off by its connection.  Those that came
-back and have something to catch up with are fed a batch at a time, when they have taken the last.
-Without a listener nothing is read.
+Each listener has a position.  Listeners at the end share one read of new events; a client that
+reads too slowly is disconnected by its connection.  Listeners behind the end get a batch at a time,
+after they have received the last one.  Without a listener nothing is read.
 """
 
 from __future__ import annotations
@@ -23,13 +22,13 @@ from bloomery.events.selection import Frames, Selection
 LOG = logging.getLogger(__name__)
 
 _BATCH: Final = 200
-_MOST_UNSENT: Final = 64 * 1024  # of a listener that catches up
-_POLL_S: Final = 5.0  # the net below ``wake``
+_MOST_UNSENT: Final = 64 * 1024  # of a listener behind the end
+_POLL_S: Final = 5.0  # where no ``wake`` comes
 _RETRY_S: Final = 2.0
 
 
 class Stream(Protocol):
-    """A client's connection, as ``http_server.streams`` has it."""
+    """A client's connection, implemented by ``http_server.streams``."""
 
     on_drained: Callable[[], None]
     is_closed: bool
@@ -41,7 +40,7 @@ class Stream(Protocol):
 
 
 class Listener:
-    """``last_id``: the number of the last event that the client needs no more."""
+    """``last_id``: the number of the last event that the client has."""
 
     def __init__(self, stream: Stream, selection: Selection, last_id: int) -> None:
         self.stream, self.selection, self.last_id = stream, selection, last_id
@@ -53,10 +52,10 @@ class Listener:
 
 
 class LiveEvents:
-    """``add`` and ``wake`` from any thread; its own begins with the first listener."""
+    """Call ``add`` and ``wake`` from any thread; the first listener starts its thread."""
 
     def __init__(self, db: Database, *, most: int) -> None:
-        """``most``: how many listeners there may be at once."""
+        """``most``: the limit of listeners."""
         self._db, self._most = db, most
         self._change = threading.Condition()
         self._listeners: list[Listener] = []
@@ -64,7 +63,7 @@ class LiveEvents:
         self._thread = threading.Thread(target=self._run, name="events-live", daemon=True)
 
     def stop(self) -> None:
-        """End the thread; connections are closed by whoever owns them."""
+        """End the thread; the server closes the connections."""
         with self._change:
             self._stopping = True
             self._change.notify()
@@ -75,12 +74,12 @@ class LiveEvents:
         return len(self._listeners)
 
     def check_room(self) -> None:
-        """Raise TooManyListeners if there are as many as there may be."""
+        """Raise TooManyListeners at the limit."""
         if len(self._listeners) >= self._most:
             raise errors.TooManyListeners(most=self._most)
 
     def add(self, stream: Stream, selection: Selection, last_id: int) -> None:
-        """Push to ``stream`` what comes after ``last_id``, until it is closed."""
+        """Push events after ``last_id`` to ``stream``, until it is closed."""
         stream.on_drained = self.wake
         with self._change:
             self._listeners.append(Listener(stream, selection, last_id))
@@ -89,7 +88,7 @@ class LiveEvents:
         self.wake()
 
     def wake(self) -> None:
-        """There may be something new, or room at a client that catches up."""
+        """Signal new events, or room at a client behind the end."""
         if self._listeners:
             with self._change:
                 self._has_events = True
@@ -115,7 +114,7 @@ class LiveEvents:
             return self._stopping
 
     def turn(self) -> bool:
-        """Push a batch to all who are ready; True: there is more for somebody."""
+        """Push a batch to all ready listeners; True: more events are waiting."""
         with self._change:
             self._listeners = [each for each in self._listeners if not each.stream.is_closed]
             ready = [each for each in self._listeners if each.is_ready]
@@ -125,7 +124,7 @@ class LiveEvents:
         return any(more) and not self._stopping
 
     def _push(self, last_id: int, group: list[Listener]) -> bool:
-        """Push what follows ``last_id`` to listeners that have come this far."""
+        """Push events after ``last_id`` to the listeners at that position."""
         with self._db.read() as conn:
             batch = events.list_after(conn, last_id, _BATCH)
         frames = [Frames(stored) for stored in batch]
@@ -136,7 +135,7 @@ class LiveEvents:
 
 
 def _feed(listener: Listener, frames: Sequence[Frames]) -> None:
-    """Push to one; whoever catches up gets no more than it takes soon."""
+    """Push to one listener; a listener behind the end gets a limited amount."""
     was_behind, listener.is_behind = listener.is_behind, False
     for each in frames:
         if was_behind and listener.stream.unsent >= _MOST_UNSENT:

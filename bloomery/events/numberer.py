@@ -1,7 +1,7 @@
-"""Numbers what was committed, and says when there are new numbers, whoever gave them.
+"""Number committed events, and announce new numbers.
 
-One thread of each process on a server database.  Commits of this process wake it at once, those of
-others by PostgreSQL's NOTIFY, or by a look ten times a second.  Events of a process that died
+One thread of each process on a server database.  Commits of this process wake it at once, commits
+of others by PostgreSQL's NOTIFY, or by a poll ten times a second.  Events of a process that died
 before it numbered them get numbers at the next poll of another process.
 """
 
@@ -25,10 +25,10 @@ LOG = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NumberingPace:
-    """``poll_s``: between looks where others are not heard of; ``net_s``: where they are.
+    """``poll_s``: between polls without NOTIFY; ``net_s``: with NOTIFY.
 
-    ``gather_s``: the least time between two rounds, so that many commits cost few, and one that
-    comes alone is numbered at once.
+    ``gather_s``: the least time between two rounds, so that many commits share a round, and a
+    single commit is numbered at once.
     """
 
     poll_s: float = 0.1
@@ -38,7 +38,7 @@ class NumberingPace:
 
 
 class Numberer:
-    """Started once, stopped once.  ``on_numbers`` is called when numbers have been given."""
+    """Started once, stopped once.  ``on_numbers`` is called for new numbers."""
 
     def __init__(
         self, db: Database, on_numbers: Callable[[], None], pace: NumberingPace | None = None
@@ -52,7 +52,7 @@ class Numberer:
         self._thread = threading.Thread(target=self._run, name="events-numbers", daemon=True)
 
     def prepare(self) -> None:
-        """Number all that is committed; sinks that are new begin after it."""
+        """Number all committed events; new sinks begin after them."""
         self._db.transact(_settle)
         while not self._poll():
             pass
@@ -62,12 +62,12 @@ class Numberer:
         self._thread.start()
 
     def wake(self) -> None:
-        """Rows were committed here."""
+        """Signal a commit of this process."""
         if self._bell is not None:
             self._bell.ring()
 
     def stop(self) -> None:
-        """Number what was committed before, and end the thread."""
+        """Number all committed events, and end the thread."""
         if self._bell is not None:
             self._stopping.set()
             self._bell.ring()
@@ -78,7 +78,8 @@ class Numberer:
     def _run(self) -> None:
         assert self._bell is not None
         while True:
-            ends = self._stopping.is_set()  # before the look: it sees what was committed by then
+            # read before the poll, which then sees all earlier commits
+            ends = self._stopping.is_set()
             began = time.monotonic()
             pause_s = self._turn(self._bell)
             if ends:
@@ -87,7 +88,7 @@ class Numberer:
             self._stopping.wait(began + self._pace.gather_s - time.monotonic())
 
     def _turn(self, bell: EventBell) -> float:
-        """Look once; return how long there is no need to look again."""
+        """Poll once; return the time until the next poll."""
         try:
             bell.open()
             is_all = self._poll()
@@ -98,7 +99,7 @@ class Numberer:
         return 0.0 if not is_all else pace.net_s if bell.hears_others else pace.poll_s
 
     def _poll(self) -> bool:
-        """Number a batch of events, and wake readers of new numbers; False: more are left."""
+        """Number a batch of events, and wake readers; False: more are waiting."""
         with self._db.read() as conn:
             progress = event_numbers.find_progress(conn)
         self.wants_snapshots = progress.wants_snapshots

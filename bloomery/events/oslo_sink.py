@@ -1,10 +1,9 @@
-"""The sink of versioned notifications: oslo.messaging's drivers, without their deafness.
+"""The sink of versioned notifications, through oslo.messaging's drivers.
 
-The drivers log what they cannot deliver and go on; here a failed delivery is noticed, raised,
-and tried again by the relay.  The message of an event is the same each time, its id included,
-so that consumers may tell a repetition.  oslo.messaging is imported when the first event is to
-be sent; whoever starts the process has chosen threads for oslo.service by then
-(``cmd.threads``).
+The drivers log failed deliveries and continue; here a failed delivery is raised, and the relay
+repeats it.  The message of an event and its id are the same on each delivery, so that consumers
+detect repetitions.  oslo.messaging is imported when the first event is sent; the process has chosen
+threads for oslo.service by then (``cmd.threads``).
 """
 
 from __future__ import annotations
@@ -20,26 +19,26 @@ from bloomery.notifications import routes, stack_messages
 LOG = logging.getLogger(__name__)
 
 EXCHANGE: Final = "ironic"
-LEVELS: Final = ("debug", "info", "warning", "error", "critical")  # from least to most
+LEVELS: Final = ("debug", "info", "warning", "error", "critical")  # ascending
 _NEEDS_NO_BROKER: Final = frozenset({"log", "noop", "test"})
 
 
 class OsloSink:
-    """Sends what passes notification_level, and all of stacks; what cannot be told is skipped."""
+    """Send events of notification_level and above, and those of stacks."""
 
     name = "oslo"
 
     def __init__(self, conf: Conf, config_files: Sequence[str] = ()) -> None:
-        """``config_files``: where oslo.messaging finds options of its own."""
+        """``config_files``: where oslo.messaging finds its own options."""
         self._conf = conf
         self._config_files = config_files
         self._least = conf.default.notification_level
-        self.wants_snapshots = self._least is not None  # versioned notifications are made of them
+        self.wants_snapshots = self._least is not None  # versioned notifications need them
         self._transport: Any = None
         self._of_stacks: Any = None
 
     def open(self) -> None:
-        """Load the drivers; a broker is connected to when the first message leaves."""
+        """Load the drivers; the first message connects to the broker."""
         conf = self._conf
         if self._transport is None and self._least is not None:
             topics = conf.default.versioned_notifications_topics
@@ -66,12 +65,12 @@ class OsloSink:
 
 
 def passes(level: str, least: str) -> bool:
-    """Tell whether a message of ``level`` is sent where ``least`` is asked."""
+    """Is a message of ``level`` sent at the level ``least``?"""
     return LEVELS.index(level) >= LEVELS.index(least)
 
 
 def _message(event: EventRow) -> dict[str, Any] | None:
-    """Return what goes on the wire; None where the event has no payload, or none that fits."""
+    """Return the message; None where the event has no payload, or an invalid one."""
     kind, snapshot = routes.find(event.object, event.action), event.snapshot
     if kind is None or snapshot is None:
         return None
@@ -86,7 +85,7 @@ def _message(event: EventRow) -> dict[str, Any] | None:
 
 
 def _stack_message(event: EventRow, conf: Conf) -> dict[str, Any]:
-    """Return what Heat sends of a stack; where it was ordered no engine has a part in it yet."""
+    """Return Heat's notification of a stack."""
     level = event.level if event.level == "error" else conf.engine.default_notification_level
     publisher = event.publisher or f"orchestration.{conf.default.host}"
     payload = stack_messages.payload(event.object_uuid, event.facts)
@@ -107,7 +106,7 @@ def _envelope(
 
 
 def _request_context(event: EventRow) -> dict[str, Any]:
-    """Return the keys of a request context that consumers on AMQP know, with the request's id."""
+    """Return the keys of a request context for consumers on AMQP, with the request's id."""
     return {
         "user": None,
         "project_id": None,

@@ -1,14 +1,14 @@
-"""The relay: from event rows to sinks, each carried by a thread of its own.
+"""The relay: sends event rows to sinks, with a thread for each sink.
 
     relay = relay.make_relay(conf, db)
     runtime = lifecycle.build(conf, db, sealer, on_events_written=relay.wake)
-    relay.start()                 # before anybody writes: a new sink begins at the current end
+    relay.start()                 # before any write: a new sink begins at the current end
     ...
     relay.stop()                  # after the last write
 
-Without a sink nothing is read; old rows are trimmed all the same.  On a server's database sinks are
-the site's: rows are kept until each has had them, whichever process carries it, and every process
-writes whole objects as soon as one sink makes notifications of them.
+Without a sink old rows are only trimmed.  On a server's database sinks belong to the site: rows are
+kept until each sink has had them, whichever process sends them, and every process writes snapshots
+as soon as one sink sends notifications with them.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ def needs_oslo(conf: Conf) -> bool:
 
 
 def sinks_of(conf: Conf, config_files: Sequence[str] = ()) -> list[Sink]:
-    """Return the sinks that are configured; nothing is loaded or opened yet."""
+    """Return the configured sinks; nothing is loaded or opened yet."""
     sinks: list[Sink] = []
     if conf.events.log:
         sinks.append(LogSink())
@@ -46,9 +46,9 @@ def sinks_of(conf: Conf, config_files: Sequence[str] = ()) -> list[Sink]:
 def make_relay(
     conf: Conf, db: Database, config_files: Sequence[str] = (), sealer: Sealer | None = None
 ) -> Relay:
-    """``config_files``: those of the process, for the options that are oslo.messaging's own.
+    """``config_files``: those of the process, for oslo.messaging's own options.
 
-    ``sealer`` opens the secrets of webhooks; None: this process delivers to none.
+    ``sealer`` unseals the secrets of webhooks; None: this process delivers to no webhook.
     """
     relay = Relay(
         db,
@@ -64,7 +64,7 @@ def make_relay(
 
 
 class Relay:
-    """Owns the threads: one for each sink, one that trims, and one for all clients that listen."""
+    """Own the threads: one for each sink, one that trims, and one for streaming clients."""
 
     def __init__(
         self,
@@ -87,7 +87,7 @@ class Relay:
         )
 
     def start(self) -> None:
-        """Note where new sinks begin, start the threads, and return."""
+        """Store where new sinks begin, start the threads, and return."""
         if self._numberer is not None:
             self._numberer.prepare()
         if self._sinks:
@@ -101,7 +101,7 @@ class Relay:
             self.webhooks.start()
 
     def wake(self) -> None:
-        """There may be something new; called after each commit that wrote event rows."""
+        """Signal new events; called after each commit that wrote event rows."""
         if self._numberer is None:
             self._wake_readers()
         else:
@@ -112,24 +112,24 @@ class Relay:
             wake()
 
     def poll_webhooks(self) -> None:
-        """Read the rows of webhooks at once, because this process has changed some."""
+        """Poll the webhooks at once, because this process has changed one."""
         if self.webhooks is not None:
             self.webhooks.poll()
 
     def wants_snapshots(self) -> bool:
-        """Do event rows have to carry whole objects?  Changes while the site does."""
+        """Do event rows need snapshots?  The answer changes with the site's sinks."""
         theirs = self._numberer is not None and self._numberer.wants_snapshots
         return theirs or any(sink.wants_snapshots for sink in self._sinks)
 
     def add_reader(self, wake: Callable[[], None]) -> None:
-        """Call ``wake`` after commits, for a reader of rows that has no cursor."""
+        """Call ``wake`` after commits, for a reader of rows without a cursor."""
         self._readers.append(wake)
 
     def remove_reader(self, wake: Callable[[], None]) -> None:
         self._readers.remove(wake)
 
     def stop(self) -> None:
-        """End the threads; what was not told is told after the next start."""
+        """End the threads; events that were not delivered are delivered after the next start."""
         if self._numberer is not None:
             self._numberer.stop()
         if self.webhooks is not None:

@@ -1,7 +1,7 @@
-"""Which events somebody is told of, and how each is shown: as JSON, secrets masked.
+"""Filters of events, and their JSON documents with masked secrets.
 
 selection = Selection(event_type="baremetal.node", project="c0ffee")
-selection.takes(event)                    # asked for, and of that project
+selection.takes(event)                    # of this type, and visible to that project
 """
 
 from __future__ import annotations
@@ -18,10 +18,10 @@ LAST_ERROR: Final = "last_error"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Selection:
-    """``event_type``: whole words from the left, such as ``baremetal.node.power_set``.
+    """``event_type``: a prefix of whole words, such as ``baremetal.node.power_set``.
 
-    ``project``: events of what belongs, or is lent, to that project; None: of everybody.
-    ``hides_errors_from``: those of a project whom ``last_error`` is not shown: owner, lessee.
+    ``project``: events of objects whose owner or lessee is that project; None: all events.
+    ``hides_errors_from``: roles of the project that may not read ``last_error``: owner, lessee.
     """
 
     event_type: str | None = None
@@ -31,7 +31,7 @@ class Selection:
     hides_errors_from: frozenset[str] = frozenset()
 
     def takes(self, event: EventRow) -> bool:
-        """Is this event asked for, and may it be seen?"""
+        """Does the selection include this event?"""
         if self.object_uuid is not None and event.object_uuid != self.object_uuid:
             return False
         if self.object is not None and event.object != self.object:
@@ -51,7 +51,7 @@ class Selection:
 
 
 def document(event: EventRow, *, hides_error: bool = False) -> dict[str, Any]:
-    """Return what is told of an event: who, what and when, and its facts, never a whole object."""
+    """Return the document of an event: its object, type, time and facts, without the snapshot."""
     facts: Any = orjson.Fragment(event.facts_text)
     if hides_error and LAST_ERROR in event.facts_text:
         facts = {name: value for name, value in event.facts.items() if name != LAST_ERROR}
@@ -68,7 +68,7 @@ def document(event: EventRow, *, hides_error: bool = False) -> dict[str, Any]:
 
 
 class Frames:
-    """An event as server-sent events have it, encoded once for all who get the same."""
+    """An event in the format of server-sent events, encoded once for all listeners."""
 
     def __init__(self, event: EventRow) -> None:
         self.event = event

@@ -1,13 +1,12 @@
-"""One thread that carries events to one sink, from where the sink stopped last time.
+"""One thread that sends events to one sink, from its cursor on.
 
-The cursor is moved after the sink has taken an event, never before: at least once.  The worker
-writes it at most twice a second, so that a sink costs no commit per event; after a crash, the sink
-gets some events again.  A sink that fails is asked again, later and later until it takes something,
-and holds up nobody else.
+The cursor is moved after the sink has taken an event: delivery is at least once.  The worker writes
+the cursor at most twice a second, so that a sink costs no commit per event; after a crash, the sink
+gets some events again.  A failed sink is retried with growing pauses, and delays no other sink.
 
-Between processes the cursor is a lease: its reader renews it, also while it delivers and while it
-waits for the next attempt.  Another process that sees it stand still for ``lease_s`` on its own
-clock takes it.  On SQLite there is one process, so it is taken at once and never renewed.
+Between processes the cursor is a lease: its reader renews it, also during deliveries and pauses.
+Another process takes a cursor that was not renewed for ``lease_s`` on its own clock.  On SQLite
+there is one process, so the cursor is taken at once and never renewed.
 """
 
 from __future__ import annotations
@@ -33,7 +32,7 @@ LOG = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pace:
-    """How often things are done; ``poll_s`` is the net below ``wake``."""
+    """Intervals in seconds; ``poll_s`` is the poll without ``wake``."""
 
     poll_s: float = 5.0
     acknowledge_s: float = 0.5
@@ -45,7 +44,7 @@ class Pace:
 
 
 class SinkWorker:
-    """Started once, stopped once; ``wake`` says that there may be something new."""
+    """Started once, stopped once; ``wake`` signals new events."""
 
     def __init__(
         self,
@@ -61,12 +60,12 @@ class SinkWorker:
         on_refusal: Callable[[Exception], None] = lambda exc: None,
         on_end: Callable[[], None] = lambda: None,
     ) -> None:
-        """``leased``: other processes may want the cursor; by default wherever they can.
+        """``leased``: other processes may want the cursor; by default on a server's database.
 
-        ``may_begin``: a cursor that is not there is made, and begins at the end; otherwise the sink
-        was deleted, and is told nothing more.  ``lanes``: objects whose events are sent at once.
-        ``on_refusal`` is called once for each batch of which the sink refused an event, ``on_end``
-        when the thread has nothing more to do.
+        ``may_begin``: a missing cursor is added at the end; otherwise the sink was deleted, and
+        gets nothing more.  ``lanes``: objects whose events are sent in parallel. ``on_refusal`` is
+        called once for each batch with a refused event, ``on_end`` when the thread has nothing more
+        to do.
         """
         self._may_begin, self._lanes = may_begin, lanes
         self._on_refusal, self._on_end = on_refusal, on_end
@@ -77,11 +76,11 @@ class SinkWorker:
         self._pace = pace or Pace()
         self._cursor: Cursor | None = None
         self._passed = 0
-        self._ahead: set[int] = set()  # events after ``_passed`` that the sink took
+        self._ahead: set[int] = set()  # events after ``_passed`` that the sink has taken
         self._written_at = self._retry_at = 0.0
         self._seen: tuple[Cursor, float] | None = None
         self._failures = 0
-        self._is_failing = False  # since the log said so
+        self._is_failing = False  # as last logged
         self._change = threading.Condition()
         self._poked = self._stopping = False
         name = f"events-{sink.name}"
@@ -101,7 +100,7 @@ class SinkWorker:
             self._change.notify()
 
     def stop(self) -> None:
-        """Let the event at hand be taken, note how far it got, and end the thread."""
+        """Finish the current event, store the cursor, and end the thread."""
         self.begin_stop()
         self._thread.join(self._pace.join_s)
         if self._thread.is_alive():
@@ -125,7 +124,7 @@ class SinkWorker:
         self._on_end()
 
     def _wait(self, pause_s: float) -> bool:
-        """Wait for news or until the time is up; True when stopping.  Failures wait it out."""
+        """Wait for new events or the time-out; True when stopping.  Failures wait in full."""
         with self._change:
             self._change.wait_for(
                 lambda: self._stopping or (self._poked and not self._failures), pause_s,
@@ -151,7 +150,7 @@ class SinkWorker:
             self._is_failing = False
 
     def _until_retry_s(self) -> float:
-        """Return the time to wait after a failure, in parts after which the lease is renewed."""
+        """Return the pause after a failure, in parts after which the lease is renewed."""
         return min(max(self._retry_at - self._clock(), 0.0), self._pace.lease_s / 3)
 
     def _finish(self) -> None:
@@ -161,13 +160,13 @@ class SinkWorker:
             if (cursor := self._cursor) is not None:
                 self._db.transact(lambda conn: event_cursors.release(conn, cursor))
             self.sink.close()
-        except Exception as exc:  # noqa: BLE001  the next process tells what was not noted
+        except Exception as exc:  # noqa: BLE001  the next process repeats unacknowledged events
             LOG.warning("sink %s ended badly: %s", self.sink.name, errors.brief(exc))
 
-    # -------------------------------------------------------------------------------- one turn
+    # ------------------------------------------------------------------------------ one batch
 
     def _turn(self) -> float:
-        """Carry a batch; return how long there is nothing to do."""
+        """Send a batch; return the time until the next one."""
         if self._cursor is None and not self._take_cursor():
             return self._pace.poll_s
         self._renew()
@@ -183,7 +182,7 @@ class SinkWorker:
         return 0.0 if len(batch) == self._pace.batch else self._idle_s()
 
     def _deliver(self, batch: Sequence[EventRow]) -> None:
-        """Raise what the sink raised; a delivery ends the row of former failures."""
+        """Raise the sink's error; a delivery resets the count of failures."""
         self.sink.open()
         delivery = Delivery(
             self.sink.send, [event for event in batch if event.id not in self._ahead],
@@ -210,7 +209,7 @@ class SinkWorker:
             self._passed = event.id
 
     def _idle_s(self) -> float:
-        """Until the next poll, or sooner if an acknowledgement is due before."""
+        """Return the time until the next poll or due acknowledgement."""
         most_s = self._pace.poll_s
         if self._cursor is not None and self._passed == self._cursor.last_id:
             return most_s
@@ -236,7 +235,7 @@ class SinkWorker:
         return taken is not None
 
     def _may_take(self, cursor: Cursor) -> bool:
-        """Is nobody reading?  A reader whose row stood still long enough is dead."""
+        """Is the cursor free?  A reader whose row stood still long enough is dead."""
         if not self._leased or cursor.holder is None:
             return True
         now = self._clock()
@@ -245,7 +244,7 @@ class SinkWorker:
         return now - self._seen[1] >= self._pace.lease_s
 
     def _renew(self) -> None:
-        """Between processes: show that the reader lives, before it reads on."""
+        """Between processes: renew the lease before the next read."""
         if self._leased and self._clock() - self._written_at >= self._pace.lease_s / 3:
             self._acknowledge(renew=True)
 
@@ -254,7 +253,7 @@ class SinkWorker:
             self._acknowledge()
 
     def _acknowledge(self, *, renew: bool = False) -> None:
-        """Write how far the sink got.  Raises CursorLost when another process reads by now."""
+        """Store the cursor.  Raises CursorLost when another process has taken it."""
         cursor, passed = self._cursor, self._passed
         if cursor is None or (passed == cursor.last_id and not renew):
             return
@@ -266,10 +265,10 @@ class SinkWorker:
 
 
 def add_sinks(conn: sa.Connection, sinks: Sequence[Sink]) -> None:
-    """Let those that are new begin at the present end; the site knows what each needs."""
+    """Add cursors of new sinks at the present end, and store which need snapshots."""
     wanting = [sink.name for sink in sinks if sink.wants_snapshots]
     event_cursors.add_missing(conn, [sink.name for sink in sinks], wanting)
 
 
 class CursorLostError(Exception):
-    """Somebody took the cursor: everything that was not acknowledged is theirs to tell."""
+    """Another process took the cursor, and will repeat unacknowledged events."""

@@ -14,17 +14,17 @@ LOG: Final = logging.getLogger("bloomery.events")
 
 
 class Sink(Protocol):
-    """Takes events, one at a time, in order, always from the same thread.
+    """Receive events, one at a time, in order, always from the same thread.
 
-    An exception of ``send`` means: the event was not taken, ask again later.  A sink may see an
-    event twice.  ``wants_snapshots``: rows shall carry whole objects, on every process of the site.
+    An exception of ``send`` means that the event was not taken, and is repeated.  A sink may see an
+    event twice.  ``wants_snapshots``: rows must have snapshots, on every process of the site.
     """
 
     name: str
     wants_snapshots: bool
 
     def open(self) -> None:
-        """Get ready; again after a failure."""
+        """Prepare for events; called again after a failure."""
 
     def send(self, event: EventRow) -> None: ...
 

@@ -1,8 +1,8 @@
-"""The whole masked object beside an event: what a versioned notification is made of.
+"""Snapshots of whole masked objects for versioned notifications.
 
-Written only where a sink needs it (``ConductorRuntime.snapshots``).  Secrets never get in:
-sealed or not, they are stars.  ``given`` shows an object as its client described it, before
-anything was stored: what the server fills in is still null.
+They are written only where a sink needs them (``ConductorRuntime.snapshots``).  Secrets are always
+masked.  ``node_request`` shows a node as its client described it, before anything was stored:
+values of the server are still null.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _NODE_FILLED: Final[Json] = {"conductor_group": ""}
 
 
 def node_snapshot(node: Node) -> Json:
-    """Return every attribute of the API, secrets as stars."""
+    """Return every attribute of the API, secrets masked."""
     shot = {name: getattr(node, name) for name in _NODE_PUBLIC}
     for name in _NODE_SECRET:
         value = getattr(node, name)
@@ -43,7 +43,7 @@ def node_snapshot(node: Node) -> Json:
 
 
 def record_snapshot(noun: Noun, record: Any) -> Json:
-    """Return every attribute of the API, secrets as stars; what a flag hides is empty."""
+    """Return every attribute of the API, secrets masked and hidden fields empty."""
     shot = {name: getattr(record, name) for name in _public_names(noun.fields)}
     for name, flag in noun.hidden.items():
         shot[name] = [] if getattr(record, flag) else secrets.mask(shot[name])
@@ -52,13 +52,13 @@ def record_snapshot(noun: Noun, record: Any) -> Json:
 
 
 def created_snapshot(noun: Noun, record: Any) -> Json:
-    """Return the snapshot of a record that is being created: lists without a value are null."""
+    """Return the snapshot of a record before its creation: unset lists are null."""
     shot = record_snapshot(noun, record)
     return shot | {name: shot[name] or None for name in noun.null_when_empty}
 
 
 def node_request(values: Mapping[str, Any]) -> Json:
-    """Return the snapshot of a node that a client asked for and nobody has stored yet."""
+    """Return the snapshot of a requested node that is not stored yet."""
     return _unfilled(node_snapshot(Node(**values)), Node, values, _NODE_FILLED)
 
 
@@ -69,7 +69,7 @@ def record_request(noun: Noun, values: Mapping[str, Any]) -> Json:
 
 
 def _unfilled(shot: Json, noun: type, values: Mapping[str, Any], filled: Json) -> Json:
-    """Take back the defaults that are the server's; empty objects and lists stay empty."""
+    """Remove the server's defaults; empty objects and lists stay empty."""
     defaults = {
         f.name
         for f in dataclasses.fields(noun)

@@ -1,6 +1,7 @@
-"""Let go of events that are old enough and that every sink has passed.
+"""Delete old events that every sink has passed.
 
-A webhook keeps old events only while it catches up: one whose backlog does not shrink is parked.
+A webhook keeps old events only while it catches up: a webhook whose backlog does not shrink is
+parked.
 """
 
 from __future__ import annotations
@@ -23,26 +24,26 @@ from bloomery.model.webhook import State, is_webhook, uuid_of
 
 LOG = logging.getLogger(__name__)
 
-_BATCH: Final = 1000  # rows of one transaction: others want to write, too
+_BATCH: Final = 1000  # rows of one transaction, so that others can write
 _FIRST_S: Final = 60.0
 _EVERY_S: Final = 600.0
-CATCH_UP_S: Final = 86_400.0  # within which the backlog of a webhook that lags too far must shrink
+CATCH_UP_S: Final = 86_400.0  # within which the backlog of a slow webhook must shrink
 
 
 @dataclass(frozen=True, slots=True)
 class _Backlog:
-    """The events that a webhook has not taken, where the oldest should be gone."""
+    """The old events that a webhook has not taken."""
 
     oldest_at: datetime
     size: int
-    shrank_at: float  # by the clock of this process, which saw no smaller backlog
+    shrank_at: float  # by the clock of this process, since the smallest backlog
 
 
 class Trimmer:
     """One thread that wakes every ten minutes.
 
-    ``sinks``: for which rows are kept; None: for all that have a cursor, where other processes may
-    have sinks that this one does not know.
+    ``sinks``: for which rows are kept; None: all with a cursor, where other processes may have
+    sinks that this one does not have.
     """
 
     def __init__(
@@ -53,7 +54,7 @@ class Trimmer:
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._db, self._sinks, self._clock = db, sinks, clock
-        self._backlogs: dict[str, _Backlog] = {}  # of webhooks that lag too far
+        self._backlogs: dict[str, _Backlog] = {}  # of slow webhooks
         self._complained_of: set[str] = set()
         self._keep = timedelta(hours=keep_hours)
         self._stopping = threading.Event()
@@ -76,7 +77,7 @@ class Trimmer:
             pause_s = _EVERY_S
 
     def trim(self) -> int:
-        """Drop what may go; return how many rows went."""
+        """Delete old rows; return their number."""
         self._park_laggards()
         total, gone = 0, _BATCH
         while gone == _BATCH and not self._stopping.is_set():
@@ -86,7 +87,7 @@ class Trimmer:
         return total
 
     def _park_laggards(self) -> None:
-        """Park each webhook whose backlog this process saw for ``CATCH_UP_S`` without shrinking."""
+        """Park each webhook whose backlog did not shrink for ``CATCH_UP_S``."""
         now = self._clock()
         with self._db.read() as conn:
             self._backlogs = {
@@ -97,7 +98,7 @@ class Trimmer:
         for sink, backlog in list(self._backlogs.items()):
             if now - backlog.shrank_at >= CATCH_UP_S:
                 self._park(uuid_of(sink), backlog.oldest_at)
-                del self._backlogs[sink]  # made active, it has time anew
+                del self._backlogs[sink]  # activation restarts its time
 
     def _backlog(self, conn: sa.Connection, cursor: Cursor, now: float) -> _Backlog | None:
         oldest_at = events.oldest_at(conn, cursor.last_id)
@@ -129,14 +130,14 @@ class Trimmer:
         )
 
     def _taken_by_all(self, conn: sa.Connection) -> int | None:
-        """Return the number up to which nobody needs rows any more; None: nothing may go."""
+        """Return the number up to which no sink needs rows; None: keep all rows."""
         cursors = self._list_cursors(conn)
         if self._sinks is not None and set(self._sinks) - {each.sink for each in cursors}:
             return None
         return min((each.last_id for each in cursors), default=events.last_id(conn))
 
     def _list_cursors(self, conn: sa.Connection) -> list[Cursor]:
-        """Return those of sinks for which rows are kept; a webhook that is parked is none."""
+        """Return the cursors for which rows are kept; parked webhooks have none."""
         parked = {each.sink for each in webhooks.list_all(conn) if each.state == State.PARKED}
         return [
             each
@@ -146,7 +147,7 @@ class Trimmer:
         ]
 
     def _complain(self) -> None:
-        """Say once which sinks of the site keep old rows from going."""
+        """Log once which sinks keep old rows."""
         before = rows.now() - self._keep
         with self._db.read() as conn:
             oldest = events.oldest_at(conn)

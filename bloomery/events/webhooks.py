@@ -1,11 +1,10 @@
-"""Webhooks: each is a sink with a cursor of its own, so that one that fails holds up no other.
+"""Webhooks: each is a sink with a cursor of its own, so that a failed one delays no other.
 
-An event is sent as a POST, signed as the Standard Webhooks say; it was taken when 2xx comes back
-in time with a whole body, whatever that says.  Redirects are not followed.  Addresses of the
-machine itself, of its link and of clouds' metadata are called only where an operator allows that.
-A failed delivery is tried again, later each time.  A webhook that failed too often in a row, or
-lags behind the time for which events are kept and does not catch up (``trimmer``), is parked until
-somebody makes it active again, and keeps no events meanwhile beyond that time.
+An event is sent as a signed POST, as in Standard Webhooks; any 2xx answer with a whole body within
+the time-out accepts it.  Redirects are not followed.  Addresses of the machine itself, of its link
+and of clouds' metadata are called only where an operator allows it.  A failed delivery is retried
+with growing pauses.  A webhook is parked after too many failures in a row, or if its backlog does
+not shrink (``trimmer``): it keeps no old events until it is activated again.
 """
 
 from __future__ import annotations
@@ -35,18 +34,18 @@ from bloomery.secrets import Sealer
 
 LOG = logging.getLogger(__name__)
 
-_POLL_S: Final = 5.0  # at what other processes have changed
-_NOTE_S: Final = 5.0  # the least time between two notes that all is well
-_LANES: Final = 4  # objects whose events are sent to one address at once
-_MOST_READ: Final = 65_536  # of an answer: nothing depends on what is in it
+_POLL_S: Final = 5.0  # for changes by other processes
+_NOTE_S: Final = 5.0  # the least time between two notes of success
+_LANES: Final = 4  # objects whose events are sent to one address in parallel
+_MOST_READ: Final = 65_536  # of an answer, whose content is ignored
 
 
 class DeliveryFailed(Exception):
-    """The address did not take an event."""
+    """The address did not accept an event."""
 
 
 class WebhookSink:
-    """Delivers to one address."""
+    """Deliver to one address."""
 
     wants_snapshots = False
 
@@ -56,19 +55,19 @@ class WebhookSink:
         self._selection = Selection(event_type=webhook.type, object_uuid=webhook.object_uuid)
         self._signer = standardwebhooks.Webhook(sealer.open_text(webhook.secret))
         self._url = fetching.checked(webhook.url)
-        self._noted_at: float | None = None  # when it was noted that all is well
+        self._noted_at: float | None = None  # the last note of success
 
     def open(self) -> None:
         return
 
     def send(self, event: EventRow) -> None:
-        """Called by several threads at once.  Raises DeliveryFailed."""
+        """Send an event; called by several threads.  Raises DeliveryFailed."""
         if self._selection.takes(event):
             self._post(event)
             self._note_delivery()
 
     def note_failure(self, failure: DeliveryFailed) -> None:
-        """Note it for the operator; the webhook may be parked by now."""
+        """Store the failure; the webhook may be parked afterwards."""
         self._noted_at, error, most = None, str(failure), self._conf.webhook_max_failures
         uuid = self._webhook.uuid
         if self._db.transact(lambda conn: webhooks.note_failure(conn, uuid, error, most=most)):
@@ -113,7 +112,7 @@ class WebhookSink:
 def signed(
     signer: standardwebhooks.Webhook, event: EventRow, now: datetime
 ) -> tuple[bytes, dict[str, str]]:
-    """Return body and headers; the id is the same each time: receivers know a repetition by it."""
+    """Return body and headers; repetitions have the same id."""
     body = orjson.dumps(
         {
             "type": event.event_type,
@@ -131,7 +130,7 @@ def signed(
 
 
 class Readers(Protocol):
-    """The readers that the relay wakes."""
+    """The relay, as far as webhooks use it."""
 
     def add_reader(self, wake: Callable[[], None]) -> None: ...
 
@@ -139,7 +138,7 @@ class Readers(Protocol):
 
 
 class Webhooks:
-    """Owns a worker for each webhook that is not parked, and a thread that looks after them."""
+    """Own a worker for each active webhook, and a thread that supervises them."""
 
     def __init__(
         self,
@@ -151,7 +150,7 @@ class Webhooks:
         holder: str,
         pace: Pace | None = None,
     ) -> None:
-        """``relay`` wakes the workers when events were written."""
+        """``relay`` wakes the workers for new events."""
         self._relay = relay
         self._db, self._sealer, self._conf = db, sealer, conf
         self._holder, self._pace = holder, pace
@@ -165,7 +164,7 @@ class Webhooks:
         self._thread.start()
 
     def poll(self) -> None:
-        """Read the rows at once: a webhook was made, changed or deleted in this process."""
+        """Poll the rows at once, after a change in this process."""
         with self._change:
             self._is_changed = True
             self._change.notify()
@@ -192,7 +191,7 @@ class Webhooks:
                 self._is_changed = False
 
     def settle(self) -> None:
-        """Have exactly the workers that the rows ask for; a worker that hangs delays no other."""
+        """Start and stop workers to match the rows; a hanging worker delays no other."""
         with self._db.read() as conn:
             wanted = {
                 each.uuid: each for each in webhooks.list_all(conn) if each.state != State.PARKED
@@ -229,5 +228,5 @@ class Webhooks:
 
 
 def _traits(webhook: Webhook) -> tuple[str | None, ...]:
-    """Return what makes another worker necessary when it changes."""
+    """Return the settings whose change needs a new worker."""
     return webhook.url, webhook.secret, webhook.type, webhook.object_uuid

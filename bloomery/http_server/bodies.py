@@ -1,4 +1,4 @@
-"""Request bodies: read within limits, parsed once, refused before they can do harm."""
+"""Read and parse request bodies within limits."""
 
 from __future__ import annotations
 
@@ -15,25 +15,25 @@ KIB: Final = 1024
 _NUL: Final = b"\\u0000"
 _LONG_NUMBER: Final = re.compile(rb"\d{19}")
 _LENGTH: Final = re.compile(r"\d{1,18}", re.ASCII)
-# Brackets, and texts as a whole so that brackets inside do not count.  A text always matches, also
-# one that never ends, and is never gone through twice: time grows with the length alone.
+# Brackets, and whole texts, whose brackets do not count.  A text always matches, even without an
+# end, and is scanned once: time is linear in the length.
 _BRACKETS: Final = re.compile(rb""""[^"\\]*+(?:\\.[^"\\]*+)*+(?:"|\\?\Z)|[][{}]""", re.DOTALL)
 _STEPS: Final = {b"{": 1, b"[": 1, b"}": -1, b"]": -1}
 
 
 class TooLarge(Exception):
-    """The body is longer than the endpoint takes."""
+    """The body exceeds the endpoint's limit."""
 
 
 class TooDeep(Exception):
-    """The body nests deeper than anybody needs."""
+    """The body is nested too deeply."""
 
 
 class Awaited(Exception):
-    """The body is not here yet: ask again when ``size`` bytes of it are, or its end is.
+    """The body is incomplete: retry with ``size`` bytes of it, or at its end.
 
-    Raised by the stream of a request whose head alone has come, so that login and limits are
-    decided by the head, and no thread waits for the rest.
+    Raised by the stream of a request whose head alone has arrived, so that login and limits are
+    checked by the head, and no thread waits for the rest.
     """
 
     def __init__(self, size: int) -> None:
@@ -42,9 +42,9 @@ class Awaited(Exception):
 
 
 def read(environ: dict[str, Any], limit: int, levels: int) -> bytes:
-    """Return the body: ``limit`` bytes at most, nested no deeper than ``levels``.
+    """Return the body: ``limit`` bytes at most, ``levels`` of nesting at most.
 
-    Raises TooLarge, by what the client declares and by what it sends, TooDeep, and Awaited.
+    Raises TooLarge, by the declared length and by the real one, TooDeep, and Awaited.
     """
     body = read_bytes(environ, limit)
     check_depth(body, levels)
@@ -64,7 +64,7 @@ def read_bytes(environ: dict[str, Any], limit: int) -> bytes:
 
 
 def _read_to_end(stream: Any, limit: int) -> bytes:
-    """Return what the stream holds.  Raises TooLarge if that is beyond ``limit``."""
+    """Return the rest of the stream.  Raises TooLarge beyond ``limit``."""
     body = bytes(stream.read(limit + 1))
     if len(body) > limit:
         raise TooLarge
@@ -72,7 +72,7 @@ def _read_to_end(stream: Any, limit: int) -> bytes:
 
 
 def check_depth(body: bytes, most: int) -> None:
-    """Raise TooDeep if brackets nest deeper than ``most``; only suspects are looked at."""
+    """Raise TooDeep if brackets nest deeper than ``most``; short bodies need no scan."""
     if body.count(b"{") + body.count(b"[") <= most:
         return
     depth = 0
@@ -83,15 +83,15 @@ def check_depth(body: bytes, most: int) -> None:
 
 
 def parse(body: bytes, *, keeps_big_integers: bool = False) -> Any:
-    """Return what a JSON body says.  Raises Invalid: no JSON, or what no database can keep.
+    """Parse a JSON body.  Raises Invalid: no JSON, or values that no database can store.
 
-    ``keeps_big_integers``: as they are; otherwise those beyond 64 bits are refused.
+    ``keeps_big_integers``: False refuses integers beyond 64 bits.
     """
     try:
         value = orjson.loads(body)
     except orjson.JSONDecodeError as exc:
         raise errors.Invalid(reason=f"Schema error for body: not JSON: {exc}") from None
-    if _LONG_NUMBER.search(body):  # orjson turns them into floats; nobody means that
+    if _LONG_NUMBER.search(body):  # orjson would turn them into floats
         value = json.loads(body, parse_int=int if keeps_big_integers else _integer)
     if _NUL in body:
         _refuse_nul(value)

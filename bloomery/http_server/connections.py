@@ -1,9 +1,9 @@
-"""Connections that cost no thread until their request is there.
+"""Connections that need no thread until their request has arrived.
 
-One thread waits for all of them (epoll), reads what comes and hands over requests that are whole,
-or of which enough is there to be refused.  A connection is looked at by one thread at a time:
-epoll tells of it once (EPOLLONESHOT); it is told of again when it is armed anew, which whoever
-answers a request does.  What a client is too slow to read is sent from here, too.
+One thread waits for all connections (epoll), reads, and hands over requests that are whole, or
+whose head is enough for a refusal.  One thread at a time owns a connection: epoll reports it once
+(EPOLLONESHOT) until it is armed again, by the thread that answers the request.  This module also
+sends the rest of answers to slow clients.
 
     accepted -> READING -> BUSY (a thread works) -> READING, or WRITING, DRAINING, CLOSED
                                                  -> STREAMING (``streams``) -> CLOSED
@@ -35,16 +35,14 @@ LOG = logging.getLogger(__name__)
 
 PIECE: Final = 64 * KIB  # read at once
 ACCEPTED_AT_ONCE: Final = 64
-SENT_AT_ONCE: Final = 4 * KIB * KIB  # then it is another one's turn
-FILE_AT_ONCE: Final = KIB * KIB  # of a file, as they are read by one thread
-MOST_QUEUED: Final = 1024  # connections that the kernel keeps for a listener
+SENT_AT_ONCE: Final = 4 * KIB * KIB  # then another connection's turn
+FILE_AT_ONCE: Final = KIB * KIB  # of a file: one thread reads all files
+MOST_QUEUED: Final = 1024  # connections that the kernel queues for a listener
 SWEEP_S: Final = 1.0
-STOP_LOOK_S: Final = 0.1  # between two looks at what a stop waits for
-FAULT_S: Final = (
-    1.0  # rest after a fault of ours: should it last, it fills neither log nor processor
-)
+STOP_LOOK_S: Final = 0.1  # between two checks while stopping
+FAULT_S: Final = 1.0  # pause after a fault of ours, for a bounded log
 COMPLAIN_S: Final = 60.0  # a shortage is logged once in that time
-ROOM: Final = 16  # of that many idle connections one goes when there is no room for new ones
+ROOM: Final = 16  # one of this many idle connections is closed if there is no room for new ones
 NOTHING: Final[Iterator[bytes]] = iter(())
 _IN: Final = select.EPOLLIN | select.EPOLLONESHOT
 _OUT: Final = select.EPOLLOUT | select.EPOLLONESHOT
@@ -55,36 +53,36 @@ _SHORTAGE: Final = frozenset(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Limits:
-    """How many connections there may be, and how long each may take, in seconds.
+    """Limits of connections, and their time-outs in seconds.
 
-    ``bodies``: how many bytes all bodies that are under way may have, in memory and in files.
+    ``bodies``: the total bytes of all incomplete bodies, in memory and in files.
     """
 
     connections: int
     bodies: int = 512 * KIB * KIB
     idle_s: float = 60  # between requests
     head_s: float = 30  # for first line and headers
-    body_s: float = 60  # for a body, and one second more for each ``slowest`` bytes
+    body_s: float = 60  # for a body, plus one second for each ``slowest`` bytes
     slowest: int = 16 * KIB
-    write_s: float = 60  # without taking any of the answer
-    drain_s: float = 5  # to see an answer while there is something left that nobody reads
-    kept_s: float = 0  # since a connection's last answer, that it brings requests while we stop
+    write_s: float = 60  # without progress of the answer
+    drain_s: float = 5  # to read an answer while unread input is left
+    kept_s: float = 0  # after a connection's last answer, during a stop
 
 
 class State(Enum):
     READING = "reading"
     BUSY = "busy"  # a thread has its request
     WRITING = "writing"
-    STREAMING = "streaming"  # its answer does not end
-    DRAINING = "draining"  # answered for the last time; what still comes is dropped
+    STREAMING = "streaming"  # an answer without an end
+    DRAINING = "draining"  # answered for the last time; further input is dropped
     CLOSED = "closed"
 
 
 class Connection:
-    """``since``: when it came, was answered or began a request; ``out``: what is still to be sent.
+    """``since``: time of arrival, last answer or first byte of a request; ``out``: unsent bytes.
 
-    ``pieces``: what comes after that.  ``deadline``: when patience ends, unless it is BUSY.
-    ``stream``: its answer, if it has no end.
+    ``pieces``: the rest of the answer.  ``deadline``: of the state, except BUSY. ``stream``: an
+    answer without an end.
     """
 
     __slots__ = ("address", "body_since", "closes", "deadline", "fd", "out", "pieces", "reader",
@@ -112,9 +110,9 @@ class Connection:
 
     @property
     def is_idle(self) -> bool:
-        """Nothing is lost when it goes, but for a request that nobody has looked at yet.
+        """May the connection be closed without loss, except of a request that nobody has read yet?
 
-        Such a one counts as idle whatever has come of it: its client need not have a login.
+        Such a request counts as idle at any size: its client may have no login.
         """
         if self.state is State.DRAINING:
             return True
@@ -128,7 +126,7 @@ class Connections:
     """All connections of a listening socket.
 
     ``handle`` gets each connection whose first message is ready; it must return at once, and
-    somebody must call ``answer`` or ``wait_for_more`` later, from any thread.
+    ``answer`` or ``wait_for_more`` must be called later, from any thread.
     """
 
     def __init__(
@@ -139,9 +137,9 @@ class Connections:
         secure: Callable[[socket.socket], socket.socket] | None = None,
         send_file: Callable[[Connection], None] | None = None,
     ) -> None:
-        """``send_file`` has another thread call ``send_piece``, so that no other waits for a disk.
+        """``send_file`` lets another thread call ``send_piece``, so that no other waits for a disk.
 
-        ``secure`` makes of a client's socket one that speaks TLS; None: none does.
+        ``secure`` turns a client's socket into a TLS socket; None: no TLS.
         """
         self.limits = limits
         self._secure = secure
@@ -150,7 +148,7 @@ class Connections:
         self._send_file = send_file or self.send_piece
         self._bodies = Bodies(limits.bodies)
         self._all: dict[int, Connection] = {}
-        self._mutex = threading.Lock()  # held while a state changes hands
+        self._mutex = threading.Lock()  # for changes of a connection's owner
         self._poll = select.epoll()
         self._bell = os.eventfd(0, os.EFD_NONBLOCK | os.EFD_CLOEXEC)
         self._poll.register(self._bell, select.EPOLLIN)
@@ -174,9 +172,9 @@ class Connections:
     def run(self, stop_s: float) -> None:
         """Serve until ``stop``; then let requests end, and clients read for ``stop_s``.
 
-        With ``kept_s`` those that have come so far bring their requests until then.
+        With ``kept_s`` existing connections may still send requests until then.
 
-        No fault ends it before: nobody would be served any more by a process that lives.
+        No fault ends the loop, since the process would live without serving.
         """
         while not self._is_done(stop_s):
             try:
@@ -187,7 +185,7 @@ class Connections:
         self.close()
 
     def _look_around(self) -> None:
-        rests = self._is_accepting and not self._all  # nothing to be swept
+        rests = self._is_accepting and not self._all  # no time-out to check
         look_s = SWEEP_S if self._stop_at is None else STOP_LOOK_S
         for fd, _event in self._poll.poll(None if rests else look_s):
             self._look_at(fd)
@@ -198,13 +196,13 @@ class Connections:
         self._accept_again()
 
     def wake(self) -> None:
-        """Let ``run`` look around at once."""
+        """Wake ``run``."""
         with self._mutex:
             if not self._has_ended:
                 os.eventfd_write(self._bell, 1)
 
     def stop(self) -> None:
-        """Take no more connections and no more requests; ``run`` ends when the last is answered."""
+        """Accept no more connections and requests; ``run`` ends after the last answer."""
         if self._stop_at is None:
             self._stop_at = time.monotonic()
         self.wake()
@@ -253,9 +251,9 @@ class Connections:
         self._is_accepting = False
 
     def _close_unkept(self, now: float) -> None:
-        """Close connections that bring no request any more while the server stops.
+        """Close connections that may send no more requests while the server stops.
 
-        A body that the application has asked for is waited for.
+        A body that the application has asked for is awaited.
         """
 
         def is_unkept(connection: Connection) -> bool:
@@ -269,7 +267,7 @@ class Connections:
             self._close_if(connection, is_unkept)
 
     def close(self) -> None:
-        """Close everything, whatever goes on; nobody may be in ``run``."""
+        """Close everything in any state, when ``run`` has ended."""
         self._listener.close()
         for connection in list(self._all.values()):
             self._end(connection)
@@ -283,16 +281,16 @@ class Connections:
     def _accept(self, most: int = ACCEPTED_AT_ONCE) -> None:
         for number in range(most):
             if number and not self._has_room():
-                return None  # whether somebody else waits at all, epoll tells
+                return None  # epoll reports further clients
             if not self._has_room() and not self._make_room():
                 return self._pause(f"{len(self._all)} connections are open, the most there may be")
             try:
                 connection = self._added(*self._listener.accept())
             except BlockingIOError:
                 return None
-            except Exception as exc:  # noqa: BLE001  it is logged below
+            except Exception as exc:  # noqa: BLE001  logged below
                 return self._rest_from_accepting(exc)
-            # its request may be there: it shall not pass for idle
+            # its request may have arrived, so it is not idle
             self._guarded(connection, self._serve)
         return None
 
@@ -312,7 +310,7 @@ class Connections:
         return connection
 
     def _rest_from_accepting(self, fault: Exception) -> None:
-        """Wait until there may be room again, unless it was only that the client is gone."""
+        """Wait until there may be room again, unless only the client is gone."""
         if isinstance(fault, OSError) and fault.errno not in _SHORTAGE:
             return
         if not isinstance(fault, OSError):
@@ -323,7 +321,7 @@ class Connections:
         self._pause(f"cannot take a connection: {why}")
 
     def _make_room(self) -> bool:
-        """Close those that have been idle longest; return whether there were any."""
+        """Close the connections that have been idle longest; return whether there were any."""
         idle = [each for each in list(self._all.values()) if each.is_idle]
         oldest = heapq.nsmallest(len(idle) // ROOM + 1, idle, key=lambda each: each.since)
         closed = [
@@ -332,7 +330,7 @@ class Connections:
         return bool(closed)
 
     def _pause(self, why: str) -> None:
-        """Leave new connections to the kernel's queue until there is room."""
+        """Leave new connections in the kernel's queue until there is room."""
         self._poll.modify(self._listener, 0)
         self._is_accepting = False
         now = time.monotonic()
@@ -394,20 +392,20 @@ class Connections:
             deadline = connection.since + (limits.head_s if reader.is_within else limits.idle_s)
         self._arm(connection, State.READING, _IN, deadline)
         if not self._is_accepting:
-            self.wake()  # now it may make room
+            self.wake()  # it may be closed now to make room
 
     def _arm(self, connection: Connection, state: State, events: int, deadline: float) -> None:
-        """Let go of the connection: whoever is told of it next may be another thread."""
+        """Release the connection: epoll may report it to another thread."""
         with self._mutex:
             if connection.state is State.CLOSED or self._has_ended:
                 return
             connection.state, connection.deadline = state, deadline
             self._poll.modify(connection.fd, events)
 
-    # ----------------------------------------------------------------------- called by threads
+    # ----------------------------------------------------------------------- called by workers
 
     def wait_for_more(self, connection: Connection, size: int) -> None:
-        """Take the body of the first message until so much of it is there."""
+        """Read the body of the first message up to this size."""
         message = connection.reader.messages[0]
         message.wanted = size
         if message.asks_first:
@@ -426,9 +424,9 @@ class Connections:
         keep: bool,
         pieces: Iterator[bytes] = NOTHING,
     ) -> None:
-        """Send the answer to the first message; whatever is left of that is dropped.
+        """Answer the first message, and drop the rest of it.
 
-        ``pieces``: what comes after ``data``, each asked for when the client has taken the last.
+        ``pieces``: the parts after ``data``, each read when the client has taken the last.
         """
         message = connection.reader.messages.popleft()
         message.close()
@@ -439,7 +437,7 @@ class Connections:
             self.wake()
 
     def stream(self, connection: Connection, head: bytes, begin: Callable[[Stream], None]) -> None:
-        """Answer the first message without an end; ``begin`` gets what to push to."""
+        """Answer the first message without an end; ``begin`` gets the wire."""
         connection.reader.messages.popleft().close()
         stream = connection.stream = Stream(_Wire(self, connection))
         connection.state = State.STREAMING
@@ -448,7 +446,7 @@ class Connections:
         stream.go_on()
 
     def await_turn(self, connection: Connection, *, to_write: bool) -> None:
-        """Wait for a stream's client, without end unless it has to take something."""
+        """Wait for a stream's client, without a deadline unless it has to read."""
         deadline = time.monotonic() + self.limits.write_s if to_write else math.inf
         self._arm(connection, State.STREAMING, _OUT | _IN if to_write else _IN, deadline)
 
@@ -456,7 +454,7 @@ class Connections:
         self._close(connection)
 
     def abandon(self, connection: Connection) -> None:
-        """End a connection whose first message cannot be answered."""
+        """Close a connection whose first message cannot be answered."""
         self._close(connection)
 
     def _send_on(self, connection: Connection) -> None:
@@ -494,7 +492,7 @@ class Connections:
     # -------------------------------------------------------------------------------- closing
 
     def _hang_up(self, connection: Connection) -> None:
-        """Say that nothing follows; a client that still sends shall read its answer first."""
+        """End the connection; a client that still sends gets time to read its answer."""
         try:
             connection.socket.shutdown(socket.SHUT_WR)
         except OSError:
@@ -522,21 +520,21 @@ class Connections:
             connection.state = State.CLOSED
         self._all.pop(connection.fd, None)
         connection.pieces = NOTHING
-        with contextlib.suppress(OSError):  # the descriptor is gone all the same
+        with contextlib.suppress(OSError):  # the descriptor is closed in any case
             connection.socket.close()
         for message in connection.reader.messages:
             message.close()
         return True
 
     def _end(self, connection: Connection) -> None:
-        """Close from this thread; a stream may be written to by another one meanwhile."""
+        """Close from this thread; a stream may be written by another thread meanwhile."""
         if connection.stream is None:
             self._close(connection)
         else:
             connection.stream.close()
 
     def _sweep(self, now: float) -> None:
-        """End those whose patience, or ours, is at its end."""
+        """Close connections whose deadline is over."""
         for connection in list(self._all.values()):
             if connection.stream is not None:
                 connection.stream.beat()
@@ -552,7 +550,7 @@ class Connections:
             self._close_if(connection, lambda late: _is_late(late, now))
 
     def _time_out(self, connection: Connection, now: float) -> None:
-        """Answer a request that does not come to its end."""
+        """Answer an incomplete request with 408."""
         with self._mutex:
             if connection.state is not State.READING or not _is_late(connection, now):
                 return
@@ -565,7 +563,7 @@ class Connections:
 
 
 class _Wire:
-    """A connection as its stream sees it."""
+    """The connection of a stream."""
 
     def __init__(self, connections: Connections, connection: Connection) -> None:
         self._connections, self._connection = connections, connection

@@ -1,4 +1,4 @@
-"""Files as bodies of answers, read piece by piece by a thread that does nothing else."""
+"""Files as bodies of answers, read piece by piece by a thread of their own."""
 
 from __future__ import annotations
 
@@ -11,17 +11,17 @@ _PIECE: Final = 256 << 10
 
 
 class FilePieces:
-    """The bytes of a file from ``start`` to ``stop``, each piece read when it is sent."""
+    """The bytes of a file from ``start`` to ``stop``, read as they are sent."""
 
     def __init__(self, path: Path, start: int, stop: int) -> None:
         self._path, self._start, self._stop = path, start, stop
 
     def app_iter_range(self, start: int, stop: int) -> FilePieces:
-        """Return a part of the file: WebOb's name, for requests with a range."""
+        """Return a range of the file: WebOb's name."""
         return FilePieces(self._path, start, stop)
 
     def __iter__(self) -> Iterator[bytes]:
-        """Raises OSError where the file is gone, or shorter than its head has said."""
+        """Raises OSError where the file is gone, or shorter than declared."""
         left = self._stop - self._start
         with self._path.open("rb") as file:
             file.seek(self._start)

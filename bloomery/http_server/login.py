@@ -1,8 +1,7 @@
-"""Logins of a request: names and passwords, checked by threads of their own.
+"""HTTP basic authentication; threads of its own check passwords.
 
-bcrypt costs a quarter of a second by design.  A login that was right is remembered by a keyed
-hash, so that it is paid once per process and password, not per request.  Who sends wrong passwords
-keeps others from being checked, not from being served.
+bcrypt costs a quarter of a second by design.  A valid login is cached under a keyed hash, so that
+each process pays once per password.  Wrong passwords delay other checks, but no other request.
 """
 
 from __future__ import annotations
@@ -23,15 +22,15 @@ from bloomery import htpasswd
 from bloomery.htpasswd import Busy, Unauthorized
 from bloomery.model.request import Request
 
-MAX_CHECKS: Final = 32  # that may wait for each other
-DEFERRED: Final = "bloomery.login"  # in the environment: the Check, or None before there is one
+MAX_CHECKS: Final = 32  # that may wait
+DEFERRED: Final = "bloomery.login"  # in the environment: the Check, or None before the first
 
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """A login that is being checked; ``outcome`` raises what ``identify`` does.
+    """A running check; ``outcome`` raises the errors of ``identify``.
 
-    ``subject``: what is checked; a check of another is of no use.
+    ``subject``: the checked login; the check serves no other one.
     """
 
     subject: Any
@@ -39,9 +38,9 @@ class Check:
 
 
 class Deferred(Exception):
-    """The login is being checked.  Ask again when it is, with ``check`` in the environment.
+    """The login is being checked: retry with ``check`` in the environment when it is done.
 
-    Raised only where the environment has DEFERRED: such a caller need not wait.
+    Raised only where the environment has DEFERRED, since such a caller need not wait.
     """
 
     def __init__(self, check: Check) -> None:
@@ -50,12 +49,12 @@ class Deferred(Exception):
 
 
 class Logins:
-    """What one state of the file says.  Nothing that was learnt of it outlives it."""
+    """The logins of one version of the file, with their cache."""
 
     def __init__(self, hashes: Mapping[str, bytes]) -> None:
         self.hashes = hashes
-        self.right: set[bytes] = set()  # proofs of logins that were right
-        self.checks: dict[bytes, Check] = {}  # under way, by proof
+        self.right: set[bytes] = set()  # cache keys of valid logins
+        self.checks: dict[bytes, Check] = {}  # running, by cache key
 
     def remember(self, proof: bytes) -> None:
         if len(self.right) >= htpasswd.MAX_REMEMBERED:
@@ -64,9 +63,9 @@ class Logins:
 
 
 class HttpBasic:
-    """Names and passwords from a file of ``user:bcrypt`` lines, read again when it changes.
+    """Names and passwords from a file of ``user:bcrypt`` lines, reread when it changes.
 
-    Passwords are checked by ``checkers`` threads of its own, whoever asks.
+    ``checkers`` threads check the passwords.
     """
 
     def __init__(
@@ -77,7 +76,7 @@ class HttpBasic:
     ) -> None:
         """``option`` names the file.
 
-        Raises CannotStart if the file cannot be read, or nobody in it can log in.
+        Raises CannotStart if the file cannot be read, or has no valid line.
         """
         self._file = htpasswd.PasswordFile(path, option)
         self._key = os.urandom(32)
@@ -89,7 +88,7 @@ class HttpBasic:
         return dataclasses.replace(request, user=self.user(environ))
 
     def user(self, environ: Mapping[str, Any]) -> str:
-        """Return the name that goes with the password."""
+        """Return the authenticated name."""
         name, password = htpasswd.credentials(environ.get("HTTP_AUTHORIZATION", ""))
         proof = htpasswd.proof_of(self._key, name, password)
         logins = self._current()
@@ -105,11 +104,11 @@ class HttpBasic:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """Who may log in, in the order of the file."""
+        """Return the names in the order of the file."""
         return tuple(self._logins.hashes)
 
     def _begin(self, logins: Logins, name: str, password: bytes, proof: bytes) -> Check:
-        """Have a login checked; one that is being checked is not checked twice."""
+        """Start the check of a login; equal logins share one check."""
         with self._mutex:
             check = logins.checks.get(proof)
             if check is not None:
@@ -123,7 +122,7 @@ class HttpBasic:
         return check
 
     def _verify(self, logins: Logins, name: str, password: bytes, proof: bytes) -> None:
-        """Raise Unauthorized unless it is the password; unknown names take as long as known."""
+        """Raise Unauthorized for a wrong password; unknown names take the same time."""
         stored = logins.hashes.get(name)
         right = bcrypt.checkpw(password[:72], stored or self._stand_in(logins, name))
         if stored is None or not right:
@@ -135,7 +134,7 @@ class HttpBasic:
         return htpasswd.stand_in(self._key, logins.hashes, name)
 
     def _current(self) -> Logins:
-        """Return what the file says; nothing that was learnt of it outlives it."""
+        """Return the logins of the current file; a change drops the cache."""
         hashes = self._file.hashes()
         if hashes is not self._logins.hashes:
             with self._mutex:

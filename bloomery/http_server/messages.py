@@ -1,12 +1,12 @@
-"""HTTP requests as they come off a connection, piece by piece.
+"""Parse HTTP requests incrementally.
 
     reader = Reader(Bodies(most=2**29))
     reader.feed(data)                   # never raises
     reader.messages                     # in the order of the wire; the last may be incomplete
 
-llhttp (through httptools) decides what HTTP is.  It is strict where proxies disagree: a bare LF,
-two lengths, a length beside chunks, and blanks before a colon are refused.  A message that cannot
-be understood is noted in its place with a ``Refusal``, so that those before it are answered first.
+llhttp (through httptools) parses.  It is strict where proxies disagree: a bare LF, two lengths, a
+length beside chunks, and blanks before a colon are refused.  A malformed message is queued with a
+``Refusal``, so that the messages before it are answered first.
 """
 
 from __future__ import annotations
@@ -27,10 +27,10 @@ from bloomery.model.request import Parking
 
 MAX_HEADER_BYTES: Final = 64 * KIB
 MAX_HEADERS: Final = 256
-MAX_AHEAD: Final = 64  # requests that a client may send before it has read an answer
-UNASKED: Final = 16 * KIB  # a body of this size is taken before anybody has looked at its head
-IN_MEMORY: Final = 64 * KIB  # what is longer goes to a temporary file
-_FRAMING: Final = 8  # bytes on the wire for each of a body's, which small chunks may cost
+MAX_AHEAD: Final = 64  # pipelined requests of a client
+UNASKED: Final = 16 * KIB  # a body up to this size is read before the head is checked
+IN_MEMORY: Final = 64 * KIB  # larger bodies go to a temporary file
+_FRAMING: Final = 8  # bytes on the wire for each of a body's, the limit for small chunks
 _BETWEEN: Final = 8  # bytes between name and value of a header, and at its end
 _VERSIONS: Final = ("1.0", "1.1")
 _UNKNOWN_METHOD: Final = re.compile(rb"[!#$%&'*+.^_`|~0-9A-Za-z-]{1,32} \S+ HTTP/1\.[01]\r\n")
@@ -40,7 +40,7 @@ METHODS: Final = "DELETE, GET, HEAD, OPTIONS, PATCH, POST, PUT"
 
 @dataclass(frozen=True, slots=True)
 class Refusal:
-    """What the server answers by itself, before it ends the connection."""
+    """An answer of the server itself, before it closes the connection."""
 
     status: int
     text: str
@@ -56,7 +56,7 @@ class Refused(Exception):
 
 
 class Bodies:
-    """How many bytes there are of all bodies together."""
+    """The total bytes of all bodies."""
 
     def __init__(self, most: int) -> None:
         self._most = most
@@ -64,7 +64,7 @@ class Bodies:
         self._mutex = threading.Lock()
 
     def take(self, size: int) -> None:
-        """Raises Refused when there would be too many."""
+        """Raises Refused at the limit."""
         with self._mutex:
             if self._size + size > self._most:
                 raise Refused(503, "too many large bodies are on their way: ask again later")
@@ -78,9 +78,9 @@ class Bodies:
 class Message:
     """One request.
 
-    ``wanted``: how many bytes of the body the application asked for, when it was shown the head;
-    None: it has not been.  ``login`` is the check that it waits for, if any.  ``parking``: what its
-    passes share; None before the first one.
+    ``wanted``: the bytes of the body that the application asked for after the head; None: it has
+    not seen the head.  ``login``: the running check, if any.  ``parking``: shared by all passes of
+    the request; None before the first one.
     """
 
     __slots__ = (
@@ -97,7 +97,7 @@ class Message:
         self.headers: list[tuple[bytes, bytes]] = []
         self.length = 0
         self.is_chunked = False
-        self.asks_first = False  # sends its body when told to
+        self.asks_first = False  # Expect: 100-continue
         self.keep_alive = False
         self.has_head = False
         self.is_whole = False
@@ -110,7 +110,7 @@ class Message:
 
     @property
     def is_ready(self) -> bool:
-        """A thread can work on it without waiting for the client."""
+        """Can a thread work on it without waiting for the client?"""
         if self.is_whole or self.refusal is not None:
             return True
         if self.wanted is not None:
@@ -118,16 +118,16 @@ class Message:
         return self.has_head and (self.asks_first or self.is_chunked or self.length > UNASKED)
 
     def add(self, data: bytes) -> None:
-        """Take more of the body; what is long goes to a file without a name."""
+        """Add to the body; a long body moves to an unnamed file."""
         self._bodies.take(len(data))
         self.size += len(data)
         if self.body is None:
             self.body = tempfile.SpooledTemporaryFile(IN_MEMORY)  # noqa: SIM115  see close
-        self.body.seek(0, io.SEEK_END)  # the application may have been shown its beginning
+        self.body.seek(0, io.SEEK_END)  # the application may have read its beginning
         self.body.write(data)
 
     def stream(self) -> Any:
-        """Return the body as WSGI reads it, from its beginning."""
+        """Return the body for WSGI, from its beginning."""
         if self.body is not None:
             self.body.seek(0)
         here = self.body or io.BytesIO()
@@ -137,16 +137,17 @@ class Message:
         self.refusal, self.keep_alive = refusal, False
 
     def close(self) -> None:
-        """Let go of the body."""
+        """Free the body."""
         if self.body is not None:
-            with contextlib.suppress(OSError):  # on a full disk: nobody reads what is not written
+            # a full disk does not matter: the body is not read again
+            with contextlib.suppress(OSError):
                 self.body.close()
             self.body = None
             self._bodies.give_back(self.size)
 
 
 class _Incomplete:
-    """A body whose end is still to come.  Nobody waits for it: ``read`` raises Awaited."""
+    """An incomplete body; ``read`` raises Awaited at its end."""
 
     def __init__(self, here: IO[bytes], size: int) -> None:
         self._here = here
@@ -166,14 +167,13 @@ class Reader:
         self._bodies = bodies
         self.messages: deque[Message] = deque()
         self._parser = httptools.HttpRequestParser(self)
-        self._message: Message | None = None  # the one that is not whole yet
-        self._head_size = 0  # of what was understood
-        self._raw_size = 0  # of what came for one head, or for one body
-        self._is_over = False  # nothing more is understood
+        self._message: Message | None = None  # the incomplete one
+        self._head_size = 0  # of the parsed bytes
+        self._raw_size = 0  # of the received bytes of one head, or of one body
+        self._is_over = False  # further input is dropped
 
     @property
     def is_within(self) -> bool:
-        """Part of a request has come."""
         return self._message is not None
 
     @property
@@ -182,11 +182,11 @@ class Reader:
 
     @property
     def is_asked_for(self) -> bool:
-        """The application wants the body that is on its way."""
+        """Does the application want the body that is arriving?"""
         return self._message is not None and self._message.wanted is not None
 
     def feed(self, data: bytes) -> None:
-        """Understand what has come.  After a refusal, or a last request, it is dropped."""
+        """Parse input.  After a refusal, or a last request, it is dropped."""
         if self._is_over:
             return
         self._raw_size += len(data)
@@ -194,7 +194,7 @@ class Reader:
             self._parser.feed_data(data)
             self._check_framing()
         except httptools.HttpParserUpgrade:
-            self._end()  # we speak no other protocol: the request is answered as it stands
+            self._end()  # no other protocol is supported: the request is answered as it is
         except httptools.HttpParserCallbackError as exc:
             self._fail(_cause(exc))
         except httptools.HttpParserError as exc:
@@ -204,7 +204,7 @@ class Reader:
             self._fail(exc.refusal)
 
     def refuse(self, status: int, text: str) -> None:
-        """End the request that is under way, for a reason outside of it."""
+        """Refuse the incomplete request, for a reason outside of it."""
         self._fail(Refusal(status, text))
 
     def _end(self) -> None:
@@ -214,7 +214,7 @@ class Reader:
             self.messages[-1].keep_alive = False
 
     def _fail(self, refusal: Refusal) -> None:
-        """Note a refusal, unless the client has said before that nothing would follow."""
+        """Queue a refusal, unless the client has announced the end."""
         last = self.messages[-1] if self.messages else None
         if last is None or last.is_whole:
             if last is not None and not last.keep_alive:
@@ -226,7 +226,7 @@ class Reader:
         return None
 
     def _check_framing(self) -> None:
-        """Refuse heads without end, and bodies that are hardly more than the frames of chunks."""
+        """Refuse endless heads, and bodies that are hardly more than the frames of chunks."""
         message = self._message
         if message is None:
             return
@@ -253,7 +253,7 @@ class Reader:
     def on_header(self, name: bytes, value: bytes) -> None:
         message = self._current()
         self._measure(name + value)
-        if message.has_head:  # it is a trailer, which nobody reads
+        if message.has_head:  # a trailer, which is ignored
             return
         if len(message.headers) >= MAX_HEADERS:
             raise Refused(431, f"more than {MAX_HEADERS} headers")
@@ -297,7 +297,7 @@ def _cause(error: Exception) -> Refusal:
 
 
 def _reason(error: Exception, data: bytes) -> Refusal:
-    """Tell a method that nobody knows from what is no HTTP at all."""
+    """Distinguish an unknown method from a protocol that is not HTTP."""
     unknown = isinstance(error, httptools.HttpParserInvalidMethodError)
     if unknown and _UNKNOWN_METHOD.match(data):
         return Refusal(405, f"Allowed here: {METHODS}", METHODS)
@@ -305,7 +305,7 @@ def _reason(error: Exception, data: bytes) -> Refusal:
 
 
 def _check_head(message: Message) -> None:
-    """Note what the headers say of the body.  Raises Refused."""
+    """Store what the headers declare of the body.  Raises Refused."""
     if message.version not in _VERSIONS:
         raise Refused(505, "HTTP/1.1 is spoken here")
     values: dict[bytes, bytes] = dict(message.headers)
@@ -328,7 +328,7 @@ def _check_head(message: Message) -> None:
 
 
 def _check_target(message: Message) -> None:
-    """Take the path; an address as a whole names the host, too (RFC 9112, 3.2.2)."""
+    """Store the path; an absolute URL replaces the Host header (RFC 9112, 3.2.2)."""
     target = message.target
     if target == b"*" and message.method == "OPTIONS":
         return

@@ -1,4 +1,4 @@
-"""What keeps a process from its work, asked part by part; no answer is waited for for long.
+"""Readiness of a process, checked part by part within a time limit.
 
 readiness = Readiness({"the database": missing})
 readiness.missing()             # ["the database has not answered for 2 s"]
@@ -17,7 +17,7 @@ from typing import Any, Final
 
 LOG = logging.getLogger(__name__)
 
-WITHIN_S: Final = 2.0  # that all parts together are waited for
+WITHIN_S: Final = 2.0  # for all parts together
 _Wait = Callable[[Collection[Future[Any]], float], object]
 
 
@@ -28,7 +28,7 @@ class _Question:
 
 
 class Readiness:
-    """Asks each part in a thread; one that has not answered yet is not asked again."""
+    """Check each part in a thread; a part with an open check gets no second one."""
 
     def __init__(
         self,
@@ -36,13 +36,13 @@ class Readiness:
         clock: Callable[[], float] = time.monotonic,
         wait: _Wait = futures.wait,
     ) -> None:
-        """``parts``: by name, what each lacks."""
+        """``parts``: by name, the function that returns what the part lacks."""
         self._parts, self._clock, self._wait = parts, clock, wait
         self._mutex = threading.Lock()
         self._questions: dict[str, _Question] = {}
 
     def missing(self) -> list[str]:
-        """Return what is missing, after ``WITHIN_S`` at most; a part that is silent is missing."""
+        """Return the missing parts within ``WITHIN_S``; a silent part is missing."""
         questions = {name: self._question(name) for name in self._parts}
         now = self._clock()
         awaited = [each for each in questions.values() if each.began_at + WITHIN_S > now]
@@ -54,7 +54,7 @@ class Readiness:
         ]
 
     def _question(self, name: str) -> _Question:
-        """Return the question that is open, or ask it."""
+        """Return the open check of a part, or start one."""
         with self._mutex:
             question = self._questions.get(name)
             if question is not None and not question.answer.done():
@@ -65,7 +65,7 @@ class Readiness:
         )
         try:
             asking.start()
-        except RuntimeError as exc:  # the process has no more threads; the next question may
+        except RuntimeError as exc:  # no more threads; the next check may work
             question.answer.set_result([f"{name} could not be asked: {exc}"])
         return question
 

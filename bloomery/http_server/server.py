@@ -1,8 +1,8 @@
 """The HTTP server inside the process: few threads, many connections.
 
-A connection costs no thread: one thread waits for all of them (``connections``), and ``threads``
-others answer the requests that are whole.  More of those cost, measured, and help nobody: work
-is done by conductors.
+A connection needs no thread: one thread waits for all of them (``connections``), and ``threads``
+others answer whole requests.  Measured, more threads cost time without benefit: conductors do the
+work.
 """
 
 from __future__ import annotations
@@ -31,20 +31,20 @@ from bloomery.model.request import PARKING_KEY, Parked, Parking
 LOG = logging.getLogger(__name__)
 
 MOST_CONNECTIONS: Final = 10_000
-MOST_DESCRIPTORS: Final = 65_536  # some programs that we start close each one that there may be
+MOST_DESCRIPTORS: Final = 65_536  # programs that close each possible descriptor would take long
 STOP_S: Final = 5
 ALIVE: Final = b"/healthz"
 READY: Final = b"/readyz"
-LAST_S: Final = 0.5  # to see that nobody is there
-LARGE: Final = 4 * KIB * KIB  # bodies of this size are parsed one after the other
+LAST_S: Final = 0.5  # to close the connections
+LARGE: Final = 4 * KIB * KIB  # bodies of this size are parsed one at a time
 _BROKEN: Final = ("500 Internal Server Error", [("Content-Type", "text/plain")])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Settings:
-    """Where a server listens, how many threads answer, and whether it speaks TLS.
+    """Address, threads and TLS of a server.
 
-    ``name``: that of its threads.  ``advice``: what to do where the address cannot be had.
+    ``name``: prefix of its threads' names.  ``advice``: the remedy if the address is in use.
     """
 
     host: str
@@ -56,7 +56,7 @@ class Settings:
 
 
 class Server:
-    """Listens once it is made; answers from ``start`` until ``stop``."""
+    """Listens from its construction; answers from ``start`` until ``stop``."""
 
     def __init__(
         self,
@@ -69,10 +69,9 @@ class Server:
     ) -> None:
         """Bind the address.  Raises CannotStart.
 
-        ``fault`` returns the document that answers what no application can be shown.
-        ``has_probes``: the thread of connections asks the application for ``ALIVE``, which must
-        not wait for anything, and a thread of its own for ``READY``: where all threads wait for a
-        database, both are answered.
+        ``fault`` returns the error document for requests that reach no application. ``has_probes``:
+        the thread of connections answers ``ALIVE``, which must not block, and a thread of its own
+        ``READY``: both answer while all workers wait for a database.
         """
         self._app, self._fault = app, fault
         self._tls = tls.Tls(settings.tls) if settings.tls is not None else None
@@ -104,7 +103,7 @@ class Server:
 
     @property
     def address(self) -> tuple[str, int]:
-        """Where it listens: the port is the real one, also if any was asked for."""
+        """Return the URL with the real port, also if any port was requested."""
         host, port = self._listener.getsockname()[:2]
         return host, port
 
@@ -118,12 +117,12 @@ class Server:
         )
 
     def reload(self) -> None:
-        """Read the certificates again, if there are any."""
+        """Reload the TLS certificates, if any."""
         if self._tls is not None:
             self._tls.reload()
 
     def start(self) -> None:
-        """Begin to answer; returns at once."""
+        """Start the threads; returns at once."""
         for thread in (self._loop, *self._threads):
             thread.start()
 
@@ -134,8 +133,7 @@ class Server:
     def stop(self, within_s: float | None = None) -> None:
         """As ``begin_stop``; then let running requests end, and join the threads.
 
-        ``within_s``: for how long, by default as long as it takes.  Requests that are not
-        answered by then are left behind: only the end of the process ends them.
+        ``within_s``: the limit, by default none.  Requests beyond it end with the process.
         """
         self.begin_stop()
         if self._loop.ident is None:
@@ -165,7 +163,7 @@ class Server:
             self._ready.put(connection)
 
     def _work(self, ready: WorkQueue) -> None:
-        """Answer requests, until there is a None; no fault of one ends the thread."""
+        """Answer requests until a None; no fault of a request ends the thread."""
         while (connection := ready.get()) is not None:
             self._answer_or_abandon(connection)
             self._large.done(connection)
@@ -192,13 +190,13 @@ class Server:
             self._take_after(exc.outcome, connection)
 
     def _answer(self, connection: Connection) -> None:
-        """Raises Deferred, Awaited and Parked for what no thread is to wait for."""
+        """Answer.  Raises Deferred, Awaited and Parked where no thread should wait."""
         message = connection.reader.messages[0]
         if message.refusal is not None:
             data = wsgi.refusal(message, message.refusal, self._fault(message.refusal))
             return self._connections.answer(connection, data, keep=False)
         environ = wsgi.environ(message, self._base, connection.address)
-        if not environ.get("HTTP_HOST"):  # then links say where the client has reached us
+        if not environ.get("HTTP_HOST"):  # links then use the address of the connection
             environ |= wsgi.name(connection.socket.getsockname())
         response = wsgi.Response()
         environ[HAND_OVER] = response.hand_over
@@ -233,8 +231,8 @@ class Server:
 class WorkQueue:
     """Connections whose first message is ready, for the thread that has rested least.
 
-    What a request needs is still in its processor's caches.  The queues of the library wake
-    threads in turn, ``SimpleQueue`` one more for nothing each time: a tenth of what a GET costs.
+    Its processor's caches are warm.  The library's queues wake threads in turn, and ``SimpleQueue``
+    wakes one more in vain: together a tenth of the cost of a GET.
     """
 
     def __init__(self) -> None:
@@ -243,7 +241,7 @@ class WorkQueue:
         self._resting: list[threading.Lock] = []  # each locked until its thread is called
 
     def put(self, connection: Connection | None) -> None:
-        """Call a thread, if one rests; None: for its end."""
+        """Wake a resting thread; None ends it."""
         with self._mutex:
             self._connections.append(connection)
             call = self._resting.pop() if self._resting else None
@@ -251,7 +249,7 @@ class WorkQueue:
             call.release()
 
     def get(self) -> Connection | None:
-        """Return the next connection, the first put first; rest until there is one."""
+        """Return the next connection, first in first out; rest until there is one."""
         while True:
             with self._mutex:
                 if self._connections:
@@ -263,7 +261,7 @@ class WorkQueue:
 
 
 class _OneByOne:
-    """Large bodies wait here for each other: what is parsed needs several times its size."""
+    """Large bodies are handled one at a time: parsing needs several times their size."""
 
     def __init__(self, ready: WorkQueue) -> None:
         self._ready = ready
@@ -280,7 +278,7 @@ class _OneByOne:
         self._ready.put(connection)
 
     def done(self, connection: Connection) -> None:
-        """A thread has worked on a connection; if that was a large one, the next may come."""
+        """Release the connection; after a large one, the next may come."""
         if self._now is not connection:
             return
         with self._mutex:
@@ -291,7 +289,7 @@ class _OneByOne:
 
 
 def raise_descriptor_limit() -> None:
-    """Allow as many descriptors as the system lets us have, within reason."""
+    """Raise the limit of descriptors, within reason."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     most = MOST_DESCRIPTORS if hard == resource.RLIM_INFINITY else min(hard, MOST_DESCRIPTORS)
     if soft != resource.RLIM_INFINITY and soft < most:
@@ -299,7 +297,7 @@ def raise_descriptor_limit() -> None:
 
 
 def most_connections() -> int:
-    """Return how many leave enough descriptors to the database and to BMCs."""
+    """Return the number that leaves enough descriptors to the database and to BMCs."""
     soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
     if soft == resource.RLIM_INFINITY:
         return MOST_CONNECTIONS
@@ -324,7 +322,7 @@ def _listener(settings: Settings) -> socket.socket:
 
 
 def is_loopback(host: str) -> bool:
-    """Tell whether only this machine reaches an address."""
+    """Is an address reachable from this machine only?"""
     try:
         return ipaddress.ip_address(host).is_loopback
     except ValueError:

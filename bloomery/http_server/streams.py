@@ -1,10 +1,9 @@
-"""Answers that do not end: bytes are pushed to a client as they come, and no thread waits.
+"""Answers without an end: bytes are pushed to a client without a waiting thread.
 
-A thread of the API writes the head and hands the connection over (``Connections.stream``); from
-then on whoever has news pushes, from any thread.  What the client has not taken yet is kept, up to
-``MOST_UNSENT``; a client that is slower than that is cut off, and may come back and ask for what it
-missed.  A comment every fifteen seconds shows proxies and both ends that the connection lives.
-After an hour the client has to come again, so that its login is looked at.
+A thread of the API writes the head and hands the connection over (``Connections.stream``); then any
+thread pushes.  Up to ``MOST_UNSENT`` bytes are buffered; a slower client is disconnected, and may
+reconnect and request the events that it missed.  A comment every fifteen seconds keeps the
+connection alive.  After an hour the client must reconnect, which checks its login.
 """
 
 from __future__ import annotations
@@ -20,28 +19,28 @@ MOST_UNSENT: Final = 512 * KIB
 HEARTBEAT_S: Final = 15.0
 HEARTBEAT: Final = b": still here\n\n"
 LIFETIME_S: Final = 3600.0
-HAND_OVER: Final = "bloomery.hand_over"  # in the environment: keeps the connection for a stream
+HAND_OVER: Final = "bloomery.hand_over"  # in the environment: hands the connection to a stream
 
 
 class Wire(Protocol):
-    """The connection below a stream: its socket, and how its turns are waited for."""
+    """The connection below a stream."""
 
     def send(self, data: memoryview) -> int:
-        """Return how many bytes were taken.  Raises BlockingIOError, OSError."""
+        """Return the number of bytes sent.  Raises BlockingIOError, OSError."""
 
     def receive(self) -> bytes:
-        """Return what the client sent, nothing where it has closed.  Raises the same."""
+        """Return the client's bytes, b"" at its end.  Raises as ``send``."""
 
     def await_turn(self, *, to_write: bool) -> None:
-        """Have ``go_on`` called once the client sends or closes, or can be written to."""
+        """Call ``go_on`` when the client sends or closes, or can be written to."""
 
     def hang_up(self) -> None: ...
 
 
 class Stream:
-    """One client's end.  Safe to use from any thread: TLS reads or writes one at a time.
+    """One client's stream.  Safe to use from any thread: TLS reads or writes one at a time.
 
-    ``on_drained`` is called when the client has taken all that waited for it, ``on_closed`` once.
+    ``on_drained`` is called when the buffer is empty, ``on_closed`` once.
     """
 
     def __init__(self, wire: Wire, clock: Callable[[], float] = time.monotonic) -> None:
@@ -55,11 +54,11 @@ class Stream:
 
     @property
     def unsent(self) -> int:
-        """Return how many bytes the client has not taken yet."""
+        """Return the number of buffered bytes."""
         return len(self._unsent)
 
     def push(self, data: bytes) -> bool:
-        """Send, now or when the client takes it; False: it is gone, or too slow and cut off."""
+        """Send or buffer; False: the client is gone, or was too slow and is disconnected."""
         with self._mutex:
             if self.is_closed:
                 return False
@@ -74,7 +73,7 @@ class Stream:
             return not self.is_closed
 
     def beat(self) -> None:
-        """Called now and then: show that the connection lives, and end what is too old."""
+        """Keep the connection alive, and close it at its maximal age; called periodically."""
         now = self._clock()
         if now - self._began_at >= LIFETIME_S:
             self.close()
@@ -82,7 +81,7 @@ class Stream:
             self.push(HEARTBEAT)
 
     def go_on(self) -> None:
-        """The client sent something, closed, or takes more: see which."""
+        """Handle input, the end, or room in the socket."""
         with self._mutex:
             waits = bool(self._unsent)
             if self.is_closed or not self._is_open():
@@ -94,7 +93,7 @@ class Stream:
             self.on_drained()
 
     def _is_open(self) -> bool:
-        """Read and drop: a client has nothing to say any more but goodbye."""
+        """Drop input; False at the end."""
         try:
             data = self._wire.receive()
         except BlockingIOError:
@@ -106,7 +105,7 @@ class Stream:
         return bool(data)
 
     def _send(self) -> bool:
-        """Send what the client takes at once; False: something is left."""
+        """Send as much as possible; False: some is left."""
         try:
             while self._unsent:
                 with memoryview(self._unsent) as view:
@@ -119,7 +118,7 @@ class Stream:
         return True
 
     def close(self) -> None:
-        """Hang up; whoever pushes is told by the next push."""
+        """Close; the next push returns False."""
         with self._mutex:
             if self.is_closed:
                 return

@@ -1,8 +1,8 @@
-"""TLS of servers: sockets that hand shakes while they are read, and certificates that change.
+"""TLS of servers: non-blocking handshakes, and certificates that can be reloaded.
 
-tls = Tls(Settings(...))            # raises CannotStart when a file cannot be used
-connection = tls.secure(client)     # a socket that does not block; nothing is sent yet
-tls.reload()                        # the next connections get the certificate as it is now
+tls = Tls(Settings(...))            # raises CannotStart for unusable files
+connection = tls.secure(client)     # a non-blocking socket; nothing is sent yet
+tls.reload()                        # new connections get the current certificate
 """
 
 from __future__ import annotations
@@ -25,10 +25,10 @@ _WAITS: Final = (ssl.SSLWantReadError, ssl.SSLWantWriteError)
 
 
 class Socket(ssl.SSLSocket):
-    """A server's end that does not block, with the errors of a plain socket.
+    """A non-blocking server socket with the errors of a plain socket.
 
-    A read shakes hands first.  It may have to write, and hardly ever finds no room for that: then
-    the client has to send something, or is given up when its time is over.
+    A read performs the handshake.  Its rare wait for room to write ends when the client sends, or
+    at the deadline.
     """
 
     def recv(self, buflen: int = 1024, flags: int = 0) -> bytes:
@@ -44,7 +44,7 @@ class Socket(ssl.SSLSocket):
             raise BlockingIOError from None
 
     def shutdown(self, how: int) -> None:
-        """Say goodbye; what comes later is read as it is, and nobody looks at it."""
+        """Send close_notify; further input is not decrypted."""
         with contextlib.suppress(OSError, ValueError):
             self.unwrap()
         super().shutdown(how)
@@ -52,9 +52,9 @@ class Socket(ssl.SSLSocket):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Settings:
-    """What a server shows its clients: files of its own ``group`` of options, or those of [ssl].
+    """Files of a server: options of its own ``group``, or those of [ssl].
 
-    ``switch``: the option of the group that asks for TLS.  ``asks_clients``: [ssl]ca_file and
+    ``switch``: the option of the group that enables TLS.  ``asks_clients``: [ssl]ca_file and
     ciphers apply, too.
     """
 
@@ -69,7 +69,6 @@ class Settings:
 
 class Tls:
     def __init__(self, settings: Settings) -> None:
-        """Raises CannotStart."""
         self._settings = settings
         self._context = _context(settings)
 
@@ -77,7 +76,7 @@ class Tls:
         return self._context.wrap_socket(client, server_side=True, do_handshake_on_connect=False)
 
     def reload(self) -> None:
-        """Read the files again; what cannot be used leaves those of before in force."""
+        """Reload the files; unusable files keep the former ones."""
         try:
             self._context = _context(self._settings)
         except (errors.CannotStart, OSError, ValueError) as exc:
@@ -87,7 +86,7 @@ class Tls:
 
 
 def _context(settings: Settings) -> ssl.SSLContext:
-    """Return what handshakes need.  Raises CannotStart."""
+    """Return the TLS context.  Raises CannotStart."""
     cert_option, certificate = _file(settings, "cert_file")
     key_option, key = _file(settings, "key_file")
     context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
@@ -96,7 +95,7 @@ def _context(settings: Settings) -> ssl.SSLContext:
     context.options |= ssl.OP_NO_RENEGOTIATION
     context.set_alpn_protocols(["http/1.1"])
     with _told(f"{cert_option} {certificate} with {key_option} {key}"):
-        context.load_cert_chain(certificate, key, password="")  # never ask a terminal
+        context.load_cert_chain(certificate, key, password="")  # never prompt on a terminal
     if settings.asks_clients:
         _ask_clients(context, settings)
     return context
@@ -114,7 +113,7 @@ def _ask_clients(context: ssl.SSLContext, settings: Settings) -> None:
 
 
 def _file(settings: Settings, option: str) -> tuple[str, str]:
-    """Return the option that names a file, with its group, and the file, which can be read."""
+    """Return the option of a file with its group, and the path, which is readable."""
     own, of_ssl = getattr(settings, option, None), getattr(settings.ssl, option)
     name = own or of_ssl
     group = "ssl" if of_ssl and not own else settings.group
@@ -126,19 +125,19 @@ def _file(settings: Settings, option: str) -> tuple[str, str]:
     try:
         with Path(name).open("rb"):
             return f"[{group}]{option}", name
-    except (OSError, ValueError) as exc:  # ValueError: a name with a NUL
+    except (OSError, ValueError) as exc:  # a name with a NUL
         why = getattr(exc, "strerror", None) or exc
         raise errors.CannotStart(reason=f"cannot use [{group}]{option} {name}: {why}") from exc
 
 
 @contextlib.contextmanager
 def _told(what: str) -> Any:
-    """Say of what OpenSSL refuses which option named it."""
+    """Add the option to OpenSSL's error."""
     try:
         yield
     except ssl.SSLError as exc:
         why = getattr(exc, "reason", None) or "; ".join(map(str, exc.args))
         why = why.replace("_", " ").lower()
-        if "pem lib" in why:  # all that OpenSSL tells
+        if "pem lib" in why:  # OpenSSL's whole message
             why = "one of them is not PEM, or its key has a password"
         raise errors.CannotStart(reason=f"cannot use {what}: {why}") from exc

@@ -1,4 +1,4 @@
-"""Between a message on the wire and a WSGI application: environment in, bytes out."""
+"""Conversion between messages and WSGI: environment in, bytes out."""
 
 from __future__ import annotations
 
@@ -24,6 +24,15 @@ from bloomery.model.request import Request
 
 SERVER: Final = "Bloomery"
 REQUEST_ID_HEADERS: Final = ("x-openstack-request-id", "openstack-request-id")
+_POLICY: Final = (
+    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; "
+    "connect-src 'self'; frame-ancestors 'none'; base-uri 'none'; form-action 'none'"
+)
+_SECURITY: Final = (  # what a browser may do with an answer: of all answers, as any may be opened
+    ("Content-Security-Policy", _POLICY),
+    ("X-Content-Type-Options", "nosniff"),
+    ("Referrer-Policy", "no-referrer"),
+)
 _SLASH: Final = re.compile(rb"%2F", re.IGNORECASE)
 _OWN_NAMES: Final = ("CONTENT_TYPE", "CONTENT_LENGTH")
 _BODILESS: Final = frozenset({"204", "304"})
@@ -34,9 +43,9 @@ Wsgi: TypeAlias = Callable[[dict[str, Any], Callable[..., Any]], Iterable[bytes]
 
 
 def environ(message: Message, base: Mapping[str, Any], peer: tuple[Any, ...]) -> dict[str, Any]:
-    """Return WSGI's environment.  ``base``: what is the same for every request of a server.
+    """Return WSGI's environment.  ``base``: the part common to all requests of a server.
 
-    A header whose name has an underscore is left out: it would pass for one with a hyphen.
+    Headers with an underscore are left out, since WSGI would confuse them with a hyphen.
     """
     path, _, query = message.target.partition(b"?")
     environment = dict(base)
@@ -62,7 +71,7 @@ def environ(message: Message, base: Mapping[str, Any], peer: tuple[Any, ...]) ->
 
 
 def base(host: str, port: int, scheme: str = "http") -> dict[str, Any]:
-    """Return what all environments of one server have."""
+    """Return the common part of all environments of one server."""
     return {
         "SCRIPT_NAME": "",
         **name((host, port)),
@@ -77,7 +86,7 @@ def base(host: str, port: int, scheme: str = "http") -> dict[str, Any]:
 
 
 def name(address: tuple[Any, ...]) -> dict[str, str]:
-    """Return what an environment says of the address of a server."""
+    """Return a server's name in an environment."""
     host, port = address[:2]
     return {"SERVER_NAME": f"[{host}]" if ":" in host else host, "SERVER_PORT": str(port)}
 
@@ -91,16 +100,16 @@ def _key(name: bytes) -> str:
 
 
 def _unquoted(path: bytes) -> str:
-    """Return the path with its escapes undone, but for slashes, which would make segments."""
+    """Return the path unquoted, except slashes, which would add segments."""
     if b"%" not in path:
         return path.decode("latin-1")
     return b"%2F".join(unquote_to_bytes(part) for part in _SLASH.split(path)).decode("latin-1")
 
 
 class Response:
-    """What an application answers, collected: our answers are whole before they are sent.
+    """An application's answer, collected before it is sent.
 
-    Files are not: ``pieces`` yields the body of one, behind what is ``encoded``.
+    Files are not: ``pieces`` yields their body, behind ``encoded``.
     """
 
     def __init__(self) -> None:
@@ -139,7 +148,7 @@ class Response:
         return self._head(message, headers, keep=False) + b"".join(self._parts)
 
     def encoded(self, message: Message, *, keep: bool) -> bytes:
-        """Return the answer as it goes over the wire."""
+        """Return the bytes of the answer."""
         body = b"".join(self._parts)
         headers = list(self._headers)
         names = {name.lower() for name, _ in headers}
@@ -150,7 +159,7 @@ class Response:
 
     def _head(self, message: Message, headers: Headers, *, keep: bool) -> bytes:
         headers = [each for each in headers if each[0].lower() != "connection"]
-        headers += [("Date", _date(int(time.time()))), ("Server", SERVER)]
+        headers += [("Date", _date(int(time.time()))), ("Server", SERVER), *_SECURITY]
         if not keep:
             headers.append(("Connection", "close"))
         elif message.version == "1.0":
@@ -167,12 +176,12 @@ def _date(second: int) -> str:
 
 
 def bare_fault(refusal: Refusal) -> dict[str, Any]:
-    """Describe a refusal as Ironic's API does."""
+    """Format a refusal as Ironic's API does."""
     return {"faultcode": "Client", "faultstring": refusal.text}
 
 
 def refusal(message: Message, refusal: Refusal, fault: Any) -> bytes:
-    """Return the answer to what is no request that an application could be shown."""
+    """Return the answer to a request that reaches no application."""
     METRICS.send_counter(f"api_requests:other:{refusal.status}", 1)
     ident = Request.new().request_id
     headers = [

@@ -1,12 +1,12 @@
-"""Racks of servers that are not there: Redfish BMCs for users to rehearse with, and for tests.
+"""Simulated racks of servers with Redfish BMCs, for rehearsals and tests.
 
     rack = lab.rack.Rack(nodes=8)
     with rack:
         rack.machines[0].address, rack.machines[0].system_id, rack.machines[0].mac
 
-``Rack(nodes=2, model="dell-idrac")`` is of another make; ``models`` has them all, as data.
-``rack`` builds and serves, ``bmc`` is one BMC with its sessions, tasks and faults, ``system``
-one machine behind it, ``resources/`` the Redfish tree, one file per branch, ``wire`` HTTP.
-Unknown properties and wrong values are refused, so that a client's typing errors are seen.
-What really happened to a machine is told, without a password, by ``GET /lab/systems/ID``.
+``Rack(nodes=2, model="dell-idrac")`` simulates another make; ``models`` defines them as data.
+``rack`` builds and serves, ``bmc`` is one BMC with its sessions, tasks and faults, ``system`` one
+machine behind it, ``resources/`` the Redfish tree with one file per branch, ``wire`` HTTP.  Unknown
+properties and wrong values are refused, so that clients' mistakes show.  ``GET /lab/systems/ID``
+shows a machine's true state without a password.
 """

@@ -1,4 +1,4 @@
-"""One BMC: its users and sessions, its tasks, its faults, and the machines behind it."""
+"""One BMC: users, sessions, tasks, faults, and the machines behind it."""
 
 from __future__ import annotations
 
@@ -20,13 +20,12 @@ __all__ = ["ROOT", "Rules", "SimulatedBmc"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rules:
-    """How a BMC behaves.
+    """The behaviour of a BMC.
 
-    ``max_sessions``: how many it bears; a login beyond is refused with 503.  ``idle_s``: how long
-    a connection may say nothing before the BMC closes it.  ``late_s``: by how much each answer
-    is late.  ``expands``: ``$expand`` is answered, and offered in the root; else it is a 501.
-    ``require_etag``: 412 without If-Match; one that differs always is.  ``tells_payload``: an
-    update's task shows what it was asked for.
+    ``max_sessions``: further logins get 503.  ``idle_s``: idle time before it closes a connection.
+    ``late_s``: delay of each answer.  ``expands``: supports ``$expand``, and lists it in the root;
+    otherwise 501.  ``require_etag``: 412 without If-Match; a wrong one always gets 412.
+    ``tells_payload``: an update's task shows its request.
     """
 
     users: Mapping[str, str] = field(default_factory=lambda: {"admin": "password"})
@@ -43,10 +42,10 @@ class Rules:
 
 
 class SimulatedBmc:
-    """One BMC; what came to it is counted.
+    """One BMC and its counters.
 
-    ``requests``, ``connections`` accepted, ``handshakes`` of TLS, ``logins`` that asked for a
-    session, and ``refused``: logins and requests that were answered with 401.
+    ``requests``, ``connections`` accepted, TLS ``handshakes``, ``logins`` for a session, and
+    ``refused``: answers with 401.
     """
 
     def __init__(self, specs: Iterable[Spec], rules: Rules, model: Model = GENERIC) -> None:
@@ -64,7 +63,6 @@ class SimulatedBmc:
         self._tasks_made = 0
 
     def count(self, what: str) -> None:
-        """Count one more of ``what``, an attribute."""
         with self._counting:
             setattr(self, what, getattr(self, what) + 1)
 
@@ -82,7 +80,7 @@ class SimulatedBmc:
         return found
 
     def restart(self, system: System) -> None:
-        """Be away for a while, and forget sessions and tasks if they are all of this machine."""
+        """Be unavailable for a while; drop sessions and tasks if this is the only machine."""
         system.bmc_back_at = time.monotonic() + self.rules.restart_s
         if len(self.systems) == 1:
             with self.lock:
@@ -92,7 +90,7 @@ class SimulatedBmc:
     # ------------------------------------------------------------------------------ sessions
 
     def live_sessions(self) -> dict[str, dict[str, Any]]:
-        """Return the sessions by token, without those that were idle for too long."""
+        """Return the sessions by token, without expired ones."""
         with self.lock:
             oldest = time.monotonic() - self.rules.session_s
             stale = [token for token, s in self.sessions.items() if s["used"] <= oldest]
@@ -119,7 +117,7 @@ class SimulatedBmc:
                 del self.sessions[token]
 
     def admit(self, token: str | None, authorization: str) -> None:
-        """Raise Refusal unless the caller shows a live session or a password."""
+        """Raise Refusal unless the request has a live session or a password."""
         live = self.live_sessions().get(token or "")
         if live is not None:
             live["used"] = time.monotonic()
@@ -140,9 +138,9 @@ class SimulatedBmc:
         then: Callable[[], None],
         payload: Mapping[str, str] | None = None,
     ) -> str:
-        """Begin a task that calls ``then`` at its end; a Refusal fails it.  Return its id.
+        """Start a task that calls ``then`` at its end, which a Refusal fails; return its id.
 
-        ``payload``: what the task shows of the request that it does.
+        ``payload``: what the task shows of its request.
         """
         with self.lock:
             self._tasks_made += 1

@@ -1,8 +1,8 @@
-"""Faults on request: what a BMC does wrong, where, and how often.
+"""Faults on request: which, where, and how often.
 
     {"kind": "status", "status": 503, "path": "/Systems/", "method": "GET", "skip": 1, "times": 2}
 
-lets one request pass that matches the regular expressions, then hits two (-1: for ever):
+skips one request that matches the regular expressions, then hits two (-1: all further ones):
 
     delay    {"seconds": S}     answer late; adds to another fault
     status   {"status": 503}    answer with this code (and optional "body", "headers")
@@ -10,8 +10,8 @@ lets one request pass that matches the regular expressions, then hits two (-1: f
     reset    {}                 close with a TCP reset
     truncate {}                 half of the answer, then close
     nojson   {}                 an HTML page with code 200
-    after    {"status": 500}    do what was asked, then answer with this code
-    expire   {}                 forget all sessions, then go on normally
+    after    {"status": 500}    carry out the request, then answer with this code
+    expire   {}                 drop all sessions, then continue normally
     stuck    {}                 accept a power request and do nothing
 """
 
@@ -34,14 +34,14 @@ _RULES: Final[dict[str, Rule]] = {
 
 
 class Faults:
-    """The faults of one BMC; the first that matches counts, after all delays."""
+    """The faults of one BMC; the first match counts, after all delays."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._all: list[dict[str, Any]] = []
 
     def add(self, **fault: Any) -> None:
-        """Take a fault.  Raises Refusal for one that makes no sense."""
+        """Add a fault.  Raises Refusal for an invalid one."""
         made: dict[str, Any] = (
             {"path": "", "method": ".*", "skip": 0, "times": 1} | fault | {"hits": 0}
         )
@@ -70,7 +70,7 @@ class Faults:
             return [dict(fault) for fault in self._all]
 
     def take(self, method: str, path: str) -> tuple[float, dict[str, Any]]:
-        """Return the seconds to wait and the fault (or {}) that this request meets."""
+        """Return the seconds to wait and the fault, or {}, for this request."""
         delay_s = 0.0
         with self._lock:
             for fault in self._all:
@@ -83,7 +83,7 @@ class Faults:
 
 
 def _hits(fault: dict[str, Any], method: str, path: str) -> bool:
-    """Does it hit this request?  Count it, then."""
+    """Return whether the fault hits this request, and count it."""
     if fault["times"] == 0 or not re.search(fault["path"], path):
         return False
     if not re.fullmatch(fault["method"], method):

@@ -1,15 +1,14 @@
-"""A rack of IPMI BMCs: one ``ipmi_sim`` (Debian package openipmi) for each machine.
+"""A rack of IPMI BMCs: one ``ipmi_sim`` (Debian package openipmi) per machine.
 
     with IpmiRack(folder, nodes=2) as rack:
-        rack.machines[0].driver_info      # what a node of the driver ``ipmi`` needs
+        rack.machines[0].driver_info      # for a node of the driver ``ipmi``
         rack.machines[0].pause()          # now it hangs
 
-Each answers IPMI 2.0 and 1.5 on a UDP port of its own, and has a temperature, a fan and a
-voltage.  No machine runs behind it: power is a word in a file, next to the file of the boot
-device.  What really happened stands in the file ``calls``.
+Each answers IPMI 2.0 and 1.5 on its own UDP port.  No machine runs behind it: files hold power and
+boot device, and the file ``calls`` the commands.
 
-What ipmi_sim lacks: it does not answer which cipher suites there are, so name one, or ipmitool
-waits for seconds; it forgets whether a boot device is for good; it knows no NMI.
+Limits of ipmi_sim: it does not list cipher suites, so name one, or ipmitool waits for seconds; it
+drops the persistence of a boot device; it has no NMI.
 """
 
 from __future__ import annotations
@@ -22,7 +21,6 @@ import subprocess
 import time
 import uuid
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, Self
 
@@ -36,8 +34,8 @@ PROGRAM: Final = "ipmi_sim"
 _START_S: Final = 10.0
 _ARE_YOU_THERE: Final = bytes.fromhex("0600ff07000000000000000000092018c88100388e04b5")
 
-# ipmi_sim calls it: get ITEM..., set ITEM VALUE..., check ITEM.  In a folder with a file named
-# ``stuck`` power requests are taken and forgotten; with one named ``hard-of-hearing``, soft ones.
+# ipmi_sim calls it: get ITEM..., set ITEM VALUE..., check ITEM.  A file named ``stuck`` in the
+# folder makes power requests have no effect; one named ``hard-of-hearing``, soft ones.
 _CHASSIS: Final = """\
 #!/bin/sh
 cd "$(dirname "$0")" || exit 1
@@ -86,63 +84,12 @@ _MC: Final = """\
 mc_setbmc 0x20
 mc_add 0x20 0 no-device-sdrs 0x23 9 8 0x9f 0x1291 0xf02 persist_sdr
 sel_enable 0x20 1000 0x0a
-{sensors}
 mc_enable 0x20
 """
 
-_SENSOR: Final = """\
-sensor_add 0x20 0 {number} {kind} 1
-sensor_set_value 0x20 0 {number} {value} 0
-sensor_set_event_support 0x20 0 {number} enable scanning per-state {none} {none} {none} {none}
-main_sdr_add 0x20 {record}
-"""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Sensor:
-    """What a type 1 record of IPMI 2.0, section 43.1, says; values are raw ones."""
-
-    number: int
-    kind: int
-    name: str
-    unit: int
-    value: int
-    factor: int = 1
-    exponent: int = 0
-    lowest: int
-    highest: int
-
-    @property
-    def record(self) -> bytes:
-        high, low = self.highest, self.lowest
-        body = bytes(
-            [
-                0x20, 0, self.number, 0x07, 0x01, 0x7F, 0x68, self.kind, 0x01,
-                0x85, 0x32, 0x85, 0x32, 0x1B, 0x1B, 0x00, self.unit, 0x00, 0x00,
-                self.factor, 0, 0, 0, 0, (self.exponent & 0xF) << 4, 0x07,
-                self.value, high, low, 0xFF, 0x00, high, high, high - 5, low, low, low + 5,
-                1, 1, 0, 0, 0, 0xC0 | len(self.name), *self.name.encode(),
-            ],
-        )  # fmt: skip
-        return bytes([0, 0, 0x51, 0x01, len(body)]) + body
-
-    @property
-    def lines(self) -> str:
-        record = " ".join(f"0x{byte:02x}" for byte in self.record)
-        return _SENSOR.format(
-            number=self.number, kind=self.kind, value=self.value, none="0" * 15, record=record,
-        )  # fmt: skip
-
-
-SENSORS: Final = (
-    Sensor(number=1, kind=1, name="CPU Temp", unit=1, value=41, lowest=5, highest=95),
-    Sensor(number=2, kind=4, name="Fan 1", unit=18, value=60, factor=100, lowest=10, highest=250),
-    Sensor(number=3, kind=2, name="12V", unit=4, value=120, exponent=-1, lowest=108, highest=132),
-)
-
 
 class IpmiMachine:
-    """One BMC: a process, and a folder of files that tell what it did and what it is to do."""
+    """One BMC: a process, and a folder of files with its state and behaviour."""
 
     def __init__(self, folder: Path, name: str, port: int) -> None:
         self.folder, self.name, self.port = folder, name, port
@@ -168,21 +115,21 @@ class IpmiMachine:
 
     @property
     def calls(self) -> list[str]:
-        """What the BMC did, in order: ``get power``, ``set power 1``."""
+        """The BMC's commands in order: ``get power``, ``set power 1``."""
         return self._said("calls").splitlines()
 
     def _said(self, file: str) -> str:
         return (self.folder / file).read_text(encoding="utf-8").strip()
 
     def behave(self, how: str, *, so: bool = True) -> None:
-        """Be ``stuck`` or ``hard-of-hearing``, or not any more."""
+        """Switch a behaviour, ``stuck`` or ``hard-of-hearing``, on or off."""
         if so:
             (self.folder / how).touch()
         else:
             (self.folder / how).unlink(missing_ok=True)
 
     def start(self) -> None:
-        """Start the BMC; ``wait`` until it answers."""
+        """Start the BMC; ``wait`` returns when it answers."""
         self._configure()
         with (self.folder / "log").open("wb") as log:
             self._process = subprocess.Popen(
@@ -194,7 +141,7 @@ class IpmiMachine:
             )  # fmt: skip
 
     def wait(self) -> None:
-        """Return as soon as it answers.  Raises CannotStart."""
+        """Wait until the BMC answers.  Raises CannotStart."""
         give_up_at = time.monotonic() + _START_S
         with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sock:
             sock.settimeout(0.05)
@@ -224,8 +171,7 @@ class IpmiMachine:
             name=self.name, host=HOST, port=self.port, guid=guid, chassis=chassis,
             username=USERNAME, password=PASSWORD,
         )  # fmt: skip
-        sensors = "".join(sensor.lines for sensor in SENSORS)
-        files = {"lan.conf": lan, "bmc.emu": _MC.format(sensors=sensors), "chassis": _CHASSIS}
+        files = {"lan.conf": lan, "bmc.emu": _MC, "chassis": _CHASSIS}
         fresh = {"power": "0\n", "bootdev": "default\n", "calls": ""}
         fresh = {name: text for name, text in fresh.items() if not (self.folder / name).exists()}
         for name, text in (files | fresh).items():
@@ -233,14 +179,14 @@ class IpmiMachine:
         chassis.chmod(0o755)
 
     def pause(self) -> None:
-        """Hang: its port is there, and nobody answers."""
+        """Hang: keep the port open without answers."""
         self._require().send_signal(signal.SIGSTOP)
 
     def resume(self) -> None:
         self._require().send_signal(signal.SIGCONT)
 
     def stop(self) -> None:
-        """Be gone, as when its cable is pulled; ``start`` brings it back."""
+        """Kill the BMC, as if unplugged; ``start`` brings it back."""
         if self._process is not None:
             self._process.kill()
             self._process.wait()
@@ -253,9 +199,9 @@ class IpmiMachine:
 
 
 class IpmiRack:
-    """So many machines, each in a folder of its own.
+    """Machines, each in a folder of its own.
 
-    ``port``: of the first BMC, those of the others follow; 0: any free ones.
+    ``port``: of the first BMC, the others follow; 0: any free ones.
     """
 
     def __init__(self, folder: Path, nodes: int, *, port: int = 0) -> None:
@@ -296,7 +242,7 @@ class IpmiRack:
 
 
 def _ends_with_us() -> list[str]:
-    """ipmi_sim outlives a parent that is killed, unless the kernel is told otherwise."""
+    """Return the prefix that kills ipmi_sim with its parent, where available."""
     return ["setpriv", "--pdeathsig", "KILL"] if shutil.which("setpriv") else []
 
 
@@ -309,7 +255,7 @@ def _require_program() -> None:
 
 
 def _require_free(port: int) -> None:
-    """ipmi_sim itself goes on without a port that is taken."""
+    """Raise CannotStart for a taken port, which ipmi_sim itself ignores."""
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sock:
         try:
             sock.bind((HOST, port))
@@ -320,7 +266,7 @@ def _require_free(port: int) -> None:
 
 
 def _free_ports(count: int) -> list[int]:
-    """Find ports that nobody has; all are held until the last is found."""
+    """Return free ports; all stay bound until the last is chosen."""
     with contextlib.ExitStack() as held:
         found = []
         for _ in range(count):

@@ -1,8 +1,7 @@
-"""How a make of BMC differs from the lab's own: paths, documents, and what it takes.
+"""The differences of a make of BMC from the lab's own: paths, documents, accepted values.
 
-The machine behind it is the same.  A request for one of its paths is led to the generic tree,
-and the document that comes back is shown as this BMC would: its paths, and then the model's
-document for that path laid over it, as a JSON merge patch (RFC 7396: null removes).
+A request for one of its paths is mapped to the generic tree.  The answer gets its paths, and then
+the model's document for the path as a JSON merge patch (RFC 7396: null removes).
 """
 
 from __future__ import annotations
@@ -20,13 +19,13 @@ ROOT: Final = "/redfish/v1"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Model:
-    """One make.  ``about`` is one line for people.
+    """One make; ``about`` is one line for users.
 
-    ``machine``: what is different of its machines, names of ``Spec``.  ``places``: generic path
-    ("@" stands for the machine's id) to the path here.  ``documents`` by path here: what is laid
-    over the generic ones, or, where there is none, the whole.  ``gone``: paths that are linked
-    and are a 404, with all below.  ``slash``: links end in one.  ``folds_case``: paths in any
-    case are taken.  ``weak_etags``: ETags are W/"...", and taken without the W/ only.
+    ``machine``: other values of ``Spec``.  ``places``: generic path ("@" is the machine's id) to
+    the path here. ``documents`` by path here: patches of the generic ones, or whole documents.
+    ``gone``: linked paths that are a 404, with all below.  ``slash``: links end in one.
+    ``folds_case``: paths are case-insensitive. ``weak_etags``: ETags are W/"...", and must be sent
+    without the W/.
     """
 
     name: str
@@ -45,7 +44,7 @@ GENERIC: Final = Model(name="generic", about="The lab's own: everything where on
 
 
 class View:
-    """A model as the BMC of one machine, whose generic id is ``ident``, shows it."""
+    """A model's view of the BMC of one machine, whose generic id is ``ident``."""
 
     def __init__(self, model: Model, ident: str) -> None:
         self.model = model
@@ -55,7 +54,7 @@ class View:
         self._in = sorted(((own, g) for g, own in pairs), key=lambda pair: -len(pair[0]))
 
     def generic(self, path: str) -> str:
-        """Return the generic path for one of this BMC.  Raises Refusal for what it lacks."""
+        """Return the generic path for one of this BMC.  Raises Refusal for a missing one."""
         below = path.removeprefix(ROOT).rstrip("/")
         if any(_is_below(below, gone) for gone in self.model.gone):
             raise missing(path)
@@ -67,7 +66,7 @@ class View:
         return f"{moved.rstrip('/')}/" if self.model.slash else moved
 
     def shown(self, path: str, document: Json) -> Json:
-        """Return a generic document, {} for none, as it stands at ``path``, one of this BMC."""
+        """Return a generic document, {} for none, as this BMC shows it at ``path``."""
         here = ROOT + path.removeprefix(ROOT).rstrip("/")
         shown: Json = self._linked(document)
         if shown.get("Id") == self._ident:
@@ -95,7 +94,7 @@ def _is_below(path: str, top: str) -> bool:
 
 
 def _moved(path: str, places: list[tuple[str, str]], flags: int = 0) -> str:
-    """Exchange the longest beginning of ``path`` that is one of ``places``."""
+    """Replace the longest prefix of ``path`` that is in ``places``."""
     for here, there in places:
         if re.match(f"{re.escape(here)}(?=/|$)", path, flags):
             return there + path[len(here) :]

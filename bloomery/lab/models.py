@@ -1,7 +1,7 @@
-"""The makes of BMC that the lab knows, each after the shapes of real documents.
+"""The makes of BMC, modelled on real documents.
 
-Names, words and numbers are those of public mock-ups and of documents that such BMCs show.
-Only what clients stumble over is here; for the rest they are the lab's own.
+Names and numbers are those of public mock-ups and of such BMCs.  Only the differences that matter
+to clients are here.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _ALLOWED: Final = "ResetType@Redfish.AllowableValues"
 
 
 def of(name: str) -> Model:
-    """Raises InvalidParameterValue for a name that is unknown."""
+    """Return a model.  Raises InvalidParameterValue for an unknown name."""
     try:
         return ALL[name]
     except KeyError:
@@ -41,7 +41,7 @@ def _members(path: str, *names: str) -> Json:
 
 
 def _reset_info(path: str, resets: tuple[str, ...], **system: Any) -> dict[str, Json]:
-    """The allowed resets in a document of their own, as newer BMCs tell them, and the system."""
+    """Return a system with its reset types in an ActionInfo document, as newer BMCs have it."""
     info = {"Name": "ResetType", "Required": True, "DataType": "String"}
     where = f"{path}/ResetActionInfo"
     offered = {_ALLOWED: None, "@Redfish.ActionInfo": ROOT + where}
@@ -51,42 +51,9 @@ def _reset_info(path: str, resets: tuple[str, ...], **system: Any) -> dict[str, 
     }
 
 
-def _subsystems(chassis: str, fan: Json, supply: Json) -> dict[str, Json]:
-    """The documents that stand in the places of Thermal and Power since 2020."""
-    thermal, power = f"{chassis}/ThermalSubsystem", f"{chassis}/PowerSubsystem"
-    return {
-        thermal: {
-            "Id": "ThermalSubsystem", "Fans": _ref(f"{thermal}/Fans"),
-            "ThermalMetrics": _ref(f"{thermal}/ThermalMetrics"),
-        },
-        f"{thermal}/Fans": _members(f"{thermal}/Fans", fan["Id"]),
-        f"{thermal}/Fans/{fan['Id']}": fan,
-        f"{thermal}/ThermalMetrics": {
-            "Id": "ThermalMetrics",
-            "TemperatureReadingsCelsius": [
-                {"Reading": 24.8, "DeviceName": "Intake",
-                 "DataSourceUri": f"{ROOT}{chassis}/Sensors/IntakeTemp"},
-                {"Reading": 40.5, "DeviceName": "Exhaust",
-                 "DataSourceUri": f"{ROOT}{chassis}/Sensors/ExhaustTemp"},
-            ],
-        },
-        power: {"Id": "PowerSubsystem", "PowerSupplies": _ref(f"{power}/PowerSupplies")},
-        f"{power}/PowerSupplies": _members(f"{power}/PowerSupplies", supply["Id"]),
-        f"{power}/PowerSupplies/{supply['Id']}": supply,
-    }  # fmt: skip
-
-
-_BY_SUBSYSTEM: Final = {"Thermal": None, "Power": None}
-
-
-def _chassis_with_subsystems(path: str, **more: Any) -> Json:
-    names = ("ThermalSubsystem", "PowerSubsystem")
-    return _BY_SUBSYSTEM | {name: _ref(f"{path}/{name}") for name in names} | more
-
-
 DMTF: Final = Model(
     name="dmtf-rackmount1",
-    about="DMTF's public mock-up: SimpleStorage, ThermalSubsystem, media that are written to.",
+    about="DMTF's public mock-up: SimpleStorage, media that are written to.",
     machine={
         "targets": ("None", "Pxe", "Cd", "Usb", "Hdd", "BiosSetup", "Utilities", "Diags",
                     "SDCard", "UefiTarget"),
@@ -118,14 +85,7 @@ DMTF: Final = Model(
                 {"Name": "SATA Bay 3", "Status": _ABSENT},
             ],
         },
-        "/Chassis/1U": _chassis_with_subsystems("/Chassis/1U", UUID=None),
-        **_subsystems(
-            "/Chassis/1U",
-            {"Id": "Bay1", "Name": "Fan Bay 1", "Status": _OK, "PhysicalContext": "Chassis",
-             "SpeedPercent": {"Reading": 45, "SpeedRPM": 2200}},
-            {"Id": "Bay1", "Name": "Power Supply Bay 1", "SerialNumber": "3488247",
-             "PowerCapacityWatts": 400, "Status": {"State": "Enabled", "Health": "Warning"}},
-        ),
+        "/Chassis/1U": {"UUID": None},
     },
 )  # fmt: skip
 
@@ -235,12 +195,6 @@ OPENBMC: Final = Model(
             "Model": "Grace A02",
         },
         "/Systems/System_0/Storage/1/Drives/0": {"CapacityBytes": None, "Protocol": "NVMe"},
-        "/Chassis/Chassis_0": _chassis_with_subsystems("/Chassis/Chassis_0"),
-        **_subsystems(
-            "/Chassis/Chassis_0",
-            {"Id": "FAN_0", "Name": "FAN 0", "Status": _OK, "SpeedPercent": {"Reading": 31.4}},
-            {"Id": "PDB_0", "Name": "PDB 0", "PowerCapacityWatts": 5500, "Status": _OK},
-        ),
     },
 )  # fmt: skip
 

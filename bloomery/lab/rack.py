@@ -4,8 +4,8 @@
         for machine in rack.machines:
             print(machine.address, machine.system_id, machine.mac)
 
-By default one BMC manages all machines of the rack; ``apart`` gives each its own, on a port of
-its own.  Machines have the same UUIDs and MACs at every start.
+By default one BMC manages all machines; with ``apart`` each has its own, on its own port.  Machines
+have the same UUIDs and MACs at every start.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ HOST: Final = "127.0.0.1"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Machine:
-    """What one needs to know to enrol a machine; ``system`` and ``bmc`` tell what happened."""
+    """The data to enrol a machine, and its ``system`` and ``bmc``."""
 
     address: str
     username: str
@@ -57,7 +57,7 @@ class Machine:
 
     @property
     def driver_info(self) -> dict[str, Any]:
-        """What a node of the driver ``redfish`` needs."""
+        """The driver_info for a node of the driver ``redfish``."""
         return {
             "redfish_address": self.address,
             "redfish_system_id": self.system_id,
@@ -67,7 +67,7 @@ class Machine:
 
 
 def specs(nodes: int, **more: Any) -> list[Spec]:
-    """Return so many machines; ``more`` says what they are made of."""
+    """Return the specifications of machines; ``more`` sets fields of ``Spec``."""
     return [
         Spec(
             uuid=str(uuid.uuid5(uuid.NAMESPACE_DNS, f"lab-{n}")),
@@ -80,10 +80,10 @@ def specs(nodes: int, **more: Any) -> list[Spec]:
 
 
 class Rack:
-    """``more`` is said of every machine; ``tls`` names a certificate and its key.
+    """``more`` sets fields of every machine's ``Spec``; ``tls``: a certificate and its key.
 
-    ``port``: of the first BMC, those of the others follow; 0: any free ones.  ``model``: which
-    make of BMC, a name in ``models.ALL``; all but ``generic`` have one machine each.
+    ``port``: of the first BMC, the others follow; 0: any free ones.  ``model``: a name in
+    ``models.ALL``; all but ``generic`` have one machine per BMC.
     """
 
     def __init__(
@@ -124,7 +124,7 @@ class Rack:
 
     @property
     def address(self) -> str:
-        """Where the first BMC listens."""
+        """The address of the first BMC."""
         return self.machines[0].address
 
     def start(self) -> Rack:
@@ -138,7 +138,7 @@ class Rack:
         return self
 
     def stop(self) -> None:
-        """End what is under way and close the ports."""
+        """End running requests and close the ports."""
         self._stopping.set()
         for bmc in self.bmcs:
             bmc.stopping.set()
@@ -156,7 +156,7 @@ class Rack:
         self.stop()
 
     def _serve(self) -> None:
-        """Hand each connection to a thread of its own; one thread listens for all BMCs."""
+        """Listen for all BMCs in one thread; each connection gets its own thread."""
         with selectors.DefaultSelector() as ready:
             for server in self._servers:
                 server.timeout = 0

@@ -1,4 +1,4 @@
-"""How a BMC says no: a status and a Redfish error document."""
+"""The error answer of a BMC: a status and a Redfish error document."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ Rule: TypeAlias = "type | tuple[type, ...] | list[Any] | None"
 
 
 class Refusal(Exception):
-    """Answered instead of what was asked for."""
+    """An error answer."""
 
     def __init__(
         self,
@@ -25,7 +25,7 @@ class Refusal(Exception):
 
 
 def document(message: str, message_id: str = "GeneralError") -> dict[str, Any]:
-    """Return the error document that Redfish clients know."""
+    """Return the Redfish error document."""
     code = f"Base.1.8.{message_id}"
     told = {
         "@odata.type": "#Message.v1_0_8.Message",
@@ -46,7 +46,7 @@ def checked(
     rules: Mapping[str, Rule],
     what: str = "the body",
 ) -> dict[str, Any]:
-    """Return ``given``, an object with known properties of the right kind.
+    """Return ``document`` if it is an object with known properties of the right type.
 
     A rule is a list of values, a type, several types, or None for anything.
     """
@@ -68,7 +68,7 @@ def _check(name: str, value: Any, rule: Rule) -> None:
 
 
 def needed(document: Mapping[str, Any], name: str) -> Any:
-    """Return a property that must be there."""
+    """Return a required property."""
     if name not in document:
         raise Refusal(400, f"{name} is missing", "ActionParameterMissing")
     return document[name]

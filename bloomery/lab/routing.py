@@ -1,9 +1,9 @@
-"""Which function serves which path of the Redfish tree.
+"""The routes of the Redfish tree.
 
     @route("GET", "/Systems/*")
     def system(bmc: Bmc, ask: Ask, ident: str) -> Answer: ...
 
-Each ``*`` is an argument.  An answer is a document, or a Reply with a status of its own.
+Each ``*`` is an argument.  An answer is a document, or a Reply with its own status.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ HEALTHY: Final = {"State": "Enabled", "Health": "OK"}
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ask:
-    """One request; ``stuck``: power requests are accepted and forgotten."""
+    """One request; ``stuck``: power requests have no effect."""
 
     method: str
     path: str
@@ -47,7 +47,7 @@ NO_CONTENT: Final = Reply(204)
 class _Route(NamedTuple):
     methods: frozenset[str]
     pattern: re.Pattern[str]
-    folded: re.Pattern[str]  # the same for BMCs that take paths in any case
+    folded: re.Pattern[str]  # case-insensitive
     serve: Callable[..., Answer]
 
 
@@ -55,7 +55,7 @@ _ROUTES: list[_Route] = []
 
 
 def route(methods: str, pattern: str) -> Callable[[F], F]:
-    """Serve ``pattern`` with the decorated function; ``methods`` is "GET|POST"."""
+    """Serve ``pattern`` by the decorated function; ``methods`` is "GET|POST"."""
     text = f"{pattern.replace('*', '([^/]+)')}/?"
     compiled = re.compile(text), re.compile(text, re.IGNORECASE)
 
@@ -67,9 +67,9 @@ def route(methods: str, pattern: str) -> Callable[[F], F]:
 
 
 def serve(bmc: SimulatedBmc, ask: Ask) -> Reply:
-    """Answer one request as this make of BMC would.
+    """Answer one request as this make of BMC.
 
-    Raises Refusal: 404, 405, or what the resource says.
+    Raises Refusal: 404, 405, or the resource's own.
     """
     if bmc.view is None:
         return _serve_generic(bmc, ask)
@@ -95,20 +95,20 @@ def _serve_generic(bmc: SimulatedBmc, ask: Ask) -> Reply:
     here = [(r, m) for r in _ROUTES if (m := (r.folded if folds else r.pattern).fullmatch(below))]
     if not here or not ask.path.startswith(ROOT):
         raise missing(ask.path)
-    for found, match in here:
-        if method in found.methods:
-            said = found.serve(bmc, ask, *map(urllib.parse.unquote, match.groups()))
-            return _complete(said, ask.path)
-    allowed = ", ".join(sorted(set().union(*(found.methods for found, _ in here))))
+    for route_, match in here:
+        if method in route_.methods:
+            answer = route_.serve(bmc, ask, *map(urllib.parse.unquote, match.groups()))
+            return _complete(answer, ask.path)
+    allowed = ", ".join(sorted(set().union(*(route_.methods for route_, _ in here))))
     raise Refusal(
         405, f"{method} is not supported at {ask.path}", "OperationNotAllowed", {"Allow": allowed},
     )  # fmt: skip
 
 
 def expanded(bmc: SimulatedBmc, reply: Reply) -> Reply:
-    """Put what a document refers to in the references' places, one level deep.
+    """Replace the references in a document by their documents, one level deep.
 
-    Left as they are: Links, and what cannot be read.  Source: DSP0266, $expand=.($levels=1).
+    Links and unreadable references stay.  Source: DSP0266, $expand=.($levels=1).
     """
     shown = {
         name: value if name == "Links" or "@" in name else _fetched(bmc, value)
@@ -167,7 +167,7 @@ def stamp(seconds: float) -> str:
 
 
 def item(things: Sequence[Any], index: str) -> Any:
-    """Return the thing with this index, a string out of a path."""
+    """Return the item with this index, a string from a path."""
     if not re.fullmatch("[0-9]{1,4}", index) or int(index) >= len(things):
         raise missing(index)
     return things[int(index)]

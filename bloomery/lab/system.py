@@ -1,8 +1,8 @@
-"""One machine behind a BMC: power that takes its time, boot override, media, BIOS.
+"""One machine behind a BMC: power with delays, boot override, media, BIOS.
 
-Power requests are carried out one after another, each ``power_s`` after it was accepted.  A
-``Once`` override is spent by the boot that it applies to; BIOS and secure boot changes apply at
-the next boot.  ``history`` is what really happened.
+Power requests run one after another, each ``power_s`` after its acceptance.  A boot uses up a
+``Once`` override; BIOS and secure boot changes apply at the next boot.  ``history`` records the
+events.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ RESETS: Final = (
     "PushPowerButton",
 )  # fmt: skip
 TARGETS: Final = ("None", "Pxe", "Cd", "Hdd", "UefiHttp", "BiosSetup")
-_CDS: Final = ("Cd", "UsbCd", "CD/DVD")  # what BMCs call the drive
+_CDS: Final = ("Cd", "UsbCd", "CD/DVD")  # names of the CD drive
 _SWITCH: Final = ["Enabled", "Disabled"]
 BIOS: Final[dict[str, tuple[Any, Rule]]] = {  # name: factory value, rule for others
     "BootMode": ("Uefi", ["Uefi", "Bios"]),
@@ -39,15 +39,14 @@ _ONLY_WHEN_ON: Final = ("GracefulShutdown", "GracefulRestart", "Nmi")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Spec:
-    """What a machine is made of, and how it behaves.
+    """The hardware and behaviour of a machine.
 
-    ``graceful_s``: how long its guest takes to shut down.  ``strict``: power on when on is 409.
-    ``fetch``: inserted media are really fetched, and an image that cannot be had is refused.
-    ``mode_at_boot``: a new boot mode, or secure boot, shows only after the next boot.
-    ``post_s``: how long its BIOS takes to start, at the end of which new settings of it apply.
-    ``resets``, ``targets``, ``enables``, ``modes``: what its BMC takes of each; no ``modes``: it
-    neither shows nor takes one.  ``media``: its virtual devices and what they are.
-    ``media_by_patch``: they are written to, and have no actions.
+    ``graceful_s``: time of its guest's shutdown.  ``strict``: power on when on is 409.  ``fetch``:
+    inserted media are downloaded, and unreachable images refused.  ``mode_at_boot``: a new boot
+    mode or secure boot shows only after the next boot.  ``post_s``: time of POST, at whose end BIOS
+    settings apply.  ``resets``, ``targets``, ``enables``, ``modes``: the values that its BMC
+    accepts; no ``modes``: it has no boot mode.  ``media``: virtual devices and their types.
+    ``media_by_patch``: they take PATCH in place of actions.
     """
 
     uuid: str
@@ -94,7 +93,7 @@ class System:
         self.secure = False
         self.secure_next: bool | None = None
         self.led, self.asset = "Off", ""
-        self.drive_leds: dict[str, str] = {}  # by number; Off where nobody switched it
+        self.drive_leds: dict[str, str] = {}  # by number; missing: Off
         self.firmware = {"BMC": "1.0.0", "BIOS": "2.0.0"}
         self.firmware_next: dict[str, str] = {}
         self.volumes: list[dict[str, Any]] = []
@@ -108,7 +107,7 @@ class System:
 
     @property
     def happened(self) -> list[str]:
-        """What happened, without the times."""
+        """The history without times."""
         return [what for _, what in list(self.history)]
 
     @property
@@ -116,11 +115,11 @@ class System:
         return self._on
 
     def start(self) -> None:
-        """Run what ``booted`` names; a machine that is more than its state does so here."""
+        """Start the machine with ``booted``; subclasses run more than a state here."""
         self._on = True
 
     def stop(self) -> None:
-        """Run no longer."""
+        """Stop the machine."""
         self._on = False
 
     @property
@@ -144,7 +143,7 @@ class System:
     # --------------------------------------------------------------------------------- power
 
     def reset(self, kind: str, *, stuck: bool = False) -> None:
-        """Accept a power request; a stuck machine accepts it and does nothing."""
+        """Accept a power request; ``stuck``: without an effect."""
         if kind == "PushPowerButton":
             kind = "GracefulShutdown" if self.is_on else "On"
         pointless = kind in ("On", "ForceOn") if self.is_on else kind in _ONLY_WHEN_ON
@@ -163,7 +162,7 @@ class System:
         return self.spec.power_s + patience_s
 
     def _work(self) -> None:
-        """Carry out power requests, one after another, while there are any."""
+        """Carry out the queued power requests one after another."""
         while not self._stopping.is_set():
             due_at, kind = self._orders[0]
             self._wait_until(due_at, kind)
@@ -175,7 +174,7 @@ class System:
                     return
 
     def _wait_until(self, due_at: float, kind: str) -> None:
-        """Wait; a Force request that follows ends the patience with a guest."""
+        """Wait; a Force request behind a graceful one ends the wait."""
         graceful = kind.startswith("Graceful")
         while (left_s := due_at - time.monotonic()) > 0 and not self._stopping.is_set():
             if graceful and any(k.startswith("Force") for _, k in self._orders[1:]):
@@ -194,7 +193,7 @@ class System:
             self.start()
 
     def _take_boot(self) -> None:
-        """Boot with the settings of now; this spends a Once override."""
+        """Boot with the current settings, which uses up a Once override."""
         with self.lock:
             self._start_bios()
             if self.secure_next is not None:
@@ -211,7 +210,7 @@ class System:
             self.note(f"boots from {target} in {boot['mode']} mode")
 
     def _start_bios(self) -> None:
-        """Begin POST; one that the power ends applies nothing."""
+        """Begin POST; a power off during POST applies nothing."""
         if not self.spec.post_s:
             self._end_post()
             return
@@ -227,7 +226,10 @@ class System:
             self._in_post = None
 
     def _image(self, target: str) -> str | None:
-        """Return what it boots from; a stick is not looked at when a CD is asked for."""
+        """Return the image of the boot.
+
+        USB counts as a CD only where the BMC has no other target.
+        """
         if target == "UefiHttp":
             return self.http_uri
         discs = [device for device, kinds in self.spec.media if {"CD", "DVD"} & set(kinds)]
@@ -240,7 +242,7 @@ class System:
     def insert(self, url: str, device: str = "Cd") -> None:
         if not re.match(r"https?://.", url):
             raise Refusal(400, "Image must be an http or https URL", "PropertyValueFormatError")
-        with self._media_lock:  # the second of two requests is told of the first
+        with self._media_lock:
             if self.media[device]:
                 raise Refusal(409, "media is inserted", "ResourceInUse")
             if self.spec.fetch:
@@ -255,7 +257,7 @@ class System:
                 self.note("media ejected")
 
     def shown(self) -> dict[str, Any]:
-        """What really happened, for tests."""
+        """Return the true state, for tests."""
         return {
             "power": self.power, "boot": self.boot, "booted": self.booted, "media": self.media,
             "bios": self.bios, "secure_boot": self.secure, "history": list(self.history),
@@ -263,7 +265,7 @@ class System:
 
 
 def _fetch(url: str) -> int:
-    """Read an image as a BMC would; return its size."""
+    """Download an image as a BMC does; return its size."""
     size = 0
     try:
         with urllib.request.urlopen(url, timeout=60) as answer:  # noqa: S310  checked: http(s)

@@ -1,8 +1,8 @@
 """HTTP in front of a BMC: authentication, ETags, faults, and the ``/lab`` pages.
 
 GET|POST|DELETE /lab/faults      see ``faults``
-GET /lab/systems/ID              what really happened to a machine
-GET /lab/stats                   how many requests, connections and logins came
+GET /lab/systems/ID              the true state of a machine
+GET /lab/stats                   counters of requests, connections and logins
 """
 
 from __future__ import annotations
@@ -59,14 +59,14 @@ class Server(http.server.ThreadingHTTPServer):
         super().shutdown_request(request)
 
     def hang_up(self) -> None:
-        """End the connections that clients keep; a BMC that is gone answers no more."""
+        """Close the clients' connections."""
         with self._mutex:
             for connection in self._open:
                 with contextlib.suppress(OSError):
                     connection.shutdown(socket.SHUT_RDWR)
 
     def handle_error(self, request: Any, client_address: Any) -> None:
-        """Clients that go away are no news."""
+        """Ignore clients that disconnect."""
         if not isinstance(sys.exc_info()[1], OSError):
             LOG.error("the lab's server broke", exc_info=True)  # noqa: LOG014  called by one
 
@@ -88,7 +88,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
             self.server.bmc.count("handshakes")
 
     def log_message(self, format: str, *args: Any) -> None:  # noqa: A002  its parent's name
-        """Say nothing: a rack is as loud as its clients are."""
+        """Log nothing."""
 
     def do_any(self) -> None:
         self.server.bmc.count("requests")
@@ -103,7 +103,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
             self._answer(_refused(no))
 
     def _answer_faulty(self, path: str, raw: bytes) -> None:
-        """Answer as well as the faults allow that this request meets."""
+        """Answer, subject to the faults that hit this request."""
         bmc = self.server.bmc
         delay_s, fault = bmc.faults.take(self.command, path)
         bmc.stopping.wait(delay_s + bmc.rules.late_s)
@@ -126,7 +126,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
     def _read_body(self) -> bytes:
         length = self.headers.get("Content-Length", "0")
         if "Transfer-Encoding" in self.headers or not re.fullmatch("[0-9]{1,8}", length):
-            self.close_connection = True  # what follows cannot be read
+            self.close_connection = True  # the body's end is unknown
             raise Refusal(411, "a plain Content-Length is needed")
         return self.rfile.read(int(length))
 
@@ -140,12 +140,12 @@ class Handler(http.server.BaseHTTPRequestHandler):
         if self.command not in ("PATCH", "PUT"):
             reply = routing.serve(bmc, ask)
             return routing.expanded(bmc, reply) if self._expand() else reply
-        with bmc.lock:  # nothing between the check and the change
+        with bmc.lock:  # the check and the change are atomic
             self._check_etag(path)
             return routing.serve(bmc, ask)
 
     def _expand(self) -> bool:
-        """Is more than this one document asked for?  Raises Refusal where that is not offered."""
+        """Return whether $expand is asked for.  Raises Refusal where it is not supported."""
         asked = urllib.parse.parse_qs(self.path.partition("?")[2])
         if "$expand" not in asked or self.command not in ("GET", "HEAD"):
             return False
@@ -154,14 +154,14 @@ class Handler(http.server.BaseHTTPRequestHandler):
         return True
 
     def _check_etag(self, path: str) -> None:
-        given, bmc = self.headers.get("If-Match"), self.server.bmc
-        if given is None and not bmc.rules.require_etag:
+        if_match, bmc = self.headers.get("If-Match"), self.server.bmc
+        if if_match is None and not bmc.rules.require_etag:
             return
         current = etag(routing.serve(bmc, Ask(method="GET", path=path)).document or {})
         strong_only = bmc.view is not None and bmc.view.model.weak_etags
-        listed = re.findall('(?:W/)?"[^"]*"', given or "")
-        taken = listed if strong_only else [one.removeprefix("W/") for one in listed]
-        if given != "*" and current not in taken:
+        tags = re.findall('(?:W/)?"[^"]*"', if_match or "")
+        accepted = tags if strong_only else [tag.removeprefix("W/") for tag in tags]
+        if if_match != "*" and current not in accepted:
             raise Refusal(
                 412, "If-Match is missing or does not match", "PreconditionFailed",
                 {"ETag": current},

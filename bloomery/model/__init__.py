@@ -1,5 +1,5 @@
-"""The nouns as plain values, and one line for each attribute of theirs.
+"""The nouns as plain values, and one line for each of their attributes.
 
-Everybody may look at these values: the database maps rows to them, drivers read and
-change them, the API shows them.  They know nothing of any of those.
+Every room may use these values: the database maps rows to them, drivers read and change them, the
+API shows them.  They import none of these rooms.
 """

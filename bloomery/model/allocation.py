@@ -1,4 +1,4 @@
-"""An allocation: the wish for a node of some kind, and the node that was found for it."""
+"""An allocation: a request for a node, and its result."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ BACKFILL_SINCE: Final = 58
 
 
 class AllocationState(StrEnum):
-    """Where an allocation stands; only the first one ever changes."""
+    """The state of an allocation; only ``allocating`` ever changes."""
 
     ALLOCATING = "allocating"
     ACTIVE = "active"
@@ -31,10 +31,10 @@ class AllocationState(StrEnum):
 
 @dataclass(slots=True, kw_only=True)
 class Allocation:
-    """``candidate_nodes``: UUIDs that it is limited to, in the client's order; []: no limit.
+    """``candidate_nodes``: the UUIDs to choose from, in the client's order; []: no limit.
 
-    ``owner``: a project, whose nodes, own or lent, it is limited to.  ``last_error``: why it
-    failed or what it waits for.  ``conductor_affinity``: the host that looks for a node.
+    ``owner``: the project whose own or leased nodes are eligible.  ``last_error``: the reason of a
+    failure or a wait.  ``conductor_affinity``: the host that searches for a node.
     """
 
     uuid: str
@@ -70,7 +70,7 @@ FIELDS: Final[FieldTable] = table(
 
 
 def name(text: str) -> str:
-    """Return a name as it is stored; unlike those of nodes it may look like a UUID, or be ""."""
+    """Return a name as it is stored; unlike a node's it may look like a UUID, or be ""."""
     if text and not idents.is_logical_name(text):
         raise errors.InvalidName(
             reason=f"cannot name an allocation {text!r}: a name has 1 to 255 letters, digits "
@@ -131,7 +131,7 @@ def check_removable(node: Any, uuid: str) -> None:
 
 
 def check_instance_removable(node: Any) -> None:
-    """Raise InvalidState unless a patch may take the instance, and with it the allocation, away."""
+    """Raise InvalidState unless a patch may remove the instance, and its allocation."""
     if node.maintenance or node.provision_state in states.INTERFACE_CHANGE_STATES:
         return
     raise errors.InvalidState(
@@ -142,7 +142,7 @@ def check_instance_removable(node: Any) -> None:
 
 
 def backfill_obstacles(allocation: Allocation, node: Any) -> str:
-    """Return, in one sentence, why an allocation cannot be that of an active node; "": it can."""
+    """Return why an allocation cannot be backfilled for an active node; "": it can."""
     obstacles = []
     if node.provision_state != State.ACTIVE:
         obstacles.append(f'the node must be in state "active", not "{node.provision_state}"')

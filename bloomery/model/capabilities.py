@@ -1,4 +1,4 @@
-"""Capabilities: what an instance asks of a node, or a node offers, by name."""
+"""Capabilities of nodes and instances, by name."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ _MODES: Final = ("uefi", "bios")
 def of(holder: Mapping[str, Any] | None) -> dict[str, str]:
     """Return the capabilities in properties or instance_info.
 
-    They are kept as an object, or as the text "name:value,name:value", of which the last value
-    of a name counts; null says nothing.
+    They are stored as an object, or as the text "name:value,name:value", where the last value of a
+    name counts; null is empty.
     """
     told = (holder or {}).get("capabilities")
     if isinstance(told, Mapping):
@@ -24,17 +24,17 @@ def of(holder: Mapping[str, Any] | None) -> dict[str, str]:
 def boot_mode(
     instance_info: Mapping[str, Any] | None, properties: Mapping[str, Any] | None
 ) -> str | None:
-    """Return the boot mode that an instance, or else its node, is said to need."""
+    """Return the boot mode of an instance, or else of its node."""
     modes = (of(holder).get("boot_mode") for holder in (instance_info, properties))
     return next((mode for mode in modes if mode in _MODES), None)
 
 
 def secure_boot(instance_info: Mapping[str, Any] | None) -> str | None:
-    """Return what an instance says of secure boot; None: nothing."""
+    """Return the instance's secure_boot, or None."""
     answer = of(instance_info).get("secure_boot")
     return answer.lower() if answer else None
 
 
 def written(pairs: Mapping[str, str]) -> str:
-    """Return capabilities as Ironic writes them: "name:value,name:value"."""
+    """Return capabilities in Ironic's format: "name:value,name:value"."""
     return ",".join(f"{name}:{value}" for name, value in pairs.items())

@@ -1,4 +1,4 @@
-"""A chassis that nodes stand in: its attributes, and what it is for the API."""
+"""A chassis: its attributes, and its noun."""
 
 from __future__ import annotations
 

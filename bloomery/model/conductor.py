@@ -1,4 +1,4 @@
-"""A conductor process, and the drivers that it serves."""
+"""A conductor process, and its drivers."""
 
 from __future__ import annotations
 
@@ -13,12 +13,11 @@ from bloomery.model.fields import Field, FieldTable, table
 class Conductor:
     """One row of ``conductors``.
 
-    ``heartbeat`` is a counter: a peer whose counter stands still is dead; no clock of another
-    machine is ever trusted.  ``incarnation`` is new with each life; None: nobody lives under this
-    name, because it signed off, or because a peer declared it dead (``buried_at``).  On line with
-    none it is being restarted, off line with one it ends its work.  ``process`` is an encoded
-    ``ProcessIdentity``.  ``alive`` (may it be given work?) and ``silent_s`` (for how long its
-    counter stood still) are in no row: ``rpc.liveness`` sets them.
+    ``heartbeat`` is a counter: a peer whose counter stands still is dead; clocks of other machines
+    are not used.  ``incarnation`` is new with each start; None: the conductor signed off, or a peer
+    declared it dead (``buried_at``).  Online without an incarnation it is being restarted, offline
+    with one it finishes its work.  ``process`` is an encoded ``ProcessIdentity``.  ``alive`` and
+    ``silent_s`` (how long its counter stood still) are in no row: ``rpc.liveness`` sets them.
     """
 
     id: int

@@ -1,4 +1,4 @@
-"""A deploy template: steps that a deployment takes over when the instance asks for its trait."""
+"""A deploy template: steps for deployments of instances with its trait."""
 
 from __future__ import annotations
 

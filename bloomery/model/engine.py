@@ -1,4 +1,4 @@
-"""An engine process, as others see it."""
+"""An engine process."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from datetime import datetime
 class Engine:
     """One row of ``engines``; each start of a process has an ``engine_id`` of its own.
 
-    ``heartbeat`` is a counter: an engine whose counter stands still is dead; no clock of another
-    machine is ever trusted.  ``report_interval``: seconds between two beats.  ``deleted_at``: it
-    has retired, and whatever it still locks is free for the taking.
+    ``heartbeat`` is a counter: an engine whose counter stands still is dead; clocks of other
+    machines are not used.  ``report_interval``: seconds between heartbeats.  ``deleted_at``: it has
+    retired, and its locks are free.
     """
 
     id: int

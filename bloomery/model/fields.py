@@ -1,7 +1,7 @@
-"""One line per attribute of a noun: what it holds, who may write it, since which version.
+"""One line per attribute of a noun: its type, access and microversion.
 
-From such a table come the creation schema, the list of patchable paths, the columns that a
-list may be sorted by, and what a client of an older microversion gets to see.
+The table gives the creation schema, the patchable paths, the sortable columns, and the view of
+clients of older microversions.
 
     Field("name", "text", since=5, access="RW", limit=255)
 """
@@ -19,11 +19,11 @@ Access: TypeAlias = Literal["R", "RW", "C", "P"]  # read, create + patch, create
 class Field:
     """An attribute.
 
-    ``since`` is the minor microversion that first shows it, ``limit`` and ``least`` count the
-    characters of a text, ``column`` is False where the value is worked out (conductor, links),
-    ``secret`` objects are sealed in rows and masked in answers; ``strict`` booleans are no words;
-    ``hidden_by`` names a flag of the record under which the value is shown as null.
-    ``read_rule`` is the policy that a reader of the value needs beside that of the record.
+    ``since`` is the first minor microversion, ``limit`` and ``least`` count the characters of a
+    text, ``column`` is False for derived values (conductor, links), ``secret`` objects are sealed
+    in rows and masked in answers; ``strict`` booleans refuse texts; ``hidden_by`` names a flag of
+    the record that hides the value.  ``read_rule`` is a policy rule for the value beside the
+    record's.
     """
 
     name: str
@@ -43,7 +43,7 @@ class Field:
 
     @property
     def can_sort(self) -> bool:
-        """May a list be sorted by it?  Only by plain columns."""
+        """May lists be sorted by it?  Only by plain columns."""
         return self.sortable and self.column and self.kind not in ("object", "list")
 
 
@@ -56,7 +56,7 @@ def table(*fields: Field) -> FieldTable:
 
 
 def patchable(fields: FieldTable) -> frozenset[str]:
-    """First path segments that PATCH takes."""
+    """Return the first path segments that PATCH accepts."""
     return frozenset(f.name for f in fields.values() if f.access in ("RW", "P"))
 
 

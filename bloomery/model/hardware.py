@@ -1,4 +1,4 @@
-"""What is known of a machine beside its node: BIOS settings and firmware."""
+"""Hardware facts of a node: BIOS settings and firmware."""
 
 from __future__ import annotations
 

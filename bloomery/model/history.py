@@ -8,8 +8,8 @@ from typing import Final
 
 from bloomery.model.fields import Field, FieldTable, table
 
-POWER_CORRECTION: Final = "power sync"  # the event_type of what power sync drove or recorded
-POWER_CORRECTIONS_KEPT: Final = timedelta(days=1)  # for so long one is counted and explained
+POWER_CORRECTION: Final = "power sync"  # the event_type of power sync
+POWER_CORRECTIONS_KEPT: Final = timedelta(days=1)  # how long a correction is counted and explained
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,4 +1,4 @@
-"""An inspection rule: conditions on what an inspection has seen, and actions where they hold."""
+"""An inspection rule: conditions on inspection data, and actions."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ SINCE: Final = 96
 class InspectionRule:
     """``conditions`` must all hold: {op, args, loop, multiple}; ``actions``: {op, args, loop}.
 
-    Of a ``sensitive`` rule neither is ever shown, and in rows each is one sealed secret.
-    Rules run by ``priority``, the highest first.  ``scope`` is Ironic's and nobody's yet.
+    A ``sensitive`` rule shows neither, and both are sealed in rows. Rules run by descending
+    ``priority``.  ``scope`` is Ironic's, and unused.
     """
 
     uuid: str
@@ -51,7 +51,7 @@ FIELDS: Final[FieldTable] = table(
 
 
 def check_sensitive(rule: Any, sensitive: Any) -> None:
-    """Nobody reads what a sensitive rule does by making it an ordinary one."""
+    """Refuse to make a sensitive rule an ordinary one, which would show it."""
     if rule.sensitive and not sensitive:
         raise errors.InvalidParameterValue(
             reason=f"cannot unset sensitive of inspection rule {rule.uuid}: delete it, and create "

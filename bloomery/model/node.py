@@ -1,4 +1,4 @@
-"""A bare-metal machine, as the conductor, the drivers and the API know it."""
+"""A bare-metal node."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ STEP_INTERFACES: Final = (
 class Node:
     """One row of ``nodes``, with its traits.  Attributes are those of the Ironic API.
 
-    Objects are never None here.  ``lock_generation`` and ``reserved_*`` are ours.
+    Objects are never None here.  ``lock_generation`` and ``reserved_*`` are our additions.
     """
 
     uuid: str
@@ -165,7 +165,7 @@ FIELDS: Final[FieldTable] = table(
 
 
 class RingKey(NamedTuple):
-    """What the ring asks of a node, to find the conductor that serves it."""
+    """The node's columns that select its conductor on the ring."""
 
     uuid: str
     driver: str

@@ -1,9 +1,9 @@
-"""A noun is declared once; rows, conductor, operations and API read the declaration.
+"""The declaration of a noun, for rows, conductor, operations and API.
 
     NOUN = Noun(name="port", plural="ports", value=Port, table="ports", fields=FIELDS, ...)
 
-The ``records`` modules of those rooms take the noun as an argument.  A noun that does more than
-be created, read, listed, patched and deleted calls their pieces from modules of its own.
+The ``records`` modules of those rooms take the noun as an argument.  A noun with more methods than
+create, read, list, patch and delete calls their functions from modules of its own.
 """
 
 from __future__ import annotations
@@ -20,44 +20,42 @@ from bloomery.model.rules.patches import Patch
 
 Json = dict[str, Any]
 Fault = Callable[[Any], errors.Failure]
-INSPECTION: Final = "inspection"  # the late rule that a node under inspection is left alone
+INSPECTION: Final = "inspection"  # the late rule that a node in inspection is not changed
 
 
-def _accept(*_args: object) -> None:
-    """No rule."""
+def _accept(*_args: object) -> None: ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Noun:
-    """What there is to know of one kind of record.
+    """One kind of record.
 
-    ``plural``: key of a list in its document.  ``path``: where the collection stands below /v1,
-    ``policy``: the word in the names of its policies; by default the plural, and the name.
-    ``link``: what stands for the path in links, where Ironic has another one.
+    ``plural``: key of a list in its document.  ``path``: the collection below /v1, ``policy``: the
+    word in the names of its policies; by default the plural, and the name. ``link``: the path in
+    links, where Ironic has another one.
 
-    ``value``: dataclass of a row; its defaults stand for what a client leaves out or removes.
+    ``value``: dataclass of a row; its defaults replace values that a client leaves out or removes.
     ``since``: microversion of the collection.  ``listed``: fields of a short list; (): all.
 
     ``has_names``: an ident is a UUID or a name, else a UUID.  ``node_arguments``, with their
-    microversions: a row belongs to a node, whose lock guards changes, and a body names that node
-    by exactly one of these.  None: it belongs to no node.
+    microversions: a row belongs to a node, whose lock guards changes, and a body names that node by
+    exactly one of these.  None: it belongs to no node.
 
-    ``filters``: arguments of lists and their microversions; what they mean is in
-    ``operations.records``.  ``check_filters`` refuses combinations.
+    ``filters``: arguments of lists and their microversions; ``operations.records`` implements them.
+    ``check_filters`` refuses combinations.
 
-    ``required`` by POST, ``kept``: not to be removed by PATCH, ``pinned``: PATCH may name them
-    and not change them.  ``rules``: beyond its form, what an attribute may hold; a rule returns
-    the value as it is stored.  ``check_patch(row, patch, waived)`` is asked before the lock.
-    ``left_alone``: verbs that are refused while the node is inspected.  ``late_rules``: rules
-    that came with a microversion and are waived for older clients.
+    ``required`` by POST, ``kept``: PATCH cannot remove it, ``pinned``: PATCH cannot change it.
+    ``rules``: validation beyond the type; a rule returns the value as it is stored.
+    ``check_patch(row, patch, waived)`` is called before the lock. ``left_alone``: verbs that are
+    refused during inspection.  ``late_rules``: rules with a microversion, waived for older clients.
 
-    ``missing``: error of an ident that nothing has; ``taken``: of unique columns; ``parents``:
-    of foreign keys; ``not_empty``: of the deletion of what others belong to.
+    ``missing``: error of an unknown ident; ``taken``: of unique columns; ``parents``: of foreign
+    keys; ``not_empty``: of the deletion of a record with children.
 
     ``links``: sub-collections that a document links to, and in how many lists Ironic wraps the
-    links.  ``details_ignore_version``: Ironic's detailed lists show every field to anybody.
-    ``shown_when_asked``: defaults that the start notification of a creation shows already.
-    ``null_when_empty``: lists that notifications of a creation show as null, not as [].
+    links.  ``details_ignore_version``: Ironic's detailed lists show every field to any version.
+    ``shown_when_asked``: defaults in the start notification of a creation. ``null_when_empty``:
+    lists that notifications of a creation show as null, not as [].
     """
 
     name: str
@@ -120,7 +118,7 @@ class Noun:
 
 
 def pinned_change(noun: Noun, uuid: str, name: str, value: Any) -> errors.Failure:
-    """Return the error for a pinned attribute that a patch gives another value."""
+    """Return the error for a patch that changes a pinned attribute."""
     return errors.InvalidParameterValue(
         reason=f"cannot change {name} of {noun.name} {uuid} to {value}: delete it and "
         "create it anew",

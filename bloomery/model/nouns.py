@@ -1,4 +1,4 @@
-"""Every noun whose records need no code of their own beyond their rules: a line each."""
+"""The nouns whose records need no code beyond their rules."""
 
 from __future__ import annotations
 

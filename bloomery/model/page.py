@@ -1,4 +1,4 @@
-"""Which part of a list is asked for."""
+"""One page of a list."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from typing import Any
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Page:
-    """At most ``limit`` items (None: all) by ``sort_key``, ties by id, from behind ``marker``.
+    """At most ``limit`` items (None: all) by ``sort_key``, ties by id, after ``marker``.
 
-    The marker is the UUID (of conductors: the host name) of an item that was seen before.
+    The marker is the UUID (of conductors: the host name) of an item on the previous page.
     """
 
     limit: int | None = None
@@ -20,5 +20,5 @@ class Page:
     descending: bool = False
 
     def is_full(self, items: Sequence[Any]) -> bool:
-        """Another page may follow: also after an exactly full last one."""
+        """May another page follow?  Also after an exactly full last one."""
         return len(items) == self.limit

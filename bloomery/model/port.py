@@ -1,4 +1,4 @@
-"""A network port of a node: its attributes, their rules, and what it is for the API."""
+"""A network port of a node: its attributes, their rules, and its noun."""
 
 from __future__ import annotations
 
@@ -69,13 +69,13 @@ LINK_FORMS: Final[tuple[frozenset[str], ...]] = (
     frozenset({"port_id", "switch_id"}),
     frozenset({"port_id", "hostname"}),
     VTEP | {"port_id"},
-)  # keys of which one set must be there; the others are optional
-NETWORK_TYPES: Final = ("managed", "unmanaged")  # the second needs no keys beside it
+)  # sets of required keys, of which one must be complete; other keys are optional
+NETWORK_TYPES: Final = ("managed", "unmanaged")  # the second needs no other keys
 _DATAPATH_ID: Final = re.compile(r"[0-9a-fA-F]{16}")
 
 
 def local_link(link: Json) -> Json:
-    """Return a local_link_connection that is empty or has one of the known forms."""
+    """Return a local_link_connection, empty or in one of the supported forms."""
     keys = frozenset(link)
     if keys - LINK_KEYS:
         raise _bad_link(f"unknown keys {', '.join(sorted(keys - LINK_KEYS))}")
@@ -125,7 +125,7 @@ def check_filters(filters: Mapping[str, Any]) -> None:
 
 
 def check_patch(row: Any, patch: patches.Patch, waived: Collection[str]) -> None:
-    """A port in a port group is on the group's physical network: change it there."""
+    """Refuse another physical network than the port group's: change the group instead."""
     values = patches.last_values(patch)
     if GROUP_NETWORK in waived or row.portgroup_uuid is None:
         return

@@ -1,4 +1,4 @@
-"""A group of ports of a node: its attributes, their rules, and what it is for the API."""
+"""A group of ports of a node: its attributes, their rules, and its noun."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ from bloomery.model.rules import idents
 class Portgroup:
     """One row of ``portgroups``; objects are never None here.
 
-    ``mode`` is None or empty in a request only: the conductor fills in
-    its ``default_portgroup_mode``.
+    ``mode`` is None or empty in a request only: the conductor's ``default_portgroup_mode`` replaces
+    it.
     """
 
     uuid: str

@@ -1,4 +1,4 @@
-"""What comes along with a provision verb, from the API to the conductor."""
+"""Arguments of a provision verb, from the API to the conductor."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from typing import Any
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProvisionArguments:
-    """The arguments of one verb, checked; each verb reads its own, the others stay as they are.
+    """The checked arguments of one verb; each verb reads its own.
 
     ``configdrive`` (active, rebuild): a URL, the base64 text of a gzipped image, or an object with
-    meta_data, network_data, user_data and vendor_data.  ``steps``: what the user wants to be run,
-    in this order: deploy steps (interface, step, args, priority) for active and rebuild, steps
-    (interface, step, args) for clean and service.  ``disable_ramdisk`` (clean, service): boot no
-    agent.  ``rescue_password`` (rescue): plain text.
+    meta_data, network_data, user_data and vendor_data.  ``steps``: the user's steps in order:
+    deploy steps (interface, step, args, priority) for active and rebuild, steps (interface, step,
+    args) for clean and service.  ``disable_ramdisk`` (clean, service): boot no agent.
+    ``rescue_password`` (rescue): plain text.
     """
 
     configdrive: Any = None

@@ -1,8 +1,8 @@
-"""Who asks: what the API knows of a request, and what RPC carries beside each call.
+"""The context of a request, which RPC carries beside each call.
 
-A request of the API waits for a conductor's work without a thread.  Work is begun in its first
-pass, and ``Parked`` is raised through whatever called.  The server asks again once the work is
-done, and the next pass gets its result at the same place.
+An API request waits for a conductor's work without a thread.  Its first pass starts the work and
+raises ``Parked``.  The server repeats the request once the work is done, and the next pass gets the
+result at the same place.
 
     parking = PARKING.get()
     return work() if parking is None else parking.result_of("set boot device of node X", begin)
@@ -24,14 +24,14 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Request:
-    """The context of a request; every row and event that it causes names ``request_id``.
+    """The context of a request; its rows and events have its ``request_id``.
 
-    ``wait_s``: how long the caller agreed to wait for a busy node (``Prefer: wait=N``).
-    ``user``, ``project`` and the domains are ids; ``domain`` is that of a token for a whole domain,
-    and ``system_scope`` is "all" for a token of the whole system.  ``is_admin_project``: the token
-    says that its project is the one whose admins run the cloud.  ``is_restricted``: the token is
-    good for some requests only (access rules of an application credential, a binding).
-    Roles come from whoever checked the login, never from headers that a client could send.
+    ``wait_s``: how long the caller waits for a locked node (``Prefer: wait=N``). ``user``,
+    ``project`` and the domains are ids; ``domain`` is that of a domain-scoped token, and
+    ``system_scope`` is "all" for a system-scoped token.  ``is_admin_project``: the project is the
+    cloud's admin project.  ``is_restricted``: the token is valid for some requests only (access
+    rules of an application credential, a binding). Roles come from the authenticated login, never
+    from headers of a client.
     """
 
     request_id: str
@@ -59,7 +59,7 @@ IN_LOG: Final[ContextVar[Request | None]] = ContextVar("bloomery.request_in_log"
 
 @contextmanager
 def in_name_of(request: Request) -> Iterator[None]:
-    """Let the lines that this thread logs inside the block name ``request``."""
+    """Log ``request`` in the lines of this thread inside the block."""
     of_thread = IN_LOG.set(request)
     try:
         yield
@@ -68,7 +68,7 @@ def in_name_of(request: Request) -> Iterator[None]:
 
 
 class Parked(Exception):
-    """The work of a request goes on: ask again when ``outcome`` is done."""
+    """The request waits: repeat it when ``outcome`` is done."""
 
     def __init__(self, outcome: Future[Any]) -> None:
         super().__init__()
@@ -76,7 +76,7 @@ class Parked(Exception):
 
 
 class Parking:
-    """All passes of a request: its identity, when it came, and the work that it waits for."""
+    """The passes of one request: its identity, its arrival, and its pending work."""
 
     __slots__ = ("_outcomes", "began", "request")
 
@@ -88,7 +88,7 @@ class Parking:
     def result_of(self, work: str, begin: Callable[[], Future[T]]) -> T:
         """Return the result of ``work``, which the first pass begins.
 
-        Raises Parked while it goes on, and then what it raised.
+        Raises Parked while the work is running, and then its errors.
         """
         outcome = self._outcomes.get(work)
         if outcome is None:
@@ -99,13 +99,13 @@ class Parking:
         return result
 
 
-PARKING_KEY: Final = "bloomery.parking"  # in the environment of servers that ask again
+PARKING_KEY: Final = "bloomery.parking"  # in the environment of servers that repeat requests
 PARKING: Final[ContextVar[Parking | None]] = ContextVar("bloomery.parking", default=None)
 """The request that this thread answers; None: its thread waits for everything."""
 
 
 def begin(environ: Mapping[str, Any]) -> Parking:
-    """Begin a pass of a request, which is parked from now on where its server asks again."""
+    """Begin a pass of a request, which may be parked if its server repeats requests."""
     parking: Parking | None = environ.get(PARKING_KEY)
     PARKING.set(parking)
     return parking or Parking()

@@ -1,4 +1,4 @@
-"""A runbook: steps under a name, for the verbs clean and service on nodes of its traits."""
+"""A runbook: named steps for clean and service, on nodes of its traits."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from bloomery.model.rules import idents, patches, steps
 
 Json = dict[str, Any]
 SINCE: Final = 92
-TRAITS_SINCE: Final = 112  # and descriptions, and names that are no traits
+TRAITS_SINCE: Final = 112  # also of descriptions, and of names that are no traits
 
 
 @dataclass(slots=True, kw_only=True)
 class Runbook:
     """``steps``: {interface, step, order, args}, secrets of args sealed.
 
-    ``owner``: a project; a ``public`` runbook has none, and everybody may read and use it.
+    ``owner``: a project; a ``public`` runbook has none, and every project may read and use it.
     """
 
     uuid: str
@@ -67,7 +67,7 @@ def _steps(raw_steps: list[Json]) -> list[Json]:
 
 
 def check_patch(_row: Any, patch: patches.Patch, _waived: Collection[str]) -> None:
-    """Traits have a resource of their own."""
+    """Refuse traits, which have a resource of their own."""
     for each in patch:
         if patches.root_of(each) == "traits":
             raise errors.PatchError(

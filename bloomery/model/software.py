@@ -1,4 +1,4 @@
-"""Software configurations, and their deployments to servers: plain values."""
+"""Software configurations, and their deployments to servers."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from typing import Any
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SoftwareConfig:
-    """A text for a tool on a server, never changed.  ``inputs``, ``outputs``: maps with a name.
+    """A text for a tool on a server, immutable.  ``inputs``, ``outputs``: maps with a name.
 
-    ``config`` may be anything that JSON could carry.
+    ``config`` may be any JSON value.
     """
 
     uuid: str
@@ -26,7 +26,7 @@ class SoftwareConfig:
     created_at: datetime
 
     def document(self) -> dict[str, Any]:
-        """Return its parts as Heat's API calls them; times are not among them."""
+        """Return the configuration in the form of Heat's API, without times."""
         return {
             "id": self.uuid,
             "name": self.name,
@@ -51,7 +51,7 @@ class ConfigSummary:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SoftwareDeployment:
-    """That a server is to have a configuration, and how it went.
+    """The deployment of a configuration to a server, and its result.
 
     ``stack_user_project``: of the agent on the server, whose login may read it.
     """
@@ -70,7 +70,7 @@ class SoftwareDeployment:
     updated_at: datetime | None = None
 
     def document(self) -> dict[str, Any]:
-        """Return its parts as Heat's API calls them; times are not among them."""
+        """Return the deployment in the form of Heat's API, without times."""
         return {
             "id": self.uuid,
             "config_id": self.config_uuid,

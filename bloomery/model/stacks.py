@@ -47,7 +47,7 @@ class Template:
 
     ``environment``  merged, with the parameters that the user gave; those are sealed at rest
     ``files``        by name; equal maps are stored once
-    ``hidden``       a hidden value of a stack above may have reached the template itself, as it
+    ``has_secret``   a hidden value of a stack above may have reached the template itself, as it
                      does in what a group makes its members from: sealed at rest, too
     """
 
@@ -55,7 +55,7 @@ class Template:
     template: Mapping[str, Any]
     environment: Mapping[str, Any] = field(default_factory=dict)
     files: Mapping[str, str] = field(default_factory=dict)
-    hidden: bool = False
+    has_secret: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -66,7 +66,7 @@ class Stack:
 
     ``traversal``  counts what was asked of the stack: an engine writes it only if it knows it
     ``graph``      vertices and edges of the traversal that is walked; None at rest
-    ``open``       acts of it, or of an earlier traversal, have not ended
+    ``open``       actions of it, or of an earlier traversal, have not ended
     """
 
     uuid: str
@@ -147,17 +147,17 @@ class ResourceAction:
 
 @dataclass(slots=True, kw_only=True)
 class StoredResource:
-    """One resource of one stack, or the old one of a replaced resource (``stands`` is False).
+    """One resource of one stack, or the old one of a replaced resource (``is_current`` is False).
 
     The value is stored, walked by the engine, handed to its kind, and shown.  What is not stored
     yet has a name, a type and a uuid; lists read no more than they show.
 
-    ``state_before``     ACTION_STATUS before the act that is open: by it the resource is ruled upon
+    ``state_before``     ACTION_STATUS before the pending action: the plan decides by it
     ``traversal``        the one that has finished it last
     ``template_uuid``    whose definition and kind it has
-    ``properties_uuid``  of its resolved values, those of an open act included
-    ``due_at``           when the act is looked at again; None: at once, or when it is woken
-    ``hidden``           a hidden value may have reached ``metadata`` or ``act``: sealed at rest
+    ``properties_uuid``  of its resolved values, those of a pending action included
+    ``due_at``           when the action is checked again; None: at once, or when it is woken
+    ``has_secret``       a hidden value may be in ``metadata`` or ``pending_action``: sealed at rest
     ``data``             the kind's own memory, JSON; ``redacted``: its keys that are sealed at rest
     ``properties``       as the resource was last made or changed; they have rows of their own
     """
@@ -172,8 +172,8 @@ class StoredResource:
     reason: str = ""
     state_before: str | None = None
     physical_id: str | None = None
-    stands: bool = True
-    replaces: str | None = None
+    is_current: bool = True
+    replaces_uuid: str | None = None
     traversal: int = 0
     template_uuid: str = ""
     properties_uuid: str | None = None
@@ -181,13 +181,13 @@ class StoredResource:
     metadata: Mapping[str, Any] = field(default_factory=dict)
     metadata_version: int = 0
     requires: tuple[str, ...] = ()
-    act: ResourceAction | None = None
+    pending_action: ResourceAction | None = None
     attempt: int = 0
     due_at: datetime | None = None
     waits_for: str | None = None
     data: dict[str, Any] = field(default_factory=dict, repr=False)
     redacted: set[str] = field(default_factory=set)
-    hidden: bool = False
+    has_secret: bool = False
     created_at: datetime | None = None
     updated_at: datetime | None = None
     properties: Mapping[str, Any] = field(default_factory=dict, repr=False)
@@ -204,8 +204,8 @@ class StoredResource:
 
     @property
     def previous_properties_uuid(self) -> str | None:
-        """The properties before the act that is open, if that changes them."""
-        return None if self.act is None else self.act.arguments.get("before")
+        """The properties before the pending action, if that changes them."""
+        return None if self.pending_action is None else self.pending_action.arguments.get("before")
 
     def columns(self) -> dict[str, Any]:
         """Return the values of all fields, by name."""
@@ -216,7 +216,8 @@ class StoredResource:
         return StoredResource(
             **self.columns() | {
                 "metadata": copy_json(self.metadata), "data": copy_json(self.data),
-                "redacted": set(self.redacted), "act": self.act and self.act.copy(),
+                "redacted": set(self.redacted),
+                "pending_action": self.pending_action and self.pending_action.copy(),
             }
         )  # fmt: skip
 
@@ -241,15 +242,15 @@ def copy_json(value: Any) -> Any:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Properties:
-    """Resolved properties; immutable, shared by a resource and the events of that act.
+    """Resolved properties; immutable, shared by a resource and the events of that action.
 
-    ``hidden``: a value of a hidden parameter may have reached them; they are sealed at rest.
+    ``has_secret``: a value of a hidden parameter may have reached them; they are sealed at rest.
     """
 
     uuid: str
     root_uuid: str
     data: Mapping[str, Any]
-    hidden: bool = False
+    has_secret: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -87,7 +87,7 @@ class StepRun:
     reason: str | None = None
     error: str | None = None
     resume_then: str | None = None
-    taken_up: int = 0  # what its interruptions count (recovery.CRASH, recovery.DEATH)
+    recovery_weight: int = 0  # what its interruptions count (recovery.CRASH, recovery.DEATH)
     due_at: datetime | None = None
     deadline_at: datetime | None = None
     started_at: datetime | None = None

@@ -1,4 +1,4 @@
-"""A call of a vendor method, as the API hands it to a conductor."""
+"""A call of a vendor method, from the API to a conductor."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class VendorCall:
-    """``method`` by its name, offered for ``http_method``; ``info``: its arguments."""
+    """``method`` by its name, called by ``http_method``; ``info``: its arguments."""
 
     method: str
     http_method: str

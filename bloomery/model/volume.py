@@ -1,4 +1,4 @@
-"""Volumes of a node, and how it reaches them: their attributes, and what they are for the API."""
+"""Volumes of a node, and their connectors: attributes and nouns."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ MOST_INDEX: Final = 2**31 - 1
 
 @dataclass(slots=True, kw_only=True)
 class VolumeConnector:
-    """How a machine logs in to storage.
+    """The machine's identity for storage.
 
     ``type`` is meant to be iqn, ip, mac, wwnn, wwpn, port or portgroup; any text is accepted, as in
     Ironic.  ``connector_id`` is such as iqn.2017-07.org.example:web-1.

@@ -1,4 +1,4 @@
-"""A webhook: an address that is told of events, and how that goes."""
+"""A webhook: an address that receives events, and its state."""
 
 from __future__ import annotations
 
@@ -24,15 +24,15 @@ WRITABLE: Final = ("description", "object_uuid", "secret", "state", "type", "url
 
 class State(StrEnum):
     ACTIVE = "active"
-    FAILING = "failing"  # the last delivery failed, and is tried again
-    PARKED = "parked"  # nothing is delivered until somebody sets it to active
+    FAILING = "failing"  # the last delivery failed, and is retried
+    PARKED = "parked"  # no deliveries until an operator sets it to active
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Webhook:
     """One row of ``webhooks``; ``secret`` is sealed.
 
-    ``type``: whole words of event types from the left; ``object_uuid``: of one node or stack.
+    ``type``: a prefix of event types, by whole words; ``object_uuid``: of one node or stack.
     """
 
     uuid: str
@@ -50,7 +50,7 @@ class Webhook:
 
     @property
     def sink(self) -> str:
-        """Return the name of the sink that carries events there."""
+        """Return the name of the webhook's sink."""
         return sink_of(self.uuid)
 
 
@@ -76,14 +76,14 @@ LEADS_HERE: Final = (
 
 
 def check_reach(values: Mapping[str, Any]) -> None:
-    """Raise Invalid for an address in digits that is never called; names are looked up later."""
+    """Raise Invalid for a forbidden numeric address; names are resolved later."""
     url = values.get("url")
     if url and any(map(fetching.is_reserved, fetching.numeric(fetching.checked(url)))):
         raise errors.Invalid(reason=f"cannot use url: {LEADS_HERE}")
 
 
 def check_url(url: Any) -> str:
-    """Return the URL.  Raises Invalid for what could never be called."""
+    """Return the URL.  Raises Invalid for an unusable one."""
     if not isinstance(url, str):
         raise errors.Invalid(reason="cannot do without url: replace it with another one")
     try:
@@ -123,7 +123,7 @@ def check_type(event_type: Any) -> str | None:
 
 
 def check_state(state: Any) -> str:
-    """Return the state.  Raises Invalid for what only deliveries can make of it."""
+    """Return the state.  Raises Invalid for a state that only deliveries set."""
     if state not in (State.ACTIVE, State.PARKED):
         raise errors.Invalid(reason="cannot use state: set it to active or parked")
     return str(state)
@@ -143,7 +143,7 @@ CHECKS: Final[Mapping[str, Callable[[Any], Any]]] = {
 
 
 def checked(name: str, value: Any) -> Any:
-    """Return what an attribute may be set to.  Raises Invalid, which repeats no secret."""
+    """Return an attribute's checked value.  Raises Invalid, which repeats no secret."""
     if value is not None and not isinstance(value, str):
         raise errors.Invalid(reason=f"cannot use {name}: it has to be a text")
     if value is not None and "\0" in value:

@@ -1,4 +1,4 @@
-"""Notifications: ``routes`` says which payload of ``objects`` an event has.
+"""Notifications: ``routes`` maps events to the payloads of ``objects``.
 
-``messages`` makes what goes on the wire, and alone imports the classes of versioned objects.
+``messages`` builds the wire format, and alone imports the classes of versioned objects.
 """

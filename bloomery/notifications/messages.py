@@ -1,6 +1,6 @@
-"""From a snapshot and what the event tells to the payload on the wire.
+"""Build the payload of a notification from a snapshot and the event's facts.
 
-Importing this loads oslo.versionedobjects; classes are made when first needed.
+The import loads oslo.versionedobjects; classes are built on first use.
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ _STEP_KEYS: Final = ("interface", "step", "args", "priority", "order")
 
 
 def _steps(value: Sequence[Mapping[str, Any]] | None) -> list[Json]:
-    """What a step is, and no column of its row; secrets in its arguments as stars."""
+    """Return a step without the columns of its row; secrets in its arguments are masked."""
     return [secrets.mask({k: step[k] for k in _STEP_KEYS if k in step}) for step in value or ()]
 
 
 def _time(value: str | None) -> datetime | None:
-    """A time of the one zone that oslo writes as Z: consumers look for it."""
+    """Return a time in the zone that oslo writes as Z, as consumers expect."""
     return None if value is None else datetime.fromisoformat(value).astimezone(UTC)
 
 
@@ -36,12 +36,12 @@ _SHAPES: Final[Mapping[str, tuple[str, Callable[[Any], Any]]]] = {
     "steps": ("objects", _steps),
     "time": ("time", _time),
     "redacted": ("object", lambda value: dict(REDACTED)),
-}  # kind of the table -> kind of the field, and what becomes of a value
+}  # kind of the table -> kind of the field, and the conversion of its value
 
 
 @functools.cache
 def class_of(payload_name: str) -> type[base.Object]:
-    """Return the versioned class of a payload, made on first use."""
+    """Return the versioned class of a payload, built on first use."""
     payload = payloads.PAYLOADS[payload_name]
     kinds = {
         name: _SHAPES[kind][0] if kind in _SHAPES else kind for name, kind in payload.fields.items()
@@ -52,8 +52,8 @@ def class_of(payload_name: str) -> type[base.Object]:
 def payload(kind: Payload, snapshot: Mapping[str, Any], facts: Mapping[str, Any]) -> Json:
     """Return the envelope: four keys, every field of the payload in its data.
 
-    A field that the snapshot does not know is null.  Raises ValueError or TypeError where a
-    value does not fit.
+    A field that is missing in the snapshot is null.  Raises ValueError or TypeError for an invalid
+    value.
     """
     values = {}
     for name, field_kind in kind.fields.items():

@@ -1,6 +1,6 @@
-"""oslo.messaging's notifier, made to say when a message was not delivered.
+"""oslo.messaging's notifier, which raises failed deliveries.
 
-Importing this loads oslo.messaging.
+The import loads oslo.messaging.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from bloomery import errors
 
 
 class _Transport(NotificationTransport):
-    """Remembers the fault that a messaging driver swallows."""
+    """Store the error that a messaging driver swallows."""
 
     fault: Exception | None = None
 
@@ -30,7 +30,7 @@ class _Transport(NotificationTransport):
 
 
 class _Notifier(oslo_messaging.Notifier):
-    """Loads the drivers; a message is handed to each of them as it is."""
+    """Load the drivers; each gets the message unchanged."""
 
     def names(self) -> set[str]:
         return set(self._driver_mgr.names())
@@ -41,7 +41,7 @@ class _Notifier(oslo_messaging.Notifier):
 
 
 class OsloTransport:
-    """One transport and its drivers; ``send`` raises what hindered it."""
+    """One transport and its drivers; ``send`` raises the errors of deliveries."""
 
     def __init__(
         self,
@@ -53,13 +53,14 @@ class OsloTransport:
         topics: list[str],
     ) -> None:
         """``source`` holds oslo.messaging's own options.  Raises CannotStart."""
-        # What a driver cannot deliver is raised below; it would write the whole message as well.
+        # Failed deliveries are raised below; the driver would log the whole message as well.
         logging.getLogger("oslo_messaging.notify.messaging").setLevel(logging.CRITICAL)
         oslo_messaging.set_transport_defaults(exchange)
         plain = oslo_messaging.get_notification_transport(source, url)
         source.set_override("driver", drivers, group="oslo_messaging_notifications")
-        self._transport = _Transport(plain._driver)  # noqa: SLF001  there is no other way in
-        # One try: the relay asks again, so that a broker that is away cannot hold up the end.
+        # oslo.messaging has no public name
+        self._transport = _Transport(plain._driver)  # noqa: SLF001
+        # One attempt: the relay retries, so that an absent broker does not block a stop.
         self._notifier = _Notifier(self._transport, retry=0, topics=topics)
         if missing := set(drivers) - self._notifier.names():
             raise errors.CannotStart(

@@ -1,4 +1,4 @@
-"""Which event carries which payload, in which of Ironic's messages."""
+"""The payload of each event, in Ironic's messages."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ _CRUD: Final = "CRUDPayload"
 
 
 class Route(NamedTuple):
-    """The payload of an event; Ironic's class of the whole message is named beside."""
+    """The payload of an event, with the class of Ironic's notification."""
 
     payload: str
     notification: str

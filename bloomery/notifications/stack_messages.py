@@ -1,6 +1,6 @@
 """Notifications of stacks as Heat sends them: ``orchestration.stack.<action>.<start|end|error>``.
 
-They are not versioned: the payload is a plain map, and goes to the topics of
+They are not versioned: the payload is a plain map, sent to the topics of
 [oslo_messaging_notifications].
 """
 
@@ -15,9 +15,9 @@ EXCHANGE: Final = "heat"
 
 
 def payload(stack_uuid: str, facts: Mapping[str, Any]) -> dict[str, Any]:
-    """Return what consumers of Heat's know; ``facts`` are those of the event row.
+    """Return Heat's payload; ``facts`` are those of the event row.
 
-    The description stands in the template, which an event does not carry: it is null.
+    The description, which is in the template only, is null.
     """
     project, name, user = facts.get("project"), facts.get("stack_name"), facts.get("user")
     return {

@@ -1,5 +1,5 @@
-"""Versioned objects: built from plain values where something leaves for other programs.
+"""Versioned objects for other programs, built from plain values.
 
-``payloads`` is their table, by noun.  ``base`` is not imported before something has to leave:
-oslo.versionedobjects brings all of oslo.messaging along.
+``payloads`` is their table, by noun.  ``base`` is imported on first use: oslo.versionedobjects
+loads all of oslo.messaging.
 """

@@ -1,9 +1,7 @@
-"""The base of our versioned objects, their fields by kind, and how a row becomes a class.
+"""The base of our versioned objects, their fields by kind, and their class factory.
 
-::
-
-    Payload = base.make("NodePayload", "1.17", {"uuid": "ident", "extra": "object"})
-    base.primitive(Payload, {"uuid": "...", "extra": None})
+Payload = base.make("NodePayload", "1.17", {"uuid": "ident", "extra": "object"})
+base.primitive(Payload, {"uuid": "...", "extra": None})
 """
 
 from __future__ import annotations
@@ -40,7 +38,7 @@ class ListOfFlexibleDictsField(fields.AutoTypedField[list[dict[str, Any]]]):
     AUTO_TYPE = fields.List(FlexibleDict())
 
 
-# By kind; on the wire they look as those of Ironic do.
+# By kind; the wire format is Ironic's.
 FIELD_OF: Final[Mapping[str, Callable[[], fields.Field[Any]]]] = {
     "ident": lambda: fields.StringField(nullable=False),
     "text": lambda: fields.StringField(nullable=True),
@@ -54,7 +52,7 @@ FIELD_OF: Final[Mapping[str, Callable[[], fields.Field[Any]]]] = {
 
 
 class Object(base.VersionedObject):
-    """What consumers of Ironic know by its namespaces."""
+    """The namespaces that consumers of Ironic expect."""
 
     OBJ_SERIAL_NAMESPACE = SERIAL_NAMESPACE
     OBJ_PROJECT_NAMESPACE = PROJECT_NAMESPACE
@@ -71,9 +69,9 @@ def make(name: str, version: str, kinds: Mapping[str, str]) -> type[Object]:
 
 
 def primitive(kind: type[Object], values: Mapping[str, Any]) -> dict[str, Any]:
-    """Return what goes on the wire: name, namespace, version, data; never the changes.
+    """Return the wire format: name, namespace, version, data; never the changes.
 
-    Raises ValueError or TypeError for a value that its field does not take.
+    Raises ValueError or TypeError for a value that its field does not accept.
     """
     thing = kind(**values)
     thing.obj_reset_changes()

@@ -1,9 +1,8 @@
-"""Every payload, by noun: name, version, fields.
+"""All payloads, by noun: name, version, fields.
 
-Names, versions and fields are those that consumers of Ironic's know.  A field that is
-added raises the minor version, and nothing is ever taken away; a test holds the fingerprints.
-Kinds are those of ``base``, and two that say more than a type: ``steps`` are cut to
-what a step is and masked, ``redacted`` never leaves.
+Names, versions and fields are Ironic's.  A new field raises the minor version, and no field is ever
+removed; a test holds the fingerprints.  Kinds are those of ``base``, and two more: ``steps`` are
+reduced to a step's attributes and masked, ``redacted`` is never sent.
 """
 
 from __future__ import annotations
@@ -17,7 +16,7 @@ Kinds: TypeAlias = dict[str, str]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Payload:
-    """One class on the wire.  ``facts`` are fields that the event tells, not its object."""
+    """One class on the wire.  ``facts`` are fields of the event, not of its object."""
 
     name: str
     version: str

@@ -1,8 +1,8 @@
-"""What may be asked of each noun: by whom, in which state, with which checks.
+"""Operations on each noun, with policy checks and state checks.
 
-The REST API, stacks and the web pages all come through here; there is no second way in.  What
-comes in and goes out are plain values: rows of the columns that were asked for, dictionaries,
-UUIDs.  How clients of some age see them is the business of the API.
+The REST API, stacks and the web pages all call operations; no other room calls conductors or the
+database for them.  Arguments and results are plain values: rows of selected columns, dictionaries,
+UUIDs.  Microversions are the API's concern.
 
     ctx = Context(services=services, request=Request.new(user="ada"))
     uuid = nodes.create(ctx, {"driver": "fake-hardware", "name": "web-1"})

@@ -1,7 +1,7 @@
-"""From where agents may call ([api]agent_networks), and where they may be called back.
+"""Addresses that agents may call from ([api]agent_networks), and be called at.
 
-Agents have no login, so that their addresses count.  A ``caller`` is the address of a request's
-client, which a proxy names where [oslo_middleware]enable_proxy_headers_parsing is on.
+Agents have no login, so their addresses are checked.  ``caller`` is the address of a request's
+client; a proxy reports it where [oslo_middleware]enable_proxy_headers_parsing is on.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ Network: TypeAlias = ipaddress.IPv4Network | ipaddress.IPv6Network
 
 
 def require_inside(conf: Api, caller: str) -> None:
-    """Raise NotAuthorized (403) for a caller beyond the networks of agents."""
+    """Raise NotAuthorized (403) for a caller outside of the agents' networks."""
     if not is_inside(conf, caller):
         raise errors.NotAuthorized(
             reason=f"cannot answer agents at {caller or 'an unknown address'}: it is in no network "
@@ -28,13 +28,13 @@ def require_inside(conf: Api, caller: str) -> None:
 
 
 def is_inside(conf: Api, caller: str) -> bool:
-    """Tell whether an agent may be there; with no networks it may be anywhere."""
+    """May an agent have this address?  Without networks any address is allowed."""
     networks = networks_of_agents(conf)
     return not networks or _is_among(_address(caller), networks)
 
 
 def networks_of_agents(conf: Api) -> tuple[Network, ...]:
-    """Read the option.  Raises CannotStart for a network that is none."""
+    """Read the option.  Raises CannotStart for a malformed network."""
     try:
         return _parsed(conf.agent_networks)
     except ValueError as exc:
@@ -50,11 +50,11 @@ def _parsed(texts: tuple[str, ...]) -> tuple[Network, ...]:
 
 
 def checked_callback_url(conf: Api, text: str, caller: str) -> str:
-    """Return the URL as it is stored; "" is an agent that cannot be called.
+    """Return the URL as it is stored; "" for an agent that cannot be called.
 
-    ``caller``: "" behind a proxy, which may have the machine's own address, or name any.
-    Raises InvalidParameterValue for more than scheme, host and port, and for a host where this
-    agent cannot be.
+    ``caller``: "" behind a proxy, which may replace or forge the machine's address. Raises
+    InvalidParameterValue for more than scheme, host and port, and for a host that cannot be this
+    agent's.
     """
     if not text:
         return text
@@ -83,12 +83,12 @@ def _split(text: str) -> SplitResult:
 
 
 def _may_be_agent(host: Address, own: Address | None, networks: tuple[Network, ...]) -> bool:
-    """Tell whether an agent that calls from ``own`` may be called at ``host``."""
+    """May an agent that calls from ``own`` be called at ``host``?"""
     if host == own:
         return True
     try:
         [entry, *_] = fetching.resolved(str(host), 0)
-    except OSError:  # the zone of an address names no interface of this machine
+    except OSError:  # no interface of this machine has the address's zone
         return False
     if fetching.is_local(entry):
         return host.is_loopback and own is not None and own.is_loopback
@@ -100,7 +100,7 @@ def _is_among(address: Address | None, networks: tuple[Network, ...]) -> bool:
 
 
 def _address(text: str) -> Address | None:
-    """Return an address, an IPv4 one that came by a socket of IPv6 as itself; None: a name."""
+    """Return an address, IPv4-mapped ones as IPv4; None: a name."""
     try:
         address = ipaddress.ip_address(text)
     except ValueError:

@@ -1,7 +1,7 @@
-"""What agents in ramdisks ask: which node am I on, here I am, this is what I have found out.
+"""Calls of agents in ramdisks: lookup, heartbeat, inspection data.
 
-Anybody in [api]agent_networks may call: an agent proves itself by its token, which is in its
-kernel parameters, or which its first lookup was given.
+Any host in [api]agent_networks may call.  An agent proves its identity by its token, from its
+kernel parameters or its first lookup.
 """
 
 from __future__ import annotations
@@ -27,10 +27,10 @@ LOG = logging.getLogger(__name__)
 
 Json = dict[str, Any]
 
-AUTO_DISCOVERED: Final = "auto_discovered"  # in plugin_data, as in Ironic
+AUTO_DISCOVERED: Final = "auto_discovered"  # key in plugin_data, as in Ironic
 STATUSES: Final = ("start", "end", "error")
 SHOWN: Final = ("uuid", "properties", "instance_info", "driver_internal_info")
-_SHOWN_ADDRESSES: Final = 8  # in a line of the log
+_SHOWN_ADDRESSES: Final = 8  # in a log line
 _COLUMNS: Final = (
     *SHOWN, "driver", "conductor_group", "provision_state", "driver_info", "management_interface",
 )  # fmt: skip
@@ -39,7 +39,7 @@ _OF_CALLERS: Final = ("uuid", "driver", "conductor_group", "driver_internal_info
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AgentNode:
-    """The node of an agent: a row of ``SHOWN`` and more, and the token that it gets, if any."""
+    """An agent's node: a row of ``SHOWN`` and more, and its token, if any."""
 
     row: Any
     token: str | None
@@ -47,7 +47,7 @@ class AgentNode:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HeartbeatRequest:
-    """What an agent sends with each call; see ``rpc.contract``."""
+    """The arguments of a heartbeat; see ``rpc.contract``."""
 
     callback_url: str
     agent_version: str | None = None
@@ -62,9 +62,9 @@ def lookup(
 ) -> AgentNode:
     """Return the node of an agent, by UUID, else by the MAC addresses of its ports.
 
-    ``caller``: the address of the client, here and below.
-    ``makes_token``: the agent is one that knows tokens; it gets one the first time, stars later.
-    Raises IncompleteLookup (400); NotFound, which does not tell whether there is such a node.
+    ``caller``: the address of the client, here and below. ``makes_token``: the agent supports
+    tokens; its first lookup gets one, later lookups a mask. Raises IncompleteLookup (400);
+    NotFound, which does not reveal whether the node exists.
     """
     policy.authorize(ctx, "baremetal:driver:ipa_lookup")
     _admit(ctx, caller)
@@ -79,14 +79,14 @@ def lookup(
 
 
 def _show(ctx: Context, caller: str, row: Any, *, makes_token: bool) -> AgentNode:
-    """Return what an agent is told of its node, after a token was made for it where it gets one."""
+    """Return the node for its agent, with a new token if it has none."""
     if not makes_token:
         has_token = f'"{db.AGENT_TOKEN}"' in row.driver_internal_info
         return AgentNode(row=row, token=secrets.MASK if has_token else None)
     with nodes.no_host_is_a_bad_request():
         conductor = nodes.conductor_of(ctx, row)
     token = conductor.get_node_with_token(ctx.request, row.uuid)["agent_token"]
-    if token == secrets.MASK:  # an agent that lost its token, or somebody else
+    if token == secrets.MASK:  # an agent that lost its token, or another caller
         LOG.warning("node %s: %s asks for a token that the agent has already", row.uuid, caller)
     else:
         LOG.info("node %s: %s gets the agent's token", row.uuid, caller)
@@ -94,7 +94,7 @@ def _show(ctx: Context, caller: str, row: Any, *, makes_token: bool) -> AgentNod
 
 
 def _admit(ctx: Context, caller: str) -> None:
-    """Raise NotAuthorized where no agents are to call, or none from this address."""
+    """Raise NotAuthorized where agents are disabled, or for this address."""
     conf = ctx.services.conf.api
     if not conf.enable_ramdisk_endpoints:
         raise errors.NotAuthorized(
@@ -122,7 +122,7 @@ def _uuids_with(ctx: Context, macs: Sequence[str]) -> list[str]:
 
 
 def _few(addresses: Sequence[str]) -> str:
-    """Return addresses for a line of the log, which stays one line however many there are."""
+    """Return the first addresses for a log line."""
     rest = len(addresses) - _SHOWN_ADDRESSES
     shown = ", ".join(address[:64] for address in addresses[:_SHOWN_ADDRESSES])
     return f"{shown} and {rest} more" if rest > 0 else shown
@@ -142,11 +142,11 @@ def _may_run_agent(ctx: Context, row: Any) -> bool:
 def heartbeat(
     ctx: Context, caller: str, ident: str, call: HeartbeatRequest, *, is_forwarded: bool
 ) -> None:
-    """Pass an agent's call on to the node's conductor.
+    """Forward a heartbeat to the node's conductor.
 
-    ``is_forwarded``: a proxy stands between, so that ``caller`` proves no place of the agent.
-    Raises NodeNotFound; Invalid (400): no URL, another one than before, one that leads elsewhere,
-    no token, an unknown status; and what the conductor raises.
+    ``is_forwarded``: a proxy stands between, so that ``caller`` is not the agent's proven address.
+    Raises NodeNotFound; Invalid (400): a missing, changed or foreign URL, no token, an unknown
+    status; and the conductor's errors.
     """
     policy.authorize(ctx, "baremetal:node:ipa_heartbeat")
     _admit(ctx, caller)
@@ -176,11 +176,11 @@ def heartbeat(
 def continue_inspection(
     ctx: Context, caller: str, data: Json, node_uuid: str | None, *, makes_token: bool
 ) -> AgentNode:
-    """Hand the inventory in ``data`` to the node that waits for it; return that node.
+    """Send the inventory in ``data`` to the waiting node's conductor; return that node.
 
-    ``data``: {"inventory": {...}} and what came beside it.  The node is found by UUID and by the
-    MAC addresses of its ports, or by its BMC; an unknown one may be enrolled ([auto_discovery]).
-    Raises Invalid (400): nothing to look up by; NotFound, which does not tell why.
+    ``data``: {"inventory": {...}} and plugin data.  The node is found by UUID and by the MAC
+    addresses of its ports, or by its BMC; an unknown one may be enrolled ([auto_discovery]). Raises
+    Invalid (400): no lookup key; NotFound, without the reason.
     """
     policy.authorize(ctx, "baremetal:driver:ipa_continue_inspection")
     _admit(ctx, caller)
@@ -213,7 +213,7 @@ def continue_inspection(
 def _find_inspected(
     ctx: Context, macs: Sequence[str], bmcs: Sequence[str], node_uuid: str | None
 ) -> str | None:
-    """Return the UUID of the node that all that is known leads to; None: nothing leads to any."""
+    """Return the UUID of the one node that matches all keys, or None."""
     by_mac = _uuids_with(ctx, macs) if macs else []
     waiting = _bmcs_of_waiting(ctx)
     by_bmc = [uuid for uuid, known in waiting.items() if not known.isdisjoint(bmcs)]
@@ -247,7 +247,7 @@ def _bmcs_of_waiting(ctx: Context) -> dict[str, set[str]]:
 
 
 def _discover(ctx: Context) -> str:
-    """Enrol a node for an agent that nobody knows; the agent is not told why it cannot be."""
+    """Enrol a node for an unknown agent, which does not learn the reason of a refusal."""
     conf = ctx.services.conf
     if not conf.auto_discovery.enabled:
         LOG.warning("an inventory fits no node, and [auto_discovery]enabled is false")

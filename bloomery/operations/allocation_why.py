@@ -1,4 +1,4 @@
-"""Why an allocation has no node yet, or got none: what it waits for, and what to do.
+"""Explain why an allocation has no node yet, or failed.
 
 allocation_why.explain(ctx, "web-7")["cause"]
 # "waits for a node: other work holds all 3 suitable nodes"
@@ -23,7 +23,7 @@ _COLUMNS: Final = (
 
 
 def explain(ctx: Context, ident: str) -> Json:
-    """Return what is known of an allocation's standing.  Raises AllocationNotFound."""
+    """Return the explanation of an allocation's state.  Raises AllocationNotFound."""
     policy.authorize_record(ctx, ALLOCATION, ident, "get")
     allocation = records.get(ctx, ALLOCATION, ident, _COLUMNS)
     conductor = _conductor(ctx, allocation)
@@ -46,7 +46,7 @@ def explain(ctx: Context, ident: str) -> Json:
 
 
 def _conductor(ctx: Context, allocation: Any) -> Conductor | None:
-    """Return who looks for its node, as this process sees that one; None: unknown, or nobody."""
+    """Return the conductor that searches its node; None: unknown, or none."""
     if allocation.state != AllocationState.ALLOCATING:
         return None
     try:

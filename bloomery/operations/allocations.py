@@ -1,4 +1,4 @@
-"""Allocations: who asks for a node of some kind, and gives it back."""
+"""Allocations: create and delete."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from bloomery.operations import lookup, policy
 from bloomery.operations.context import Context
 
 Json = dict[str, Any]
-_MISSING = frozenset({"uuid", "owner"})  # "" is as good as none
+_MISSING = frozenset({"uuid", "owner"})  # "" is treated as null
 _NODE = ("uuid", "driver", "conductor_group", "instance_uuid", "resource_class", "owner", "lessee")
 
 
@@ -25,10 +25,10 @@ _NODE = ("uuid", "driver", "conductor_group", "instance_uuid", "resource_class",
 
 
 def create(ctx: Context, body: Json) -> str:
-    """Ask for a node; return the UUID of the allocation, whose node is looked for from now on.
+    """Create an allocation; return its UUID.  A conductor searches for the node.
 
-    With ``node`` in the body it stands for what that node, which is active, does already.
-    ``body`` has passed the schema.
+    With ``node`` in the body the allocation is backfilled for that active node. ``body`` has passed
+    the schema.
     """
     policy.authorize(ctx, "baremetal:allocation:create")
     attributes.refuse_sealed_in(body)
@@ -48,7 +48,7 @@ def create(ctx: Context, body: Json) -> str:
 
 
 def _owned(ctx: Context, body: Json) -> Json:
-    """Return the body with its owner: who speaks for a project asks for that project."""
+    """Return the body with its owner: the caller's project, if the token has one."""
     own = ctx.request.project
     if not ctx.services.policies.enforced or ctx.request.system_scope == "all":
         return body
@@ -59,7 +59,7 @@ def _owned(ctx: Context, body: Json) -> Json:
 
 
 def _node(ctx: Context, ident: str | None) -> Any:
-    """Return the node that the body names; None: one is to be looked for."""
+    """Return the node in the body; None: a conductor searches."""
     if not ident:
         return None
     uuid = lookup.uuid_in_body(ctx, ident, "node")
@@ -79,7 +79,7 @@ def _resource_class(resource_class: str | None, node: Any) -> str | None:
 
 
 def _candidates(ctx: Context, idents: Sequence[str]) -> list[str]:
-    """Return the UUIDs of the nodes that a body names, in its order."""
+    """Return the UUIDs of the body's candidate nodes, in its order."""
     with ctx.services.db.read() as conn:
         uuid_of = db.find_uuids(conn, idents)
     for ident in idents:
@@ -103,7 +103,7 @@ def _backfill(ctx: Context, values: Json, node: Any) -> None:
 
 
 def destroy(ctx: Context, ident: str) -> None:
-    """Delete an allocation; the conductor decides whether its node's state allows that."""
+    """Delete an allocation; the conductor checks its node's state."""
     policy.authorize_record(ctx, ALLOCATION, ident, "delete")
     with ctx.services.db.read() as conn:
         allocation = rows.find_row(conn, ALLOCATION, ident, ("uuid", "node_uuid"))
@@ -113,7 +113,7 @@ def destroy(ctx: Context, ident: str) -> None:
 
 
 def _conductor(ctx: Context, node_uuid: str | None) -> Any:
-    """Return the conductor of the allocation's node, any where it has none."""
+    """Return the conductor of the allocation's node, or any without a node."""
     if node_uuid is None:
         return ctx.services.rpc.any_conductor()
     return lookup.conductor_of(ctx, lookup.row(ctx, node_uuid))

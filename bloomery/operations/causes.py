@@ -248,7 +248,7 @@ def _step_goes_on(s: Standing) -> Cause | None:
     if s.run is None:
         return None
     on_child = f" on child node {s.run.step.child}" if s.run.step.child else ""
-    again = "; it was begun anew after an interruption" if s.run.taken_up else ""
+    again = "; it was begun anew after an interruption" if s.run.recovery_weight else ""
     paused = f": {s.run.reason}" if s.run.state == Run.AGAIN and s.run.reason else ""
     return Cause(
         f"step {s.run.step.name} of {s.run.phase} runs{on_child}{paused}{again}", s.run.started_at,

@@ -1,4 +1,4 @@
-"""Conductors and the drivers that they serve: who is there, who is alive."""
+"""Conductors and their drivers."""
 
 from __future__ import annotations
 
@@ -14,38 +14,36 @@ from bloomery.rpc.drivers import DriverFacts
 
 
 def list_page(ctx: Context, page: Page) -> list[Conductor]:
-    """Return a page of conductors; its marker is a host name."""
+    """Return a page of conductors; the marker is a host name."""
     policy.authorize(ctx, "baremetal:conductor:get")
     return ctx.services.rpc.ring.judge(lambda conn: db.list_page(conn, page))
 
 
 def get(ctx: Context, hostname: str) -> Conductor:
-    """Return one conductor.  Raises ConductorNotFound."""
     policy.authorize(ctx, "baremetal:conductor:get")
     [conductor] = ctx.services.rpc.ring.judge(lambda conn: [db.get(conn, hostname)])
     return conductor
 
 
 def list_drivers(ctx: Context) -> list[DriverFacts]:
-    """Return the hardware types that some living conductor serves."""
+    """Return the hardware types of living conductors."""
     policy.authorize(ctx, "baremetal:driver:get")
     return ctx.services.rpc.ring.list_drivers()
 
 
 def get_driver(ctx: Context, name: str) -> DriverFacts:
-    """Return one hardware type.  Raises DriverNotFound."""
     policy.authorize(ctx, "baremetal:driver:get")
     return ctx.services.rpc.ring.get_driver(name)
 
 
 def get_driver_properties(ctx: Context, name: str) -> dict[str, Any]:
-    """Return what the driver's interfaces read in driver_info, with a sentence on each."""
+    """Return the driver_info properties of the driver's interfaces, with descriptions."""
     policy.authorize(ctx, "baremetal:driver:get_properties")
     return ctx.services.rpc.conductor_for_driver(name).get_driver_properties(ctx.request, name)
 
 
 def get_raid_logical_disk_properties(ctx: Context, name: str) -> dict[str, Any]:
-    """Return what a RAID configuration may hold.  Raises NotFound where there is no RAID."""
+    """Return the RAID properties of logical disks.  Raises NotFound without a RAID interface."""
     policy.authorize(ctx, "baremetal:driver:get_raid_logical_disk_properties")
     conductor = ctx.services.rpc.conductor_for_driver(name)
     try:

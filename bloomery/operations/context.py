@@ -1,4 +1,4 @@
-"""What every operation takes: the services that it uses, and who asks."""
+"""The context of operations: services, and the request."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ from bloomery.secrets import Sealer
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Services:
-    """The parts of a running service that operations need; built once in ``cmd``.
+    """The services that operations need; built once in ``cmd``.
 
-    ``sealer`` opens secrets for those whom a policy shows them; None: they stay stars.
-    ``live`` feeds clients that listen to events; None: nobody can.
-    ``on_webhooks_changed`` is called after each commit that changed webhooks.
+    ``sealer`` unseals secrets where a policy shows them; None: they stay masked. ``live`` streams
+    events to clients; None: streams are disabled. ``on_webhooks_changed`` is called after each
+    commit that changed webhooks.
     """
 
     db: Database
@@ -37,7 +37,7 @@ class Services:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Context:
-    """One request: where it is done, and who asks."""
+    """One request, and the services of the process."""
 
     services: Services
     request: Request
@@ -47,9 +47,8 @@ Admit: TypeAlias = Callable[..., None]
 
 
 def admit_all(*feature: str | None) -> None:
-    """Refuse nothing.
+    """Return a check that accepts all features.
 
-    An operation asks ``admit`` at the place where Ironic tells a caller that was written before
-    a feature that it cannot have it; it raises what that caller is told.  Features are named by
-    a word or more, such as ("verb", "rescue").
+    An operation calls ``admit`` for each feature, in Ironic's order of checks; ``admit`` raises the
+    refusal of clients that are too old.  A feature is a tuple of words, such as ("verb", "rescue").
     """

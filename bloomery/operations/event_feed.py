@@ -1,14 +1,17 @@
-"""What happened: pages of past events, and events as they come, to whoever may see them.
+"""Events for callers who may see them: pages, and streams.
 
-Callers who may list the events of everybody see all; others those of nodes that their project owns
-or is lent, and of its stacks, as of the moment when each happened.
+Callers who may list all events see all; others see events of their project's nodes, owned or
+leased, and of its stacks, by the owner at the time of the event.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import dataclasses
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any, Final
+
+import sqlalchemy as sa
 
 from bloomery import errors
 from bloomery.db import events
@@ -21,15 +24,15 @@ from bloomery.operations import policy
 from bloomery.operations.context import Context
 
 _BATCH: Final = 500
-_MOST_EXAMINED: Final = 5000  # rows of one page: few may be asked for among many
+_MOST_EXAMINED: Final = 5000  # rows of one page: few of them may match
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Query:
-    """Of which kind, and of one object at most.
+    """The type of events, and one object at most.
 
-    ``node``: UUID or name; a UUID may be that of a node that is gone.  ``stack``, and ``object``,
-    which is anything that has events: a UUID.
+    ``node``: UUID or name; the UUID may be that of a deleted node.  ``stack``, and ``object``,
+    which is any object with events: a UUID.
     """
 
     event_type: str | None = None
@@ -39,44 +42,72 @@ class Query:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Span:
+    """Events after number ``since`` and up to ``until``; ``descending``: the newest first."""
+
+    since: int
+    until: int | None = None
+    descending: bool = False
+
+    def after(self, number: int) -> Span:
+        """Return what is left behind the event of that number."""
+        if self.descending:
+            return dataclasses.replace(self, until=number - 1)
+        return dataclasses.replace(self, since=number)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Page:
-    """``last_id``: up to which number was looked; ``has_more``: there may be more after it."""
+    """``last_id``: where a later request continues; ``rest``: the span of the next page, if any."""
 
     documents: list[dict[str, Any]]
     last_id: int
-    has_more: bool
+    rest: Span | None = None
 
 
-def list_page(ctx: Context, query: Query, *, since: int, limit: int) -> Page:
-    """Return the next ``limit`` events after number ``since``, at most; no lock, few reads.
+def list_page(
+    ctx: Context, query: Query, since: int | None, until: int | None, *, newest_first: bool,
+    limit: int,
+) -> Page:  # fmt: skip
+    """Return the first ``limit`` events after number ``since`` and up to ``until``, at most.
 
-    Raises Forbidden, Invalid, NodeNotFound.
+    Without ``since``: events that are committed after this call.  Raises Forbidden, Invalid,
+    NodeNotFound.
     """
     project = policy.visible_project(ctx, "events")
     selection = _select(ctx, query, project)
     documents: list[dict[str, Any]] = []
-    examined = 0
     with ctx.services.db.read() as conn:
-        while examined < _MOST_EXAMINED:
-            batch = events.list_after(conn, since, _BATCH)
-            for stored in batch:
-                if len(documents) == limit:
-                    return Page(documents=documents, last_id=since, has_more=True)
-                since = stored.id
-                if selection.takes(stored):
-                    hides_error = selection.hides_error(stored)
-                    documents.append(selections.document(stored, hides_error=hides_error))
-            examined += len(batch)
-            if len(batch) < _BATCH:
-                return Page(documents=documents, last_id=since, has_more=False)
-    return Page(documents=documents, last_id=since, has_more=True)
+        last_id = events.last_id(conn) if since is None or newest_first else since
+        span = Span(since=last_id if since is None else since, until=until, descending=newest_first)
+        for examined, stored in enumerate(_read(conn, span, selection.object_uuid)):
+            if len(documents) == limit or examined == _MOST_EXAMINED:
+                return Page(documents=documents, last_id=last_id, rest=span)
+            span, last_id = span.after(stored.id), max(last_id, stored.id)
+            if selection.takes(stored):
+                hides_error = selection.hides_error(stored)
+                documents.append(selections.document(stored, hides_error=hides_error))
+    return Page(documents=documents, last_id=last_id)
+
+
+def _read(conn: sa.Connection, span: Span, object_uuid: str | None) -> Iterator[events.EventRow]:
+    """Yield the rows of a span, in batches."""
+    is_over = False
+    while not is_over:
+        batch = events.list_after(
+            conn, span.since, _BATCH, until=span.until, object_uuid=object_uuid,
+            descending=span.descending,
+        )  # fmt: skip
+        yield from batch
+        is_over = len(batch) < _BATCH
+        span = span if is_over else span.after(batch[-1].id)
 
 
 def listen(ctx: Context, query: Query, since: int | None) -> Callable[[Stream], None]:
-    """Return what begins to push events to a connection: those after ``since``, then new ones.
+    """Return a function that streams events after ``since`` to a connection.
 
-    Without ``since``: those that are committed after this call.  Raises TooManyListeners, and what
-    ``list_page`` raises.
+    Without ``since``: events that are committed after this call.  Raises TooManyListeners, and the
+    errors of ``list_page``.
     """
     project = policy.visible_project(ctx, "events")
     selection = _select(ctx, query, project)
@@ -92,7 +123,7 @@ def listen(ctx: Context, query: Query, since: int | None) -> Callable[[Stream], 
 
 
 def _select(ctx: Context, query: Query, project: str | None) -> Selection:
-    """Return which events are asked for that the caller may see; None: of everybody."""
+    """Return the selection of events that match and are visible; project None: all."""
     webhook.check_type(query.event_type)
     if sum(each is not None for each in (query.node, query.stack, query.object)) > 1:
         raise errors.Invalid(
@@ -111,7 +142,7 @@ def _select(ctx: Context, query: Query, project: str | None) -> Selection:
 
 
 def _not_shown_errors(ctx: Context, project: str | None) -> frozenset[str]:
-    """Return as what a project may not read ``last_error`` of its nodes: owner, lessee."""
+    """Return the roles in which a project may not read ``last_error``: owner, lessee."""
     hidden = {
         "owner": policy.hidden_fields(ctx, project, None),
         "lessee": policy.hidden_fields(ctx, None, project),

@@ -1,4 +1,4 @@
-"""What other services tell of ports: checked, and logged, as Ironic does."""
+"""Events of ports from other services: checked and logged, as in Ironic."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _UUIDS: Final = ("port_id", "device_id", "binding:host_id")
 
 
 def post(ctx: Context, events: Sequence[dict[str, Any]]) -> None:
-    """Note the events, all or none.  Raises InvalidUUID, InvalidMAC (400)."""
+    """Log the events, all or none.  Raises InvalidUUID, InvalidMAC (400)."""
     policy.authorize(ctx, "baremetal:events:post")
     for event in events:
         for name in _UUIDS:

@@ -1,6 +1,6 @@
-"""What is asked of one machine beyond power: RAID, NMI, lights, virtual media.
+"""Hardware of one node beyond power: RAID, NMI, indicators, virtual media.
 
-Here is what can be told before the conductor, which asks the hardware.
+Checks here need no hardware; the conductor calls it.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ DEVICE_TYPES: Final = ("cdrom", "disk", "floppy")
 
 
 def set_target_raid_config(ctx: Context, ident: str, config: Json) -> None:
-    """Set what RAID the next steps shall make; {} clears it.
+    """Set the RAID configuration for the next steps; {} clears it.
 
     Raises NotFound where the node has no RAID.
     """
@@ -27,7 +27,7 @@ def set_target_raid_config(ctx: Context, ident: str, config: Json) -> None:
     attributes.refuse_sealed_in(config)
     try:
         lookup.conductor_of(ctx, node).set_target_raid_config(ctx.request, node.uuid, config)
-    except errors.UnsupportedDriverExtension as exc:  # Ironic's clients are told so
+    except errors.UnsupportedDriverExtension as exc:  # as in Ironic
         raise errors.NotFound(reason=str(exc)) from exc
 
 
@@ -40,7 +40,7 @@ def inject_nmi(ctx: Context, ident: str) -> None:
 
 
 def list_indicators(ctx: Context, ident: str) -> list[Json]:
-    """Return the lights: name, component, readonly, and states in alphabetical order."""
+    """Return the indicators: name, component, readonly, and states in alphabetical order."""
     node = policy.get_node(ctx, ident, "baremetal:node:get_indicator_state")
     conductor = lookup.conductor_of(ctx, node)
     components = conductor.get_supported_indicators(ctx.request, node.uuid, None)
@@ -57,7 +57,7 @@ def list_indicators(ctx: Context, ident: str) -> list[Json]:
 
 
 def get_indicator(ctx: Context, ident: str, indicator: str) -> str:
-    """Return the state of a light, which is named as ``led@chassis``."""
+    """Return the state of an indicator, such as ``led@chassis``."""
     node = policy.get_node(ctx, ident, "baremetal:node:get_indicator_state")
     name, component = _parts(indicator)
     conductor = lookup.conductor_of(ctx, node)
@@ -85,13 +85,13 @@ def _parts(indicator: str) -> tuple[str, str]:
 
 
 def list_virtual_media(ctx: Context, ident: str) -> list[Json]:
-    """Return the devices as the driver has them: media_types, inserted, image."""
+    """Return the devices as the driver reports them: media_types, inserted, image."""
     node = policy.get_node(ctx, ident, "baremetal:node:vmedia:get")
     return lookup.conductor_of(ctx, node).get_virtual_media(ctx.request, node.uuid)
 
 
 def attach_virtual_media(ctx: Context, ident: str, media: Json) -> None:
-    """Insert an image; the conductor's worker does it, and last_error tells of a failure."""
+    """Insert an image in a worker of the conductor; last_error has a failure."""
     node = policy.get_node(ctx, ident, "baremetal:node:vmedia:attach")
     attributes.check_text("image_url", media["image_url"])
     lookup.conductor_of(ctx, node).attach_virtual_media(
@@ -104,7 +104,7 @@ def attach_virtual_media(ctx: Context, ident: str, media: Json) -> None:
 
 
 def detach_virtual_media(ctx: Context, ident: str, device_types: Sequence[str] | None) -> None:
-    """Eject what is in devices of these types; none named: in all."""
+    """Eject images from devices of these types; without types, from all."""
     node = policy.get_node(ctx, ident, "baremetal:node:vmedia:detach")
     unknown = [each for each in device_types or () if each not in DEVICE_TYPES]
     if unknown:

@@ -1,4 +1,4 @@
-"""Can this service do its work?  Asked by whoever sends it traffic."""
+"""Readiness of the service, for load balancers."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from bloomery.rpc import ring
 
 
 def parts(services: Services) -> dict[str, Callable[[], list[str]]]:
-    """Return what tells what is missing, by what it asks."""
+    """Return the checks of the service's parts, by name."""
     return {
         "the database": functools.partial(missing, services),
         "the message broker": services.rpc.missing,
@@ -21,10 +21,10 @@ def parts(services: Services) -> dict[str, Callable[[], list[str]]]:
 
 
 def missing(services: Services) -> list[str]:
-    """Return what keeps the service from working; nothing: it is ready.
+    """Return the missing parts of the service; an empty list: it is ready.
 
-    Looks at the conductors anew: two statements.  Where nothing can be written, that is all:
-    signs of life fail with it.
+    Reads the conductors again: two statements.  A database without writes is reported alone, since
+    heartbeats fail with it.
     """
     if services.db.refusal is not None:
         return [str(services.db.refusal)]

@@ -1,9 +1,8 @@
-"""Jobs that keep a processor busy for long, such as the validation of a large template: one by one.
+"""Run jobs that keep a processor busy, such as the validation of large templates, one at a time.
 
-Python runs one thread at a time.  Each further thread that computes makes every small request wait
-for another switch; with one such job, and switches ten times as often as usual, small requests
-hardly notice (measured: p99 of reading a node 18 ms, against 97 ms with usual switches, and 464 ms
-with four jobs at once).
+Python runs one thread at a time, and each further computing thread delays small requests.  With one
+such job, and a tenth of the usual switch interval, small requests are hardly delayed (measured: p99
+of reading a node 18 ms, against 97 ms with the usual interval, and 464 ms with four jobs at once).
 
     with services.heavy_jobs.enter():
         validate(template)
@@ -21,12 +20,12 @@ from bloomery import errors
 from bloomery.db.fair_lock import FairLock
 
 _BRISK_S: Final = 0.0005
-_PATIENT_S: Final = 45  # proxies give up after a minute, and few clients ask again
+_PATIENT_S: Final = 45  # proxies give up after a minute
 _HASTY_S: Final = 1
 
 
 class _SwitchInterval:
-    """Shortens the switch interval of the process while anybody computes."""
+    """Shorten the process's switch interval while a job runs."""
 
     def __init__(self) -> None:
         self._mutex = threading.Lock()
@@ -53,10 +52,10 @@ frequent_switches: Final = _SwitchInterval().shortened
 
 
 class HeavyJobs:
-    """First come, first served.
+    """A fair queue of jobs.
 
-    ``patient``: so many may wait for long, such as half of an API's threads.  Others wait a second,
-    so that a few hostile templates do not take every thread.
+    ``patient``: the number of callers with a long time-out, such as half of an API's threads.
+    Others wait a second, so that a few hostile templates do not take every thread.
     """
 
     def __init__(
@@ -69,9 +68,9 @@ class HeavyJobs:
 
     @contextlib.contextmanager
     def enter(self) -> Iterator[None]:
-        """Wait for one's turn; inside of another job of this thread there is nothing to wait for.
+        """Wait for the queue; a job inside of another one of this thread does not wait.
 
-        Raises HeavyJobsBusy when it does not come.
+        Raises HeavyJobsBusy at the time-out.
         """
         if getattr(self._here, "busy", False):
             yield

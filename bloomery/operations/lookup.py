@@ -1,4 +1,4 @@
-"""From an ident to the row of a node, and to the conductor that serves it."""
+"""Look up the row of a node, and its conductor."""
 
 from __future__ import annotations
 
@@ -27,8 +27,8 @@ BRIEF: Final = (
     "instance_uuid",
     "owner",
     "lessee",
-)  # what checks look at
-OWNED: Final = ("uuid", "owner", "lessee")  # what policies look at
+)  # for checks
+OWNED: Final = ("uuid", "owner", "lessee")  # for policies
 
 
 def row(ctx: Context, ident: str, columns: tuple[str, ...] = BRIEF) -> Any:
@@ -46,7 +46,7 @@ def uuid_of(ctx: Context, ident: str) -> str:
 
 
 def uuid_in_body(ctx: Context, ident: str, argument: str) -> str:
-    """Return the UUID of a node that a body names: an unknown one is the body's fault."""
+    """Return the UUID of a body's node; an unknown one is a fault of the body."""
     with ctx.services.db.read() as conn:
         uuid = db.find_uuid(conn, ident)
     if uuid is None:
@@ -55,7 +55,7 @@ def uuid_in_body(ctx: Context, ident: str, argument: str) -> str:
 
 
 def conductor_of(ctx: Context, node: Any) -> Conductor:
-    """Return a proxy of the conductor that serves the node of this row."""
+    """Return a proxy of the conductor that serves a node's row."""
     return ctx.services.rpc.conductor_for_node(
         driver=node.driver, group=node.conductor_group, uuid=node.uuid
     )
@@ -63,7 +63,7 @@ def conductor_of(ctx: Context, node: Any) -> Conductor:
 
 @contextmanager
 def no_host_is_a_bad_request() -> Iterator[None]:
-    """What the client sent leads to no conductor: its own fault (400), not a missing page."""
+    """Turn NoValidHost into 400: the request's own values lead to no conductor."""
     try:
         yield
     except errors.NoValidHost as exc:

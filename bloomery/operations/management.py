@@ -1,6 +1,6 @@
-"""What is asked of one machine: power, boot mode, boot device, console, virtual interfaces.
+"""Management of one node: power, boot mode, boot device, console, virtual interfaces.
 
-Here is what can be told before the conductor, which asks the hardware.
+Checks here need no hardware; the conductor calls it.
 """
 
 from __future__ import annotations
@@ -25,9 +25,9 @@ def set_power_state(
     timeout_s: int | None = None,
     admit: Admit = admit_all,
 ) -> None:
-    """Ask for a power state; the conductor's worker drives the hardware there.
+    """Set the power state in a worker of the conductor.
 
-    ``admit`` is asked for ("target", target) and for ("timeout",).
+    ``admit`` is called for ("target", target) and for ("timeout",).
     """
     node = policy.get_node(ctx, ident, "baremetal:node:set_power_state")
     if target is not None and not isinstance(target, str):
@@ -43,7 +43,7 @@ def set_power_state(
 
 
 def set_boot_mode(ctx: Context, ident: str, target: Any) -> None:
-    """Ask for bios or uefi; a driver's refusal is told in last_error only."""
+    """Set bios or uefi; a driver's refusal appears in last_error only."""
     node = policy.get_node(ctx, ident, "baremetal:node:set_boot_mode")
     verbs.check_boot_mode(node, target)
     lookup.conductor_of(ctx, node).change_node_boot_mode(ctx.request, node.uuid, target)
@@ -57,13 +57,13 @@ def set_secure_boot(ctx: Context, ident: str, target: Any) -> None:
 
 
 def get_boot_device(ctx: Context, ident: str) -> Json:
-    """Return the boot device as the driver reads it now."""
+    """Return the current boot device."""
     node = policy.get_node(ctx, ident, "baremetal:node:get_boot_device")
     return lookup.conductor_of(ctx, node).get_boot_device(ctx.request, node.uuid)
 
 
 def list_boot_devices(ctx: Context, ident: str) -> list[str]:
-    """Return the boot devices that the driver can set."""
+    """Return the supported boot devices."""
     node = policy.get_node(ctx, ident, "baremetal:node:get_boot_device")
     return lookup.conductor_of(ctx, node).get_supported_boot_devices(ctx.request, node.uuid)
 
@@ -77,14 +77,14 @@ def set_boot_device(ctx: Context, ident: str, device: str, *, persistent: bool) 
 
 
 def get_console(ctx: Context, ident: str) -> dict[str, Any]:
-    """Return whether the console is on, and where; ``console_info`` is as the driver has it."""
+    """Return whether the console is enabled, and the driver's ``console_info``."""
     node = policy.get_node(ctx, ident, "baremetal:node:get_console")
     info = lookup.conductor_of(ctx, node).get_console_information(ctx.request, node.uuid)
     return {"console_enabled": info is not None, "console_info": info}
 
 
 def set_console(ctx: Context, ident: str, enabled: bool) -> None:
-    """Ask for the console to be on or off; the conductor's worker does it."""
+    """Enable or disable the console in a worker of the conductor."""
     node = policy.get_node(ctx, ident, "baremetal:node:set_console_state")
     lookup.conductor_of(ctx, node).set_console_mode(ctx.request, node.uuid, enabled)
 
@@ -98,7 +98,7 @@ def list_vifs(ctx: Context, ident: str) -> list[Json]:
 
 
 def attach_vif(ctx: Context, ident: str, vif: Json) -> None:
-    """Attach a virtual interface; keys beyond ``id`` go to the network interface as they are."""
+    """Attach a virtual interface; the network interface gets all keys beyond ``id`` unchanged."""
     node = policy.get_node(ctx, ident, "baremetal:node:vif:attach")
     attributes.refuse_sealed_in(vif)
     idents.check_ident("id", vif["id"])

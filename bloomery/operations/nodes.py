@@ -1,4 +1,4 @@
-"""Nodes: one to read, many to list, and what may be asked of their rows.
+"""Nodes: read, list, create, change and delete their rows.
 
 nodes.create(ctx, {"driver": "fake-hardware", "name": "web-1"})
 nodes.update(ctx, "web-1", [{"op": "replace", "path": "/extra/rack", "value": 7}])
@@ -32,11 +32,11 @@ EQUAL: Final = (
 _MAINTENANCE_RULES: Final = {
     True: "baremetal:node:set_maintenance", False: "baremetal:node:clear_maintenance",
 }  # fmt: skip
-ONLY_ACCEPTED: Final = frozenset({"boot_mode", "secure_boot"})  # POST takes them and learns better
+ONLY_ACCEPTED: Final = frozenset({"boot_mode", "secure_boot"})  # POST accepts and ignores them
 
 
 def count_by_shard(ctx: Context) -> list[tuple[str | None, int]]:
-    """Return how many nodes are in each shard, the fullest first; None: in no shard."""
+    """Count nodes by shard, the fullest first; None: in no shard."""
     policy.authorize(ctx, "baremetal:shards:get")
     with ctx.services.db.read() as conn:
         return db.count_by_shard(conn)
@@ -45,14 +45,13 @@ def count_by_shard(ctx: Context) -> list[tuple[str | None, int]]:
 def get_row(ctx: Context, ident: str, columns: tuple[str, ...]) -> Any:
     """Return columns of one node by UUID or name.  Raises NodeNotFound.
 
-    Objects are JSON text as they are stored, traits joined by commas: who shows them decodes
-    what must be.
+    Objects are JSON text as they are stored, traits joined by commas.
     """
     return policy.get_node(ctx, ident, "baremetal:node:get", columns=columns)
 
 
 def get_states(ctx: Context, ident: str, columns: tuple[str, ...]) -> Any:
-    """Return columns of a node that tell its states; see ``get_row``."""
+    """Return a node's columns of states; see ``get_row``."""
     return policy.get_node(ctx, ident, "baremetal:node:get_states", columns=columns)
 
 
@@ -70,10 +69,10 @@ def list_rows(
     filters: Mapping[str, Any],
     page: Page,
 ) -> tuple[Sequence[Any], str | None]:
-    """Return a page of rows of these columns, and the marker of the next page if there may be one.
+    """Return a page of rows of these columns, and the marker of a possible next page.
 
-    Rows are as those of ``get_row``.  A page that is limited to one conductor's nodes may have
-    fewer rows than there are on it: that is asked of the page, not of the table.
+    Rows are as those of ``get_row``.  The filter ``conductor`` applies to the page, not to the
+    table, so that such a page may have fewer rows than its limit.
     """
     project = policy.visible_project(ctx, "node", filters.get("project"))
     host = filters.get("conductor")
@@ -141,7 +140,7 @@ def _check_chassis(ctx: Context, uuid: str) -> None:
 
 
 def _parent(ctx: Context, ident: str) -> str:
-    """Return the UUID of the parent asked for; children of an unknown node are none."""
+    """Return the UUID of the filter's parent; an unknown node has no children."""
     try:
         return policy.get_uuid(ctx, ident)
     except errors.NodeNotFound:
@@ -149,7 +148,7 @@ def _parent(ctx: Context, ident: str) -> str:
 
 
 def list_children(ctx: Context, ident: str) -> tuple[str, list[str]]:
-    """Return the UUID of a node, and those of the nodes below it."""
+    """Return the UUIDs of a node and of its children."""
     uuid = policy.get_uuid(ctx, ident, "baremetal:node:get")
     project = policy.visible_project(ctx, "node")
     query = db.Query(columns=("uuid",), equal={"parent_node": uuid}, project=project)
@@ -163,8 +162,8 @@ def list_children(ctx: Context, ident: str) -> tuple[str, list[str]]:
 def create(ctx: Context, fields: Json, state: State = State.ENROLL) -> str:
     """Enrol a node in ``state``; return its UUID.
 
-    Checks in Ironic's order: name, owner, chassis, conductor and interfaces, uniqueness.
-    ``fields`` have passed the schema.
+    Checks in Ironic's order: name, owner, chassis, conductor and interfaces, uniqueness. ``fields``
+    have passed the schema.
     """
     policy.authorize(ctx, "baremetal:node:create")
     fields = {name: value for name, value in fields.items() if value is not None}
@@ -205,14 +204,14 @@ def _require_chassis(ctx: Context, uuid: str) -> None:
 
 
 def _enrols_for_itself(ctx: Context) -> bool:
-    """Does a node that the caller enrols belong to the caller's project, whatever it is?"""
+    """Does a new node always belong to the caller's project?"""
     own = ctx.services.conf.api.project_admin_can_manage_own_nodes
     rule = "baremetal:node:create:self_owned_node"
     return own and ctx.request.system_scope != "all" and policy.may(ctx, rule)
 
 
 def _stored(ctx: Context, fields: Json) -> Json:
-    """Return what the conductor is to store: words as booleans, idents as UUIDs, defaults."""
+    """Return the fields for the conductor: parsed booleans, UUIDs for idents, defaults."""
     defaults = ctx.services.conf.default
     values: Json = {
         "uuid": str(uuids.uuid4()),
@@ -228,7 +227,7 @@ def _stored(ctx: Context, fields: Json) -> Json:
 
 
 def _parent_uuid(ctx: Context, ident: str, owner: str | None) -> str:
-    """Return the UUID of the node that is to be a parent; it must have the same owner."""
+    """Return the UUID of a new node's parent, which must have the same owner."""
     uuid = lookup.uuid_in_body(ctx, ident, "parent_node")
     policy.authorize_named(ctx, uuid, rules.no_such_node("parent_node", ident))
     parent = lookup.row(ctx, uuid, ("owner",))
@@ -242,16 +241,15 @@ def _parent_uuid(ctx: Context, ident: str, owner: str | None) -> str:
 # ------------------------------------------------------------------------------------- update
 
 
-def _anything(patch: Patch) -> None:
-    """Refuse nothing."""
+def _anything(patch: Patch) -> None: ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UpdateTerms:
-    """What an update is bound to beside the rules for all; the defaults are for pages and stacks.
+    """Limits of an update beyond the common rules; the defaults are for pages and stacks.
 
-    ``check_patch`` is asked before the node is looked up, ``check_names`` after its state was;
-    both may refuse.  ``while_inspecting``: a node may be changed while it is inspected.
+    ``check_patch`` is called before the node's lookup, ``check_names`` after the check of its
+    state; both may refuse.  ``while_inspecting``: a node may be changed during inspection.
     """
 
     check_patch: Callable[[Patch], None] = _anything
@@ -268,8 +266,8 @@ def update(
 ) -> str:
     """Apply a JSON patch to a node; return its UUID.
 
-    The conductor applies it to the row that it reads in its own transaction: what others
-    changed meanwhile stays.
+    The conductor applies the patch to the row in its own transaction, so that concurrent changes
+    are kept.
     """
     policy.authorize_node(ctx, ident, *policy_rules.of_patch(patch))
     rules.check_patch(patch)
@@ -299,7 +297,7 @@ def _check_state(node: Any, patch: Patch, terms: UpdateTerms) -> None:
 
 
 def _check_owner(ctx: Context, node: Any, patch: Patch) -> None:
-    """A node in use changes its owner only by those who may do that."""
+    """Let only callers with the rule change the owner of a node in use."""
     if node.provision_state != State.ACTIVE or "owner" not in patches.roots(patch):
         return
     rule = "baremetal:node:update_owner_provisioned"
@@ -311,7 +309,7 @@ def _check_owner(ctx: Context, node: Any, patch: Patch) -> None:
 
 
 def _resolved(ctx: Context, node: Any, operation: Json) -> Json:
-    """Return an operation with the parent that it names by UUID; a chassis must exist."""
+    """Return an operation with the parent's UUID; a chassis must exist."""
     if operation["op"] == "remove" or operation["value"] is None:
         return operation
     if operation["path"] == "/chassis_uuid":
@@ -322,7 +320,7 @@ def _resolved(ctx: Context, node: Any, operation: Json) -> Json:
 
 
 def _conductor_after(ctx: Context, node: Any, patch: Patch) -> Conductor:
-    """Return the conductor of the node as it is to be: that one applies the patch."""
+    """Return the conductor of the patched node, which applies the patch."""
     values = patches.last_values(patch)
     with lookup.no_host_is_a_bad_request():
         return ctx.services.rpc.conductor_for_node(
@@ -336,7 +334,7 @@ def _conductor_after(ctx: Context, node: Any, patch: Patch) -> Conductor:
 
 
 def delete(ctx: Context, ident: str) -> None:
-    """Delete a node; the conductor decides whether its state allows that."""
+    """Delete a node; the conductor checks its state."""
     node = policy.get_node(ctx, ident, "baremetal:node:delete")
     lookup.conductor_of(ctx, node).destroy_node(ctx.request, node.uuid)
 
@@ -345,7 +343,7 @@ def delete(ctx: Context, ident: str) -> None:
 
 
 def set_maintenance(ctx: Context, ident: str, on: bool, reason: str | None = None) -> None:
-    """Begin maintenance with a reason, or end it and forget reason and fault."""
+    """Begin maintenance with a reason, or end it and clear reason and fault."""
     policy.authorize_node(ctx, ident, _MAINTENANCE_RULES[on])
     attributes.check_text("reason", reason)
     node = lookup.row(ctx, ident)
@@ -355,6 +353,6 @@ def set_maintenance(ctx: Context, ident: str, on: bool, reason: str | None = Non
 
 
 def validate(ctx: Context, ident: str) -> Json:
-    """Ask each interface of the node whether it has what it needs."""
+    """Validate each interface of the node."""
     node = policy.get_node(ctx, ident, "baremetal:node:validate")
     return lookup.conductor_of(ctx, node).validate_driver_interfaces(ctx.request, node.uuid)

@@ -1,11 +1,11 @@
-"""Who may: every operation asks here first, with the name of its rule.
+"""Policy checks; every operation calls them first with its rule.
 
     policy.authorize(ctx, "baremetal:conductor:get")
     node = policy.get_node(ctx, "web-1", "baremetal:node:set_power_state")
     project = policy.visible_project(ctx, "node", asked.get("project"))
 
-Where callers have no roles (``noauth``, ``http_basic``) whoever got in may do everything, and no
-rule is looked at, as in Ironic.  Two rules are asked in every mode: those that show secrets.
+Without roles (``noauth``, ``http_basic``) every caller may do everything, and rules are not
+checked, as in Ironic.  Two rules are checked in every mode: those that show secrets.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ from bloomery.operations.context import Context
 from bloomery.operations.policy_engine import Target
 from bloomery.operations.policy_rules import MASKS, STEP_RULES
 
-READ: Final = "baremetal:node:get"  # without it, a node is not there
+READ: Final = "baremetal:node:get"  # without it, a node does not exist for the caller
 GUARDED: Final = ("last_error", "reservation", "driver_internal_info", "driver_info")
-# What an admin of a project may do to nodes of that project: asked when the first rule refuses.
+# Rules of project admins for their own nodes, checked after a refusal of the first rule.
 OWN: Final = {
     "baremetal:node:create": "baremetal:node:create:self_owned_node",
     "baremetal:node:delete": "baremetal:node:delete:self_owned_node",
@@ -34,13 +34,13 @@ LOG = logging.getLogger(__name__)
 
 
 def authorize(ctx: Context, rule: str, target: Target | None = None) -> None:
-    """Return if the caller may.  Raises Forbidden (403)."""
+    """Raise Forbidden (403) unless the caller may."""
     if ctx.services.policies.enforced and not may(ctx, rule, target):
         raise _refused(ctx, rule)
 
 
 def may(ctx: Context, rule: str, target: Target | None = None) -> bool:
-    """Tell whether the caller may, without an error."""
+    """May the caller do this?  Raises nothing."""
     policies = ctx.services.policies
     if not policies.enforced or policies.allow(ctx.request, rule, target or {}):
         return True
@@ -53,7 +53,7 @@ def _manages_own(ctx: Context) -> bool:
 
 
 def bare_fields(ctx: Context) -> tuple[str, ...]:
-    """Return the fields of nodes whose secrets the caller may see; no mode of login grants it."""
+    """Return the fields of nodes with visible secrets, in any mode of login."""
     policies = ctx.services.policies
     if policies.enforcer is None:
         return ()
@@ -61,21 +61,20 @@ def bare_fields(ctx: Context) -> tuple[str, ...]:
 
 
 def guards_fields(ctx: Context) -> bool:
-    """Must each node be asked which of its fields the caller may not read?"""
+    """Do rules hide fields node by node?"""
     return not may(ctx, f"{READ}:filter_threshold")
 
 
 def hidden_fields(ctx: Context, owner: str | None, lessee: str | None) -> tuple[str, ...]:
-    """Return the fields that the caller may not read of a node that may be read."""
+    """Return the fields of a readable node that the caller may not read."""
     target = {"node.owner": owner, "node.lessee": lessee}
     return tuple(name for name in GUARDED if not may(ctx, f"{READ}:{name}", target))
 
 
 def authorize_steps(ctx: Context, node: Any, steps: Iterable[Any]) -> None:
-    """Return if the caller may have all of these steps run on the node, a row.
+    """Raise Forbidden unless the caller may run all of these steps on the node, a row.
 
-    Asked of steps for which a policy file has a rule; what is no step is not looked at.
-    Raises Forbidden.
+    Only steps with a rule in a policy file are checked; malformed steps are ignored.
     """
     policies = ctx.services.policies
     if not policies.enforced:
@@ -89,14 +88,14 @@ def authorize_steps(ctx: Context, node: Any, steps: Iterable[Any]) -> None:
 
 
 def node_target(node: Any) -> Target:
-    """Return what rules may compare with, of a row with ``owner`` and ``lessee``."""
+    """Return the target for rules, from a row with ``owner`` and ``lessee``."""
     return {"node.owner": node.owner, "node.lessee": node.lessee}
 
 
 def authorize_node(ctx: Context, ident: str, *rules: str) -> None:
-    """Return if the caller may do all of ``rules`` to the node.
+    """Raise Forbidden unless the caller may do all of ``rules`` to the node.
 
-    Raises NodeNotFound (404) also to those who may not read it, else Forbidden.
+    Raises NodeNotFound (404) to callers who may not read the node.
     """
     if not ctx.services.policies.enforced:
         return
@@ -105,9 +104,9 @@ def authorize_node(ctx: Context, ident: str, *rules: str) -> None:
 
 
 def authorize_part(ctx: Context, node: Any, hidden: errors.Failure, *rules: str) -> None:
-    """Return if the caller may do all of ``rules`` to what belongs to ``node``, a row.
+    """Raise Forbidden unless the caller may do all of ``rules`` to a child of ``node``, a row.
 
-    Raises ``hidden`` to those who may not read the node, else Forbidden.
+    Raises ``hidden`` to callers who may not read the node.
     """
     if not ctx.services.policies.enforced:
         return
@@ -121,13 +120,13 @@ def authorize_part(ctx: Context, node: Any, hidden: errors.Failure, *rules: str)
 
 
 def authorize_named(ctx: Context, uuid: str, hidden: errors.Failure, *rules: str) -> None:
-    """As ``authorize_part``, for a node that a body names."""
+    """As ``authorize_part``, for a node in a body."""
     if ctx.services.policies.enforced:
         authorize_part(ctx, lookup.row(ctx, uuid, lookup.OWNED), hidden, *rules)
 
 
 def get_node(ctx: Context, ident: str, *rules: str, columns: tuple[str, ...] = lookup.BRIEF) -> Any:
-    """Return columns of a node to which the caller may do all of ``rules``, and which may be read.
+    """Return columns of a readable node, if the caller may do all of ``rules`` to it.
 
     Raises NodeNotFound, Forbidden: see ``authorize_node``.
     """
@@ -136,15 +135,15 @@ def get_node(ctx: Context, ident: str, *rules: str, columns: tuple[str, ...] = l
 
 
 def get_uuid(ctx: Context, ident: str, *rules: str) -> str:
-    """Return the UUID of a node as ``get_node`` does its columns."""
+    """As ``get_node``, for the UUID alone."""
     return str(get_node(ctx, ident, *rules, columns=("uuid",)).uuid)
 
 
 def visible_project(ctx: Context, noun: str, project: str | None = None) -> str | None:
-    """Return the project that a list of the caller's is limited to; None: it is not.
+    """Return the project that limits the caller's list; None: no limit.
 
-    ``project``: the one asked for.  Who may not list everything sees what is of the own project,
-    and may ask for no other.  Raises Forbidden.
+    ``project``: the requested one.  Callers who may not list everything see their own project, and
+    may request no other.  Raises Forbidden.
     """
     if may(ctx, f"baremetal:{noun}:list_all"):
         return project
@@ -159,9 +158,9 @@ def visible_project(ctx: Context, noun: str, project: str | None = None) -> str 
 
 
 def authorize_record(ctx: Context, noun: Noun, ident: str, verb: str | None = None) -> None:
-    """Return if the caller may do that to a record; without a verb: if it may be known at all.
+    """Raise unless the caller may do the verb to a record; without a verb: read the record.
 
-    What belongs to a node is not there (404) for those who may not read the node.
+    A record of a node that the caller may not read is missing (404).
     """
     rules = [] if verb is None else [f"baremetal:{noun.policy}:{verb}"]
     if not ctx.services.policies.enforced:
@@ -182,9 +181,9 @@ def authorize_record(ctx: Context, noun: Noun, ident: str, verb: str | None = No
 
 
 def authorize_new_record(ctx: Context, noun: Noun, body: Mapping[str, Any]) -> None:
-    """Return if the caller may add a record to the node that ``body`` names, if it names one.
+    """Raise unless the caller may add a record to the node in ``body``, if any.
 
-    A node that is not there owns nothing: who may create for any node learns of it later.
+    A missing node has no owner: callers with rights on all nodes get a later error.
     """
     if not ctx.services.policies.enforced:
         return
@@ -198,7 +197,7 @@ def authorize_new_record(ctx: Context, noun: Noun, body: Mapping[str, Any]) -> N
 
 
 def _authorize_owned(ctx: Context, noun: Noun, ident: str, *rules: str) -> None:
-    """As ``authorize_record``, for what belongs to a project, or is public: for all to read."""
+    """As ``authorize_record``, for records of a project; public ones are readable for all."""
     columns = [name for name in ("owner", "public") if name in noun.columns]
     with ctx.services.db.read() as conn:
         record = records.find_row(conn, noun, ident, columns)
@@ -218,7 +217,7 @@ def _authorize_owned_row(ctx: Context, noun: Noun, record: Any, ident: str, *rul
 
 
 def authorize_record_row(ctx: Context, noun: Noun, record: Any, node: Any, verb: str) -> None:
-    """As ``authorize_record``, of a row that was read; ``node``: the row of what it belongs to."""
+    """As ``authorize_record``, for a row that was read; ``node``: the row of its node."""
     rule = f"baremetal:{noun.policy}:{verb}"
     if not ctx.services.policies.enforced:
         return
@@ -235,7 +234,7 @@ def owner_target(noun: Noun, record: Any) -> Target:
 
 
 def visible_records(ctx: Context, noun: Noun, owner: str | None = None) -> str | None:
-    """Return the project that a list is limited to: see ``visible_project``; ``owner``: asked."""
+    """As ``visible_project``, for records; ``owner``: the requested one."""
     if noun.of_node or "owner" in noun.columns:
         return visible_project(ctx, noun.policy, owner)
     authorize(ctx, f"baremetal:{noun.policy}:get")

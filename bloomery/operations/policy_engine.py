@@ -1,7 +1,7 @@
-"""The rules in force: the table of defaults, and what policy files change of it.
+"""The rules in force: the defaults, overridden by policy files.
 
-oslo.policy is loaded where it is needed only: where callers have roles, or a policy file is there.
-A file is read again when it changes; one that is of no use leaves the last rules in force.
+oslo.policy is loaded on demand: if callers have roles, or a policy file exists.  Files are reloaded
+when they change; an invalid file keeps the former rules in force.
 """
 
 from __future__ import annotations
@@ -28,25 +28,25 @@ LOG = logging.getLogger(__name__)
 
 Target = Mapping[str, str | None]
 Facts = tuple[tuple[str, Any], ...]
-DECISIONS: Final = 4096  # that are remembered, the latest
+DECISIONS: Final = 4096  # the number of cached decisions
 _REMOTE: Final = re.compile(r"\bhttps?:")
 _NAMES: Final = [rule.name for rule in RULES]
 
 
 class Policies:
-    """``enforced``: callers have roles, and each operation must be allowed to them.
+    """``enforced``: callers have roles, and each operation is checked.
 
-    ``enforcer``: None where there are no rules: nothing is allowed then but by the mode.
+    ``enforcer``: None without rules: the mode alone decides.
     """
 
     def __init__(
         self, conf: Conf, folders: Sequence[Path] = (), *, enforced: bool | None = None
     ) -> None:
-        """``folders``: where files that are named without a place are looked for, in order.
+        """``folders``: searched in order for relative names of files.
 
-        ``enforced``: None: as [DEFAULT]auth_strategy has it.
+        ``enforced``: None: by [DEFAULT]auth_strategy.
 
-        Raises CannotStart if a policy file is named and missing, or can't be used.
+        Raises CannotStart if a configured policy file is missing or invalid.
         """
         self.enforced = conf.default.has_roles if enforced is None else enforced
         named = conf.oslo_policy
@@ -65,24 +65,24 @@ class Policies:
             self._load_at_start()
 
     def allow(self, request: Request, rule: str, target: Target) -> bool:
-        """Ask the engine.  Where none is loaded, nobody is allowed: it is the masks that ask."""
+        """Check a rule.  Without an engine it fails: only secrets are checked then."""
         if self.enforcer is None:
             return False
         self._reload_if_changed(request)
         return self._decide(rule, _caller(request), tuple(target.items()))
 
     def allow_type(self, request: Request, type_name: str, target: Target) -> bool:
-        """May the caller use a type of resource?  Rules for types are those of policy files.
+        """May the caller use a type of resource?  Only policy files have rules for types.
 
-        One for the type and one for each wildcard above it (``OS::Heat::*``) must all agree; a type
-        without any is allowed.
+        The rule of the type and of each wildcard above it (``OS::Heat::*``) must pass; a type
+        without a rule is allowed.
         """
         return self._allow_where_defined(request, type_rules(type_name), target)
 
     def allow_step(self, request: Request, step: str, target: Target) -> bool:
-        """May the caller have a step run?  ``step``: interface.step; one without a rule is allowed.
+        """May the caller run a step?  ``step``: interface.step; a step without a rule is allowed.
 
-        Rules for steps are those of policy files, too.
+        Only policy files have rules for steps.
         """
         return self._allow_where_defined(request, [f"{STEP_RULES}{step}"], target)
 
@@ -95,7 +95,7 @@ class Policies:
         return all(self._decide(rule, who, what) for rule in defined)
 
     def _files(self) -> list[Path]:
-        """Return the policy files that there are, in the order in which they are read."""
+        """Return the existing policy files in their order of reading."""
         inside = (sorted(folder.glob("[!.]*")) for folder in self._dirs if folder.is_dir())
         candidates = [self._file, *(path for paths in inside for path in paths)]
         return [path for path in candidates if path.is_file()]
@@ -107,7 +107,7 @@ class Policies:
             raise errors.CannotStart(reason=str(exc)) from exc
 
     def _reload_if_changed(self, request: Request) -> None:
-        """Look at the files once for a request.
+        """Check the files for changes once per request.
 
         Two threads may both load: each gets the same rules.
         """
@@ -144,12 +144,12 @@ def type_rules(type_name: str) -> list[str]:
 
 
 def _is_of_files(name: str) -> bool:
-    """Tell whether only policy files define rules of such a name."""
+    """May only policy files define a rule of this name?"""
     return name.startswith((TYPE_RULES, STEP_RULES))
 
 
 def _warn_of(names: Sequence[str]) -> None:
-    """Say which rules of the files have no effect: a misspelt one might matter."""
+    """Warn of rules in files without effect, such as misspelt ones."""
     unasked = [name for name in names if name in _NAMES or _is_of_files(name)]
     if unknown := [name for name in names if name not in unasked]:
         LOG.warning("policy files: no effect: %s; no rule has such a name", ", ".join(unknown))
@@ -163,7 +163,7 @@ def _warn_of(names: Sequence[str]) -> None:
 
 
 def _enforcer(rules: Mapping[str, Check]) -> Enforcer:
-    """Return an engine with these rules; it looks at no file."""
+    """Return an oslo.policy enforcer with these rules; it reads no file."""
     from oslo_config import cfg
     from oslo_policy import policy
 
@@ -184,26 +184,26 @@ def _enforcer(rules: Mapping[str, Check]) -> Enforcer:
 
 
 def _placed(name: str, folders: Sequence[Path]) -> Path:
-    """Return where a file or folder is, or would be looked for last."""
+    """Return the path of a file or folder; a missing one's path in the last folder."""
     places = [folder / name for folder in folders] or [Path(name)]
     return next((place for place in places if place.exists()), places[-1])
 
 
 def _signature(files: Sequence[Path]) -> tuple[Any, ...]:
-    """Return what changes when one of the files does, or when one comes or goes."""
+    """Return a value that changes with any of the files."""
     facts = ((path, path.stat()) for path in files)
     return tuple((str(path), f.st_mtime_ns, f.st_size, f.st_ino) for path, f in facts)
 
 
 def _constants(conf: Conf) -> dict[str, str]:
-    """Return what rules may compare with besides the caller and the node."""
+    """Return the constants that rules may compare with."""
     if not conf.default.rbac_service_role_elevated_access:
         return {}
     return {"config.service_project_name": conf.default.rbac_service_project_name}
 
 
 def _caller(request: Request) -> Facts:
-    """Return the caller as oslo.policy's checks know one."""
+    """Return the caller's credentials for oslo.policy."""
     return (
         ("roles", request.roles),
         ("user_id", request.user),
@@ -220,9 +220,9 @@ def _caller(request: Request) -> Facts:
 def _decide(
     enforcer: Enforcer, constants: Mapping[str, str], rule: str, caller: Facts, target: Facts
 ) -> bool:
-    """Ask oslo.policy.  The same question has the same answer, as long as the rules are the same.
+    """Ask oslo.policy.  Decisions are cached while the rules stay the same.
 
-    What is not known is left out: a caller without a project is not of the project None.
+    Unknown values are left out: a caller without a project does not match the project None.
     """
     credentials = _without_none(caller)
     credentials["roles"] = list(credentials["roles"])
@@ -235,5 +235,5 @@ def _without_none(facts: Facts) -> dict[str, Any]:
 
 
 def _asks_others(rules: Mapping[str, Check]) -> bool:
-    """Does a check ask a server over HTTP, which may answer otherwise the next time?"""
+    """Does a check call a server over HTTP, whose answer may change?"""
     return any(_REMOTE.search(str(check)) for check in rules.values())

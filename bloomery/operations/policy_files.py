@@ -1,7 +1,7 @@
-"""What policy files say, checked before oslo.policy sees it.
+"""Validate policy files before oslo.policy reads them.
 
-oslo.policy makes "nobody" of a check that it does not understand, and goes on: a misspelt rule
-would lock callers out in silence.  Here a file is used as a whole, or refused in one sentence.
+oslo.policy turns a malformed check into "!" and continues: a misspelt rule would lock callers out
+silently.  Here one error refuses the whole file.
 """
 
 from __future__ import annotations
@@ -11,18 +11,18 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
-Check = str | list[Any]  # in the language of checks, or of old: any of lists of all
+Check = str | list[Any]  # a check, or the old list form: any of lists of all
 
 _WORDS: Final = ("and", "or", "not")
 _EXAMPLE: Final = '"NAME": "CHECK", as in "show_password": "user_id:ann"'
 
 
 class Unusable(ValueError):
-    """One sentence: the file, the line where known, what is wrong, and the way out."""
+    """One sentence: the file, the line where known, the fault, and the remedy."""
 
 
 def read(files: Sequence[Path]) -> dict[str, Check]:
-    """Return the checks of all files by name of their rule; later files win.  Raises Unusable."""
+    """Return the checks of all files by rule; later files win.  Raises Unusable."""
     rules: dict[str, Check] = {}
     for path in files:
         rules.update(_read(path))
@@ -60,7 +60,7 @@ def _unusable(path: Path, line: int | None, problem: str) -> Unusable:
 
 
 def _fault(name: object, check: object) -> str | None:
-    """Return what is wrong with a rule, None for a sound one."""
+    """Return the fault of a rule, or None."""
     if not isinstance(name, str):
         return f"the name of a rule must be text, not {name!r}"
     if isinstance(check, str):
@@ -73,13 +73,13 @@ def _fault(name: object, check: object) -> str | None:
 
 
 def _atoms(check: str) -> list[str]:
-    """Return the comparisons in a check: what is neither a word nor a bracket."""
+    """Return the comparisons in a check, without operators and brackets."""
     bare = (word.lstrip("(") for word in check.split())
     return [word.rstrip(")") for word in bare if word and word.lower() not in _WORDS]
 
 
 def _listed(check: list[Any]) -> list[Any]:
-    """Return the comparisons in a check of the old form."""
+    """Return the comparisons in a check of the list form."""
     return [atom for some in check for atom in (some if isinstance(some, list) else [some])]
 
 
@@ -101,7 +101,7 @@ def _fault_of_order(check: str) -> str | None:
     from oslo_policy import _parser
 
     if not check:
-        return None  # everybody
+        return None  # always true
     state = _parser.ParseState()
     for token in _parser._parse_tokenize(check):  # noqa: SLF001  parse_rule hides the fault
         state.shift(token)
@@ -113,16 +113,16 @@ def _fault_of_order(check: str) -> str | None:
 
 
 def references(check: Check) -> Iterator[str]:
-    """Yield the names of the rules that a check builds upon."""
+    """Yield the names of the rules that a check refers to."""
     for atom in _atoms(check) if isinstance(check, str) else _listed(check):
         if atom.startswith("rule:"):
             yield atom.removeprefix("rule:")
 
 
 def effective(rules: Mapping[str, Check], asked: Sequence[str]) -> set[str]:
-    """Return the names that decide about something, where the rules ``asked`` are looked at.
+    """Return all rules that take effect through the rules ``asked``.
 
-    A rule that another builds upon and that is not there is, to oslo.policy, the rule "default".
+    oslo.policy replaces a missing referenced rule by the rule "default".
     """
     names: set[str] = set()
     left = list(asked)

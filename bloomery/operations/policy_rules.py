@@ -1,8 +1,8 @@
-"""Who may do what unless a policy file says otherwise: one line per rule.
+"""The default policy rules, one per line.
 
-Names and defaults are Ironic's, so that a policy file written for Ironic works here.  A check is in
-the language of oslo.policy: ``project_id:%(node.owner)s`` compares the project of the caller with
-the owner of the node that is asked about.  A rule that no operation asks for is not listed.
+Names and defaults are Ironic's, so that policy files of Ironic work here.  Checks are in the
+language of oslo.policy: ``project_id:%(node.owner)s`` compares the caller's project with the
+node's owner.  Rules that no operation checks are not listed.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ SYSTEM: Final = ("system",)
 
 
 class Rule(NamedTuple):
-    """A rule; ``scopes``: the kinds of token that it lets pass at all, empty: every kind."""
+    """A rule; ``scopes``: the accepted kinds of token, empty: all."""
 
     name: str
     check: str
@@ -36,7 +36,7 @@ _LESSEE: Final = "project_id:%(node.lessee)s"
 _OWNING_SERVICE: Final = f"role:service and {_OWNER}"
 _TENANT: Final = f"({_OWNER} or {_LESSEE})"
 
-# Whom a rule lets pass: people of the system first, then those of the node's projects.
+# Checks: roles of the system first, then those of the node's projects.
 MEMBER: Final = _any("role:member and system_scope:all", "rule:service_role")
 READER: Final = _any("role:reader and system_scope:all", _SERVICE, "rule:service_role")
 ANY_READER: Final = "role:reader or role:service"
@@ -60,86 +60,87 @@ _TRUSTED_PROJECT: Final = "role:service and project_name:%(config.service_projec
 _ALLOCATION_OWNER: Final = "project_id:%(allocation.owner)s"
 _ALLOCATION_MEMBER: Final = _any(MEMBER, f"role:member and {_ALLOCATION_OWNER}")
 NOBODY: Final = "!"
-# The rules that show secrets, by field of nodes: asked in every mode of login.
+# The rules that show secrets, by node field; they apply to every auth_strategy.
 MASKS: Final = {
     "driver_info": "show_password",
     "driver_internal_info": "show_password",
     "instance_info": "show_instance_secrets",
 }
 
-# Names that policy files may build upon, and the masks, which every mode of login asks.
+# Rules for use in policy files, and the masks, which apply to every auth_strategy.
 SHARED: Final = (
     Rule("service_role", _TRUSTED_PROJECT,
          "Services that [DEFAULT]rbac_service_role_elevated_access trusts", ()),
-    Rule("admin_api", "role:admin or role:administrator", "Any admin (of old)", ()),
+    Rule("admin_api", "role:admin or role:administrator", "Any admin (for old policy files)", ()),
     Rule("is_member", "(project_domain_id:default or project_domain_id:None) and "
-         "(project_name:demo or project_name:baremetal)", "One of two projects (of old)", ()),
+         "(project_name:demo or project_name:baremetal)",
+         "Members of two projects (for old policy files)", ()),
     Rule("is_observer", "rule:is_member and (role:observer or role:baremetal_observer)",
-         "Readers (of old)", ()),
+         "Readers (for old policy files)", ()),
     Rule("is_admin", "rule:admin_api or (rule:is_member and role:baremetal_admin)",
-         "Admins (of old)", ()),
+         "Admins (for old policy files)", ()),
     Rule("is_node_owner", _OWNER, "The project that owns the node", ()),
-    Rule("is_node_lessee", _LESSEE, "The project that a node is lent to", ()),
-    Rule("show_password", NOBODY, "See secrets in driver_info and driver_internal_info", ()),
-    Rule("show_instance_secrets", NOBODY, "See secrets in instance_info", ()),
+    Rule("is_node_lessee", _LESSEE, "The project that leases the node", ()),
+    Rule("show_password", NOBODY, "Show secrets in driver_info and driver_internal_info", ()),
+    Rule("show_instance_secrets", NOBODY, "Show secrets in instance_info", ()),
 )  # fmt: skip
 
 _NODE: Final = (
-    ("create", _any(_ADMIN, _SERVICE), "Enrol a node of any owner"),
-    ("create:self_owned_node", "role:admin or role:service", "Enrol a node of one's own project"),
-    ("list", ANY_READER, "List the nodes of one's own project"),
-    ("list_all", READER, "List the nodes of everybody"),
-    ("get", TENANT_READER, "Read a node; without it, the node is not there (404)"),
-    ("get:filter_threshold", READER, "Read nodes without the four rules below being asked"),
+    ("create", _any(_ADMIN, _SERVICE), "Enroll a node of any owner"),
+    ("create:self_owned_node", "role:admin or role:service", "Enroll a node in the own project"),
+    ("list", ANY_READER, "List the nodes of the caller's project"),
+    ("list_all", READER, "List the nodes of all projects"),
+    ("get", TENANT_READER, "Read a node; callers without this rule get 404"),
+    ("get:filter_threshold", READER, "Read nodes without the checks of the next four rules"),
     ("get:last_error", OWNER_READER, "Read last_error"),
-    ("get:reservation", OWNER_READER, "Read which conductor holds the node"),
+    ("get:reservation", OWNER_READER, "Read the conductor that has reserved the node"),
     ("get:driver_internal_info", OWNER_READER, "Read driver_internal_info"),
     ("get:driver_info", OWNER_READER, "Read driver_info"),
-    ("update", TENANT_MEMBER, "Change a field that has no rule of its own"),
+    ("update", TENANT_MEMBER, "Change a field without a rule of its own"),
     ("update_extra", TENANT_MEMBER, "Change extra"),
     ("update_instance_info", OPERATOR, "Change instance_info or instance_name"),
     ("update_owner_provisioned", _ADMIN, "Change the owner of a node that is active"),
     ("update:driver_info", OWNER_MEMBER, "Change driver_info"),
     ("update:properties", OWNER_MEMBER, "Change properties"),
     ("update:chassis_uuid", _ADMIN, "Move a node to a chassis"),
-    ("update:instance_uuid", OWNER_MEMBER, "Bind a node to an instance, or free it"),
-    ("update:lessee", OWNER_MEMBER, "Lend a node to a project"),
-    ("update:owner", MEMBER, "Give a node to a project"),
+    ("update:instance_uuid", OWNER_MEMBER, "Set or clear instance_uuid"),
+    ("update:lessee", OWNER_MEMBER, "Set the lessee of a node"),
+    ("update:owner", MEMBER, "Set the owner of a node"),
     ("update:driver_interfaces", OWNER_ADMIN, "Change the driver or an interface"),
     ("update:network_data", OWNER_MEMBER, "Change network_data"),
-    ("update:conductor_group", MEMBER, "Move a node to a group of conductors"),
+    ("update:conductor_group", MEMBER, "Change the conductor group of a node"),
     ("update:name", OWNER_MEMBER, "Rename a node"),
-    ("update:retired", OWNER_MEMBER, "Retire a node, or take it back; retired_reason too"),
-    ("update:shard", _ADMIN, "Move a node to a shard"),
-    ("update:parent_node", MEMBER, "Put a node below another"),
+    ("update:retired", OWNER_MEMBER, "Set or clear retired and retired_reason"),
+    ("update:shard", _ADMIN, "Change the shard of a node"),
+    ("update:parent_node", MEMBER, "Set the parent of a node"),
     ("update:disable_power_off", _ADMIN, "Forbid or allow powering a node off"),
-    ("disable_cleaning", _ADMIN, "Turn automated_clean of a node off"),
+    ("disable_cleaning", _ADMIN, "Switch automated cleaning of a node off"),
     ("delete", _ADMIN, "Delete a node of any owner"),
-    ("delete:self_owned_node", f"role:admin and {_OWNER}", "Delete a node of one's own project"),
-    ("validate", OPERATOR, "Ask the interfaces of a node whether they have what they need"),
+    ("delete:self_owned_node", f"role:admin and {_OWNER}", "Delete a node of the caller's project"),
+    ("validate", OPERATOR, "Validate the settings of a node's interfaces"),
     ("set_maintenance", OPERATOR, "Begin maintenance"),
     ("clear_maintenance", OPERATOR, "End maintenance"),
-    ("get_boot_device", OWNER_ADMIN, "Read the boot device, and which are supported"),
-    ("set_boot_device", OWNER_ADMIN, "Choose the boot device"),
-    ("inject_nmi", OWNER_ADMIN, "Interrupt the machine"),
-    ("get_indicator_state", TENANT_READER, "Read the lights of a machine"),
-    ("set_indicator_state", OWNER_MEMBER, "Switch the lights of a machine"),
+    ("get_boot_device", OWNER_ADMIN, "Read the boot device and the supported ones"),
+    ("set_boot_device", OWNER_ADMIN, "Set the boot device"),
+    ("inject_nmi", OWNER_ADMIN, "Inject an NMI"),
+    ("get_indicator_state", TENANT_READER, "Read indicators"),
+    ("set_indicator_state", OWNER_MEMBER, "Set indicators"),
     ("get_states", TENANT_READER, "Read the states of a node"),
     ("set_power_state", TENANT_MEMBER, "Power a node on or off, or reboot it"),
-    ("set_boot_mode", TENANT_MEMBER, "Choose between BIOS and UEFI"),
+    ("set_boot_mode", TENANT_MEMBER, "Set the boot mode"),
     ("set_secure_boot", TENANT_MEMBER, "Turn secure boot on or off"),
-    ("set_raid_state", OWNER_MEMBER, "Set the RAID configuration to be made"),
-    ("set_provision_state", OPERATOR, "Ask for a provision verb"),
-    ("set_provision_state:clean_steps", OPERATOR, "Name the steps of a cleaning"),
-    ("set_provision_state:service_steps", OPERATOR, "Name the steps of a servicing"),
-    ("get_console", OWNER_MEMBER, "Read where the console is"),
+    ("set_raid_state", OWNER_MEMBER, "Set the target RAID configuration"),
+    ("set_provision_state", OPERATOR, "Request a provision verb"),
+    ("set_provision_state:clean_steps", OPERATOR, "Specify the steps of a cleaning"),
+    ("set_provision_state:service_steps", OPERATOR, "Specify the steps of a service"),
+    ("get_console", OWNER_MEMBER, "Read the connection details of the console"),
     ("set_console_state", OWNER_MEMBER, "Start or stop the console"),
     ("vif:list", TENANT_READER, "List attached virtual interfaces"),
     ("vif:attach", OPERATOR, "Attach a virtual interface"),
     ("vif:detach", OPERATOR, "Detach a virtual interface"),
     ("vmedia:attach", TENANT_MEMBER, "Insert an image as virtual media"),
     ("vmedia:detach", TENANT_MEMBER, "Eject virtual media"),
-    ("vmedia:get", TENANT_READER, "Read what virtual media there are"),
+    ("vmedia:get", TENANT_READER, "Read virtual media"),
     ("vendor_passthru", _ADMIN, "Call methods of the vendor interface of a node, or list them"),
     ("traits:list", TENANT_READER, "Read the traits of a node"),
     ("traits:set", OWNER_ADMIN, "Set or add traits"),
@@ -147,11 +148,11 @@ _NODE: Final = (
     ("bios:get", TENANT_READER, "Read BIOS settings"),
     ("firmware:get", TENANT_READER, "Read firmware versions"),
     ("history:get", OWNER_READER, "Read the history of a node"),
-    ("inventory:get", OWNER_READER, "Read what inspection has seen"),
+    ("inventory:get", OWNER_READER, "Read the inventory of an inspection"),
 )  # fmt: skip
 
-# Stacks: rules of Heat, who reads and who writes within a project.  Agents inside of instances have
-# a role of their own, which lets them reach a few resources and nothing else.
+# Stacks: Heat's rules for readers and members of a project.  Agents in instances have a role of
+# their own with access to a few resources.
 STACK_ADMIN: Final = "rule:context_is_admin"
 STACK_READER: Final = _any(STACK_ADMIN, "role:reader and project_id:%(project_id)s")
 STACK_MEMBER: Final = _any(STACK_ADMIN, "role:member and project_id:%(project_id)s")
@@ -169,7 +170,7 @@ _STACKS: Final = {
         ("index", STACK_READER, "List stacks"),
         ("detail", STACK_READER, "List stacks in detail"),
         ("global_index", NOBODY, "List stacks of all projects"),
-        ("lookup", INSTANCE_OR_READER, "Find a stack by name or id"),
+        ("lookup", INSTANCE_OR_READER, "Find a stack by name or ID"),
         ("show", STACK_READER, "Read a stack"),
         ("template", STACK_READER, "Read the template of a stack"),
         ("environment", STACK_READER, "Read the environment of a stack"),
@@ -185,21 +186,21 @@ _STACKS: Final = {
         ("export", STACK_MEMBER, "Export a stack"),
         ("list_outputs", STACK_READER, "List the outputs of a stack"),
         ("show_output", STACK_READER, "Read an output of a stack"),
-        ("snapshot", STACK_MEMBER, "Make a snapshot of a stack"),
+        ("snapshot", STACK_MEMBER, "Create a snapshot of a stack"),
         ("list_snapshots", STACK_READER, "List the snapshots of a stack"),
         ("show_snapshot", STACK_READER, "Read a snapshot of a stack"),
         ("delete_snapshot", STACK_MEMBER, "Delete a snapshot of a stack"),
         ("restore_snapshot", STACK_MEMBER, "Restore a stack from a snapshot"),
         ("validate_template", STACK_MEMBER, "Validate a template"),
-        ("list_resource_types", STACK_READER, "List types of resources"),
-        ("resource_schema", STACK_READER, "Read what a type of resource takes"),
-        ("generate_template", STACK_READER, "Make a template of a type of resource"),
-        ("list_template_versions", STACK_READER, "List versions of templates"),
+        ("list_resource_types", STACK_READER, "List resource types"),
+        ("resource_schema", STACK_READER, "Read the schema of a resource type"),
+        ("generate_template", STACK_READER, "Generate a template of a resource type"),
+        ("list_template_versions", STACK_READER, "List template versions"),
         ("list_template_functions", STACK_READER, "List the functions of templates"),
     ),
     "actions": (
-        ("action", STACK_MEMBER, "Act on a stack as a whole, where no rule of an action says so"),
-        *((name, "rule:actions:action", f"Order {name} of a stack")
+        ("action", STACK_MEMBER, "Request an action on a stack without a rule of its own"),
+        *((name, "rule:actions:action", f"Request {name} of a stack")
           for name in ("snapshot", "suspend", "resume", "check", "cancel_update",
                        "cancel_without_rollback")),
     ),
@@ -208,13 +209,13 @@ _STACKS: Final = {
         ("show", INSTANCE_OR_READER, "Read a resource"),
         ("metadata", INSTANCE_OR_READER, "Read the metadata of a resource"),
         ("signal", _any(STACK_MEMBER, "role:heat_stack_user"), "Signal a resource"),
-        ("mark_unhealthy", STACK_MEMBER, "Mark a resource as broken, or take that back"),
+        ("mark_unhealthy", STACK_MEMBER, "Mark a resource as unhealthy or healthy"),
     ),
     "events": (
         ("index", STACK_READER, "List the events of a stack"),
         ("show", STACK_READER, "Read an event of a stack"),
     ),
-    "build_info": (("build_info", STACK_READER, "Read which release runs"),),
+    "build_info": (("build_info", STACK_READER, "Read the release of the service"),),
     "service": (("index", STACK_ADMIN, "List the engines"),),
     "software_configs": (
         ("global_index", NOBODY, "List software configurations of all projects"),
@@ -236,7 +237,7 @@ _STACKS: Final = {
 RULES: Final = (
     *SHARED,
     Rule("context_is_admin", _any(_ADMIN, "role:admin and is_admin_project:True"),
-         "Whoever may use the stacks of every project", ()),
+         "Access to the stacks of all projects", ()),
     *(Rule(f"{scope}:{name}", check, text, ())
       for scope, rules in _STACKS.items() for name, check, text in rules),
     *(Rule(f"baremetal:node:{name}", check, text,
@@ -246,17 +247,17 @@ RULES: Final = (
       for noun, shown in (("port", "port"), ("portgroup", "port group"))
       for name, check, text in (
           ("get", TENANT_READER, "Read a {noun}"),
-          ("list", ANY_READER, "List the {noun}s of the nodes of one's own project"),
-          ("list_all", READER, "List the {noun}s of everybody"),
+          ("list", ANY_READER, "List the {noun}s of the nodes of the caller's project"),
+          ("list_all", READER, "List the {noun}s of all projects"),
           ("create", ADMIN_OR_OWNER_ADMIN, "Add a {noun} to a node"),
           ("update", OWNER_ADMIN, "Change a {noun}"),
           ("delete", ADMIN_OR_OWNER_ADMIN, "Delete a {noun}"),
       )),
     Rule("baremetal:volume:get", TENANT_READER, "Read a volume connector or target"),
-    Rule("baremetal:volume:list", ANY_READER, "List the volumes of the nodes of one's own project"),
-    Rule("baremetal:volume:list_all", READER, "List the volumes of everybody"),
+    Rule("baremetal:volume:list", ANY_READER, "List the volumes of the caller's project"),
+    Rule("baremetal:volume:list_all", READER, "List the volumes of all projects"),
     Rule("baremetal:volume:view_target_properties", _any(READER, "role:admin"),
-         "Read properties of volume targets, which tell how a volume is reached"),
+         "Read properties of volume targets, such as their connection details"),
     Rule("baremetal:volume:create", _VOLUME_ADMIN, "Add a connector or target to a node"),
     Rule("baremetal:volume:update", OPERATOR, "Change a connector or target"),
     Rule("baremetal:volume:delete", _VOLUME_ADMIN, "Delete a connector or target"),
@@ -271,48 +272,49 @@ RULES: Final = (
     Rule("baremetal:chassis:update", MEMBER, "Change a chassis", SYSTEM),
     Rule("baremetal:chassis:delete", _ADMIN, "Delete a chassis", SYSTEM),
     Rule("baremetal:driver:get", READER, "Read drivers", SYSTEM),
-    Rule("baremetal:driver:get_properties", READER, "Read what a driver asks of nodes", SYSTEM),
+    Rule("baremetal:driver:get_properties", READER, "Read the properties of a driver", SYSTEM),
     Rule("baremetal:driver:get_raid_logical_disk_properties", READER,
-         "Read what a RAID configuration may hold", SYSTEM),
+         "Read the properties of logical disks", SYSTEM),
     Rule("baremetal:driver:vendor_passthru", _ADMIN,
          "Call methods of the vendor interface of a driver, or list them", SYSTEM),
-    Rule("baremetal:driver:ipa_lookup", "", "An agent looks its node up", ()),
-    Rule("baremetal:node:ipa_heartbeat", "", "An agent calls", ()),
-    Rule("baremetal:driver:ipa_continue_inspection", "", "An agent hands in an inventory", ()),
-    Rule("baremetal:events:post", _ADMIN, "Tell of what happened to a network port", SYSTEM),
+    Rule("baremetal:driver:ipa_lookup", "", "Look a node up, as its agent", ()),
+    Rule("baremetal:node:ipa_heartbeat", "", "Send a heartbeat, as an agent", ()),
+    Rule("baremetal:driver:ipa_continue_inspection", "", "Post an inventory, as an agent", ()),
+    Rule("baremetal:caller:get", "@", "Read the caller's roles and granted rules", ()),
+    Rule("baremetal:events:post", _ADMIN, "Post an event of a network port", SYSTEM),
     Rule("baremetal:events:list", ANY_READER,
-         "Read events of one's own project: its nodes, those lent to it, and its stacks"),
-    Rule("baremetal:events:list_all", READER, "Read the events of everybody"),
+         "Read events of the caller's project: its own and leased nodes, and its stacks"),
+    Rule("baremetal:events:list_all", READER, "Read the events of all projects"),
     Rule("baremetal:webhook:get", _ADMIN, "Read webhooks", SYSTEM),
-    Rule("baremetal:webhook:create", _ADMIN, "Have a URL told of events", SYSTEM),
+    Rule("baremetal:webhook:create", _ADMIN, "Create a webhook", SYSTEM),
     Rule("baremetal:webhook:update", _ADMIN, "Change, park or resume a webhook", SYSTEM),
     Rule("baremetal:webhook:delete", _ADMIN, "Delete a webhook", SYSTEM),
     Rule("baremetal:shards:get", READER, "Count the nodes of each shard", SYSTEM),
     Rule("baremetal:conductor:get", READER, "Read conductors"),
     Rule("baremetal:allocation:get", _any(READER, f"role:reader and {_ALLOCATION_OWNER}"),
-         "Read an allocation; without it, it is not there (404)"),
+         "Read an allocation; callers without this rule get 404"),
     Rule("baremetal:allocation:list", _any("role:reader", _SERVICE, _TRUSTED_PROJECT),
-         "List the allocations of one's project"),
-    Rule("baremetal:allocation:list_all", READER, "List the allocations of everybody"),
+         "List the allocations of the caller's project"),
+    Rule("baremetal:allocation:list_all", READER, "List the allocations of all projects"),
     Rule("baremetal:allocation:create", _any(MEMBER, "role:member"),
-         "Ask for a node; it is one of one's own project, or lent to it"),
-    Rule("baremetal:allocation:create_restricted", MEMBER, "Ask for a node for another project"),
-    Rule("baremetal:allocation:update", _ALLOCATION_MEMBER, "Change name and extra"),
-    Rule("baremetal:allocation:delete", _ALLOCATION_MEMBER, "Give a node back"),
+         "Allocate a node of the caller's project, or one leased to it"),
+    Rule("baremetal:allocation:create_restricted", MEMBER, "Allocate a node for another project"),
+    Rule("baremetal:allocation:update", _ALLOCATION_MEMBER, "Change an allocation"),
+    Rule("baremetal:allocation:delete", _ALLOCATION_MEMBER, "Delete an allocation"),
     Rule("baremetal:runbook:get",
          _any(READER, f"role:reader and {_RUNBOOK_OWNER}", _RUNBOOK_SERVICE),
-         "Read a runbook; without it, one that is not public is not there (404)"),
-    Rule("baremetal:runbook:list", ANY_READER, "List public runbooks and those of one's project"),
-    Rule("baremetal:runbook:list_all", READER, "List the runbooks of everybody"),
+         "Read a private runbook; callers without this rule get 404"),
+    Rule("baremetal:runbook:list", ANY_READER, "List public runbooks and own ones"),
+    Rule("baremetal:runbook:list_all", READER, "List the runbooks of all projects"),
     Rule("baremetal:runbook:create", _any(MEMBER, "role:manager", "role:service"),
-         "Create a runbook of one's own project"),
+         "Create a runbook of the caller's project"),
     Rule("baremetal:runbook:update", _RUNBOOK_MANAGER, "Change a runbook"),
-    Rule("baremetal:runbook:update:public", MEMBER, "Make a runbook public, or take it back"),
-    Rule("baremetal:runbook:update:owner", MEMBER, "Give a runbook to a project"),
+    Rule("baremetal:runbook:update:public", MEMBER, "Make a runbook public or private"),
+    Rule("baremetal:runbook:update:owner", MEMBER, "Set the owner of a runbook"),
     Rule("baremetal:runbook:delete", _RUNBOOK_MANAGER, "Delete a runbook"),
-    Rule("baremetal:runbook:use", _RUNBOOK_MANAGER, "Name a runbook in place of steps"),
+    Rule("baremetal:runbook:use", _RUNBOOK_MANAGER, "Use a runbook in place of steps"),
     *(Rule(f"{TYPE_RULES}OS::Ironic::{kind}", "role:admin",
-           f"Have resources of the type OS::Ironic::{kind} in stacks", ())
+           f"Use resources of the type OS::Ironic::{kind} in stacks", ())
       for kind in OPERATOR_KINDS),
 )  # fmt: skip
 
@@ -334,10 +336,7 @@ _OF_PATHS: Final = {
 
 
 def of_patch(patch: Sequence[Mapping[str, Any]]) -> list[str]:
-    """Return the policies that the patch is asked: one per path, the general one for the rest.
-
-    Nothing was checked yet: a path may be any text.
-    """
+    """Return the policies of a patch, one per path; its paths may be any text."""
     suffixes = dict.fromkeys(_suffix(each) for each in patch)
     return [f"baremetal:node:{rule}" for rule in suffixes or ("update",)]
 

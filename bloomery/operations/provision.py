@@ -1,7 +1,7 @@
-"""PUT states/provision: may this verb be asked of this node now, and with these arguments?
+"""PUT states/provision: check the verb, the node's state and the arguments.
 
-The order of the checks is Ironic's: who gets which error depends on it.  The conductor
-asks the state again under the lock; what it refuses there is a race that was lost.
+The order of the checks is Ironic's, since clients see the first error.  The conductor checks the
+state again under the lock.
 
     provision.set_provision_state(ctx, "web-1", {"target": "active", "configdrive": "H4sI..."})
 """
@@ -16,6 +16,7 @@ from typing import Any, Final
 import jsonschema_rs
 
 from bloomery import errors
+from bloomery.conductor import states
 from bloomery.conf import Conf
 from bloomery.db import nodes
 from bloomery.model.provision import ProvisionArguments
@@ -25,10 +26,11 @@ from bloomery.operations.context import Admit, Context, admit_all
 
 Json = dict[str, Any]
 
+RULE: Final = "baremetal:node:set_provision_state"
 STEPS_OF: Final = {"clean": "clean_steps", "service": "service_steps"}
 STEP_LISTS: Final = ("clean_steps", "deploy_steps", "service_steps")
 DEPLOY_VERBS: Final = ("active", "rebuild")
-_BASE64: Final = re.compile(r"[A-Za-z0-9+/=\s]*+")  # never tries twice
+_BASE64: Final = re.compile(r"[A-Za-z0-9+/=\s]*+")  # without backtracking
 _CONFIGDRIVE: Final = jsonschema_rs.validator_for(
     {
         "type": "object",
@@ -45,11 +47,11 @@ _CONFIGDRIVE: Final = jsonschema_rs.validator_for(
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class ProvisionTerms:
-    """What an order is bound to beside the rules for all; the defaults are for pages and stacks.
+    """Limits of a request beyond the common rules; the defaults are for pages and stacks.
 
-    ``admit`` is asked for ("verb", verb), then for arguments (see ``read_arguments``),
-    at last for ("transition", verb, state).
-    ``runbooks_by_name``: a runbook is for nodes that have its name, not one of its traits.
+    ``admit`` is called for ("verb", verb), then for arguments (see ``read_arguments``), at last for
+    ("transition", verb, state). ``runbooks_by_name``: a runbook matches nodes with its name as a
+    trait.
     """
 
     admit: Admit = admit_all
@@ -59,8 +61,8 @@ class ProvisionTerms:
 def set_provision_state(
     ctx: Context, ident: str, body: Json, terms: ProvisionTerms = ProvisionTerms()
 ) -> None:
-    """Hand a provision verb to the node's conductor; returns once it is committed there."""
-    node = policy.get_node(ctx, ident, "baremetal:node:set_provision_state", *_step_rules(body))
+    """Send a provision verb to the node's conductor; returns once it is committed there."""
+    node = policy.get_node(ctx, ident, RULE, *_step_rules(body))
     verb = body.get("target")
     terms.admit("verb", verb)
     attributes.refuse_sealed_in(body)
@@ -68,9 +70,7 @@ def set_provision_state(
     for name in STEP_LISTS:
         if body.get(name):
             policy.authorize_steps(ctx, node, body[name])
-    if verb in ("active", "rebuild"):
-        verbs.refuse_in_maintenance(node, verb)
-    _check_state(node, verb)
+    _check_now(node, verb)
     arguments = read_arguments(ctx, str(verb), body, node.uuid, terms)
     terms.admit("transition", verb, node.provision_state)
     lookup.conductor_of(ctx, node).do_provisioning_action(
@@ -78,14 +78,48 @@ def set_provision_state(
     )
 
 
+def list_verbs(ctx: Context, node: Any) -> list[Json]:
+    """Return each verb, and why the caller may not use it on the node now; ``node``: a row."""
+    is_granted = policy.may(ctx, RULE, policy.node_target(node))
+    refusals = [
+        _refusal(node, verb.target) if is_granted else str(errors.Forbidden(rule=RULE))
+        for verb in states.VERB_LIST
+    ]
+    return [
+        {
+            "verb": verb.name,
+            "target": verb.target,
+            "allowed": reason is None,
+            "reason": reason,
+            "loses_data": verb.loses_data,
+        }
+        for verb, reason in zip(states.VERB_LIST, refusals, strict=True)
+    ]
+
+
+def _refusal(node: Any, verb: str) -> str | None:
+    """Return why the node takes no such verb now."""
+    try:
+        _check_now(node, verb)
+    except errors.Failure as exc:
+        return errors.brief(exc)
+    return None
+
+
+def _check_now(node: Any, verb: Any) -> None:
+    if verb in DEPLOY_VERBS:
+        verbs.refuse_in_maintenance(node, verb)
+    _check_state(node, verb)
+
+
 def _step_rules(body: Json) -> list[str]:
-    """Return the further rules that who names steps is asked; a runbook has a rule of its own."""
+    """Return the further rules for explicit steps; a runbook has a rule of its own."""
     named = [] if body.get("runbook") else ["clean_steps", "service_steps"]
-    return [f"baremetal:node:set_provision_state:{name}" for name in named if body.get(name)]
+    return [f"{RULE}:{name}" for name in named if body.get(name)]
 
 
 def _check_state(node: Any, verb: Any) -> None:
-    """The state must have an edge for the verb; a busy node is busy for any word."""
+    """Raise unless the state has an edge for the verb; a busy node refuses any word."""
     try:
         verbs.require_edge(node, verb)
     except errors.InvalidStateRequested:
@@ -99,7 +133,7 @@ def _check_state(node: Any, verb: Any) -> None:
 
 
 def check_allowed_steps(conf: Conf, body: Json) -> None:
-    """Refuse steps that the operator has ruled out, whatever the node's state."""
+    """Refuse steps that the operator disallows, in any state of the node."""
     for name, disallowed in (
         ("clean_steps", conf.api.disallow_clean_steps),
         ("deploy_steps", conf.api.disallow_deploy_steps),
@@ -114,8 +148,8 @@ def read_arguments(
 ) -> ProvisionArguments:
     """Return the arguments of ``verb``, checked in Ironic's order.
 
-    ``terms.admit`` is asked for ("configdrive", verb), ("configdrive", "object"),
-    ("configdrive", "vendor_data"), ("deploy_steps",), ("disable_ramdisk", verb) and ("runbook",).
+    ``terms.admit`` is called for ("configdrive", verb), ("configdrive", "object"), ("configdrive",
+    "vendor_data"), ("deploy_steps",), ("disable_ramdisk", verb) and ("runbook",).
     """
     _check_configdrive(verb, body.get("configdrive"), terms.admit)
     if body.get("deploy_steps") is not None:
@@ -158,7 +192,7 @@ def _check_configdrive_object(configdrive: Json, admit: Admit) -> None:
 
 
 def _check_configdrive_text(configdrive: str) -> None:
-    """A URL, or text in base64's alphabet; the image inside is not looked at."""
+    """Accept a URL, or text in base64's alphabet; the image inside is not checked."""
     if "://" not in configdrive and _BASE64.fullmatch(configdrive) is None:
         raise errors.Invalid(reason="configdrive must be a URL, base64 text or a JSON object")
 
@@ -174,7 +208,7 @@ def _check_disable_ramdisk(verb: str, disable_ramdisk: bool | None, admit: Admit
 def _planned(
     ctx: Context, verb: str, body: Json, node_uuid: str, terms: ProvisionTerms
 ) -> runbooks.Plan | None:
-    """Return what the runbook says, if one is named; an empty name is none."""
+    """Return the runbook's plan, if one is named; an empty name is none."""
     ident = body.get("runbook")
     if not ident:
         return None
@@ -191,7 +225,7 @@ def _planned(
 
 
 def _check_belonging(verb: str, body: Json) -> None:
-    """Each argument belongs to a verb or two."""
+    """Refuse arguments that do not belong to the verb."""
     if body.get("clean_steps") and verb != "clean":
         raise _misplaced("clean_steps", verb, "clean")
     if body.get("deploy_steps") and verb not in DEPLOY_VERBS:
@@ -217,15 +251,15 @@ def _steps(verb: str, body: Json) -> list[Json]:
 def _with_children(
     ctx: Context, node_uuid: str, user_steps: list[Json], rules: list[str]
 ) -> list[Json]:
-    """Return the steps; those for the nodes below name all of them in limit_child_node_execution.
+    """Return the steps; steps for children name all of them in limit_child_node_execution.
 
-    The caller must be allowed to let steps run on each.  A child that comes later is not among
-    them: nobody has been asked for it.
+    The caller must be allowed to run steps on each child.  Later children are excluded, since no
+    policy was checked for them.
     """
     chosen = [step for step in user_steps if step.get("execute_on_child_nodes")]
     if not chosen:
         return user_steps
-    rules = ["baremetal:node:set_provision_state", *rules]
+    rules = [RULE, *rules]
     with ctx.services.db.read() as conn:
         children = {child.uuid: child for child in nodes.list_children(conn, node_uuid)}
     for step in chosen:

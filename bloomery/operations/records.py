@@ -1,10 +1,10 @@
-"""Records of any noun: one to read, many to list, and what POST, PATCH and DELETE may ask.
+"""Records of any noun: read, list, create, change and delete.
 
     records.create(ctx, PORT, {"address": mac, "node_uuid": node})
     records.update(ctx, PORT, "eth0", [{"op": "replace", "path": "/extra/rack", "value": 7}])
 
-Rows come as they are stored, their objects JSON text; who shows them decodes what must be.
-``waived`` names rules that the noun has and this caller does not know yet.
+Objects in rows are JSON text, as they are stored.  ``waived`` names rules of the noun that the
+caller does not have yet.
 """
 
 from __future__ import annotations
@@ -84,14 +84,14 @@ EQUAL: Final[Mapping[str, tuple[str, Callable[[Context, Any], Any]]]] = {
     "address": ("address", lambda _, mac: idents.mac(mac)),
     "resource_class": ("resource_class", lambda _, text: text),
     "state": ("state", lambda _, text: text),
-}  # filter -> column, and the value that the column must equal
+}  # filter -> column, and the column's value
 
 
 # ------------------------------------------------------------------------------------- create
 
 
 def create(ctx: Context, noun: Noun, body: Json, waived: Collection[str] = ()) -> str:
-    """Add a record; return its UUID.  ``body`` has passed the schema."""
+    """Create a record; return its UUID.  ``body`` has passed the schema."""
     policy.authorize_new_record(ctx, noun, body)
     attributes.refuse_sealed_in(body)
     node = _node_of_body(ctx, noun, body) if noun.of_node else None
@@ -118,7 +118,7 @@ def _node_of_body(ctx: Context, noun: Noun, body: Json) -> Any:
 
 
 def _node_uuid(ctx: Context, noun: Noun, ident: Any, verb: str) -> str:
-    """Return the UUID of a node that a body names, and that the caller may do that to."""
+    """Return the UUID of a body's node, if the caller may do the verb to it."""
     argument = f"the node of a {noun.name}"
     uuid = lookup.uuid_in_body(ctx, str(ident), argument)
     hidden = rules.no_such_node(argument, str(ident))
@@ -140,7 +140,7 @@ def update(
 ) -> str:
     """Apply a JSON patch to a record; return its UUID.
 
-    ``admit`` refuses what this caller may not know, after the form and before the record.
+    ``admit`` refuses attributes newer than the client, after the form and before the record.
     """
     policy.authorize_record(ctx, noun, ident, "update")
     patches.check_form(patch)
@@ -157,7 +157,7 @@ def update(
 
 
 def _operation(ctx: Context, noun: Noun, row: Any, operation: Json) -> Json | None:
-    """Return an operation as the conductor takes it; None: it changes nothing."""
+    """Return an operation in the conductor's form; None: it changes nothing."""
     name, is_removal = patches.root_of(operation), operation["op"] == "remove"
     value = None if is_removal else operation["value"]
     if not patches.is_whole(operation):
@@ -181,13 +181,13 @@ def _operation(ctx: Context, noun: Noun, row: Any, operation: Json) -> Json | No
 
 
 def _require_portgroup(ctx: Context, uuid: str | None) -> None:
-    """A port group that the caller may not read is not there."""
+    """Raise unless the caller may read the port group."""
     if uuid is not None and ctx.services.policies.enforced:
         policy.authorize_record(ctx, nouns.PORTGROUP, uuid)
 
 
 def _refuse_move(ctx: Context, noun: Noun, row: Any, name: str, value: Any) -> None:
-    """A pinned attribute may be named as it is; naming a node in another way is no change."""
+    """Allow a pinned attribute only with its current value; the node's name equals its UUID."""
     if name in NODE_COLUMNS:
         name, value = "node_uuid", _node_uuid(ctx, noun, value, "update")
     if value != getattr(row, name):
@@ -195,7 +195,7 @@ def _refuse_move(ctx: Context, noun: Noun, row: Any, name: str, value: Any) -> N
 
 
 def destroy(ctx: Context, noun: Noun, ident: str) -> None:
-    """Delete a record; the conductor decides whether what hangs on it allows that."""
+    """Delete a record; the conductor checks its children and its node."""
     policy.authorize_record(ctx, noun, ident, "delete")
     row = _row(ctx, noun, ident, ("uuid", "node_uuid") if noun.of_node else ("uuid",))
     node = lookup.row(ctx, row.node_uuid) if noun.of_node else None
@@ -213,7 +213,7 @@ def _refuse_under_inspection(noun: Noun, verb: str, node: Any, waived: Collectio
 
 
 def _conductor(ctx: Context, node: Any) -> Conductor:
-    """Return the conductor of the node; any, for what belongs to no node."""
+    """Return the conductor of the node, or any without a node."""
     if node is None:
         return ctx.services.rpc.any_conductor()
     with lookup.no_host_is_a_bad_request():

@@ -1,4 +1,4 @@
-"""Runbooks: steps under a name, for the verbs clean and service."""
+"""Runbooks: named steps for clean and service."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ Json = dict[str, Any]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Plan:
-    """What a runbook asks a verb to do.
+    """The steps of a runbook for a verb.
 
-    ``of_project``: no administrator wrote it, so that each of its steps must be allowed.
+    ``of_project``: a project owns it, so that each of its steps needs permission.
     """
 
     steps: list[Json]
@@ -30,10 +30,10 @@ class Plan:
 
 
 def plan(ctx: Context, ident: str, node_uuid: str, *, by_name: bool = False) -> Plan:
-    """Return the steps of a runbook in their order, for a node that has one of its traits.
+    """Return the steps of a runbook in order, for a node with one of its traits.
 
-    ``by_name``: the one trait of a runbook is its name, as it was before runbooks had traits.
-    Raises RunbookNotFound, InvalidRunbook.
+    ``by_name``: the runbook's name is its only trait, as before runbooks had traits. Raises
+    RunbookNotFound, InvalidRunbook.
     """
     policy.authorize_record(ctx, RUNBOOK, ident, "use")
     with ctx.services.db.read() as conn:
@@ -59,14 +59,14 @@ def plan(ctx: Context, ident: str, node_uuid: str, *, by_name: bool = False) -> 
     )
 
 
-# -------------------------------------------------------------------------------------- who owns
+# ----------------------------------------------------------------------------------------- owner
 
 
 def with_owner(ctx: Context, body: Json) -> Json:
-    """Return the body of a new runbook with its owner: the project of who makes it.
+    """Return the body of a new runbook with its owner, the caller's project.
 
-    Only who speaks for the whole system may make one public, or for another project; where
-    callers have no projects nobody may name an owner.  Raises Invalid, Forbidden.
+    Only system-scoped callers may make a runbook public or set another owner; without projects no
+    owner may be set.  Raises Invalid, Forbidden.
     """
     policy.authorize(ctx, "baremetal:runbook:create")
     if ctx.services.policies.enforced:
@@ -85,7 +85,7 @@ def with_owner(ctx: Context, body: Json) -> Json:
 
 
 def authorize_change(ctx: Context, ident: str, patch: Patch) -> None:
-    """Ask the rules of the attributes that only some may change."""
+    """Check the rules of attributes with restricted changes."""
     for name in ("public", "owner"):
         if any(str(each.get("path", "")).split("/")[1:2] == [name] for each in patch):
             policy.authorize_record(ctx, RUNBOOK, ident, f"update:{name}")
@@ -100,7 +100,7 @@ def list_traits(ctx: Context, ident: str) -> list[str]:
 
 
 def set_traits(ctx: Context, ident: str, traits: list[Any]) -> None:
-    """Let a runbook be for nodes that have one of exactly these traits."""
+    """Set the traits of a runbook; its nodes have one of them."""
     policy.authorize_record(ctx, RUNBOOK, ident, "update")
     for trait in traits:
         rules.check_trait(trait)
@@ -114,7 +114,7 @@ def add_trait(ctx: Context, ident: str, trait: str) -> None:
 
 
 def remove_trait(ctx: Context, ident: str, trait: str | None = None) -> None:
-    """Take one trait, or all, away; one that is not there is no error."""
+    """Remove one trait, or all; a missing trait is no error."""
     policy.authorize_record(ctx, RUNBOOK, ident, "update")
     runbook = _get(ctx, ident)
     _write(ctx, runbook.uuid, [each for each in runbook.traits if trait not in (None, each)])

@@ -1,9 +1,9 @@
-"""What happened to a node, how long that takes as a rule, and when what goes on now will end.
+"""The timeline of a node: past events, usual durations, and the expected end of running steps.
 
-timeline.get_page(ctx, "web-1", limit=20, marker=None)["running"]["flow_ends_at"]
-# "2026-11-20T10:07:31+00:00"
+    timeline.get_page(ctx, "web-1", limit=20, marker=None)["running"]["flow_ends_at"]
+    # "2026-11-20T10:07:31+00:00"
 
-The steps are those of the journal, the events those of the history; both are kept for a while
+Steps come from the journal, events from the history; both are kept for a while
 (``step_flows_max_entries``, ``node_history_max_entries``).  A step is compared with its newest runs
 on nodes of the same driver and resource class.
 """
@@ -37,7 +37,7 @@ _LATE_PART: Final = 0.95
 
 @dataclass(frozen=True, slots=True)
 class Durations:
-    """How long a step took in so many runs, in seconds, shortest first."""
+    """Durations of a step's runs in seconds, shortest first."""
 
     values: Sequence[float] = ()
 
@@ -51,7 +51,7 @@ class Durations:
         return min(int(len(self.values) * _LATE_PART), len(self.values) - 1)
 
     def median_beyond_s(self, elapsed_s: float) -> float | None:
-        """Return the median of those runs that took longer than this one did so far."""
+        """Return the median of the runs that took longer than ``elapsed_s``."""
         longer = [value for value in self.values if value > elapsed_s]
         return statistics.median(longer) if longer else None
 
@@ -60,10 +60,10 @@ Compared = Mapping[StepKey, Durations]
 
 
 def get_page(ctx: Context, ident: str, *, limit: int, marker: str | None) -> Json:
-    """Return a page of a node's timeline, newest first, and what goes on now.
+    """Return a page of a node's timeline, newest first, and its running flow.
 
-    ``marker`` is that of the last entry of the page before.  Times are ISO 8601, durations
-    seconds.  Raises NodeNotFound, InvalidParameterValue for a marker that is not there.
+    ``marker`` is that of the last entry of the page before.  Times are ISO 8601, durations seconds.
+    Raises NodeNotFound, InvalidParameterValue for an unknown marker.
     """
     uuid = policy.get_uuid(ctx, ident, "baremetal:node:history:get")
     with ctx.services.db.read() as conn:
@@ -83,7 +83,7 @@ def get_page(ctx: Context, ident: str, *, limit: int, marker: str | None) -> Jso
 
 
 def list_steps(ctx: Context, ident: str, phase: str) -> list[Json]:
-    """Return the steps of the newest run of a phase on a node, in their order: step, duration."""
+    """Return the steps of a phase's newest run on a node, in order: step, duration."""
     uuid = policy.get_uuid(ctx, ident, "baremetal:node:history:get")
     with ctx.services.db.read() as conn:
         return [
@@ -93,15 +93,15 @@ def list_steps(ctx: Context, ident: str, phase: str) -> list[Json]:
 
 
 def find_flow(ctx: Context, ident: str, request_id: str) -> FlowOutcome | None:
-    """Return how the flow goes that a request has begun on a node; who may see the node may ask.
+    """Return the outcome of the flow that a request began on a node, for callers who may read it.
 
-    None: it has begun none, or its steps are not kept any more.  Raises NodeNotFound.
+    None: it began none, or its steps were deleted.  Raises NodeNotFound.
     """
     return _find_flow(ctx, ident, partial(steps.list_of_request, request_id=request_id))
 
 
 def find_newest_flow(ctx: Context, ident: str, phase: str) -> FlowOutcome | None:
-    """Return how the flow of a phase goes that began last; else as ``find_flow``."""
+    """Return the outcome of the newest flow of a phase; else as ``find_flow``."""
     return _find_flow(ctx, ident, partial(steps.list_newest, phase=phase))
 
 
@@ -123,7 +123,7 @@ def _find_flow(
 
 
 def _error_of(runs: Sequence[StepRun], *, is_hidden: bool) -> str | None:
-    """Return why the steps of a flow did not come to their end; None: none has failed."""
+    """Return the first error of a flow's steps, or None."""
     failed = next((run for run in runs if run.state == Run.FAILED), None)
     if failed is not None:
         return f"step {failed.step.name} failed" if is_hidden else str(secrets.mask(failed.error))
@@ -152,7 +152,7 @@ def _position(conn: sa.Connection, uuid: str, marker: str | None) -> Position | 
 def _list_rows(
     conn: sa.Connection, uuid: str, limit: int, after: Position | None
 ) -> list[tuple[str, sa.RowMapping]]:
-    """Return kind and row of so many entries, newest first."""
+    """Return kind and row of ``limit`` entries, newest first."""
     both = [
         (Position(row[column], kind, row["id"]), row)
         for kind, column in ((STEP, "started_at"), (EVENT, "created_at"))
@@ -175,7 +175,7 @@ def _key_of_run(run: StepRun) -> StepKey:
 
 
 def _compare(conn: sa.Connection, node: Node, keys: Iterable[StepKey]) -> dict[StepKey, Durations]:
-    """Read how long steps took elsewhere; one statement for each, of so many at most."""
+    """Read the durations of steps on similar nodes; one statement each, for a limited number."""
     kind = {"driver": node.driver, "resource_class": node.resource_class}
     return {
         key: Durations(
@@ -217,7 +217,7 @@ def _step(row: sa.RowMapping, compared: Compared) -> Json:
 
 
 def _event(row: sa.RowMapping) -> Json:
-    """An entry of the history: a moment; ``since_previous_s``: the time in the state before."""
+    """Return an entry of the history; ``since_previous_s``: the time in the state before."""
     shown = ("severity", "event_type", "conductor", "user", "request_id")
     return {
         "kind": "event",
@@ -238,11 +238,11 @@ def _seconds(began: datetime | None, ended: datetime | None) -> float | None:
     return None if began is None or ended is None else round((ended - began).total_seconds(), 3)
 
 
-# ---------------------------------------------------------------------------- what goes on now
+# ---------------------------------------------------------------------------- the running flow
 
 
 def _running(runs: Sequence[StepRun], compared: Compared, now: datetime) -> Json | None:
-    """What goes on, and when it will end: the steps that are planned take as long as usual."""
+    """Return the running flow and its expected end: planned steps take their usual time."""
     current = next((run for run in runs if run.state in OPEN_RUNS and run.started_at), None)
     if current is None or current.started_at is None:
         return None
@@ -273,13 +273,13 @@ def _running(runs: Sequence[StepRun], compared: Compared, now: datetime) -> Json
 
 
 def _is_late(durations: Durations, elapsed_s: float) -> bool | None:
-    """Does the step take longer than 19 of 20 did?  None: nothing to compare it with."""
+    """Is the step slower than 19 of 20 runs?  None: no runs to compare."""
     usual = durations.usual()
     return None if usual is None else elapsed_s > usual["p95_s"]
 
 
 def _end_of_step(run: StepRun, lasts_s: float | None) -> datetime | None:
-    """A step that an operator holds ends when he says so; a slower one than ever, who knows."""
+    """Return the expected end of a step; None if it is held, or slower than all former runs."""
     if run.state == Run.HELD or lasts_s is None or run.started_at is None:
         return None
     return run.started_at + timedelta(seconds=lasts_s)

@@ -1,4 +1,4 @@
-"""Traits of nodes: standard ones, or CUSTOM_ and whatever a site likes."""
+"""Traits of nodes: standard ones, or CUSTOM_ names."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def list_traits(ctx: Context, ident: str) -> list[str]:
 
 
 def replace(ctx: Context, ident: str, traits: list[Any]) -> None:
-    """Give the node exactly these traits."""
+    """Replace the node's traits."""
     policy.authorize_node(ctx, ident, "baremetal:node:traits:set")
     for trait in traits:
         rules.check_trait(trait)
@@ -34,7 +34,7 @@ def add(ctx: Context, ident: str, trait: str) -> None:
 
 
 def remove(ctx: Context, ident: str, trait: str | None = None) -> None:
-    """Take one trait, or all, away.  One that is not there is not found, however it is spelt."""
+    """Remove one trait, or all.  A missing trait is not found, even a malformed one."""
     node = policy.get_node(ctx, ident, "baremetal:node:traits:delete")
     gone = None if trait is None else [trait]
     lookup.conductor_of(ctx, node).remove_node_traits(ctx.request, node.uuid, gone)

@@ -1,4 +1,4 @@
-"""Methods of vendor interfaces, of nodes and of drivers: what only this hardware can do."""
+"""Methods of vendor interfaces, of nodes and of drivers."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ Json = dict[str, Any]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Result:
-    """What a method returned: JSON, or bytes where ``attach``; nothing yet where ``is_async``."""
+    """The result of a method: JSON, or bytes where ``attach``; None where ``is_async``."""
 
     value: Any
     is_async: bool
@@ -25,13 +25,12 @@ class Result:
 
 
 def list_node_methods(ctx: Context, ident: str) -> Json:
-    """Return {method: what is known of it}."""
+    """Return {method: facts}."""
     node = policy.get_node(ctx, ident, "baremetal:node:vendor_passthru")
     return lookup.conductor_of(ctx, node).get_node_vendor_passthru_methods(ctx.request, node.uuid)
 
 
 def call_node(ctx: Context, ident: str, call: VendorCall) -> Result:
-    """Call a method of a node's vendor interface."""
     node = policy.get_node(ctx, ident, "baremetal:node:vendor_passthru")
     attributes.refuse_sealed_in(call.info)
     conductor = lookup.conductor_of(ctx, node)
@@ -41,14 +40,13 @@ def call_node(ctx: Context, ident: str, call: VendorCall) -> Result:
 
 
 def list_driver_methods(ctx: Context, name: str) -> Json:
-    """Return {method: what is known of it}.  Raises DriverNotFound."""
+    """Return {method: facts}.  Raises DriverNotFound."""
     policy.authorize(ctx, "baremetal:driver:vendor_passthru")
     conductor = ctx.services.rpc.conductor_for_driver(name)
     return conductor.get_driver_vendor_passthru_methods(ctx.request, name)
 
 
 def call_driver(ctx: Context, name: str, call: VendorCall) -> Result:
-    """Call a method of a driver's vendor interface.  Raises DriverNotFound."""
     policy.authorize(ctx, "baremetal:driver:vendor_passthru")
     conductor = ctx.services.rpc.conductor_for_driver(name)
     attributes.refuse_sealed_in(call.info)

@@ -1,7 +1,7 @@
-"""Webhooks, for operators: addresses that are told of events.
+"""Webhooks, for operators.
 
-Secrets go in and never come out.  Whoever delivers learns of a change at once in this process, and
-within seconds in others.
+Secrets are written and never read.  A change takes effect at once in this process, and within
+seconds in others.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ Json = dict[str, Any]
 
 
 def list_all(ctx: Context) -> list[Webhook]:
-    """Return all webhooks; there are never many.  Raises Forbidden."""
+    """Return all webhooks.  Raises Forbidden."""
     policy.authorize(ctx, "baremetal:webhook:get")
     with ctx.services.db.read() as conn:
         return db.list_all(conn)
 
 
 def get(ctx: Context, uuid: str) -> Webhook:
-    """Return one.  Raises Forbidden, WebhookNotFound."""
+    """Return one webhook.  Raises Forbidden, WebhookNotFound."""
     policy.authorize(ctx, "baremetal:webhook:get")
     idents.check_uuid("webhook", uuid)
     with ctx.services.db.read() as conn:
@@ -37,7 +37,7 @@ def get(ctx: Context, uuid: str) -> Webhook:
 
 
 def create(ctx: Context, values: Mapping[str, Any]) -> Webhook:
-    """Have a URL told of what happens from now on.  Raises Invalid, TooManyWebhooks."""
+    """Create a webhook, which gets events from now on.  Raises Invalid, TooManyWebhooks."""
     policy.authorize(ctx, "baremetal:webhook:create")
     webhook = Webhook(uuid=str(uuids.uuid4()), **_checked(ctx, values))
     most = ctx.services.conf.events.max_webhooks
@@ -48,7 +48,7 @@ def create(ctx: Context, values: Mapping[str, Any]) -> Webhook:
 
 
 def update(ctx: Context, uuid: str, patch: patches.Patch) -> Webhook:
-    """Change a webhook; ``state``: parked stops it, active lets it go on where it stopped."""
+    """Change a webhook; ``state``: parked stops it, active resumes it."""
     policy.authorize(ctx, "baremetal:webhook:update")
     idents.check_uuid("webhook", uuid)
     patches.check_form(patch)
@@ -63,7 +63,7 @@ def update(ctx: Context, uuid: str, patch: patches.Patch) -> Webhook:
 
 
 def destroy(ctx: Context, uuid: str) -> None:
-    """Delete a webhook; what it was not told of yet it is never told of."""
+    """Delete a webhook; its undelivered events are dropped."""
     policy.authorize(ctx, "baremetal:webhook:delete")
     idents.check_uuid("webhook", uuid)
     ctx.services.db.transact(lambda conn: db.delete(conn, uuid))

@@ -1,4 +1,4 @@
-"""Why a node is where it is: what holds it, what it waits for, what went wrong, what to do.
+"""Explain a node's state: its holder, its wait, its fault, and the next action.
 
 why.explain(ctx, "web-1")["next_action"]
 # "wait: step deploy.deploy of deploy is going on"
@@ -19,7 +19,7 @@ from bloomery.db import history, nodes, steps
 from bloomery.model.history import POWER_CORRECTION, POWER_CORRECTIONS_KEPT
 from bloomery.model.node import Node
 from bloomery.model.step import Run, StepRun
-from bloomery.operations import causes, lookup, policy
+from bloomery.operations import causes, lookup, policy, provision
 from bloomery.operations.causes import Standing
 from bloomery.operations.context import Context
 
@@ -31,10 +31,10 @@ _CLEANING: Final = (State.DELETING, State.CLEANING, State.CLEANWAIT)
 
 
 def explain(ctx: Context, ident: str) -> Json:
-    """Return what is known of a node's standing.  Raises NodeNotFound.
+    """Return the explanation of a node's state.  Raises NodeNotFound.
 
-    Times are ISO 8601, ages in seconds.  ``contact`` is null where no agent or BMC was heard of;
-    ``bmc`` is what the node's conductor remembers of it, null when that one cannot be asked.
+    Times are ISO 8601, ages in seconds.  ``contact`` is null without any agent or BMC call; ``bmc``
+    is the conductor's memory of the BMC, null when the conductor cannot be called.
     """
     uuid = policy.get_uuid(ctx, ident, _RULE)
     now = datetime.now(UTC)
@@ -64,13 +64,14 @@ def explain(ctx: Context, ident: str) -> Json:
         "cause": cause.cause,
         "since": _iso(cause.since),
         "next_action": cause.next_action,
+        "verbs": provision.list_verbs(ctx, node),
     }
 
 
 def outline(ctx: Context, uuid: str) -> Json:
-    """Return name, state, cause and next action of a node, by what the rows tell of it.
+    """Return name, state, cause and next action of a node, from rows alone.
 
-    Its conductor is not asked, so that many nodes cost little.  Raises NodeNotFound.
+    The conductor is not called, so that many nodes cost little.  Raises NodeNotFound.
     """
     policy.authorize_node(ctx, uuid, _RULE)
     now = datetime.now(UTC)
@@ -91,7 +92,7 @@ def outline(ctx: Context, uuid: str) -> Json:
 
 
 def _counts(ctx: Context, conn: Any, node: Node) -> tuple[int, int]:
-    """How many other nodes are deploying, and cleaning: only where a limit could matter."""
+    """Count other nodes that deploy and clean, only where a limit could matter."""
     states_of = {State.AVAILABLE: _DEPLOYING, State.ACTIVE: _CLEANING, State.MANAGEABLE: _CLEANING}
     at_it = states_of.get(State(str(node.provision_state))) if node.provision_state else None
     if at_it is None:
@@ -133,7 +134,7 @@ def _standing(
 
 
 def _serving_host(ctx: Context, node: Node) -> Json:
-    """Say who serves the node, or why nobody does."""
+    """Return the node's conductor, or why there is none."""
     place = {"driver": node.driver, "group": node.conductor_group, "uuid": node.uuid}
     try:
         return {"host": ctx.services.rpc.ring.host_of_node(**place)}
@@ -142,9 +143,9 @@ def _serving_host(ctx: Context, node: Node) -> Json:
 
 
 def _ask_conductor(ctx: Context, node: Node) -> Json:
-    """Ask who serves the node what it knows of the work on it; or say why that cannot be asked.
+    """Ask the node's conductor about its work, or return why it cannot be asked.
 
-    One of another release may not know the question: the rows tell the rest.
+    A conductor of another release may lack the method: the rows contain the rest.
     """
     serving = _serving_host(ctx, node)
     if (host := serving.get("host")) is None:
@@ -161,12 +162,12 @@ def _ask_conductor(ctx: Context, node: Node) -> Json:
 
 
 def _reason(failure: errors.Failure) -> str:
-    """Return what an error gives as its reason, without the words around it."""
+    """Return the reason of an error, without the sentence around it."""
     return str(secrets.mask(failure.facts.get("reason") or str(failure)))
 
 
 def _standing_at(runs: list[StepRun]) -> StepRun | None:
-    """The step that its flow stands at."""
+    """Return the current step of a flow."""
     going_on = (Run.RUNNING, Run.AGAIN, Run.WAITING, Run.HELD)
     return next((run for run in runs if run.state in going_on), None)
 
@@ -201,7 +202,7 @@ def _lock(node: Node, now: datetime) -> Json | None:
 
 
 def _conductor(standing: Standing) -> Json | None:
-    """The conductor that serves the node, as this process sees it."""
+    """Return the node's conductor, as this process sees it."""
     conductor = standing.conductors.get(standing.host or "")
     if conductor is None:
         return None
@@ -213,9 +214,9 @@ def _conductor(standing: Standing) -> Json | None:
 
 
 def _deadline(ctx: Context, node: Node, run: StepRun) -> datetime | None:
-    """When the wait ends by itself: the step's own limit, or that of the state, the earlier.
+    """Return the end of the wait: the step's own limit, or that of the state, the earlier.
 
-    A step that bears a silent BMC waits until then, too.
+    A step that tolerates a silent BMC waits until its limit, too.
     """
     if run.state == Run.AGAIN:
         return run.deadline_at

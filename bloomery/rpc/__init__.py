@@ -1,1 +1,1 @@
-"""How the API reaches conductors: one typed contract, and the transports that carry it."""
+"""RPC from API to conductors: one typed contract, and its transports."""

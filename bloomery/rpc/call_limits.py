@@ -1,9 +1,9 @@
-"""How many threads of a process may wait for conductors, so that the rest go on serving.
+"""Limit the threads of a process that wait for conductors.
 
-A conductor that is dead, or paused, answers nobody until the time-out; without limits the threads
-of the API would all wait for it.  At most half of them wait for conductors at a time, and three
-quarters of those for one host.  Who finds no room queues for as long as calls come back, and is
-refused where none did lately.
+A dead or paused conductor answers no call before the time-out; without limits the threads of the
+API would all wait for it.  At most half of them wait for conductors at a time, and three quarters
+of those for one host.  Further calls queue while other calls return, and are refused if none
+returned lately.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ from typing import Final
 
 from bloomery import errors
 
-QUEUE_S: Final = 10.0  # that a caller waits for others to come back
-LATELY_S: Final = 1.0  # without an answer, and nobody waits for room any more
+QUEUE_S: Final = 10.0  # the longest time in the queue
+LATELY_S: Final = 1.0  # without an answer, queued calls are refused
 
 
 class CallLimits:
@@ -30,16 +30,16 @@ class CallLimits:
         self._clock = clock
         self._room = threading.Condition()
         self._calls: Counter[str] = Counter()
-        self._heard_at: dict[str, float] = {}  # the last answer, or when waiting for one began
+        self._heard_at: dict[str, float] = {}  # the last answer, or the beginning of the wait
 
     @property
     def calls(self) -> int:
-        """How many wait now."""
+        """Return the number of waiting calls."""
         return self._calls.total()
 
     @contextmanager
     def call(self, host: str) -> Iterator[None]:
-        """Be one of those that wait for ``host``.  Raises ConductorCallsBusy."""
+        """Count a call to ``host`` while it runs.  Raises ConductorCallsBusy."""
         with self._room:
             if not self._find_room(host):
                 raise self._busy(host)
@@ -56,14 +56,14 @@ class CallLimits:
                 self._room.notify_all()
 
     def came_back(self, host: str) -> None:
-        """Note that ``host`` has answered."""
+        """Store the time of an answer of ``host``."""
         self._heard_at[host] = self._clock()
 
     def _has_room(self, host: str) -> bool:
         return self._calls[host] < self.most_per_host and self.calls < self.most
 
     def _find_room(self, host: str) -> bool:
-        """Wait for room while those who are before us get answers; return whether there is some."""
+        """Wait for room while earlier calls get answers; return whether there is room."""
         give_up_at = self._clock() + QUEUE_S
         while not self._has_room(host):
             left_s = min(give_up_at, self._heard_last_at(host) + LATELY_S) - self._clock()
@@ -73,7 +73,7 @@ class CallLimits:
         return True
 
     def _heard_last_at(self, host: str) -> float:
-        """Return when those whose end would make room were last seen to get an answer."""
+        """Return the time of the last answer that could make room."""
         hosts = (host,) if self._calls[host] >= self.most_per_host else tuple(+self._calls)
         return max(self._heard_at[each] for each in hosts)
 

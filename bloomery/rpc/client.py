@@ -1,4 +1,4 @@
-"""From a node to the conductor that serves it, and the call where both are in one process."""
+"""Find a node's conductor, and call it; in one process a call is a function call."""
 
 from __future__ import annotations
 
@@ -18,17 +18,17 @@ class Transport(Protocol):
 
     @property
     def is_connected(self) -> bool | None:
-        """Whether the message broker answers; None: calls need none."""
+        """Does the message broker answer?  None: there is none."""
 
     def missing(self) -> list[str]:
-        """Return what keeps calls from being carried, after a few seconds at most."""
+        """Return the transport's faults, after a few seconds at most."""
 
     def close(self) -> None:
-        """Let connections go."""
+        """Close the connections."""
 
 
 class InProcess:
-    """All conductors live in this process: a call is a call."""
+    """All conductors are in this process: a call is a function call."""
 
     is_connected = None
 
@@ -46,15 +46,14 @@ class InProcess:
     def missing(self) -> list[str]:
         return []
 
-    def close(self) -> None:
-        """Nothing to be let go."""
+    def close(self) -> None: ...
 
 
 class Client:
-    """Finds the conductor of a node or a driver on the ring.
+    """Find the conductor of a node or a driver on the ring.
 
-    A call that led nowhere, so that nothing was done, has the ring read again, once: another host
-    may have the node meanwhile.
+    A call that was surely not executed refreshes the ring, once: the node may have moved to another
+    host.
     """
 
     def __init__(self, ring: Ring, transport: Transport) -> None:
@@ -62,17 +61,17 @@ class Client:
         self._transport = transport
 
     def conductor_for_node(self, *, driver: str, group: str, uuid: str) -> Conductor:
-        """The conductor of one node.  Raises NoValidHost, TemporaryFailure."""
+        """Return the conductor of one node.  Raises NoValidHost, TemporaryFailure."""
         return self._conductor(
             lambda _failed: self.ring.host_of_node(driver=driver, group=group, uuid=uuid)
         )
 
     def conductor_for_driver(self, driver: str) -> Conductor:
-        """A random conductor that serves ``driver``.  Raises DriverNotFound."""
+        """Return a random conductor of ``driver``.  Raises DriverNotFound."""
         return self._conductor(lambda failed: _random(self.ring.hosts_of_driver(driver), failed))
 
     def any_conductor(self) -> Conductor:
-        """A random conductor: for what belongs to no node.  Raises TemporaryFailure."""
+        """Return a random conductor, for records without a node.  Raises TemporaryFailure."""
         return self._conductor(lambda failed: _random(self.ring.living_hosts(), failed))
 
     def unreachable(self, hosts: Iterable[str]) -> list[str]:
@@ -81,15 +80,12 @@ class Client:
 
     @property
     def is_connected(self) -> bool | None:
-        """Whether the message broker answers; None: calls need none."""
         return self._transport.is_connected
 
     def missing(self) -> list[str]:
-        """Return what keeps calls from being carried, after a few seconds at most."""
         return self._transport.missing()
 
     def close(self) -> None:
-        """Let connections to conductors go."""
         self._transport.close()
 
     def _conductor(self, find_host: Callable[[str | None], str]) -> Conductor:
@@ -104,7 +100,7 @@ class Client:
 
 
 class _Conductor:
-    """The conductor that ``find_host`` names, or the one that it names when that one failed."""
+    """The conductor that ``find_host`` returns, or a second one when the first failed."""
 
     __slots__ = ("_find_host", "_forget", "_host", "_transport")
 
@@ -134,6 +130,6 @@ class _Conductor:
 
 
 def _random(hosts: Sequence[str], failed: str | None) -> str:
-    """Return any of the hosts, but not the one that failed if there are others."""
+    """Return a random host, not the failed one if there are others."""
     others = [host for host in hosts if host != failed]
-    return random.choice(others or hosts)  # noqa: S311  nothing secret about it
+    return random.choice(others or hosts)  # noqa: S311  not used for security

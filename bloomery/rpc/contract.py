@@ -1,24 +1,24 @@
-"""The one contract between callers and conductors: version 1.0.
+"""The contract between callers and conductors: version 1.0.
 
-A method of ``Conductor`` is an RPC method; ``since`` names the contract version that brought it,
-``METHODS`` lists them, and ``RELEASES`` says which release knows which version.  Arguments and
-results are JSON, ``Request`` apart: it comes first in every method and says who asks, under which
-request id, and how long he is willing to wait (``wait_s``).  Times are seconds, sizes as the
-attribute says.  Callers get errors back as their own class.  There are three kinds of methods:
+A method of ``Conductor`` is an RPC method; ``since`` names its first contract version, ``METHODS``
+lists the methods, and ``RELEASES`` maps releases to versions.  Arguments and results are JSON,
+except ``Request``, the first argument of every method, with the caller, the request id and the time
+that the caller waits for a locked node (``wait_s``).  Times are seconds, sizes as the attribute
+declares.  Callers get errors as the same class.  There are three kinds of methods:
 
 - **changes of records**: validated by the caller, checked again under the node's lock, and
   committed when the method returns; row, event rows and release of the lock are one commit;
-- **orders**: a move or a flow's first row is committed and a worker has been started when the
-  method returns; what becomes of it shows on the node (state, last_error, history, events);
-- **questions**: answered when the method returns; what needs a BMC is asked in a worker, and
-  a call to the BMC takes at most 30 s, and waits as long at most for its turn.
+- **orders**: a transition or a flow's first row is committed and a worker has been started when the
+  method returns; the node shows the result (state, last_error, history, events);
+- **questions**: answered when the method returns; a worker calls the BMC, for at most 30 s, after
+at
+  most 30 s in the queue.
 
-Whatever is asked of a node may raise, besides what a method names: NodeNotFound (404), NodeLocked
-(409: as long as ``wait_s`` says, the node stayed busy; not for questions that need no lock),
-DriverNotFound (404) and InterfaceNotFoundInEntrypoint (400) of a node whose driver is not enabled
-any more, DatabaseBusy (503: nothing was written), LockLost (409: another conductor took the node
-over; nothing was written).  Orders and questions to a BMC may raise NoFreeConductorWorker (503,
-nothing written), questions ApiThreadsBusy (503), too.
+Any method about a node may also raise: NodeNotFound (404), NodeLocked (409: the node stayed locked
+for ``wait_s``; not for questions without a lock), DriverNotFound (404) and
+InterfaceNotFoundInEntrypoint (400) for a disabled driver, DatabaseBusy (503: nothing was written),
+LockLost (409: another conductor took the node over; nothing was written).  Orders and questions to
+a BMC may raise NoFreeConductorWorker (503, nothing written), questions ApiThreadsBusy (503), too.
 """
 
 from __future__ import annotations
@@ -30,17 +30,17 @@ from bloomery.model.request import Request
 from bloomery.rpc.methods import Method, list_methods, since
 
 VERSION: Final = "1.0"
-RELEASES: Final[Mapping[str, str]] = {"0.1": "1.0"}  # release -> contract version that it knows
+RELEASES: Final[Mapping[str, str]] = {"0.1": "1.0"}  # release -> its contract version
 
 Json = dict[str, Any]
 
 
 class Records(Protocol):
-    """Nodes and what belongs to them, as records: no BMC is asked.
+    """Records of nodes and their children: no BMC is called.
 
     ``patch`` is a JSON patch (RFC 6902) within [api]'s limits, its paths checked against the
-    fields; it is applied to the row that is read in the same transaction, so that two callers
-    who change different keys of one object both keep their change.
+    fields; it is applied to the row that is read in the same transaction, so that two callers who
+    change different keys of one object both keep their change.
     """
 
     @since("1.0")
@@ -61,15 +61,16 @@ class Records(Protocol):
         patch: list[Json],
         reset_interfaces: bool,
     ) -> None:
-        """Change a node; ``reset_interfaces``: those that are not named fall back to defaults.
+        """Change a node; ``reset_interfaces``: interfaces outside of the patch return to defaults.
 
-        Raises PatchError (400), InvalidParameterValue (400), InvalidState (409: the node is on its
-        way, or its state does not allow the change), DuplicateName, NodeAssociated (409).
+        Raises PatchError (400), InvalidParameterValue (400), InvalidState (409: the node is in a
+        transient state, or its state does not allow the change), DuplicateName, NodeAssociated
+        (409).
         """
 
     @since("1.0")
     def destroy_node(self, request: Request, node_uuid: str) -> None:
-        """Delete a node and what belongs to it; a console that runs is stopped before.
+        """Delete a node and its children; a running console is stopped before.
 
         Raises NodeAssociated (409), InvalidState (409), NodeProtected (403).
         """
@@ -92,7 +93,7 @@ class Records(Protocol):
         traits: list[str],
         replace: bool,
     ) -> None:
-        """Add traits, or ``replace`` all by them; one that is there already stays as it is.
+        """Add traits, or ``replace`` all by them.
 
         Raises InvalidParameterValue (400): the node would have more than 50.
         """
@@ -108,59 +109,59 @@ class Records(Protocol):
 
     @since("1.0")
     def create_record(self, request: Request, noun: str, values: Json) -> None:
-        """Store a validated record of a noun (``model.nouns``): its uuid and what was sent.
+        """Store a validated record of a noun (``model.nouns``): its uuid and the client's values.
 
-        Needs no lock.  Raises what the noun has for values that are taken (409) and for what
-        does not go with its node or its parents (400, 409).
+        Needs no lock.  Raises the noun's errors of duplicate values (409) and of values that do not
+        fit its node or its parents (400, 409).
         """
 
     @since("1.0")
     def update_record(self, request: Request, noun: str, uuid: str, patch: list[Json]) -> None:
-        """Change a record of a noun, under the lock of its node, if it belongs to one.
+        """Change a record of a noun, under the lock of its node, if any.
 
-        Raises the noun's error for a missing one (404), PatchError and InvalidParameterValue
-        (400), Conflict (409: the node's state does not allow it), and what the noun has for values
-        that are taken (409).
+        Raises the noun's error for a missing one (404), PatchError and InvalidParameterValue (400),
+        Conflict (409: the node's state does not allow it), and the noun's errors of duplicate
+        values (409).
         """
 
     @since("1.0")
     def destroy_record(self, request: Request, noun: str, uuid: str) -> None:
-        """Delete a record, under the lock of its node, if it belongs to one.
+        """Delete a record, under the lock of its node, if any.
 
-        Raises the noun's error for a missing one (404), and what the noun has for one that others
-        belong to (400), or that is in use (409).
+        Raises the noun's error for a missing record (404), and for a record with children (400), or
+        in use (409).
         """
 
 
 class Allocations(Protocol):
-    """Who wants a node, of which kind, and gives it back.  Changes are ``update_record``."""
+    """Allocations.  Changes are ``update_record``."""
 
     @since("1.0")
     def create_allocation(self, request: Request, values: Json, node_uuid: str | None) -> None:
-        """Store a validated allocation; a worker looks for its node, at once.
+        """Store a validated allocation; a worker searches for its node at once.
 
-        ``values``: uuid and what the client sent, by field name, candidates as UUIDs.
-        ``node_uuid``: the active node whose allocation it is to be; committed when this returns.
-        Raises AllocationAlreadyExists, AllocationDuplicateName (409); with a node
-        NodeAssociated (409: it has another instance), AllocationFailed (400: it is not active,
-        or not as ``values`` say; the allocation is stored in error).
+        ``values``: uuid and the client's values, by field name, candidates as UUIDs. ``node_uuid``:
+        the active node of a backfill; committed when this returns. Raises AllocationAlreadyExists,
+        AllocationDuplicateName (409); with a node NodeAssociated (409: it has another instance),
+        AllocationFailed (400: the node is not active, or does not match ``values``; the allocation
+        is stored in error).
         """
 
     @since("1.0")
     def destroy_allocation(self, request: Request, uuid: str) -> None:
-        """Delete an allocation, under the lock of its node, if it has one; the node is free again.
+        """Delete an allocation, under the lock of its node, if any; the node is free again.
 
-        Raises AllocationNotFound (404), InvalidState (409: the node is active or on its way, and
-        not in maintenance).
+        Raises AllocationNotFound (404), InvalidState (409: the node is active or in a transient
+        state, and not in maintenance).
         """
 
 
 class Provisioning(Protocol):
-    """The verbs of provisioning.
+    """Provision verbs.
 
     Ironic has a method per verb (``do_node_deploy``, ``do_node_tear_down``, ``do_node_clean``, ...)
-    and ``do_provisioning_action`` for those without arguments.  Here the latter takes all of them:
-    what a verb is stands in one table, ``conductor/verbs.py``, and a caller needs none of its own.
+    and ``do_provisioning_action`` for those without arguments.  Here the latter takes all verbs:
+    one table, ``conductor/verbs.py``, defines them.
     """
 
     @since("1.0")
@@ -170,13 +171,13 @@ class Provisioning(Protocol):
         """Order a provision verb: any key of ``conductor.states.VERBS``.
 
         ``arguments``: fields of ``model.provision.ProvisionArguments``, those that the verb reads;
-        {}: none.  Asked twice, the second is refused by the state that the first has brought.
+        {}: none.  A repetition is refused by the new state.
 
-        Raises InvalidStateRequested (400: the state has no edge for the verb, any more),
-        NodeInMaintenance, NodeIsRetired, BootModeNotAllowed (400), NodeProtected (403),
-        ConcurrentActionLimit (503: as many nodes deploy, or clean, as may), InstanceDeployFailure
-        (with the status of what ``validate`` raised), InstanceRescueFailure (500), Conflict (409:
-        aborting a service in maintenance), and from inspect and service what ``validate`` raises.
+        Raises InvalidStateRequested (400: the state has no edge for the verb), NodeInMaintenance,
+        NodeIsRetired, BootModeNotAllowed (400), NodeProtected (403), ConcurrentActionLimit (503:
+        the limit of deploying, or cleaning, nodes), InstanceDeployFailure (with the status of the
+        error of ``validate``), InstanceRescueFailure (500), Conflict (409: aborting a service in
+        maintenance), and from inspect and service the errors of ``validate``.
         """
 
 
@@ -185,7 +186,7 @@ class Agents(Protocol):
 
     @since("1.0")
     def get_node_with_token(self, request: Request, node_uuid: str) -> Json:
-        """Return {"uuid": UUID, "agent_token": token}; a token that was given out before is stars.
+        """Return {"uuid": UUID, "agent_token": token}; a token that was issued before is masked.
 
         The token belongs to one session of an agent: it is dropped when a flow begins or ends.
         Needs no lock, and never raises NodeLocked.
@@ -203,31 +204,31 @@ class Agents(Protocol):
         agent_status: str | None,
         agent_status_message: str | None,
     ) -> None:
-        """An agent calls: note where it is reached, and go on with the flow that waits for it.
+        """Record a heartbeat and the agent's URL, and continue the flow that waits for it.
 
-        ``callback_url``: where the agent listens; ``agent_verify_ca``: the certificate that it
-        shows there, PEM; ``agent_status``: start, end or error, with a message for people.
-        Committed when it returns, also where no flow waits; in a state that has no use for agents
-        nothing is.  A busy node whose agent called before is left alone: the agent calls again.
-        Raises NodeLocked for the first call of an agent, and NoFreeConductorWorker, at once;
-        InvalidParameterValue (400): no version, a wrong token, not https, another certificate.
+        ``callback_url``: where the agent listens; ``agent_verify_ca``: its certificate, PEM;
+        ``agent_status``: start, end or error, with a message for people. Committed when it returns,
+        also without a waiting flow; states without agents record nothing. A locked node whose agent
+        called before is skipped: the agent calls again. Raises NodeLocked for the first call of an
+        agent, and NoFreeConductorWorker, at once; InvalidParameterValue (400): no version, a wrong
+        token, not https, another certificate.
         """
 
     @since("1.0")
     def continue_inspection(
         self, request: Request, node_uuid: str, inventory: Json, plugin_data: Json
     ) -> None:
-        """Go on with an inspection that waits for its agent: order.
+        """Continue an inspection that waits for its agent: order.
 
         ``inventory``: {"interfaces": [{"mac_address": MAC, ...}, ...], ...} as ironic-python-agent
-        has it; ``plugin_data``: what came beside it.  A node in enroll is taken, too, where
-        [auto_discovery]enabled says so.  Raises NotFound (404) in other states,
-        UnsupportedDriverExtension (400) where no agent inspects.
+        sends it; ``plugin_data``: the other data.  A node in enroll is accepted where
+        [auto_discovery]enabled is set.  Raises NotFound (404) in other states,
+        UnsupportedDriverExtension (400) without inspection by an agent.
         """
 
 
 class Power(Protocol):
-    """Power, management and consoles: what is asked of a node's hardware."""
+    """Power, management and consoles of a node."""
 
     @since("1.0")
     def change_node_power_state(
@@ -239,23 +240,23 @@ class Power(Protocol):
     ) -> None:
         """Order a power state: any of ``conductor.states.POWER_TARGETS``.
 
-        ``timeout_s``: how long the machine may take; None: what the driver has, for the soft ones
+        ``timeout_s``: the machine's time limit; None: the driver's, for soft targets
         [conductor]soft_power_off_timeout.  Until the end node.target_power_state shows it.  A
-        machine that is there already is left alone.
-        Raises InvalidStateRequested (400), InvalidParameterValue (400: the driver does not know
-        it), PowerStateFailure (409: disable_power_off), and what ``validate`` raises.
+        machine in the target state stays as it is. Raises InvalidStateRequested (400),
+        InvalidParameterValue (400: unsupported by the driver), PowerStateFailure (409:
+        disable_power_off), and the errors of ``validate``.
         """
 
     @since("1.0")
     def change_node_boot_mode(self, request: Request, node_uuid: str, new_mode: str) -> None:
         """Order a boot mode, "bios" or "uefi"; the machine may need a restart to take it.
 
-        Raises InvalidParameterValue (400), Conflict (409: the node is on its way).
+        Raises InvalidParameterValue (400), Conflict (409: the node is in a transient state).
         """
 
     @since("1.0")
     def change_node_secure_boot(self, request: Request, node_uuid: str, on: bool) -> None:
-        """Order secure boot on or off.  Raises Conflict (409: the node is on its way)."""
+        """Order secure boot on or off.  Raises Conflict (409: the node is in a transient state)."""
 
     @since("1.0")
     def set_boot_device(
@@ -265,17 +266,17 @@ class Power(Protocol):
         device: str,
         persistent: bool,
     ) -> None:
-        """Set the boot device, for one boot or ``persistent``; as a question: set when it returns.
+        """Set the boot device, for one boot or ``persistent``; a question: set when it returns.
 
-        Raises InvalidParameterValue (400: none of the supported ones), BmcUnreachable and
-        BmcRefused (500), and what ``validate`` raises.
+        Raises InvalidParameterValue (400: an unsupported device), BmcUnreachable and BmcRefused
+        (500), and the errors of ``validate``.
         """
 
     @since("1.0", question=True)
     def get_boot_device(self, request: Request, node_uuid: str) -> Json:
-        """Return {"boot_device": name or None, "persistent": bool or None}; holds the node.
+        """Return {"boot_device": name or None, "persistent": bool or None}; locks the node.
 
-        Raises BmcUnreachable and BmcRefused (500), and what ``validate`` raises.
+        Raises BmcUnreachable and BmcRefused (500), and the errors of ``validate``.
         """
 
     @since("1.0", question=True)
@@ -284,34 +285,34 @@ class Power(Protocol):
 
     @since("1.0")
     def set_console_mode(self, request: Request, node_uuid: str, enabled: bool) -> None:
-        """Order the console on or off; nothing happens where it is so already.
+        """Order the console on or off; no change if it is so already.
 
-        Raises what the console's ``validate`` raises: UnsupportedDriverExtension (400) where the
-        interface has none.
+        Raises the errors of the console's ``validate``: UnsupportedDriverExtension (400) without a
+        console.
         """
 
     @since("1.0", question=True)
     def get_console_information(self, request: Request, node_uuid: str) -> Json | None:
-        """Return {"type": kind, "url": where}, as the driver has it; None while it is off.
+        """Return {"type": kind, "url": URL} from the driver; None while it is off.
 
-        Needs no lock.  Raises what the console's ``validate`` raises.
+        Needs no lock.  Raises the errors of the console's ``validate``.
         """
 
     @since("1.0", question=True)
     def validate_driver_interfaces(self, request: Request, node_uuid: str) -> Json:
         """Return {interface: {"result": True} or {"result": False, "reason": text}}; needs no lock.
 
-        All interfaces but vendor.  No BMC is asked.
+        All interfaces but vendor.  No BMC is called.
         """
 
     @since("1.0", question=True, longest_s=3)
     def describe_work(self, request: Request, node_uuid: str) -> Json:
         """Return {"bmc": facts or None, "no_worker_since": time or None}; needs no lock.
 
-        ``bmc``: what this conductor remembers of the node's BMC, without asking it; None where it
-        never spoke with it.  Keys: address, last_contact_at, last_error, last_error_at,
-        silent_since, left_alone, next_try_at, login_refused, latency.
-        ``no_worker_since``: for how long the flow's turn waits for one of its workers.
+        ``bmc``: this conductor's memory of the node's BMC, without a call; None before the first
+        call. Keys: address, last_contact_at, last_error, last_error_at, silent_since, left_alone,
+        next_try_at, login_refused, latency. ``no_worker_since``: since when the flow's step waits
+        for a worker.
         """
 
     @since("1.0", question=True)
@@ -323,19 +324,19 @@ class Power(Protocol):
 
 
 class Hardware(Protocol):
-    """What is asked of one machine beyond power: RAID, NMI, lights, virtual media, vendor calls.
+    """Hardware of one machine beyond power: RAID, NMI, indicators, virtual media, vendor calls.
 
-    Whatever asks a BMC may raise BmcUnreachable and BmcRefused (500), UnsupportedDriverExtension
-    (400) where the interface does not know how, and what its ``validate`` raises (400).
+    Calls of a BMC may raise BmcUnreachable and BmcRefused (500), UnsupportedDriverExtension (400)
+    for an unsupported feature, and the errors of the interface's ``validate`` (400).
     """
 
     @since("1.0")
     def set_target_raid_config(
         self, request: Request, node_uuid: str, target_raid_config: Json
     ) -> None:
-        """Store the RAID configuration that the next steps shall make; {} clears it.
+        """Store the RAID configuration for the next steps; {} clears it.
 
-        Raises InvalidParameterValue (400): the RAID interface does not take it.
+        Raises InvalidParameterValue (400): the RAID interface refuses it.
         """
 
     @since("1.0", question=True)
@@ -359,7 +360,7 @@ class Hardware(Protocol):
     def get_indicator_state(
         self, request: Request, node_uuid: str, component: str, indicator: str
     ) -> str:
-        """Return on, off, blinking or unknown; holds the node."""
+        """Return on, off, blinking or unknown; locks the node."""
 
     @since("1.0")
     def set_indicator_state(
@@ -376,17 +377,17 @@ class Hardware(Protocol):
         image_url: str,
         image_download_source: str | None,
     ) -> None:
-        """Order an image to be inserted; ``device_type``: cdrom, disk or floppy.
+        """Order the insertion of an image; ``device_type``: cdrom, disk or floppy.
 
-        A failure goes to last_error.  ``image_download_source`` is who fetches the image: whatever
-        it says, the BMC does.
+        A failure goes to last_error.  ``image_download_source`` is ignored: the BMC fetches the
+        image.
         """
 
     @since("1.0")
     def detach_virtual_media(
         self, request: Request, node_uuid: str, device_types: list[str] | None
     ) -> None:
-        """Order images to be ejected; None: from all devices.  A failure goes to last_error."""
+        """Order the ejection of images; None: from all devices.  A failure goes to last_error."""
 
     @since("1.0", question=True)
     def get_virtual_media(self, request: Request, node_uuid: str) -> list[Json]:
@@ -398,9 +399,9 @@ class Hardware(Protocol):
     ) -> Json:
         """Call a method of the node's vendor interface with the arguments ``info``.
 
-        Returns {"return": JSON, "async": bool, "attach": bool}: an asynchronous one is an order
-        and returns None; of one with attach ``return`` is bytes in base64.  Raises
-        InvalidParameterValue (400): no such method, not with this ``http_method``, arguments.
+        Returns {"return": JSON, "async": bool, "attach": bool}: an asynchronous method is an order
+        and returns None; with attach ``return`` is bytes in base64.  Raises InvalidParameterValue
+        (400): an unknown method, another ``http_method``, invalid arguments.
         """
 
     @since("1.0")
@@ -425,18 +426,18 @@ class Hardware(Protocol):
 
 
 class Network(Protocol):
-    """Virtual interfaces (VIFs) of nodes; the network interface decides what they are."""
+    """Virtual interfaces (VIFs) of nodes; the network interface implements them."""
 
     @since("1.0")
     def vif_attach(self, request: Request, node_uuid: str, vif_info: Json) -> None:
-        """Attach a VIF: {"id": ...} and what else the interface reads; attached when it returns.
+        """Attach a VIF: {"id": ...} and other keys of the interface; attached when it returns.
 
-        Raises what the interface raises: UnsupportedDriverExtension (400) where it has none.
+        Raises the interface's errors: UnsupportedDriverExtension (400) without VIFs.
         """
 
     @since("1.0")
     def vif_detach(self, request: Request, node_uuid: str, vif_id: str) -> None:
-        """Detach a VIF; detached when it returns.  Raises what the interface raises."""
+        """Detach a VIF; detached when it returns.  Raises the interface's errors."""
 
     @since("1.0", question=True)
     def vif_list(self, request: Request, node_uuid: str) -> list[Json]:
@@ -444,7 +445,7 @@ class Network(Protocol):
 
 
 class Conductor(Records, Allocations, Provisioning, Agents, Power, Hardware, Network, Protocol):
-    """What a conductor does for callers."""
+    """All methods of a conductor."""
 
 
 METHODS: Final[Mapping[str, Method]] = list_methods(Conductor)

@@ -1,12 +1,12 @@
-"""The side of a transport that is asked: from a message to a method of the endpoint, and back.
+"""Dispatch messages to methods of the endpoint, and build replies.
 
     dispatcher = Dispatcher(manager, contract.METHODS, host="rack-a", version=contract.VERSION)
     reply = dispatcher.dispatch(message)            # never raises
 
-A call that comes twice changes nothing twice.  Transports may deliver a call again, and callers
-send one again when a connection broke under it; the second one waits for the reply to the first,
-or gets it from memory.  Questions are answered as often as they come.  Memory ends with the
-process: no caller sends a call again to a process that was started since.
+A repeated call has no second effect.  Transports may deliver a call again, and callers repeat a
+call after a lost connection; the repetition waits for the first reply, or gets it from memory.
+Questions are executed again.  Memory ends with the process: no caller repeats a call to a restarted
+process.
 """
 
 from __future__ import annotations
@@ -29,11 +29,11 @@ from bloomery.rpc.methods import Method, understands
 LOG = logging.getLogger(__name__)
 
 _MOST_REPLIES: Final = 4096
-_REMEMBERED_S: Final = 600.0  # longer than anybody sends a call again
+_REMEMBERED_S: Final = 600.0  # longer than callers repeat a call
 
 
 class Replies:
-    """Replies to the latest calls, by call id; those that are under way are waited for."""
+    """Replies to the latest calls, by call id; repetitions wait for running calls."""
 
     def __init__(
         self,
@@ -46,7 +46,7 @@ class Replies:
         )
 
     def once(self, call_id: str, run: Callable[[], wire.Reply]) -> wire.Reply:
-        """Return what ``run`` returns, which must not raise; it runs once for each call id."""
+        """Return the result of ``run``, which must not raise; it runs once for each call id."""
         with self._mutex:
             reply = self._replies.get(call_id)
             is_first = reply is None
@@ -58,10 +58,10 @@ class Replies:
 
 
 class Dispatcher:
-    """Runs calls on ``endpoint``; safe to use from any thread.
+    """Run calls on ``endpoint``; safe to use from any thread.
 
-    ``instance`` is another one in each process: a caller who wants an answer of this process, and
-    of no successor, names it.
+    ``instance`` differs in each process: a caller that needs this process, and no successor, names
+    it.
     """
 
     def __init__(
@@ -79,7 +79,7 @@ class Dispatcher:
         self._replies = replies or Replies()
 
     def dispatch(self, message: Mapping[str, Any]) -> wire.Reply:
-        """Return the reply to a call; an unexpected fault is logged, and told as a failure."""
+        """Return the reply to a call; an unexpected error is logged, and returned as a failure."""
         try:
             call = wire.read_call(message)
             method = self._method(call)
@@ -92,7 +92,6 @@ class Dispatcher:
             return self._replies.once(call.call_id, lambda: self._run(call))
 
     def _method(self, call: wire.Call) -> Method:
-        """Return the method; raises CallMalformed, MethodUnknown, ConductorUnreached."""
         if call.host != self.host:
             raise errors.ConductorUnreached(
                 host=call.host, reason=f"{self.host} answers at its address"
@@ -107,7 +106,7 @@ class Dispatcher:
         return method
 
     def _check_instance(self, message: Mapping[str, Any], call: wire.Call) -> None:
-        """Raises ConductorSilent where a process before this one may have run the call."""
+        """Raises ConductorSilent where a former process may have run the call."""
         if message.get("instance", self.instance) != self.instance:
             raise errors.ConductorSilent(
                 host=self.host, method=call.method, reason="it was started anew meanwhile"

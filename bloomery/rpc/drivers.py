@@ -1,4 +1,4 @@
-"""What living conductors serve: hardware types with their interfaces, by name."""
+"""Hardware types and interfaces of living conductors, by name."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _MOST_SHOWN: Final = 100  # characters of a name in an error
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DriverFacts:
-    """A hardware type as its conductors offer it: interfaces by kind, defaults by kind."""
+    """A hardware type in the union of its conductors: interfaces by kind, defaults by kind."""
 
     name: str
     hosts: tuple[str, ...]
@@ -27,7 +27,7 @@ def of_conductors(
     living: Sequence[Conductor],
     served: Mapping[str, Sequence[EnabledInterface]],
 ) -> dict[str, DriverFacts]:
-    """Return the hardware types that ``living`` serve; ``served`` is by host name."""
+    """Return the hardware types of the ``living`` conductors; ``served`` is by host name."""
     names = sorted({driver for conductor in living for driver in conductor.drivers})
     return {name: _facts(name, living, served) for name in names}
 
@@ -55,12 +55,12 @@ def _facts(
 
 @functools.cache
 def installed_types() -> tuple[str, ...]:
-    """Return the names of all hardware types that are installed, enabled or not."""
+    """Return the names of all installed hardware types, enabled or not."""
     return tuple(sorted(metadata.entry_points(group="bloomery.hardware.types").names))
 
 
 def absence(driver: str, served: Collection[str]) -> str:
-    """Say why nobody serves a driver: it is unknown, or known and not enabled."""
+    """Explain why no conductor serves a driver: it is unknown, or not enabled."""
     installed, listed = installed_types(), ", ".join(served)
     if driver in installed:
         return (
@@ -76,5 +76,5 @@ def absence(driver: str, served: Collection[str]) -> str:
 
 
 def shortened(name: str) -> str:
-    """Return a name that a client wrote as an error may show it."""
+    """Shorten a client's name for an error."""
     return name if len(name) <= _MOST_SHOWN else f"{name[:_MOST_SHOWN]}..."

@@ -1,9 +1,9 @@
-"""Calls to conductors over HTTP: kept-alive connections, one pool for each host.
+"""JSON-RPC calls to conductors over HTTP: kept-alive connections, one pool for each host.
 
-A conductor's name is its address, with the port unless that is the usual one.  A connection that
-was idle for a while is not used again: its server may be about to close it.  One that breaks under
-a call leaves open what became of it: the call is sent once more with the same id and the instance
-of the process that has had it, which answers from memory; no other process does.
+A conductor's name is its address, with the port unless it is the default.  Idle connections are not
+reused, since the server may be about to close them.  After a connection broke during a call, the
+call is repeated once with the same id and the instance of the first process, which answers from
+memory; other processes refuse it.
 """
 
 from __future__ import annotations
@@ -43,14 +43,14 @@ class _Connection(connection.HTTPConnection):
         self._clock = clock
         self._answered_at = clock()
 
-    def getresponse(self) -> urllib3.HTTPResponse:  # type: ignore[override]  # as urllib3 has it
+    def getresponse(self) -> urllib3.HTTPResponse:  # type: ignore[override]  # urllib3's signature
         response = super().getresponse()
         self._answered_at = self._clock()
         return response
 
     @property
     def is_connected(self) -> bool:
-        """Whether it may be used once more; if not, it is closed and opened anew."""
+        """May the connection be reused?  If not, it is closed and opened anew."""
         is_fresh = self._clock() - self._answered_at < REUSED_WITHIN_S
         return is_fresh and super().is_connected
 
@@ -77,7 +77,6 @@ class JsonRpcChannel:
         self._connections = conf.serving_threads
 
     def call(self, host: str, message: dict[str, Any], timeout_s: float) -> Mapping[str, Any]:
-        """Return the reply.  Raises ConductorUnreached, ConductorSilent."""
         try:
             response = self._posted(host, message, timeout_s)
         except exceptions.ProtocolError as exc:
@@ -100,7 +99,7 @@ class JsonRpcChannel:
     def _posted(
         self, host: str, message: dict[str, Any], timeout_s: float
     ) -> urllib3.BaseHTTPResponse:
-        """Raises ProtocolError where a connection broke, and what ``call`` does."""
+        """Raises ProtocolError after a lost connection, and the errors of ``call``."""
         body = rows.dump_document(_document(message)).encode()
         timeout = urllib3.Timeout(connect=CONNECT_S, read=timeout_s)
         try:
@@ -151,7 +150,7 @@ class JsonRpcChannel:
         return secure
 
     def _refusal(self, status: int) -> str:
-        """Return why a conductor did not look at the call."""
+        """Return why a conductor did not read the call."""
         if status == 401:
             return "it does not know [json_rpc]username with this password"
         if status == 413:
@@ -160,7 +159,7 @@ class JsonRpcChannel:
 
 
 def address(host: str) -> tuple[str, int]:
-    """Return where a conductor listens: "rack-a", "rack-a:8090", "::1" or "[::1]:8090"."""
+    """Return a conductor's address: "rack-a", "rack-a:8090", "::1" or "[::1]:8090"."""
     name, colon, port = host.rpartition(":")
     if colon and port.isdecimal() and (":" not in name or name.startswith("[")):
         return name.strip("[]"), int(port)
@@ -198,7 +197,7 @@ def _reply(host: str, message: dict[str, Any], body: bytes) -> Mapping[str, Any]
 
 
 def _reason(exc: Exception) -> str:
-    """Return what hindered a connection, in a few words."""
+    """Return the cause of a failed connection."""
     cause = exc.__cause__ or exc
     if isinstance(cause, (TimeoutError, exceptions.ConnectTimeoutError)) and not isinstance(
         cause, exceptions.NewConnectionError

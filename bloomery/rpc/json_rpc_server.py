@@ -1,4 +1,4 @@
-"""Conductors that answer JSON-RPC 2.0 over HTTP, as Ironic's do.
+"""JSON-RPC 2.0 server of conductors over HTTP, as in Ironic.
 
     POST / {"jsonrpc": "2.0", "id": "...", "method": "vif_list",
             "params": {"node_uuid": "...", "context": {...}, "rpc.version": "1.0"}}
@@ -6,9 +6,9 @@
 A failure is {"error": {"code": status, "message": text, "data": {"class": ..., "facts": ...}}}.
 Batches are refused, and a message without an id is run without an answer (204).
 
-A server that stops loses no call: callers use no connection that was idle for ``REUSED_WITHIN_S``,
-and the server takes calls from those that were idle for less than ``_KEPT_S``; each answer ends
-its own.
+A stopping server loses no call: callers reuse no connection that was idle for ``REUSED_WITHIN_S``,
+and the server accepts calls on those that were idle for less than ``_KEPT_S``; each answer closes
+its connection.
 """
 
 from __future__ import annotations
@@ -37,16 +37,16 @@ INVALID_PARAMS: Final = -32602
 VERSION_KEY, HOST_KEY, INSTANCE_KEY = "rpc.version", "rpc.host", "rpc.instance"
 INSTANCE_HEADER: Final = "Bloomery-Instance"
 CLASSES: Final = "bloomery.errors."
-REUSED_WITHIN_S: Final = 1.0  # of its last answer, by a caller
-_KEPT_S: Final = 2.0  # since its last answer, by a server that stops
-_MOST_CONNECTIONS: Final = 1000  # the rest of the descriptors is for BMCs
+REUSED_WITHIN_S: Final = 1.0  # after its last answer, by a caller
+_KEPT_S: Final = 2.0  # after its last answer, by a stopping server
+_MOST_CONNECTIONS: Final = 1000  # leaves descriptors for BMCs
 _MIB: Final = 1024 * 1024
 _PROTOCOL_CODES: Final = {"CallMalformed": INVALID_PARAMS, "MethodUnknown": METHOD_NOT_FOUND}
 _JSON: Final = ("Content-Type", "application/json")
 
 
 class JsonRpcServer:
-    """Listens once it is made; answers from ``start`` until ``stop``."""
+    """Listens from its construction; answers from ``start`` until ``stop``."""
 
     is_connected = None
 
@@ -66,7 +66,7 @@ class JsonRpcServer:
             )  # fmt: skip
 
     def start(self) -> None:
-        """Begin to answer; returns at once."""
+        """Start the threads; returns at once."""
         self._server.start()
 
     @property
@@ -78,26 +78,26 @@ class JsonRpcServer:
         self._server.begin_stop()
 
     def stop(self, within_s: float | None = None, *, returns: bool = False) -> None:
-        """Take no more connections, and let calls end: as long as it takes, or ``within_s``.
+        """Accept no more connections, and let calls end, within ``within_s`` if set.
 
-        Callers that are connected may call for ``_KEPT_S`` since their last answer.
+        Existing connections may call for ``_KEPT_S`` after their last answer.
         """
         self._server.stop(within_s)
 
     def reload(self) -> None:
-        """Read certificate and key again, if there are any; the file of passwords is watched."""
+        """Reload certificate and key, if any; the password file is watched."""
         self._server.reload()
 
 
 class _Application:
-    """The WSGI application: the login first, then the body, then the call."""
+    """The WSGI application: login, then body, then call."""
 
     def __init__(self, dispatcher: Dispatcher, logins: HttpBasic | None, most: int) -> None:
         """``most``: the length of a body, in bytes."""
         self._dispatcher, self._logins, self._most = dispatcher, logins, most
 
     def __call__(self, environ: dict[str, Any], start_response: Any) -> Iterable[bytes]:
-        """Raises Deferred, Awaited: ask again when the login is checked, when the body is here."""
+        """Raises Deferred, Awaited: retry when the login is checked, or the body has arrived."""
         status, headers, body = self._answered(environ)
         start_response(status, [*headers, (INSTANCE_HEADER, self._dispatcher.instance)])
         return [body]
@@ -118,7 +118,7 @@ class _Application:
         return "200 OK", [_JSON], rows.dump_document(answer).encode()
 
     def _login_refusal(self, environ: dict[str, Any]) -> str | None:
-        """Return the status that refuses a login, if it is refused.  Raises Deferred."""
+        """Return the status of a refused login, or None.  Raises Deferred."""
         if self._logins is None:
             return None
         try:
@@ -157,7 +157,7 @@ class _Application:
 
 
 def _fault_of(document: Any) -> tuple[int, str] | None:
-    """Return code and sentence where a document is no call."""
+    """Return code and sentence of a malformed call."""
     if isinstance(document, list):
         return INVALID_REQUEST, "cannot run a batch: send one call at a time"
     if not isinstance(document, dict) or document.get("jsonrpc") != "2.0":
@@ -186,7 +186,7 @@ def _answer_to(call_id: Any, reply: wire.Reply) -> dict[str, Any]:
     return answer | {"error": {"code": code, "message": failure["text"], "data": data}}
 
 
-# ------------------------------------------------------------------------------- who may call
+# -------------------------------------------------------------------------------------- login
 
 
 def _settings(conf: Conf) -> server.Settings:
@@ -215,7 +215,7 @@ def _logins(conf: Conf, strategy: str) -> HttpBasic | None:
 
 
 def _check_exposure(conf: Conf, strategy: str) -> None:
-    """Without logins, only this machine may call, unless the operator says otherwise."""
+    """Refuse an address beyond loopback without logins, unless the operator allows it."""
     host = conf.json_rpc.host_ip
     if strategy != "noauth" or conf.json_rpc.insecure_listen or is_loopback(host):
         return

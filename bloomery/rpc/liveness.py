@@ -1,9 +1,9 @@
-"""Which conductors are alive: judged by counters that move, on our own monotonic clock.
+"""Liveness of conductors by their heartbeat counters, on this process's monotonic clock.
 
-A living conductor raises the counter in its row.  Whoever reads the rows from time to time learns
-for how long a counter stood still while it was looked at; who stood still for
-``heartbeat_timeout`` is dead.  No clock of another machine counts, and neither does time in which
-nobody could look: a database that was away for a minute has killed nobody.
+A living conductor raises the counter in its row.  A process that polls the rows measures how long a
+counter stood still between polls; a conductor is dead after ``heartbeat_timeout``.  Clocks of other
+machines are not used, and time without polls does not count: a database that was down for a minute
+makes no conductor dead.
 
     liveness = Liveness(timeout_s=60, longest_gap_s=20)
     asked_at = clock()
@@ -23,13 +23,13 @@ from typing import Final, Self
 from bloomery.conf import Conf
 from bloomery.model.conductor import Conductor
 
-_GAP_INTERVALS: Final = 2  # between two looks one may fail
-_LEAST_LOOKS: Final = 3  # that find a counter where it was, before its conductor is dead
+_GAP_INTERVALS: Final = 2  # one of two polls may fail
+_LEAST_LOOKS: Final = 3  # polls with an unchanged counter before a conductor is dead
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Pulse:
-    """A counter as it was seen last, and for how long it stood still while it was looked at."""
+    """The last seen counter, and how long it stood still between polls."""
 
     heartbeat: int
     seen_at: float
@@ -39,7 +39,7 @@ class _Pulse:
 class Liveness:
     """The counters of all conductors as this process has seen them; safe in any thread.
 
-    ``longest_gap_s``: more silence than that is not believed between two looks.
+    ``longest_gap_s``: the most silence that counts between two polls.
     """
 
     def __init__(
@@ -55,7 +55,7 @@ class Liveness:
 
     @classmethod
     def of(cls, conf: Conf, clock: Callable[[], float]) -> Self:
-        """Return one whose times are those of the configuration."""
+        """Return an instance with the configured times."""
         ours = conf.conductor
         pause_s = max(
             _GAP_INTERVALS * ours.heartbeat_interval, conf.default.hash_ring_reset_interval
@@ -64,11 +64,11 @@ class Liveness:
         return cls(timeout_s=ours.heartbeat_timeout, longest_gap_s=longest_gap_s, clock=clock)
 
     def judge(self, conductors: Iterable[Conductor], asked_at: float) -> list[Conductor]:
-        """Return conductors that were read just now, each with ``alive`` and ``silent_s``.
+        """Return the conductors with ``alive`` and ``silent_s``.
 
-        ``asked_at``: our clock before they were read.  A counter that has moved was seen after
-        that, so a process that is paused in between takes nobody for dead.  One that was never
-        seen before is alive if it is on line.
+        ``asked_at``: the clock before they were read.  A changed counter counts as seen after that,
+        so that a pause of this process makes no conductor dead.  A new conductor is alive if it is
+        online.
         """
         with self._mutex:
             return [self._judge(conductor, asked_at) for conductor in conductors]
@@ -83,13 +83,13 @@ class Liveness:
         if before is None or before.heartbeat != conductor.heartbeat:
             return _Pulse(heartbeat=conductor.heartbeat, seen_at=self._clock())
         if asked_at <= before.seen_at:
-            return before  # somebody else has looked meanwhile
+            return before  # another thread has polled meanwhile
         gap_s = min(asked_at - before.seen_at, self._longest_gap_s)
         return dataclasses.replace(before, seen_at=asked_at, silent_s=before.silent_s + gap_s)
 
     def is_dead(self, conductor: Conductor) -> bool:
-        """Whether the counter of a conductor that was judged stood still for the time-out.
+        """Did the counter of a judged conductor stand still for the time-out?
 
-        One that signed off, but ends its work, still raises its counter.
+        A conductor that signed off, but finishes its work, still raises its counter.
         """
         return conductor.silent_s >= self._timeout_s

@@ -1,4 +1,4 @@
-"""What a contract says of its methods: since which version, with which arguments, asked twice.
+"""Declarations of RPC methods: version, arguments, and repeatability.
 
 @since("1.0", question=True)
 def vif_list(self, request: Request, node_uuid: str) -> list[Json]: ...
@@ -20,13 +20,12 @@ _MARK: Final = "contract_facts"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Method:
-    """One method of a contract, ``request`` left out.
+    """One method of a contract, without ``request``.
 
-    ``is_question``: it changes nothing, so that a call that comes twice is simply answered twice.
-    ``longest_s``: answers come from memory: what takes longer is not waited for.
-    ``field_since``: the versions that brought parameters after the method itself.
-    ``drops_new_fields``: a caller whose peers may be older leaves those parameters out, instead of
-    refusing the call.
+    ``is_question``: it changes nothing, so that a repeated call is executed again. ``longest_s``:
+    of methods that answer from memory: the time limit. ``field_since``: the versions of parameters
+    newer than the method. ``drops_new_fields``: calls to older peers leave those parameters out,
+    instead of failing.
     """
 
     name: str
@@ -46,7 +45,7 @@ class Method:
         return arguments
 
     def fault_of(self, arguments: Mapping[str, Any]) -> str | None:
-        """Return what keeps these arguments from being those of the method; None: nothing."""
+        """Return the fault of these arguments, or None."""
         if missing := self.required - arguments.keys():
             return f"without {', '.join(sorted(missing))}"
         if surplus := arguments.keys() - set(self.parameters):
@@ -54,7 +53,7 @@ class Method:
         return None
 
     def version_of(self, arguments: Mapping[str, Any]) -> str:
-        """Return the oldest version of the contract that understands this call."""
+        """Return the oldest version of the contract that supports this call."""
         fields = (v for name, v in self.field_since.items() if name in arguments)
         return max((self.since, *fields), key=parsed)
 
@@ -67,7 +66,7 @@ def since(
     fields: Mapping[str, str] | None = None,
     drops_new_fields: bool = False,
 ) -> Callable[[F], F]:
-    """Say which contract version brought a method, and its later parameters (``fields``)."""
+    """Declare the contract version of a method, and of its later parameters (``fields``)."""
 
     def mark(method: F) -> F:
         facts = {"since": version, "is_question": question, "field_since": dict(fields or {})}
@@ -88,13 +87,13 @@ def list_methods(contract: type[Any]) -> dict[str, Method]:
 
 
 def parsed(version: str) -> tuple[int, int]:
-    """Return a version as numbers that compare.  Raises ValueError."""
+    """Return a version as comparable numbers.  Raises ValueError."""
     major, minor = version.split(".")
     return int(major), int(minor)
 
 
 def understands(own: str, other: str) -> bool:
-    """Tell whether who knows contract ``own`` understands a call of version ``other``."""
+    """Does contract ``own`` support a call of version ``other``?"""
     return parsed(own)[0] == parsed(other)[0] and parsed(other) <= parsed(own)
 
 

@@ -1,11 +1,10 @@
-"""Calls to conductors over a message broker, by oslo.messaging with threads.
+"""RPC to conductors over a message broker, by oslo.messaging with threads.
 
-Each conductor has a queue of its own, ``bloomery.conductor_manager.HOST``, in an exchange of its
-own: notifications keep theirs, so that either may be durable without the other.  oslo.messaging
-cannot rebuild our errors; replies carry them packed (``wire``).
+Each conductor has a queue, ``bloomery.conductor_manager.HOST``, in an exchange separate from
+notifications, so that either may be durable without the other.  oslo.messaging cannot rebuild our
+errors; replies carry them packed (``wire``).
 
-Whoever starts the process has chosen threads for oslo.service before this is imported
-(``cmd.threads``).
+The process must choose threads for oslo.service before this import (``cmd.threads``).
 """
 
 from __future__ import annotations
@@ -37,23 +36,23 @@ LOG = logging.getLogger(__name__)
 
 EXCHANGE: Final = "bloomery"
 TOPIC: Final = "bloomery.conductor_manager"
-CONNECT_S: Final = 4.0  # that a caller waits for the broker
-_RECONNECT_S: Final = 1.0  # that a caller waits for a broker that was there before
+CONNECT_S: Final = 4.0  # a caller's wait for the broker
+_RECONNECT_S: Final = 1.0  # a caller's wait for a broker that was there before
 _LOOK_S: Final = 0.05
-_LISTEN_S: Final = 5.0  # that a start waits for it
+_LISTEN_S: Final = 5.0  # a start's wait for the broker
 _SEND_RETRIES: Final = 1  # with a new connection, where the broker closed the old one
 _RABBIT: Final = "oslo_messaging_rabbit"
-_RESERVED: Final = frozenset({"target", "oslo_rpc_server_ping"})  # oslo.messaging asks for them
+_RESERVED: Final = frozenset({"target", "oslo_rpc_server_ping"})  # oslo.messaging looks them up
 BROKER_AWAY: Final = "the message broker does not answer"
 _NOT_CONNECTED: Final = (kombu_exceptions.OperationalError, OSError)
 _BROKER_FAULTS: Final = (exceptions.MessagingException, amqp.AMQPError, *_NOT_CONNECTED)
 
 
 class OsloServer:
-    """Listens to the queue of one conductor, from ``start`` until ``stop``."""
+    """Listen to the queue of one conductor, from ``start`` until ``stop``."""
 
     def __init__(self, dispatcher: Dispatcher, conf: Conf, config_files: Sequence[str]) -> None:
-        """Raises CannotStart for a URL that cannot be used; the broker may be away."""
+        """Raises CannotStart for an unusable URL; the broker may be down."""
         self._transport = _transport(conf, config_files)
         self._threads = conf.default.executor_thread_pool_size
         self._server = oslo_messaging.get_rpc_server(
@@ -67,20 +66,20 @@ class OsloServer:
 
     @property
     def is_connected(self) -> bool:
-        """Whether the broker brings calls, as far as the connection knows."""
+        """Does the broker deliver calls, as far as the connection knows?"""
         return self._listens.is_set() and _is_connected(self._listener)
 
     def start(self) -> None:
-        """Begin to answer; a broker that is away is waited for in the background."""
+        """Start to answer; the connection to an absent broker is retried in the background."""
         self._starting.start()
         if not self._listens.wait(_LISTEN_S):
             LOG.warning("%s: calls are answered as soon as it does", BROKER_AWAY)
 
     def stop(self, within_s: float | None = None, *, returns: bool = False) -> None:
-        """Take no more calls, and let those that run end: as long as it takes, or ``within_s``.
+        """Accept no more calls, and let running ones end, within ``within_s`` if set.
 
-        The queue goes, so that callers hear at once that nobody is there; where the conductor
-        ``returns`` soon it stays, and calls wait in it.
+        The queue is deleted, so that callers fail at once; where the conductor ``returns`` soon it
+        stays, and calls wait in it.
         """
         if not self._listens.is_set():
             return
@@ -109,9 +108,9 @@ class OsloServer:
         self._transport.cleanup()
 
     def _cancel_fanout(self) -> None:
-        """Listen no more to the queue that oslo.messaging deletes with the connection.
+        """Cancel the consumer of the queue that oslo.messaging deletes with the connection.
 
-        The broker would say so of a consumer that is still there, and each stop log a warning.
+        The broker would otherwise cancel it, and each stop would log a warning.
         """
         if (listener := self._listener) is not None:
             for consumer, tag in listener.conn._consumers.items():  # noqa: SLF001
@@ -120,10 +119,10 @@ class OsloServer:
                         consumer.cancel(tag)
 
     def _answer_last_calls(self) -> None:
-        """Answer what came between the last look at the queue and the end of the connection.
+        """Answer the calls between the last poll of the queue and the end of the connection.
 
-        oslo.messaging acknowledges a call as it comes, and forgets these: their callers would wait
-        until their time is up.
+        oslo.messaging acknowledges a call on arrival, and drops these: their callers would wait for
+        the time-out.
         """
         if (listener := self._listener) is not None:
             while listener.incoming:
@@ -131,13 +130,14 @@ class OsloServer:
 
     @property
     def _listener(self) -> Any:
-        """What listens at a RabbitMQ; None: the broker is another one."""
-        listener = self._server.listener._poll_style_listener  # noqa: SLF001  there is no other way in
+        """Return the listener of RabbitMQ; None for another broker."""
+        # oslo.messaging has no public name
+        listener = self._server.listener._poll_style_listener  # noqa: SLF001
         return listener if isinstance(listener, amqpdriver.AMQPListener) else None
 
     def _delete_queue(self) -> None:
-        """A broker that is away keeps the queue: callers wait for the time-out, as for the dead."""
-        driver = self._transport._driver  # noqa: SLF001  there is no other way in
+        """Delete the queue; an absent broker keeps it, and callers wait for the time-out."""
+        driver = self._transport._driver  # noqa: SLF001  oslo.messaging has no public name
         if not isinstance(driver, impl_rabbit.RabbitDriver):
             return
         try:
@@ -148,7 +148,7 @@ class OsloServer:
 
 
 class _Endpoint:
-    """What oslo.messaging looks methods up in: all that are not private go to the dispatcher."""
+    """The endpoint for oslo.messaging: public methods go to the dispatcher."""
 
     def __init__(self, dispatcher: Dispatcher) -> None:
         self._dispatcher = dispatcher
@@ -166,7 +166,7 @@ class OsloChannel:
     """Safe to use from any thread; connects at the first call."""
 
     def __init__(self, conf: Conf, config_files: Sequence[str]) -> None:
-        """Raises CannotStart for a URL that cannot be used."""
+        """Raises CannotStart for an unusable URL."""
         self._transport = _transport(conf, config_files)
         self._client = oslo_messaging.get_rpc_client(
             self._transport,
@@ -179,7 +179,6 @@ class OsloChannel:
         self._can_hear = threading.Event()
 
     def call(self, host: str, message: dict[str, Any], timeout_s: float) -> Mapping[str, Any]:
-        """Return the reply.  Raises ConductorUnreached, ConductorSilent."""
         if not self._hear_replies():
             raise errors.ConductorUnreached(host=host, reason=BROKER_AWAY)
         method, context = message["method"], message["context"]
@@ -205,8 +204,8 @@ class OsloChannel:
 
     @property
     def is_connected(self) -> bool:
-        """Whether the broker brings replies, as far as the connection knows."""
-        driver = self._transport._driver  # noqa: SLF001  there is no other way in
+        """Does the broker deliver replies, as far as the connection knows?"""
+        driver = self._transport._driver  # noqa: SLF001  oslo.messaging has no public name
         return self._can_hear.is_set() and _is_connected(getattr(driver, "_waiter", None))
 
     def missing(self) -> list[str]:
@@ -217,10 +216,10 @@ class OsloChannel:
             self._transport.cleanup()
 
     def _hear_replies(self) -> bool:
-        """Have the queue of replies declared, by a thread that waits for the broker if need be.
+        """Declare the queue of replies, in a thread that waits for the broker.
 
-        oslo.messaging would let the first caller, and all others behind it, wait without end, and
-        send where no reply can be heard: then nobody knows what became of a call.
+        oslo.messaging would let all callers wait without a limit, and send calls whose replies
+        cannot arrive.
         """
         if self._can_hear.is_set():
             return self.is_connected or self._is_connected_again()
@@ -242,14 +241,14 @@ class OsloChannel:
         return True
 
     def _connect(self) -> None:
-        driver = self._transport._driver  # noqa: SLF001  there is no other way in
+        driver = self._transport._driver  # noqa: SLF001  oslo.messaging has no public name
         if isinstance(driver, impl_rabbit.RabbitDriver):
             driver._get_reply_q()  # noqa: SLF001
         self._can_hear.set()
 
 
 def _is_connected(reader: Any) -> bool:
-    """Tell whether what reads from a RabbitMQ is connected; of other brokers nothing is known."""
+    """Is a consumer of RabbitMQ connected?  Unknown for other brokers."""
     return reader is None or bool(reader.conn.connection.connection.connected)
 
 
@@ -268,7 +267,7 @@ def _transport(conf: Conf, config_files: Sequence[str]) -> Any:
 
 
 def options_of(config_files: Sequence[str]) -> cfg.ConfigOpts:
-    """Return oslo.messaging's options as the files have them, with defaults that lose nothing.
+    """Return oslo.messaging's options from the files, with durable defaults.
 
     oslo.messaging registers the groups of its metrics and tracing with the global options only.
     Raises CannotStart.
@@ -279,7 +278,7 @@ def options_of(config_files: Sequence[str]) -> cfg.ConfigOpts:
     source.register_opts(tracing.oslo_messaging_tracing, group="oslo_messaging_tracing")
     source.register_opts(impl_rabbit.rabbit_opts, group=_RABBIT)
     source.set_default("rabbit_quorum_queue", True, group=_RABBIT)
-    # A caller that is gone must not keep threads of a conductor: they try again to answer it.
+    # Replies to callers that are gone must not keep threads: they would be retried.
     source.set_default("kombu_missing_consumer_retry_timeout", 5, group=_RABBIT)
     if source.oslo_messaging_rabbit.use_queue_manager:
         raise errors.CannotStart(

@@ -1,4 +1,4 @@
-"""The side of a transport that asks: from a method of the contract to a message, and back."""
+"""Proxies of remote conductors: from a method of the contract to a message, and back."""
 
 from __future__ import annotations
 
@@ -21,32 +21,32 @@ from bloomery.rpc.call_limits import CallLimits
 from bloomery.rpc.contract import Conductor
 from bloomery.rpc.methods import Method, understands
 
-LOOK_EVERY_S: Final = 1.0  # whether the conductor that is waited for lives
+LOOK_EVERY_S: Final = 1.0  # check whether the called conductor lives
 
 
 class Channel(Protocol):
-    """What carries messages; they are JSON in both directions."""
+    """Carries messages, which are JSON in both directions."""
 
     def call(self, host: str, message: dict[str, Any], timeout_s: float) -> Mapping[str, Any]:
         """Return the reply of ``host``.
 
-        Raises ConductorUnreached where the message surely did not get there, ConductorSilent where
-        it may have.
+        Raises ConductorUnreached where the message surely did not arrive, ConductorSilent where it
+        may have.
         """
 
     @property
     def is_connected(self) -> bool | None:
-        """Whether the message broker answers; None: there is none."""
+        """Does the message broker answer?  None: there is none."""
 
     def missing(self) -> list[str]:
-        """Return what keeps messages from being carried, after a few seconds at most."""
+        """Return the channel's faults, after a few seconds at most."""
 
     def close(self) -> None: ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cap:
-    """The newest version of the contract that may be sent, and which release's it is."""
+    """The newest version of the contract that may be sent, and its release."""
 
     version: str
     release: str = ""
@@ -68,11 +68,10 @@ class Cap:
 
 
 class Remote:
-    """Conductors elsewhere, and those of this process (``local``), which are called directly.
+    """Remote conductors, and those of this process (``local``), which are called directly.
 
-    ``response_timeout_s``: how long a reply may take, beside what a caller agreed to wait for a
-    busy node.  ``is_silent``: whether a host is known to give no sign of life; its reply is not
-    waited for any longer.
+    ``response_timeout_s``: the limit of a reply, beside the caller's wait for a locked node.
+    ``is_silent``: is a host's heartbeat missing?  Its replies are then no longer awaited.
     """
 
     def __init__(
@@ -107,7 +106,7 @@ class Remote:
         self._channel.close()
 
     def method(self, host: str, name: str) -> Callable[..., Any]:
-        """Return what calls a method there.  Raises AttributeError."""
+        """Return a function that calls the method on ``host``.  Raises AttributeError."""
         if name not in self._methods:
             raise AttributeError(f"{name} is not in the contract")
         return functools.partial(self._call, host, self._methods[name])
@@ -128,10 +127,10 @@ class Remote:
         return wire.unpacked(reply)
 
     def _reply(self, call: wire.Call, timeout_s: float) -> wire.Reply:
-        """Return the reply, which a thread waits for; raise ConductorSilent once the host is so.
+        """Wait for the reply in a thread; raise ConductorSilent once the host is silent.
 
-        Each call has a thread of its own.  A call that was given up keeps its thread and its place
-        in ``CallLimits`` until ``timeout_s`` is over: at most ``most_per_host`` for one host and
+        Each call has a thread of its own.  An abandoned call keeps its thread and its place in
+        ``CallLimits`` until ``timeout_s`` is over: at most ``most_per_host`` for one host and
         ``most`` for all.  Calls beyond these end in their queue, within ``QUEUE_S``.
         """
         reply: Future[wire.Reply] = Future()
@@ -159,7 +158,7 @@ class Remote:
 
 
 class _Proxy:
-    """A conductor on ``host``, as callers see it."""
+    """The proxy of the conductor on ``host``."""
 
     __slots__ = ("_host", "_remote")
 

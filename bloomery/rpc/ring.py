@@ -1,12 +1,12 @@
-"""Which conductor serves a node: a hash ring over those that are alive.
+"""The hash ring of living conductors: which conductor serves a node?
 
-API and conductors compute the same ring from the same rows.  What a process read is good for
-``hash_ring_reset_interval``; a look-up that finds nobody reads again before it says so.
+API and conductors compute the same ring from the same rows.  Rows are cached for
+``hash_ring_reset_interval``; a lookup without a result reads them again first.
 
     ring.host_of_node(driver="redfish", group="", uuid=node_uuid)      # "rack-a"
 
-Groups are strict: no conductor of another group steps in.  Whoever reads the rows also judges who
-is alive (``liveness``); a process without a conductor lets a thread look from time to time.
+Groups are strict: conductors of other groups do not stand in.  Each read also updates liveness
+(``liveness``); a process without a conductor polls in a thread.
 """
 
 from __future__ import annotations
@@ -33,11 +33,11 @@ from bloomery.rpc.liveness import Liveness
 
 LOG = logging.getLogger(__name__)
 
-_MOST_PLACED: Final = 100_000  # nodes whose hosts are remembered: 20 MB
+_MOST_PLACED: Final = 100_000  # nodes with cached hosts: 20 MB
 
 
 class _Hosts:
-    """The hosts of one driver in one group, and where nodes stand among them.
+    """The hosts of one driver in one group, and the cached hosts of nodes.
 
     Each node is hashed once: a list of 10,000 costs 35 ms the first time, 3 ms later.
     """
@@ -64,7 +64,7 @@ class _Hosts:
         return str(next(iter(self._ring.get_nodes(uuid.encode()))))
 
     def _make_ring(self) -> Any:
-        """Make a ring.  One host needs none: so tooz is imported by those who have two."""
+        """Build a ring.  One host needs none, and no import of tooz."""
         from tooz import hashring
 
         return hashring.HashRing(
@@ -76,7 +76,7 @@ class _Hosts:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _View:
-    """The conductors and drivers as one read of the database has shown them.
+    """The conductors and drivers of one read of the database.
 
     ``conductors`` are all that are registered, each judged; ``hosts`` and ``drivers`` are of the
     living.
@@ -89,7 +89,7 @@ class _View:
 
 
 class Ring:
-    """Finds hosts of nodes and drivers; safe to use from any thread."""
+    """Find hosts of nodes and drivers; safe to use from any thread."""
 
     def __init__(
         self,
@@ -111,9 +111,9 @@ class Ring:
     # ------------------------------------------------------------------------------- reading
 
     def start(self) -> None:
-        """Look at the counters of all conductors from time to time, in a thread of our own.
+        """Poll the counters of all conductors in a thread.
 
-        A process with a conductor inside needs none: its periodic ``watch_leases`` looks.
+        A process with a conductor inside needs none: its periodic ``watch_leases`` polls.
         """
         self._thread.start()
 
@@ -130,14 +130,14 @@ class Ring:
                 LOG.warning("cannot look who is alive: %s", errors.brief(exc))
 
     def forget(self) -> None:
-        """Read the database again at the next question."""
+        """Read the database again at the next lookup."""
         self._view = None
 
     def refresh(self) -> bool:
-        """Read the database now; return whether nodes are served by others than before.
+        """Read the database now; return whether nodes may have moved to other conductors.
 
-        Two statements.  Where nothing has changed, what was hashed is kept; where something has,
-        ``epoch`` is another one than before, whoever it was that read.
+        Two statements.  Without a change, cached hashes are kept; a change raises ``epoch``, in
+        whichever thread it was read.
         """
         with self._reading:
             before, self._view = self.epoch, self._read()
@@ -149,7 +149,7 @@ class Ring:
             with self._reading:
                 view = self._view = self._view or self._read()
         is_old = self._clock() - view.read_at > self._options.hash_ring_reset_interval
-        if is_old and self._reading.acquire(blocking=False):  # who comes meanwhile uses the old one
+        if is_old and self._reading.acquire(blocking=False):  # concurrent readers use the old view
             try:
                 view = self._view = self._read()
             finally:
@@ -180,13 +180,13 @@ class Ring:
     # ---------------------------------------------------------------------------- conductors
 
     def list_conductors(self) -> tuple[Conductor, ...]:
-        """Return all that are registered, as this process last judged them."""
+        """Return all registered conductors, as this process last judged them."""
         return self._current().conductors
 
     def is_silent(self, host: str) -> bool:
-        """Tell whether a counter stood still for ``heartbeat_timeout`` when it was last looked at.
+        """Was the host's counter still for ``heartbeat_timeout`` at the last poll?
 
-        Reads nothing: whoever waits for the host asks each second.
+        Reads nothing: callers that wait for the host check each second.
         """
         view = self._view
         return view is not None and any(
@@ -194,16 +194,16 @@ class Ring:
         )
 
     def judge(self, read: Callable[[sa.Connection], Iterable[Conductor]]) -> list[Conductor]:
-        """Return the conductors that ``read`` reads, each judged; raises what that raises."""
+        """Return the conductors from ``read``, each judged; raises its errors."""
         asked_at = self._clock()
         with self._db.read() as conn:
             registered = read(conn)
         return self.liveness.judge(registered, asked_at)
 
     def leads(self, host: str) -> bool:
-        """Is ``host`` the one that does, for all, what needs doing once?
+        """Is ``host`` the one that does the work of the whole site?
 
-        Whose name comes first among the living.  No lock: two may think so for a while.
+        The first name among the living.  No lock: two hosts may be so for a while.
         """
         living = [each.hostname for each in self.list_conductors() if each.alive]
         return host == min(living, default=None)
@@ -213,7 +213,7 @@ class Ring:
     def host_of_node(self, *, driver: str, group: str, uuid: str) -> str:
         """Return the host that serves a node.
 
-        Raises NoValidHost, or TemporaryFailure when nobody who serves such nodes is alive.
+        Raises NoValidHost, or TemporaryFailure when no conductor of such nodes is alive.
         """
         host = self.find_host(driver=driver, group=group, uuid=uuid)
         if host is None:
@@ -224,19 +224,19 @@ class Ring:
         return host
 
     def find_host(self, *, driver: str, group: str, uuid: str) -> str | None:
-        """Return the host that serves a node, or None; costs nothing where there is one host."""
+        """Return the host that serves a node, or None; free where there is one host."""
         hosts = self._current().hosts.get((group, driver))
         return None if hosts is None else hosts.host_of(uuid)
 
     def serves(self, host: str, *, driver: str, group: str) -> bool:
-        """Whether ``host`` lives and serves nodes of a driver in a group."""
+        """Is ``host`` alive, and does it serve nodes of a driver in a group?"""
         hosts = self._current().hosts.get((group, driver))
         return hosts is not None and host in hosts.hosts
 
     def list_served(self, host: str, keys: Iterable[RingKey]) -> list[str]:
         """Return the UUIDs of those nodes that ``host`` serves, in order.
 
-        0.3 µs a node where there is one host, and for each node that was looked up before.
+        0.3 µs a node where there is one host, and for each cached node.
         """
         hosts = self._current().hosts
         return [
@@ -249,11 +249,11 @@ class Ring:
     # ------------------------------------------------------------------------------- drivers
 
     def hosts_of_driver(self, name: str) -> tuple[str, ...]:
-        """Return every host that serves a hardware type.  Raises DriverNotFound."""
+        """Return every host of a hardware type.  Raises DriverNotFound."""
         return self.get_driver(name).hosts
 
     def living_hosts(self) -> list[str]:
-        """Return every host that may be given work.  Raises TemporaryFailure when none is."""
+        """Return every living host.  Raises TemporaryFailure when there is none."""
         if not self._current().hosts:
             self.refresh()
         hosts = [each.hostname for each in self.list_conductors() if each.alive]
@@ -262,7 +262,7 @@ class Ring:
         return hosts
 
     def get_driver(self, name: str) -> DriverFacts:
-        """Return what is known of one hardware type.  Raises DriverNotFound."""
+        """Return one hardware type.  Raises DriverNotFound."""
         if name not in self._current().drivers:
             self.refresh()
         try:
@@ -272,15 +272,15 @@ class Ring:
             raise errors.DriverNotFound(driver=drivers.shortened(name), advice=advice) from None
 
     def list_drivers(self) -> list[DriverFacts]:
-        """Return every hardware type that some living conductor serves, by name."""
+        """Return the hardware types of living conductors, by name."""
         return list(self._current().drivers.values())
 
-    # ------------------------------------------------------------------------ who is missing
+    # -------------------------------------------------------------------- missing conductors
 
     def _nobody(self, driver: str, group: str) -> errors.Failure:
         view = self._current()
         if not view.hosts and (refusal := self._db.refusal) is not None:
-            return errors.DatabaseBusy(reason=refusal.reason)  # signs of life, too, are refused
+            return errors.DatabaseBusy(reason=refusal.reason)  # heartbeats are refused, too
         if not view.hosts:
             return errors.TemporaryFailure(reason=why_nobody(view.conductors))
         away = [
@@ -302,7 +302,7 @@ class Ring:
         )
 
     def _absence(self, driver: str) -> str:
-        """Say why nobody serves a driver."""
+        """Return why no conductor serves a driver."""
         registered = [each for each in self.list_conductors() if driver in each.drivers]
         away = [each for each in registered if not each.alive]
         if away:
@@ -311,14 +311,14 @@ class Ring:
 
 
 def why_nobody(conductors: Iterable[Conductor]) -> str:
-    """Say why no conductor is alive, in a sentence, and what to do."""
+    """Return why no conductor is alive, in a sentence with the remedy."""
     away = ", ".join(map(absence, conductors))
     known = f"; {away}" if away else ""
     return f"no conductor is alive: start one, or wait until it has registered{known}"
 
 
 def absence(conductor: Conductor) -> str:
-    """Say in a few words why a conductor is given no work."""
+    """Return why a conductor gets no work, in a few words."""
     if not conductor.online:
         return f"{conductor.hostname} is off line"
     return f"{conductor.hostname} gave no sign of life for {conductor.silent_s:.0f} s"

@@ -1,6 +1,6 @@
-"""Options of the ring that all processes of a site must share: who else would serve which node?
+"""Options of the ring that all processes of a site must share.
 
-A conductor notes its own when it starts and no other one lives; whoever starts later compares.
+A conductor stores its own when it starts and no other one lives; later processes compare.
 
     ring_options.differences(conn, conf)
     # ["[DEFAULT]hash_partition_exponent is 6 here and 5 for the conductors of this site"]
@@ -17,7 +17,7 @@ from bloomery.conf import Conf
 from bloomery.db import settings
 
 _NAME: Final = "ring_options"
-_OPTIONS: Final = (  # group, option: whose node is whose, and how long who is silent lives
+_OPTIONS: Final = (  # group, option: assignment of nodes, and time-outs of liveness
     ("DEFAULT", "hash_partition_exponent"),
     ("DEFAULT", "hash_ring_algorithm"),
     ("conductor", "heartbeat_timeout"),
@@ -26,17 +26,17 @@ _TIMES: Final = (("DEFAULT", "hash_ring_reset_interval"), ("conductor", "heartbe
 
 
 def note(conn: sa.Connection, conf: Conf) -> None:
-    """Let ours be those of the site."""
+    """Store our options as the site's."""
     settings.put(conn, _NAME, json.dumps(_values(conf), sort_keys=True))
 
 
 def differences(conn: sa.Connection, conf: Conf) -> list[str]:
-    """Return what differs so that two would serve one node, or think each other dead too early."""
+    """Return differences that assign a node twice, or declare conductors dead too early."""
     return _differing(conn, conf, _OPTIONS)
 
 
 def other_times(conn: sa.Connection, conf: Conf) -> list[str]:
-    """Return what differs and only makes some of the processes later than others."""
+    """Return differences that only delay some of the processes."""
     return _differing(conn, conf, _TIMES)
 
 

@@ -1,12 +1,12 @@
-"""What carries calls to conductors: [DEFAULT]rpc_transport chooses it.
+"""The RPC transport that [DEFAULT]rpc_transport selects.
 
-    client = build_client(conf, local={host: manager})        # of whoever calls
+    client = build_client(conf, local={host: manager})        # of callers
     server = build_server(conf, host, manager)                # of a conductor
     server.start()
 
-One process with everything needs no transport (``none``): a call is a call.  Others pack calls
-(``wire``), bound how many threads wait for them (``call_limits``), and answer those that come
-twice from memory (``dispatch``).
+A process with all services needs no transport (``none``): a call is a function call.  Others pack
+calls (``wire``), limit the waiting threads (``call_limits``), and answer repeated calls from memory
+(``dispatch``).
 """
 
 from __future__ import annotations
@@ -25,47 +25,44 @@ from bloomery.rpc.remote import Cap, Channel, Remote
 
 
 class Server(Protocol):
-    """What lets others call a conductor of this process."""
+    """Accepts calls to a conductor of this process."""
 
     @property
     def is_connected(self) -> bool | None:
-        """Whether the message broker answers; None: calls need none."""
+        """Does the message broker answer?  None: there is none."""
 
     def start(self) -> None:
-        """Begin to answer; returns at once."""
+        """Start to answer; returns at once."""
 
     def stop(self, within_s: float | None = None, *, returns: bool = False) -> None:
-        """Take no more calls, and let those that run end: as long as it takes, or ``within_s``.
+        """Accept no more calls, and let running ones end, within ``within_s`` if set.
 
-        ``returns``: the conductor is started again at once, so that callers had better wait.
+        ``returns``: the conductor restarts at once, so that callers should wait.
         """
 
     def reload(self) -> None:
-        """Read certificates again, if there are any: new connections get what is in them now."""
+        """Reload certificates, if any, for new connections."""
 
 
 class NoServer:
-    """Nobody calls from outside."""
+    """No calls from other processes."""
 
     is_connected = None
 
-    def start(self) -> None:
-        """Nobody to answer."""
+    def start(self) -> None: ...
 
-    def stop(self, within_s: float | None = None, *, returns: bool = False) -> None:
-        """Nobody to wait for."""
+    def stop(self, within_s: float | None = None, *, returns: bool = False) -> None: ...
 
-    def reload(self) -> None:
-        """Nothing was read."""
+    def reload(self) -> None: ...
 
 
 def needs_oslo(conf: Conf) -> bool:
-    """Tell whether oslo.messaging will be imported: threads must be chosen before."""
+    """Will oslo.messaging be imported?  Then choose its threads first."""
     return conf.default.rpc_transport == rpc.OSLO
 
 
 def conductor_name(conf: Conf, host: str) -> str:
-    """Return what a conductor of ``host`` is called: with JSON-RPC its name is its address."""
+    """Return the conductor name of ``host``: with JSON-RPC its address."""
     ours = conf.json_rpc
     if conf.default.rpc_transport != rpc.JSON_RPC or ours.port == rpc.PORT:
         return host
@@ -81,11 +78,11 @@ def build_client(
     threads: int | None = None,
     is_silent: Callable[[str], bool] = lambda _host: False,
 ) -> Transport:
-    """Return the transport of whoever calls conductors; nothing is connected to yet.
+    """Return the transport of a process that calls conductors; nothing is connected yet.
 
-    ``local``: the conductors of this process.  ``config_files``: where oslo.messaging finds options
-    of its own.  ``threads``: how many call at most, by default those of the API.
-    ``is_silent``: see ``Remote``.  Raises CannotStart.
+    ``local``: the conductors of this process.  ``config_files``: where oslo.messaging finds its own
+    options.  ``threads``: the calling threads, by default those of the API. ``is_silent``: see
+    ``Remote``.  Raises CannotStart.
     """
     if conf.default.rpc_transport == rpc.NONE:
         return InProcess(local or {})
@@ -103,7 +100,7 @@ def build_client(
 def build_server(
     conf: Conf, host: str, endpoint: Conductor, *, config_files: Sequence[str] = ()
 ) -> Server:
-    """Return what lets others call ``endpoint``, the conductor ``host``; the address is bound.
+    """Return the server of ``endpoint``, the conductor ``host``; the address is bound.
 
     Raises CannotStart.
     """
@@ -121,7 +118,7 @@ def build_server(
 
 
 def cap(conf: Conf, releases: Mapping[str, str], own: str) -> Cap:
-    """Return up to which version calls may go.  Raises CannotStart for an unknown release."""
+    """Return the newest version for calls.  Raises CannotStart for an unknown release."""
     pin = conf.default.pin_release_version
     if pin is None:
         return Cap(version=own)

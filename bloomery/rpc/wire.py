@@ -1,8 +1,8 @@
-"""Calls and replies as every transport carries them: JSON, nothing else.
+"""The JSON format of calls and replies on every transport.
 
 A call is {"method", "version", "call_id", "host", "context", "arguments"}; ``context`` holds the
-fields of ``Request`` and whatever a transport adds, which is dropped; ``host`` is the one that the
-caller means.  A reply is {"result": value} or {"failure": {"class", "facts", "text", "status"}}:
+fields of ``Request`` and fields of the transport, which are dropped; ``host`` is the addressee.  A
+reply is {"result": value} or {"failure": {"class", "facts", "text", "status"}}:
 
     unpacked(replied(value)) == value
     unpacked(failed(errors.NodeLocked(...)))        # raises NodeLocked
@@ -29,7 +29,7 @@ _CONTEXT: Final = {field.name: _KINDS[str(field.type)] for field in dataclasses.
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Call:
-    """One call of a contract's method; ``call_id`` is the same however often it is sent."""
+    """One call of a contract's method; repetitions have the same ``call_id``."""
 
     method: str
     version: str
@@ -47,7 +47,7 @@ class Call:
 
 
 def read_call(message: Mapping[str, Any]) -> Call:
-    """Return the call that a message is.  Raises CallMalformed."""
+    """Parse a message.  Raises CallMalformed."""
     texts = {name: _text(message, name) for name in ("method", "version", "call_id", "host")}
     arguments = message.get("arguments")
     if not isinstance(arguments, Mapping):
@@ -67,7 +67,7 @@ def packed_request(request: Request) -> dict[str, Any]:
 
 
 def read_request(context: object) -> Request:
-    """Return who asks; keys that are none of ours are dropped.  Raises CallMalformed."""
+    """Return the request; unknown keys are dropped.  Raises CallMalformed."""
     if not isinstance(context, Mapping) or not isinstance(context.get("request_id"), str):
         raise errors.CallMalformed(reason="context has no request_id")
     fields = {name: context[name] for name in _CONTEXT if context.get(name) is not None}
@@ -85,7 +85,7 @@ def replied(result: Any) -> Reply:
 
 
 def failed(error: errors.Failure) -> Reply:
-    """Return the reply that raises ``error`` again; facts that are secret by name are stars."""
+    """Return the reply that raises ``error`` again; facts with secret names are masked."""
     name, facts = error.packed()
     packed = {
         "class": name, "facts": _plain(facts), "text": str(error), "status": error.status,
@@ -94,7 +94,7 @@ def failed(error: errors.Failure) -> Reply:
 
 
 def unpacked(reply: Mapping[str, Any]) -> Any:
-    """Return the result, or raise the failure as its own class, in the sender's words."""
+    """Return the result, or raise the failure as its own class, with the sender's sentence."""
     if "failure" not in reply:
         return reply.get("result")
     packed = reply["failure"]

@@ -48,6 +48,16 @@ def test_a_look_is_one_select_and_no_commit(api: Client, meter: Meter, path: str
     assert statement.startswith("SELECT")
 
 
+def test_a_page_of_short_rows_is_the_last_event_the_marker_and_the_rows(
+    api: Client, meter: Meter
+) -> None:
+    marker = api.post("/v1/nodes", {"driver": "fake-hardware"})["uuid"]
+    for query, statements in (("", 2), (f"?marker={marker}", 3)):
+        meter.reset()
+        api.get(f"/ext/v1/nodes{query}")
+        assert (meter.commits, len(meter.statements)) == (0, statements)
+
+
 def test_a_post_and_a_patch_are_one_commit_each(api: Client, meter: Meter) -> None:
     api.post("/v1/nodes", {"name": "web-2", "driver": "fake-hardware"})
     assert meter.commits == 1

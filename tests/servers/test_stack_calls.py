@@ -35,5 +35,5 @@ from tests.unit.orchestration.service.test_show import test_events_are_paged_and
 
 
 @pytest.fixture
-def face(db, tmp_path):
+def calls(db, tmp_path):
     return StackCalls(tmp_path, db=db, hidden_stack_tags=("secret",))

@@ -188,6 +188,7 @@ def test_one_process_becomes_three_hosts(hosts: Hosts):
     url = hosts.wait_for(r"answers at (\S+)")[1]
     for host in HOSTS:
         hosts.wait_for(rf"conductor {host} serves")
+    hosts.wait_for(r"engine \S+ works on stacks")
     listed = hosts.run(lines[-1])
     assert listed.count("online") == len(HOSTS), listed
     move(url, node, "provide", "available")

@@ -22,6 +22,13 @@ PACKAGES+=,qemu-utils,util-linux,fdisk,gdisk,parted,e2fsprogs,dosfstools,mdadm,d
 PACKAGES+=,efibootmgr,pciutils,psmisc,hdparm,nvme-cli,ethtool,bsdextrautils
 MODULES="part_gpt fat iso9660 normal configfile linux search search_fs_file search_label"
 
+TOOLS="qemu-system-x86_64 qemu-img debootstrap grub-mkstandalone mkfs.vfat mmd mcopy syslinux sfdisk cpio zstd ip"
+missing=$(for tool in $TOOLS; do command -v "$tool" >/dev/null || echo "$tool"; done)
+if [ -n "$missing" ]; then
+    echo "cannot build: not installed:" $missing "(their packages: doc/guides/deploying.md)" >&2
+    exit 1
+fi
+
 log=$out/build.log
 exec 3>&1 >"$log" 2>&1
 trap 'echo "the build failed: see $log" >&3' ERR

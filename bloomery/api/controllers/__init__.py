@@ -1,1 +1,1 @@
-"""One controller per path; each only says which operation it stands for."""
+"""One controller per path; each method calls one operation."""

@@ -1,4 +1,4 @@
-"""``/``, ``/v1`` and what is mounted where."""
+"""``/``, ``/v1`` and the mount points of all controllers."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def version_document(call: Call) -> dict[str, Any]:
 
 
 class V1(Rest):
-    """The version document; it names the collections that the client's version knows."""
+    """The version document; it lists the collections of the client's version."""
 
     children: ClassVar[Mapping[str, Rest]] = COLLECTIONS
 
@@ -92,18 +92,19 @@ class V1(Rest):
 
     @endpoint(rule=ANYBODY, status=405)
     def other(self, call: Call) -> None:
-        """Any method but GET: refused by the handler, unlike everywhere else."""
+        """Refuse every method but GET, from the handler as Ironic does."""
         raise errors.MethodNotAllowed(allowed="GET, HEAD")
 
 
 class Root(Rest):
-    """Answers its document to any method; paths without /v1 are taken as if they had it.
+    """Answer any method with the root document; paths without /v1 are routed as if they had it.
 
-    What the Ironic API does not have is mounted beside it.
+    The extensions are mounted beside /v1.
     """
 
     v1: ClassVar[V1] = V1()
-    children: ClassVar[Mapping[str, Rest]] = {ID: v1, "ext": ext.make(lambda: Root())}  # noqa: PLW0108  not there yet
+    # Root is defined below
+    children: ClassVar[Mapping[str, Rest]] = {ID: v1, "ext": ext.make(lambda: Root())}  # noqa: PLW0108
 
     @endpoint(rule=ANYBODY)
     def get(self, call: Call) -> dict[str, Any]:

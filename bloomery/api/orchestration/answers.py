@@ -1,4 +1,4 @@
-"""Answers that are no errors."""
+"""Successful responses."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def empty(status: int, headers: Headers = ()) -> webob.Response:
 
 
 def phrase(status: int, message: str = "", headers: Headers = ()) -> webob.Response:
-    """Answer with the words of a status alone: clients look at the status and the headers."""
+    """Answer with the status phrase alone: clients read only status and headers."""
     words = HTTPStatus(status).phrase
     told = {
         "code": f"{status} {words}",
@@ -43,7 +43,6 @@ def phrase(status: int, message: str = "", headers: Headers = ()) -> webob.Respo
 
 
 def explanation(status: int) -> str:
-    """Return what can be said of every answer with this status."""
     known = statuses.status_map.get(status)
     return str(known.explanation or "") if known is not None else ""
 

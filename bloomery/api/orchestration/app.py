@@ -1,8 +1,8 @@
-"""The application: what every request meets first, and what answers it in the end.
+"""The WSGI application of the orchestration API.
 
-app = make_app(services, operations)        # any WSGI server takes it
+    app = make_app(services, operations)        # any WSGI server takes it
 
-In this order: request id, pages of others, health, versions, login, project, body, endpoint.
+In this order: request id, other origins, health, versions, login, project, body, endpoint.
 """
 
 from __future__ import annotations
@@ -29,22 +29,22 @@ REALM: Final = "Orchestration API"
 HEALTH: Final = "/healthcheck"
 OPAQUE: Final = "application/octet-stream"
 READS: Final = ("GET", "HEAD")
-NUL: Final = "\0"  # which no database could look for
+NUL: Final = "\0"  # no database accepts it in a text
 NUL_ESCAPE: Final = "%00"
 EXT: Final = re.compile(r"/ext/v1/(.+)")
-CLIENT_HEADERS: Final = (  # those that Heat lets pages send
+CLIENT_HEADERS: Final = (  # the headers that Heat allows in CORS
     "X-Auth-Token", "X-Identity-Status", "X-Roles", "X-Service-Catalog", "X-User-Id",
     "X-Tenant-Id", "X-OpenStack-Request-ID",
 )  # fmt: skip
-MAX_DEPTH: Final = LIMITS.document_depth + 10  # a template as an object, and what is around it
+MAX_DEPTH: Final = LIMITS.document_depth + 10  # a template in an object, and its wrapper
 
 
 def make_app(
     services: Services, operations: StackOperations, logins: auth.Auth | None = None
 ) -> Wsgi:
-    """Return the WSGI application of a site.
+    """Return the WSGI application.
 
-    ``logins`` tells callers apart; None: whoever the configuration names.
+    ``logins`` authenticates callers; None: as [DEFAULT]auth_strategy configures.
     """
     logins = logins or auth_strategy.logins(services.conf)
     application = Application(services, operations, logins)
@@ -65,12 +65,12 @@ class Application:
         request = parking.request
         IN_LOG.set(request)
         counted = middleware.counted(start_response, environ["REQUEST_METHOD"], parking.began)
-        start = middleware.with_ids(counted, request)
+        start = middleware.with_ids(counted, request, environ)
         return self._response(request, environ)(environ, start)
 
     def _response(self, request: Request, environ: dict[str, Any]) -> webob.Response:
-        """Return the answer, also to what fails on the way."""
-        url = middleware.base_url(self._services.conf.orchestration.public_endpoint, environ)
+        """Return the answer, also for errors."""
+        url = middleware.base_url(self._public_endpoint(environ), environ)
         try:
             return self._answer(request, environ, url)
         except versions.OtherVersion:
@@ -97,6 +97,13 @@ class Application:
             raise
         except Exception as exc:  # noqa: BLE001  a bug of ours is answered and logged
             return faults.answer(exc, environ.get("HTTP_USER_AGENT", ""))
+
+    def _public_endpoint(self, environ: dict[str, Any]) -> str | None:
+        """Return the configured address, of the API that this one is mounted in where it is."""
+        conf, mount = self._services.conf, environ.get(middleware.MOUNT)
+        if mount is None:
+            return conf.orchestration.public_endpoint
+        return conf.api.public_endpoint and conf.api.public_endpoint.rstrip("/") + mount
 
     def _answer(self, request: Request, environ: dict[str, Any], url: str) -> webob.Response:
         refusal = self._browsers.refusal(environ.get("HTTP_HOST"), environ.get("HTTP_ORIGIN"))
@@ -133,7 +140,7 @@ class Application:
         return _shaped(route, route.endpoint(call, **values))
 
     def _place(self, path: str, accept: str) -> tuple[routing.Router, str | None, str]:
-        """Return the table that has the path, the project that it names, and what is below."""
+        """Return the table of the path, its project, and the rest of the path."""
         extension = EXT.fullmatch(path)
         if extension is not None:
             return self._extensions, None, extension[1]
@@ -143,7 +150,7 @@ class Application:
     def _identified(
         self, request: Request, environ: dict[str, Any], project: str | None, path: str
     ) -> tuple[Request, str | None]:
-        """Return the request with who asks, or the token that stands for that."""
+        """Return the request with its caller, or with the token of a signal."""
         token = callers.signal_token(environ, path)
         if token is None:
             return self._callers.identify(request, environ, project), None
@@ -162,7 +169,7 @@ class Application:
 
 
 def _content_type(environ: dict[str, Any]) -> str:
-    """Return the type of the body; pages have to name it, as any page may send one without."""
+    """Return the body's media type; its absence is refused, since any page can send such a body."""
     unnamed = OPAQUE if "HTTP_ORIGIN" in environ else ""
     return environ.get("CONTENT_TYPE", "").split(";")[0].strip().lower() or unnamed
 

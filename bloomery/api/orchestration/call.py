@@ -1,4 +1,4 @@
-"""One request as an endpoint gets it, and what an endpoint may answer."""
+"""Requests and replies of endpoints."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ _NO_BODY: Final = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Call:
-    """``url``: of the API, as this caller reaches it.  ``project``: the one in the path.
+    """One request.  ``url``: of the API, as this caller reaches it.  ``project``: from the path.
 
-    ``query`` values are texts, or lists of them where an argument came twice.  ``token``: of a
-    signal, in the place of a login.
+    ``query`` values are texts, or lists of texts where an argument was repeated.  ``token``: of a
+    signal, in place of a login.
     """
 
     services: Services
@@ -41,7 +41,7 @@ class Call:
     token: str | None = None
 
     def at(self, *segments: str, project: str | None = None) -> str:
-        """Return the address of something of a project, by default the caller's."""
+        """Return the URL of a project, by default the caller's."""
         parts = ("v1", project or self.project, *segments)
         return "/".join((self.url, *map(quoted, parts)))
 
@@ -55,9 +55,9 @@ class Call:
 
     @property
     def optional_document(self) -> dict[str, Any] | None:
-        """Return the body; what does not look like a JSON object counts as none, as in Heat.
+        """Return the body; as in Heat, a body that does not look like an object counts as empty.
 
-        Raises BadRequest if it looks like one, and is none.
+        Raises BadRequest for a malformed object.
         """
         if not self.body.startswith(b"{") or self.content_type not in _JSON_TYPES:
             return None
@@ -70,7 +70,7 @@ class Call:
 
 @functools.lru_cache(maxsize=1024)
 def quoted(segment: str) -> str:
-    """Return a segment of a path; lists have the same few in thousands of links."""
+    """Quote a segment of a path; lists repeat a few segments in thousands of links."""
     return quote(segment, "")
 
 

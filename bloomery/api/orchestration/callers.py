@@ -1,7 +1,7 @@
-"""Who asks, and for which project.
+"""Authentication and projects of the orchestration API.
 
-Where callers have no projects (``noauth``, ``http_basic``) the one in the path is theirs.  One
-address needs no login: that of a signal, with the token that its resource has handed out.
+Without Keystone (``noauth``, ``http_basic``) the caller has the project of the path.  The URL of a
+signal needs no login: it carries the token that its resource has issued.
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ from bloomery.model.request import Request
 from bloomery.operations.policy_engine import Policies
 from bloomery.orchestration.resources import signals
 
-ADMIN: Final = "context_is_admin"  # whoever may use every project
-USER: Final = "admin"  # who asks where nobody must say who he is, as Heat has it
+ADMIN: Final = "context_is_admin"  # the rule that allows every project
+USER: Final = "admin"  # the user name under noauth, as in Heat
 _SIGNAL: Final = re.compile(r"stacks/[^/]+/[^/]+/resources/[^/]+/signal/?")
 
 
@@ -27,9 +27,9 @@ class Callers:
         self._policies = policies
 
     def identify(self, request: Request, environ: dict[str, Any], project: str | None) -> Request:
-        """Return the request with who asks, and for which project.
+        """Return the request with its caller and project.
 
-        ``project``: the one in the path.  Raises OtherProject, and what ``auth.Auth`` does.
+        ``project``: from the path.  Raises OtherProject, and the errors of ``auth.Auth``.
         """
         request = self._logins.identify(request, environ)
         if not self._policies.enforced:
@@ -43,9 +43,9 @@ class Callers:
 
 
 def signal_token(environ: dict[str, Any], path: str) -> str | None:
-    """Return the token of a request to the address of a signal; None: it needs a login.
+    """Return the token of a signal's URL; None: the request needs a login.
 
-    ``path``: below the project.  The token is judged by the engine, which has its twin.
+    ``path``: below the project.  The engine compares the token with its stored one.
     """
     if environ["REQUEST_METHOD"] != "POST" or _SIGNAL.fullmatch(path) is None:
         return None

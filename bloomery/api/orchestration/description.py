@@ -1,9 +1,9 @@
-"""The orchestration API for programs, in the words of OpenAPI 3.1: /ext/v1/openapi.json.
+"""The OpenAPI 3.1 document of the orchestration API: /ext/v1/openapi.json.
 
-document(routes.ROUTES, routes.EXTENSIONS, url)     # nothing else is read
+    document(routes.ROUTES, routes.EXTENSIONS, url)
 
-The tables of routes tell paths, methods and statuses.  Functions read arguments and bodies, so
-that those have no schema here: they are what Heat's reference says.
+The tables of routes give paths, methods and statuses.  Arguments and bodies have no schema here:
+Heat's API reference describes them.
 """
 
 from __future__ import annotations
@@ -71,9 +71,9 @@ def document(routes: Iterable[Route], extensions: Iterable[Route], url: str) -> 
 
 
 def _spellings(route: Route) -> Iterator[tuple[str, str]]:
-    """Yield each method with its path; a name that stands for some words gives a path for each."""
+    """Yield each method with its path; a braced name with alternatives gives a path for each."""
     if route.endpoint is lookup.find_arn:
-        return  # an ARN in the place of a name: OpenAPI knows no path of several segments
+        return  # an ARN in place of a name: OpenAPI has no path of several segments
     words = re.search(r"\{\w+=([\w|]+)\}", route.path)
     for word in words[1].split("|") if words else [""]:
         path = route.path.replace(words[0], word) if words else route.path

@@ -1,4 +1,4 @@
-"""The service itself: its engines."""
+"""List the engines of the service."""
 
 from __future__ import annotations
 
@@ -35,5 +35,5 @@ def _document(details: EngineDetails) -> dict[str, Any]:
 
 
 def _raw(at: datetime | None) -> str | None:
-    """Spell a time as this list alone does: microseconds, no zone."""
+    """Return a time in the format of this list: microseconds, no zone."""
     return None if at is None else f"{at:%Y-%m-%dT%H:%M:%S.%f}"

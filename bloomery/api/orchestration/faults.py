@@ -1,10 +1,10 @@
-"""Errors as Heat's clients know them.
+"""Errors in the format of Heat's API.
 
-{"code": 404, "title": "Not Found", "explanation": "...",
- "error": {"type": "EntityNotFound", "message": "...", "traceback": null}}
+    {"code": 404, "title": "Not Found", "explanation": "...",
+     "error": {"type": "EntityNotFound", "message": "...", "traceback": null}}
 
-``type`` is the class of the error, or what the class says it is called on the wire.  There is no
-``message`` where the error is a bug of ours: clients then show ``explanation``.
+``type`` is the error's class name or its ``wire_type``.  Unexpected errors have no ``message``:
+clients then show ``explanation``.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from bloomery.http_server.messages import Refusal
 LOG = logging.getLogger(__name__)
 
 _SERVER_FAULT: Final = 500
-_HTTP_ERRORS: Final = {  # what is refused before anything of Heat's is reached
+_HTTP_ERRORS: Final = {  # refusals before any endpoint
     400: "HTTPBadRequest",
     403: "HTTPForbidden",
     404: "HTTPNotFound",
@@ -35,19 +35,19 @@ _HTTP_ERRORS: Final = {  # what is refused before anything of Heat's is reached
 
 
 class BadRequest(errors.Invalid):
-    """The request itself is wrong: no stack, and no template, had to be looked at."""
+    """A malformed request, refused before any stack or template is read."""
 
     code, wire_type = "request.invalid", "HTTPBadRequest"
 
 
 class BadValue(errors.Invalid):
-    """A value that Heat fails to convert, and names after Python's error."""
+    """A value that Heat fails to convert; the type is Python's exception."""
 
     code, wire_type = "request.value", "ValueError"
 
 
 class BadAttribute(errors.Invalid):
-    """A value whose kind Heat notices by the attribute that it does not have."""
+    """A value of the wrong type, which Heat reports as Python's AttributeError."""
 
     code, wire_type = "request.attribute", "AttributeError"
 
@@ -64,25 +64,26 @@ def too_large(most: int) -> errors.RequestLimitExceeded:
 
 
 def answer(error: Exception, client: str = "") -> webob.Response:
-    """Answer with an error: ours with its status, others are a bug of ours."""
+    """Answer with an error: ours with its status, others with 500."""
     if not isinstance(error, errors.Failure):
         LOG.error("unexpected error", exc_info=error)
         return _form(_SERVER_FAULT, type(error).__name__)
     if error.log:
         LOG.info("%s: %s; %s", error.code, error, error.log)
-    if error.status >= _SERVER_FAULT and error.retry_after_s is None:  # those are many, and meant
+    # 503 with retry_after_s is expected, and frequent
+    if error.status >= _SERVER_FAULT and error.retry_after_s is None:
         LOG.warning("%s: %s", error.code, error)
     name = getattr(error, "wire_type", None) or type(error).__name__
     return _form(error.status, name, errors.brief(error), replies.retry_after(error, client))
 
 
 def refusal(status: int, message: str, headers: Headers = ()) -> webob.Response:
-    """Answer what ends on the way to an endpoint."""
+    """Answer a request that reaches no endpoint."""
     return _form(status, _HTTP_ERRORS[status], message, headers)
 
 
 def unparsed(refusal: Refusal) -> dict[str, Any]:
-    """Return what the server answers by itself: to what no application can be shown."""
+    """Return the server's answer to a request that it could not parse."""
     name = _HTTP_ERRORS.get(refusal.status, "HTTPClientError")
     return _document(refusal.status, name, refusal.text)
 
@@ -104,7 +105,7 @@ def _document(status: int, name: str, message: str | None) -> dict[str, Any]:
 
 
 def unauthorized(realm: str) -> webob.Response:
-    """Answer whoever has no login: in the form that Keystone's middleware gives it."""
+    """Answer a missing login in the format of keystonemiddleware."""
     document = {
         "error": {
             "code": 401,
@@ -116,5 +117,5 @@ def unauthorized(realm: str) -> webob.Response:
 
 
 def no_path(path: str) -> webob.Response:
-    """Answer a path that leads nowhere, in the other form that Heat has for that."""
+    """Answer an unknown path in Heat's second format of errors."""
     return answers.phrase(404, f"Nothing is called {path} here.")

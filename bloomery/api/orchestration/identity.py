@@ -1,4 +1,4 @@
-"""How stacks are named in URLs, in links, and in ARNs.
+"""Names of stacks in URLs, links and ARNs.
 
 /v1/{project}/stacks/{name}/{id}
 arn:openstack:heat::{project}:stacks/{name}/{id}{path}
@@ -17,12 +17,11 @@ _SERVICE: Final = ["openstack", "heat"]
 
 
 def of(call: Call, stack_name: str, stack_id: str) -> StackIdentity:
-    """Return the stack that a URL names."""
     return StackIdentity(project=call.project, name=stack_name, uuid=stack_id)
 
 
 def url(call: Call, stack: StackIdentity, *below: str) -> str:
-    """Return the address of a stack, or of something of it."""
+    """Return the URL of a stack, or of a path below it."""
     return call.at("stacks", stack.name, stack.uuid, *below, project=stack.project)
 
 
@@ -31,7 +30,7 @@ def link(call: Call, rel: str, stack: StackIdentity, *below: str) -> dict[str, s
 
 
 def as_document(stack: StackIdentity, path: str = "") -> dict[str, Any]:
-    """Return an identity as previews spell it."""
+    """Return an identity as previews show it."""
     return {
         "tenant": stack.project,
         "stack_name": stack.name,
@@ -41,14 +40,14 @@ def as_document(stack: StackIdentity, path: str = "") -> dict[str, Any]:
 
 
 def resource_path(name: str) -> str:
-    """Return where a resource is below its stack; in identities names are not quoted."""
+    """Return the path of a resource below its stack; identities do not quote names."""
     return f"/resources/{name}"
 
 
 def parsed(arn: str) -> tuple[str, list[str]]:
-    """Return the ARN of the stack alone, and the segments below the stack.
+    """Return the stack's ARN, and the segments below the stack.
 
-    What is no ARN of a stack is returned as it is: nothing has that name.
+    Text that is no ARN of a stack is returned unchanged: no stack has that name.
     """
     fields = arn.split(":", _ARN_FIELDS - 1)
     words = fields[-1].split("/")

@@ -1,6 +1,6 @@
-"""From a name, an id or an ARN to the address of a stack: 302, whatever the method.
+"""Redirect a name, an id or an ARN to the URL of the stack: 302 for any method.
 
-Clients ask the same again at the Location; nothing is done here.
+Clients repeat the request at the Location.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ def find_part(call: Call, stack: str, part: str) -> Reply:
 
 
 def find_arn(call: Call, arn: str) -> Reply:
-    """An ARN may go on below the stack, and so does the address then."""
+    """Redirect an ARN; segments below the stack are kept in the Location."""
     stack, below = identity.parsed(arn)
     return _redirect(call, call.operations.identify_stack(call.request, stack), *below)
 

@@ -1,4 +1,4 @@
-"""Resources of a stack, and events of both."""
+"""Resources of a stack, and events of stacks and resources."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ _REASON: Final = "resource_status_reason"
 
 
 def index(call: Call, stack_name: str, stack_id: str) -> Json:
-    """List resources; here an unknown argument is refused, as Heat does in no other list."""
+    """List resources; as in Heat, only this list refuses unknown arguments."""
     known = (*RESOURCE_FILTERS, _DEPTH, _DETAIL)
     unknown = [name for name in call.query if name not in known]
     if unknown:
@@ -69,7 +69,7 @@ def metadata(call: Call, stack_name: str, stack_id: str, resource_name: str) -> 
 
 
 def signal(call: Call, stack_name: str, stack_id: str, resource_name: str) -> None:
-    """Hand the body over, whatever it says; one that is no object counts as none."""
+    """Signal a resource with the body; a body that is no object counts as empty."""
     stack = identity.of(call, stack_name, stack_id)
     call.operations.resource_signal(
         call.request, stack, resource_name, call.optional_document, token=call.token
@@ -77,7 +77,7 @@ def signal(call: Call, stack_name: str, stack_id: str, resource_name: str) -> No
 
 
 def mark_unhealthy(call: Call, stack_name: str, stack_id: str, resource_name: str) -> None:
-    """``resource_name`` may also be the id of what the resource stands for."""
+    """Mark a resource unhealthy; ``resource_name`` may also be the physical resource id."""
     body = call.document
     unknown = [name for name in body if name not in (_UNHEALTHY, _REASON)]
     if unknown or _UNHEALTHY not in body:

@@ -1,7 +1,7 @@
-"""Every endpoint, one row each: methods, path below /v1/{project}, function, status.
+"""The table of endpoints: methods, path below /v1/{project}, function, status.
 
-The first row that fits answers, so that words stand before braces.  To add an endpoint: a function
-of the call and of what its path has in braces, and a row.
+The first matching row answers, so words precede braces.  To add an endpoint: a function of the call
+and of the path's braces, and a row.
 """
 
 from __future__ import annotations
@@ -32,12 +32,11 @@ ROUTES: Final = (
     Route("POST", "stacks", stacks.create, 201),
     Route("GET", "stacks/detail", stacks.detail),
     Route("POST", "stacks/preview", stacks.preview, only_reads=True),
-    # What is not the address of a stack leads there.
+    # Redirects to the URL of a stack.
     Route(_ANY, "stacks/{arn}", lookup.find_arn, 302),
     Route(_ANY, "stacks/{stack}", lookup.find, 302),
     Route("GET,POST", f"stacks/{{stack}}/{_BOTH}", lookup.find_part, 302),
     Route("GET", f"stacks/{{stack}}/{_READ}", lookup.find_part, 302),
-    # One stack.
     Route("GET", _S, stacks.show),
     Route("PUT,PATCH", _S, stacks.update, 202),
     Route("DELETE", _S, stacks.delete, 204),
@@ -55,7 +54,6 @@ ROUTES: Final = (
     Route("GET", f"{_S}/snapshots/{{snapshot_id}}", snapshots.show),
     Route("DELETE", f"{_S}/snapshots/{{snapshot_id}}", snapshots.delete, 204),
     Route("POST", f"{_S}/snapshots/{{snapshot_id}}/restore", snapshots.restore, 202),
-    # Its resources and events.
     Route("GET", f"{_S}/resources", resources.index),
     Route("GET", _R, resources.show),
     Route("PATCH", _R, resources.mark_unhealthy),
@@ -64,14 +62,12 @@ ROUTES: Final = (
     Route("GET", f"{_R}/events", resources.resource_events),
     Route("GET", f"{_R}/events/{{event_id}}", resources.event),
     Route("GET", f"{_S}/events", resources.events),
-    # Templates without a stack.
     Route("POST", "validate", templates.validate, only_reads=True),
     Route("GET", "resource_types", templates.resource_types),
     Route("GET", "resource_types/{type_name}", templates.resource_schema),
     Route("GET", "resource_types/{type_name}/template", templates.generate_template),
     Route("GET", "template_versions", templates.versions),
     Route("GET", "template_versions/{version}/functions", templates.functions),
-    # Software for servers.
     Route("GET", "software_configs", software.configs),
     Route("POST", "software_configs", software.create_config),
     Route("GET", "software_configs/{config_id}", software.show_config),
@@ -82,7 +78,6 @@ ROUTES: Final = (
     Route("GET", "software_deployments/{deployment_id}", software.show_deployment),
     Route("PUT", "software_deployments/{deployment_id}", software.update_deployment),
     Route("DELETE", "software_deployments/{deployment_id}", software.delete_deployment, 204),
-    # The service.
     Route("GET", "build_info", engines.build_info),
     Route("GET", "services", engines.index),
 )
@@ -93,8 +88,9 @@ def openapi(call: Call) -> dict[str, Any]:
     return description.document(ROUTES, EXTENSIONS, call.url)
 
 
-# Below /ext/v1: what Heat does not have.
+# Below /ext/v1: extensions to Heat.
 EXTENSIONS: Final = (
     Route("GET", "openapi.json", openapi),
+    Route("GET", "stacks/{stack}/graph", stacks.graph),
     Route("GET", "stacks/{stack}/why", stacks.explain),
 )

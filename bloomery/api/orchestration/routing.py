@@ -1,7 +1,7 @@
-"""From a method and a path to an endpoint: the first row of the table that fits.
+"""Find the endpoint of a method and a path: the first matching row of the table.
 
-An endpoint is a function that takes the call and what the braces of its path stand for, and
-returns a document, None, or a Reply.
+An endpoint is a function that takes the call and the values of the path's braces, and returns a
+document, None, or a Reply.
 """
 
 from __future__ import annotations
@@ -12,16 +12,16 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 BRACES: Final = re.compile(r"\{(\w+)(?:=([\w|]+))?\}")
-_ARN: Final = "arn"  # the one name that stands for several segments
+_ARN: Final = "arn"  # the only braces that match several segments
 
 
 @dataclass(frozen=True, slots=True)
 class Route:
     """One row.  ``methods``: as in "GET,POST".  ``path``: below the project, as in "stacks/{arn}".
 
-    ``{arn}`` stands for an ARN with all that follows it; every other name for one segment, which
-    ``{part=events|files}`` limits to some words.  ``only_reads``: whatever its methods are, nothing
-    goes on after the request.
+    ``{arn}`` matches an ARN with all that follows it; every other name one segment, which
+    ``{part=events|files}`` limits to some words.  ``only_reads``: the endpoint changes nothing,
+    whatever its methods are.
     """
 
     methods: str
@@ -36,11 +36,11 @@ class Route:
 
 
 class NoPath(Exception):
-    """Nothing has that path."""
+    """No row matches the path."""
 
 
 class MethodRefused(Exception):
-    """The path is there, the method is not; ``allowed`` are."""
+    """The path exists without this method; ``allowed`` lists its methods."""
 
     def __init__(self, allowed: Sequence[str]) -> None:
         super().__init__()
@@ -48,15 +48,15 @@ class MethodRefused(Exception):
 
 
 class Router:
-    """A table of routes; a path with words comes before one with braces in its place."""
+    """A table of routes; words precede braces in a segment."""
 
     def __init__(self, routes: Sequence[Route]) -> None:
         self.routes = tuple(routes)
 
     def find(self, method: str, path: str) -> tuple[Route, dict[str, str]]:
-        """Return the endpoint's row and what its braces stand for.
+        """Return the row and the values of its braces.
 
-        Raises NoPath, and MethodRefused where another method would do.
+        Raises NoPath, and MethodRefused where another method matches.
         """
         path = path.strip("/")
         others: list[str] = []
@@ -81,7 +81,7 @@ class Router:
 
 
 def _slashes(segment: str) -> str:
-    """Undo the one escape that the server leaves: of a slash inside a segment."""
+    """Undo the one escape that the server keeps: a slash inside a segment."""
     return re.sub("%2f", "/", segment, flags=re.IGNORECASE)
 
 

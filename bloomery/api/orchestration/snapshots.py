@@ -1,4 +1,4 @@
-"""Snapshots of a stack.  Heat wraps one that is shown, and not one that is made."""
+"""Snapshots of a stack.  As in Heat, GET wraps the snapshot and POST does not."""
 
 from __future__ import annotations
 

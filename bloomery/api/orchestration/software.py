@@ -1,4 +1,4 @@
-"""Software configurations, and their deployments to servers."""
+"""Software configurations and their deployments to servers."""
 
 from __future__ import annotations
 

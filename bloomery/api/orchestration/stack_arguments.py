@@ -1,7 +1,7 @@
 """The body of create, update, preview and validate: from JSON to the engine's arguments.
 
-Texts of templates, environments and adopt data are parsed here, as Heat's API does; so their faults
-are HTTPBadRequest, and the engine sees documents only.  Keys that mean nothing are passed over.
+Texts of templates, environments and adopt data are parsed here, as in Heat's API, so that their
+faults are HTTPBadRequest.  Unknown keys are ignored.
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ from bloomery.orchestration.template import environment, parse, versions
 from bloomery.orchestration.template.files import Files
 
 MAX_TAG_CHARS: Final = 80
-MOST_MINUTES: Final = 2**31 - 1  # what the column holds, and every calendar
-LARGE: Final = 32_768  # bytes; reading less takes a few milliseconds
+MOST_MINUTES: Final = 2**31 - 1  # the limit of the column and of every calendar
+LARGE: Final = 32_768  # bytes; smaller documents parse in a few milliseconds
 _NO_TEMPLATE: Final = "cannot do this without a template: send template, or template_url"
 _NO_CONTAINER: Final = (
     "files_container (this service has no object store; send what is in there as files)"
@@ -37,7 +37,7 @@ Json = dict[str, Any]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Body:
-    """A request's body; each property reads one part of it.  ``size``: of the whole, in bytes."""
+    """A request's body; each property parses one part.  ``size``: of the whole body, in bytes."""
 
     document: Json
     limits: Limits
@@ -47,7 +47,7 @@ class Body:
 
     @property
     def template(self) -> Json | None:
-        """Return the template, sent or behind a URL; None: there is none."""
+        """Return the template, from the body or its URL, or None."""
         source = self.document.get("template")
         if source is None:
             return self._fetched_template()
@@ -69,7 +69,7 @@ class Body:
         return self.parsed_template(self.fetcher.text(url))
 
     def parsed_template(self, text: str) -> Json:
-        """Return a template that came as text: that one must have a version key already here."""
+        """Parse a template from text; as in Heat, the text must have a version key."""
         with self._job(len(text)):
             template = parse.document(text, self.limits)
         if not versions.has_version(template):
@@ -78,7 +78,7 @@ class Body:
 
     @property
     def environment(self) -> Json | None:
-        """Return the environment; it is not looked at where its files are listed."""
+        """Return the environment; it is ignored where its files are listed."""
         source = self.document.get("environment")
         if source is None or self.environment_files:
             return None
@@ -129,7 +129,7 @@ class Body:
 
     @property
     def tags(self) -> tuple[str, ...] | None:
-        """Return the tags, which come as one text; None: nothing was said."""
+        """Return the tags, a comma list, or None."""
         source = self.document.get("tags")
         if source is None:
             return None
@@ -179,18 +179,18 @@ class Body:
             return parse.check(source, self.limits, "adopt_stack_data")
 
     def _job(self, size: int) -> AbstractContextManager[None]:
-        """Read what is large one after the other, so that small requests are answered between."""
+        """Parse large documents one at a time, so that small requests are served in between."""
         return self.heavy_jobs.enter() if size > LARGE else contextlib.nullcontext()
 
     def flag(self, key: str) -> bool | None:
-        """Return a truth value; None: nothing was said."""
+        """Return a boolean, or None if absent."""
         if key not in self.document:
             return None
         return arguments.truth(key, self.document[key])
 
 
 def body_of(call: Call, *, may_be_empty: bool = False) -> Body:
-    """Return the body of a call.  Raises BadRequest if there is none."""
+    """Return the body of a call.  Raises BadRequest for an empty one."""
     document = call.document
     if not document and not may_be_empty:
         raise faults.BadRequest(reason=_NO_TEMPLATE)
@@ -207,8 +207,8 @@ def body_of(call: Call, *, may_be_empty: bool = False) -> Body:
 def read(body: Body, *, existing: bool = False) -> StackArguments:
     """Return the arguments of create or update.
 
-    ``existing``: what is not said stays as it is (PATCH), the template too.  Raises BadRequest and
-    what the properties of ``Body`` do.
+    ``existing``: absent keys keep the stack's values (PATCH), the template too.  Raises BadRequest
+    and the errors of the properties of ``Body``.
     """
     existing = existing or bool(body.flag("existing"))
     adopt_data = body.adopt_data

@@ -1,4 +1,4 @@
-"""Stacks: lists, and what is asked of one."""
+"""Stacks: lists, and actions on one stack."""
 
 from __future__ import annotations
 
@@ -33,13 +33,13 @@ def index(call: Call) -> Json:
 
 
 def detail(call: Call) -> Json:
-    """List stacks under another policy; in Heat no argument is looked at, and no more is shown."""
+    """List stacks under another policy rule; Heat ignores all arguments here."""
     stacks = call.operations.list_stacks_in_detail(call.request, StackQuery())
     return {"stacks": [views.listed(call, each) for each in stacks]}
 
 
 def _query(call: Call) -> StackQuery:
-    """Read what a list is asked for; openstacksdk spells tags with a hyphen."""
+    """Parse the arguments of a list; openstacksdk spells tags with a hyphen."""
     return StackQuery(
         filters=arguments.filters(call, STACK_FILTERS),
         tags=arguments.comma_list(call, "tags"),
@@ -58,17 +58,17 @@ def _query(call: Call) -> StackQuery:
 
 
 def _next(call: Call, marker: str) -> str:
-    """Return the address of the next page: as this one was asked for, but for the marker."""
+    """Return the URL of the next page: this request with another marker."""
     said = parse_qsl(call.query_string, keep_blank_values=True)
     kept = [(name, text) for name, text in said if name != "marker"]
     return f"{call.at('stacks')}?{urlencode([*kept, ('marker', marker)])}"
 
 
-# -------------------------------------------------------------------------------------- making
+# ------------------------------------------------------------------------------------ create
 
 
 def create(call: Call) -> Reply:
-    """Order a stack, or the adoption of one; the answer has its id and its address only."""
+    """Create or adopt a stack; the answer has the id and the links only."""
     name, new = _new_stack(call)
     stack = call.operations.create_stack(call.request, name, new)
     document = {"id": stack.uuid, "links": [identity.link(call, "self", stack)]}
@@ -82,7 +82,7 @@ def preview(call: Call) -> Json:
 
 
 def _new_stack(call: Call) -> tuple[Any, StackArguments]:
-    """Return name and arguments; whether the name will do is for the engine to say."""
+    """Return name and arguments; the engine validates the name."""
     body = stack_arguments.body_of(call)
     if "stack_name" not in body.document:
         raise faults.BadRequest(reason="cannot name the stack: stack_name is missing")
@@ -119,7 +119,7 @@ def preview_update(call: Call, stack_name: str, stack_id: str) -> Json:
 
 
 def _changes(call: Call) -> StackArguments:
-    """Return what an update says; PATCH keeps what it does not say, and {} runs it again."""
+    """Return the arguments of an update; PATCH keeps absent keys, so {} repeats the update."""
     if call.method != "PATCH":
         return stack_arguments.read(stack_arguments.body_of(call))
     return stack_arguments.read(stack_arguments.body_of(call, may_be_empty=True), existing=True)
@@ -138,7 +138,7 @@ def export(call: Call, stack_name: str, stack_id: str) -> Json:
 
 
 def act(call: Call, stack_name: str, stack_id: str) -> None:
-    """Order one of ACTIONS: the only key of the body; its value means nothing."""
+    """Start the action that is the body's only key; its value is ignored."""
     names = list(call.document)
     if len(names) != 1 or names[0] not in ACTIONS:
         raise faults.BadRequest(
@@ -150,12 +150,18 @@ def act(call: Call, stack_name: str, stack_id: str) -> None:
 
 
 def explain(call: Call, stack: str) -> Json:
-    """Say what of a stack waits for what, and since when; ``stack`` is a name or an id."""
+    """Explain what the stack waits for, and since when; ``stack`` is a name or an id."""
     found = call.operations.identify_stack(call.request, stack)
     return call.operations.explain_stack(call.request, found)
 
 
-# --------------------------------------------------------------------- what it was made of, and is
+def graph(call: Call, stack: str) -> Json:
+    """Return the resources of the stack with places for a drawing; ``stack`` is a name or an id."""
+    found = call.operations.identify_stack(call.request, stack)
+    return call.operations.describe_graph(call.request, found)
+
+
+# ------------------------------------------------------------- template, environment, outputs
 
 
 def template(call: Call, stack_name: str, stack_id: str) -> Json:

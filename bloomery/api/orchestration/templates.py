@@ -1,4 +1,4 @@
-"""Templates without a stack: are they sound, and what may stand in them."""
+"""Templates without a stack: validation, and the types and functions that they may use."""
 
 from __future__ import annotations
 

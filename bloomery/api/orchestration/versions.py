@@ -1,7 +1,7 @@
-"""Which versions there are: one.
+"""API versions: one.
 
-openstacksdk asks ``/v1`` for this document before anything else, without a login, where it has no
-identity service; Heat has it at ``/`` only.
+openstacksdk asks ``/v1`` for this document first, without a login, where it has no identity
+service; Heat has it at ``/`` only.
 """
 
 from __future__ import annotations
@@ -19,13 +19,13 @@ _OURS: Final = (1, 0)
 
 
 class OtherVersion(Exception):
-    """Whoever asks is to be told which versions there are."""
+    """The request names no version or another one; the answer lists the versions."""
 
 
 def cut(path: str, accept: str) -> str:
-    """Return what of the path is below the version, which the header Accept may name instead.
+    """Return the path below the version; the header Accept may name the version instead.
 
-    Raises OtherVersion, and NoPath where nothing names a version.
+    Raises OtherVersion, and NoPath where neither names a version.
     """
     first, _, rest = path.strip("/").partition("/")
     if first == "versions" and not rest:
@@ -52,7 +52,7 @@ def _check(version: re.Match[str]) -> None:
 
 
 def document(url: str) -> webob.Response:
-    """Answer with the versions; 300 because there is a choice, if only of one."""
+    """Answer with the versions: status 300, as in Heat."""
     links = [{"rel": "self", "href": f"{url}/v1/"}]
     version = {"id": "v1.0", "status": "CURRENT", "links": links}
     return answers.document({"versions": [version]}, 300)

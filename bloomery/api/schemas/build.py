@@ -1,4 +1,4 @@
-"""A creation schema from a field table."""
+"""Build a creation schema from a field table."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ def creation(
     required: list[str],
     also: dict[str, Any] | None = None,
 ) -> dict[str, Any]:
-    """Return the schema of a POST body: what the table lets clients write, and ``also``."""
+    """Return the schema of a POST body: the table's writable fields, and ``also``."""
     properties = {
         field.name: schema_of(field) for field in fields.values() if field.access in ("RW", "C")
     }

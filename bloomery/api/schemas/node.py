@@ -1,4 +1,4 @@
-"""Bodies about nodes."""
+"""Schemas of bodies about nodes."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ RAID: Final = Schema(
     thing="raid config",
     source={
         "type": "object",
-        "properties": {"logical_disks": {}},  # the RAID interface of the node knows
+        "properties": {"logical_disks": {}},  # the node's RAID interface validates the rest
         "required": [],
     },
 )

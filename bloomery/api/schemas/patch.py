@@ -1,4 +1,4 @@
-"""The form of a JSON patch: add, replace and remove, nothing else."""
+"""The schema of a JSON patch: add, replace and remove only."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""How a client of some microversion sees what operations return: fields, masks, links, pages."""
+"""Views of operations' values by microversion: fields, masks, links, pages."""

@@ -1,4 +1,4 @@
-"""Conductors and drivers as clients see them."""
+"""Views of conductors and drivers."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ DEFAULT: Final = ("hostname", "conductor_group", "alive")
 DETAIL: Final = tuple(model.FIELDS)
 ALSO_ASKED: Final = ("links",)
 TYPE_SINCE: Final = 30  # of drivers
-NODE_FIELDS_SINCE: Final = 31  # when nodes got the fields that drivers had shown one version before
+NODE_FIELDS_SINCE: Final = 31  # one version after drivers
 PROPERTIES_LINK_SINCE: Final = 14
 FIELDS_SINCE: Final = 77
 TYPES: Final = ("classic", "dynamic")
 
 
 def listed_fields(query: Mapping[str, Any]) -> tuple[str, ...]:
-    """Return the fields that a list of conductors shows."""
+    """Return the fields of a list of conductors."""
     fields = query.get("fields")
     projection.refuse_both(fields, detail=query.get("detail"))
     if query.get("detail"):
@@ -69,7 +69,7 @@ def document(call: Call, conductor: Conductor, fields: Iterable[str]) -> Json:
 
 
 def check_driver_type(call: Call, kind: str | None, *, detail: bool | None) -> None:
-    """Refuse unknown types; every driver is dynamic, but clients may ask for classic ones."""
+    """Refuse unknown types; every driver is dynamic, but clients may filter for classic ones."""
     if kind is not None or detail is not None:
         versions.require(call.version, TYPE_SINCE, "type and detail of drivers")
     if kind is not None and kind not in TYPES:
@@ -87,9 +87,9 @@ def check_driver_fields(call: Call, fields: Iterable[str] | None) -> None:
 
 
 def _kinds(call: Call) -> list[str]:
-    """Return the kinds of interfaces that the version knows.
+    """Return the interface kinds of the version.
 
-    Most came with the type, some with a node's field of theirs.
+    Most kinds came with the driver type, some with a field of nodes.
     """
     since = {kind: node.FIELDS[f"{kind}_interface"].since for kind in node.INTERFACES}
     return [kind for kind in since if since[kind] <= max(NODE_FIELDS_SINCE, call.version)]
@@ -106,7 +106,7 @@ def driver(
     *,
     detail: bool | None = None,
 ) -> Json:
-    """Return the document of one driver; ``detail`` None: all that the version knows."""
+    """Return the document of one driver; ``detail`` None: all fields of the version."""
     shown: Json = {"name": facts.name, "hosts": list(facts.hosts)}
     if call.version >= PROPERTIES_LINK_SINCE:
         shown["properties"] = projection.links(call.url, f"drivers/{facts.name}/properties")

@@ -1,4 +1,4 @@
-"""History, BIOS settings and firmware of a node as clients see them."""
+"""Views of a node's history, BIOS settings and firmware."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ from bloomery.model.page import Page
 Json = dict[str, Any]
 
 BIOS_SHORT: Final = ("name", "value")
-BIOS_ALWAYS: Final = ("created_at", "updated_at")  # shown whatever ``fields`` says
+BIOS_ALWAYS: Final = ("created_at", "updated_at")  # shown whatever ``fields`` selects
 HISTORY_SHORT: Final = ("uuid", "created_at", "severity", "event")
 MAX_SHORT_EVENT: Final = 255
 
 
 def names_in(fields: FieldTable, version: int) -> tuple[str, ...]:
-    """Return the names of the fields that ``version`` knows."""
+    """Return the names of the fields in ``version``."""
     return tuple(field.name for field in fields.values() if field.since <= version)
 
 
@@ -35,7 +35,6 @@ def history_page(
     *,
     detail: bool | None,
 ) -> Json:
-    """Return the document of a page of history."""
     entries = [history_entry(call, row, detail=bool(detail)) for row in rows]
     answer: Json = {"history": entries}
     if page.is_full(rows):
@@ -64,7 +63,7 @@ def _short(event: str) -> str:
 
 
 def bios_fields(call: Call, fields: Iterable[str] | None, *, detail: bool | None) -> list[str]:
-    """Return the fields that a list of BIOS settings shows."""
+    """Return the fields of a list of BIOS settings."""
     if detail:
         return list(names_in(model.BIOS, call.version))
     asked = BIOS_SHORT if fields is None else fields

@@ -1,4 +1,4 @@
-"""A node as clients see it: what their version knows, with links, the conductor and old names."""
+"""Views of a node: the fields of the client's version, with links, the conductor and old names."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from bloomery.operations.nodes import UpdateTerms
 
 Json = dict[str, Any]
 
-AVAILABLE_SINCE: Final = 2  # before, a node that waits for a user had no state
+AVAILABLE_SINCE: Final = 2  # before, null stands for available
 NAMES_SINCE: Final = 5
 ANY_NAME_SINCE: Final = 10  # before: host names
 ENROLL_SINCE: Final = 11
@@ -36,8 +36,8 @@ BELOW: Final = (
     ("states", 14),
     ("portgroups", 24),
     ("volume", 32),
-)  # linked from a node, since which version
-NEVER_ASKED: Final = frozenset({"created_at", "updated_at"})  # not to be named in ``fields``
+)  # links of a node, by version
+NEVER_ASKED: Final = frozenset({"created_at", "updated_at"})  # cannot be selected by ``fields``
 NEVER_SORTED: Final = frozenset({"chassis_uuid", "allocation_uuid"})
 IN_NEXT: Final = ("associated", "maintenance", "retired")  # filters that the next link repeats
 DEFAULT: Final = (
@@ -61,7 +61,7 @@ _STATES: Final = projection.Projections(table(*(model.FIELDS[name] for name in S
 
 
 class Serializer:
-    """Turns rows of one answer into documents; read by ``columns``.  ``fields`` None: all."""
+    """Build documents from rows read by ``columns``.  ``fields`` None: all."""
 
     def __init__(self, call: Call, fields: Iterable[str] | None) -> None:
         context = call.context
@@ -83,7 +83,6 @@ class Serializer:
         self._bare = [name for name in policy.bare_fields(context) if name in names]
 
     def write(self, row: Sequence[Any]) -> Json:
-        """Return the document of one row."""
         document = self._projection.values(row)
         uuid = document["uuid"]
         if self._translates_states:
@@ -103,13 +102,13 @@ class Serializer:
         return self._projection.finish(document)
 
     def _redactions(self, document: Json) -> Json:
-        """Return words in place of what the caller may not read of this node."""
+        """Return the redacted values of this node's document, as the policy asks."""
         hidden = self._hidden(document["owner"], document["lessee"])
         return {name: _redacted(name) for name in hidden if name in self._projection.names}
 
 
 def _opened(ctx: Context, text: str) -> Json:
-    """Return an object column with its secrets readable; where no key is at hand, as stars."""
+    """Return an object column with its secrets unsealed; without a key, masked."""
     value = orjson.loads(text)
     opened: Json = ctx.services.sealer.open(value) if ctx.services.sealer else secrets.mask(value)
     return opened
@@ -121,7 +120,7 @@ def _redacted(name: str) -> str | Json:
 
 
 def _state(state: str | None, version: int) -> str | None:
-    """Return a provision state as a client of ``version`` knows it."""
+    """Return a provision state in the spelling of ``version``."""
     if state == State.AVAILABLE and version < AVAILABLE_SINCE:
         return None
     if state == State.INSPECTWAIT and version < INSPECT_WAIT_SINCE:
@@ -134,7 +133,7 @@ def state_columns(call: Call) -> tuple[str, ...]:
 
 
 def states(call: Call, row: Sequence[Any]) -> Json:
-    """Return the states of a node, without the rest of it: what clients poll."""
+    """Return the states of a node alone: clients poll them."""
     document = _STATES.of(call.version, None).values(row)
     return document | {"provision_state": _state(document["provision_state"], call.version)}
 
@@ -143,13 +142,13 @@ def states(call: Call, row: Sequence[Any]) -> Json:
 
 
 def check_fields(call: Call, fields: Iterable[str] | None) -> None:
-    """Refuse fields that a client may not name, or not yet."""
+    """Refuse fields that the client's version or policy excludes."""
     if fields is not None:
         projection.check_fields(fields, model.FIELDS, call.version, never=NEVER_ASKED)
 
 
 def listed_fields(call: Call, query: Mapping[str, Any], *, detail: bool) -> list[str] | None:
-    """Return the fields that a list shows; None: all."""
+    """Return the fields of a list; None: all."""
     fields = query.get("fields")
     projection.refuse_both(fields, detail=detail or query.get("detail"))
     check_fields(call, fields)
@@ -171,7 +170,7 @@ def next_url(
     *,
     detail: bool,
 ) -> str:
-    """Return where a list goes on; that of /nodes/detail repeats neither fields nor detail."""
+    """Return the URL of the next page; that of /nodes/detail repeats neither fields nor detail."""
     return pagination.next_url(
         call,
         "nodes/detail" if detail else "nodes",
@@ -188,13 +187,13 @@ def children(call: Call, uuid: str, uuids: Sequence[str]) -> Json:
     return {"children": uuids, "links": link}
 
 
-# ---------------------------------------------------------------- what older clients may not do
+# ---------------------------------------------------------------- limits of older clients
 
 
 def known_ident(call: Call, ident: str) -> str:
     """Return the ident of a node.
 
-    Raises NodeNotFound for names where there are none yet, Invalid where they are host names.
+    Raises NodeNotFound for names in versions without names, Invalid in versions with host names.
     """
     if call.version < ANY_NAME_SINCE and not idents.is_uuid(ident):
         if call.version < NAMES_SINCE:
@@ -205,7 +204,7 @@ def known_ident(call: Call, ident: str) -> str:
 
 
 def check_body(call: Call, body: Json) -> None:
-    """Refuse to enrol with what the client's version does not know."""
+    """Refuse attributes of a new node that the client's version does not have."""
     for name, value in body.items():
         if value != ("" if name == "conductor_group" else None):
             versions.require(call.version, model.FIELDS[name].since, f"field {name}")
@@ -218,7 +217,7 @@ def initial_state(call: Call) -> State:
 
 
 def update_terms(call: Call, ident: str, reset_interfaces: bool | None) -> UpdateTerms:
-    """Return what an update by this client is bound to."""
+    """Return the limits of an update by this client's version."""
 
     def check_patch(patch: Patch) -> None:
         _check_patch(call.version, patch)

@@ -1,4 +1,4 @@
-"""Pages of lists as clients ask for them, and where the next one is."""
+"""Pages of lists, and the link to the next page."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ def read(
     default_key: str = "id",
     never: Iterable[str] = (),
 ) -> Page:
-    """Return the page that the arguments limit, marker, sort_key and sort_dir ask for."""
+    """Return the page of the arguments limit, marker, sort_key and sort_dir."""
     return Page(
         limit=_limit(call, query.get("limit")),
         marker=query.get("marker"),
         sort_key=_sort_key(call, query.get("sort_key") or default_key, fields, never),
-        descending=_is_descending(query.get("sort_dir", "asc")),
+        descending=is_descending(query.get("sort_dir", "asc")),
     )
 
 
@@ -54,7 +54,7 @@ def _sort_key(call: Call, key: str, fields: FieldTable, never: Iterable[str]) ->
     return key
 
 
-def _is_descending(direction: str) -> bool:
+def is_descending(direction: str) -> bool:
     if direction not in ("asc", "desc"):
         raise errors.InvalidParameterValue(
             reason=f"Invalid sort direction: {direction}. Acceptable values are 'asc' or 'desc'",
@@ -63,10 +63,9 @@ def _is_descending(direction: str) -> bool:
 
 
 def next_url(call: Call, path: str, page: Page, last: str, **more: Any) -> str:
-    """Return the address of the page after the one that ends with ``last``.
+    """Return the URL of the page after the item ``last``.
 
-    ``more`` are further arguments, written before limit and marker; those that are None stay
-    out.
+    ``more`` are further arguments, written before limit and marker, without those that are None.
     """
     arguments = {"sort_key": page.sort_key, "sort_dir": "desc" if page.descending else "asc"}
     arguments |= {name: _written(value) for name, value in more.items() if value is not None}

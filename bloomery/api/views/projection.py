@@ -1,8 +1,8 @@
-"""From rows to what clients see: only what their version knows, secrets masked, ready for orjson.
+"""Project rows to documents: fields of the client's version, secrets masked, ready for orjson.
 
-Objects are stored as JSON text.  Where masking could change nothing the text goes to the
-client as it is, undecoded; that is what makes long lists cheap.  Links say where a thing is
-(``self``), and where it is without a version (``bookmark``).
+Objects are stored as JSON text.  Text that masking cannot change is sent without decoding, which
+makes long lists cheap.  A document links to its URL with a version (``self``) and without
+(``bookmark``).
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ MAX_PROJECTIONS: Final = 4096  # clients choose the fields
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Projection:
-    """What a document of one noun holds for one version: names shown, and columns to read.
+    """The document of one noun in one version: shown names, and columns to read.
 
-    ``extra`` columns are read for what is worked out of them, and not shown.
+    ``extra`` columns are read to derive other values, and not shown.
     """
 
     names: frozenset[str]
@@ -36,7 +36,7 @@ class Projection:
     secret_objects: tuple[str, ...]
 
     def values(self, row: Sequence[Any]) -> dict[str, Any]:
-        """Return the shown values and the extra ones of a row read by ``columns``."""
+        """Return the shown and the extra values of a row read by ``columns``."""
         document = dict(zip(self.columns, row, strict=True))
         for name in self.plain_objects:
             document[name] = orjson.Fragment(document[name])
@@ -45,19 +45,19 @@ class Projection:
         return document
 
     def finish(self, document: dict[str, Any]) -> dict[str, Any]:
-        """Drop what was only read for the sake of others."""
+        """Drop the extra values."""
         for name in self.extra:
             del document[name]
         return document
 
 
 def redaction(rule: str) -> str:
-    """Return what stands in the place of a value that the caller may not read."""
+    """Return the text that replaces a value which the policy hides."""
     return f"** redacted: it takes the policy {rule} to read this **"
 
 
 def masked(name: str, text: str) -> Any:
-    """Return an object column with its secrets replaced, decoded only where it must be."""
+    """Return an object column with masked secrets, decoded only if necessary."""
     if text == "{}":
         return EMPTY
     if not secrets.may_hold_secret(text):
@@ -66,9 +66,9 @@ def masked(name: str, text: str) -> Any:
 
 
 class Projections:
-    """The projections of one noun, each compiled once per version and set of fields.
+    """The projections of one noun, compiled once per version and set of fields.
 
-    ``needed`` columns are read in any case.
+    ``needed`` columns are always read.
     """
 
     def __init__(self, fields: FieldTable, *needed: str) -> None:
@@ -77,7 +77,7 @@ class Projections:
         self._compiled: dict[tuple[int, frozenset[str] | None], Projection] = {}
 
     def of(self, version: int, names: Iterable[str] | None) -> Projection:
-        """Return the projection for a client of ``version`` that asked for fields (None: all)."""
+        """Return the projection of ``version`` with these fields (None: all)."""
         key = (version, None if names is None else frozenset(names))
         projection = self._compiled.get(key)
         if projection is None:
@@ -132,7 +132,7 @@ def check_fields(
 
 
 def refuse_both(fields: Iterable[str] | None, *, detail: bool | None) -> None:
-    """``detail`` asks for all, ``fields`` for some: not both."""
+    """Refuse ``detail`` together with ``fields``."""
     if detail and fields is not None:
         raise errors.InvalidParameterValue(
             reason="Can't fetch a subset of fields with 'detail' set: give one of them",
@@ -140,7 +140,7 @@ def refuse_both(fields: Iterable[str] | None, *, detail: bool | None) -> None:
 
 
 def links(url: str, path: str) -> list[dict[str, str]]:
-    """Return self and bookmark of ``path``, such as ``nodes/<uuid>``."""
+    """Return the links self and bookmark of ``path``, such as ``nodes/<uuid>``."""
     return [
         {"href": f"{url}/v1/{path}", "rel": "self"},
         {"href": f"{url}/{path}", "rel": "bookmark"},
@@ -149,14 +149,14 @@ def links(url: str, path: str) -> list[dict[str, str]]:
 
 @functools.lru_cache(maxsize=64)
 def link_maker(url: str, collection: str, *below: str) -> LinkMaker:
-    """Return the maker of a collection's links; callers reach us by few addresses."""
+    """Return the cached link maker of a collection."""
     return LinkMaker(url, collection, below)
 
 
 class LinkMaker:
-    """Writes the links of many items of one collection as JSON that is ready to send.
+    """Write the links of a collection's items as encoded JSON.
 
-    Those of the item are its ``links``; those of what lies ``below`` it have that name.
+    An item's own links are ``links``; links to its subresources have the subresource's name.
     Identifiers must need no escaping in JSON, as UUIDs and host names do not.
     """
 

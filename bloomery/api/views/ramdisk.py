@@ -1,4 +1,4 @@
-"""What an agent is told: its node, and the configuration that it works by."""
+"""The lookup document for agents: the node and the agent's configuration."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from bloomery.operations import agents
 
 Json = dict[str, Any]
 
-# Interfaces that know where the BMC is, so that agents need not find out.
+# Interfaces with a BMC address, so that agents need not detect it.
 KNOW_THE_BMC: Final = frozenset({"redfish", "idrac-redfish"})
 _OBJECTS: Final = ("properties", "instance_info", "driver_internal_info")
 
 
 def document(call: Call, node: agents.AgentNode) -> Json:
-    """Return the answer of lookup: secrets are masked, but for the token in ``config``."""
+    """Return the document of lookup: secrets are masked, except the token in ``config``."""
     row = node.row
     objects = {name: projection.masked(name, getattr(row, name)) for name in _OBJECTS}
     links_of = projection.link_maker(call.url, "nodes")

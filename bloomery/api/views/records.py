@@ -1,4 +1,4 @@
-"""Records of any noun as clients see them: what their version knows, with links."""
+"""Views of records of any noun: the fields of the client's version, with links."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ Json = dict[str, Any]
 
 
 class Serializer:
-    """Turns rows of one answer into documents; read by ``columns``."""
+    """Build documents from rows read by ``columns``."""
 
     def __init__(
         self, call: Call, noun: Noun, names: Iterable[str] | None, *, detail: bool = False
@@ -39,7 +39,6 @@ class Serializer:
         self.columns = self._projection.columns
 
     def write(self, row: Sequence[Any]) -> Json:
-        """Return the document of one row."""
         document = self._projection.values(row)
         uuid = document["uuid"]
         document |= self._links_of(uuid)
@@ -50,7 +49,7 @@ class Serializer:
         return self._projection.finish(document)
 
     def _hide(self, document: Json) -> None:
-        """Show as null what a flag of the record hides."""
+        """Replace by null the fields that a flag of the record hides."""
         for name, flag in self._hidden:
             if document[flag]:
                 document[name] = None
@@ -67,7 +66,7 @@ def check_fields(call: Call, noun: Noun, names: Iterable[str]) -> None:
 
 
 def admit_body(call: Call, noun: Noun, body: Json) -> None:
-    """Refuse attributes of a POST that are newer than the client, even if they are null."""
+    """Refuse attributes of a POST that are newer than the client's version, even if null."""
     for name in body:
         since = noun.node_arguments.get(name) or noun.fields[name].since
         versions.require(call.version, since, f"field {name}")

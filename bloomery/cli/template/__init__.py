@@ -1,11 +1,11 @@
-"""``bloomery template``: look at templates of Heat without a service.
+"""``bloomery template``: work with Heat templates without a service.
 
 commands  validate, show, run, plan and graph
 loader    a template with its environments and parameters, as a stack
-files     what a template names beside itself
+files     files that a template names
 places    the file and line of a fault
-hints     what Heat takes without a word, and a person wants to know
-tables    what people read, programs read, and what is drawn
+hints     warnings about what Heat accepts silently
+tables    texts, JSON documents and drawings
 """
 
 from __future__ import annotations

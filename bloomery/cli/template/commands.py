@@ -1,4 +1,4 @@
-"""The commands.  A fault is one line, ``file:line: what and the way out``, and exit code 1."""
+"""The commands.  A fault is one line, ``file:line: fault and advice``, and exit code 1."""
 
 from __future__ import annotations
 
@@ -26,28 +26,28 @@ from bloomery.orchestration.simulation import results
 from bloomery.orchestration.stack import Stack, ValidationLevel
 from bloomery.orchestration.stack import validate as validate_stack
 
-INTERRUPTED: Final = 130  # as shells have it: 128 and the number of the signal
+INTERRUPTED: Final = 130  # as in shells: 128 and the number of the signal
 FILE = click.argument("file")
 NAME = click.option("--name", default=None, help="Of the stack; made from the file's if not given.")
 AS_JSON = click.option("--json", "as_json", is_flag=True, help="Print one JSON document instead.")
 
 
 class Writing(groups.Group):
-    """Commands that say in one sentence when what they print cannot be printed."""
+    """Commands that report in one sentence that their output cannot be written."""
 
     def invoke(self, ctx: click.Context) -> object:
-        """Run the command; a disk that is full is no bug, and whoever reads may have enough."""
+        """Run the command; a full disk or a closed pipe is no bug."""
         try:
             return super().invoke(ctx)
         except OSError as exc:
             if exc.errno == errno.EPIPE:
-                raise  # click knows what to do
+                raise  # click handles it
             _drop_unprinted()
             raise click.ClickException(f"cannot print the rest: {exc.strerror or exc}") from exc
 
 
 def _drop_unprinted() -> None:
-    """Lose what was not printed, which Python would try again, and complain of, at its end."""
+    """Drop unwritten output, which Python would flush again at exit."""
     try:
         null_device = os.open(os.devnull, os.O_WRONLY)
         os.dup2(null_device, sys.stdout.fileno())
@@ -57,7 +57,7 @@ def _drop_unprinted() -> None:
 
 
 def stack_options(prefix: str = "", of: str = "") -> Callable[[Any], Any]:
-    """The options -e and -P, or their long forms for one of two stacks."""
+    """Return the options -e and -P, or their long forms for one of two stacks."""
     long, short = (f"--{prefix}-", []) if prefix else ("--", ["-e"])
     also = ["-P"] if short else []
     key = f"{prefix}_" if prefix else ""
@@ -91,7 +91,8 @@ def template() -> None:
     FILE is a path, a URL, or - for standard input.
     """
     for stream in (sys.stdout, sys.stderr):
-        if isinstance(stream, io.TextIOWrapper):  # what a terminal cannot show stops no command
+        # characters that a terminal cannot show stop no command
+        if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")
 
 
@@ -102,10 +103,10 @@ def template() -> None:
 def validate(
     file: str, environments: tuple[str, ...], parameters: tuple[str, ...], shape: bool
 ) -> None:
-    """Say whether a stack could be created from FILE, and if not, where to change what.
+    """Check whether a stack could be created from FILE, and where to change what if not.
 
-    With --shape only the template is looked at, as POST validate of Heat does: its sections,
-    types, names of properties, functions and references.
+    With --shape only the template is checked, as POST validate of Heat does: its sections, types,
+    names of properties, functions and references.
     """
     level = ValidationLevel.SHAPE if shape else ValidationLevel.VALUES
     stack = _checked(_loader(file, environments, parameters), level=level)
@@ -163,7 +164,7 @@ def run(**words: Any) -> None:
     try:
         result = _simulated(asked, simulation.Lifecycle(shared))
     except KeyboardInterrupt:
-        result = None  # what is under way is cancelled, and told, once this exception is gone
+        result = None  # running actions are cancelled and printed once this exception is gone
     if result is None:
         result = tables.interrupted(shared.events)
     minutes = asked.timeout_min
@@ -173,7 +174,7 @@ def run(**words: Any) -> None:
 
 
 def _simulated(asked: runs.Run, life: simulation.Lifecycle) -> simulation.Result:
-    """Create the stack, and update it if that is asked for and the creation succeeds."""
+    """Create the stack, then update it if requested and the creation succeeds."""
     loader, later = asked.loaders()
     try:
         stack = _ready(asked, loader)
@@ -191,7 +192,7 @@ def _simulated(asked: runs.Run, life: simulation.Lifecycle) -> simulation.Result
 
 
 def _ready(asked: runs.Run, loader: StackLoader, before: Stack | None = None) -> Stack:
-    """The stack, ready to be made, or to follow ``before``; a fault is told, and raised."""
+    """Return the stack, ready to create, or to update ``before``; report a fault and raise it."""
     try:
         stack = _validated(loader)
         if before is not None:
@@ -223,7 +224,7 @@ def plan(
     as_json: bool,
     everything: bool,
 ) -> None:
-    """Say what an update of a stack of template OLD to template NEW would do."""
+    """Show what an update of a stack of template OLD to template NEW would do."""
     name = Source(file=new).stack_name
     from_ = _loader(old, environments + old_environments, parameters + old_parameters, name)
     to = _loader(new, environments + new_environments, parameters + new_parameters, name)
@@ -247,7 +248,7 @@ def graph(
     svg_file: str | None,
     dot_file: str | None,
 ) -> None:
-    """Draw who requires whom in FILE, stacks below it as clusters: as SVG, or as DOT."""
+    """Draw the dependencies in FILE, nested stacks as clusters: as SVG, or as DOT."""
     drawing = tables.picture(_checked(_loader(file, environments, parameters)))
     if svg_file:
         _write(svg_file, svg.drawn(drawing))
@@ -286,14 +287,14 @@ def _checked(
     as_json: bool = False,
     level: ValidationLevel = ValidationLevel.VALUES,
 ) -> Stack:
-    """The stack, if it could be created; else the fault is told and the command ends."""
+    """Return the stack if it could be created; else report the fault and end the command."""
     with reporting_faults(loader, as_json=as_json):
         return _validated(loader, level)
 
 
 @contextlib.contextmanager
 def reporting_faults(loader: StackLoader, *, as_json: bool) -> Iterator[None]:
-    """End the command at a fault: a line for people, and a document if one was asked for."""
+    """End the command at a fault: a line for people, and a document with --json."""
     try:
         yield
     except errors.Failure as exc:
@@ -304,7 +305,7 @@ def reporting_faults(loader: StackLoader, *, as_json: bool) -> Iterator[None]:
 
 
 def _report(exc: errors.Failure, loader: StackLoader) -> None:
-    """Write a line for the fault; where a parameter is missing, one for each that is."""
+    """Write a line for the fault, or one for each missing parameter."""
     if isinstance(exc, errors.UserParameterMissing):
         for name in loader.missing() or [exc.facts["key"]]:
             _write_fault(errors.UserParameterMissing(key=name), loader)
@@ -331,6 +332,6 @@ def _write(file: str, text: str) -> None:
 
 
 def _json(document: Any) -> str:
-    """One document; plain ASCII where what reads it may not be told UTF-8."""
+    """Return the JSON document; plain ASCII where the output's encoding is not UTF-8."""
     utf_8 = str(sys.stdout.encoding).lower().replace("-", "") == "utf8"
     return json.dumps(document, indent=2, ensure_ascii=not utf_8, default=str)

@@ -1,10 +1,10 @@
-"""Find what a template names beside itself, as Heat's client does before it sends a stack.
+"""Collect the files that a template names, as Heat's client does before it sends a stack.
 
-A template names files in three ways: ``get_file``, a ``type`` that ends in .yaml or .template, and,
-in an environment, the resource registry.  Each is looked for beside the document that names it, and
-the document is rewritten so that it names the key under which the file travels: its path as seen
-from where the command runs, or its URL.  A file that cannot be read is left out: whoever resolves
-the template says where it was needed, and whether that matters; ``unread`` says why it is missing.
+A template names files by ``get_file``, and by a ``type`` that ends in .yaml or .template; an
+environment by its resource registry.  Each name is relative to the document that has it.  The
+document is rewritten to the key under which the file is sent: its path relative to the working
+directory, or its URL.  A file that cannot be read is left out, with its reason in ``unread``: the
+validation of the template reports where it is needed.
 """
 
 from __future__ import annotations
@@ -29,17 +29,17 @@ STANDARD_INPUT: Final = "-"
 
 
 class FileBundle:
-    """Documents and the files they name.  ``files`` is what a request carries under that key."""
+    """Documents and the files they name.  ``files`` is the request's value of that key."""
 
     def __init__(self, limits: Limits = LIMITS) -> None:
         self.limits = limits
         self.files: dict[str, str] = {}
-        self.reading = ""  # the document that was asked for last
-        self.texts: dict[str, str] = {}  # documents as they were read, before they were rewritten
-        self.unread: dict[str, str] = {}  # why a file is not among them, by its key
+        self.reading = ""  # the document that was requested last
+        self.texts: dict[str, str] = {}  # original documents, before they are rewritten
+        self.unread: dict[str, str] = {}  # why a file is missing, by its key
 
     def template(self, path: str) -> dict[str, Any]:
-        """Return the template at ``path``, rewritten; what it names is in ``files`` afterwards."""
+        """Return the template at ``path``, rewritten; add the files that it names to ``files``."""
         self.reading = path
         document = parse.document(self._must_read(path), self.limits, path)
         return self._rewritten(document, path)
@@ -97,13 +97,13 @@ class FileBundle:
         return key
 
     def _nested(self, name: str, named_in: str) -> str:
-        """Take a nested template and all that it names in turn; once, however often it is named."""
+        """Add a nested template and the files that it names in turn, once."""
         key = beside(name, named_in)
         if key not in self.files and self._take(key):
             try:
                 document = parse.document(self.files[key], self.limits, key)
             except errors.Failure:
-                return key  # whoever builds the nested stack says what is wrong with it
+                return key  # the validation of the nested stack reports the fault
             rewritten = self._rewritten(document, key)
             self.texts[key] = self.files[key]
             if rewritten != document:
@@ -131,7 +131,7 @@ class FileBundle:
 
 
 def beside(name: str, named_in: str) -> str:
-    """Return the key of ``name``, which the document ``named_in`` mentions."""
+    """Return the key of ``name`` in the document ``named_in``."""
     if is_url(name):
         return local(name) if name.startswith("file:") else name
     if is_url(named_in):
@@ -148,16 +148,16 @@ def local(url: str) -> str:
 
 
 def display_path(path: Path) -> str:
-    """The path as people would type it here: relative below the working directory."""
+    """Return the path as a user would type it: relative below the working directory."""
     whole = Path(os.path.normpath(Path.cwd() / path))
     return str(whole.relative_to(Path.cwd())) if whole.is_relative_to(Path.cwd()) else str(whole)
 
 
 def read(key: str, limits: Limits, *, any_kind: bool = False) -> bytes:
-    """Return the content behind a path or URL; OSError or ValueError say why there is none.
+    """Return the content of a path or URL.  Raises OSError, ValueError.
 
-    ``any_kind``: of file, such as the pipe that a shell makes, and standard input under the name
-    ``-``; a template names plain ones only.
+    ``any_kind``: of file, such as a shell's pipe, and ``-`` for standard input; a template names
+    plain files only.
     """
     most = limits.result_chars
     if key.startswith(("http://", "https://")):
@@ -174,7 +174,8 @@ def read(key: str, limits: Limits, *, any_kind: bool = False) -> bytes:
 
 def _answer(url: str, most: int) -> bytes:
     try:
-        with urllib.request.urlopen(url, timeout=FETCH_TIMEOUT_S) as answer:  # noqa: S310  scheme is checked
+        # scheme is checked
+        with urllib.request.urlopen(url, timeout=FETCH_TIMEOUT_S) as answer:  # noqa: S310
             content: bytes = answer.read(most + 1)
     except http.client.HTTPException as exc:
         raise ValueError(str(exc) or type(exc).__name__) from exc
@@ -189,7 +190,7 @@ def _content(path: Path, most: int, *, any_kind: bool) -> bytes:
 
 
 def why(exc: Exception) -> str:
-    """What is said of a file that could not be read, in words and without classes of Python."""
+    """Describe why a file could not be read, without Python's class names."""
     if isinstance(exc, UnicodeDecodeError):
         return "it is not UTF-8; save it as UTF-8"
     if isinstance(exc, UnicodeEncodeError):

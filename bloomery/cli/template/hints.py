@@ -1,9 +1,9 @@
-"""What Heat takes without a word, and a person wants to know.
+"""Warn of input that Heat accepts silently.
 
-A map whose key is no function of the template's version stays as it stands, so that a misspelt
-function ends up in a property as text.  A key that stands twice in a map counts once, with its last
-value.  An output, and a resource of CloudFormation, may have keys that nobody reads.  That is the
-language, and no fault.
+A map whose key is no function of the template's version stays a map, so that a misspelt function
+ends up in a property as text.  A key that is repeated in a map counts once, with its last value.
+An output, and a resource of CloudFormation, may have keys that Heat ignores. None of these is a
+fault.
 """
 
 from __future__ import annotations
@@ -20,10 +20,11 @@ from bloomery.orchestration.template import kinds, versions
 from bloomery.orchestration.template.dialect import Section, Template
 from bloomery.orchestration.template.functions.parser import Removed
 
-LIKE: Final = 0.8  # how alike a key and the name of a function must be to be one misspelt
-MERGE: Final = "<<"  # YAML lets it stand twice
-UNKNOWN_TYPE: Final = ") could not be found."  # how a fault without a proposal ends
-SECTIONS: Final = ("resources", "outputs", "Resources", "Outputs")  # where functions may stand
+LIKE: Final = 0.8  # similarity of a key and a function's name that marks a misspelling
+MERGE: Final = "<<"  # YAML lets it be repeated
+UNKNOWN_TYPE: Final = ") could not be found."  # end of a fault without a proposal
+# sections where functions are allowed
+SECTIONS: Final = ("resources", "outputs", "Resources", "Outputs")
 
 
 class Hint(NamedTuple):
@@ -32,9 +33,9 @@ class Hint(NamedTuple):
 
 
 def of(template: Template) -> Iterator[Hint]:
-    """Yield each key that nobody reads, and each map that looks like a call and is none."""
+    """Yield a warning for each ignored key, and for each map that resembles a function call."""
     yield from _ignored(template, Section.OUTPUTS, "an output")
-    if template.features.takes_unknown_keys:  # else they are a fault
+    if template.features.takes_unknown_keys:  # other versions refuse them
         yield from _ignored(template, Section.RESOURCES, "a resource")
     for section in SECTIONS:
         body = template.document.get(section)
@@ -43,7 +44,7 @@ def of(template: Template) -> Iterator[Hint]:
 
 
 def _ignored(template: Template, section: Section, of: str) -> Iterator[Hint]:
-    """Yield each key that no resource or output of this version has."""
+    """Yield each key that this version ignores in a resource or output."""
     features, word = template.features, template.word(section)
     keys = features.output_keys if section is Section.OUTPUTS else features.resource_keys
     known = {key.lower(): key for key in keys.values()}
@@ -58,7 +59,7 @@ def _ignored(template: Template, section: Section, of: str) -> Iterator[Hint]:
 
 
 def doubles(text: str) -> Iterator[tuple[int, str]]:
-    """Yield line and hint for each key that its map has a second time."""
+    """Yield line and warning for each repeated key of a map."""
     try:
         waiting = [yaml.compose(text, Loader=yaml.CSafeLoader)]
     except yaml.YAMLError:
@@ -87,7 +88,7 @@ def _doubles(node: yaml.MappingNode) -> Iterator[tuple[int, str]]:
 
 
 def way_out(fault: errors.Failure) -> str:
-    """What to do about a missing parameter, or a type that none is like; "" for other faults."""
+    """Return advice for a missing parameter or an unknown type; "" for other faults."""
     if isinstance(fault, errors.UserParameterMissing):
         return f" Give it with -P {fault.facts['key']}=..., or in an environment with -e"
     if not str(fault).endswith(UNKNOWN_TYPE):
@@ -129,7 +130,7 @@ def _callable(template: Template) -> list[str]:
 
 @functools.cache
 def _since() -> dict[str, str]:
-    """By function the first HOT version that has it."""
+    """Return the first HOT version of each function."""
     versions_by_name: dict[str, str] = {}
     classes = {each.features.version: each for each in versions.installed().values()}
     for version, each in sorted(classes.items()):

@@ -1,4 +1,4 @@
-"""From a template file, environments and -P options to a stack; texts are kept for messages."""
+"""Load a stack from a template file, environments and -P options; keep the texts for messages."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ OF_ENVIRONMENTS: Final = (
     errors.InvalidMergeStrategyForParam,
     errors.InvalidRestrictedAction,
 )
-VALUES: Final = ("parameters", "parameter_defaults")  # where environments have them
+VALUES: Final = ("parameters", "parameter_defaults")  # sections of environments with values
 UNFIT_IN_NAME: Final = re.compile(r"[^A-Za-z0-9_.-]+")
 NAME_CHARS: Final = 255
 NAME: Final = re.compile(rf"[A-Za-z][A-Za-z0-9_.-]{{0,{NAME_CHARS - 1}}}")
@@ -31,7 +31,7 @@ NAME: Final = re.compile(rf"[A-Za-z][A-Za-z0-9_.-]{{0,{NAME_CHARS - 1}}}")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Source:
-    """What a command was told of one stack."""
+    """The arguments of a command about one stack."""
 
     file: str
     environments: Sequence[str] = ()
@@ -40,12 +40,12 @@ class Source:
 
     @property
     def parameter_values(self) -> dict[str, str]:
-        """The values of parameters; the last one of a key counts."""
+        """Return the values of parameters; the last one of a repeated key counts."""
         return parameters(self.parameters)
 
     @property
     def stack_name(self) -> str:
-        """The name that was given, or one made from the file's."""
+        """Return the name of the stack, or one made from the file's name."""
         if self.name is not None:
             return self.name
         stem = UNFIT_IN_NAME.sub("-", Path(self.file).stem).strip("-")
@@ -54,7 +54,7 @@ class Source:
 
 @dataclass(slots=True, kw_only=True)
 class StackLoader:
-    """A stack that may be built.  ``texts``: what was read, by file, for who locates a fault."""
+    """Load a stack.  ``texts``: the texts that were read, by file, to locate faults."""
 
     source: Source
     bundle: FileBundle = field(default_factory=FileBundle)
@@ -81,17 +81,17 @@ class StackLoader:
         return self.built
 
     def missing(self) -> list[str]:
-        """The parameters of the stack that was built last that must be given, and are not."""
+        """Return the missing required parameters of the last stack."""
         return [] if self.built is None else self.built.definition.parameters.missing()
 
     def file_at_fault(self, fault: errors.Failure) -> str:
-        """The file whose text a fault is about."""
+        """Return the file of a fault."""
         if isinstance(fault, errors.TemplateUnreadable):
             return self.bundle.reading or self.source.file
         return self._environment_at_fault(fault) or self.source.file
 
     def _environment_at_fault(self, fault: errors.Failure) -> str | None:
-        """The last environment that has what the fault is about: that one wins."""
+        """Return the last environment that has the fault's key: the last one takes effect."""
         name = places.parameter_at_fault(fault)
         if name is not None and name not in self.source.parameter_values:
             files = (self._last_with((section, name)) for section in VALUES)
@@ -122,7 +122,7 @@ class StackLoader:
 
 
 def checked_name(name: str) -> str:
-    """Return ``name`` if Heat would take it for a stack."""
+    """Return ``name`` if Heat accepts it as a stack's name."""
     if not NAME.fullmatch(name):
         raise errors.StackValidationFailed(
             reason=f"cannot call a stack {name!r}: begin with a letter of a to z, go on with "

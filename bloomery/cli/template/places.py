@@ -1,9 +1,9 @@
-"""From the place of a fault, as templates spell it, to a file and a line that editors open.
+"""Locate a fault: from its path in a template to a file and line that editors open.
 
     located(error, "web.yaml", texts)  # web.yaml:12
 
-The path of a fault is followed through the text as far as the text goes: the last key that is there
-is the place.  A key such as ``nest<child.yaml>`` goes on in that file.
+The fault's path is followed through the text to the last key that exists.  A key such as
+``nest<child.yaml>`` continues in that file.
 """
 
 from __future__ import annotations
@@ -20,15 +20,15 @@ from bloomery.orchestration.stack.validation import GENERATED
 BELOW: Final = re.compile(r"(?P<name>.+?)<(?P<file>.+)>")
 PARAMETER: Final = re.compile(r"Parameter '(?P<name>[^']+)' is invalid")
 WORD: Final = re.compile(r"[\w:-]*\w")
-LEAST_CHARS: Final = 3  # of a word that is taken for a name
-LINE: Final = re.compile(r"\bline (?P<line>\d+), column \d+: ")  # where a document cannot be read
-OTHERWISE: Final[Mapping[str | int, Sequence[str]]] = {  # CloudFormation's word, environments' word
+LEAST_CHARS: Final = 3  # of a word that may be a name
+LINE: Final = re.compile(r"\bline (?P<line>\d+), column \d+: ")  # syntax errors
+OTHERWISE: Final[Mapping[str | int, Sequence[str]]] = {  # CloudFormation's key, environments' key
     "parameters": ("Parameters", "parameter_defaults"),
     "resources": ("Resources",),
 }
 MERGING: Final = (errors.InvalidMergeStrategyForParam, errors.ConflictingMergeStrategyForParam)
 OF_REGISTRY: Final = re.compile(r"resource_registry\.[^:]*")
-UNPARSED: Final = re.compile(r"Error parsing template (?P<file>.+?): ")  # a nested one
+UNPARSED: Final = re.compile(r"Error parsing template (?P<file>.+?): ")  # a nested template
 
 
 class Place(NamedTuple):
@@ -40,7 +40,7 @@ class Place(NamedTuple):
 
 
 def located(error: errors.Failure, file: str, texts: Mapping[str, str]) -> Place:
-    """The place of ``error``; ``texts``: what was read, by the name of its file."""
+    """Return the place of ``error``; ``texts``: by file."""
     if match := LINE.search(str(error)):
         below = UNPARSED.search(str(error))
         return Place(below["file"] if below else file, int(match["line"]))
@@ -65,7 +65,7 @@ def located(error: errors.Failure, file: str, texts: Mapping[str, str]) -> Place
 def _in_file_below(
     path: Sequence[str | int], reason: str, texts: Mapping[str, str]
 ) -> Place | None:
-    """The place of a fault in the template that a member of a group is."""
+    """Return the place of a fault in the template of a group's member."""
     for at, key in enumerate(path):
         below = BELOW.fullmatch(str(key))
         if below is not None and below["file"] in texts:
@@ -76,7 +76,7 @@ def _in_file_below(
 
 
 def _of_member(error: errors.Failure, at: int, text: str) -> int | None:
-    """The line of a fault inside of what a group makes: in the definition of its members."""
+    """Return the line of a fault inside of a group's member: in the definition of its members."""
     path, reason = path_of(error), _reason(error)
     below = BELOW.fullmatch(str(path[at]))
     assert below
@@ -96,18 +96,18 @@ def _reason(error: errors.Failure) -> str:
 def place(
     file: str, path: Sequence[str | int], texts: Mapping[str, str], reason: str = ""
 ) -> Place:
-    """The line of ``path`` in one file, or of what ``reason`` names there."""
+    """Return the line of ``path`` in one file, or of the word that ``reason`` names there."""
     text = texts.get(file)
     return Place(file, None if text is None else line_of(text, path, reason))
 
 
 def path_of(error: errors.Failure) -> Sequence[str | int]:
-    """Where a fault is, by its path or in its own words."""
+    """Return the path of a fault, from the error or from its message."""
     return [*getattr(error, "path", ()), *_hinted(error)]
 
 
 def _hinted(error: errors.Failure) -> Sequence[str]:
-    """What an error says of its place in other words than a path."""
+    """Return the path in the message of an error without a path."""
     if isinstance(error, errors.UserParameterMissing | errors.UnknownUserParameter):
         return ("parameters", str(error.facts["key"]))
     if isinstance(error, errors.CircularDependencyException):
@@ -126,10 +126,10 @@ def _hinted(error: errors.Failure) -> Sequence[str]:
 
 
 def line_of(text: str, path: Sequence[str | int], reason: str = "") -> int | None:
-    """The line of the deepest key of ``path`` that ``text`` has; None if it has none of it.
+    """Return the line of the deepest key of ``path`` in ``text``, or None.
 
-    A fault of a whole map names the key that should not be there, or its value: the first word of
-    ``reason`` that is one is the place.
+    A fault of a whole map names an unexpected key or its value: the first word of ``reason`` that
+    is in the map is the place.
     """
     try:
         node = yaml.compose(text, Loader=yaml.CSafeLoader)
@@ -147,7 +147,7 @@ def line_of(text: str, path: Sequence[str | int], reason: str = "") -> int | Non
 
 
 def holds(text: str, path: Sequence[str | int]) -> bool:
-    """Whether ``text`` has all of ``path``."""
+    """Does ``text`` have all of ``path``?"""
     try:
         node = yaml.compose(text, Loader=yaml.CSafeLoader)
     except yaml.YAMLError:
@@ -161,7 +161,7 @@ def holds(text: str, path: Sequence[str | int]) -> bool:
 
 
 def parameter_at_fault(error: errors.Failure) -> str | None:
-    """The parameter whose value a fault is about, if it is about one."""
+    """Return the parameter of a fault's value, or None."""
     if isinstance(error, errors.UnknownUserParameter):
         return str(error.facts["key"])
     match = None if getattr(error, "path", ()) else PARAMETER.search(str(error))

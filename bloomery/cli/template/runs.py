@@ -1,4 +1,4 @@
-"""What ``bloomery template run`` was asked, and the clock of who does not want to see time fly."""
+"""Arguments of ``bloomery template run``, and the clock of ``--real-time``."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from bloomery.orchestration import simulation
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Run:
-    """The words of the command line.  ``old``: of which template the stack is before."""
+    """The command line.  ``old``: the template that the stack is updated from."""
 
     file: str
     environments: tuple[str, ...]
@@ -28,7 +28,7 @@ class Run:
     real_time: bool
 
     def loaders(self) -> tuple[StackLoader, StackLoader | None]:
-        """Who loads the stack that is created, and the one that it is updated to, if any."""
+        """Return the loader of the stack to create, and of its update, if any."""
         new = Source(
             file=self.file,
             environments=self.environments + self.new_environments,
@@ -47,7 +47,7 @@ class Run:
 
 
 class Monotonic:
-    """A ``simulation.Clock`` that does wait: the clock of this machine, for ``--real-time``."""
+    """A ``simulation.Clock`` in real time, for ``--real-time``."""
 
     def now(self) -> float:
         return time.monotonic()

@@ -1,4 +1,4 @@
-"""What the commands print and draw; programs get the documents the lines are made from."""
+"""Tables and drawings of the commands; JSON output has the documents behind the lines."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from typing import Any, Final
 from bloomery import errors
 from bloomery.cli.terminal import SHOWN_CHARS, as_json, brief, columns, visible
 from bloomery.orchestration.drawing import Box, Picture
+from bloomery.orchestration.engine.events import STACK_TYPE
 from bloomery.orchestration.resources import composite
 from bloomery.orchestration.simulation import Event, Result
-from bloomery.orchestration.simulation.events import STACK_TYPE
 from bloomery.orchestration.simulation.results import Error, Output
 from bloomery.orchestration.stack import Stack, children
 from bloomery.orchestration.stack.secrecy import Secrecy
@@ -18,9 +18,9 @@ from bloomery.orchestration.template import environment
 from bloomery.orchestration.template.functions import base
 from bloomery.orchestration.template.functions.base import Function
 
-NAME_WIDTH: Final = 24  # of the column of names beside events
-LEAST_WIDTH: Final = 12  # of a name in it, however deep its stack is
-INTERRUPTED: Final = "Interrupted"  # what programs read where somebody pressed Ctrl-C
+NAME_WIDTH: Final = 24  # of the column of names in events
+LEAST_WIDTH: Final = 12  # of a name in it, at any depth
+INTERRUPTED: Final = "Interrupted"  # in JSON output after Ctrl-C
 UNDESCRIBED: Final = ("No description", "No description given")
 
 
@@ -38,7 +38,7 @@ def summary(stack: Stack) -> str:
 
 
 def document(stack: Stack) -> dict[str, Any]:
-    """Everything that is known of a stack before it exists; hidden values are masked."""
+    """Return all that is known of a stack before its creation; hidden values are masked."""
     definition = stack.definition
     schemas = definition.parameters.schemas
     shown, secrecy = definition.parameters.shown(), Secrecy(stack)
@@ -78,9 +78,9 @@ def _resource(stack: Stack, secrecy: Secrecy, name: str) -> dict[str, Any]:
 
 
 def _value(stack: Stack, secrecy: Secrecy, tree: Any) -> Any:
-    """What a property is: what asks for a resource stays a call, what asks for a secret is masked.
+    """Return a property: calls for resources stay calls, calls for secrets are masked.
 
-    A list or a map is looked into, so that one such part hides no other.
+    Lists and maps are masked part by part.
     """
     if isinstance(tree, dict):
         return {key: _value(stack, secrecy, value) for key, value in tree.items()}
@@ -99,7 +99,7 @@ def _value(stack: Stack, secrecy: Secrecy, tree: Any) -> Any:
 
 
 def _call(tree: Any) -> Any:
-    """A call as its template has it."""
+    """Return a call as in the template."""
     if isinstance(tree, Function):
         return {tree.name: _call(tree.args)}
     if isinstance(tree, dict):
@@ -121,7 +121,7 @@ def text(shown: Mapping[str, Any]) -> str:
 
 
 def _described(description: str) -> str:
-    """A description on one line; "" for the words that stand for none."""
+    """Return a description on one line; "" for the default description."""
     return "" if description in UNDESCRIBED else " ".join(description.split())
 
 
@@ -148,7 +148,7 @@ def _resources(resources: Sequence[Mapping[str, Any]]) -> Iterator[str]:
 
 
 class Events:
-    """Prints each event when it comes."""
+    """Print each event when it arrives."""
 
     def __init__(self, write: Callable[[str], object], began_s: float) -> None:
         self._write = write
@@ -163,20 +163,20 @@ class Events:
 
 
 def _called(event: Event, room: int) -> str:
-    """The name of a resource; that of a stack, made of all names above it, loses its middle."""
+    """Return a resource's name; a long path of stacks is cut in the middle."""
     name, room = event.resource, max(room, LEAST_WIDTH)
     if event.type != STACK_TYPE or len(name) <= room:
         return name
-    tail = (room - 3) // 2  # it tells the stacks of one resource apart
+    tail = (room - 3) // 2  # the tail distinguishes nested stacks of one resource
     return f"{name[: room - 3 - tail]}...{name[-tail:]}"
 
 
 def quiet(event: Event) -> None:
-    """Print nothing."""
+    """Print no events."""
 
 
 def interrupted(events: Sequence[Event]) -> Result:
-    """What a simulation that was broken off came to: how far the stack had come."""
+    """Return the document of an interrupted simulation."""
     whole = (event for event in reversed(events) if event.type == STACK_TYPE and not event.depth)
     reason = "interrupted before the end; what was made was in memory only and is gone"
     error = Error(type=INTERRUPTED, message=reason)
@@ -200,7 +200,7 @@ def outcome(result: Result, timeout_min: int) -> str:
 
 
 def _outputs(outputs: Mapping[str, Output]) -> Iterator[str]:
-    """Each output in full: beside its name, or in lines below it."""
+    """Return each output in full: beside its name, or in lines below it."""
     width = max(map(len, outputs), default=0)
     for name, output in outputs.items():
         said = whole(output.value) if output.error is None else f"error: {output.error.message}"
@@ -215,7 +215,7 @@ def _outputs(outputs: Mapping[str, Output]) -> Iterator[str]:
 
 
 def picture(stack: Stack) -> Picture:
-    """Draw ``stack`` as its template says; nothing needs to exist."""
+    """Draw ``stack`` from its template."""
     edges: list[tuple[str, str]] = []
     boxes = _boxes(stack, "", edges)
     return Picture(title=stack.definition.identity.name, boxes=boxes, edges=edges)
@@ -237,7 +237,7 @@ def _box(stack: Stack, name: str, key: str, edges: list[tuple[str, str]]) -> Box
 
 
 def _child(stack: Stack, name: str) -> Stack | None:
-    """The stack below a resource; None if it has none, or one that depends on values to come."""
+    """Return the nested stack of a resource; None without one, or if it depends on later values."""
     if not issubclass(stack.kind(name), composite.Composite):
         return None
     try:
@@ -252,7 +252,7 @@ def _child(stack: Stack, name: str) -> Stack | None:
 
 
 def whole(value: Any) -> str:
-    """All of a value: a text as it is, a list or map on one line if it fits, else in many."""
+    """Return a whole value: a text as it is, a list or map on one line if it fits, else on many."""
     if isinstance(value, str):
         return value
     said = as_json(value)

@@ -1,4 +1,4 @@
-"""BIOS attributes with their registry, and secure boot: what applies at the next boot."""
+"""BIOS attributes with their registry, and secure boot; changes apply at the next boot."""
 
 from __future__ import annotations
 
@@ -42,9 +42,9 @@ def show_next(bmc: SimulatedBmc, ask: Ask, ident: str) -> Answer:
 @route("PATCH|PUT", "/Systems/*/Bios/Settings")
 def change(bmc: SimulatedBmc, ask: Ask, ident: str) -> Answer:
     system = bmc.system(ident)
-    wanted = needed(checked(ask.body, {"Attributes": dict}), "Attributes")
+    attributes = needed(checked(ask.body, {"Attributes": dict}), "Attributes")
     with system.lock:
-        system.bios_next.update(checked(wanted, _RULES, "Attributes"))
+        system.bios_next.update(checked(attributes, _RULES, "Attributes"))
     return NO_CONTENT
 
 

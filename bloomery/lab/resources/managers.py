@@ -1,4 +1,4 @@
-"""/Managers: the BMCs themselves, their restart, and the virtual media that they offer."""
+"""/Managers: the BMCs, their restart, and their virtual media."""
 
 from __future__ import annotations
 
@@ -85,7 +85,7 @@ def _with_device(bmc: SimulatedBmc, ident: str, device: str) -> System:
 
 @route("PATCH", "/Managers/*/VirtualMedia/*")
 def change_media(bmc: SimulatedBmc, ask: Ask, ident: str, device: str) -> Answer:
-    """Insert and eject, in the way of BMCs without the actions."""
+    """Insert or eject, for BMCs without the actions."""
     system = _with_device(bmc, ident, device)
     if not system.spec.media_by_patch:
         raise Refusal(405, f"PATCH is not supported at {ask.path}", "OperationNotAllowed")

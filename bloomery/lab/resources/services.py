@@ -63,13 +63,13 @@ def log_in(bmc: SimulatedBmc, ask: Ask) -> Answer:
 
 @route("GET|DELETE", f"{_SESSIONS}/*")
 def show_session(bmc: SimulatedBmc, ask: Ask, ident: str) -> Answer:
-    found = next((s for s in bmc.live_sessions().values() if s["id"] == ident), None)
-    if found is None:
+    session = next((s for s in bmc.live_sessions().values() if s["id"] == ident), None)
+    if session is None:
         raise missing(f"session {ident}")
     if ask.method == "DELETE":
         bmc.log_out(ident)
         return NO_CONTENT
-    return _session(ident, found["user"])
+    return _session(ident, session["user"])
 
 
 def _session(ident: str, user: str) -> Json:
@@ -82,7 +82,7 @@ def _session(ident: str, user: str) -> Json:
 
 
 def accepted(task: str) -> Reply:
-    """Answer that a task was begun, and where to ask for it."""
+    """Answer 202 with the URL of a task."""
     return Reply(202, None, {"Location": f"{ROOT}{_MONITORS}/{task}"})
 
 
@@ -144,7 +144,7 @@ def event_service(bmc: SimulatedBmc, ask: Ask) -> Answer:
 
 @route("GET|POST", _SUBSCRIPTIONS)
 def subscriptions(bmc: SimulatedBmc, ask: Ask) -> Answer:
-    """Kept, not delivered."""
+    """Store subscriptions; events are not delivered."""
     if ask.method == "GET":
         return collection(_SUBSCRIPTIONS, "EventDestination", list(bmc.events))
     ident = uuid.uuid4().hex[:8]
@@ -158,10 +158,10 @@ def subscriptions(bmc: SimulatedBmc, ask: Ask) -> Answer:
 
 @route("GET|DELETE", f"{_SUBSCRIPTIONS}/*")
 def show_subscription(bmc: SimulatedBmc, ask: Ask, ident: str) -> Answer:
-    found = bmc.events.get(ident)
-    if found is None:
+    subscription = bmc.events.get(ident)
+    if subscription is None:
         raise missing(f"subscription {ident}")
     if ask.method == "DELETE":
         bmc.events.pop(ident, None)
         return NO_CONTENT
-    return found
+    return subscription

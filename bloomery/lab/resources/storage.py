@@ -1,4 +1,4 @@
-"""/Systems/ID/Storage: one controller, its drives, and the volumes made of them."""
+"""/Systems/ID/Storage: one controller, its drives and volumes."""
 
 from __future__ import annotations
 
@@ -102,10 +102,10 @@ def add_volume(bmc: SimulatedBmc, ask: Ask, ident: str) -> Answer:
 def show_volume(bmc: SimulatedBmc, ask: Ask, ident: str, number: str) -> Answer:
     system = bmc.system(ident)
     with system.lock:
-        found = next((v for v in system.volumes if v["Id"] == number), None)
-        if found is None:
+        volume = next((v for v in system.volumes if v["Id"] == number), None)
+        if volume is None:
             raise missing(f"volume {number}")
         if ask.method == "DELETE":
-            system.volumes.remove(found)
+            system.volumes.remove(volume)
             return NO_CONTENT
-        return found | {"@odata.type": "#Volume.v1_4_0.Volume", "Status": HEALTHY}
+        return volume | {"@odata.type": "#Volume.v1_4_0.Volume", "Status": HEALTHY}

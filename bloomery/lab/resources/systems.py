@@ -1,4 +1,4 @@
-"""/Systems: the machines, their power, boot override, processors and interfaces."""
+"""/Systems: power, boot override, processors and interfaces."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""/UpdateService: firmware versions, and updates that are tasks.
+"""/UpdateService: firmware versions, and updates as tasks.
 
-The new version is the image's file name; one with "bad" in it fails.  That of a BIOS with "boot" in
-it runs after the next boot; a BMC restarts with its own.
+The new version is the image's file name; one with "bad" in it fails.  A BIOS with "boot" in its
+name runs after the next boot; a BMC update restarts the BMC.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ def show_part(bmc: SimulatedBmc, ask: Ask, name: str) -> Answer:
 
 
 def _part(bmc: SimulatedBmc, name: str) -> tuple[System, str]:
-    """Return the machine and the part that an entry of the inventory names: ID.BMC, ID.BIOS."""
+    """Return the machine and component of an inventory entry: ID.BMC, ID.BIOS."""
     ident, _, part = name.rpartition(".")
     system = bmc.system(ident)
     if part not in system.firmware:
@@ -61,7 +61,10 @@ def _part(bmc: SimulatedBmc, name: str) -> tuple[System, str]:
 
 @route("POST", "/UpdateService/Actions/UpdateService.SimpleUpdate")
 def update(bmc: SimulatedBmc, ask: Ask) -> Answer:
-    """Targets are entries of the inventory, or systems: the BMC's, if the file name says "bmc"."""
+    """Update the Targets.
+
+    Inventory entries, or systems, where the file name chooses BMC or BIOS.
+    """
     body = checked(ask.body, _BODY)
     version = needed(body, "ImageURI").rsplit("/", 1)[-1] or "unknown"
     targets = [str(target) for target in body.get("Targets", [])]
@@ -90,7 +93,7 @@ def update(bmc: SimulatedBmc, ask: Ask) -> Answer:
 
 
 def _payload(bmc: SimulatedBmc, ask: Ask) -> dict[str, str] | None:
-    """What the task shows of its request; makes with paths of their own show nothing."""
+    """Return the request for the task; makes with their own paths show none."""
     if bmc.view is not None:
         return None
     return {

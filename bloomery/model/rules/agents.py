@@ -1,4 +1,4 @@
-"""What the API and the conductor ask of agents alike."""
+"""Rules about agents that the API and the conductor share."""
 
 from __future__ import annotations
 
@@ -12,21 +12,21 @@ from bloomery.model.rules import idents
 
 
 def is_fast_track(driver_info: Mapping[str, Any], default: bool) -> bool:
-    """Tell whether an agent may run on the node before a flow begins.
+    """May an agent already run on the node before a flow begins?
 
-    ``driver_info/fast_track`` of the node beats ``default``, which is [deploy]fast_track.
+    ``driver_info/fast_track`` of the node overrides ``default``, which is [deploy]fast_track.
     """
     own = driver_info.get("fast_track")
     return default if own is None else strutils.bool_from_string(own)
 
 
 def valid_addresses(addresses: Iterable[Any]) -> list[str]:
-    """Return the MAC addresses as they are stored, each once; whatever is none is left out."""
+    """Return the distinct MAC addresses as they are stored; invalid ones are left out."""
     return list(dict.fromkeys(idents.mac(each) for each in addresses if idents.is_mac(each)))
 
 
 def require_same_url(internal_info: Mapping[str, Any], callback_url: str) -> None:
-    """Raise Invalid if the agent has named another URL before in this session."""
+    """Raise Invalid if the agent has reported another URL in this session."""
     agent_url = internal_info.get("agent_url")
     if agent_url is not None and agent_url != callback_url:
         raise errors.Invalid(

@@ -1,4 +1,4 @@
-"""The form of single attributes, the same on POST and on PATCH; what no value may hold."""
+"""Types of single attributes, the same on POST and on PATCH."""
 
 from __future__ import annotations
 
@@ -14,24 +14,24 @@ from bloomery.model.rules import idents
 
 MASK: Final = "******"
 SEALED: Final = "$sealed"
-MOST_TEXT: Final = 4096  # characters of a description, a reason, and what is looked for in one
-_MOST_SHOWN: Final = 500  # characters of what a schema says: it repeats the value
+MOST_TEXT: Final = 4096  # characters of a description, a reason, or a search text
+_MOST_SHOWN: Final = 500  # characters of a schema's error, which repeats the value
 
 
 def shortened(message: str) -> str:
-    """Return what a schema says of a value, which may be as long as a body."""
+    """Shorten a schema's error, which may repeat a whole body."""
     return message if len(message) <= _MOST_SHOWN else f"... {message[-_MOST_SHOWN:]}"
 
 
 def explained(exc: jsonschema_rs.ValidationError) -> str:
-    """Return what a schema says of a value, with all the words that it would take."""
+    """Return a schema's error with all its alternatives."""
     if exc.kind.name != "enum":
         return exc.message
     return f"{exc.instance!r} is not one of {', '.join(map(str, exc.kind.as_dict()['options']))}"
 
 
 def check_text(name: str, text: str | None) -> None:
-    """Refuse a text that is longer than anything it could be kept in, or found in."""
+    """Refuse a text that is longer than any column."""
     if text is not None and len(text) > MOST_TEXT:
         raise errors.InvalidParameterValue(
             reason=f"Invalid {name}: at most {MOST_TEXT} characters, not {len(text)}",
@@ -39,9 +39,9 @@ def check_text(name: str, text: str | None) -> None:
 
 
 def refuse_sealed(value: Any, where: str) -> None:
-    """Raise InvalidParameterValue if a client sends what looks like a sealed secret.
+    """Raise InvalidParameterValue if a client sends text that looks like a sealed secret.
 
-    It could otherwise move a secret that it cannot read to where it can.
+    A client could otherwise copy a secret that it cannot read.
     """
     if isinstance(value, dict):
         if SEALED in value:
@@ -56,13 +56,13 @@ def refuse_sealed(value: Any, where: str) -> None:
 
 
 def refuse_sealed_in(body: Mapping[str, Any]) -> None:
-    """Refuse a sealed value in any argument or attribute; the sentence names that one."""
+    """Refuse a sealed value in any argument or attribute, by name."""
     for name, value in body.items():
         refuse_sealed(value, name)
 
 
 class Checker:
-    """Knows, for one noun, what each attribute may hold; its schemas are compiled once."""
+    """Validate the attributes of one noun; its schemas are compiled once."""
 
     def __init__(self, thing: str, fields: FieldTable) -> None:
         self._thing = thing
@@ -96,7 +96,7 @@ class Checker:
 
 
 def boolean(name: str, value: Any) -> bool:
-    """Return what oslo's strict words mean: yes, no, on, off, true, false, 1, 0 ..."""
+    """Parse oslo's strict booleans: yes, no, on, off, true, false, 1, 0 ..."""
     try:
         return bool(strutils.bool_from_string(value, strict=True))
     except ValueError as exc:

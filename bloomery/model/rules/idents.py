@@ -1,4 +1,4 @@
-"""What may stand for a thing in a path or a body: UUIDs, names, MAC addresses."""
+"""Identifiers in a path or a body: UUIDs, names, MAC addresses."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ _MAC: Final = re.compile(r"[0-9a-f]{2}(:[0-9a-f]{2}){5}", re.IGNORECASE)
 
 
 def is_uuid(text: Any) -> bool:
-    """Any spelling of a UUID counts; it is stored, and found, as it was sent."""
+    """Accept any spelling of a UUID; it is stored, and looked up, as it was sent."""
     return isinstance(text, str) and len(text) <= 36 and bool(uuidutils.is_uuid_like(text))
 
 
 def is_logical_name(text: Any) -> bool:
-    """Letters, digits and ``-._~``: what RFC 3986 leaves unreserved."""
+    """Accept letters, digits and ``-._~``, the unreserved characters of RFC 3986."""
     return isinstance(text, str) and _LOGICAL_NAME.fullmatch(text) is not None
 
 
@@ -60,7 +60,7 @@ def mac(text: str) -> str:
 
 
 def check_node_name(name: Any, *, host_name: bool = False) -> None:
-    """Raise InvalidName unless a node may be called so; ``host_name``: unless it is one, too."""
+    """Raise InvalidName unless a node may have this name; ``host_name``: unless it is one, too."""
     if not isinstance(name, str) or not name:
         raise errors.InvalidName(
             reason=f"cannot name a node {name!r}: give 1 to 255 characters, or remove /name",

@@ -1,6 +1,6 @@
-"""Inspection rules: the operators of conditions and actions, their arguments, and their form.
+"""Operators of inspection rules: their arguments, and their form.
 
-What an operator does is in ``bloomery.inspection``; here is what may be written down.
+``bloomery.inspection`` implements the operators.
 """
 
 from __future__ import annotations
@@ -86,7 +86,7 @@ OPTIONAL: Final = frozenset(
 
 
 def priority(number: Any) -> int:
-    """Return the priority of a rule that a user writes.  Raises InvalidParameterValue."""
+    """Return the priority of a user's rule.  Raises InvalidParameterValue."""
     if not 0 <= number <= MOST_PRIORITY:
         raise errors.InvalidParameterValue(
             reason=f"cannot take priority {attributes.shortened(str(number))}: it is a number from "
@@ -110,7 +110,7 @@ def conditions(items: list[Any]) -> list[Json]:
 
 
 def _without_idle(condition: Json) -> Json:
-    """Leave out ``multiple`` where nothing is looped over, as Ironic does."""
+    """Remove ``multiple`` without a loop, as Ironic does."""
     return {n: each for n, each in condition.items() if n != "multiple" or condition.get("loop")}
 
 
@@ -181,9 +181,9 @@ def _check_arguments(where: str, op: str, table: Arguments, args: Json | list[An
 
 
 def named(table: Arguments, args: Json | list[Any]) -> Json:
-    """Return arguments by name; of a list, those beyond the last name are numbered.
+    """Return arguments by name; surplus list items are numbered.
 
-    A list of what is to be compared may stand for the arguments, as in Ironic.
+    As in Ironic, a list of values to compare may replace the arguments.
     """
     if isinstance(args, dict):
         return args

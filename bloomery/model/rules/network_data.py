@@ -1,7 +1,6 @@
 """Network data of nodes: links, networks and services, in the form of OpenStack's metadata.
 
-A ramdisk without DHCP reads them, so that what no ramdisk could follow is refused when it comes.
-Keys beyond those named here are nobody's business.
+A ramdisk without DHCP uses them, so invalid data is refused at once.  Unknown keys are ignored.
 """
 
 from __future__ import annotations
@@ -55,7 +54,7 @@ def _is_address(version: int | None) -> Callable[[str], bool]:
 
 
 def _is_netmask(version: int) -> Callable[[str], bool]:
-    """Return the check of a mask written as an address: ones, then zeros."""
+    """Return the check of a netmask in the form of an address."""
 
     def check(text: str) -> bool:
         try:
@@ -141,7 +140,7 @@ def _network(version: int) -> Any:
 
 @functools.cache
 def _parts() -> dict[str, dict[str, Any]]:
-    """Return the validators of links, networks and services by type: made when first asked for."""
+    """Return the validators of links, networks and services by type, built on first use."""
     networks = {
         type_: validator
         for version, types in _VERSIONS.items()
@@ -157,7 +156,7 @@ def _parts() -> dict[str, dict[str, Any]]:
 
 @functools.cache
 def _whole() -> Any:
-    """Return the validator of what all parts have: a list of objects with a known type."""
+    """Return the validator of any part: a list of objects with a known type."""
     lists = {
         name: {
             "type": "array",
@@ -174,7 +173,7 @@ def _whole() -> Any:
 
 
 def check(value: Any) -> None:
-    """Raise InvalidParameterValue, which names the place, for what no ramdisk could follow."""
+    """Raise InvalidParameterValue, which names the place, for unusable network data."""
     _validate(_whole(), value, "network_data")
     for name, by_type in _parts().items():
         for number, part in enumerate(value[name]):

@@ -1,6 +1,6 @@
-"""What a node may hold, and when it may be changed or deleted.
+"""Rules of nodes: valid attributes, and the states that allow a change or a deletion.
 
-``node`` is a ``Node``, or a row of the columns that are looked at; ``changed`` the fields that a
+``node`` is a ``Node``, or a row of the columns that a rule reads; ``changed`` the fields that a
 patch changes, with their new values.
 """
 
@@ -38,7 +38,7 @@ _MOST_TRAIT: Final = 255  # characters
 
 
 def stored(name: str, value: Any) -> Any:
-    """Return an attribute's value as it is stored, on POST and on PATCH alike.
+    """Return an attribute's value as it is stored, for POST and PATCH.
 
     Raises Invalid, naming the attribute.
     """
@@ -53,13 +53,13 @@ def stored(name: str, value: Any) -> Any:
 
 
 def check_properties(properties: Json | None) -> None:
-    """memory_mb and local_gb are sizes."""
+    """Check the sizes memory_mb and local_gb."""
     for name in SIZES:
         check_size(name, (properties or {}).get(name))
 
 
 def check_size(name: str, value: Any) -> None:
-    """Raise unless a property is a whole number of at least 0: an integer, digits, or null."""
+    """Raise unless a property is a natural number: an integer, digits, or null."""
     is_count = type(value) is int and value >= 0
     is_digits = isinstance(value, str) and _SIZE.fullmatch(value) is not None
     if value is not None and not is_count and not is_digits:
@@ -75,10 +75,10 @@ def refuse_boot_mode(
     disallowed: Collection[str],
     option: str,
 ) -> None:
-    """Raise BootModeNotAllowed where the first boot mode among capabilities is ruled out.
+    """Raise BootModeNotAllowed if the first boot mode among capabilities is disallowed.
 
-    ``holders``: instance_info, properties, in the order in which they count; ``option``: the name
-    of the operator's list.
+    ``holders``: instance_info, properties, in the order of precedence; ``option``: the name of the
+    operator's list.
     """
     if disallowed:
         modes = (capabilities.of(holder).get("boot_mode") for holder in holders)
@@ -88,14 +88,14 @@ def refuse_boot_mode(
 
 
 def no_such_node(argument: str, ident: str) -> errors.InvalidParameterValue:
-    """Return the error for a node that a body names and that is not there for the caller."""
+    """Return the error for a missing or invisible node in a body."""
     return errors.InvalidParameterValue(
         reason=f"cannot set {argument} to {ident!r}: no such node",
     )
 
 
 def require_chassis(uuid: str | None, *, exists: bool) -> None:
-    """Raise unless the chassis that a node is to be in exists; None takes it out of any."""
+    """Raise unless the node's chassis exists; None removes the node from its chassis."""
     if uuid is not None and not exists:
         raise errors.InvalidParameterValue(
             reason=f"cannot set chassis_uuid to {uuid}: Chassis {uuid} could not be found.",
@@ -121,9 +121,9 @@ def _standard_traits() -> frozenset[str]:
 
 
 def check_instance(node: Node, disallowed: Collection[str]) -> None:
-    """Raise unless the node may have the instance that its instance_info describes.
+    """Raise unless the node fits the instance in its instance_info.
 
-    ``disallowed``: the boot modes that the operator has ruled out for deployments.
+    ``disallowed``: the boot modes that the operator disallows for deployments.
     """
     _check_instance_traits(node)
     option = "[conductor]disallowed_deployment_boot_modes"
@@ -131,7 +131,7 @@ def check_instance(node: Node, disallowed: Collection[str]) -> None:
 
 
 def _check_instance_traits(node: Node) -> None:
-    """Raise InvalidParameterValue unless the node has what ``instance_info/traits`` asks for."""
+    """Raise InvalidParameterValue unless the node has the traits of ``instance_info/traits``."""
     traits = node.instance_info.get("traits") or []
     if not isinstance(traits, list) or not all(isinstance(trait, str) for trait in traits):
         raise errors.InvalidParameterValue(
@@ -155,14 +155,14 @@ def check_number_of_traits(node: Node, traits: Collection[str]) -> None:
 
 
 def check_patch(patch: Patch) -> None:
-    """Refuse what no node would take."""
+    """Refuse patches that are invalid for any node."""
     patches.check_form(patch)
     patches.check_roots(patch, model.PATCHABLE)
     patches.refuse_sealed(patch)
 
 
 def check_reset(patch: Patch) -> None:
-    """Interfaces are reset only where the driver changes."""
+    """Allow a reset of interfaces only with a new driver."""
     if "driver" not in patches.roots(patch):
         raise errors.Invalid(
             reason="The reset_interfaces parameter can only be used when changing the node's "
@@ -196,7 +196,7 @@ def _stored_operation(operation: Json) -> Json:
 
 
 def _check_member(operation: Json) -> None:
-    """A change inside an object: only the sizes among the properties have a form."""
+    """Check a change inside an object: only the sizes among the properties have a form."""
     name, member, *_ = operation["path"].split("/")[1:]
     if name not in model.OBJECTS:
         raise errors.PatchError(patch=operation["path"], reason=f"{name} has no members")
@@ -208,16 +208,16 @@ def _check_member(operation: Json) -> None:
 
 
 def frees_instance_only(patch: Sequence[Json]) -> bool:
-    """Is it exactly the removal of /instance_uuid?"""
+    """Is the patch exactly the removal of /instance_uuid?"""
     return [(operation["op"], operation["path"]) for operation in patch] == [
         ("remove", "/instance_uuid"),
     ]
 
 
 def refuse_while_busy(node: Node, patch: Sequence[Json]) -> None:
-    """Raise InvalidState while the node is on its way somewhere.
+    """Raise InvalidState while the node is in a transient state.
 
-    An instance may be given up in maintenance.
+    In maintenance the instance may be removed.
     """
     if node.maintenance and frees_instance_only(patch):
         return
@@ -229,7 +229,7 @@ def refuse_while_busy(node: Node, patch: Sequence[Json]) -> None:
 
 
 def refuse_in_state(node: Node, changed: Json) -> None:
-    """Interfaces and resource class change only where nothing depends on them.
+    """Allow changes of interfaces and resource class in safe states only.
 
     Maintenance lets interfaces change, but no resource class.
     """
@@ -253,10 +253,10 @@ def refuse_in_state(node: Node, changed: Json) -> None:
 
 
 def with_consequences(node: Node, changed: Json) -> Json:
-    """Return ``changed`` with what follows from it in other fields.
+    """Return ``changed`` with the consequences in other fields.
 
-    Maintenance that ends takes its reason and fault along, a guard its reason, an instance its
-    allocation.  Raises NodeAssociated, InvalidState, InvalidParameterValue.
+    The end of maintenance clears reason and fault, that of a protection its reason, that of an
+    instance its allocation.  Raises NodeAssociated, InvalidState, InvalidParameterValue.
     """
     changed = dict(changed)
     if "conductor_group" in changed:
@@ -305,7 +305,7 @@ def _of_retirement(node: Node, changed: Json) -> Json:
 
 
 def _reason_beside(node: Node, changed: Json, flag: str) -> Json:
-    """A reason may stand only beside its flag."""
+    """Allow a reason only together with its flag."""
     reason = f"{flag}_reason"
     if changed.get(flag, getattr(node, flag)):
         return {}

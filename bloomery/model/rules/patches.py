@@ -1,7 +1,6 @@
-"""JSON patches: what may be patched, by which version, and the form of each operation.
+"""JSON patches: patchable attributes by version, and the form of each operation.
 
-The patch is applied by the conductor, to the row that it reads under the lock; here only what
-can be told without the row.
+The conductor applies the patch to the row under the lock; these checks need no row.
 """
 
 from __future__ import annotations
@@ -17,12 +16,12 @@ Json = dict[str, Any]
 Patch = list[Json]
 
 PATH: Final = re.compile(r"(/[\w-]+)+")
-MOST_OPERATIONS: Final = 1000  # they are applied inside a transaction that all writers wait for
+MOST_OPERATIONS: Final = 1000  # they are applied inside a transaction that blocks other writers
 _MOST_SHOWN: Final = 255  # characters of a path in an error
 
 
 def root_of(operation: Json) -> str:
-    """Return the first segment of an operation's path: the attribute that it touches."""
+    """Return the first segment of an operation's path: the attribute."""
     return str(operation["path"]).split("/")[1]
 
 
@@ -31,12 +30,12 @@ def roots(patch: Patch) -> set[str]:
 
 
 def is_whole(operation: Json) -> bool:
-    """Does it concern an attribute as a whole, rather than something inside it?"""
+    """Does the operation change a whole attribute?"""
     return str(operation["path"]).count("/") == 1
 
 
 def check_form(patch: Patch) -> None:
-    """Refuse what no resource takes: too many, odd paths, an add or replace without a value."""
+    """Refuse invalid patches: too many operations, malformed paths, a missing value."""
     if len(patch) > MOST_OPERATIONS:
         raise errors.Invalid(
             reason=f"Schema error for patch: it has {len(patch)} operations and may have at most "
@@ -73,7 +72,7 @@ def refuse_sealed(patch: Patch) -> None:
 
 
 def last_values(patch: Patch) -> Json:
-    """Return what each attribute that is set as a whole ends up as; removed ones are None."""
+    """Return the final value of each attribute that is set as a whole; None if removed."""
     return {
         root_of(operation): operation.get("value") if operation["op"] != "remove" else None
         for operation in patch

@@ -1,4 +1,4 @@
-"""Lists of steps that clients write: the form of each, alone and together."""
+"""Validate lists of steps in requests."""
 
 from __future__ import annotations
 
@@ -77,8 +77,8 @@ def checked(name: str, validator: Any, steps: list[Json]) -> list[Json]:
 def stored(validator: Any, steps: list[Json], number: str) -> list[Json]:
     """Return the steps of a template or a runbook as they are stored.
 
-    There is at least one, none comes twice, and ``number`` (priority or order) is a number: a
-    client may have written it as text.
+    There is at least one, and no duplicates; ``number`` (priority or order) becomes a number, also
+    from text.
     """
     if not steps:
         raise errors.InvalidParameterValue(reason="steps: at least one step is needed")
@@ -88,7 +88,7 @@ def stored(validator: Any, steps: list[Json], number: str) -> list[Json]:
 
 
 def refuse_repeated(steps: list[Json]) -> None:
-    """Raise InvalidParameterValue for a step that a list has twice."""
+    """Raise InvalidParameterValue for a duplicate step."""
     counts = Counter(f"{step['interface']}.{step['step']}" for step in steps)
     if repeated := [name for name, count in counts.items() if count > 1]:
         raise errors.InvalidParameterValue(

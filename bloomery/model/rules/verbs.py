@@ -1,6 +1,6 @@
-"""What may be asked of a node's states: provision verbs, power, boot mode, secure boot.
+"""Rules of a node's states: provision verbs, power, boot mode, secure boot.
 
-``node`` is a ``Node``, or a row of the columns that are looked at.
+``node`` is a ``Node``, or a row of the columns that a rule reads.
 """
 
 from __future__ import annotations
@@ -38,13 +38,13 @@ def refused(node: Node, verb: str | None) -> errors.InvalidStateRequested:
 
 
 def refuse_in_maintenance(node: Node, verb: str) -> None:
-    """Raise NodeInMaintenance; it speaks of the event, as ``active`` is no verb."""
+    """Raise NodeInMaintenance with the event's name, as ``active`` is no verb."""
     if node.maintenance:
         raise errors.NodeInMaintenance(node=node.name or node.uuid, action=states.VERBS[verb])
 
 
 def refuse_disallowed(steps: Iterable[Any], disallowed: Collection[str]) -> None:
-    """Raise StepNotAllowed for a step that the operator has ruled out; others are not looked at.
+    """Raise StepNotAllowed for a step that the operator has disallowed.
 
     ``disallowed``: names such as ``vendor.send_raw``.
     """
@@ -60,7 +60,7 @@ def refuse_disallowed(steps: Iterable[Any], disallowed: Collection[str]) -> None
 
 
 def check_power_target(node: Node, target: Any) -> None:
-    """Raise unless the node may be brought to that power state now.
+    """Raise unless the node may get that power state now.
 
     Raises InvalidStateRequested, PowerStateFailure (spec: rules for PUT states/power).
     """
@@ -82,7 +82,7 @@ def check_power_target(node: Node, target: Any) -> None:
 
 
 def refuse_power_off(node: Node, target: str) -> None:
-    """Raise PowerStateFailure for a node that may be restarted, and not be switched off."""
+    """Raise PowerStateFailure if disable_power_off forbids the target."""
     if node.disable_power_off and target in (Power.OFF, Power.SOFT_OFF):
         raise errors.PowerStateFailure(
             state=target,
@@ -94,7 +94,7 @@ def refuse_power_off(node: Node, target: str) -> None:
 
 
 def check_boot_mode(node: Node, mode: Any) -> None:
-    """Raise unless the node may be asked for a boot mode; a driver may still refuse it."""
+    """Raise unless the node may get a boot mode; a driver may still refuse it."""
     if mode not in BOOT_MODES:
         raise errors.InvalidParameterValue(
             reason=f"Invalid boot mode {mode!r}: allowed are {', '.join(BOOT_MODES)}",

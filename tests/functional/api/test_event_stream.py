@@ -131,6 +131,60 @@ def test_list_goes_on_where_the_last_page_ended(site: Site, world):
     assert ([each["id"] for each in last["events"]], "next" in last) == (numbers[4:], False)
 
 
+def ids(page: dict[str, Any]) -> list[int]:
+    return [each["id"] for each in page["events"]]
+
+
+def test_list_shows_the_newest_first(site: Site, world):
+    numbers = [site.happen() for _ in range(5)]
+    site.happen(object_uuid=OTHER)
+    first = world.api.get(f"{PATH}?order=desc&limit=2&node={NODE}").json
+    assert (ids(first), first["last_id"]) == ([numbers[4], numbers[3]], numbers[4] + 1)
+    new = site.happen()
+    second = world.api.get(first["next"].removeprefix("http://localhost")).json
+    assert ids(second) == [numbers[2], numbers[1]]
+    last = world.api.get(second["next"].removeprefix("http://localhost")).json
+    assert (ids(last), "next" in last) == ([numbers[0]], False)
+    later = world.api.get(f"{PATH}?order=desc&since={first['last_id']}").json
+    assert (ids(later), later["last_id"]) == ([new], new)
+
+
+def test_list_ends_at_a_number(site: Site, world):
+    numbers = [site.happen() for _ in range(5)]
+    page = world.api.get(f"{PATH}?until={numbers[2]}&limit=2").json
+    assert ids(page) == numbers[:2]
+    assert ids(world.api.get(page["next"].removeprefix("http://localhost")).json) == [numbers[2]]
+    both = f"{PATH}?order=desc&since={numbers[0]}&until={numbers[2]}"
+    assert ids(world.api.get(both).json) == [numbers[2], numbers[1]]
+
+
+def test_list_and_stream_begin_behind_the_last_event(site: Site, world, listen: Listen):
+    site.happen()
+    last = site.happen()
+    page = world.api.get(f"{PATH}?since=latest").json
+    assert (page, world.api.get(f"{PATH}?since={last}").json) == (
+        {"events": [], "last_id": last},
+    ) * 2
+    listener = listen("?since=latest")
+    new = site.happen()
+    assert listener.event()["id"] == new
+
+
+@pytest.mark.parametrize("query", ["order=desc", "until=5"])
+def test_a_stream_goes_forward(site: Site, listen: Listen, query: str):
+    assert listen(f"?{query}").answer.status == 400
+
+
+def test_events_of_an_object_are_found_by_an_index(site: Site):
+    ask = (
+        "EXPLAIN QUERY PLAN SELECT id FROM events WHERE id > 0 AND object_uuid = 'x' "
+        "ORDER BY id DESC LIMIT 5"
+    )
+    with site.db.read() as conn:
+        (plan,) = [row[-1] for row in conn.exec_driver_sql(ask)]
+    assert "ix_events_object_uuid" in plan
+
+
 def test_list_tells_what_happened_and_no_whole_object(site: Site, world):
     site.happen("power_set", facts={"to_power": "power on"}, snapshot={"driver": "fake"})
     (event,) = world.api.get(PATH).json["events"]
@@ -165,8 +219,9 @@ def test_list_and_stream_are_filtered_alike(
 
 @pytest.mark.parametrize(
     "query",
-    ["since=x", "limit=0", "type=Bad.type", "type=a.b.c.d.e", f"node={NODE}&stack={NODE}",
-     f"node={NODE}&object={NODE}", "stack=x", "object=x", "colour=red"],
+    ["since=x", "until=latest", "order=up", "limit=0", "type=Bad.type", "type=a.b.c.d.e",
+     f"node={NODE}&stack={NODE}", f"node={NODE}&object={NODE}", "stack=x", "object=x",
+     "colour=red"],
 )  # fmt: skip
 def test_bad_questions_are_refused(world, query: str):
     assert world.api.get(f"{PATH}?{query}").status == 400
@@ -181,7 +236,7 @@ def test_a_page_examines_no_more_rows_than_it_should(site: Site, world, monkeypa
     rows = [events.encode(events.Event(object="node", object_uuid=NODE, action="update",
                                        status="end")) for _ in range(600)]  # fmt: skip
     site.db.transact(lambda conn: events.insert(conn, rows))
-    page = world.api.get(f"{PATH}?node={OTHER}").json
+    page = world.api.get(f"{PATH}?type=baremetal.port").json
     assert (page["events"], page["last_id"], "next" in page) == ([], 500, True)
 
 

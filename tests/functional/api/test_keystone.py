@@ -17,7 +17,7 @@ from bloomery.api.orchestration import app as orchestration
 from bloomery.http_server import login
 from bloomery.operations.policy_engine import Policies
 from tests.fakes.client import Client
-from tests.fakes.engine import FakeEngine
+from tests.fakes.stack_operations import FakeStackOperations
 from tests.kit.servers.identity import SYSTEM, Identity
 
 NODE = {"driver": "fake-hardware"}
@@ -50,7 +50,7 @@ def guard(world, file):
     return SimpleNamespace(
         logins=logins,
         api=Client(app.make_app(services, logins=logins)),
-        stacks=Client(orchestration.make_app(services, FakeEngine(), of_stacks)),
+        stacks=Client(orchestration.make_app(services, FakeStackOperations(), of_stacks)),
         conductor=world.conductor,
     )
 

@@ -14,7 +14,7 @@ from bloomery.conf import Conf
 from bloomery.conf.api import Api
 from bloomery.conf.web import Cors, Healthcheck, OsloMiddleware
 from tests.fakes.client import Client
-from tests.fakes.engine import FakeEngine
+from tests.fakes.stack_operations import FakeStackOperations
 
 PAGE = "https://dashboard.example"
 PROXIED = {
@@ -39,7 +39,7 @@ def hrefs(value):
 
 @pytest.fixture
 def stacks(world):
-    return Client(orchestration.make_app(world.site, FakeEngine()), version=None)
+    return Client(orchestration.make_app(world.site, FakeStackOperations()), version=None)
 
 
 def test_headers_of_proxies_are_no_business_of_strangers(api, stacks):

@@ -14,7 +14,6 @@ import sqlalchemy as sa
 from bloomery import errors
 from bloomery.conductor import allocator
 from bloomery.conductor.allocation_queue import Entry
-from bloomery.conductor.periodics import allocations as periodic
 from bloomery.db import records
 from bloomery.db.tables import ALLOCATIONS
 from bloomery.model.nouns import ALLOCATION
@@ -212,11 +211,10 @@ def test_allocations_of_a_dead_peer_are_taken_over(make_site: Any) -> None:
     allocation = str(uuid.uuid4())
     record = ALLOCATION.value(uuid=allocation, resource_class="large", conductor_affinity="host-b")
     site.db.transact(lambda conn: records.insert(conn, ALLOCATION, record))
-    look = periodic.make(site.runtime)
-    look()
+    allocator.adopt(site.runtime)
     assert row(site, allocation)["conductor_affinity"] == "host-b", "it lives"
     peers.leave(site.db, "host-b")
-    look()
+    allocator.adopt(site.runtime)
     wait_until_active(site, allocation)
     assert row(site, allocation)["conductor_affinity"] == site.runtime.host
     assert site.node(node).allocation_uuid == allocation

@@ -298,7 +298,7 @@ def parent_waits_for_child(scene):
 @situation("step deploy.deploy of deploy runs; it was begun anew after an interruption",
            "wait: step deploy.deploy of deploy is going on", since=0)  # fmt: skip
 def step_repeated(scene):
-    return scene.working(state="running", taken_up=1)
+    return scene.working(state="running", recovery_weight=1)
 
 
 @situation("nobody walks its flow, left by conductor host-z: it stands at step deploy.deploy",

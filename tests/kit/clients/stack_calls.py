@@ -1,9 +1,9 @@
 """What may be asked of stacks, asked without an engine: an endpoint over an SQLite file.
 
-face = StackCalls(tmp_path)
-web = face.create("web", resources={"a": {"type": "OS::Heat::Value"}})
-face.engine.show_stack(face.member, web)
-face.rows(STACK_ORDERS)
+calls = StackCalls(tmp_path)
+web = calls.create("web", resources={"a": {"type": "OS::Heat::Value"}})
+calls.operations.show_stack(calls.member, web)
+calls.rows(STACK_ORDERS)
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ class StackCalls:
             policies=Policies(conf, [folder], enforced=enforced),
             sealer=trees.SEALER,
         )
-        self.engine = StackOperations(self.services, EngineRuntime(), self.accepted.append)
+        self.operations = StackOperations(self.services, EngineRuntime(), self.accepted.append)
         self.member = caller("member", "reader")
 
     @classmethod
@@ -87,11 +87,11 @@ class StackCalls:
 
     @classmethod
     def _with(cls, services: Services, other: StackCalls, policies: Policies) -> StackCalls:
-        face = cls.__new__(cls)
-        face.db, face.accepted, face.member = other.db, [], other.member
-        face.services = dataclasses.replace(services, policies=policies)
-        face.engine = StackOperations(face.services, EngineRuntime(), face.accepted.append)
-        return face
+        calls = cls.__new__(cls)
+        calls.db, calls.accepted, calls.member = other.db, [], other.member
+        calls.services = dataclasses.replace(services, policies=policies)
+        calls.operations = StackOperations(calls.services, EngineRuntime(), calls.accepted.append)
+        return calls
 
     def arguments(
         self,
@@ -109,7 +109,7 @@ class StackCalls:
         self, name: object = "web", request: Request | None = None, **more: Any
     ) -> StackIdentity:
         arguments = self.arguments(**{"resources": {"a": VALUE}} | more)
-        return self.engine.create_stack(request or self.member, name, arguments)
+        return self.operations.create_stack(request or self.member, name, arguments)
 
     # ------------------------------------------------------------------------------------ rows
 
@@ -152,7 +152,9 @@ class StackCalls:
         stored = None
         if properties is not None:
             uuid = trees.ident(f"properties {row.uuid} {name}")
-            stored = Properties(uuid=uuid, root_uuid=row.root_uuid, data=properties, hidden=hidden)
+            stored = Properties(
+                uuid=uuid, root_uuid=row.root_uuid, data=properties, has_secret=hidden
+            )
             values["properties_uuid"] = uuid
         resource = StoredResource(**values | more)
         self.db.transact(lambda conn: _write(conn, resource, stored))

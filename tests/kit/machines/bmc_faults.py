@@ -87,7 +87,6 @@ MEDIA: Final = Request("GET of virtual media", "GET", "/VirtualMedia/Cd$")
 INSERT: Final = Request("InsertMedia", "POST", "InsertMedia$")
 EJECT: Final = Request("EjectMedia", "POST", "EjectMedia$")
 PROCESSORS: Final = Request("GET of processors", "GET", "/Processors$")
-THERMAL: Final = Request("GET of thermal", "GET", "/Thermal$")
 BIOS: Final = Request("GET of BIOS", "GET", "/Bios$")
 REGISTRY: Final = Request("GET of the registry", "GET", "/Registries/[^/]+$")
 SETTINGS: Final = Request("PATCH of BIOS settings", "PATCH", "/Bios/Settings$")
@@ -307,10 +306,6 @@ OPERATIONS: Final = (
         name="undeploy", ask=_verb("deleted"), state="active", ends="available", is_on=True,
         is_so=lambda system, _: system.power == "Off" and not any(system.media.values()),
         requests=(LOOK, MEDIA, EJECT, RESET), budgets=(OUTAGE, CALL, POWER),
-    ),
-    Operation(
-        name="read sensors", ask=_read("management", "get_sensors_data"), is_on=True,
-        requests=(LOOK, THERMAL), is_so=_has("Temperature", "Fan", "Power", "Drive"),
     ),
     Operation(
         name="read BIOS settings", ask=_read("bios", "cache_bios_settings"),

@@ -54,7 +54,7 @@ def run(folder: Path, seed: int, examples: int, *, shrink: bool = True) -> Count
 class Thrower:
     def __init__(self, folder: Path, told: Counter[str]) -> None:
         calls = StackCalls(folder, max_stacks_per_tenant=-1)
-        self._api = Client(app.make_app(calls.services, calls.engine), version=None)
+        self._api = Client(app.make_app(calls.services, calls.operations), version=None)
         self._told = told
         self._number = 0
 

@@ -32,7 +32,7 @@ from bloomery.orchestration.drawing import Box, Picture, dot, svg
 from bloomery.orchestration.foresight import document
 from bloomery.orchestration.limits import LIMITS
 from bloomery.orchestration.properties import resource_types
-from bloomery.orchestration.stack import Stack, ValidationLevel, validate
+from bloomery.orchestration.stack import Stack, ValidationLevel, validate, variants
 from bloomery.orchestration.template import environment, files, merging, parse, versions
 from bloomery.orchestration.template.definition import Definition, StackInput
 from bloomery.orchestration.template.dialect import Identity
@@ -182,7 +182,7 @@ class Judge:
         relaxed = stack.definition.relaxed()
         values = self.told(lambda: relaxed.parameters.shown())  # noqa: PLW0108  it may be refused
         self.secretive(_as_json(values))
-        self.secretive(_as_json(stack.definition.environment.shown(stack.relaxed().hidden)))
+        self.secretive(_as_json(stack.definition.environment.shown(variants.relaxed(stack).hidden)))
 
     def shown(self, stack: Stack) -> None:
         for name in stack.order:

@@ -149,8 +149,9 @@ TABLE: Final = {
 }
 
 
-# Rules with an empty check: agents have no token at all.
+# Rules that let everybody pass: agents have no token at all.
 ANYBODY: Final = (
+    "baremetal:caller:get",  # ours
     "baremetal:node:ipa_heartbeat", "baremetal:driver:ipa_lookup",
     "baremetal:driver:ipa_continue_inspection",
 )  # fmt: skip

@@ -66,7 +66,7 @@ def next_ids(db: Database) -> dict[str, int]:
 
 def _row(table: sa.Table, number: int) -> dict[str, Any]:
     return {
-        column.name: None if column.nullable and not number else _value(column, number)
+        column.key: None if column.nullable and not number else _value(column, number)
         for column in table.c
     }
 

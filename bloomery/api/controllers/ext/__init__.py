@@ -1,4 +1,4 @@
-"""/ext/v1: what the Ironic API does not have."""
+"""/ext/v1: extensions to the Ironic API."""
 
 from __future__ import annotations
 
@@ -8,24 +8,32 @@ from typing import Any
 from webob import exc as statuses
 
 from bloomery.api import routing
-from bloomery.api.controllers.ext import allocations, description, events, fleet, nodes, webhooks
+from bloomery.api.controllers.ext import (
+    allocations,
+    caller,
+    description,
+    events,
+    fleet,
+    nodes,
+    webhooks,
+)
 from bloomery.api.declare import Call, endpoint
 from bloomery.api.routing import Rest
 
 
 class Folder(Rest):
-    """Only what is below it answers."""
+    """A path that answers only below itself."""
 
     def __init__(self, **children: Rest) -> None:
         super().__init__()
-        self.children = children  # type: ignore[misc]  # of one folder, not of all
+        self.children = children  # type: ignore[misc]  # set on the instance
 
     def walk_on(self, call: Call, segments: list[str]) -> Any:
         raise statuses.HTTPNotFound
 
 
 class V1(Folder):
-    """Names what is below it, so that nobody has to guess."""
+    """List the children of /ext/v1."""
 
     @endpoint(rule="public")
     def get(self, call: Call) -> dict[str, Any]:
@@ -44,13 +52,15 @@ class V1(Folder):
 
 
 def make(root: Callable[[], Rest]) -> Rest:
-    """Return the controller of /ext; ``root`` returns that of all, which it describes."""
+    """Return the controller of /ext; ``root`` returns the root controller."""
     children: dict[str, Rest] = {
         "allocations": allocations.Allocations(),
         "events": events.Events(),
         "fleet": fleet.Fleet(),
+        "me": caller.Me(),
         "nodes": nodes.Nodes(),
         "openapi.json": description.Openapi(root),
+        "states": caller.States(),
         "webhooks": webhooks.Webhooks(),
     }
     return Folder(v1=V1(**children))

@@ -1,4 +1,4 @@
-"""What Ironic does not tell of an allocation: /ext/v1/allocations/<ident>/why."""
+"""Explain an allocation: /ext/v1/allocations/<ident>/why."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from bloomery.operations import allocation_why
 class Why(Rest):
     @endpoint(rule="baremetal:allocation:get")
     def get(self, call: Call, allocation: str) -> dict[str, Any]:
-        """Why the allocation has no node yet, or got none."""
+        """Explain why the allocation has no node yet, or failed."""
         return allocation_why.explain(call.context, allocation)
 
 

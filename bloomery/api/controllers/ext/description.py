@@ -1,4 +1,4 @@
-"""What this API is, for programs: /ext/v1/openapi.json."""
+"""The OpenAPI document: /ext/v1/openapi.json."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from bloomery.api.routing import Rest
 
 
 def _described(root: Callable[[], Rest]) -> dict[str, Any]:
-    from bloomery.api import openapi  # it takes its time to load, and few ask
+    from bloomery.api import openapi  # the import is slow, and few requests need it
 
     return openapi.document(routing.endpoints(root()))
 
 
 class Openapi(Rest):
-    """The document, made when it is first asked for; ``root`` returns the controller of all."""
+    """The OpenAPI document, built on the first request; ``root`` returns the root controller."""
 
     def __init__(self, root: Callable[[], Rest]) -> None:
         super().__init__()

@@ -1,4 +1,4 @@
-"""How many nodes are where, and who serves them: /ext/v1/fleet."""
+"""Counts of nodes: /ext/v1/fleet."""
 
 from __future__ import annotations
 
@@ -12,5 +12,5 @@ from bloomery.operations import fleet
 class Fleet(Rest):
     @endpoint(rule="baremetal:node:list")
     def get(self, call: Call) -> dict[str, Any]:
-        """Counts of the nodes that the caller may list, by state, class and conductor."""
+        """Count the nodes that the caller may list, by state, class and conductor."""
         return fleet.describe(call.context)

@@ -1,6 +1,6 @@
-"""What Ironic does not tell of a node: /ext/v1/nodes/<ident>/why and /timeline.
+"""List nodes in short rows, and explain one: /ext/v1/nodes, and <ident>/why and /timeline.
 
-Microversions do not apply here: names always work.
+Microversions do not apply here: names are always accepted.
 """
 
 from __future__ import annotations
@@ -16,16 +16,18 @@ from bloomery.api import arguments
 from bloomery.api.arguments import Arg
 from bloomery.api.declare import Call, endpoint
 from bloomery.api.routing import Rest
-from bloomery.operations import timeline, why
+from bloomery.model.page import Page
+from bloomery.operations import node_rows, timeline, why
 
 _USUAL_PAGE: Final = 100
+_ROWS: Final = 1000
 PAGE: Final = {"limit": Arg(arguments.count), "marker": Arg(arguments.text)}
 
 
 class Why(Rest):
     @endpoint(rule="baremetal:node:history:get")
     def get(self, call: Call, node: str) -> dict[str, Any]:
-        """Why the node is where it is."""
+        """Explain why the node is in its state."""
         return why.explain(call.context, node)
 
 
@@ -34,7 +36,7 @@ class Timeline(Rest):
     def get(
         self, call: Call, node: str, *, limit: int | None = None, marker: str | None = None
     ) -> dict[str, Any]:
-        """What happened to the node, newest first, and when what goes on now will end."""
+        """List the events of the node, newest first, with the expected end of running actions."""
         limit = _limit(call, limit)
         document = timeline.get_page(call.context, node, limit=limit, marker=marker)
         entries = document["timeline"]
@@ -44,14 +46,14 @@ class Timeline(Rest):
         return document
 
 
-def _limit(call: Call, limit: int | None) -> int:
+def _limit(call: Call, limit: int | None, usual: int = _USUAL_PAGE) -> int:
     if limit is not None and limit <= 0:
         raise errors.InvalidParameterValue(reason=f"limit must be positive, not {limit}")
-    return min(limit or _USUAL_PAGE, call.context.services.conf.api.max_limit)
+    return min(limit or usual, call.context.services.conf.api.max_limit)
 
 
 class Parts(Rest):
-    """Only what is below an object answers."""
+    """A node's path that answers only below itself."""
 
     def walk_on(self, call: Call, segments: list[str]) -> Any:
         if len(segments) < 2 or segments[1] not in self.subresources:
@@ -61,3 +63,19 @@ class Parts(Rest):
 
 class Nodes(Parts):
     subresources: ClassVar[Mapping[str, Rest]] = {"why": Why(), "timeline": Timeline()}
+
+    @endpoint(rule="baremetal:node:list", query=PAGE)
+    def get_all(
+        self, call: Call, *, limit: int | None = None, marker: str | None = None
+    ) -> dict[str, Any]:
+        """The nodes that the caller may list in short rows, each with its problem."""
+        page = Page(limit=_limit(call, limit, _ROWS), marker=marker)
+        rows, last, last_event_id = node_rows.list_page(call.context, page)
+        document = {"nodes": rows, "last_event_id": last_event_id}
+        if last is not None:
+            query = urlencode({"limit": page.limit, "marker": last})
+            document["next"] = f"{call.url}/ext/v1/nodes?{query}"
+        return document
+
+    def walk_on(self, call: Call, segments: list[str]) -> Any:
+        return super().walk_on(call, segments) if segments else self._method(call, has_ident=False)

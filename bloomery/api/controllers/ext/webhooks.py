@@ -1,4 +1,4 @@
-"""Addresses that are told of events: /ext/v1/webhooks."""
+"""Webhooks: /ext/v1/webhooks."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ CREATE: Final = Schema(
 
 
 class Webhooks(Rest):
-    """Microversions do not apply here."""
+    """Webhooks as a collection; microversions do not apply here."""
 
     @endpoint(rule="baremetal:webhook:get")
     def get_all(self, call: Call) -> Json:
@@ -61,7 +61,7 @@ class Webhooks(Rest):
 
 
 def shown(webhook: Webhook) -> Json:
-    """Return all but the secret."""
+    """Return a webhook without its secret."""
     document = dataclasses.asdict(webhook)
     del document["secret"]
     return document

@@ -1,4 +1,4 @@
-"""Allocations: /v1/allocations, and the one of a node."""
+"""Allocations: /v1/allocations and /v1/nodes/<ident>/allocation."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from bloomery.operations import allocations
 from bloomery.operations import records as operations
 
 Json = dict[str, Any]
-# Ironic answers before it looks for a node, however soon one is there.
+# As in Ironic, the response precedes the search for a node.
 _NEW: Final = {
     "state": AllocationState.ALLOCATING,
     "node_uuid": None,
@@ -28,7 +28,7 @@ _NEW: Final = {
 
 
 def admit_body(call: Call, noun: Noun, body: Json) -> None:
-    """Below its version Ironic's schema does not know ``node``; other fields are refused (406)."""
+    """Refuse ``node`` below its version as an unknown key, newer fields with 406, as Ironic."""
     fields = {name: value for name, value in body.items() if name != "node"}
     views.admit_body(call, noun, fields)
     if "node" in body and call.version < BACKFILL_SINCE:
@@ -39,7 +39,7 @@ def admit_body(call: Call, noun: Noun, body: Json) -> None:
 
 
 def check_fields(call: Call, fields: tuple[str, ...] | None) -> None:
-    """Refuse unknown fields; to Ironic those that are newer than the client are unknown, too."""
+    """Refuse unknown fields; as in Ironic, fields newer than the client's version are unknown."""
     try:
         views.check_fields(call, nouns.ALLOCATION, fields or ())
     except errors.NotAcceptable as exc:
@@ -47,13 +47,13 @@ def check_fields(call: Call, fields: tuple[str, ...] | None) -> None:
 
 
 class Allocations(records.Collection):
-    """Created and deleted by conductors' methods of their own."""
+    """Allocations, which conductors create and delete by RPC."""
 
     def get_all(self, call: Call, **query: Any) -> Json:
         check_fields(call, query.get("fields"))
         try:
             return super().get_all(call, **query)
-        except errors.NodeNotFound as exc:  # the filter ``node``
+        except errors.NodeNotFound as exc:  # the filter ``node`` names no node
             raise errors.InvalidParameterValue(reason=str(exc)) from exc
 
     def get_one(self, call: Call, ident: str, *, fields: tuple[str, ...] | None = None) -> Json:
@@ -61,7 +61,7 @@ class Allocations(records.Collection):
         return super().get_one(call, ident, fields=fields)
 
     def patch(self, call: Call, ident: str, *, body: Patch) -> Json:
-        """An allocation that is not there is told before what is wrong with the patch."""
+        """Update an allocation; as in Ironic, a missing allocation precedes faults of the patch."""
         operations.get(call.context, self.noun, self._ident(ident), ("uuid",))
         return super().patch(call, ident, body=body)
 
@@ -83,7 +83,7 @@ class AllocationOfNode(Rest):
 
     @endpoint(rule="baremetal:allocation:get", since=SINCE, query=records.FIELDS)
     def get(self, call: Call, node: str, *, fields: tuple[str, ...] | None = None) -> Json:
-        """An unknown node is a bad request here, as in Ironic."""
+        """Return the allocation of a node; as in Ironic, an unknown node gives 400."""
         try:
             uuid = allocations.uuid_of_node(call.context, node_views.known_ident(call, node))
         except errors.NodeNotFound as exc:

@@ -28,7 +28,7 @@ class NodesDetail(Rest):
 
 
 class Nodes(Rest):
-    """The nodes of a chassis: a list; single nodes are read and written under /v1/nodes."""
+    """List the nodes of a chassis; single nodes are read and written under /v1/nodes."""
 
     children: ClassVar[Mapping[str, Rest]] = {"detail": NodesDetail()}
 

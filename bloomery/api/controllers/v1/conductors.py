@@ -1,4 +1,4 @@
-"""Conductors and the drivers that they serve: /v1/conductors and /v1/drivers."""
+"""Conductors and their drivers: /v1/conductors and /v1/drivers."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ class LogicalDiskProperties(Rest):
 
 
 class Raid(Rest):
-    """A path that answers nothing itself."""
+    """A path without methods of its own."""
 
     children: ClassVar[Mapping[str, Rest]] = {"logical_disk_properties": LogicalDiskProperties()}
 
@@ -88,7 +88,7 @@ class Drivers(Rest):
 
     @endpoint(rule="baremetal:driver:get", query=DRIVER_LIST)
     def get_all(self, call: Call, **query: Any) -> dict[str, Any]:
-        """Return every driver; classic ones there are none."""
+        """List all drivers; no classic driver exists."""
         kind, detail, fields = query.get("type"), query.get("detail"), query.get("fields")
         views.check_driver_type(call, kind, detail=detail)
         projection.refuse_both(fields, detail=detail)

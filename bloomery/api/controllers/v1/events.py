@@ -1,4 +1,4 @@
-"""/v1/events: what happened to ports of the network, as Neutron tells it."""
+"""/v1/events: events of network ports, sent by Neutron."""
 
 from __future__ import annotations
 
@@ -48,5 +48,5 @@ class Events(Rest):
         rule="baremetal:events:post", since=SINCE, status=204, too_old=TooOld.NOT_FOUND, body=EVENTS
     )
     def post(self, call: Call, *, body: dict[str, Any]) -> None:
-        """Take note of events; as in Ironic, nothing follows from them yet."""
+        """Accept events; as in Ironic, no action follows yet."""
         events.post(call.context, body["events"])

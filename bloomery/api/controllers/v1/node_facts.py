@@ -1,4 +1,4 @@
-"""What is kept about a node: /v1/nodes/<ident>/history, /bios, /firmware and /inventory."""
+"""Stored facts of a node: /v1/nodes/<ident>/history, /bios, /firmware and /inventory."""
 
 from __future__ import annotations
 

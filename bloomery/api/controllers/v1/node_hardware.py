@@ -1,4 +1,4 @@
-"""What is asked of one machine beyond power: RAID, NMI, lights, virtual media."""
+"""Hardware of one node beyond power: RAID, NMI, indicators, virtual media."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ class InjectNmi(Rest):
 
 
 class Indicators(Rest):
-    """/v1/nodes/<ident>/management/indicators, which no version is too old for."""
+    """/v1/nodes/<ident>/management/indicators; no microversion hides it."""
 
     @endpoint(rule="baremetal:node:get_indicator_state")
     def get_all(self, call: Call, node: str) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""/v1/nodes/<ident>/states and the states that can be asked for."""
+"""/v1/nodes/<ident>/states and the states that a client can set."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ PROVISION: Final[arguments.Args] = {
     "disable_ramdisk": Arg(arguments.boolean_or_null),
     "runbook": Arg(arguments.ident_or_empty),
 }
-# Since when what operations ask for is there; the longest name of a feature counts.
+# The microversion of each verb and state; the longest name of a feature counts.
 SINCE: Final[Mapping[tuple[str, ...], tuple[int, str]]] = {
     **{
         ("verb", verb): (since, f"the verb {verb}")
@@ -48,7 +48,8 @@ SINCE: Final[Mapping[tuple[str, ...], tuple[int, str]]] = {
     ("runbook",): (92, "runbook"),
     ("transition", "abort", State.INSPECTWAIT): (41, f"abort in state {State.INSPECTWAIT}"),
     ("transition", "abort", State.DEPLOYWAIT): (110, f"abort in state {State.DEPLOYWAIT}"),
-    ("transition", "unhold"): (85, "the verb unhold"),  # an old client is told of the state first
+    # older clients get the error of the state first
+    ("transition", "unhold"): (85, "the verb unhold"),
     ("transition", "service"): (87, "the verb service"),
     ("target", Power.SOFT_OFF): (27, f"the target {Power.SOFT_OFF}"),
     ("target", Power.SOFT_REBOOT): (27, f"the target {Power.SOFT_REBOOT}"),
@@ -57,7 +58,7 @@ SINCE: Final[Mapping[tuple[str, ...], tuple[int, str]]] = {
 
 
 def _admit(call: Call) -> Admit:
-    """Return what refuses the features that this client was written before."""
+    """Return the check that refuses features newer than the client's version."""
 
     def admit(*feature: str) -> None:
         since, thing = SINCE.get(feature) or SINCE.get(feature[:-1]) or (0, "")
@@ -71,7 +72,7 @@ def _admit(call: Call) -> Admit:
 
 
 def _states(call: Call, node: str) -> Reply:
-    """202: the order is taken, and the states tell how it goes."""
+    """Answer 202 with the URL of the node's states."""
     return Reply(location=call.at(f"nodes/{node}/states"))
 
 

@@ -35,7 +35,7 @@ class Traits(Rest):
         *,
         traits: list[Any] | None = None,
     ) -> Reply:
-        """Without a trait in the path, replace all; with one, add it."""
+        """Replace all traits, or add the trait that the path names."""
         if trait is None:
             return _replace(call, node, traits)
         return _add(call, node, trait, traits)

@@ -1,4 +1,4 @@
-"""/v1/nodes: the collection, one node, and the mount points of what is below a node."""
+"""/v1/nodes: the collection, one node, and the mount points of subresources."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ FILTERS: Final[arguments.Args] = {
     "parent_node": Arg(arguments.ident, since=83),
     "instance_name": Arg(arguments.text, since=104),
 }
-DETAIL: Final = {  # Ironic's detailed list does not ask for the version of these two
+DETAIL: Final = {  # Ironic's detailed list does not check the version of these two
     **arguments.PAGING,
     **FILTERS,
     "include_children": Arg(arguments.boolean),
@@ -74,7 +74,7 @@ def _show(call: Call, ident: str, fields: tuple[str, ...] | None = None) -> dict
 
 
 def read_page(call: Call, query: dict[str, Any], *, detail: bool = False) -> dict[str, Any]:
-    """Return a page of nodes; ``detail`` is that of the path, ``query["detail"]`` the argument."""
+    """Return a page of nodes; ``detail``: of the path; ``query["detail"]``: the argument."""
     fields = views.listed_fields(call, query, detail=detail)
     serializer, page = views.Serializer(call, fields), views.page(call, query)
     rows, marker = nodes.list_rows(call.context, serializer.columns, query, page)
@@ -91,7 +91,7 @@ class Detail(Rest):
 
 
 class ValidateAny(Rest):
-    """/nodes/validate?node=<ident>: the old spelling."""
+    """The old path of validate: /nodes/validate?node=<ident>."""
 
     @endpoint(
         rule="baremetal:node:validate",

@@ -1,9 +1,9 @@
-"""Paths of the first clients: the ident of a node at the end, or in the query.
+"""Deprecated paths with the node's ident at the end or in the query.
 
-/v1/nodes/states/console/<ident>            for /v1/nodes/<ident>/states/console
-/v1/nodes/maintenance?node_ident=<ident>    for /v1/nodes/<ident>/maintenance
+    /v1/nodes/states/console/<ident>            for /v1/nodes/<ident>/states/console
+    /v1/nodes/maintenance?node_ident=<ident>    for /v1/nodes/<ident>/maintenance
 
-Ironic answers them still; no node can have one of these words as its name.
+Ironic still answers these paths; no node can have one of these words as its name.
 """
 
 from __future__ import annotations
@@ -25,9 +25,9 @@ IDENT: Final = "node_ident"
 def with_ident_first(
     call: Call, subresources: Mapping[str, Rest], segments: Sequence[str]
 ) -> list[str]:
-    """Return the path as it is spelled today; an ident in the query is taken from there.
+    """Return the current spelling of the path; an ident in the query moves into the path.
 
-    Raises MissingParameterValue, and what a method that is not there gets.
+    Raises MissingParameterValue, and the error of an unknown method.
     """
     depth, controller = 1, subresources[segments[0]]
     while depth < len(segments) and segments[depth] in controller.children:
@@ -37,7 +37,7 @@ def with_ident_first(
     ident = call.query.pop(IDENT, None)
     if ident is None and depth < len(path):
         ident = path.pop(depth)
-    is_order = path[0] == "states" and depth < len(path)  # those have the ident in the query
+    is_order = path[0] == "states" and depth < len(path)  # these paths have the ident in the query
     if is_order or (not ident and call.method not in routing.allowed(controller)):
         allow = ", ".join(routing.allowed(controller))
         raise statuses.HTTPMethodNotAllowed(headers=[("Allow", allow)])

@@ -16,7 +16,7 @@ from bloomery.operations import records as operations
 Json = dict[str, Any]
 
 BELOW_SINCE: Final = 24
-GATED: Final = ("mode", "properties")  # the later ones are taken and not shown, as in Ironic
+GATED: Final = ("mode", "properties")  # PATCH ignores newer fields for older clients, as in Ironic
 
 
 def admit_body(call: Call, noun: Noun, body: Json) -> None:
@@ -31,7 +31,7 @@ def admit_patch(call: Call, noun: Noun, patch: patches.Patch) -> None:
 
 
 def of_portgroup(call: Call, ident: str) -> Json:
-    """Name a port group by UUID only."""
+    """Return the filter of a port group, by UUID only."""
     if not idents.is_uuid(ident):
         raise errors.PortgroupNotFound(portgroup=ident)
     operations.get(call.context, nouns.PORTGROUP, ident, ("uuid",))

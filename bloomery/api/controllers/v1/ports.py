@@ -19,7 +19,7 @@ Json = dict[str, Any]
 
 VTEP_SINCE, VTEP_UNTIL = 90, 105
 NETWORK_TYPE_SINCE: Final = 64
-# What PATCH refuses below its version; the others are taken and not shown, as in Ironic.
+# Fields that PATCH refuses below their version; other fields are accepted and hidden, as in Ironic.
 PATCH_GATED: Final = frozenset(
     {
         "pxe_enabled",
@@ -45,7 +45,7 @@ def admit_patch(call: Call, noun: Noun, patch: patches.Patch) -> None:
 
 
 def _keys_of(operation: Json) -> Iterable[str]:
-    """Return the keys of the connection that an operation writes."""
+    """Return the keys of local_link_connection that a patch operation writes."""
     if operation["op"] == "remove":
         return ()
     if not patches.is_whole(operation):

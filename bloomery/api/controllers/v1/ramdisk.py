@@ -1,6 +1,6 @@
-"""What agents in ramdisks ask: /v1/lookup, /v1/heartbeat/<node>, /v1/continue_inspection.
+"""Endpoints for agents in ramdisks: /v1/lookup, /v1/heartbeat/<node>, /v1/continue_inspection.
 
-No login is asked for, but for a heartbeat that names its node in the body.
+No login is needed, except for a heartbeat that names its node in the body.
 """
 
 from __future__ import annotations
@@ -30,13 +30,13 @@ HEARTBEAT: Final[dict[str, Arg]] = {
     "agent_status": Arg(arguments.text_or_null),
     "agent_status_message": Arg(arguments.text_or_null),
 }
-# Since when agents may say more; an older one that says it is refused with 400.
+# The microversion of each argument of a heartbeat; older clients that send it get 400.
 FIELDS_SINCE: Final[Mapping[str, int]] = {
     "agent_version": 36, "agent_verify_ca": 68, "agent_status": 72, "agent_status_message": 72,
 }  # fmt: skip
 INSPECTION_SINCE: Final = 84
-MOST_INTERFACES: Final = 1000  # no machine has as many
-INSPECTOR: Final = 1  # the version of those who still call as ironic-inspector was called
+MOST_INTERFACES: Final = 1000  # far above the interfaces of any machine
+INSPECTOR: Final = 1  # the version of clients that still call as for ironic-inspector
 INVENTORY: Final = Schema(
     thing="inventory",
     source={
@@ -76,7 +76,7 @@ class Lookup(Rest):
     def get_all(
         self, call: Call, *, addresses: tuple[str, ...] = (), node_uuid: str | None = None
     ) -> dict[str, Any]:
-        """Tell an agent which node it runs on, its configuration, and once its token."""
+        """Return the agent's node, its configuration and, once, the agent token."""
         makes_token = call.version >= TOKEN_SINCE
         node = agents.lookup(
             call.context, call.caller, addresses, node_uuid, makes_token=makes_token
@@ -93,7 +93,7 @@ class Heartbeats(Rest):
         too_old=TooOld.NOT_FOUND_AFTER_ARGUMENTS,
     )  # fmt: skip
     def post(self, call: Call, *, node_ident: str, **fields: str | None) -> None:
-        """Hear that the agent of the node in the body runs, and where its own API is."""
+        """Record a heartbeat of the node in the body."""
         _hear(call, node_ident, fields)
 
     @endpoint(
@@ -101,7 +101,7 @@ class Heartbeats(Rest):
         too_old=TooOld.NOT_FOUND_AFTER_ARGUMENTS,
     )  # fmt: skip
     def post_one(self, call: Call, node: str, **fields: str | None) -> None:
-        """Hear that an agent runs, and where its own API is."""
+        """Record a heartbeat and the URL of the agent's API."""
         _hear(call, node, fields)
 
 
@@ -114,7 +114,7 @@ def _hear(call: Call, node: str, fields: Mapping[str, str | None]) -> None:
 
 
 class ContinueInspection(Rest):
-    """Since 1.84, and in 1.1 for those who called ironic-inspector."""
+    """Since 1.84, and in 1.1 for clients of ironic-inspector."""
 
     since = INSPECTION_SINCE
 
@@ -126,7 +126,7 @@ class ContinueInspection(Rest):
     def post(
         self, call: Call, *, body: dict[str, Any], node_uuid: str | None = None
     ) -> dict[str, Any]:
-        """Take what an agent has found out; the inspection that waits goes on."""
+        """Store inspection data and resume the waiting inspection."""
         is_new = call.version >= INSPECTION_SINCE
         if not is_new and node_uuid is not None:
             raise errors.NotFound(reason=f"API version 1.{INSPECTION_SINCE} or newer is required")

@@ -1,9 +1,9 @@
-"""Controllers of any noun: its collection, detailed lists, and lists below a parent.
+"""Controllers of any noun: its collection, its detailed lists, and its lists below a parent.
 
     PORTS = Collection(nouns.PORT, gates=Gates(body=..., patch=...))       # /v1/ports
-    BELOW = Sublist(nouns.PORT, parent="node", find=filters_of_node)       # /v1/nodes/<uuid>/ports
+    CHILDREN = Sublist(nouns.PORT, parent="node", find=filters_of_node)    # /v1/nodes/<uuid>/ports
 
-What an endpoint is, apart from its body, is declared for each controller from its noun.
+Each controller declares its endpoints from its noun.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ FIELDS: Final = {"fields": Arg(arguments.words, since=8)}
 
 
 def detail_argument(since: int = 43) -> Args:
-    """Return the argument of lists that asks for whole documents."""
+    """Return the argument that asks lists for whole documents."""
     return {"detail": Arg(arguments.boolean, since=since, refusal=400)}
 
 
@@ -48,12 +48,12 @@ PARSERS: Final[Mapping[str, Callable[[str, Any], Any]]] = {
     "resource_class": arguments.text,
     "shard": arguments.words,
     "state": arguments.text,
-}  # of the filters that nouns have
+}  # of the nouns' filters
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Gates:
-    """What older clients may not send: each refuses, with NotAcceptable."""
+    """Checks of bodies, patches and fields from older clients; each raises NotAcceptable."""
 
     body: Callable[[Call, Noun, Json], None] = views.admit_body
     patch: Callable[[Call, Noun, Patch], None] = lambda call, noun, patch: None
@@ -92,9 +92,9 @@ def read_page(
 ) -> Json:
     """Return one page of records.
 
-    ``query``: filters, paging, ``fields`` and ``detail`` as the client gave them, parsed.
-    ``parent``: the filter of a list below a parent, which ``next`` does not repeat.
-    ``detailed``: the list is at ``<plural>/detail``.
+    ``query``: filters, paging, ``fields`` and ``detail`` of the client, parsed. ``parent``: the
+    filter of a list below a parent, which ``next`` does not repeat. ``detailed``: the list is at
+    ``<plural>/detail``.
     """
     detail = detailed or bool(query.get("detail"))
     fields = _fields(call, noun, query, detail=detail)
@@ -120,7 +120,7 @@ def read_page(
 def _fields(
     call: Call, noun: Noun, query: Mapping[str, Any], *, detail: bool
 ) -> tuple[str, ...] | None:
-    """Return the fields to show; None: all."""
+    """Return the fields of the documents; None: all fields."""
     fields = query.get("fields")
     projection.refuse_both(fields, detail=detail)
     if fields is None:
@@ -146,7 +146,7 @@ class Detail(Rest):
 
 
 def _gate(noun: Noun, too_old: TooOld) -> Json:
-    """Return what is declared of clients that are older than the collection."""
+    """Return the endpoint options that refuse clients older than the collection."""
     gate: Json = {"since": noun.since}
     return gate | ({"too_old": too_old} if noun.since > versions.MIN else {})
 
@@ -169,12 +169,12 @@ class Collection(Rest):
         deleted_by: Callable[[str, Any], str] | None = None,
         subresources: Mapping[str, Rest] | None = None,
     ) -> None:
-        """``too_old``: what a client is told that was written before the collection.
+        """``too_old``: the refusal of a client that is older than the collection.
 
-        ``too_old_write``: the same of POST, PATCH and DELETE, if it differs.
-        ``detail_since``: None where lists have no argument of that name.  ``patch_since``: where
-        PATCH came later than the collection.  ``more``: what POST takes beside the fields.
-        ``deleted_by`` parses the ident of DELETE, where Ironic takes fewer than of GET.
+        ``too_old_write``: the refusal of POST, PATCH and DELETE, if it differs. ``detail_since``:
+        None where lists have no argument ``detail``.  ``patch_since``: the version of PATCH where
+        it is newer than the collection.  ``more``: keys of POST beside the fields. ``deleted_by``
+        parses the ident of DELETE, where Ironic accepts fewer idents than for GET.
         """
         super().__init__()
         self.noun, self.gates, self.since = noun, gates, noun.since
@@ -250,13 +250,13 @@ class Collection(Rest):
         return serializer.write(records.get(call.context, self.noun, ident, serializer.columns))
 
     def _waived(self, call: Call) -> tuple[str, ...]:
-        """Return the rules that the client's version does not know yet."""
+        """Return the policy rules that the client's version does not have."""
         return tuple(r for r, since in self.noun.late_rules.items() if call.version < since)
 
 
 # ------------------------------------------------------------------------- lists below a parent
 
-Find = Callable[[Call, str], Json]  # the parent's ident -> a filter of the list
+Find = Callable[[Call, str], Json]  # parent's ident -> filter of the list
 
 
 class SublistDetail(Rest):
@@ -279,7 +279,7 @@ class SublistDetail(Rest):
 
 
 class Sublist(Rest):
-    """/v1/<parents>/<ident>/<plural>: a list; single ones are read and written elsewhere."""
+    """/v1/<parents>/<ident>/<plural>: a list; single records are read and written elsewhere."""
 
     def __init__(
         self,
@@ -331,7 +331,7 @@ def malformed(noun: Noun) -> errors.Invalid:
 
 
 def of_node(call: Call, ident: str) -> Json:
-    """Name a node by UUID only: a name, or an unknown one, gets Ironic's words for it."""
+    """Return the filter of a node, by UUID only; a name or an unknown UUID gets Ironic's error."""
     try:
         node = idents.is_uuid(ident) and policy.get_uuid(call.context, ident)
     except errors.NodeNotFound:

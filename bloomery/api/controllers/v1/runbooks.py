@@ -1,4 +1,4 @@
-"""Runbooks: /v1/runbooks, and the traits of one."""
+"""Runbooks: /v1/runbooks and /v1/runbooks/<ident>/traits."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ TRAITS: Final = {"traits": Arg(arguments.array_or_null)}
 
 
 def admit_body(call: Call, noun: Noun, body: Json) -> None:
-    """To older clients a name is a trait, and a description an unknown key."""
+    """Validate a body by version: older clients need a trait as name and have no description."""
     if call.version < TRAITS_SINCE and "description" in body:
         raise errors.Invalid(
             reason=f"Schema error for runbook: description needs version 1.{TRAITS_SINCE}"
@@ -50,7 +50,7 @@ class Traits(Rest):
     def put(
         self, call: Call, runbook: str, trait: str | None = None, *, traits: Any = None
     ) -> Reply:
-        """Without a trait in the path, replace all; with one, add it."""
+        """Replace all traits, or add the trait that the path names."""
         if trait is None:
             if traits is None:
                 raise errors.MissingParameterValue(
@@ -71,7 +71,7 @@ class Traits(Rest):
 
 
 class Runbooks(records.Collection):
-    """A runbook has an owner, the project of who makes it."""
+    """Runbooks; a new runbook belongs to the caller's project."""
 
     def post(self, call: Call, *, body: Json) -> Reply:
         return super().post(call, body=runbooks.with_owner(call.context, body))

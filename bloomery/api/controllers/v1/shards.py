@@ -1,4 +1,4 @@
-"""Shards: /v1/shards says how many nodes are in each."""
+"""Shards: /v1/shards counts the nodes of each shard."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ SINCE: Final = 82
 
 
 class Shards(Rest):
-    """Nodes without a shard count under the name ``None``, a text, as in Ironic."""
+    """Count nodes by shard; as in Ironic, nodes without a shard count under the text ``None``."""
 
     since = SINCE
 

@@ -1,8 +1,7 @@
 """/v1/nodes/<ident>/vendor_passthru and /v1/drivers/<name>/vendor_passthru.
 
-A method is named in the path or as ``?method=``, and called by any HTTP method; the body holds its
-arguments.  A synchronous one answers 200 with what it returns, be it a bare ``true``, or bytes;
-an asynchronous one 202.
+The path or ``?method=`` names a method; any HTTP method calls it, and the body holds its arguments.
+A synchronous method answers 200 with its result, as JSON or bytes; an asynchronous one 202.
 """
 
 from __future__ import annotations
@@ -30,7 +29,7 @@ _ASYNC: Final = 202
 
 
 def _vendor_call(call: Call, method: str, body: dict[str, Any]) -> VendorCall:
-    """Return what is called.  Raises MissingParameterValue before anything is looked up."""
+    """Return the vendor call.  Raises MissingParameterValue before any lookup."""
     named = arguments.needed("method", method)
     return VendorCall(method=named, http_method=call.method, info=body)
 
@@ -68,7 +67,7 @@ class NodePassthru(Rest):
         body: dict[str, Any],
         method: str = "",
     ) -> Reply:
-        """Call a method of the node's vendor interface, as the HTTP method says."""
+        """Call a method of the node's vendor interface by the request's HTTP method."""
         vendor_call = _vendor_call(call, driver_method or method, body)
         ident = views.known_ident(call, node)
         return _reply(vendor_passthru.call_node(call.context, ident, vendor_call))
@@ -89,7 +88,7 @@ class DriverPassthru(Rest):
         body: dict[str, Any],
         method: str = "",
     ) -> Reply:
-        """Call a method of the driver's vendor interface, as the HTTP method says."""
+        """Call a method of the driver's vendor interface by the request's HTTP method."""
         vendor_call = _vendor_call(call, driver_method or method, body)
         return _reply(vendor_passthru.call_driver(call.context, driver, vendor_call))
 

@@ -1,4 +1,4 @@
-"""Volumes: /v1/volume with its connectors and targets, and what of them belongs to one node."""
+"""Volumes: /v1/volume and /v1/nodes/<ident>/volume, with connectors and targets."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ READ: Final = "baremetal:volume:get"
 
 
 def document(call: Call, path: str) -> Json:
-    """Say where connectors and targets are below ``path``."""
+    """Return the links to connectors and targets below ``path``."""
     links = {
         name: projection.links(call.url, f"{path}/{name}") for name in ("connectors", "targets")
     }
@@ -44,7 +44,7 @@ class Volume(Rest):
 
 
 class VolumeOfNode(Rest):
-    """/v1/nodes/<ident>/volume; the lists below name the node by UUID only."""
+    """/v1/nodes/<ident>/volume; the lists below take the node's UUID only."""
 
     children: ClassVar[Mapping[str, Rest]] = {
         noun.plural: records.Sublist(

@@ -1,4 +1,4 @@
-"""How clients see what the engine tells: names, links and times of Heat's API."""
+"""Views of the engine's values: names, links and times of Heat's API."""
 
 from __future__ import annotations
 
@@ -6,5 +6,5 @@ from datetime import datetime
 
 
 def time(at: datetime | None) -> str | None:
-    """Spell a time: UTC, whole seconds, with a Z; None stays None."""
+    """Format a time: UTC, whole seconds, with a Z; None stays None."""
     return None if at is None else f"{at.isoformat(timespec='seconds')[:19]}Z"

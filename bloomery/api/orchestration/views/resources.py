@@ -13,7 +13,7 @@ Json = dict[str, Any]
 
 
 def resource(call: Call, details: ResourceDetails) -> Json:
-    """Return a resource; one that was never updated shows the time of its creation."""
+    """Return a resource; a resource without updates shows its creation time as updated_time."""
     resource = details.resource
     document: Json = {
         "resource_name": resource.name,
@@ -48,7 +48,7 @@ def _links(call: Call, details: ResourceDetails) -> list[dict[str, str]]:
 
 
 def raw(details: ResourceDetails) -> Json:
-    """Return a resource as previews show it: as Heat's engine names things, without links."""
+    """Return a resource as previews show it: the engine's names, without links."""
     resource, path = details.resource, identity.resource_path(details.resource.name)
     document = {
         "attributes": dict(details.attributes or {}),
@@ -77,7 +77,7 @@ def raw(details: ResourceDetails) -> Json:
 
 
 def event(call: Call, details: EventDetails) -> Json:
-    """Return an event; only one that is shown by itself has a type and properties."""
+    """Return an event; only a single event has a type and properties."""
     event, stack = details.event, identity.url(call, details.stack)
     resource = f"{stack}/resources/{quoted(event.name)}"
     links = [

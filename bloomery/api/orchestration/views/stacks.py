@@ -22,9 +22,9 @@ Json = dict[str, Any]
 
 
 def listed(call: Call, stack: Stack, *, with_project: bool = False) -> Json:
-    """Return a stack as lists show it: its description stays empty, as it is in the template.
+    """Return a stack as lists show it, without the description, which is in the template.
 
-    An untagged stack has null here and an empty list in ``shown``: clients know both.
+    An untagged stack has null here and an empty list in ``shown``, as in Heat.
     """
     project = {"project": stack.project} if with_project else {}
     return _common(call, stack) | {"description": "", "tags": list(stack.tags) or None} | project
@@ -48,7 +48,7 @@ def _common(call: Call, stack: Stack) -> Json:
 
 
 def shown(call: Call, details: StackDetails) -> Json:
-    """Return one stack; the key ``outputs`` is not there where none were asked for."""
+    """Return one stack; the key ``outputs`` is absent where they were not requested."""
     document = _common(call, details.stack) | {
         "description": details.description,
         "template_description": details.description,
@@ -73,7 +73,7 @@ def named_output(output: Output) -> Json:
 
 
 def previewed(call: Call, stack: PreviewedStack) -> Json:
-    """Return a stack that was not made; it has no state and no times."""
+    """Return a previewed stack, which has no state and no times."""
     return {
         "id": stack.identity.uuid,
         "links": [identity.link(call, "self", stack.identity)],
@@ -98,7 +98,7 @@ def previewed(call: Call, stack: PreviewedStack) -> Json:
 
 
 def _trees(resources: Sequence[Any]) -> list[Any]:
-    """Return what was previewed; a stack inside is a list in the place of its resource."""
+    """Return the previewed resources; a nested stack is a list in place of its resource."""
     return [
         _trees(each) if isinstance(each, Sequence) else resource_views.raw(each)
         for each in resources

@@ -12,7 +12,7 @@ from bloomery.conf import Conf
 from bloomery.operations.context import Services
 from bloomery.operations.policy_engine import Policies
 from tests.fakes.client import Answer, Client
-from tests.fakes.engine import STACK, FakeEngine
+from tests.fakes.stack_operations import STACK, FakeStackOperations
 
 BASE = "/v1/p1"
 S = f"{BASE}/stacks/{STACK.name}/{STACK.uuid}"
@@ -23,7 +23,7 @@ URL = f"http://localhost{S}"
 class World:
     """``api``: a client; ``engine``: the fake behind it."""
 
-    engine: FakeEngine = field(default_factory=FakeEngine)
+    engine: FakeStackOperations = field(default_factory=FakeStackOperations)
     conf: Conf = field(default_factory=Conf)
     policies: Any = None
     logins: Any = None
@@ -42,7 +42,7 @@ def world() -> World:
 
 
 @pytest.fixture
-def engine(world: World) -> FakeEngine:
+def engine(world: World) -> FakeStackOperations:
     return world.engine
 
 

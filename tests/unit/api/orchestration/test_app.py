@@ -12,7 +12,7 @@ from bloomery.conf import Conf
 from bloomery.conf.default import Default
 from bloomery.conf.engine import Orchestration
 from bloomery.operations.policy_engine import Policies
-from tests.fakes.engine import STACK
+from tests.fakes.stack_operations import STACK
 from tests.kit.clients.callers import Claims
 from tests.unit.api.orchestration.conftest import BASE, URL, S, World, fault
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from bloomery import errors
-from tests.fakes.engine import STACK
+from tests.fakes.stack_operations import STACK
 from tests.unit.api.orchestration.conftest import BASE, URL, fault
 
 ARN = f"arn:openstack:heat::p1:stacks/web/{STACK.uuid}"

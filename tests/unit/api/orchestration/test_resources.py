@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from bloomery.model.stack_views import EventQuery, ResourceQuery
-from tests.fakes.engine import AT, CHILD, STACK, event, process, resource
+from tests.fakes.stack_operations import AT, CHILD, STACK, event, process, resource
 from tests.unit.api.orchestration.conftest import BASE, URL, S, fault
 
 ITEM = {

@@ -17,7 +17,7 @@ CONFIGS, DEPLOYMENTS = f"{BASE}/software_configs", f"{BASE}/software_deployments
 @pytest.fixture
 def api(tmp_path: Path) -> Client:
     calls = StackCalls(tmp_path)
-    return Client(app.make_app(calls.services, calls.engine), version=None)
+    return Client(app.make_app(calls.services, calls.operations), version=None)
 
 
 def made_config(api: Client) -> dict:

@@ -10,7 +10,15 @@ from bloomery import errors
 from bloomery.conf import Conf
 from bloomery.conf.engine import Engine
 from bloomery.model.stack_views import Output, StackQuery, UpdatePreview
-from tests.fakes.engine import AT, CHILD, STACK, details, previewed, resource, stored_stack
+from tests.fakes.stack_operations import (
+    AT,
+    CHILD,
+    STACK,
+    details,
+    previewed,
+    resource,
+    stored_stack,
+)
 from tests.unit.api.orchestration.conftest import BASE, URL, S, fault
 
 TEMPLATE = {"heat_template_version": "2021-04-16"}

@@ -10,7 +10,7 @@ import pytest
 from bloomery import errors
 from bloomery.conf import Conf
 from bloomery.operations.policy_engine import Policies
-from tests.fakes.engine import STACK, details, stored_stack
+from tests.fakes.stack_operations import STACK, details, stored_stack
 from tests.kit.clients.callers import Claims
 from tests.unit.api.orchestration.conftest import BASE, URL, S, World, fault
 

@@ -1,0 +1,43 @@
+"""Who asks, and what may be asked: /ext/v1/me and /ext/v1/states."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from bloomery.api.declare import Call, endpoint
+from bloomery.api.routing import Rest
+from bloomery.conductor import states
+from bloomery.operations import caller
+
+
+class Me(Rest):
+    @endpoint(rule="baremetal:caller:get")
+    def get(self, call: Call) -> dict[str, Any]:
+        """User, project, roles, and which rules are granted for objects of the own project."""
+        return caller.describe(call.context)
+
+
+class States(Rest):
+    @endpoint(rule="public")
+    def get(self, call: Call) -> dict[str, Any]:
+        """The provision states, the edges between them, and the verbs that clients may use."""
+        return {
+            "states": [
+                {
+                    "name": state,
+                    "advice": states.ADVICE.get(state),
+                    "is_stable": state in states.STABLE_STATES,
+                }
+                for state in states.State
+            ],
+            "edges": [edge._asdict() for edge in states.EDGES],
+            "verbs": [
+                {
+                    "verb": verb.name,
+                    "target": verb.target,
+                    "from": verb.sources,
+                    "loses_data": verb.loses_data,
+                }
+                for verb in states.VERB_LIST
+            ],
+        }

@@ -1,0 +1,128 @@
+"""All nodes in pages of short rows, each with its problem: by columns of the nodes alone.
+
+The operation ``why.explain`` also asks the conductor and reads the steps of one node.
+
+    find_problem(row, host="host-1")        # ("deploy_failed", "cannot ...: the BMC is silent")
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from typing import Any, Final
+from urllib.parse import urlsplit
+
+from bloomery import secrets
+from bloomery.conductor import states
+from bloomery.conductor.states import State
+from bloomery.db import events, nodes, rows
+from bloomery.model.page import Page
+from bloomery.operations import policy
+from bloomery.operations.context import Context
+
+Json = dict[str, Any]
+
+PROBLEM_COLUMNS: Final = (
+    "provision_state", "provision_updated_at", "maintenance", "fault", "last_error", "owner",
+    "lessee",
+)  # fmt: skip
+_SHOWN: Final = (
+    "uuid", "name", "provision_state", "target_provision_state", "power_state", "maintenance",
+    "fault", "resource_class", "conductor_group", "chassis_uuid", "owner", "lessee", "description",
+    "provision_updated_at", "updated_at",
+)  # fmt: skip
+_COLUMNS: Final = (
+    *_SHOWN, "driver", "properties", "extra", "driver_info", "last_error", "maintenance_reason",
+    "macs",
+)  # fmt: skip
+_BAD_STATES: Final = states.FAILURE_STATES | states.HOLD_STATES | {State.ERROR}
+BAD_STATE_CODES: Final = frozenset(state.replace(" ", "_") for state in _BAD_STATES)
+TEXTS: Final = {
+    "power_failure": "the BMC does not answer",
+    "error": "tear-down failed",
+    "no_conductor": "no conductor serves the node",
+    "maintenance": "in maintenance",
+    "last_error": "the last order failed",
+}  # of other codes: the code in words
+_MOST_TEXT: Final = 300
+_SERIALS: Final = ("serial_number", "serial")
+_BMC_ADDRESSES: Final = ("redfish_address", "ipmi_address")
+
+
+def list_page(ctx: Context, page: Page) -> tuple[list[Json], str | None, int]:
+    """Return a page of rows, the marker of the next page, and the number of the last event.
+
+    All that happened up to that event is in the rows.  Raises Forbidden, NodeNotFound.
+    """
+    project = policy.visible_project(ctx, "node")
+    query = nodes.Query(columns=_COLUMNS, project=project, marker=page.marker, limit=page.limit)
+    with ctx.services.db.read() as conn:
+        last_event_id = events.last_id(conn)
+        page_rows = nodes.list_rows(conn, query)
+    marker = page_rows[-1].uuid if page.is_full(page_rows) else None
+    guards = policy.guards_fields(ctx)
+    documents = [
+        _document(ctx, row, policy.hidden_fields(ctx, row.owner, row.lessee) if guards else ())
+        for row in page_rows
+    ]
+    return documents, marker, last_event_id
+
+
+def find_problem(row: Any, host: str | None, *, hides_error: bool = False) -> str | None:
+    """Return the code of what is wrong with a node, the worst first; None: nothing is."""
+    if row.maintenance and row.fault:
+        return str(row.fault).replace(" ", "_")
+    if row.provision_state in _BAD_STATES:
+        return str(row.provision_state).replace(" ", "_")
+    if host is None:
+        return "no_conductor"
+    if row.maintenance:
+        return "maintenance"
+    return "last_error" if row.last_error and not hides_error else None
+
+
+def describe(code: str) -> str:
+    """Return a code in words."""
+    return TEXTS.get(code, code.replace("_", " "))
+
+
+def _document(ctx: Context, row: Any, hidden: Collection[str]) -> Json:
+    host = ctx.services.rpc.ring.find_host(
+        driver=row.driver, group=row.conductor_group, uuid=row.uuid
+    )
+    hides_error = "last_error" in hidden
+    code = find_problem(row, host, hides_error=hides_error)
+    properties, extra = rows.load(row.properties), rows.load(row.extra)
+    return {name: getattr(row, name) for name in _SHOWN} | {
+        "conductor": host,
+        "rack": _first((properties, extra), ("rack",)),
+        "serial": _first((properties, extra), _SERIALS),
+        "bmc_address": None if "driver_info" in hidden else _bmc_host(rows.load(row.driver_info)),
+        "macs": sorted(row.macs.split(",")) if row.macs else [],
+        "cause_code": code,
+        "cause": None if code is None else _cause(row, code, hides_error=hides_error),
+    }
+
+
+def _cause(row: Any, code: str, *, hides_error: bool) -> str:
+    """Return what is stored of the problem, masked and shortened; else its code in words."""
+    error = None if hides_error else row.last_error
+    reason = None if code == "no_conductor" else row.maintenance_reason or error
+    return str(secrets.mask(reason or describe(code)))[:_MOST_TEXT]
+
+
+def _first(objects: tuple[Json, ...], names: tuple[str, ...]) -> str | None:
+    """Return the first value of these names in the objects, as text."""
+    found = (each[name] for each in objects for name in names if each.get(name) is not None)
+    value = secrets.mask(next(found, None))
+    return str(value) if isinstance(value, str | int) else None
+
+
+def _bmc_host(driver_info: Json) -> str | None:
+    """Return the host of the BMC, without scheme, login, port and path."""
+    address = _first((secrets.mask(driver_info),), _BMC_ADDRESSES)
+    if address is None:
+        return None
+    try:
+        return urlsplit(address if "://" in address else f"//{address}").hostname
+    except ValueError:
+        return None

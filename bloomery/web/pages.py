@@ -1,0 +1,55 @@
+"""Serve the files of the pages below ``/ui/``, to everybody: they hold no data.
+
+app.make_app(services, pages=pages.serve)
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import Any, Final
+
+import webob
+
+FOLDER: Final = Path(__file__).parent / "static"
+INDEX: Final = "index.html"
+ROOT: Final = "/ui/"
+_METHODS: Final = ("GET", "HEAD")
+_TYPES: Final = {".css": "text/css", ".html": "text/html", ".js": "text/javascript",
+                 ".png": "image/png", ".svg": "image/svg+xml"}  # fmt: skip
+_NAME: Final = re.compile(rf"(?:[\w-]+/)*[\w.-]+(?:{'|'.join(_TYPES)})", re.ASCII)
+
+
+def serve(environ: dict[str, Any], start_response: Callable[..., Any]) -> Iterable[bytes]:
+    """Answer a path below ``/ui/`` with a file; lead ``/`` and ``/ui`` there."""
+    path = environ["PATH_INFO"]
+    if not path.startswith(ROOT):
+        # Relative, for proxies that add a prefix; WebOb makes addresses absolute.
+        start_response("302 Found", [("Location", ROOT[1:]), ("Content-Length", "0")])
+        return [b""]
+    answer: Iterable[bytes] = _reply(path[len(ROOT) :] or INDEX, environ["REQUEST_METHOD"])(
+        environ, start_response
+    )
+    return answer
+
+
+def _reply(name: str, method: str) -> webob.Response:
+    if method not in _METHODS:
+        return _refusal("405 Method Not Allowed", allow=_METHODS)
+    if not _NAME.fullmatch(name):
+        return _refusal("404 Not Found")
+    path = FOLDER / name
+    try:
+        body = path.read_bytes()
+    except FileNotFoundError:
+        return _refusal("404 Not Found")
+    return webob.Response(
+        body, content_type=_TYPES[path.suffix], etag=hashlib.sha256(body).hexdigest()[:32],
+        cache_control="no-cache", conditional_response=True,
+    )  # fmt: skip
+
+
+def _refusal(status: str, **headers: Any) -> webob.Response:
+    return webob.Response(status, status=status, content_type="text/plain", **headers)

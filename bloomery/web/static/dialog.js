@@ -1,0 +1,42 @@
+// Dialogues: a form that keeps what was typed when its order fails.
+//
+//   await ask({title: 'Undeploy web-1', danger: true, body: [...], order: async form => ...})
+
+import {h, replace, failure} from './dom.js'
+
+// Show a form; return what `order` returned, or undefined if it was left.
+export function ask({title, body = [], submit = 'OK', danger = false, order, typed, wide = false, modal = true}) {
+  return new Promise(resolve => {
+    let result
+    const problem = h('div')
+    const button = h(danger ? 'button.danger' : 'button.primary', {type: 'submit'}, submit)
+    const confirmation = typed && h('input', {name: 'confirmation', autocomplete: 'off', required: true,
+      oninput: event => event.target.setCustomValidity(event.target.value === typed.text ? '' : `Type ${typed.text}`)})
+    const form = h('form', {method: 'dialog', onsubmit: async event => {
+      event.preventDefault()
+      if (!form.reportValidity()) return
+      button.disabled = true
+      try {
+        result = await order?.(new FormData(form), form) ?? true
+        dialog.close()
+      } catch (error) {
+        replace(problem, failure(error))
+      } finally {
+        button.disabled = false
+      }
+    }},
+      h('h2', {}, title), body,
+      typed && h('label', {}, typed.label, ' ', h('strong', {}, typed.text), confirmation),
+      problem,
+      h('div.row.end', {}, modal && h('button', {type: 'button', onclick: () => dialog.close()}, 'Cancel'), button))
+    const dialog = h(wide ? 'dialog.wide' : 'dialog', {ariaLabel: title, onclose: () => { dialog.remove(); resolve(result) }}, form)
+    if (!modal) dialog.addEventListener('cancel', event => event.preventDefault())
+    document.body.append(dialog)
+    dialog.showModal()
+    form.querySelector('input, textarea, select')?.focus()
+  })
+}
+
+export function field(label, control, hint) {
+  return h('label.field', {}, h('span', {}, label), control, hint && h('small', {}, hint))
+}

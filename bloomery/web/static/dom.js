@@ -1,0 +1,95 @@
+// Elements, made from strings that become text nodes: markup in a name is shown as text.
+//
+//   h('button.primary', {onclick: save, disabled: true}, 'Save')
+
+const SVG = 'http://www.w3.org/2000/svg'
+const MOST_SHOWN = 4000  // characters of one text; an error of 10,000 stays readable
+
+export function h(selector, props, ...children) {
+  const [tag, ...classes] = selector.split('.')
+  return fill(document.createElement(tag), classes, props, children)
+}
+
+export function svg(selector, props, ...children) {
+  const [tag, ...classes] = selector.split('.')
+  return fill(document.createElementNS(SVG, tag), classes, props, children)
+}
+
+function fill(element, classes, props, children) {
+  if (classes.length) element.classList.add(...classes)
+  for (const [name, value] of Object.entries(props ?? {})) {
+    if (value === undefined || value === null || value === false) continue
+    if (name.startsWith('on')) element.addEventListener(name.slice(2), value)
+    else if (name in element && element.namespaceURI !== SVG && !name.includes('-') && name !== 'list') element[name] = value
+    else element.setAttribute(name, value === true ? '' : value)
+  }
+  element.append(...nodes(children))
+  return element
+}
+
+function nodes(children) {
+  return children.flat(Infinity).filter(each => each !== undefined && each !== null && each !== false)
+    .map(each => each instanceof Node ? each : short(String(each)))
+}
+
+function short(text) {
+  return text.length > MOST_SHOWN ? `${text.slice(0, MOST_SHOWN)}… (${text.length} characters)` : text
+}
+
+export function replace(element, ...children) {
+  element.replaceChildren(...nodes(children))
+  return element
+}
+
+// Tell a screen reader what changed, without moving the focus.
+export function announce(text) {
+  document.getElementById('announcer').textContent = text
+}
+
+// A note in the corner; it goes away by itself unless it is of an error.
+export function toast(message, {error = false, retry} = {}) {
+  const note = h(error ? 'div.toast.error' : 'div.toast', {role: error ? 'alert' : 'status'}, h('span', {}, message),
+    retry && h('button', {type: 'button', onclick: () => { note.remove(); retry() }}, 'Retry'),
+    h('button.quiet', {type: 'button', ariaLabel: 'Dismiss', onclick: () => note.remove()}, '×'))
+  document.getElementById('toasts').append(note)
+  if (!error) setTimeout(() => note.remove(), 6000)
+}
+
+// What went wrong, with the service's words, and the way to ask again.
+export function failure(error, retry) {
+  const wait = error.retryAfter ? ` The service asks to wait ${error.retryAfter} s.` : ''
+  return h('div.notice.failed', {role: 'alert'}, h('strong', {}, 'Failed: '), error.message + wait, ' ',
+    retry && h('button', {type: 'button', onclick: retry}, 'Retry'))
+}
+
+export function empty(message, command, ...more) {
+  return h('div.empty', {}, h('p', {}, message), command && copyable(command), more)
+}
+
+export function copyable(text) {
+  return h('div.command', {}, h('code', {}, text), copyButton(() => text))
+}
+
+export function copyButton(text, label = 'Copy') {
+  return h('button.quiet', {type: 'button', onclick: async event => {
+    try {
+      await navigator.clipboard.writeText(text())
+      announce('Copied')
+      event.target.textContent = 'Copied'
+    } catch {
+      event.target.textContent = 'Select and copy'  // http on a name other than localhost
+    }
+    setTimeout(() => { event.target.textContent = label }, 1500)
+  }}, label)
+}
+
+// Call `draw` soon, and at most four times a second, while `signal` stands.
+export function throttled(draw, signal) {
+  let timer = 0, last = 0
+  signal?.addEventListener('abort', () => clearTimeout(timer))
+  return () => {
+    if (timer || signal?.aborted) return
+    const run = () => { timer = 0; last = performance.now(); if (!signal?.aborted) draw() }
+    timer = setTimeout(run, Math.max(0, 250 - (performance.now() - last)))
+  }
+}

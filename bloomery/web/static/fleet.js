@@ -1,0 +1,224 @@
+// The fleet: counts as filters, a map with a square for each machine, a table, orders for many.
+
+import {get, may} from './api.js'
+import {BULK, orderBulk} from './actions.js'
+import {announce, empty, failure, h, replace, throttled} from './dom.js'
+import {makeMap} from './map.js'
+import {go, setQuery} from './router.js'
+import {KINDS, badge, kindOf, needsAttention} from './states.js'
+import {fleet, load, rows, status} from './store.js'
+import {makeTable} from './table.js'
+import {ago} from './time.js'
+
+const GROUPS = {rack: 'rack', resource_class: 'class', conductor: 'conductor', provision_state: 'state'}
+const COLUMNS = {
+  provision_state: ['State', row => badge(row.provision_state, row.target_provision_state), '9.5rem'],
+  power_state: ['Power', row => power(row), '6rem'],
+  cause: ['Cause', row => h('span.clip', {title: row.cause ?? ''}, row.maintenance && h('span.tag', {}, 'maintenance'), row.cause ?? ''), 'minmax(10rem, 2fr)'],
+  resource_class: ['Class', row => row.resource_class ?? '–', 'minmax(5rem, .6fr)'],
+  rack: ['Rack', row => row.rack ?? '–', 'minmax(5rem, .5fr)'],
+  conductor: ['Conductor', row => row.conductor ?? '–', 'minmax(6rem, .6fr)'],
+  owner: ['Owner', row => row.owner ?? '–', 'minmax(5rem, .5fr)'],
+  lessee: ['Lessee', row => row.lessee ?? '–', 'minmax(5rem, .5fr)'],
+  serial: ['Serial', row => row.serial ?? '–', 'minmax(6rem, .6fr)'],
+  bmc_address: ['BMC', row => row.bmc_address ?? '–', 'minmax(7rem, .7fr)'],
+  provision_updated_at: ['Since', row => ago(row.provision_updated_at ?? row.updated_at), '6.5rem'],
+}
+const USUAL = ['provision_state', 'power_state', 'cause', 'resource_class', 'rack', 'provision_updated_at']
+const NARROW = ['provision_state']
+const narrow = matchMedia('(max-width: 640px)')
+
+const power = row => h(row.power_state === 'power on' ? 'span' : 'span.muted', {}, (row.power_state ?? 'unknown').replace('power ', ''))
+
+export async function page({root, query, signal}) {
+  const search = document.getElementById('q')
+  search.value = query.get('q') ?? ''
+  const view = {
+    q: search.value, states: new Set(query.get('state')?.split(',')), attention: query.has('attention'),
+    klass: query.get('class') ?? '', rack: query.get('rack') ?? '', group: query.get('group') ?? localStorage.getItem('bloomery.group') ?? 'rack', sort: query.get('sort') ?? 'name',
+    columns: query.get('columns')?.split(',') ?? localStorage.getItem('bloomery.columns')?.split(',') ?? USUAL,
+  }
+  const chosen = new Set(), outcomes = new Map()
+  const chips = h('div.chips', {role: 'group', ariaLabel: 'Filter by state'}), tools = h('div.row.tools')
+  const problems = h('div.problems'), bulk = h('div.bulk'), note = h('div')
+  const map = makeMap({onopen: row => go(`/nodes/${row.uuid}`), signal})
+  const table = makeTable({label: 'Nodes', columns: [], keyOf: row => row.uuid, onsort: sort => change({sort})})
+  let shown = []
+  replace(root, h('h1.unseen', {}, 'Fleet'), problems, chips, tools, h('section.map', {ariaLabel: 'Map'}, map.element), note, bulk, table.element)
+
+  function columns() {
+    const names = narrow.matches ? NARROW : view.columns.filter(name => COLUMNS[name])
+    return [
+      {key: 'chosen', width: '2.2rem', sortable: false, head: checkAll, cell: row => h('input', {type: 'checkbox', checked: chosen.has(row.uuid),
+        ariaLabel: `Select ${row.name ?? row.uuid}`, onclick: event => choose(row, event)})},
+      {key: 'name', label: 'Name', width: 'minmax(8rem, 1fr)', cell: row => h('a.clip', {href: `#/nodes/${row.uuid}`, title: row.uuid}, row.name ?? row.uuid)},
+      ...names.map(key => ({key, label: COLUMNS[key][0], cell: COLUMNS[key][1], width: COLUMNS[key][2]})),
+    ]
+  }
+
+  function checkAll() {
+    return h('input', {type: 'checkbox', id: 'all', ariaLabel: 'Select all nodes shown', onclick: event => {
+      shown.forEach(row => event.target.checked ? chosen.add(row.uuid) : chosen.delete(row.uuid))
+      table.redraw()
+      drawBulk()
+    }})
+  }
+
+  let lastChosen = null
+  function choose(row, event) {
+    const on = event.target.checked
+    const [from, to] = [shown.findIndex(each => each.uuid === lastChosen), shown.findIndex(each => each.uuid === row.uuid)].sort((a, b) => a - b)
+    const range = event.shiftKey && from >= 0 ? shown.slice(from, to + 1) : [row]
+    range.forEach(each => on ? chosen.add(each.uuid) : chosen.delete(each.uuid))
+    lastChosen = row.uuid
+    if (range.length > 1) table.redraw()
+    drawBulk()
+  }
+
+  function change(part) {
+    Object.assign(view, part)
+    setQuery({q: view.q, state: [...view.states].join(','), attention: view.attention ? '1' : '', class: view.klass, rack: view.rack,
+      group: view.group === 'rack' ? '' : view.group, sort: view.sort === 'name' ? '' : view.sort})
+    draw()
+  }
+
+  function matches(row) {
+    return (!view.states.size || view.states.has(row.provision_state)) && (!view.attention || needsAttention(row)) &&
+      (!view.klass || (row.resource_class ?? '') === view.klass) && (!view.rack || (row.rack ?? '') === view.rack) && (!view.q || view.q.toLowerCase().split(/\s+/).every(word => row.text.includes(word)))
+  }
+
+  function sorted(list) {
+    const key = view.sort.replace(/^-/, ''), sign = view.sort.startsWith('-') ? -1 : 1
+    const collator = new Intl.Collator(undefined, {numeric: true})
+    const value = row => String(key === 'name' ? row.name ?? row.uuid : row[key] ?? '')
+    return list.map(row => [value(row), row]).sort((a, b) => sign * collator.compare(a[0], b[0])).map(pair => pair[1])
+  }
+
+  function draw() {
+    const all = [...rows.values()]
+    drawChips(all)
+    shown = sorted(all.filter(matches))
+    table.show(shown, view.sort)
+    map.show(shown, view.group, GROUPS)
+    drawBulk()
+    drawNote(all.length)
+  }
+
+  function drawNote(total) {
+    replace(note,
+      status.error && failure(status.error, load),
+      status.loaded && !total && empty('No node is enrolled yet. Enrol one, or begin with a rack of simulated servers:', 'baremetal node create --driver fake-hardware --name node-1',
+        h('p.muted', {}, 'A simulated rack: ', h('code', {}, 'bloomery lab up'))),
+      total > 0 && !shown.length && empty('No node fits the filter.', null, h('button', {type: 'button', onclick: clear}, 'Show all nodes')),
+      !status.loaded && !status.error && h('p.muted', {}, 'Listing nodes…'))
+    table.element.hidden = map.element.hidden = !shown.length
+  }
+
+  function clear() {
+    search.value = ''
+    change({q: '', states: new Set(), attention: false, klass: '', rack: ''})
+  }
+
+  function drawChips(all) {
+    const counts = new Map()
+    let attention = 0
+    for (const row of all) {
+      counts.set(row.provision_state, (counts.get(row.provision_state) ?? 0) + 1)
+      if (needsAttention(row)) attention++
+    }
+    const order = Object.keys(KINDS)
+    const names = [...new Set([...counts.keys(), ...view.states])].sort((a, b) => order.indexOf(kindOf(a)) - order.indexOf(kindOf(b)) || (counts.get(b) ?? 0) - (counts.get(a) ?? 0))
+    const focused = chips.contains(document.activeElement) && document.activeElement.dataset.filter
+    replace(chips,
+      chip('all', 'All', all.length, !view.states.size && !view.attention, clear),
+      chip('attention', 'Needs attention', attention, view.attention, () => change({attention: !view.attention}), attention ? 'k-failed' : '', '!'),
+      names.map(name => chip(name, name ?? 'enroll', counts.get(name) ?? 0, view.states.has(name), () => {
+        view.states.has(name) ? view.states.delete(name) : view.states.add(name)
+        change({})
+      }, `k-${kindOf(name)}`, KINDS[kindOf(name)].sign)))
+    if (focused) chips.querySelector(`[data-filter="${CSS.escape(focused)}"]`)?.focus()
+  }
+
+  function chip(key, text, count, pressed, onclick, kind, sign) {
+    return h(kind ? `button.chip.${kind}` : 'button.chip', {type: 'button', 'aria-pressed': String(pressed), 'data-filter': key, onclick},
+      sign && h('span.sign', {ariaHidden: 'true'}, sign), `${text} `, h('b', {}, count.toLocaleString()))
+  }
+
+  function drawTools() {
+    const classes = [...new Set([...rows.values()].map(row => row.resource_class).filter(Boolean))].sort()
+    replace(tools,
+      h('label', {}, 'Group by ', h('select', {onchange: event => { localStorage.setItem('bloomery.group', event.target.value); change({group: event.target.value}) }},
+        Object.entries(GROUPS).map(([key, label]) => h('option', {value: key, selected: view.group === key}, label)))),
+      h('label', {}, 'Class ', h('select', {onchange: event => change({klass: event.target.value})},
+        h('option', {value: ''}, 'all'), [...new Set([...classes, view.klass].filter(Boolean))].map(name => h('option', {value: name, selected: view.klass === name}, name)))),
+      view.rack && h('button.chip', {type: 'button', 'aria-pressed': 'true', onclick: () => { change({rack: ''}); drawTools() }}, `rack ${view.rack} ×`),
+      h('details.menu', {}, h('summary', {}, 'Columns'), h('div', {}, Object.entries(COLUMNS).map(([key, [label]]) =>
+        h('label', {}, h('input', {type: 'checkbox', checked: view.columns.includes(key), onchange: event => {
+          view.columns = Object.keys(COLUMNS).filter(name => name === key ? event.target.checked : view.columns.includes(name))
+          localStorage.setItem('bloomery.columns', view.columns.join(','))
+          table.setColumns(columns())
+          table.redraw()
+        }}), label)))))
+  }
+
+  function drawBulk() {
+    const all = document.getElementById('all')
+    if (all) Object.assign(all, {checked: chosen.size > 0 && shown.every(row => chosen.has(row.uuid)), indeterminate: chosen.size > 0 && !shown.every(row => chosen.has(row.uuid))})
+    for (const uuid of chosen) if (!rows.has(uuid)) chosen.delete(uuid)
+    const selected = [...chosen].map(uuid => rows.get(uuid))
+    const focused = bulk.contains(document.activeElement) ? document.activeElement.textContent : null
+    replace(bulk,
+      selected.length > 0 && h('div.row.selection', {role: 'group', ariaLabel: 'Orders for the selection'}, h('strong', {}, `${selected.length.toLocaleString()} selected`),
+        BULK.map(action => {
+          const fitting = selected.filter(action.fits).length
+          return fitting > 0 && h(action.losesData ? 'button.danger' : 'button', {type: 'button', disabled: !action.allowed(),
+            title: action.allowed() ? '' : 'your roles do not allow it', onclick: () => order(action, selected)},
+            action.label, fitting < selected.length && ` (${fitting})`)
+        }),
+        h('button.quiet', {type: 'button', onclick: () => { chosen.clear(); table.redraw(); drawBulk() }}, 'Clear')),
+      outcomes.size > 0 && drawOutcomes())
+    if (focused) [...bulk.querySelectorAll('button')].find(each => each.textContent === focused)?.focus()
+  }
+
+  function drawOutcomes() {
+    const list = [...outcomes.values()]
+    const count = word => list.filter(each => each.outcome === word).length
+    return h('details.outcomes', {open: outcomes.isOpen, ontoggle: event => { outcomes.isOpen = event.target.open }},
+      h('summary', {}, `${outcomes.label}: ${count('ordered')} of ${list.length} ordered`, count('refused') > 0 && `, ${count('refused')} refused`),
+      h('progress', {max: list.length, value: list.length - count('waiting'), ariaLabel: 'Orders given'}),
+      h('ul', {}, list.slice(0, 200).map(each => h('li', {}, h('a', {href: `#/nodes/${each.uuid}`}, each.name), ' ', each.outcome, ' ',
+        rows.has(each.uuid) && badge(rows.get(each.uuid).provision_state), ' ', each.message))),
+      h('button.quiet', {type: 'button', onclick: () => { outcomes.clear(); drawBulk() }}, 'Dismiss'))
+  }
+
+  async function order(action, selected) {
+    outcomes.clear()
+    Object.assign(outcomes, {label: action.label, isOpen: true})
+    await orderBulk(action, selected, (row, outcome, message = '') => { outcomes.set(row.uuid, {uuid: row.uuid, name: row.name ?? row.uuid, outcome, message}); redraw() })
+    if (outcomes.size) announce(`${action.label}: done`)
+    drawBulk()
+  }
+
+  async function drawProblems() {
+    const {problems: list = []} = await get('ext/v1/fleet', signal)
+    replace(problems, list.slice(0, 5).map(each => h('button.problem', {type: 'button', title: 'Show these nodes', onclick: () => { search.value = ''; change({q: '', attention: true}) }},
+      h('span.sign', {ariaHidden: 'true'}, '!'), h('b', {}, each.count), ' ', each.text, each.since && [' · ', ago(each.since)])))
+  }
+
+  table.setColumns(columns())
+  drawTools()
+  const redraw = throttled(draw, signal)
+  const again = throttled(() => drawProblems().catch(() => {}), signal)
+  let classes = 0, problemTimer = 0
+  fleet.addEventListener('change', () => {
+    redraw()
+    problemTimer ||= setTimeout(() => { problemTimer = 0; again() }, 3000)
+    if (classes !== rows.size) { classes = rows.size; drawTools() }
+  }, {signal})
+  document.addEventListener('search', event => change({q: event.detail}), {signal})
+  document.addEventListener('theme', redraw, {signal})
+  narrow.addEventListener('change', () => { table.setColumns(columns()); table.redraw() }, {signal})
+  draw()
+  again()
+  if (!may('baremetal:node:list')) replace(note, empty('Your roles do not list nodes.'))
+}

@@ -1,0 +1,153 @@
+// The frame around every page: navigation, search, login, theme, keys, the state of the stream.
+
+import {me, isLoggedIn, loadMe, logInBasic, logInKeystone, logOut, onLoginNeeded} from './api.js'
+import {ask, field} from './dialog.js'
+import {announce, h, replace} from './dom.js'
+import {page as fleetPage} from './fleet.js'
+import {page as nodePage} from './node.js'
+import * as others from './others.js'
+import {draw, go, parse, route} from './router.js'
+import {stacksPage} from './stacks.js'
+import {page as stackPage} from './stack.js'
+import {page as planPage} from './plan.js'
+import * as states from './states.js'
+import * as store from './store.js'
+import {reconnect, run, stream} from './stream.js'
+
+const PAGES = [['nodes', 'Fleet'], ['stacks', 'Stacks'], ['events', 'Events'], ['allocations', 'Allocations'],
+  ['conductors', 'Conductors'], ['webhooks', 'Webhooks'], ['about', 'About']]
+const KEYS = [['/', 'search nodes'], ['g f', 'fleet'], ['g s', 'stacks'], ['g e', 'events'], ['j, k', 'next and previous row'],
+  ['Enter', 'open the row'], ['x', 'select the row'], ['?', 'these keys'], ['Esc', 'leave a dialogue or the search']]
+const GO = {f: 'nodes', s: 'stacks', e: 'events', a: 'allocations', c: 'conductors', w: 'webhooks'}
+const byId = id => document.getElementById(id)
+
+route('nodes', 'Fleet', fleetPage)
+route('nodes/:node', 'Node', nodePage)
+route('stacks', 'Stacks', stacksPage)
+route('stacks/new', 'New stack', planPage)
+route('stacks/:name/:id', 'Stack', stackPage)
+route('stacks/:name/:id/update', 'Update', planPage)
+route('events', 'Events', others.events)
+route('allocations', 'Allocations', others.allocations)
+route('conductors', 'Conductors', others.conductors)
+route('webhooks', 'Webhooks', others.webhooks)
+route('about', 'About', others.about)
+
+// ------------------------------------------------------------------------------------ theme
+
+const THEMES = {auto: ['◑', 'as the system'], light: ['☀', 'light'], dark: ['☾', 'dark']}
+
+function setTheme(name) {
+  localStorage.setItem('bloomery.theme', name)
+  document.documentElement.dataset.theme = name
+  replace(byId('theme'), THEMES[name][0])
+  byId('theme').ariaLabel = `Theme: ${THEMES[name][1]}. Change`
+  byId('theme').title = `Theme: ${THEMES[name][1]}`
+  document.dispatchEvent(new Event('theme'))
+}
+
+// ------------------------------------------------------------------------------------ stream
+
+const STREAM = {live: ['●', 'Live'], lost: ['✕', 'Offline'], connecting: ['◐', 'Connecting']}
+
+function showStream(state) {
+  const [sign, text] = STREAM[state]
+  replace(byId('status'), h(`span.live.${state}`, {title: 'The stream of events'}, h('span', {ariaHidden: 'true'}, `${sign} `), text))
+}
+
+stream.addEventListener('state', ({detail: {state, message}}) => {
+  showStream(state)
+  replace(byId('banner'), state === 'lost' && h('div.notice.lost', {}, h('strong', {}, 'The stream of events is lost: '),
+    message ?? '', '. This page shows what was known before, and is brought up to date once the service answers. ',
+    h('button', {type: 'button', onclick: reconnect}, 'Retry now')))
+})
+
+// ------------------------------------------------------------------------------------ login
+
+onLoginNeeded(async () => {
+  let strategy = 'http_basic'
+  try {
+    strategy = (await (await fetch(new URL('../ext/v1/session', document.baseURI), {credentials: 'omit', headers: {'X-Requested-With': 'bloomery-pages'}})).json()).auth_strategy ?? strategy
+  } catch { /* an older service has passwords only */ }
+  await ask({
+    title: 'Log in', submit: 'Log in', modal: false,
+    body: [
+      field('User', h('input', {name: 'user', autocomplete: 'username', required: true})),
+      field('Password', h('input', {name: 'password', type: 'password', autocomplete: 'current-password', required: true})),
+      strategy === 'keystone' && field('Project', h('input', {name: 'project'}), 'empty: the default project of the user'),
+    ],
+    order: async form => strategy === 'keystone' ? logInKeystone(form.get('user'), form.get('password'), form.get('project'))
+      : logInBasic(form.get('user'), form.get('password')),
+  })
+})
+
+function showAccount() {
+  replace(byId('account'), me.user && h('span.muted', {title: `roles: ${me.roles.join(', ') || 'none'}`}, me.user),
+    isLoggedIn() && h('button.quiet', {type: 'button', onclick: logOut}, 'Log out'))
+}
+
+// ------------------------------------------------------------------------------------ keys
+
+function showKeys() {
+  ask({title: 'Keys', submit: 'Close', body: h('dl.keys', {}, KEYS.map(([key, text]) => [h('dt', {}, h('kbd', {}, key)), h('dd', {}, text)]))})
+}
+
+let prefix = false
+
+document.addEventListener('keydown', event => {
+  const typing = event.target.matches('input, textarea, select') || document.querySelector('dialog[open]')
+  if (event.key === 'Escape' && event.target === byId('q')) return byId('q').blur()
+  if (typing || event.ctrlKey || event.metaKey || event.altKey) return
+  if (prefix && GO[event.key]) go(`/${GO[event.key]}`)
+  else if (event.key === '/') byId('q').focus()
+  else if (event.key === '?') showKeys()
+  else if (event.key === 'j' || event.key === 'k') moveRow(event.key === 'j' ? 1 : -1)
+  else if (event.key === 'x') document.activeElement.closest('.vrow')?.querySelector('input[type=checkbox]')?.click()
+  else if (event.key !== 'g') { prefix = false; return }
+  prefix = event.key === 'g'
+  event.preventDefault()
+})
+
+function moveRow(by) {
+  const links = [...document.querySelectorAll('.vbody .vrow')].filter(each => each.querySelector('a'))
+    .sort((a, b) => a.getAttribute('aria-rowindex') - b.getAttribute('aria-rowindex'))
+  const present = links.indexOf(document.activeElement.closest('.vrow'))
+  links[Math.max(0, Math.min(links.length - 1, present + by))]?.querySelector('a').focus()
+}
+
+byId('search').addEventListener('submit', event => { event.preventDefault(); byId('q').blur() })
+byId('q').addEventListener('input', () => {
+  if (parse().path === 'nodes') document.dispatchEvent(new CustomEvent('search', {detail: byId('q').value}))
+  else go(`/nodes?q=${encodeURIComponent(byId('q').value)}`)
+})
+byId('theme').addEventListener('click', () => {
+  const names = Object.keys(THEMES)
+  setTheme(names[(names.indexOf(document.documentElement.dataset.theme) + 1) % names.length])
+  announce(byId('theme').title)
+})
+byId('help').addEventListener('click', showKeys)
+document.querySelector('.skip').addEventListener('click', event => { event.preventDefault(); byId('main').focus() })
+
+// ------------------------------------------------------------------------------------ begin
+
+setTheme(localStorage.getItem('bloomery.theme') ?? 'auto')
+replace(byId('nav'), PAGES.map(([path, label]) => h('a', {href: `#/${path}`}, label)))
+showStream('connecting')
+
+async function begin() {
+  try {
+    await loadMe()
+    await states.load()
+  } catch (error) {
+    replace(byId('main'), h('div.notice.failed', {role: 'alert'}, `cannot begin: ${error.message} `, h('button', {type: 'button', onclick: begin}, 'Retry')))
+    return
+  }
+  showAccount()
+  const opened = new Promise(resolve => stream.addEventListener('state', resolve, {once: true}))
+  run()
+  await opened  // before the first list, so that nothing is missed
+  store.load()
+  draw()
+}
+
+begin()

@@ -1,0 +1,182 @@
+// One node: where it is and why, what may be ordered of it, what happened, what it is made of.
+
+import {get} from './api.js'
+import {mayPower, mayProvision, orderMaintenance, orderPower, orderVerb} from './actions.js'
+import {makeDiagram} from './diagram.js'
+import {announce, copyButton, empty, failure, h, replace, throttled} from './dom.js'
+import {setQuery} from './router.js'
+import {POWER, badge, label} from './states.js'
+import {stream} from './stream.js'
+import {ago, duration, now} from './time.js'
+
+const TABS = {timeline: 'Timeline', hardware: 'Hardware', events: 'Events', json: 'JSON'}
+
+export async function page({root, params, query, signal}) {
+  const path = `nodes/${encodeURIComponent(params.node)}`
+  const head = h('div'), why = h('section.card.why', {ariaLabel: 'Why'}), actions = h('section.actions', {ariaLabel: 'Orders'})
+  const diagram = makeDiagram(), tabs = h('div.tabs', {role: 'tablist'}), panel = h('section.panel', {role: 'tabpanel', tabIndex: 0})
+  const view = {node: null, why: null, tab: TABS[query.get('tab')] ? query.get('tab') : 'timeline', filter: ''}
+  replace(root, head, h('div.columns', {}, why, h('section.card.flow', {ariaLabel: 'State diagram'}, diagram.element)), actions, tabs, panel)
+
+  async function read() {
+    const [node, answer] = await Promise.all([get(`v1/${path}`, signal), get(`ext/v1/${path}/why`, signal)])
+    Object.assign(view, {node, why: answer})
+    document.title = `${node.name ?? node.uuid} · Bloomery`
+    drawHead()
+    drawWhy()
+    drawActions()
+    diagram.show(node.provision_state, answer.verbs, verb => orderVerb(node, verb))
+  }
+
+  function drawHead() {
+    const {node} = view
+    replace(head, h('p.path', {}, h('a', {href: '#/nodes'}, 'Fleet'), ' / ', node.properties?.rack && [h('a', {href: `#/nodes?rack=${encodeURIComponent(node.properties.rack)}`}, node.properties.rack), ' / ']),
+      h('div.row.title', {}, h('h1', {}, node.name ?? node.uuid), badge(node.provision_state, node.target_provision_state),
+        h('span.tag', {}, node.power_state ?? 'power unknown', node.target_power_state && ` → ${node.target_power_state}`),
+        node.maintenance && h('span.tag.warn', {}, 'maintenance'), node.fault && h('span.tag.warn', {}, node.fault), node.protected && h('span.tag', {}, 'protected'), node.retired && h('span.tag', {}, 'retired'),
+        node.health && h('span.tag', {}, `health ${node.health}`)),
+      h('dl.facts', {}, [['UUID', node.uuid], ['Driver', node.driver], ['Class', node.resource_class], ['Conductor', node.conductor], ['Owner', node.owner], ['Lessee', node.lessee],
+        ['Instance', node.instance_name ?? node.instance_uuid], ['In this state since', node.provision_updated_at && ago(node.provision_updated_at)], ['Description', node.description]]
+        .filter(pair => pair[1]).map(([name, value]) => h('div', {}, h('dt', {}, name), h('dd', {}, value)))))
+  }
+
+  function drawWhy() {
+    const {cause, since, next_action: next, step, lock, last_error: error, contact, conductor, maintenance} = view.why
+    replace(why, h('h2', {}, 'Why'),
+      h('p.cause', {}, cause, since && [' ', h('small', {}, 'since ', ago(since))]),
+      h('p', {}, h('strong', {}, 'Next: '), next),
+      step && stepLine(step),
+      maintenance?.reason && h('p', {}, h('strong', {}, 'Maintenance: '), maintenance.reason),
+      error?.now && h('p.error-text', {}, h('strong', {}, 'Error: '), error.now, error.last_at && h('small', {}, ' ', ago(error.last_at))),
+      lock && h('p.muted', {}, `locked by ${lock.holder}${lock.purpose ? ` for ${lock.purpose}` : ''} for ${duration(lock.age_s)}`),
+      h('p.muted', {}, conductor ? `conductor ${conductor.hostname}, ${conductor.alive ? 'alive' : `silent for ${duration(conductor.silent_s)}`}` : 'no conductor serves this node',
+        contact?.agent && [' · agent heard ', ago(contact.agent.last_heartbeat)]))
+  }
+
+  function stepLine(step) {
+    return h('div', {}, h('p', {}, h('strong', {}, `Step ${step.position} of ${step.of}: `), h('code', {}, step.name), ` (${step.flow}), ${step.state}`, step.reason && `: ${step.reason}`,
+      step.deadline_at && [', ends ', ago(step.deadline_at), ' at the latest']), h('progress', {max: step.of, value: step.position - 1, ariaLabel: 'Steps done'}))
+  }
+
+  function drawActions() {
+    const {node} = view, verbs = (view.why.verbs ?? []).filter((each, index, all) => all.findIndex(other => label(other.target) === label(each.target)) === index)
+    const focused = actions.contains(document.activeElement) ? document.activeElement.textContent : null
+    const button = (text, allowed, reason, order, danger) => h(danger ? 'button.danger' : 'button', {type: 'button', disabled: !allowed, title: allowed ? '' : reason, onclick: order}, text)
+    const open = verbs.filter(each => each.allowed), closed = verbs.filter(each => !each.allowed)
+    replace(actions, h('div.row', {},
+      open.map(each => button(label(each.target), mayProvision(), 'your roles do not allow it', () => orderVerb(node, each), each.loses_data && each.target !== 'provide')),
+      h('span.gap'),
+      POWER.filter(each => node.power_state === 'power on' ? each.target !== 'power on' : each.target === 'power on')
+        .map(each => button(each.label, mayPower(), 'your roles do not allow it', () => orderPower(node, each))),
+      button(node.maintenance ? 'End maintenance' : 'Maintenance', true, '', () => orderMaintenance(node)),
+      closed.length > 0 && h('details.menu', {}, h('summary', {}, 'Not now'), h('dl', {}, closed.map(each => [h('dt', {}, label(each.target)), h('dd', {}, each.reason ?? '')])))))
+    if (focused) [...actions.querySelectorAll('button')].find(each => each.textContent === focused)?.focus()
+  }
+
+  // ---------------------------------------------------------------------------------- tabs
+
+  function drawTabs() {
+    replace(tabs, Object.entries(TABS).map(([key, text]) => h('button', {type: 'button', role: 'tab', id: `tab-${key}`, 'aria-selected': String(view.tab === key), tabIndex: view.tab === key ? 0 : -1,
+      onclick: () => choose(key), onkeydown: event => {
+        const step = {ArrowRight: 1, ArrowLeft: -1}[event.key]
+        if (step) { const keys = Object.keys(TABS); choose(keys[(keys.indexOf(key) + step + keys.length) % keys.length]); tabs.querySelector('[aria-selected=true]').focus() }
+      }}, text)))
+    panel.setAttribute('aria-labelledby', `tab-${view.tab}`)
+  }
+
+  function choose(tab) {
+    view.tab = tab
+    setQuery({tab: tab === 'timeline' ? '' : tab})
+    drawTabs()
+    drawPanel()
+  }
+
+  async function drawPanel() {
+    const tab = view.tab
+    try {
+      const content = await {timeline, hardware, events, json}[tab]()
+      if (tab === view.tab && !signal.aborted) replace(panel, content)
+    } catch (error) {
+      if (!signal.aborted) replace(panel, failure(error, drawPanel))
+    }
+  }
+
+  async function timeline() {
+    const {timeline: entries, running} = await get(`ext/v1/${path}/timeline?limit=100`, signal)
+    const longest = Math.max(1, ...entries.filter(each => each.kind === 'step').map(each => Math.max(each.duration_s ?? 0, each.usual?.p95_s ?? 0)))
+    return [
+      running && h('p.notice', {}, 'Ends, if it takes as long as usual: ', ago(running.flow_ends_at ?? running.ends_at), running.is_late && h('strong', {}, ' It is late.')),
+      entries.length ? h('ol.timeline', {}, entries.map(each => each.kind === 'step' ? stepEntry(each, longest) : h('li', {}, ago(each.at), h('span.what', {}, each.event), h('span.muted', {}, each.user ? `by ${each.user}` : ''))))
+        : empty('Nothing happened to this node yet.'),
+    ]
+  }
+
+  function stepEntry(step, longest) {
+    const seconds = step.duration_s ?? (now() - Date.parse(step.at)) / 1000
+    const bar = h('span.bar-track', {title: step.usual ? `usual: ${duration(step.usual.median_s)}, 95 % within ${duration(step.usual.p95_s)}, of ${step.usual.runs} runs` : ''},
+      h(`span.bar-fill.k-${step.error ? 'failed' : step.ended_at ? 'active' : 'busy'}`), step.usual && h('span.bar-usual'))
+    bar.children[0].style.width = `${Math.min(100, Math.max(1, 100 * seconds / longest))}%`
+    if (step.usual) bar.children[1].style.left = `${Math.min(100, 100 * step.usual.median_s / longest)}%`
+    return h('li.step', {}, ago(step.at), h('span.what', {}, h('code', {}, step.name), ` ${step.flow}`, step.error && h('span.error-text', {}, ` ${step.error}`)), bar,
+      h('span.muted', {}, step.ended_at ? duration(seconds) : `${step.state} for ${duration(seconds)}`))
+  }
+
+  async function hardware() {
+    const part = (name, key) => get(name, signal).then(answer => answer[key], () => null)
+    const [inventory, ports, bios, firmware, traits] = await Promise.all([view.node.inspection_finished_at && part(`v1/${path}/inventory`, 'inventory'), get(`v1/ports?node=${encodeURIComponent(params.node)}&detail=true`, signal).then(answer => answer.ports, () => []),
+      part(`v1/${path}/bios`, 'bios'), part(`v1/${path}/firmware`, 'firmware'), part(`v1/${path}/traits`, 'traits')])
+    const {node} = view
+    const settings = h('div')
+    const drawSettings = () => replace(settings, simple(['Setting', 'Value'], (bios ?? []).filter(each => `${each.name} ${each.value}`.toLowerCase().includes(view.filter)).map(each => [each.name, each.value])))
+    drawSettings()
+    return h('div.hardware', {},
+      card('Properties', pairs(node.properties), empty('No properties yet. Inspect the node to fill them.', `baremetal node inspect ${node.name ?? node.uuid}`)),
+      inventory && card('Inventory', pairs({...inventory.system_vendor, processor: inventory.cpu && `${inventory.cpu.count} × ${inventory.cpu.model_name ?? inventory.cpu.architecture}`, memory: inventory.memory?.physical_mb && `${(inventory.memory.physical_mb / 1024).toFixed(0)} GiB`})),
+      inventory?.disks?.length > 0 && card('Disks', simple(['Name', 'Size', 'Model', 'Serial'], inventory.disks.map(each => [each.name, each.size && `${(each.size / 1e9).toFixed(0)} GB`, each.model, each.serial]))),
+      card('Ports', ports.length > 0 && simple(['MAC', 'PXE', 'Physical network', 'Neighbour'], ports.map(each => [each.address, each.pxe_enabled ? 'yes' : 'no', each.physical_network,
+        [each.local_link_connection?.switch_info, each.local_link_connection?.port_id].filter(Boolean).join(' ')])), empty('No ports.', `baremetal port create --node ${node.uuid} MAC`)),
+      firmware?.length > 0 && card('Firmware', simple(['Component', 'Version', 'At first'], firmware.map(each => [each.component, each.current_version, each.initial_version]))),
+      Object.keys(node.raid_config ?? {}).length > 0 && card('RAID', h('pre', {tabIndex: 0}, JSON.stringify(node.raid_config, null, 2))),
+      traits?.length > 0 && card('Traits', h('p', {}, traits.map(each => h('span.tag', {}, each)))),
+      bios?.length > 0 && card('BIOS settings', h('div', {}, h('input', {type: 'search', ariaLabel: 'Search BIOS settings', placeholder: 'Search settings', oninput: event => { view.filter = event.target.value.toLowerCase(); drawSettings() }}), settings)))
+  }
+
+  async function events() {
+    const {events: list} = await get(`ext/v1/events?order=desc&limit=100&node=${encodeURIComponent(view.node.uuid)}`, signal)
+    return list.length ? simple(['When', 'Event', 'Facts'], list.map(each => [ago(each.at), each.event_type.replace('baremetal.', ''), h('code.clip', {}, JSON.stringify(each.facts))])) : empty('No events are kept of this node.')
+  }
+
+  async function json() {
+    const text = JSON.stringify(view.node, null, 2)
+    return h('div', {}, copyButton(() => text), h('pre', {tabIndex: 0}, text))
+  }
+
+  const again = throttled(async () => {
+    try {
+      await read()
+      if (view.tab !== 'hardware' && !panel.contains(document.getSelection().anchorNode)) await drawPanel()
+    } catch (error) {
+      if (signal.aborted) return
+      if (error.status === 404) { replace(root, empty('This node is gone.', null, h('a', {href: '#/nodes'}, 'Back to the fleet'))); announce('The node was deleted') }
+    }
+  }, signal)
+  stream.addEventListener('event', ({detail}) => { if (detail.object_uuid === view.node?.uuid) again() }, {signal})
+  stream.addEventListener('state', ({detail}) => { if (detail.state === 'live') again() }, {signal})
+  await read()
+  drawTabs()
+  await drawPanel()
+  const pulse = setInterval(() => { if (view.why?.step || view.why?.lock) again() }, 3000)
+  signal.addEventListener('abort', () => clearInterval(pulse))
+}
+
+export const card = (title, content, otherwise) => h('section.card', {}, h('h2', {}, title), content || otherwise)
+
+export function pairs(object) {
+  const entries = Object.entries(object ?? {}).filter(pair => pair[1] !== null && pair[1] !== undefined && pair[1] !== '')
+  return entries.length > 0 && h('dl.pairs', {}, entries.map(([name, value]) => [h('dt', {}, name), h('dd', {}, typeof value === 'object' ? JSON.stringify(value) : String(value))]))
+}
+
+export function simple(heads, lines) {
+  return h('div.scroll', {tabIndex: 0}, h('table', {}, h('thead', {}, h('tr', {}, heads.map(each => h('th', {scope: 'col'}, each)))),
+    h('tbody', {}, lines.map(line => h('tr', {}, line.map(cell => h('td', {}, cell ?? '–')))))))
+}

@@ -1,0 +1,62 @@
+// Provision states: their kind, sign and name, and the verbs that lead from them.
+//
+// A kind has a colour and a sign, so that colour is never the only mark.
+
+import {get} from './api.js'
+import {h} from './dom.js'
+
+export const KINDS = {
+  failed: {sign: '✕', label: 'failed'},
+  hold: {sign: '‖', label: 'on hold'},
+  busy: {sign: '◐', label: 'working'},
+  active: {sign: '●', label: 'in use'},
+  available: {sign: '○', label: 'available'},
+  idle: {sign: '◇', label: 'not available yet'},
+}
+export const COMMANDS = {
+  deploy: 'deploy', active: 'deploy', delete: 'undeploy', deleted: 'undeploy', undeploy: 'undeploy', rebuild: 'rebuild',
+  manage: 'manage', provide: 'provide', inspect: 'inspect', abort: 'abort', clean: 'clean', adopt: 'adopt',
+  rescue: 'rescue', unrescue: 'unrescue', unhold: 'unhold', service: 'service',
+}
+export const POWER = [
+  {target: 'power on', label: 'Power on', command: 'power on'},
+  {target: 'soft power off', label: 'Shut down', command: 'power off --soft'},
+  {target: 'power off', label: 'Power off', command: 'power off', hard: true},
+  {target: 'rebooting', label: 'Reboot', command: 'reboot', hard: true},
+]
+export const table = {states: [], edges: [], verbs: []}
+
+export const load = async () => Object.assign(table, await get('ext/v1/states'))
+
+export function kindOf(state) {
+  if (!state) return 'idle'
+  if (/fail|^error$/i.test(state)) return 'failed'
+  if (state.endsWith('hold')) return 'hold'
+  if (state === 'active' || state === 'rescue') return 'active'
+  if (state === 'available') return 'available'
+  return state === 'manageable' || state === 'enroll' ? 'idle' : 'busy'
+}
+
+export const needsAttention = row =>
+  Boolean(row.cause || row.maintenance || row.fault) || ['failed', 'hold'].includes(kindOf(row.provision_state))
+
+export function badge(state, target) {
+  const kind = kindOf(state)
+  return h(`span.badge.k-${kind}`, {title: `${KINDS[kind].label}${target ? `, on the way to ${target}` : ''}`},
+    h('span.sign', {ariaHidden: 'true'}, KINDS[kind].sign), state ?? 'enroll')
+}
+
+// The same for stacks and their resources: CREATE_IN_PROGRESS and so on.
+export function statusKind(status) {
+  if (/FAILED/.test(status)) return 'failed'
+  if (/IN_PROGRESS/.test(status)) return 'busy'
+  if (/COMPLETE/.test(status) && !/INIT|DELETE/.test(status)) return 'active'
+  return 'idle'
+}
+
+export function statusBadge(status) {
+  const kind = statusKind(status ?? '')
+  return h(`span.badge.k-${kind}`, {}, h('span.sign', {ariaHidden: 'true'}, KINDS[kind].sign), (status ?? 'to come').toLowerCase().replaceAll('_', ' '))
+}
+
+export const label = verb => { const word = COMMANDS[verb] ?? verb; return word[0].toUpperCase() + word.slice(1) }

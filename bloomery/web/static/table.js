@@ -1,0 +1,79 @@
+// A table that holds only the rows in sight, however many there are.
+//
+//   const table = makeTable({columns: [{key, label, cell, width}], rowHeight: 34, label: 'Nodes'})
+//   table.show(rows)
+
+import {h, replace} from './dom.js'
+
+const SPARE = 6  // rows above and below those in sight
+
+// `keyOf` names a row: its element is kept while the row stays the same object.
+export function makeTable({columns, label, keyOf = row => row, rowHeight = 34, onsort, maxHeight}) {
+  const body = h('div.vbody', {role: 'rowgroup'})
+  const head = h('div.vrow.vhead', {role: 'row'})
+  const scroller = h('div.vtable', {role: 'table', ariaLabel: label, tabIndex: 0}, h('div', {role: 'rowgroup'}, head), body)
+  if (maxHeight) scroller.style.maxHeight = maxHeight
+  let rows = [], sort = '', kept = new Map()
+
+  function setColumns(next) {
+    columns = next
+    kept = new Map()
+    const template = columns.map(each => each.width ?? '1fr').join(' ')
+    scroller.style.setProperty('--columns', template)
+    drawHead()
+  }
+
+  function drawHead() {
+    const focused = document.activeElement?.dataset.key
+    replace(head, columns.map(column => h('div', {role: 'columnheader', 'aria-sort': ariaSort(column)}, column.head ? column.head() :
+      onsort && column.sortable !== false ? h('button.sort', {type: 'button', 'data-key': column.key, onclick: () => onsort(nextSort(column))}, column.label, mark(column)) : column.label)))
+    if (focused) head.querySelector(`[data-key="${focused}"]`)?.focus()
+  }
+
+  const mark = column => sort === column.key ? ' ↑' : sort === `-${column.key}` ? ' ↓' : ''
+  const ariaSort = column => sort === column.key ? 'ascending' : sort === `-${column.key}` ? 'descending' : undefined
+  const nextSort = column => sort === column.key ? `-${column.key}` : column.key
+
+  function draw() {
+    const first = Math.max(0, Math.floor(scroller.scrollTop / rowHeight) - SPARE)
+    const count = Math.ceil(scroller.clientHeight / rowHeight) + 2 * SPARE
+    const inSight = rows.slice(first, first + count)
+    body.style.height = `${rows.length * rowHeight}px`
+    const next = new Map()
+    const elements = inSight.map((row, offset) => {
+      const key = keyOf(row), old = kept.get(key)
+      const element = old?.row === row ? old.element : fresh(row, old)
+      element.style.transform = `translateY(${(first + offset) * rowHeight}px)`
+      element.setAttribute('aria-rowindex', first + offset + 2)
+      next.set(key, {row, element})
+      return element
+    })
+    kept = next
+    const present = new Set(elements)
+    for (const each of [...body.children]) if (!present.has(each)) each.remove()
+    elements.forEach((each, index) => { if (body.children[index] !== each) body.insertBefore(each, body.children[index] ?? null) })
+    scroller.setAttribute('aria-rowcount', rows.length + 1)
+  }
+
+  // A row that changed keeps its element, so that the focus in it stays.
+  function fresh(row, old) {
+    const focused = old && old.element.contains(document.activeElement) ? [...old.element.querySelectorAll('a,button,input')].indexOf(document.activeElement) : -1
+    const element = old?.element ?? h('div.vrow', {role: 'row'})
+    element.style.height = `${rowHeight}px`
+    replace(element, columns.map(column => h('div', {role: 'cell', 'data-column': column.key}, column.cell ? column.cell(row) : row[column.key] ?? '')))
+    if (focused >= 0) element.querySelectorAll('a,button,input')[focused]?.focus()
+    return element
+  }
+
+  let frame = 0
+  scroller.addEventListener('scroll', () => { frame ||= requestAnimationFrame(() => { frame = 0; draw() }) }, {passive: true})
+  new ResizeObserver(draw).observe(scroller)
+  setColumns(columns)
+  return {
+    element: scroller,
+    setColumns,
+    show(next, order = sort) { rows = next; if (order !== sort) { sort = order; drawHead() } draw() },
+    redraw() { kept = new Map(); draw() },
+    scrollTo(index) { scroller.scrollTop = index * rowHeight },
+  }
+}

@@ -1,0 +1,160 @@
+"""The files of the pages, what leads to them, and the one origin of both APIs."""
+
+from __future__ import annotations
+
+import base64
+import dataclasses
+import http.client
+from pathlib import Path
+
+import bcrypt
+import pytest
+
+from bloomery import web
+from bloomery.api import app, server
+from bloomery.api.orchestration import app as orchestration
+from bloomery.conf import Conf
+from bloomery.conf.api import Api
+from bloomery.conf.default import Default
+from bloomery.conf.engine import Orchestration
+from bloomery.conf.web import OsloMiddleware
+from bloomery.web import pages
+from tests.fakes.client import Client
+from tests.fakes.stack_operations import FakeStackOperations
+
+BROWSER = {"Accept": "text/html,application/xhtml+xml;q=0.9,*/*;q=0.8"}
+FROM_A_PAGE = {"X-Requested-With": "bloomery-pages"}
+STACKS = "/ext/v1/orchestration/v1/p1/stacks"
+
+
+@pytest.fixture
+def make(world):
+    def make(conf=world.site.conf) -> Client:
+        services = dataclasses.replace(world.site, conf=conf)
+        stacks = orchestration.make_app(services, FakeStackOperations())
+        return Client(app.make_app(services, pages=pages.serve, stacks=stacks), version=None)
+
+    return make
+
+
+@pytest.fixture
+def client(make) -> Client:
+    return make()
+
+
+def test_every_file_is_served_with_its_type(client: Client) -> None:
+    files = [path for path in pages.FOLDER.rglob("*") if path.is_file()]
+    assert pages.FOLDER / pages.INDEX in files
+    for path in files:
+        answer = client.get(f"/ui/{path.relative_to(pages.FOLDER).as_posix()}")
+        assert (answer.status, answer.body) == (200, path.read_bytes())
+        assert answer.headers["content-type"].startswith(pages._TYPES[path.suffix])
+        assert answer.headers["cache-control"] == "no-cache"
+    assert client.get("/ui/").body == (pages.FOLDER / pages.INDEX).read_bytes()
+
+
+def test_a_file_that_the_browser_has_is_not_sent_again(client: Client) -> None:
+    first = client.get("/ui/")
+    again = client.get("/ui/", headers={"If-None-Match": first.headers["etag"]})
+    head = client.ask("HEAD", "/ui/")
+    assert (again.status, again.body) == (304, b"")
+    assert (head.status, head.body) == (200, b"")
+    assert head.headers["content-length"] == str(len(first.body))
+
+
+@pytest.mark.parametrize(
+    "path",
+    ["nothing.js", "../pages.py", "..%2fpages.py", "static", "%00.js", "a/../index.html", "é.js"],
+)
+def test_no_other_path_leads_to_a_file(client: Client, path: str) -> None:
+    assert client.get(f"/ui/{path}").status == 404
+
+
+def test_files_are_only_read(client: Client) -> None:
+    answer = client.post("/ui/index.html", {})
+    assert (answer.status, answer.headers["allow"]) == (405, "GET, HEAD")
+
+
+def test_a_browser_is_led_to_the_pages_and_a_client_sees_the_versions(client: Client) -> None:
+    for path in ("/", "/ui"):
+        answer = client.get(path, headers=BROWSER)
+        assert (answer.status, answer.headers["location"]) == (302, "ui/")
+    assert client.get("/").json["name"] == "OpenStack Ironic API"
+    assert client.get("/", headers={"Accept": "application/json"}).json["versions"]
+    assert client.post("/", headers=BROWSER).json["versions"]
+
+
+def test_the_pages_answer_to_no_other_name(client: Client) -> None:
+    assert client.get("/ui/", headers={"Host": "stranger.example"}).status == 421
+
+
+def test_both_apis_are_at_one_address(client: Client) -> None:
+    stacks = client.get(STACKS)
+    versions = client.get("/ext/v1/orchestration/", headers=FROM_A_PAGE).json["versions"]
+    link = stacks.json["stacks"][0]["links"][0]["href"]
+    assert link.startswith(f"http://localhost{STACKS}/web/")
+    assert versions[0]["links"][0]["href"] == "http://localhost/ext/v1/orchestration/v1/"
+    assert client.get("/ext/v1/orchestrations").status == 404
+
+
+@pytest.mark.parametrize(
+    ("conf", "headers", "url"),
+    [
+        (Conf(api=Api(public_endpoint="https://metal.example/a/"),
+              orchestration=Orchestration(public_endpoint="https://stacks.example")),
+         {"Host": "metal.example"}, "https://metal.example/a"),
+        (Conf(oslo_middleware=OsloMiddleware(enable_proxy_headers_parsing=True)),
+         {"X-Forwarded-Prefix": "/b"}, "http://localhost/b"),
+    ],
+)  # fmt: skip
+def test_links_of_stacks_stay_at_that_address(make, conf: Conf, headers, url: str) -> None:
+    versions = make(conf).get("/ext/v1/orchestration/", headers=headers).json["versions"]
+    assert versions[0]["links"][0]["href"] == f"{url}/ext/v1/orchestration/v1/"
+
+
+def test_a_page_asks_for_the_password_itself(make, tmp_path: Path) -> None:
+    file = tmp_path / "htpasswd"
+    file.write_bytes(b"ann:" + bcrypt.hashpw(b"secret", bcrypt.gensalt(4)))
+    default = Default(auth_strategy="http_basic", http_basic_auth_user_file=str(file))
+    client = make(Conf(default=default))
+    login = {"Authorization": "Basic " + base64.b64encode(b"ann:secret").decode()}
+    for path in ("/v1/nodes", STACKS):
+        assert "www-authenticate" in client.get(path).headers
+        answer = client.get(path, headers=FROM_A_PAGE)
+        assert (answer.status, "www-authenticate" in answer.headers) == (401, False)
+        assert client.get(path, headers=FROM_A_PAGE | login).status == 200
+    assert client.get("/ui/").status == 200
+
+
+def test_every_answer_says_what_a_browser_may_do_with_it(world) -> None:
+    conf = Conf(api=Api(port=0))
+    serving = server.make(app.make_app(world.site, pages=pages.serve), conf)
+    serving.start()
+    try:
+        for method, path, status in (
+            ("GET", "/v1/nodes", 200), ("GET", "/ui/", 200), ("GET", "/nothing", 404),
+            ("BREW", "/", 405),
+        ):  # fmt: skip
+            connection = http.client.HTTPConnection(*serving.address, timeout=10)
+            connection.request(method, path)
+            answer = connection.getresponse()
+            connection.close()
+            policy = dict(
+                each.split(" ", 1) for each in answer.headers["Content-Security-Policy"].split("; ")
+            )
+            assert (answer.status, policy) == (status, {
+                **dict.fromkeys(("script-src", "style-src", "connect-src"), "'self'"),
+                **dict.fromkeys(
+                    ("default-src", "frame-ancestors", "base-uri", "form-action"), "'none'"
+                ),
+                "img-src": "'self' data:",
+            })  # fmt: skip
+            assert answer.headers["X-Content-Type-Options"] == "nosniff"
+            assert answer.headers["Referrer-Policy"] == "no-referrer"
+    finally:
+        serving.stop()
+
+
+def test_a_wheel_has_the_pages() -> None:
+    setup = Path(web.__file__).parents[2] / "setup.cfg"
+    assert "bloomery.web =\n    static/**\n" in setup.read_text()
