@@ -162,9 +162,8 @@ def list_naming(conn: sa.Connection, driver: str, text: str) -> list[sa.Row[Any]
 
 def find_uuid(conn: sa.Connection, ident: str) -> str | None:
     """Return the UUID of the node with this UUID or name."""
-    return conn.execute(
-        sa.select(_T.uuid).where(sa.or_(_T.uuid == ident, _T.name == ident)),
-    ).scalar_one_or_none()
+    row = find_row(conn, ident, ("uuid",))
+    return None if row is None else str(row.uuid)
 
 
 def list_with_addresses(conn: sa.Connection, addresses: Iterable[str]) -> list[str]:

@@ -722,6 +722,7 @@ class Driver:
     vendor: Vendor
 
     def interface(self, kind: str) -> Interface:
+        """Return the interface of this kind ("power", "deploy", …)."""
         interface: Interface = getattr(self, kind)
         return interface
 

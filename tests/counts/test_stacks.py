@@ -100,6 +100,20 @@ def test_an_update_writes_the_resource_that_changes_and_no_other(
     assert changed == ["r0"]
 
 
+def test_a_plan_of_an_update_takes_the_same_few_statements_whatever_its_size(
+    site: Orchestration, meter: Meter
+) -> None:
+    statements = []
+    for count in (3, 60):
+        stack = site.create(f"planned-{count}", template(values(count)))
+        rest(site)
+        meter.reset()
+        new = {"template": template(values(count, "other"))}
+        assert site.ask("PUT", f"{stack}/preview", new)[0] == 200
+        statements.append(len(meter.statements))
+    assert statements[0] == statements[1]
+
+
 def test_no_statement_of_a_stack_is_rendered_twice(site: Orchestration) -> None:
     live(site, "first")
     rendered: list[str] = []

@@ -350,7 +350,7 @@ def _nodes_below(life: Lifecycle) -> dict[str, str | None]:
     assert life.stack is not None
     return {
         f"{stack.row.owner_resource}/{name}": row.physical_id
-        for stack in life.stack.stacks.values() if stack.depth
+        for stack in life.stack.stacks.values() if stack.row.depth
         for name, row in stack.rows.items()
     }  # fmt: skip
 

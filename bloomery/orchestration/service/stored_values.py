@@ -40,6 +40,7 @@ class StoredStack:
         self.ctx = ctx
         self.row = row
         self._members: dict[str, StackMember] = {}
+        self._has_all = False
 
     @functools.cached_property
     def template(self) -> model.Template:
@@ -75,8 +76,9 @@ class StoredStack:
         return section.keys() if isinstance(section, Mapping) else ()
 
     def fetch(self, names: Collection[str] | None) -> None:
+        """Read the rows of these resources, or of all; a row that was read is not read again."""
         missing = None if names is None else set(names) - self._members.keys()
-        if missing is not None and not missing:
+        if self._has_all or (missing is not None and not missing):
             return
         sealer = sealer_of(self.ctx)
         with self.ctx.services.db.read() as conn:
@@ -86,7 +88,8 @@ class StoredStack:
         for row in rows:
             if (values := properties.get(str(row.properties_uuid))) is not None:
                 row.properties = values.data
-            self._members[row.name] = StackMember(self, row)
+            self._members.setdefault(row.name, StackMember(self, row))
+        self._has_all = missing is None
 
     def member(self, name: str) -> StackMember | None:
         self.fetch([name])

@@ -47,6 +47,7 @@ MATRIX = {
     "list_outputs": (READ, [STACK], {}),
     "show_output": (READ, [STACK, "o"], {}),
     "explain_stack": (READ, [STACK], {}),
+    "describe_graph": (READ, [STACK], {}),
     "stack_suspend": (WRITE, [STACK], {}),
     "stack_resume": (WRITE, [STACK], {}),
     "stack_check": (WRITE, [STACK], {}),
