@@ -77,6 +77,7 @@ class OwnServer:
     env: Mapping[str, str] = field(default_factory=dict)
     user: int | None = None
     _process: subprocess.Popen[str] | None = None
+    _reader: threading.Thread | None = None
     _output: deque[str] = field(default_factory=lambda: deque(maxlen=20))
 
     def start(self) -> None:
@@ -94,8 +95,9 @@ class OwnServer:
             user=self.user,
         )
         answered, ready = threading.Event(), threading.Event()
-        reader = (self._process.stdout, answered, ready)
-        threading.Thread(target=self._read, args=reader, daemon=True).start()
+        pipe = (self._process.stdout, answered, ready)
+        self._reader = threading.Thread(target=self._read, args=pipe, daemon=True)
+        self._reader.start()
         answered.wait(START_S)
         if not ready.is_set():
             self.stop(signal.SIGKILL)
@@ -113,8 +115,12 @@ class OwnServer:
         answered.set()
 
     def stop(self, number: signal.Signals | None = None) -> None:
-        """End it, in order or by this signal; the files stay for the next start."""
-        if self._process is None:
+        """End it, in order or by this signal; the files stay for the next start.
+
+        PostgreSQL's workers have process groups of their own, and outlive a killed postmaster for
+        a moment in which no other may start.  The pipe of the output ends with the last of them.
+        """
+        if self._process is None or self._reader is None:
             return
         group = self._process.pid
         try:
@@ -125,6 +131,7 @@ class OwnServer:
         finally:
             signal_group(group, signal.SIGKILL)
             self._process.wait()
+            self._reader.join(STOP_S)
             self._process = None
 
 
