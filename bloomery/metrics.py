@@ -14,19 +14,21 @@ from __future__ import annotations
 
 import functools
 import logging
+import os
 from collections.abc import Callable, Mapping
 from typing import Any, Final, NamedTuple
 
 import prometheus_client
 import sqlalchemy as sa
 from ironic_lib import metrics
-from prometheus_client import exposition
+from prometheus_client import exposition, multiprocess
 from prometheus_client.core import GaugeMetricFamily
 
 from bloomery import errors
 
 LOG = logging.getLogger(__name__)
 
+SHARED_FOLDER: Final = "PROMETHEUS_MULTIPROC_DIR"  # read by prometheus_client at its import
 CONTENT_TYPE: Final = prometheus_client.CONTENT_TYPE_LATEST
 prometheus_client.disable_created_metrics()  # type: ignore[no-untyped-call]
 
@@ -139,4 +141,13 @@ def render(gauges: tuple[Gauge, ...] = ()) -> bytes:
     fresh = prometheus_client.CollectorRegistry()
     fresh.register(_Watch(gauges))
     read_now = exposition.generate_latest(fresh)  # counts its failures
-    return exposition.generate_latest(METRICS.registry) + read_now
+    return exposition.generate_latest(_registry()) + read_now
+
+
+def _registry() -> prometheus_client.CollectorRegistry:
+    """Return this process's metrics, or those of all processes that share ``SHARED_FOLDER``."""
+    if SHARED_FOLDER not in os.environ:
+        return METRICS.registry
+    shared = prometheus_client.CollectorRegistry()
+    multiprocess.MultiProcessCollector(shared)  # type: ignore[no-untyped-call]
+    return shared

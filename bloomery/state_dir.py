@@ -71,16 +71,21 @@ class StateDir:
         self._lock: int | None = None
         self._databases: list[int] = []  # descriptors of locked SQLite files
 
+    def create(self) -> None:
+        """Create the directory, if missing.  Raises CannotStart."""
+        with self._writing():
+            self.path.mkdir(mode=0o700, parents=True, exist_ok=True)
+            self.key.parent.mkdir(mode=0o700, exist_ok=True)
+
     def take(self) -> None:
         """Create the directory and lock it for this process.
 
         Raises StateDirInUse with the pid of the other process; CannotStart if it can't be written.
         """
+        self.create()
         with self._writing():
-            self.path.mkdir(mode=0o700, parents=True, exist_ok=True)
             while not self._take_lock_file():
                 pass
-            self.key.parent.mkdir(mode=0o700, exist_ok=True)
 
     def _take_lock_file(self) -> bool:
         """Lock the file; False if it was replaced meanwhile, so that the lock is void."""

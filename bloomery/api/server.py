@@ -18,18 +18,24 @@ def make(
     limits: Limits | None = None,
     *,
     port_option: str = "--port",
+    shares_port: bool = False,
     **more: Any,
 ) -> Server:
     """Bind the address; ``port_option`` names the option of the port.  Raises CannotStart.
 
     ``more``: further arguments of ``Server``.
     """
-    _check_exposure(conf)
-    settings = server.Settings(
-        host=conf.api.host_ip, port=conf.api.port, threads=conf.serving_threads,
-        advice=f"choose another --host or {port_option}", tls=_tls(conf),
-    )  # fmt: skip
+    settings = make_settings(conf, port_option, shares_port=shares_port)
     return Server(app, settings, limits, has_probes=True, **more)
+
+
+def make_settings(conf: Conf, port_option: str, *, shares_port: bool = False) -> server.Settings:
+    """Return the settings of an API's server.  Raises CannotStart for an open door."""
+    _check_exposure(conf)
+    return server.Settings(
+        host=conf.api.host_ip, port=conf.api.port, threads=conf.serving_threads,
+        advice=f"choose another --host or {port_option}", tls=_tls(conf), shares_port=shares_port,
+    )  # fmt: skip
 
 
 def _tls(conf: Conf) -> tls.Settings | None:

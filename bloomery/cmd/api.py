@@ -1,16 +1,16 @@
-"""``bloomery api``: both APIs in their own process, beside conductors and engines."""
+"""``bloomery api``: both APIs in processes of their own, beside conductors and engines."""
 
 from __future__ import annotations
 
 import contextlib
 import dataclasses
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from time import monotonic
 
 import click
 
-from bloomery.cmd import api_servers, foundation, gauges, options, process, stacks
+from bloomery.cmd import api_servers, foundation, gauges, options, process, stacks, workers
 from bloomery.cmd.serve import begin, listening_on
 from bloomery.conf import Conf
 from bloomery.state_dir import StateDir
@@ -20,6 +20,11 @@ from bloomery.state_dir import StateDir
 @options.state_dir
 @options.config_file
 @options.addresses
+@click.option(
+    "--workers", "count", type=click.IntRange(1, 64), default=1, show_default=True,
+    help="How many processes share the ports.",
+)  # fmt: skip
+@click.option("--worker-link", type=int, hidden=True, help="Descriptor of the parent's link.")
 @click.option("--verbose", is_flag=True, help="Log what happens, not only what goes wrong.")
 def api(
     state_dir: Path,
@@ -27,9 +32,11 @@ def api(
     host_ip: str | None,
     port: int | None,
     orchestration_port: int | None,
+    count: int,
+    worker_link: int | None,
     verbose: bool,
 ) -> None:
-    """Run both APIs in a process of their own, on the database of a server.
+    """Run both APIs in processes of their own, on the database of a server.
 
     Nodes need bloomery conductor, stacks need bloomery engine.
     """
@@ -38,41 +45,113 @@ def api(
     shutdown = process.Shutdown().listen()
     with process.ends_here():
         home = StateDir(state_dir, role="api")
+        if worker_link is not None:
+            _serve(settings, home, config_files, shutdown, workers.Link(worker_link))
+            return
         home.take()
-        apis = ApiProcess(settings, home, config_files)
-        apis.start()
-        if settings.api.enable_ssl_api:
-            shutdown.on_hangup(apis.reload)
-        shutdown.allow_grace_of(settings)
-        click.echo(
-            f"Bloomery answers at {apis.url} (state in {home.path}); "
-            f"stacks are at {apis.orchestration_url}"
-        )
-        shutdown.requested.wait()
+        if count == 1:
+            _serve(settings, home, config_files, shutdown)
+        else:
+            foundation.require_several(home, settings, "bloomery api")
+            workers.keep(count, settings, home, shutdown)
+
+
+def _serve(
+    settings: Conf,
+    home: StateDir,
+    config_files: Sequence[str],
+    shutdown: process.Shutdown,
+    link: workers.Link | None = None,
+) -> None:
+    """Serve until the shutdown is requested; ``link``: to the parent of several workers."""
+    apis = ApiProcess(settings, home, config_files, shares_ports=link is not None)
+    apis.start()
+    if settings.api.enable_ssl_api:
+        shutdown.on_hangup(apis.reload)
+    shutdown.allow_grace_of(settings)
+    if link is None:
+        click.echo(workers.greeting(apis.url, apis.orchestration_url, home))
+    else:
+        link.tell_ready(shutdown)
+    shutdown.requested.wait()
+    if link is None:
         click.echo("stopping: waiting for the requests that go on")
-        apis.stop(settings.conductor.graceful_shutdown_timeout)
+    apis.stop(settings.conductor.graceful_shutdown_timeout)
 
 
-class ApiProcess:
-    """Both APIs, the event relay, and the database."""
+class ApiBackend:
+    """The applications of both APIs, and the parts behind them: database, relay, ring."""
 
-    def __init__(self, settings: Conf, home: StateDir, config_files: Sequence[str] = ()) -> None:
-        """Build everything and bind the addresses; nothing runs yet.  Raises CannotStart."""
+    def __init__(
+        self,
+        settings: Conf,
+        home: StateDir,
+        config_files: Sequence[str] = (),
+        *,
+        orchestration_url: Callable[[], str] | None = None,
+    ) -> None:
+        """Build everything; nothing runs yet.  Raises CannotStart.
+
+        ``orchestration_url``: the URL of the orchestration API, by default as configured.
+        """
         foundation.require_several(home, settings, "bloomery api")
         engine = dataclasses.replace(settings.engine, num_engine_workers=0)
         settings = dataclasses.replace(settings, engine=engine)
         with foundation.build(settings, home, config_files) as base:
-            self._base = base
+            self.base = base
             self.services = base.services()
+            url = orchestration_url or (lambda: api_servers.configured_urls(base.conf)[1])
             self._stacks = stacks.Stacks(
                 self.services, base.conf, base.db, base.sealer,
-                endpoint=lambda: api_servers.signals_url(base, self.orchestration_url),
+                endpoint=lambda: api_servers.signals_url(base, url()),
                 on_events_written=base.relay.wake,
             )  # fmt: skip
-            self._api_servers = api_servers.ApiServers(
+            self.apps = api_servers.make_apps(
                 base, self.services, self._stacks.operations,
                 (*gauges.of_site(base.db), *gauges.of_broker(self.services.rpc)),
             )  # fmt: skip
+
+    def start(self) -> None:
+        """Start the relay and the ring.  Raises CannotStart."""
+        with contextlib.ExitStack() as started, foundation.start_errors():
+            started.callback(self.base.db.close)
+            self.base.relay.start()
+            started.callback(self.base.relay.stop)
+            started.callback(self.base.ring.stop)
+            self.base.warn_of_another_ring()
+            self.base.ring.start()
+            started.pop_all()
+
+    def stop(self) -> None:
+        with contextlib.ExitStack() as started:  # an error of one stop skips no other
+            started.callback(self.base.db.close)
+            started.callback(self.base.relay.stop)
+            started.callback(self.base.ring.stop)
+            started.callback(self.services.rpc.close)
+
+
+class ApiProcess:
+    """Both APIs behind their own servers."""
+
+    def __init__(
+        self,
+        settings: Conf,
+        home: StateDir,
+        config_files: Sequence[str] = (),
+        *,
+        shares_ports: bool = False,
+    ) -> None:
+        """Build everything and bind the addresses; nothing runs yet.  Raises CannotStart."""
+        self._backend = ApiBackend(
+            settings, home, config_files, orchestration_url=lambda: self.orchestration_url
+        )
+        try:
+            self._api_servers = api_servers.ApiServers(
+                self._backend.base, self._backend.apps, shares_ports=shares_ports
+            )
+        except BaseException:
+            self._backend.base.db.close()
+            raise
 
     @property
     def url(self) -> str:
@@ -84,15 +163,11 @@ class ApiProcess:
 
     def start(self) -> None:
         """Serve, and return.  Raises CannotStart."""
-        with contextlib.ExitStack() as started, foundation.start_errors():
-            started.callback(self._base.db.close)
+        with contextlib.ExitStack() as started:
             started.callback(self._api_servers.api.stop)
             started.callback(self._api_servers.orchestration_api.stop)
-            self._base.relay.start()
-            started.callback(self._base.relay.stop)
-            started.callback(self._base.ring.stop)
-            self._base.warn_of_another_ring()
-            self._base.ring.start()
+            self._backend.start()
+            started.callback(self._backend.stop)
             self._api_servers.start()
             started.pop_all()
         self._api_servers.write_clouds()
@@ -109,10 +184,7 @@ class ApiProcess:
             return max(give_up_at - monotonic(), 0.0)
 
         with contextlib.ExitStack() as started:
-            started.callback(self._base.db.close)
-            started.callback(self._base.relay.stop)
-            started.callback(self._base.ring.stop)
-            started.callback(self.services.rpc.close)
+            started.callback(self._backend.stop)
             started.callback(lambda: self._api_servers.orchestration_api.stop(left_s()))
             started.callback(lambda: self._api_servers.api.stop(left_s()))
             started.callback(self._api_servers.begin_stop)

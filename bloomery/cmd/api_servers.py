@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable
-from typing import TYPE_CHECKING
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
 
 from bloomery import errors
 from bloomery.api import app, auth_strategy, scrape, server
 from bloomery.api.orchestration import faults
 from bloomery.cmd import stacks
 from bloomery.cmd.foundation import Foundation
-from bloomery.http_server.server import raise_descriptor_limit
+from bloomery.conf import Conf
+from bloomery.http_server.server import raise_descriptor_limit, require_free
+from bloomery.http_server.wsgi import Wsgi
 from bloomery.metrics import Gauge
 from bloomery.operations.context import Services
 from bloomery.web import pages
@@ -21,35 +24,52 @@ if TYPE_CHECKING:
 
 LOG = logging.getLogger(__name__)
 
+ORCHESTRATION_PORT: Final = "--orchestration-port"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Apps:
+    """The WSGI applications of both APIs: ``api`` is Ironic's, ``stacks`` Heat's."""
+
+    api: Wsgi
+    stacks: Wsgi
+    identity_url: str | None
+
+
+def make_apps(
+    base: Foundation,
+    services: Services,
+    operations: Callable[[], StackOperations],
+    gauges: tuple[Gauge, ...],
+) -> Apps:
+    """Build both applications; ``operations``: on stacks, called with the first request.
+
+    Raises CannotStart for options that cannot be used.
+    """
+    logins = auth_strategy.logins(base.conf, base.config_files)
+    of_stacks = auth_strategy.for_stacks(base.conf, logins, base.config_files)
+    stacks_app = stacks.late_app(services, operations, of_stacks)
+    return Apps(
+        api=app.make_app(services, scrape.make(gauges), logins, pages.serve, stacks_app),
+        stacks=stacks_app,
+        identity_url=auth_strategy.identity_url(logins),
+    )
+
 
 class ApiServers:
     """``api`` is Ironic's, ``orchestration_api`` Heat's."""
 
-    def __init__(
-        self,
-        base: Foundation,
-        services: Services,
-        operations: Callable[[], StackOperations],
-        gauges: tuple[Gauge, ...],
-    ) -> None:
-        """Bind the addresses of both APIs.  Raises CannotStart.
-
-        ``operations``: on stacks, called with the first request.
-        """
-        self._base, conf = base, base.conf
-        logins = auth_strategy.logins(conf, base.config_files)
-        self._identity_url = auth_strategy.identity_url(logins)
-        of_stacks = auth_strategy.for_stacks(conf, logins, base.config_files)
-        stacks_app = stacks.late_app(services, operations, of_stacks)
+    def __init__(self, base: Foundation, apps: Apps, *, shares_ports: bool = False) -> None:
+        """Bind the addresses of both APIs.  Raises CannotStart."""
+        self._base, self._identity_url = base, apps.identity_url
         raise_descriptor_limit()
-        self.api = server.make(
-            app.make_app(services, scrape.make(gauges), logins, pages.serve, stacks_app), conf
-        )
+        self.api = server.make(apps.api, base.conf, shares_port=shares_ports)
         try:
             self.orchestration_api = server.make(
-                stacks_app,
-                stacks.orchestration_conf(conf),
-                port_option="--orchestration-port",
+                apps.stacks,
+                stacks.orchestration_conf(base.conf),
+                port_option=ORCHESTRATION_PORT,
+                shares_port=shares_ports,
                 fault=faults.unparsed,
             )
         except errors.CannotStart:
@@ -83,13 +103,22 @@ class ApiServers:
             LOG.warning("cannot write %s for clients: %s", home.clouds, exc)
 
 
+def require_free_ports(conf: Conf) -> None:
+    """Raise CannotStart if another process listens at an address of the APIs."""
+    require_free(server.make_settings(conf, "--port"))
+    require_free(server.make_settings(stacks.orchestration_conf(conf), ORCHESTRATION_PORT))
+
+
 def signals_url(base: Foundation, url: str) -> str:
     """Return the base URL of stack signals, for an API at ``url``."""
     return f"{base.conf.orchestration.public_endpoint or url}/v1"
 
 
-def configured_url(base: Foundation) -> str:
-    """Return the URL of the orchestration API as configured."""
-    ours, api = base.conf.orchestration, base.conf.api
-    scheme = "https" if api.enable_ssl_api else "http"
-    return f"{scheme}://{ours.host_ip or api.host_ip}:{ours.port}"
+def configured_urls(conf: Conf) -> tuple[str, str]:
+    """Return the URLs of the API and of the orchestration API, as configured."""
+    scheme = "https" if conf.api.enable_ssl_api else "http"
+    stacks_host = conf.orchestration.host_ip or conf.api.host_ip
+    return (
+        f"{scheme}://{conf.api.host_ip}:{conf.api.port}",
+        f"{scheme}://{stacks_host}:{conf.orchestration.port}",
+    )

@@ -57,9 +57,10 @@ class EngineProcess:
         with foundation.build(settings, home, config_files) as base:
             self._base = base
             services = self._services = base.services(threads=base.conf.engine.num_engine_workers)
+            _, stacks_url = api_servers.configured_urls(base.conf)
             self._stacks = stacks.Stacks(
                 services, base.conf, base.db, base.sealer,
-                endpoint=lambda: api_servers.signals_url(base, api_servers.configured_url(base)),
+                endpoint=lambda: api_servers.signals_url(base, stacks_url),
                 on_events_written=base.relay.wake,
             )  # fmt: skip
             engine = self._stacks.engine

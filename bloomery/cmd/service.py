@@ -54,17 +54,16 @@ class Service:
                 on_events_written=base.relay.wake,
             )  # fmt: skip
             base.relay.add_reader(self.stacks.engine.wakes.wake)
-            self._api_servers = api_servers.ApiServers(
-                base,
-                self.services,
-                self.stacks.operations,
-                (
-                    *gauges.of_site(base.db),
-                    *gauges.of_broker(self.services.rpc),
-                    *gauges.of_engine(self.stacks.engine),
-                    *gauges.of_conductor(self.conductor),
-                ),
+            read_at_scrapes = (
+                *gauges.of_site(base.db),
+                *gauges.of_broker(self.services.rpc),
+                *gauges.of_engine(self.stacks.engine),
+                *gauges.of_conductor(self.conductor),
             )
+            apps = api_servers.make_apps(
+                base, self.services, self.stacks.operations, read_at_scrapes
+            )
+            self._api_servers = api_servers.ApiServers(base, apps)
             self.api = self._api_servers.api
             self.orchestration_api = self._api_servers.orchestration_api
 

@@ -45,6 +45,7 @@ class Settings:
     """Address, threads and TLS of a server.
 
     ``name``: prefix of its threads' names.  ``advice``: the remedy if the address is in use.
+    ``shares_port``: other processes listen there too, and the kernel spreads connections.
     """
 
     host: str
@@ -53,6 +54,7 @@ class Settings:
     advice: str
     name: str = "api"
     tls: tls.Settings | None = None
+    shares_port: bool = False
 
 
 class Server:
@@ -310,8 +312,9 @@ def _listener(settings: Settings) -> socket.socket:
         (family, _, _, _, address), *_ = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
         is_any = host == "::" and socket.has_dualstack_ipv6()
         listener = socket.create_server(
-            address, family=family, backlog=connections.MOST_QUEUED, dualstack_ipv6=is_any
-        )
+            address, family=family, backlog=connections.MOST_QUEUED, dualstack_ipv6=is_any,
+            reuse_port=settings.shares_port,
+        )  # fmt: skip
     except OSError as exc:
         why = exc.strerror if isinstance(exc, socket.gaierror) else os.strerror(exc.errno or 0)
         raise errors.CannotStart(
@@ -319,6 +322,11 @@ def _listener(settings: Settings) -> socket.socket:
         ) from exc
     listener.setblocking(False)
     return listener
+
+
+def require_free(settings: Settings) -> None:
+    """Raise CannotStart if the address is in use, also by processes that share it."""
+    _listener(settings).close()
 
 
 def is_loopback(host: str) -> bool:

@@ -170,6 +170,18 @@ class Response:
         return "\r\n".join([*head, "\r\n"]).encode("latin-1")
 
 
+def with_security_headers(app: Wsgi) -> Wsgi:
+    """Add to each answer what our own server adds, for an application behind another server."""
+
+    def answer(environ: dict[str, Any], start_response: Callable[..., Any]) -> Iterable[bytes]:
+        def start(status: str, headers: Headers, exc_info: Any = None) -> Any:
+            return start_response(status, [*headers, *_SECURITY], exc_info)
+
+        return app(environ, start)
+
+    return answer
+
+
 @functools.lru_cache(maxsize=1)
 def _date(second: int) -> str:
     return formatdate(second, usegmt=True)

@@ -16,7 +16,7 @@ import subprocess
 import sys
 import threading
 import urllib.request
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Self
 
@@ -28,7 +28,7 @@ _PROGRAM = "from bloomery.cmd import main; main()"
 
 
 class Served:
-    """The process; ``options`` are groups of the configuration file."""
+    """The process; ``options`` are groups of the configuration file, ``more`` arguments."""
 
     def __init__(
         self,
@@ -36,6 +36,7 @@ class Served:
         *,
         role: str = "serve",
         port: int = 0,
+        more: Sequence[str] = (),
         **options: Mapping[str, Any],
     ) -> None:
         config = state_dir.with_name(f"{state_dir.name}.conf")
@@ -47,7 +48,7 @@ class Served:
         )
         self.process = subprocess.Popen(
             [sys.executable, "-c", _PROGRAM, role, "--state-dir", str(state_dir),
-             "--port", str(port), "--config-file", str(config)],
+             "--port", str(port), "--config-file", str(config), *more],
             stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
         )  # fmt: skip
         self.printed: list[str] = []

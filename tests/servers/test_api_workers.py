@@ -1,0 +1,152 @@
+"""Several processes of the API behind one port: our own workers, and those of gunicorn."""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import socket
+import subprocess
+import sys
+import urllib.error
+import urllib.request
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import sqlalchemy as sa
+
+from bloomery.db.engine import Database
+from tests.kit.servers.served import Served
+from tests.kit.waiting import wait_for
+
+pytestmark = pytest.mark.only_on("postgresql")
+ANSWERED = re.compile(rb'bloomery_api_requests_total{method="GET",status="200"} (\S+)')
+REQUESTS = 20
+
+
+def free_port() -> int:
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        port: int = listener.getsockname()[1]
+    return port
+
+
+def groups(db: Database) -> dict[str, dict[str, Any]]:
+    """The configuration of an API on this database."""
+    return {
+        "DEFAULT": {"rpc_transport": "json-rpc"},
+        "database": {"connection": db.url.render_as_string(hide_password=False)},
+    }
+
+
+@pytest.fixture
+def workers(db: Database, tmp_path: Path) -> Iterator[Served]:
+    stacks = ["--orchestration-port", str(free_port())]
+    options = {"role": "api", "port": free_port(), "more": ["--workers", "2", *stacks]}
+    with Served(tmp_path / "state", **options, **groups(db)) as served:
+        served.wait_until_it_answers()
+        yield served
+
+
+def children(pid: int) -> set[int]:
+    listed = Path(f"/proc/{pid}/task").glob("*/children")
+    return {int(child) for each in listed for child in each.read_text().split()}
+
+
+def get(url: str, path: str) -> tuple[Any, bytes]:
+    with urllib.request.urlopen(f"{url}{path}", timeout=30) as answer:
+        return answer.headers, answer.read()
+
+
+def test_workers_share_port_and_metrics_and_are_replaced(workers: Served) -> None:
+    url, both = str(workers.url), children(workers.pid)
+    assert len(both) == 2
+    for _ in range(REQUESTS):
+        get(url, "/v1/nodes")
+    counted = ANSWERED.search(get(url, "/metrics")[1])
+    assert counted is not None
+    assert float(counted[1]) >= REQUESTS, "each worker shows the requests of all of them"
+    victim = min(both)
+    os.kill(victim, signal.SIGKILL)
+    wait_for(lambda: len(children(workers.pid) - {victim}) == 2, "another worker", timeout_s=60)
+    workers.send(signal.SIGTERM)
+    assert workers.code() == 0
+
+
+def test_workers_end_with_their_parent(workers: Served) -> None:
+    both = children(workers.pid)
+    workers.send(signal.SIGKILL)
+    workers.code()
+    wait_for(lambda: not any(Path(f"/proc/{pid}").exists() for pid in both), "both to end")
+
+
+def test_a_second_site_on_the_port_is_refused(
+    workers: Served, db: Database, tmp_path: Path
+) -> None:
+    port = int(str(workers.url).rpartition(":")[2])
+    with Served(
+        tmp_path / "other", role="api", port=port, more=["--workers", "2"], **groups(db)
+    ) as second:
+        assert second.code() == 1
+    assert f"cannot listen on 127.0.0.1 port {port}" in "".join(second.complaints)
+
+
+def test_any_free_port_cannot_be_shared(db: Database, tmp_path: Path) -> None:
+    with Served(tmp_path / "state", role="api", more=["--workers", "2"], **groups(db)) as served:
+        assert served.code() == 1
+    assert "name --port and --orchestration-port" in "".join(served.complaints)
+
+
+def test_workers_that_cannot_start_end_their_parent(server: sa.URL, tmp_path: Path) -> None:
+    missing = server.set(database="bloomery_is_not_there").render_as_string(hide_password=False)
+    with Served(
+        tmp_path / "state", role="api", port=free_port(),
+        more=["--workers", "2", "--orchestration-port", str(free_port())],
+        DEFAULT={"rpc_transport": "json-rpc"}, database={"connection": missing},
+    ) as served:  # fmt: skip
+        assert served.code() == 1
+    assert "cannot start: a worker ended; its error is above" in "".join(served.complaints)
+
+
+@pytest.fixture
+def gunicorn(db: Database, tmp_path: Path) -> Iterator[str]:
+    config, port = tmp_path / "conf", free_port()
+    config.write_text(
+        "".join(
+            f"[{group}]\n" + "".join(f"{name} = {value}\n" for name, value in values.items())
+            for group, values in groups(db).items()
+        )
+    )
+    env = os.environ | {
+        "BLOOMERY_CONFIG_FILE": str(config), "BLOOMERY_STATE_DIR": str(tmp_path / "state"),
+    }  # fmt: skip
+    process = subprocess.Popen(
+        [sys.executable, "-m", "gunicorn", "--workers", "2", "--threads", "4",
+         "--bind", f"127.0.0.1:{port}", "bloomery.cmd.wsgi:application"],
+        env=env,
+    )  # fmt: skip
+    yield f"http://127.0.0.1:{port}"
+    process.terminate()
+    process.wait(60)
+
+
+def test_gunicorn_serves_both_apis(gunicorn: str) -> None:
+    def answers() -> bool:
+        try:
+            return bool(get(gunicorn, "/v1/nodes")[1])
+        except OSError:
+            return False
+
+    wait_for(answers, "gunicorn", timeout_s=60)
+    headers, body = get(gunicorn, "/v1/nodes")
+    assert body == b'{"nodes":[]}'
+    assert headers["X-Content-Type-Options"] == "nosniff"
+    assert get(gunicorn, "/ext/v1/orchestration/v1/admin/stacks")[1] == b'{"stacks":[]}'
+    assert get(gunicorn, "/ui/")[0]["Content-Type"].startswith("text/html")
+    with pytest.raises(urllib.error.HTTPError, match="406"):
+        urllib.request.urlopen(
+            urllib.request.Request(
+                f"{gunicorn}/ext/v1/events", headers={"Accept": "text/event-stream"}
+            )
+        )
