@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TypeAlias
@@ -67,7 +68,7 @@ class Budget:
             raise self.limits.exceeded("resources", "resources", "a plan")
 
 
-@dataclass(slots=True, kw_only=True)
+@dataclass(kw_only=True)
 class PlanBuilder:
     """``records``: who stands for each name; ``surplus``: rows that stand for none.
 
@@ -88,16 +89,6 @@ class PlanBuilder:
     absence: Callable[[str], str] = lambda name: "no longer in the template"  # why one goes
     graph: Graph[Key] = field(default_factory=Graph)
     actions: dict[Key, Action] = field(default_factory=dict)
-    after: Forecast = field(init=False)  # of the new side
-    before: Forecast = field(init=False)  # of the old side: only what no row tells
-    budget: Budget = field(init=False)
-    _same_context: bool | None = None
-    _secrecy: Secrecy | None = None
-
-    def __post_init__(self) -> None:
-        self.after = Forecast(self.new.view, self.judge, self.present.live)
-        self.before = Forecast(self.old.view)
-        self.budget = Budget(self.new.view.limits)
 
     def build(self) -> Plan:
         """Apply the transforms, once.  Raises CircularDependencyException."""
@@ -116,22 +107,30 @@ class PlanBuilder:
 
     # ---------------------------------------------------------------------------- what is known
 
-    @property
+    @functools.cached_property
+    def after(self) -> Forecast:
+        """The forecast of the new side."""
+        return Forecast(self.new.view, self.judge, self.present.live)
+
+    @functools.cached_property
+    def before(self) -> Forecast:
+        """The forecast of the old side: only what no row tells."""
+        return Forecast(self.old.view)
+
+    @functools.cached_property
+    def budget(self) -> Budget:
+        return Budget(self.new.view.limits)
+
+    @functools.cached_property
     def same_context(self) -> bool:
         """Whether equal trees of both sides have equal values."""
-        if self._same_context is None:
-            self._same_context = bool(self.old.context == self.new.context)
-        return self._same_context
+        return bool(self.old.context == self.new.context)
 
-    @property
+    @functools.cached_property
     def secrecy(self) -> Secrecy:
         """The secrets of both sides; asked once the rows are chosen."""
-        if self._secrecy is None:
-            sealed = {name for name, row in self.records.items() if row and row.redacted}
-            self._secrecy = Secrecy(
-                self.old, self.new, parent=self.parent, sealed=sealed, is_plan=True
-            )
-        return self._secrecy
+        sealed = {name for name, row in self.records.items() if row and row.redacted}
+        return Secrecy(self.old, self.new, parent=self.parent, sealed=sealed, is_plan=True)
 
     def judge(self, reference: Reference) -> Knowledge:
         """Tell how well a value is known that a property of the new side refers to."""

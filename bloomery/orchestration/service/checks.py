@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final, TypeVar
 
 from bloomery import errors
@@ -14,7 +14,6 @@ from bloomery.orchestration.resources.states import Action, Status
 from bloomery.orchestration.service import access
 from bloomery.orchestration.service.access import StackContext
 from bloomery.orchestration.stack import Stack, children, validate
-from bloomery.orchestration.template.functions import base as functions
 from bloomery.orchestration.template.parse import SURROGATE
 
 T = TypeVar("T")
@@ -73,7 +72,7 @@ def definition(ctx: StackContext, stack: Stack) -> None:
         validate(stack)
         if ctx.services.policies.enforced:
             access.authorize_types(ctx, types_in(stack))
-        _check_external_ids(ctx, stack)
+        own(ctx, stack.tree.external_ids)
 
 
 def types_in(stack: Stack) -> Iterator[str]:
@@ -86,7 +85,7 @@ def types_in(stack: Stack) -> Iterator[str]:
         yield resource.type
         yield from _targets(stack, resource.name, kind)
         if issubclass(kind, Composite):
-            yield from _below(stack, resource.name, types_in)
+            yield from _types_below(stack, resource.name)
 
 
 def _targets(stack: Stack, name: str, kind: type[Any]) -> Iterator[str]:
@@ -101,12 +100,12 @@ def _targets(stack: Stack, name: str, kind: type[Any]) -> Iterator[str]:
     yield from (each for each in names if kinds.find(each) is kind)
 
 
-def _below(stack: Stack, name: str, items_of: Callable[[Stack], Iterator[T]]) -> Iterator[T]:
+def _types_below(stack: Stack, name: str) -> Iterator[str]:
     try:
         values = stack.properties(name, stack.view)
         below = children.preview(stack, name, values, {})
         if isinstance(below, Composite):
-            yield from items_of(children.child_stack(stack, below))
+            yield from types_in(children.child_stack(stack, below))
     except errors.Failure:
         return
 
@@ -170,25 +169,14 @@ def busy(row: model.Stack) -> errors.ActionInProgress:
 # ----------------------------------------------------------------------- things of other projects
 
 
-def _check_external_ids(ctx: StackContext, stack: Stack) -> None:
-    if ids := dict(_external_ids(stack)):
-        own(ctx, ids)
-
-
-def _external_ids(stack: Stack) -> Iterator[tuple[str, str]]:
-    for resource in stack.definitions.values():
-        if resource.external_id is not None:
-            yield str(functions.resolve(resource.external_id, stack.view)), resource.name
-        elif issubclass(stack.kind(resource.name), Composite):
-            yield from _below(stack, resource.name, _external_ids)
-
-
 def own(ctx: StackContext, ids: Mapping[str, str]) -> None:
     """Refuse ids of what another project has; ``ids``: id -> name of the resource that asks.
 
     Raises EntityNotFound, as for one that is not there.
     """
     ids = {ident: name for ident, name in ids.items() if is_storable(ident)}
+    if not ids:
+        return
     with ctx.services.db.read() as conn:
         foreign = [
             *stacks.list_foreign(conn, ctx.project, list(ids)),

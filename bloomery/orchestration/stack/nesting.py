@@ -28,9 +28,15 @@ class Tree:
     files: Mapping[str, str]
     unread: Mapping[str, str] = field(default_factory=dict)
     resources: int = 0  # counted so far
+    external_ids: dict[str, str] = field(default_factory=dict)  # checked so far: id -> resource
     timeout_mins: int = 0  # the longest time that a kind among them asks for
     _templates: dict[str, Template] = field(default_factory=dict)
     _kinds: dict[tuple[Any, ...], type[nested.NestedStack]] = field(default_factory=dict)
+
+    def forget(self) -> None:
+        """Forget what validation has counted."""
+        self.resources = 0
+        self.external_ids.clear()
 
     def count(self, more: int) -> None:
         """Add resources.  Raises RequestLimitExceeded beyond the limit; -1 is none."""

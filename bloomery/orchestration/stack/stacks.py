@@ -55,7 +55,7 @@ class Stack:
 
     # -------------------------------------------------------------------------------------- kinds
 
-    @property
+    @functools.cached_property
     def definitions(self) -> Mapping[str, ResourceDefinition]:
         """The resources of the template whose condition holds."""
         return self.definition.resources

@@ -44,7 +44,7 @@ def _validate(stack: Stack, level: ValidationLevel) -> None:
     definition.check_groups()
     definition.conditions.check(lenient=definition.lenient)
     if stack.depth == 0:
-        stack.tree.resources = 0  # one that was refused may be validated again
+        stack.tree.forget()  # a stack that was refused may be validated again
     if stack.is_counted:
         stack.tree.count(len(definition.resources))
     for name in stack.definitions:
@@ -120,6 +120,7 @@ class _Checker:
         if not isinstance(external_id, str) or not external_id:
             reason = "must be the id of what is there already, as text"
             raise sections.fault(reason, *self._stack.path(definition.name, Key.EXTERNAL_ID))
+        self._stack.tree.external_ids[external_id] = definition.name
 
     def _check_functions(self, definition: ResourceDefinition) -> None:
         for key, tree in (

@@ -215,7 +215,7 @@ class Definition:
 
     # ---------------------------------------------------------------------------------- resources
 
-    @property
+    @functools.cached_property
     def resources(self) -> dict[str, ResourceDefinition]:
         """The resources whose condition holds."""
         return self._parsed.enabled
