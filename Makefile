@@ -8,6 +8,8 @@ INSTALL := $(PIP) --constraint requirements.lock
 # What the service needs, and what its tests need in addition.
 RUN_SET := .
 TEST_SET := .[mysql,postgresql,test]
+# The tests of the pages use its copy of axe-core (MPL 2.0) alone, and not playwright.
+AXE := --no-deps axe-playwright-python
 DOCS_SET := .[docs]
 
 # `make unit ARGS="-k lock -x"` hands ARGS to the command behind a single suite; SEED=2, or
@@ -15,7 +17,7 @@ DOCS_SET := .[docs]
 ARGS ?=
 SEED ?= 1
 SUITES := $(BIN)/python tools/suites.py
-SUITE_NAMES := lint types floors unit conformance functional invariants cluster mutants chaos chaos-long counts on-postgresql on-mariadb postgresql mariadb coverage fuzz
+SUITE_NAMES := lint types floors unit conformance functional invariants cluster mutants chaos chaos-long counts pages on-postgresql on-mariadb postgresql mariadb coverage fuzz
 
 .PHONY: help run test test-long bench heat ironic vm conformance-api docs faults states lock clean $(SUITE_NAMES)
 
@@ -43,6 +45,7 @@ mutants: ## Show that the tests notice when a safeguard is switched off
 chaos: ## Kill processes and servers, and cut connections, in the middle of work
 chaos-long: ## Kill conductors over RabbitMQ for 600 seconds, or BLOOMERY_CHAOS_S; SEED=2 for another course
 counts: ## Count statements and commits per operation
+pages: ## Test the pages in headless Chromium
 on-postgresql: ## Run half of the stories on PostgreSQL, over JSON-RPC; the seed says which half
 on-mariadb: ## Run the other half on MariaDB, over a broker
 postgresql: ## Test what is of the database on PostgreSQL, started for the purpose if none runs
@@ -106,6 +109,7 @@ states: $(VENV)/test.stamp  ## Write doc/reference/states.md from the table of s
 lock:  ## Choose the newest versions that fit setup.cfg and pin them in requirements.lock
 	@rm -rf build/lock && tools/make-venv build/lock
 	@build/lock/bin/python -m pip -qq --no-input install --upgrade setuptools '$(TEST_SET)' '$(DOCS_SET)'
+	@build/lock/bin/python -m pip -qq --no-input install $(AXE)
 	@{ echo '# What was tested, for both `make run` and `make test`. Written by `make lock`.'; \
 	   build/lock/bin/python -m pip freeze --all --exclude bloomery --exclude pip --exclude wheel; \
 	 } > requirements.lock
@@ -135,4 +139,5 @@ $(VENV)/test.stamp: setup.cfg pyproject.toml requirements.lock | $(VENV)/made.st
 	@echo "installing what the service and its tests need into $(VENV)"
 	@$(INSTALL) setuptools
 	@$(INSTALL) --no-build-isolation --editable '$(TEST_SET)'
+	@$(INSTALL) $(AXE)
 	@touch $(VENV)/run.stamp $@

@@ -402,9 +402,23 @@ def version_in_path(path: Path) -> int:
     return max((int(part) for part in path.parts if part.isdecimal()), default=0)
 
 
+def lacking(tool: str) -> list[str]:
+    """The packages that a tool still needs."""
+    return [package for name, package in TOOLS[tool].items() if not shutil.which(name)]
+
+
+@contextlib.contextmanager
+def chromium() -> Iterator[Server]:
+    """Installed, for tests that start one each."""
+    provide("chromium")
+    if missing := lacking("chromium"):
+        raise ServerMissing(f"there is no Chromium: apt-get install {' '.join(missing)}")
+    yield Server(name="Chromium", env={})
+
+
 def provide(tool: str) -> None:
     """Install what a tool lacks, if that is possible; else its tests say what is missing."""
-    missing = [package for name, package in TOOLS[tool].items() if not shutil.which(name)]
+    missing = lacking(tool)
     if missing and may_install():
         with contextlib.suppress(ServerMissing):
             install(*missing)
@@ -444,6 +458,7 @@ def free_port() -> int:
 
 
 SERVERS: Final[Mapping[str, Callable[[], AbstractContextManager[Server]]]] = {
+    "chromium": chromium,
     "mariadb": mariadb,
     "quick mariadb": quick_mariadb,
     "postgresql": postgresql,

@@ -104,7 +104,7 @@ SUITES: Final = (
     Suite("floors", "lint-imports --no-logo --cache-dir build/imports", 60),
     Suite(
         "functional", FUNCTIONAL, 2100, "SQLite", uses=("rabbitmq",),
-        tools=("ipmi", "curl", "chromium"),
+        tools=("ipmi", "curl"),
     ),
     Suite("unit", f"{TWO} tests/unit", 900, "no database"),
     Suite(
@@ -120,6 +120,7 @@ SUITES: Final = (
     Suite("conformance", f"{PYTEST} tests/conformance", 600, "Heat 27.0.1, Ironic 39.0.0"),
     Suite("cluster", f"{PYTEST} tests/cluster", 400, IN_PROCESS),
     Suite("mutants", f"{PYTEST} tests/mutants", 400, IN_PROCESS, uses=("postgresql", "mariadb")),
+    Suite("pages", f"{PYTEST} tests/pages", 900, IN_PROCESS, needs=("chromium",)),
     Suite("counts", f"{PYTEST} tests/counts", 240, IN_PROCESS),
     Suite("postgresql", f"{PYTEST} tests/servers", 600, needs=("postgresql",), uses=("rabbitmq",)),
     Suite("mariadb", f"{PYTEST} tests/servers", 600, needs=("mariadb",)),
@@ -138,14 +139,14 @@ SUITES: Final = (
     *(
         Suite(
             f"all-on-{database}", FUNCTIONAL, 3600, needs=(server, "rabbitmq"),
-            env=(on_database(database),), tools=("ipmi", "chromium"), extra=True,
+            env=(on_database(database),), tools=("ipmi",), extra=True,
         )
         for database, server in (("postgresql", "postgresql"), ("mariadb", "quick mariadb"))
     ),
     *(
         Suite(
             f"all-over-{transport}", FUNCTIONAL, 3600, "SQLite", needs=("rabbitmq",),
-            env=(over(transport),), tools=("ipmi", "chromium"), extra=True,
+            env=(over(transport),), tools=("ipmi",), extra=True,
         )
         for transport in ("json-rpc", "oslo")
     ),

@@ -177,6 +177,6 @@ export function pairs(object) {
 }
 
 export function simple(heads, lines) {
-  return h('div.scroll', {tabIndex: 0}, h('table', {}, h('thead', {}, h('tr', {}, heads.map(each => h('th', {scope: 'col'}, each)))),
+  return h('div.scroll', {tabIndex: 0}, h('table', {}, h('thead', {}, h('tr', {}, heads.map(each => each ? h('th', {scope: 'col'}, each) : h('td')))),
     h('tbody', {}, lines.map(line => h('tr', {}, line.map(cell => h('td', {}, cell ?? '–')))))))
 }

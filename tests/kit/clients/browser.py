@@ -2,7 +2,7 @@
 
     pytest_plugins or an import bring the fixture ``browser``, one Chromium for a module:
 
-        from tests.kit.browser import browser  # noqa: F401  a fixture
+        from tests.kit.clients.browser import browser  # noqa: F401  a fixture
 
         def test_it(browser):
             browser.get(url)
@@ -66,6 +66,7 @@ def chromium(profile: Path) -> Iterator[WebDriver]:
     options.binary_location = shutil.which("chromium") or ""
     for switch in (*SWITCHES, f"--user-data-dir={profile}"):
         options.add_argument(switch)
+    options.set_capability("goog:loggingPrefs", {"browser": "ALL", "performance": "ALL"})
     service = Service(shutil.which("chromedriver"))
     driver = webdriver.Chrome(options=options, service=service)
     try:

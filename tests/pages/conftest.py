@@ -1,0 +1,83 @@
+"""A rack of simulated servers, a service that runs it, and a browser that shows its pages.
+
+No test passes whose window logs an error, breaks its policy or asks another origin.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+from selenium.webdriver.remote.webdriver import WebDriver
+
+from bloomery.cli.client import Client
+from bloomery.cli.fleet import Fleet, Machine
+from bloomery.cli.stacks import StackRun
+from bloomery.lab.rack import Rack
+from tests.kit.clients.browser import browser  # noqa: F401  a fixture
+from tests.kit.clients.window import Window
+from tests.kit.servers.served import Served
+
+NODES = 4
+STACK = "servers"
+ISO = "http://127.0.0.1/images/demo.iso"  # the simulated drives take any address
+TEMPLATE = {
+    "heat_template_version": "2021-04-16",
+    "description": "A server and a sentence.",
+    "parameters": {
+        "greeting": {"type": "string", "default": "Hello"},
+        "secret": {"type": "string", "hidden": True, "default": "hush-hush"},
+    },
+    "resources": {
+        "sentence": {"type": "OS::Heat::Value", "properties": {"value": {"get_param": "greeting"}}},
+        "slot": {"type": "OS::Ironic::Allocation", "properties": {"resource_class": "bm.test"}},
+        "server": {
+            "type": "OS::Ironic::Instance",
+            "properties": {"name": "server", "allocation": {"get_resource": "slot"},
+                           "image": {"boot_iso": ISO}},
+        },
+    },
+    "outputs": {"node": {"value": {"get_attr": ["server", "node_name"]}}},
+}  # fmt: skip
+
+
+@pytest.fixture(scope="session")
+def rack() -> Iterator[Rack]:
+    with Rack(NODES, apart=True) as servers:
+        yield servers
+
+
+@pytest.fixture(scope="session")
+def service(tmp_path_factory: pytest.TempPathFactory, rack: Rack) -> Iterator[Served]:
+    """A service with a node for each machine of the rack, and a stack that has one deployed."""
+    with Served(tmp_path_factory.mktemp("served") / "state") as served:
+        served.wait_until_it_answers()
+        machines = [
+            Machine(
+                name=f"rack-1-u{number}", driver="redfish", driver_info=server.driver_info,
+                addresses=[server.mac], more={"resource_class": "bm.test"},
+            )
+            for number, server in enumerate(rack.machines, 1)
+        ]  # fmt: skip
+        fleet = Fleet(Client(served.url), machines)
+        fleet.enrol()
+        fleet.take("manage", "manageable")
+        fleet.take("provide", "available")
+        stack = StackRun(stacks_client(served), STACK)
+        stack.create({"template": TEMPLATE})
+        stack.watch("CREATE_COMPLETE")
+        yield served
+
+
+def stacks_client(served: Served) -> Client:
+    return Client(f"{served.url}/ext/v1/orchestration/v1/admin")
+
+
+@pytest.fixture
+def window(browser: WebDriver, service: Served) -> Iterator[Window]:  # noqa: F811
+    shown = Window(browser, service.url)
+    shown.emulate()
+    shown.complaints()  # of the browser's own start
+    yield shown
+    assert shown.complaints() == []
+    browser.get("about:blank")
