@@ -28,9 +28,7 @@ class AutoScalingGroup(scaling.ScaledGroup):
 
     properties_schema: ClassVar[Mapping[str, Schema]] = {
         "resource": Schema(
-            Type.MAP,
-            "What each member is, as a resource of a template.",
-            required=True,
+            Type.MAP, "What each member is, as a resource of a template.", required=True,
             update_allowed=True,
         ),
         "max_size": _count("The greatest number of members.", required=True),
@@ -38,26 +36,23 @@ class AutoScalingGroup(scaling.ScaledGroup):
         "cooldown": _count("Seconds after a change in which signals change nothing."),
         DESIRED: _count("How many members there are at first, or from an update on."),
         ROLLING: Schema(
-            Type.MAP,
-            "How members take a new definition.",
+            Type.MAP, "How members take a new definition.",
             default={name: schema.default for name, schema in rolling.UPDATE_PACE.items()},
-            update_allowed=True,
-            schema=rolling.UPDATE_PACE,
+            update_allowed=True, schema=rolling.UPDATE_PACE,
         ),
-    }
+    }  # fmt: skip
     attributes_schema: ClassVar[Mapping[str, Attribute]] = {
         OUTPUTS: Attribute(
             "One attribute of each member by its name; the path begins with the attribute.",
             Type.MAP,
         ),
         OUTPUTS_LIST: Attribute(
-            "One attribute of each member; the path begins with the attribute.",
-            Type.LIST,
+            "One attribute of each member; the path begins with the attribute.", Type.LIST,
         ),
         "current_size": Attribute("How many members there are.", Type.INTEGER),
         "refs": Attribute("The reference id of each member.", Type.LIST),
         "refs_map": Attribute("The reference id of each member by name.", Type.MAP),
-    }
+    }  # fmt: skip
     dynamic_attributes: ClassVar[bool] = False
 
     def validate(self) -> None:

@@ -21,26 +21,18 @@ class FirstBoot(Handle):
     on_change: ClassVar[OnChange | None] = OnChange.LATER
     properties_schema: ClassVar[Mapping[str, Schema]] = {
         "count": Schema(
-            Type.INTEGER,
-            "How many signals of success are waited for.",
-            default=1,
-            update_allowed=True,
-            constraints=[constraints.Range(min=1)],
+            Type.INTEGER, "How many signals of success are waited for.", default=1,
+            update_allowed=True, constraints=[constraints.Range(min=1)],
         ),
         "timeout": Schema(
-            Type.NUMBER,
-            "Seconds that an instance waits for them.",
-            default=1800,
-            update_allowed=True,
-            constraints=[constraints.Range(min=1, max=43200)],
+            Type.NUMBER, "Seconds that an instance waits for them.", default=1800,
+            update_allowed=True, constraints=[constraints.Range(min=1, max=43200)],
         ),
         "accept_failure": Schema(
-            Type.BOOLEAN,
-            "A signal of failure counts as one of success.",
-            default=False,
+            Type.BOOLEAN, "A signal of failure counts as one of success.", default=False,
             update_allowed=True,
         ),
-    }
+    }  # fmt: skip
     attributes_schema: ClassVar[Mapping[str, Attribute]] = {
         "url": Attribute("The address, with its token.", Type.STRING),
         "curl_cli": Attribute(

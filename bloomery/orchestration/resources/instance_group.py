@@ -29,34 +29,25 @@ class InstanceGroup(scaling.ScaledGroup):
         "LaunchConfigurationName": Schema(
             Type.STRING,
             "The resource whose properties the members take, as get_resource names it.",
-            required=True,
-            update_allowed=True,
+            required=True, update_allowed=True,
         ),
         "Size": Schema(
-            Type.INTEGER,
-            "How many members there are.",
-            required=True,
-            update_allowed=True,
+            Type.INTEGER, "How many members there are.", required=True, update_allowed=True,
             constraints=[constraints.Range(min=0)],
         ),
         "LoadBalancerNames": Schema(Type.LIST, "Load balancers; there are none here."),
         "Tags": Schema(
-            Type.LIST,
-            "Tags of the members.",
-            schema=Schema(
-                Type.MAP,
-                schema={
+            Type.LIST, "Tags of the members.", schema=Schema(
+                Type.MAP, schema={
                     "Key": Schema(Type.STRING, "Name of the tag.", required=True),
                     "Value": Schema(Type.STRING, "Value of the tag.", required=True),
                 },
             ),
         ),
-    }
+    }  # fmt: skip
     update_policy_schema: ClassVar[Mapping[str, Schema]] = {
         "RollingUpdate": Schema(
-            Type.MAP,
-            "How members take new properties.",
-            schema={
+            Type.MAP, "How members take new properties.", schema={
                 "MinInstancesInService": Schema(
                     Type.INTEGER, "How many members are left alone at any time.", default=0
                 ),
@@ -64,14 +55,12 @@ class InstanceGroup(scaling.ScaledGroup):
                     Type.INTEGER, "How many members change at a time.", default=1
                 ),
                 "PauseTime": Schema(
-                    Type.STRING,
-                    "How long to wait between two batches.",
-                    default="PT0S",
+                    Type.STRING, "How long to wait between two batches.", default="PT0S",
                     constraints=[constraints.AllowedPattern(DURATION.pattern)],
                 ),
             },
         ),
-    }
+    }  # fmt: skip
     attributes_schema: ClassVar[Mapping[str, Attribute]] = {
         "InstanceList": Attribute(
             "The addresses of the members, with commas between.", Type.STRING

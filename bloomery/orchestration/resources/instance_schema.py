@@ -76,35 +76,30 @@ NETWORK: Final = {
 }
 TEARDOWN: Final = {
     "secure_power_off": Schema(
-        Type.STRING,
-        "soft: the system shuts down before; hard: it does not.",
-        default="hard",
+        Type.STRING, "soft: the system shuts down before; hard: it does not.", default="hard",
         constraints=[constraints.AllowedValues(["soft", "hard"])],
     ),
     "soft_timeout": Schema(
-        Type.NUMBER,
-        "Seconds that shutting down may take.",
-        default=120,
+        Type.NUMBER, "Seconds that shutting down may take.", default=120,
         constraints=[constraints.Range(min=1)],
     ),
     "keep_allocation": Schema(
         Type.BOOLEAN, "Set the node aside again for the allocation that is named.", default=False
     ),
     "wait_for_cleaning": Schema(Type.BOOLEAN, "End when the node is clean.", default=False),
-}
+}  # fmt: skip
 TIMEOUTS: Final = {
     "allocate": _seconds("Seconds until a node is set aside.", 300),
     "deploy": _seconds("Seconds until it is active.", 5400),
     "service": _seconds("Seconds until the runbook after it has ended.", 7200),
     "first_boot": Schema(
-        Type.NUMBER,
-        "Seconds until it has come up, in place of those of the handle.",
+        Type.NUMBER, "Seconds until it has come up, in place of those of the handle.",
         constraints=[constraints.Range(min=1)],
     ),
     "teardown": _seconds("Seconds until the instance is gone.", 1800),
     "clean": _seconds("Seconds until the node is clean.", 7200),
     "power": _seconds("Seconds until it is switched on or off.", 600),
-}
+}  # fmt: skip
 RETRY: Final = {
     "attempts": Schema(Type.INTEGER, "How often it is deployed at most.", default=2,
                        constraints=[constraints.Range(min=1, max=10)]),
@@ -168,8 +163,7 @@ PROPERTIES: Final[Mapping[str, Schema]] = {
         DRIVE_POLICY, UNSEEN, "A script or cloud-config for the first boot.", secret=True
     ),
     "meta_data": updatable(
-        Type.MAP, DRIVE_POLICY, UNSEEN,
-        "Metadata for the first boot; hostname and keys are added.",
+        Type.MAP, DRIVE_POLICY, UNSEEN, "Metadata for the first boot; hostname and keys are added.",
     ),
     "network_data": updatable(
         Type.ANY, DRIVE_POLICY, UNSEEN,
@@ -223,8 +217,7 @@ PROPERTIES: Final[Mapping[str, Schema]] = {
         plans=Plans.VERBS,
     ),
     "protected": updatable(
-        Type.BOOLEAN, PATCH, OWN,
-        "Whether the node is protected; false takes the protection away.",
+        Type.BOOLEAN, PATCH, OWN, "Whether the node is protected; false takes the protection away.",
     ),
     "tags": updatable(Type.LIST, PATCH, FIELD, "Words of yours.", schema=_STRING),
     "extra": updatable(Type.MAP, PATCH, FIELD, "Notes of yours; they go with the instance."),

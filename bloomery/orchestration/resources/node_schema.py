@@ -118,9 +118,8 @@ PROPERTIES: Final[Mapping[str, Schema]] = {
     ),
     "inspect": updatable(
         Type.STRING, RUN, UNSEEN,
-        "When it is inspected; always: also when driver_info or interfaces change.",
-        default="once", constraints=[constraints.AllowedValues(["none", "once", "always"])],
-        plans=Plans.VERBS,
+        "When it is inspected; always: also when driver_info or interfaces change.", default="once",
+        constraints=[constraints.AllowedValues(["none", "once", "always"])], plans=Plans.VERBS,
     ),
     "hardware_configuration": updatable(
         Type.MAP, RUN, UNSEEN,

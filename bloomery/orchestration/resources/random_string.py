@@ -40,22 +40,15 @@ class RandomString(base.Resource):
 
     properties_schema: ClassVar[Mapping[str, Schema]] = {
         "length": Schema(
-            Type.INTEGER,
-            "Length of the text.",
-            default=32,
+            Type.INTEGER, "Length of the text.", default=32,
             constraints=[constraints.Range(min=1, max=LONGEST)],
         ),
         "character_classes": Schema(
-            Type.LIST,
-            "Classes of characters to draw from.",
-            default=[{"class": "lettersdigits"}],
+            Type.LIST, "Classes of characters to draw from.", default=[{"class": "lettersdigits"}],
             schema=Schema(
-                Type.MAP,
-                schema={
+                Type.MAP, schema={
                     "class": Schema(
-                        Type.STRING,
-                        "The name of the class.",
-                        default="lettersdigits",
+                        Type.STRING, "The name of the class.", default="lettersdigits",
                         constraints=[constraints.AllowedValues(list(CLASSES))],
                     ),
                     "min": _at_least(),
@@ -63,18 +56,15 @@ class RandomString(base.Resource):
             ),
         ),
         "character_sequences": Schema(
-            Type.LIST,
-            "Characters to draw from, named one by one.",
-            schema=Schema(
-                Type.MAP,
-                schema={
+            Type.LIST, "Characters to draw from, named one by one.", schema=Schema(
+                Type.MAP, schema={
                     "sequence": Schema(Type.STRING, "The characters.", required=True),
                     "min": _at_least(),
                 },
             ),
         ),
         "salt": Schema(Type.STRING, "Any text; a change of it makes a new random text."),
-    }
+    }  # fmt: skip
     attributes_schema: ClassVar[Mapping[str, Attribute]] = {
         VALUE: Attribute("The random text.", Type.STRING),
     }

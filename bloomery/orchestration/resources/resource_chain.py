@@ -14,19 +14,15 @@ class ResourceChain(composite.Membered):
 
     properties_schema: ClassVar[Mapping[str, Schema]] = {
         "resources": Schema(
-            Type.LIST,
-            "The type of each member, in order.",
-            required=True,
-            update_allowed=True,
+            Type.LIST, "The type of each member, in order.", required=True, update_allowed=True,
             schema=Schema(Type.STRING),
         ),
         "concurrent": Schema(
-            Type.BOOLEAN,
-            "Whether members are made side by side, as many as engines live.",
+            Type.BOOLEAN, "Whether members are made side by side, as many as engines live.",
             default=False,
         ),
         "resource_properties": Schema(Type.MAP, "Properties of every member."),
-    }
+    }  # fmt: skip
 
     def validate(self) -> None:
         self.check_count(len(self._types()), what="a chain")

@@ -27,26 +27,17 @@ class Indexed(composite.Membered):
 
     properties_schema: ClassVar[Mapping[str, Schema]] = {
         "count": Schema(
-            Type.INTEGER,
-            "How many members there are.",
-            default=1,
-            update_allowed=True,
+            Type.INTEGER, "How many members there are.", default=1, update_allowed=True,
             constraints=[constraints.Range(min=0)],
         ),
         "index_var": Schema(
-            Type.STRING,
-            "The text that stands for a member's name in its properties.",
-            default="%index%",
-            constraints=[constraints.Length(min=3)],
+            Type.STRING, "The text that stands for a member's name in its properties.",
+            default="%index%", constraints=[constraints.Length(min=3)],
         ),
         "removal_policies": Schema(
-            Type.LIST,
-            "Members to remove, and never to make again.",
-            default=[],
-            update_allowed=True,
-            schema=Schema(
-                Type.MAP,
-                schema={
+            Type.LIST, "Members to remove, and never to make again.", default=[],
+            update_allowed=True, schema=Schema(
+                Type.MAP, schema={
                     "resource_list": Schema(
                         Type.LIST, "Names or reference ids of members.", default=[]
                     )
@@ -56,11 +47,10 @@ class Indexed(composite.Membered):
         "removal_policies_mode": Schema(
             Type.STRING,
             "Whether removed names are added to those removed before, or replace them.",
-            default="append",
-            update_allowed=True,
+            default="append", update_allowed=True,
             constraints=[constraints.AllowedValues(["append", "update"])],
         ),
-    }
+    }  # fmt: skip
     attributes_schema: ClassVar[Mapping[str, Attribute]] = {
         **composite.Membered.attributes_schema,
         REFS_MAP: Attribute("The reference id of each member by name.", Type.MAP),
@@ -141,17 +131,13 @@ class ResourceGroup(Indexed, rolling.Rolling):
     properties_schema: ClassVar[Mapping[str, Schema]] = {
         **Indexed.properties_schema,
         "resource_def": Schema(
-            Type.MAP,
-            "What each member is.",
-            required=True,
-            update_allowed=True,
-            schema={
+            Type.MAP, "What each member is.", required=True, update_allowed=True, schema={
                 "type": Schema(Type.STRING, "The type of the members.", required=True),
                 "properties": Schema(Type.MAP, "Their properties."),
                 "metadata": Schema(Type.MAP, "Their metadata."),
             },
         ),
-    }
+    }  # fmt: skip
     update_policy_schema: ClassVar[Mapping[str, Schema]] = {
         "batch_create": Schema(Type.MAP, "How members are made.", schema=rolling.PACE),
         "rolling_update": Schema(

@@ -19,27 +19,21 @@ from bloomery.outcome import DONE, Outcome
 LEFT: Final = "batches"
 PACE: Final = {
     "max_batch_size": Schema(
-        Type.INTEGER,
-        "How many members change at a time.",
-        default=1,
+        Type.INTEGER, "How many members change at a time.", default=1,
         constraints=[constraints.Range(min=1)],
     ),
     "pause_time": Schema(
-        Type.NUMBER,
-        "Seconds between two batches.",
-        default=0,
+        Type.NUMBER, "Seconds between two batches.", default=0,
         constraints=[constraints.Range(min=0)],
     ),
-}
+}  # fmt: skip
 UPDATE_PACE: Final = {
     "min_in_service": Schema(
-        Type.INTEGER,
-        "How many members are left alone at any time.",
-        default=0,
+        Type.INTEGER, "How many members are left alone at any time.", default=0,
         constraints=[constraints.Range(min=0)],
     ),
     **PACE,
-}
+}  # fmt: skip
 
 
 class Rolling(composite.Membered):

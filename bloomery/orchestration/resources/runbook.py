@@ -60,18 +60,14 @@ class Runbook(machine_records.MachineRecord):
         "description": field(Type.STRING, "What it is for."),
         "steps": _steps("order"),
         "traits": Schema(
-            Type.LIST,
-            "It runs on nodes that have one of these.",
-            update_allowed=True,
-            on_change=OnChange.PATCH,
-            drift=Drift.OWN,
-            schema=Schema(Type.STRING),
+            Type.LIST, "It runs on nodes that have one of these.", update_allowed=True,
+            on_change=OnChange.PATCH, drift=Drift.OWN, schema=Schema(Type.STRING),
         ),
         "disable_ramdisk": field(Type.BOOLEAN, "Needs no ramdisk."),
         "public": field(Type.BOOLEAN, "Everybody may use it."),
         "owner": field(Type.STRING, "The project that it belongs to."),
         "extra": _EXTRA,
-    }
+    }  # fmt: skip
     attributes_schema: ClassVar[Mapping[str, Attribute]] = _UUID
 
     def create_record(self) -> None:

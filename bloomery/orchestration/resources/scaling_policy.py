@@ -24,10 +24,7 @@ class ScalingPolicy(signals.Signalled):
             Type.NUMBER, "By how much, or to how many.", required=True, update_allowed=True
         ),
         "adjustment_type": Schema(
-            Type.STRING,
-            "What scaling_adjustment means.",
-            required=True,
-            update_allowed=True,
+            Type.STRING, "What scaling_adjustment means.", required=True, update_allowed=True,
             constraints=[constraints.AllowedValues([one.value for one in Adjustment])],
         ),
         "cooldown": Schema(
@@ -36,21 +33,18 @@ class ScalingPolicy(signals.Signalled):
             update_allowed=True,
         ),
         "min_adjustment_step": Schema(
-            Type.INTEGER,
-            "How many members come or go at least, of a percentage.",
-            update_allowed=True,
-            constraints=[constraints.Range(min=0)],
+            Type.INTEGER, "How many members come or go at least, of a percentage.",
+            update_allowed=True, constraints=[constraints.Range(min=0)],
         ),
-    }
+    }  # fmt: skip
     attributes_schema: ClassVar[Mapping[str, Attribute]] = {
         "alarm_url": Attribute(
-            "The address that alarms post to, with the token that opens it.",
-            Type.STRING,
+            "The address that alarms post to, with the token that opens it.", Type.STRING,
         ),
         "signal_url": Attribute(
             "The address of signals with credentials of the owner.", Type.STRING
         ),
-    }
+    }  # fmt: skip
 
     def validate(self) -> None:
         kind, step = self.properties["adjustment_type"], self.properties["min_adjustment_step"]

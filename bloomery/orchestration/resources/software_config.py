@@ -32,9 +32,7 @@ def _described(more: Mapping[str, Schema]) -> Schema:
 
 
 INPUTS: Final = Schema(
-    Type.LIST,
-    "Values that the tool is given.",
-    schema=_described(
+    Type.LIST, "Values that the tool is given.", schema=_described(
         {
             "default": Schema(Type.ANY, "The value if none is given."),
             "replace_on_change": Schema(
@@ -42,18 +40,16 @@ INPUTS: Final = Schema(
             ),
         }
     ),
-)
+)  # fmt: skip
 OUTPUTS: Final = Schema(
-    Type.LIST,
-    "Values that the tool gives back.",
-    schema=_described(
+    Type.LIST, "Values that the tool gives back.", schema=_described(
         {
             "error_output": Schema(
                 Type.BOOLEAN, "Whether any value tells of a failure.", default=False
             )
         }
     ),
-)
+)  # fmt: skip
 OPTIONS: Final = Schema(Type.MAP, "Options of the tool.")
 
 
@@ -138,18 +134,12 @@ class SoftwareComponent(Config):
 
     properties_schema: ClassVar[Mapping[str, Schema]] = {
         "configs": Schema(
-            Type.LIST,
-            "A text for each action.",
-            required=True,
-            constraints=[constraints.Length(min=1)],
-            schema=Schema(
-                Type.MAP,
-                schema={
+            Type.LIST, "A text for each action.", required=True,
+            constraints=[constraints.Length(min=1)], schema=Schema(
+                Type.MAP, schema={
                     "actions": Schema(
-                        Type.LIST,
-                        "The actions that the text is for.",
-                        default=["CREATE", "UPDATE"],
-                        constraints=[constraints.Length(min=1)],
+                        Type.LIST, "The actions that the text is for.",
+                        default=["CREATE", "UPDATE"], constraints=[constraints.Length(min=1)],
                         schema=Schema(Type.STRING),
                     ),
                     "config": Schema(Type.STRING, "The text."),
@@ -160,7 +150,7 @@ class SoftwareComponent(Config):
         "inputs": INPUTS,
         "outputs": OUTPUTS,
         "options": OPTIONS,
-    }
+    }  # fmt: skip
 
     def validate(self) -> None:
         parts = self.properties["configs"] or ()

@@ -34,29 +34,24 @@ PROPERTIES: Final = {
     "config": Schema(Type.STRING, "The id of the software config.", update_allowed=True),
     "input_values": Schema(Type.MAP, "Values of its inputs.", update_allowed=True),
     "actions": Schema(
-        Type.LIST,
-        "The actions in which the config is deployed.",
-        default=["CREATE", "UPDATE"],
-        update_allowed=True,
-        constraints=[constraints.AllowedValues(ACTIONS)],
+        Type.LIST, "The actions in which the config is deployed.", default=["CREATE", "UPDATE"],
+        update_allowed=True, constraints=[constraints.AllowedValues(ACTIONS)],
     ),
     "name": Schema(
-        Type.STRING,
-        "The name of what is deployed; the configs of a server are sorted by it.",
+        Type.STRING, "The name of what is deployed; the configs of a server are sorted by it.",
         update_allowed=True,
     ),
     TRANSPORT: Schema(
         Type.STRING,
         "How the server answers. CFN_SIGNAL: by a POST to an address with a token; NO_SIGNAL: no"
         " answer is waited for.",
-        default="CFN_SIGNAL",
-        constraints=[
+        default="CFN_SIGNAL", constraints=[
             constraints.AllowedValues(
                 ["CFN_SIGNAL", "TEMP_URL_SIGNAL", "HEAT_SIGNAL", "NO_SIGNAL", "ZAQAR_SIGNAL"]
             )
         ],
     ),
-}
+}  # fmt: skip
 
 
 class DeploymentFailed(Exception):
@@ -296,12 +291,10 @@ STRUCTURE: Final = {
         Type.STRING, "The key that stands for an input in the config.", default="get_input"
     ),
     "input_values_validate": Schema(
-        Type.STRING,
-        "Whether each input that the config names must have a value.",
-        default="LAX",
+        Type.STRING, "Whether each input that the config names must have a value.", default="LAX",
         constraints=[constraints.AllowedValues(["LAX", "STRICT"])],
     ),
-}
+}  # fmt: skip
 
 
 class StructuredDeployment(SoftwareDeployment):

@@ -57,8 +57,7 @@ _MEMBERS: Final = {
 
 LATER, RUN, UNSEEN, OWN = OnChange.LATER, OnChange.RUN, Drift.NONE, Drift.OWN
 STEPS: Final = updatable(
-    Type.LIST, RUN, UNSEEN, "The steps, in their order.",
-    schema=Schema(Type.MAP, schema=_MEMBERS),
+    Type.LIST, RUN, UNSEEN, "The steps, in their order.", schema=Schema(Type.MAP, schema=_MEMBERS),
 )  # fmt: skip
 ATTRIBUTES: Final[Mapping[str, Attribute]] = {
     "started_at": Attribute("When they were ordered last.", Type.STRING),
@@ -213,11 +212,9 @@ class RunbookExecution(StepRun):
         ),
         "triggers": updatable(Type.MAP, RUN, UNSEEN, "A change of it runs the steps anew."),
         "run_on": updatable(
-            Type.LIST, RUN, UNSEEN, "The actions in which it runs.",
-            default=["CREATE", "UPDATE"], plans=Plans.VERBS,
-            schema=Schema(
-                Type.STRING,
-                constraints=[
+            Type.LIST, RUN, UNSEEN, "The actions in which it runs.", default=["CREATE", "UPDATE"],
+            plans=Plans.VERBS, schema=Schema(
+                Type.STRING, constraints=[
                     constraints.AllowedValues(["CREATE", "UPDATE", "SUSPEND", "RESUME", "DELETE"])
                 ],
             ),
@@ -306,16 +303,14 @@ class HardwareConfiguration(StepRun):
             }),
         ),
         "bios": updatable(
-            Type.MAP, RUN, OWN, "Settings by name.", plans=Plans.VERBS,
-            schema={
+            Type.MAP, RUN, OWN, "Settings by name.", plans=Plans.VERBS, schema={
                 "settings": Schema(Type.MAP, "Value by name."),
                 "factory_reset": Schema(Type.BOOLEAN, "Reset first.", default=False),
             },
         ),
         "raid": updatable(
             Type.MAP, RUN, OWN, "The logical disks; what was on the disks is lost.",
-            plans=Plans.VERBS,
-            schema={
+            plans=Plans.VERBS, schema={
                 "logical_disks": Schema(Type.LIST, "As in the API.", required=True),
                 "delete_existing": Schema(Type.BOOLEAN, "Delete others.", default=True),
             },

@@ -24,23 +24,18 @@ class TemplateStack(composite.Composite):
 
     properties_schema: ClassVar[Mapping[str, Schema]] = {
         "context": Schema(
-            Type.MAP,
-            "Where the stack is; other regions and clouds cannot be reached.",
-            update_allowed=True,
-            schema={
+            Type.MAP, "Where the stack is; other regions and clouds cannot be reached.",
+            update_allowed=True, schema={
                 "region_name": Schema(Type.STRING, "The region."),
                 "credential_secret_id": Schema(
-                    Type.STRING,
-                    "The secret with credentials of another cloud.",
+                    Type.STRING, "The secret with credentials of another cloud.",
                     update_allowed=True,
                 ),
                 "ca_cert": Schema(
                     Type.STRING, "The authority of its certificate.", update_allowed=True
                 ),
                 "insecure": Schema(
-                    Type.BOOLEAN,
-                    "Whether its certificate is not looked at.",
-                    default=False,
+                    Type.BOOLEAN, "Whether its certificate is not looked at.", default=False,
                     update_allowed=True,
                 ),
             },
@@ -54,7 +49,7 @@ class TemplateStack(composite.Composite):
         "parameters": Schema(
             Type.MAP, "Values of its parameters.", default={}, update_allowed=True
         ),
-    }
+    }  # fmt: skip
     attributes_schema: ClassVar[Mapping[str, Attribute]] = {
         "stack_name": Attribute("The name of the stack.", Type.STRING),
         "outputs": Attribute("Its outputs by name.", Type.MAP),

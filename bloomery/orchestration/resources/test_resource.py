@@ -34,23 +34,16 @@ class TestResource(base.Resource):
         ),
         "update_replace_value": Schema(Type.STRING, "A change of it makes a new resource."),
         "fail": Schema(
-            Type.BOOLEAN,
-            "Whether create and update fail after the wait.",
-            default=False,
+            Type.BOOLEAN, "Whether create and update fail after the wait.", default=False,
             update_allowed=True,
         ),
         "update_replace": Schema(
-            Type.BOOLEAN,
-            "Whether a change of value makes a new resource.",
-            default=False,
+            Type.BOOLEAN, "Whether a change of value makes a new resource.", default=False,
             update_allowed=True,
         ),
         "wait_secs": _seconds("Seconds that each action takes; -1: for ever.", default=0),
         "action_wait_secs": Schema(
-            Type.MAP,
-            "Seconds by action, before wait_secs.",
-            update_allowed=True,
-            schema={
+            Type.MAP, "Seconds by action, before wait_secs.", update_allowed=True, schema={
                 "create": _seconds("Seconds that a create takes."),
                 "update": _seconds("Seconds that an update takes."),
                 "delete": _seconds("Seconds that a delete takes."),
@@ -60,7 +53,7 @@ class TestResource(base.Resource):
         "constraint_prop_secs": _seconds("Seconds that a constraint takes.", default=0),
         "client_name": Schema(Type.STRING, "The client to look for entity_name with."),
         "entity_name": Schema(Type.STRING, "The entity to look for.", update_allowed=True),
-    }
+    }  # fmt: skip
     attributes_schema: ClassVar[Mapping[str, Attribute]] = {
         "output": Attribute("The value of the last create or update.", Type.STRING),
     }

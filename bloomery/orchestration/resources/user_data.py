@@ -34,19 +34,14 @@ class MultipartMime(Config):
 
     properties_schema: ClassVar[Mapping[str, Schema]] = {
         "parts": Schema(
-            Type.LIST,
-            "What the message consists of.",
-            default=[],
-            schema=Schema(
-                Type.MAP,
-                schema={
+            Type.LIST, "What the message consists of.", default=[], schema=Schema(
+                Type.MAP, schema={
                     "config": Schema(
                         Type.STRING, "The text, or the id of a software config.", required=True
                     ),
                     "filename": Schema(Type.STRING, "The name that the part has as a file."),
                     "type": Schema(
-                        Type.STRING,
-                        "Whether the text is itself a message of several parts.",
+                        Type.STRING, "Whether the text is itself a message of several parts.",
                         default="text",
                         constraints=[constraints.AllowedValues(["text", "multipart"])],
                     ),
@@ -55,7 +50,7 @@ class MultipartMime(Config):
             ),
         ),
         "group": Schema(Type.STRING, "Which tool reads the message.", default=UNGROUPED),
-    }
+    }  # fmt: skip
 
     def text(self) -> str:
         parts = [part for entry in self.properties["parts"] or () for part in self._parts(entry)]

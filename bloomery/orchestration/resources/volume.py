@@ -138,10 +138,7 @@ class VolumeConnector(Volume):
     properties_schema: ClassVar[Mapping[str, Schema]] = {
         "node": machine_records.NODE_OF,
         "type": Schema(
-            Type.STRING,
-            "What connector_id is.",
-            required=True,
-            constraints=_TYPES,
+            Type.STRING, "What connector_id is.", required=True, constraints=_TYPES,
             drift=Drift.LIVE,
         ),
         "connector_id": Schema(
@@ -149,7 +146,7 @@ class VolumeConnector(Volume):
         ),
         "extra": _EXTRA,
         "allow_power_off": _POWER,
-    }
+    }  # fmt: skip
     attributes_schema: ClassVar[Mapping[str, Attribute]] = _ATTRIBUTES
 
 

@@ -31,19 +31,14 @@ class WaitCondition(base.Resource):
     properties_schema: ClassVar[Mapping[str, Schema]] = {
         "handle": Schema(Type.STRING, "The handle that is signalled.", required=True),
         "timeout": Schema(
-            Type.NUMBER,
-            "Seconds to wait for the signals.",
-            required=True,
+            Type.NUMBER, "Seconds to wait for the signals.", required=True,
             constraints=[constraints.Range(min=1, max=LONGEST_S)],
         ),
         "count": Schema(
-            Type.INTEGER,
-            "How many signals of success are waited for.",
-            default=1,
-            update_allowed=True,
-            constraints=[constraints.Range(min=1)],
+            Type.INTEGER, "How many signals of success are waited for.", default=1,
+            update_allowed=True, constraints=[constraints.Range(min=1)],
         ),
-    }
+    }  # fmt: skip
     attributes_schema: ClassVar[Mapping[str, Attribute]] = {
         "data": Attribute("What the signals brought by their ids, as JSON.", Type.STRING),
     }
@@ -111,13 +106,11 @@ class CfnWaitCondition(WaitCondition):
     properties_schema: ClassVar[Mapping[str, Schema]] = {
         "Handle": WaitCondition.properties_schema["handle"],
         "Timeout": Schema(
-            Type.INTEGER,
-            "Seconds to wait for the signals.",
-            required=True,
+            Type.INTEGER, "Seconds to wait for the signals.", required=True,
             constraints=[constraints.Range(min=1, max=LONGEST_S)],
         ),
         "Count": WaitCondition.properties_schema["count"],
-    }
+    }  # fmt: skip
     attributes_schema: ClassVar[Mapping[str, Attribute]] = {
         "Data": WaitCondition.attributes_schema["data"],
     }

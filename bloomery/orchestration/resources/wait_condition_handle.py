@@ -95,10 +95,9 @@ class WaitConditionHandle(Handle):
             "How the handle is signalled. TOKEN_SIGNAL: by a POST with the token; CFN_SIGNAL: by a"
             " POST to an address that has it; HEAT_SIGNAL: by a POST with the credentials of the"
             " owner; NO_SIGNAL: nothing is waited for.",
-            default="TOKEN_SIGNAL",
-            constraints=[constraints.AllowedValues(TRANSPORTS)],
+            default="TOKEN_SIGNAL", constraints=[constraints.AllowedValues(TRANSPORTS)],
         ),
-    }
+    }  # fmt: skip
     attributes_schema: ClassVar[Mapping[str, Attribute]] = {
         "token": Attribute("The token of TOKEN_SIGNAL.", Type.STRING),
         "endpoint": Attribute("The address of TOKEN_SIGNAL.", Type.STRING),
