@@ -93,8 +93,6 @@ class _Work:
         assert outside is not None
         return Layout(places, self._edges(places), outside.width, outside.height)
 
-    # -------------------------------------------------------------------- which link belongs where
-
     def _passages(self) -> list[_Passage]:
         ways = {pair: self.tree.ways_up(*pair) for pair in self.tree.edges}
         routes = {pair: way for pair, way in ways.items() if way is not None}
@@ -135,8 +133,6 @@ class _Work:
         self.levels[cluster].links[name] = joint
         return cluster, name
 
-    # ------------------------------------------------------------------------- from the inside out
-
     def _arrange(self, cluster: int) -> None:
         boxes, level = self.tree.inside[cluster], self.levels[cluster]
         local = {box: at for at, box in enumerate(boxes)} | {BORDER: BORDER}
@@ -168,8 +164,6 @@ class _Work:
         if inner is not None and name in inner.ports:
             return inner.ports[name]
         return self.sizes[box][1] / 2
-
-    # ------------------------------------------------------------------------------------ on paper
 
     def _origin(self, places: Mapping[int, Place], cluster: int) -> tuple[float, float]:
         if cluster == OUTSIDE:

@@ -92,8 +92,6 @@ class _Columns:
         self._layers = [self._middled(layer) for layer in self._layers]
         self._place()
 
-    # ------------------------------------------------------------------------- through the columns
-
     def _span(self, link: Link) -> tuple[int, int]:
         left = -1 if link.left == BORDER else self._column[link.left]
         return left, self._count if link.right == BORDER else self._column[link.right]
@@ -123,8 +121,6 @@ class _Columns:
         boxes = [cell for cell in layer if cell < len(self._sizes)]
         half = len(boxes) // 2
         return [*boxes[:half], *layer[len(boxes) :], *boxes[half:]]
-
-    # ------------------------------------------------------------------------------------ on paper
 
     def _place(self) -> None:
         pairs = [(each.left, each.right) for each in self._segments]

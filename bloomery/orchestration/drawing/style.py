@@ -52,8 +52,6 @@ def kind_colour(kind: str) -> str:
     return _KINDS[zlib.crc32(kind.encode("utf-8", "replace")) % len(_KINDS)]
 
 
-# --------------------------------------------------------------------------------------- names
-
 TITLE_CHARS: Final = 500  # of a name that is told in full
 
 # Widths in units of the font size, as Helvetica and its like have them.

@@ -78,9 +78,6 @@ def _subtitle(tree: Tree) -> str:
     return f"{words}; an arrow goes from what is required to what requires it" if edges else words
 
 
-# ----------------------------------------------------------------------------------------- boxes
-
-
 def _lines(box: Box) -> list[tuple[str, str, float, bool]]:
     """The texts of a card: class, text, size of the letters, whether they are bold."""
     words = [("n", box.name, _NAME, True)]
@@ -167,9 +164,6 @@ def _cluster(box: Box, place: Place, depth: int) -> str:
         f'<tspan class="s" dx="8">{style.escaped(kind)}</tspan>'
         f'<tspan class="s" dx="8" style="{paint}">{style.escaped(status)}</tspan></text></g>'
     )
-
-
-# ----------------------------------------------------------------------------------------- edges
 
 
 def _edges(tree: Tree, arrangement: Layout) -> Iterator[str]:

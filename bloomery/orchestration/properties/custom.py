@@ -90,9 +90,6 @@ def _of_text(check: _TextCheck) -> Check:
     return checked
 
 
-# ------------------------------------------------------------------------------- addresses
-
-
 @_of_text
 def ip_addr(text: str, context: ConstraintContext) -> str | None:
     return None if _is_address(text) else "write an address such as 192.0.2.7 or 2001:db8::7"
@@ -131,9 +128,6 @@ def _is_network(text: str) -> bool:
     return len(prefix) <= 3 and int(prefix) <= (128 if ":" in address else 32)
 
 
-# ----------------------------------------------------------------------------------- names
-
-
 @_of_text
 def dns_name(text: str, context: ConstraintContext) -> str | None:
     return _name_fault(text) if text else None
@@ -164,9 +158,6 @@ def _name_fault(text: str) -> str | None:
         if not _LABEL.fullmatch(label):
             return f"{label!r} is no label of a name: 1 to 63 of a-z, 0-9 and -, no - at either end"
     return None
-
-
-# ------------------------------------------------------------------------ times and documents
 
 
 @_of_text

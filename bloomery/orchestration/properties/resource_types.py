@@ -110,9 +110,6 @@ def _support(support: Support | None) -> dict[str, Any] | None:
     }
 
 
-# ---------------------------------------------------------------------------------- templates
-
-
 class Dialect(enum.StrEnum):
     """The values of ``template_type``."""
 

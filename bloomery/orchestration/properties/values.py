@@ -155,9 +155,6 @@ class Properties:
         return _member(name, schema, values, conversion)
 
 
-# --------------------------------------------------------------------------- maps of properties
-
-
 def _member(name: str, schema: Schema, values: Mapping[str, Any], conversion: Conversion) -> Any:
     """Return one entry of a map with a schema; null where it is absent and has no default."""
     if name not in values and schema.default is None:
@@ -191,9 +188,6 @@ def converted(schema: Schema, raw: Any, conversion: Conversion) -> Any:
 
 def _fault(reason: str) -> errors.StackValidationFailed:
     return errors.StackValidationFailed(reason=reason)
-
-
-# ------------------------------------------------------------------------------------ the types
 
 
 def _string(schema: Schema, raw: Any, conversion: Conversion) -> str:
@@ -287,9 +281,6 @@ _EMPTY: Final[Mapping[Type, Any]] = {
     Type.LIST: [],
     Type.ANY: None,
 }
-
-
-# -------------------------------------------------------------------------------- differences
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -104,8 +104,6 @@ class Allocation(machine_records.MachineRecord):
                 path=["exclude_nodes"],
             )
 
-    # --------------------------------------------------------------------------------- create
-
     def handle_create(self) -> Any:
         self.resource_id_set(self.derived_id(machines.ALLOCATION))
         self.record.data["give_up_at"] = self.context.utc() + float(self.properties["timeout"])
@@ -161,15 +159,11 @@ class Allocation(machine_records.MachineRecord):
     def handle_create_cancel(self, token: Any) -> None:
         """What was asked for goes with the deletion that follows."""
 
-    # --------------------------------------------------------------------------------- delete
-
     def step_delete(self) -> str | None:
         uuid = self.record.physical_id
         if uuid is not None:
             withdraw(self, uuid)
         return None
-
-    # --------------------------------------------------------------------------- how it really is
 
     def differences(self, real: Json) -> Iterator[drift.Difference]:
         """Yield what a PATCH has changed, and a node that is not set aside for it any more."""
@@ -186,9 +180,6 @@ class Allocation(machine_records.MachineRecord):
             return self.machines.get_node(str(self.real()["node_uuid"]))["name"]
         except errors.NotFound:
             return None
-
-
-# ----------------------------------------------------------------- of those who have one inside
 
 
 class NoCandidates(stepwise.MachineFailed):

@@ -62,8 +62,6 @@ class AutoScalingGroup(scaling.ScaledGroup):
         scaling.check_bounds(least, most, self.properties[DESIRED])
         self.check_count(self.first_capacity())
 
-    # ------------------------------------------------------------------- what the group is made of
-
     def member(self) -> Mapping[str, Any]:
         definition = self.properties["resource"] or {}
         return {key: value for key, value in definition.items() if value is not None}
@@ -87,8 +85,6 @@ class AutoScalingGroup(scaling.ScaledGroup):
             name: schema.default if stated.get(name) is None else stated[name]
             for name, schema in rolling.UPDATE_PACE.items()
         }
-
-    # ------------------------------------------------------------------------- what may be asked
 
     def resolve_attribute(self, name: str, path: Sequence[Any] = ()) -> Any:
         if name.startswith(composite.MEMBER):

@@ -44,8 +44,6 @@ class Composite(base.Resource):
         """Tell whether the validation of the parent knows the values of the child."""
         return False
 
-    # -------------------------------------------------------------------------------- handlers
-
     def handle_create(self) -> Any:
         self.begin_child(self.blueprint(self.child_document()))
         return None
@@ -190,8 +188,6 @@ class Composite(base.Resource):
         if child.status is Status.FAILED:
             raise states.ChildFailed(child.reason)
         return DONE
-
-    # ------------------------------------------------------------------------ what may be asked
 
     def get_reference_id(self) -> Any:
         child = self.child()

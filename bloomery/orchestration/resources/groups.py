@@ -63,9 +63,6 @@ def members_of(document: Mapping[str, Any]) -> Members:
     return dict(document.get("resources") or {})
 
 
-# ------------------------------------------------------------------------------------- removal
-
-
 def resource_lists(policies: Iterable[Mapping[str, Any]] | None) -> list[Any]:
     return [item for policy in policies or () for item in policy.get("resource_list") or ()]
 
@@ -94,9 +91,6 @@ def skip_list(
 
 def _names_of(text: str, *tables: Mapping[str, str]) -> list[str]:
     return [table[text] for table in tables if text in table]
-
-
-# -------------------------------------------------------------------------------------- chains
 
 
 def chain_document(

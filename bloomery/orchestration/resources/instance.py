@@ -209,8 +209,6 @@ class Instance(stepwise.OnNode):
         """What failed on a node that is still ours is put right there; see ``step_renew``."""
         return False
 
-    # --------------------------------------------------------------------------------- create
-
     def handle_create(self) -> Any:
         preparation.check_runbooks(self)
         retry.first_attempt(self)
@@ -249,8 +247,6 @@ class Instance(stepwise.OnNode):
         if node["provision_state"] in states and self.is_ours(node["instance_info"]):
             with contextlib.suppress(errors.InvalidStateRequested):
                 self.machines.set_provision_state(node["uuid"], "abort")
-
-    # --------------------------------------------------------------------------------- update
 
     def handle_update(
         self, definition: Any, tmpl_diff: Mapping[str, Any], prop_diff: Mapping[str, Any]
@@ -292,8 +288,6 @@ class Instance(stepwise.OnNode):
     def get_live_resource_data(self) -> Any:
         return self.get_node()
 
-    # ------------------------------------------------------------------------- suspend, resume
-
     def handle_suspend(self) -> Any:
         target = SUSPEND.get(self.properties["suspend_mode"])
         if target is not None and self.record.physical_id is not None:
@@ -304,8 +298,6 @@ class Instance(stepwise.OnNode):
         if self.properties["suspend_mode"] != "none" and self.record.physical_id is not None:
             self.record.data["target"] = boot.POWER[self.properties["power"]]
             self.begin("switch")
-
-    # -------------------------------------------------------------------------- how it really is
 
     def differences(self, real: Json) -> Iterator[drift.Difference]:
         """Yield where the node differs; of a node that another instance has, that alone."""
@@ -368,8 +360,6 @@ class Instance(stepwise.OnNode):
         if name == "addresses":
             return addresses_of
         return next((addresses[0] for addresses in addresses_of.values()), None)
-
-    # ------------------------------------------------------------------------------- its end
 
     def data_for_replacement(self, *, returns: bool) -> dict[str, Any]:
         former = self.record.data.get(placement.FORMER) if returns else None

@@ -75,8 +75,6 @@ class InstanceGroup(scaling.ScaledGroup):
             )
         self.check_count(self.first_capacity())
 
-    # ------------------------------------------------------------------- what the group is made of
-
     def member(self) -> Mapping[str, Any]:
         siblings, name = self.context.siblings, self.properties["LaunchConfigurationName"]
         template = siblings and siblings.find(name)
@@ -103,8 +101,6 @@ class InstanceGroup(scaling.ScaledGroup):
             "max_batch_size": stated.get("MaxBatchSize") or max(len(self.ages()), 1),
             "pause_time": seconds_of(stated.get("PauseTime") or "PT0S"),
         }
-
-    # ------------------------------------------------------------------------- what may be asked
 
     def resolve_attribute(self, name: str, path: Sequence[Any] = ()) -> Any:
         if name.startswith(composite.MEMBER):

@@ -102,8 +102,6 @@ class MachineRecord(stepwise.Stepwise):
         stepwise.unmark(self, self.noun)
         return None
 
-    # -------------------------------------------------------------------------- how it really is
-
     def differences(self, real: Json) -> Iterator[drift.Difference]:
         yield from self.mark_differences(real["extra"])
         property_of = {field: name for name, field in self.fields.items()}
@@ -111,8 +109,6 @@ class MachineRecord(stepwise.Stepwise):
             if value is not None:
                 is_secret = property_of[field] in self.secret_properties
                 yield from drift.compare({field: value}, real, secret=is_secret)
-
-    # --------------------------------------------------------------------------------- values
 
     def real(self) -> Json:
         uuid = self.record.physical_id

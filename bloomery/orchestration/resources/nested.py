@@ -40,8 +40,6 @@ class NestedStack(composite.Composite):
         values = self.properties.items()
         return {name: as_parameter(value) for name, value in values if value is not None}
 
-    # ------------------------------------------------------------------------ what may be asked
-
     def get_reference_id(self) -> Any:
         child = self.child()
         if child is not None and REFERENCE in child.outputs():
@@ -129,9 +127,6 @@ def _attributes(template: Template) -> dict[str, Attribute]:
         name: Attribute(str((body.get(key) if isinstance(body, dict) else "") or ""))
         for name, body in (section.items() if isinstance(section, dict) else ())
     }
-
-
-# ------------------------------------------------------------------------------------------- facade
 
 
 def _check_facade(name: str, facade: type[base.Resource], kind: type[NestedStack]) -> None:

@@ -71,9 +71,6 @@ def boot_settings(node: Json, properties: Mapping[str, Any]) -> Json:
     return {n: v for n, v in asked.items() if v is not None and node[n] != v}
 
 
-# ------------------------------------------------------------------------------------- refusals
-
-
 def destruction_refusal(
     ident: str, properties: Mapping[str, Any], sections: Collection[str]
 ) -> str:
@@ -102,9 +99,6 @@ def boot_refusal(node: Json, properties: Mapping[str, Any], names: Collection[st
 
 def _name_of(node: Json) -> str:
     return str(node["name"] or node["uuid"])
-
-
-# -------------------------------------------------------------------------------------- effects
 
 
 def effect_of_create(properties: Mapping[str, Any]) -> Effect:

@@ -63,8 +63,6 @@ class Indexed(composite.Membered):
     def count(self) -> int:
         return int(self.properties["count"] or 0)
 
-    # --------------------------------------------------------------------------- the child's shape
-
     def child_document(self) -> Mapping[str, Any]:
         names = groups.names(self.count(), set(self.skip_list()))
         return groups.document({name: self.member(name) for name in names})
@@ -96,8 +94,6 @@ class Indexed(composite.Membered):
 
     def _references(self) -> dict[str, Any]:
         return {name: member.reference_id() for name, member in self.members().items()}
-
-    # --------------------------------------------------------------------------- what may be asked
 
     def resolve_attribute(self, name: str, path: Sequence[Any] = ()) -> Any:
         if name == REFS_MAP:
@@ -154,8 +150,6 @@ class ResourceGroup(Indexed, rolling.Rolling):
         definition = self.properties["resource_def"] or {}
         return groups.member(definition, name, self.properties["index_var"])
 
-    # ------------------------------------------------------------------------------------ handlers
-
     def handle_create(self) -> Any:
         self.record.data[SKIPPED] = self.skip_list()
         pace = self.update_policy.get("batch_create")
@@ -177,8 +171,6 @@ class ResourceGroup(Indexed, rolling.Rolling):
         self.plan_batches(steps, pace["pause_time"])
         self.next_batch()
         return None
-
-    # ------------------------------------------------------------------------------------- batches
 
     def foresee_batches(
         self,

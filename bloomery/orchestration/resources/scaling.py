@@ -79,8 +79,6 @@ def after_batch(
 class ScaledGroup(rolling.Rolling):
     """A group that a signal may make larger or smaller."""
 
-    # ---------------------------------------------------------------------- defined by the kind
-
     def member(self) -> Mapping[str, Any]:
         raise NotImplementedError
 
@@ -96,8 +94,6 @@ class ScaledGroup(rolling.Rolling):
     def pace(self) -> Mapping[str, Any]:
         """Return ``min_in_service``, ``max_batch_size`` and ``pause_time`` of an update."""
         raise NotImplementedError
-
-    # ---------------------------------------------------------------------------- child's shape
 
     def child_document(self) -> Mapping[str, Any]:
         return self._resized(self.capacity() if self.ages() else self.first_capacity())
@@ -137,8 +133,6 @@ class ScaledGroup(rolling.Rolling):
     def capacity(self) -> int:
         return len(self.ages())
 
-    # ---------------------------------------------------------------------------------- handlers
-
     def handle_create(self) -> Any:
         document = self.child_document()
         self.begin_child(self.blueprint(document))
@@ -164,8 +158,6 @@ class ScaledGroup(rolling.Rolling):
         self.plan_batches(steps, pace["pause_time"])
         self.next_batch()
         return None
-
-    # --------------------------------------------------------------------------------- by signal
 
     def adjust(
         self,
@@ -197,8 +189,6 @@ class ScaledGroup(rolling.Rolling):
         self.children().update(child.id, blueprint)
         self.record.data[COOLS_UNTIL] = now + cooldown_s
         return current, capacity
-
-    # ------------------------------------------------------------------------ what may be asked
 
     def get_reference_id(self) -> Any:
         known = self.record.physical_id is not None

@@ -79,8 +79,6 @@ class SoftwareDeployment(signals.Signalled):
         transport = self.properties[TRANSPORT]
         signals.check_transport(transport, "CFN_SIGNAL or NO_SIGNAL", MISSING)
 
-    # ---------------------------------------------------------------------------------- handlers
-
     def prepare_create(self) -> None:
         """Choose the token before the config tells it: a quick server answers at once."""
         self.draw_token()
@@ -148,8 +146,6 @@ class SoftwareDeployment(signals.Signalled):
         if self._deployment() is None:
             raise errors.EntityNotFound(entity="Resource", name=self.record.name)
         return None
-
-    # -------------------------------------------------------------------------------- deploying
 
     def store(self) -> software.SoftwareStore:
         return software_of(self)
@@ -228,8 +224,6 @@ class SoftwareDeployment(signals.Signalled):
             )
         return config
 
-    # ------------------------------------------------------------------------------------ inputs
-
     def _inputs(self, config: Mapping[str, Any], action: Action) -> Iterator[dict[str, Any]]:
         values = dict(self.properties["input_values"] or {})
         for entry in config.get("inputs") or ():
@@ -262,8 +256,6 @@ class SoftwareDeployment(signals.Signalled):
         defaults = {entry["name"]: entry.get("default") for entry in inputs}
         return {**defaults, **(properties.get("input_values") or {})}
 
-    # ------------------------------------------------------------------------- what may be asked
-
     def resolve_attribute(self, name: str, path: Sequence[Any] = ()) -> Any:
         deployment = self._deployment()
         values = (deployment or {}).get("output_values") or {}
@@ -283,8 +275,6 @@ class SoftwareDeployment(signals.Signalled):
 def _tool(part: Mapping[str, Any]) -> tuple[Any, Any]:
     return part.get("tool"), part.get("config")
 
-
-# ------------------------------------------------------------------------------------- structured
 
 STRUCTURE: Final = {
     "input_key": Schema(

@@ -37,8 +37,6 @@ class SoftwareDeploymentGroup(rolling.Rolling):
         "deploy_status_codes": Attribute("How it ended, by server.", Type.MAP),
     }
 
-    # --------------------------------------------------------------------------- the child's shape
-
     def child_document(self) -> Mapping[str, Any]:
         return groups.document({name: self.member(name) for name in self.servers()})
 
@@ -52,8 +50,6 @@ class SoftwareDeploymentGroup(rolling.Rolling):
             "type": self.member_type,
             "properties": {**stated, "server": self.servers()[name]},
         }
-
-    # ---------------------------------------------------------------------------------- handlers
 
     def handle_create(self) -> Any:
         pace = self.update_policy.get("batch_create")
@@ -91,8 +87,6 @@ class SoftwareDeploymentGroup(rolling.Rolling):
         return groups.document(
             batches.members_after(present, names, outdated, batch.changed, self.member)
         )
-
-    # ------------------------------------------------------------------------- what may be asked
 
     def resolve_attribute(self, name: str, path: Sequence[Any] = ()) -> Any:
         if name.startswith(composite.MEMBER):

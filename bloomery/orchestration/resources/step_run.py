@@ -453,8 +453,6 @@ class HardwareConfiguration(StepRun):
         except errors.NodeNotFound:
             return DONE
 
-    # ------------------------------------------------------------------------ with a deployment
-
     def steps_for_deployment(self) -> list[Json]:
         """Return the steps that a deployment takes along, and note what they stand for."""
         sections = self.pending() if self.properties["apply_when"] == DEPLOY else []

@@ -69,8 +69,6 @@ class TemplateStack(composite.Composite):
         values = (self.properties["parameters"] or {}).values()
         return bool(self.properties["template"]) and all(value is not None for value in values)
 
-    # --------------------------------------------------------------------------- the child's shape
-
     def child_document(self) -> Mapping[str, Any]:
         text = self.properties["template"]
         if not text and self.context.children is None:
@@ -94,8 +92,6 @@ class TemplateStack(composite.Composite):
         minutes = self.properties["timeout"]
         own_s = timeout_s if minutes is None else float(minutes) * 60
         return super().blueprint(document, timeout_s=own_s)
-
-    # ------------------------------------------------------------------------- what may be asked
 
     def get_reference_id(self) -> Any:
         return self.record.physical_id or self.record.name

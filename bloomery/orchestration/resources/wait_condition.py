@@ -68,8 +68,6 @@ class WaitCondition(base.Resource):
         handle = self._find_handle()
         return None if handle is None else json.dumps(handle.payload())
 
-    # ------------------------------------------------------------------------------------ how
-
     def check_create_complete(self, until: float) -> Outcome:
         handle, count = self.handle(), self.properties[self.count_key]
         failures, successes = handle.reasons(FAILURE), handle.reasons(SUCCESS)

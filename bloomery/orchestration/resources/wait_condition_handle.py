@@ -69,8 +69,6 @@ class Handle(signals.Signalled):
         self.record.metadata = metadata
         return f"status:{status} reason:{reason}"
 
-    # ------------------------------------------------------------- what a wait condition asks
-
     @property
     def waits(self) -> bool:
         return True

@@ -139,8 +139,6 @@ class SimulatedMachines:
         self.nodes[uuid] = {key: _copy(value) for key, value in _NODE.items()} | values
         return uuid
 
-    # --------------------------------------------------------------------------------- nodes
-
     def get_node(self, ident: str) -> Json:
         return dict(self._node(ident))
 
@@ -315,8 +313,6 @@ class SimulatedMachines:
         """Return none: a simulated verb has no steps."""
         return []
 
-    # ------------------------------------------------------------------------------- records
-
     def find(self, noun: str, ident: str) -> Json | None:
         kept = self.records.get(noun, {}).values()
         match = (each for each in kept if ident in (each["uuid"], each.get("name")))
@@ -393,8 +389,6 @@ class SimulatedMachines:
 
     def set_runbook_traits(self, uuid: str, traits: Sequence[str]) -> None:
         self.records[RUNBOOK][uuid]["traits"] = sorted(traits)
-
-    # -------------------------------------------------------------------------------- stacks
 
     def is_live_stack(self, stack_id: str) -> bool:
         return stack_id not in self.dead_stacks

@@ -201,8 +201,6 @@ class _Checker:
             path = self._stack.path(resource.record.name, Key.PROPERTIES)
             raise exc.under(*path) from exc
 
-    # ------------------------------------------------------------------------------ stacks below
-
     def _check_below(self, definition: ResourceDefinition, resource: composite.Composite) -> None:
         source = resource.source if isinstance(resource, nested.NestedStack) else GENERATED
         try:
