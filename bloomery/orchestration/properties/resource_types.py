@@ -11,9 +11,8 @@ from __future__ import annotations
 import enum
 import inspect
 import json
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any, Final, Protocol
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Final, NamedTuple, Protocol
 
 from bloomery.orchestration.properties import constraints
 from bloomery.orchestration.properties.schema import (
@@ -117,102 +116,63 @@ class Dialect(enum.StrEnum):
     CFN = "cfn"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Words:
-    """What a dialect calls things."""
+class _Words(NamedTuple):
+    """What a dialect calls things; the functions give a parameter, a resource, an attribute."""
 
+    key: Callable[[str], str]
     version: Mapping[str, str]
-    description: str
-    parameters: str
-    resources: str
-    outputs: str
-    type: str
-    properties: str
-    default: str
-    value: str
-    parameter: str  # the function that gives a parameter
-    resource: str  # the function that gives the id of a resource
-    attribute: str  # the function that gives an attribute
+    parameter: str
+    resource: str
+    attribute: str
     types: Mapping[Type, str]
 
 
+_PARAMETER_TYPES: Final = {
+    Type.STRING: ("string", "String"),
+    Type.INTEGER: ("number", "Number"),
+    Type.NUMBER: ("number", "Number"),
+    Type.BOOLEAN: ("boolean", "Boolean"),
+    Type.LIST: ("comma_delimited_list", "CommaDelimitedList"),
+    Type.MAP: ("json", "Json"),
+    Type.ANY: ("json", "Json"),
+}  # in HOT, in CFN
 _WORDS: Final = {
     Dialect.HOT: _Words(
-        version={"heat_template_version": "2018-08-31"},
-        description="description",
-        parameters="parameters",
-        resources="resources",
-        outputs="outputs",
-        type="type",
-        properties="properties",
-        default="default",
-        value="value",
-        parameter="get_param",
-        resource="get_resource",
-        attribute="get_attr",
-        types={
-            Type.STRING: "string",
-            Type.INTEGER: "number",
-            Type.NUMBER: "number",
-            Type.BOOLEAN: "boolean",
-            Type.LIST: "comma_delimited_list",
-            Type.MAP: "json",
-            Type.ANY: "json",
-        },
+        str, {"heat_template_version": "2018-08-31"}, "get_param", "get_resource", "get_attr",
+        {kind: hot for kind, (hot, _) in _PARAMETER_TYPES.items()},
     ),
     Dialect.CFN: _Words(
-        version={"HeatTemplateFormatVersion": "2012-12-12"},
-        description="Description",
-        parameters="Parameters",
-        resources="Resources",
-        outputs="Outputs",
-        type="Type",
-        properties="Properties",
-        default="Default",
-        value="Value",
-        parameter="Ref",
-        resource="Ref",
-        attribute="Fn::GetAtt",
-        types={
-            Type.STRING: "String",
-            Type.INTEGER: "Number",
-            Type.NUMBER: "Number",
-            Type.BOOLEAN: "Boolean",
-            Type.LIST: "CommaDelimitedList",
-            Type.MAP: "Json",
-            Type.ANY: "Json",
-        },
+        str.capitalize, {"HeatTemplateFormatVersion": "2012-12-12"}, "Ref", "Ref", "Fn::GetAtt",
+        {kind: cfn for kind, (_, cfn) in _PARAMETER_TYPES.items()},
     ),
-}
+}  # fmt: skip
 
 
 def template(type_name: str, kind: Kind, dialect: Dialect = Dialect.CFN) -> dict[str, Any]:
     """Return a template of one resource of the kind, which stands for it with all it has."""
     words, name, offered = _WORDS[dialect], type_name.rpartition("::")[2], _offered(kind)
+    key, value = words.key, words.key("value")
     properties = {entry: {words.parameter: entry} for entry in offered}
     outputs = {
-        entry: {
-            words.description: attribute.description,
-            words.value: {words.attribute: [name, entry]},
-        }
-        for entry, attribute in _attributes(kind).items()
+        entry: {key("description"): each.description, value: {words.attribute: [name, entry]}}
+        for entry, each in _attributes(kind).items()
     }
     return {
         **words.version,
-        words.description: f"One resource of type {type_name}",
-        words.parameters: {entry: _parameter(schema, dialect) for entry, schema in offered.items()},
-        words.resources: {name: {words.type: type_name, words.properties: properties}},
-        words.outputs: outputs | {"OS::stack_id": {words.value: {words.resource: name}}},
+        key("description"): f"One resource of type {type_name}",
+        key("parameters"): {entry: _parameter(each, dialect) for entry, each in offered.items()},
+        key("resources"): {name: {key("type"): type_name, key("properties"): properties}},
+        key("outputs"): outputs | {"OS::stack_id": {value: {words.resource: name}}},
     }
 
 
 def _parameter(schema: Schema, dialect: Dialect) -> dict[str, Any]:
     words, parameter_type = _WORDS[dialect], _parameter_type(schema)
-    document: dict[str, Any] = {words.type: words.types[parameter_type]}
+    document: dict[str, Any] = {words.key("type"): words.types[parameter_type]}
     if schema.default is not None:
-        document[words.default] = _default(schema.default, parameter_type)
+        document[words.key("default")] = _default(schema.default, parameter_type)
     if schema.description:
-        document[words.description] = schema.description
+        document[words.key("description")] = schema.description
     rules = [rule for rule in schema.constraints if parameter_type in rule.fits]
     return document | (_hot_rules(rules) if dialect is Dialect.HOT else _cfn_rules(rules))
 
