@@ -135,19 +135,14 @@ class ResourceState(Protocol):
 
     @property
     def name(self) -> str: ...
-
     @property
     def type(self) -> str: ...
-
     @property
     def uuid(self) -> str: ...
-
     @property
     def action(self) -> Action: ...
-
     @property
     def status(self) -> Status: ...
-
     @property
     def reason(self) -> str: ...
 

@@ -43,16 +43,12 @@ class Child(Protocol):
 
     @property
     def id(self) -> str: ...
-
     @property
     def arn(self) -> str: ...
-
     @property
     def action(self) -> Action: ...
-
     @property
     def status(self) -> Status: ...
-
     @property
     def reason(self) -> str: ...
 

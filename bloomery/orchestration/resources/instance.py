@@ -115,6 +115,7 @@ class Instance(stepwise.OnNode):
     repairs_failed: ClassVar[bool] = True
     steps: ClassVar[Mapping[str, Step]] = STEPS
     mark_field: ClassVar[str] = "instance_info"
+    phases: ClassVar[Mapping[str, Schema]] = instance_schema.TIMEOUTS
 
     effect_of_create = staticmethod(instance_info.effect_of_create)
     effect_of_repair = staticmethod(instance_info.effect_of_repair)

@@ -6,7 +6,7 @@ from typing import Final
 
 from bloomery import errors
 from bloomery.conductor.states import Power
-from bloomery.orchestration.resources import first_boot, instance_schema, stepwise
+from bloomery.orchestration.resources import first_boot, stepwise
 from bloomery.orchestration.resources.states import Action
 from bloomery.orchestration.resources.stepwise import OnNode
 
@@ -61,9 +61,7 @@ def switched(instance: OnNode) -> stepwise.Following:
     if node["power_state"] != reached(target):
         if node["target_power_state"] is None and node["last_error"]:
             raise stepwise.MachineFailed(str(node["last_error"]))
-        return instance.wait_for(
-            node["uuid"], instance_schema.timeout_s(instance.properties, "power"), f"for {target}"
-        )
+        return instance.wait_in("power", f"for {target}")
     return "come_up" if instance.record.action in BOOTING else None
 
 

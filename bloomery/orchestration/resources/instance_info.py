@@ -9,7 +9,6 @@ import json
 from collections.abc import Collection, Mapping
 from typing import Any, Final
 
-from bloomery.conductor.states import State
 from bloomery.orchestration.properties.schema import Drift, OnChange, changes_of, drift_names
 from bloomery.orchestration.resources import instance_schema
 from bloomery.orchestration.resources.effects import NO_EFFECT, Effect, Impact
@@ -48,15 +47,6 @@ def deletes_first(before: Mapping[str, Any], after: Mapping[str, Any]) -> bool:
         return True
     default = instance_schema.DELETE_FIRST if after.get("node") else instance_schema.CREATE_FIRST
     return (after.get("replace_order") or default) == instance_schema.DELETE_FIRST
-
-
-def reason_to_replace(node: Mapping[str, Any], *, is_ours: bool) -> str:
-    """Say why an update cannot go on with a node, and takes another; empty: it can."""
-    if not is_ours:
-        return f"node {node['name'] or node['uuid']} was never prepared for it, or is another's now"
-    if node["provision_state"] == State.ERROR:
-        return f"node {node['name'] or node['uuid']} is in {State.ERROR}"
-    return ""
 
 
 def effect_of_create(properties: Mapping[str, Any]) -> Effect:

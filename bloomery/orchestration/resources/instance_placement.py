@@ -12,13 +12,7 @@ from typing import Final
 
 from bloomery import errors
 from bloomery.conductor.states import State
-from bloomery.orchestration.resources import (
-    allocation,
-    instance_schema,
-    machine_records,
-    machines,
-    stepwise,
-)
+from bloomery.orchestration.resources import allocation, machine_records, machines, stepwise
 from bloomery.orchestration.resources.machines import Json
 from bloomery.orchestration.resources.stepwise import OnNode
 
@@ -130,9 +124,7 @@ def await_node(instance: OnNode) -> stepwise.Following:
         raise stepwise.MachineFailed(str(present["last_error"]))
     if present["state"] != "active":
         why = f"for a node: {present['last_error']}" if present["last_error"] else "for a node"
-        return instance.wait_for(
-            uuid, instance_schema.timeout_s(instance.properties, "allocate"), why
-        )
+        return instance.wait_in("allocate", why, uuid)
     instance.resource_id_set(present["node_uuid"])
     return "prepare"
 

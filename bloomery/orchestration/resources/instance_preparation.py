@@ -11,7 +11,7 @@ from __future__ import annotations
 from typing import Final
 
 from bloomery.conductor.states import UNSTABLE_STATES, State
-from bloomery.orchestration.resources import instance_schema, step_run, stepwise
+from bloomery.orchestration.resources import step_run, stepwise
 from bloomery.orchestration.resources.machines import RUNBOOK, Json
 from bloomery.orchestration.resources.stepwise import OnNode
 
@@ -32,8 +32,7 @@ def before(instance: OnNode) -> stepwise.Following:
     node, last = instance.get_node(), instance.record.data.get(BEFORE)
     state = node["provision_state"]
     if state in UNSTABLE_STATES | CLEANING:
-        timeout_s = instance_schema.timeout_s(instance.properties, "clean")
-        return instance.wait_for(node["uuid"], timeout_s, "for the runbook before it to end")
+        return instance.wait_in("clean", "for the runbook before it to end")
     if state == State.CLEANFAIL and last is not None:
         raise stepwise.MachineFailed(str(node["last_error"]))
     verb = next_verb(state, last, cleans=bool(instance.properties["runbook_before"]))

@@ -68,8 +68,7 @@ def replace_node(instance: OnNode) -> str | None:
 
 def replaced_node(instance: OnNode) -> stepwise.Following:
     if instance_teardown.waits_for_teardown(instance, instance.get_node()):
-        timeout_s = instance_schema.timeout_s(instance.properties, "teardown")
-        return instance.wait_for(instance.node_uuid(), timeout_s, "for the instance to go")
+        return instance.wait_in("teardown", "for the instance to go")
     allocation.withdraw(instance, str(instance.record.data["instance"]))
     instance.record.data["attempt"] += 1
     return "reserve"

@@ -262,8 +262,3 @@ ATTRIBUTES: Final[Mapping[str, Attribute]] = {
     "attempts": Attribute("How often it was deployed.", Type.INTEGER),
     "last_error": Attribute("What went wrong last on the node.", Type.STRING),
 }
-
-
-def timeout_s(properties: Mapping[str, Any], phase: str) -> float:
-    chosen = (properties.get("timeouts") or {}).get(phase)
-    return float(chosen or TIMEOUTS[phase].default)

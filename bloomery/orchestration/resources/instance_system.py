@@ -14,7 +14,6 @@ from bloomery.orchestration.resources import (
     instance_network,
     instance_preparation,
     instance_retry,
-    instance_schema,
     machines,
     stepwise,
 )
@@ -70,11 +69,7 @@ def deployed(instance: OnNode) -> stepwise.Following:
     node = instance.get_node()
     state = node["provision_state"]
     if state in ON_ITS_WAY:
-        return instance.wait_for(
-            node["uuid"],
-            instance_schema.timeout_s(instance.properties, "deploy"),
-            "for the node to be active",
-        )
+        return instance.wait_in("deploy", "for the node to be active")
     if state == State.ACTIVE:
         data = instance.record.data
         data["deployed_at"] = node["provision_updated_at"]
@@ -105,8 +100,7 @@ def run_after(instance: OnNode) -> str | None:
 
 
 def ran_after(instance: OnNode) -> stepwise.Following:
-    timeout_s = instance_schema.timeout_s(instance.properties, "service")
-    error = instance.wait_for_flow(timeout_s, "for its runbook to end")
+    error = instance.wait_for_flow("service", "for its runbook to end")
     if isinstance(error, stepwise.UNFINISHED):
         return error
     if error is not None:
@@ -139,11 +133,7 @@ def renew(instance: OnNode) -> stepwise.Following:
     if reason_to_replace(instance, node):
         raise base.UpdateReplace
     if state in ON_ITS_WAY:
-        return instance.wait_for(
-            node["uuid"],
-            instance_schema.timeout_s(instance.properties, "deploy"),
-            "for the node to be active",
-        )
+        return instance.wait_in("deploy", "for the node to be active")
     instance.note_move(node)
     instance.machines.update_node(node["uuid"], _changes(instance))
     if data.get("networks"):
@@ -160,8 +150,11 @@ def renew(instance: OnNode) -> stepwise.Following:
 
 
 def reason_to_replace(instance: OnNode, node: Json) -> str:
-    is_ours = instance.is_ours(node["instance_info"])
-    return instance_info.reason_to_replace(node, is_ours=is_ours)
+    """Say why an update cannot go on with a node, and takes another; empty: it can."""
+    name = node["name"] or node["uuid"]
+    if not instance.is_ours(node["instance_info"]):
+        return f"node {name} was never prepared for it, or is another's now"
+    return f"node {name} is in {State.ERROR}" if node["provision_state"] == State.ERROR else ""
 
 
 def _resume_preparation(instance: OnNode, node: Json) -> str:

@@ -17,7 +17,6 @@ from bloomery.orchestration.resources import (
     instance_info,
     instance_network,
     instance_preparation,
-    instance_schema,
     machines,
     stepwise,
 )
@@ -59,8 +58,7 @@ def release(instance: OnNode) -> stepwise.Following:
         instance.machines.set_provision_state(node["uuid"], "abort")
     if state not in UNDEPLOYABLE:
         phase = "clean" if state in instance_preparation.CLEANING else "teardown"
-        timeout_s = instance_schema.timeout_s(instance.properties, phase)
-        return instance.wait_for(node["uuid"], timeout_s, f"while it is {state}")
+        return instance.wait_in(phase, f"while it is {state}")
     instance_network.detach(instance, node["uuid"], keep=())
     _note_allocation(instance)
     instance.note_move(node)
@@ -115,11 +113,7 @@ def undeployed(instance: OnNode) -> stepwise.Following:
     except errors.NodeNotFound:
         return "free"
     if waits_for_teardown(instance, node):
-        return instance.wait_for(
-            node["uuid"],
-            instance_schema.timeout_s(instance.properties, "teardown"),
-            "for the instance to go",
-        )
+        return instance.wait_in("teardown", "for the instance to go")
     data, teardown = instance.record.data, instance.properties["teardown"] or {}
     if teardown.get("wait_for_cleaning") or data.get(REPLACED) or data.get("allocation"):
         return "cleaned"
@@ -146,11 +140,7 @@ def _failure_of(instance: OnNode, node: Json) -> stepwise.MachineFailed:
 def cleaned(instance: OnNode) -> stepwise.Following:
     node = instance.get_node()
     if node["provision_state"] in instance_preparation.CLEANING:
-        return instance.wait_for(
-            node["uuid"],
-            instance_schema.timeout_s(instance.properties, "clean"),
-            "for the node to be clean",
-        )
+        return instance.wait_in("clean", "for the node to be clean")
     another = instance.record.data.get(REPLACED) and instance.properties["selector"]
     if node["provision_state"] == State.CLEANFAIL and not another:
         raise _failure_of(instance, node)
@@ -173,11 +163,7 @@ def reserve_again(instance: OnNode) -> stepwise.Following:
     if present.get("state") == "error":
         raise stepwise.MachineFailed(str(present["last_error"]))
     if present.get("state") != "active":
-        return instance.wait_for(
-            fields["uuid"],
-            instance_schema.timeout_s(instance.properties, "allocate"),
-            "for the node again",
-        )
+        return instance.wait_in("allocate", "for the node again", fields["uuid"])
     del instance.record.data["allocation"]
     return None
 

@@ -80,7 +80,11 @@ class MachineRecord(stepwise.Stepwise):
     def step_update(self) -> str | None:
         values, names = self.values(), self.record.data.get(CHANGED, ())
         changes = {self.fields[name]: values[self.fields[name]] for name in names}
-        stepwise.write_changes(self, self.noun, changes)
+        if "extra" in changes:
+            changes["extra"] = {**(changes["extra"] or {}), machines.MARK: self.mark()}
+        if changes:
+            patch = stepwise.patch_of(changes)
+            self.machines.update(self.noun, str(self.record.physical_id), patch)
         self.record.data.pop(CHANGED, None)
         return None
 
@@ -95,15 +99,23 @@ class MachineRecord(stepwise.Stepwise):
         return None
 
     def step_mark(self) -> str | None:
-        stepwise.mark(self, self.noun)
+        """Put the mark on the record.  Raises MachineRefused where another resource has it."""
+        record = self.real()
+        self.check_unmarked(record["extra"], f"{self.noun} {self.record.physical_id}")
+        patch = [{"op": "add", "path": f"/extra/{machines.MARK}", "value": self.mark()}]
+        self.machines.update(self.noun, record["uuid"], patch)
+        self.resource_id_set(record["uuid"])  # it may have been named
         return None
 
     def step_unmark(self) -> str | None:
-        stepwise.unmark(self, self.noun)
+        uuid = str(self.record.physical_id)
+        if find_ours(self, self.noun, uuid) is not None:
+            patch = [{"op": "remove", "path": f"/extra/{machines.MARK}"}]
+            self.machines.update(self.noun, uuid, patch)
         return None
 
     def differences(self, real: Json) -> Iterator[drift.Difference]:
-        yield from self.mark_differences(real["extra"])
+        yield from self.mark_differences(real)
         property_of = {field: name for name, field in self.fields.items()}
         for field, value in self.values().items():
             if value is not None:

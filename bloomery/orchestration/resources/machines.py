@@ -72,14 +72,11 @@ class Machines(Protocol):
         """Enrol a node; ``fields`` has its uuid."""
 
     def update_node(self, uuid: str, patch: Patch) -> None: ...
-
     def delete_node(self, uuid: str) -> None: ...
-
     def set_traits(self, uuid: str, traits: Sequence[str]) -> None:
         """Give a node exactly these traits."""
 
     def set_maintenance(self, uuid: str, on: bool, reason: str | None = None) -> None: ...
-
     def set_provision_state(
         self, uuid: str, verb: str, *, order_id: str | None = None, **arguments: Any
     ) -> None:
@@ -94,8 +91,7 @@ class Machines(Protocol):
     def has_aborted_cleaning(self, uuid: str) -> bool:
         """Tell whether the last cleaning of a node was one of this stack, and was aborted."""
 
-    def set_power_state(self, uuid: str, target: str, timeout_s: int | None = None) -> None: ...
-
+    def set_power_state(self, uuid: str, target: str) -> None: ...
     def set_boot(self, uuid: str, field: str, value: Any) -> None:
         """Ask for a ``boot_mode``, or for ``secure_boot``; the node is reserved until it is set."""
 
@@ -106,9 +102,7 @@ class Machines(Protocol):
         """Return the ids of the virtual interfaces that are attached to a node."""
 
     def attach_vif(self, uuid: str, vif: Json) -> None: ...
-
     def detach_vif(self, uuid: str, vif_id: str) -> None: ...
-
     def set_runbook_traits(self, uuid: str, traits: Sequence[str]) -> None:
         """Let a runbook be for nodes that have one of exactly these traits."""
 
@@ -134,9 +128,7 @@ class Machines(Protocol):
         """Add a record; ``fields`` has its uuid."""
 
     def update(self, noun: str, uuid: str, patch: Patch) -> None: ...
-
     def delete(self, noun: str, uuid: str) -> None: ...
-
     def is_live_stack(self, stack_id: str) -> bool:
         """Tell whether a stack of this id is there, whoever owns it."""
 

@@ -71,6 +71,7 @@ class Node(stepwise.OnNode):
     repairs_failed: ClassVar[bool] = True
     steps: ClassVar[Mapping[str, Step]] = STEPS
     mark_field: ClassVar[str] = "extra"
+    phases: ClassVar[Mapping[str, Schema]] = node_schema.TIMEOUTS
 
     effect_of_update = staticmethod(node_effects.effect_of_update)
 
@@ -277,11 +278,6 @@ class Node(stepwise.OnNode):
             with contextlib.suppress(errors.InvalidStateRequested):
                 self.machines.set_provision_state(self.node_uuid(), "abort")
 
-    def handle_create_cancel(self, token: Any) -> None:
-        self.handle_preempt()
-
-    handle_update_cancel = handle_create_cancel
-
     # --------------------------------------------------------------------------------- update
 
     def handle_update(
@@ -426,7 +422,7 @@ class Node(stepwise.OnNode):
         expected = {name: value for name, value in fields.items() if value is not None}
         driver_info = expected.pop("driver_info", {})
         expected["extra"] = self.properties["extra"] or {}
-        yield from self.mark_differences(real["extra"])
+        yield from self.mark_differences(real)
         yield from drift.compare(self._with_parent(expected, real), real)
         if real["driver_info"] is not None:  # None: the owner of the stack may not read it
             yield from drift.compare({"driver_info": driver_info}, real, secret=True)
@@ -494,9 +490,7 @@ class Node(stepwise.OnNode):
             return None
 
     def _timeout_s(self, verb: str | None) -> float:
-        phase = PHASES.get(verb or "", "clean")
-        chosen = (self.properties["timeouts"] or {}).get(phase)
-        return float(chosen or node_schema.TIMEOUTS[phase].default)
+        return self.timeout_s(PHASES.get(verb or "", "clean"))
 
 
 def _text(value: Any) -> str | None:

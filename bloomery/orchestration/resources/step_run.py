@@ -110,9 +110,7 @@ class StepRun(stepwise.OnNode):
         node, mode = self.machines.get_node(self.node_ident()), self.mode()
         self.resource_id_set(node["uuid"])
         if node["provision_state"] in RUNS[mode]:
-            return self.wait_for(
-                node["uuid"], self.timeout_s(), f"while it is {node['provision_state']}"
-            )
+            return self.wait_in("", f"while it is {node['provision_state']}")
         if mode == CLEAN and self._has_stopped(node):
             self.note_move(node)
             return "manage"
@@ -136,7 +134,7 @@ class StepRun(stepwise.OnNode):
         return "ran" if self.order_numbered(self.mode(), **self.arguments()) else "look"
 
     def step_ran(self) -> stepwise.Following:
-        error, data = self.wait_for_flow(self.timeout_s(), "for the steps to end"), self.record.data
+        error, data = self.wait_for_flow("", "for the steps to end"), self.record.data
         if isinstance(error, stepwise.UNFINISHED):
             return error
         data["finished_at"] = self.context.utc()
@@ -144,11 +142,6 @@ class StepRun(stepwise.OnNode):
         if error is not None:
             raise stepwise.MachineFailed(error)
         return None
-
-    def handle_create_cancel(self, token: Any) -> None:
-        self.handle_preempt()
-
-    handle_update_cancel = handle_create_cancel
 
     def handle_preempt(self) -> None:
         """Stop steps that wait; what runs comes to its end.  Raises Busy."""
@@ -163,7 +156,8 @@ class StepRun(stepwise.OnNode):
             return False
         return self.machines.has_aborted_cleaning(node["uuid"])
 
-    def timeout_s(self) -> float:
+    def timeout_s(self, phase: str = "") -> float:
+        """Return the same for each phase."""
         return float(self.properties["timeout"])
 
     def differences(self, real: Json) -> Iterator[drift.Difference]:

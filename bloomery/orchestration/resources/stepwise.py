@@ -28,6 +28,7 @@ from typing import Any, ClassVar, Final, NamedTuple, TypeAlias
 
 from bloomery import errors
 from bloomery.conductor.states import UNSTABLE_STATES, State
+from bloomery.orchestration.properties.schema import Schema
 from bloomery.orchestration.resources import base, drift
 from bloomery.orchestration.resources.effects import Effect
 from bloomery.orchestration.resources.machines import MARK, Busy, FindNode, Json, Machines
@@ -201,13 +202,11 @@ class Stepwise(base.Resource):
     def differences(self, real: Json) -> Iterator[drift.Difference]:
         raise NotImplementedError
 
-    def mark_differences(
-        self, marked: Mapping[str, Any] | None, field: str = "extra"
-    ) -> Iterator[drift.Difference]:
-        """Yield what has become of the mark of this resource; whose it is instead is not told."""
-        if not self.is_ours(marked):
-            sentence = f"{field}/{MARK} does not name this resource any more"
-            yield drift.Difference(f"{field}/{MARK}", sentence)
+    def mark_differences(self, real: Json) -> Iterator[drift.Difference]:
+        """Yield that the mark of this resource is gone; the new owner is not named."""
+        if not self.is_ours(real["extra"]):
+            field = f"extra/{MARK}"
+            yield drift.Difference(field, f"{field} does not name this resource any more")
 
     # ---------------------------------------------------------------------------------- marks
 
@@ -263,6 +262,7 @@ class OnNode(Stepwise):
     """
 
     mark_field: ClassVar[str] = ""  # of the node, that bears the mark; empty: none does
+    phases: ClassVar[Mapping[str, Schema]] = {}  # of ``timeouts``: how long each phase may take
 
     def node_uuid(self) -> str:
         if self.record.physical_id is None:
@@ -274,6 +274,19 @@ class OnNode(Stepwise):
 
     def real(self) -> Json:
         return self.get_node()
+
+    def timeout_s(self, phase: str) -> float:
+        chosen = (self.properties.get("timeouts") or {}).get(phase)
+        return float(chosen or self.phases[phase].default)
+
+    def wait_in(self, phase: str, purpose: str, uuid: str = "") -> Outcome:
+        """Wait for the node, or the object ``uuid``, at most as long as the phase may take."""
+        return self.wait_for(uuid or self.node_uuid(), self.timeout_s(phase), purpose)
+
+    def handle_create_cancel(self, token: Any) -> None:
+        self.handle_preempt()
+
+    handle_update_cancel = handle_create_cancel
 
     def effect_now(
         self, effect: Effect, properties: Mapping[str, Any] | None, names: Collection[str]
@@ -330,22 +343,22 @@ class OnNode(Stepwise):
             self.order(verb, order_id=self.order_id(), **arguments)
         return self._find_flow() is not None
 
-    def wait_for_flow(self, timeout_s: float, purpose: str) -> Following:
+    def wait_for_flow(self, phase: str, purpose: str) -> Following:
         """Return an outcome until the order has ended, whatever else the node does; then its error.
 
         Raises as ``wait_for``.
         """
         if ORDERS not in self.record.data:  # by an engine that did not number its orders yet
-            return self._wait_for_rest(timeout_s, purpose)
+            return self._wait_for_rest(phase, purpose)
         flow = self._find_flow()
         if flow is not None and flow.is_open:
-            return self.wait_for(self.node_uuid(), timeout_s, purpose)
+            return self.wait_in(phase, purpose)
         return UNTOLD if flow is None else flow.error
 
-    def _wait_for_rest(self, timeout_s: float, purpose: str) -> Following:
+    def _wait_for_rest(self, phase: str, purpose: str) -> Following:
         node = self.get_node()
         if node["provision_state"] in UNSTABLE_STATES | HELD:
-            return self.wait_for(node["uuid"], timeout_s, purpose)
+            return self.wait_in(phase, purpose)
         is_well = node["provision_state"] in (State.MANAGEABLE, State.ACTIVE)
         return None if is_well else str(node["last_error"])
 
@@ -382,35 +395,6 @@ def if_told(ask: Callable[[], Any]) -> Any:
         return ask()
     except (errors.Failure, Busy):
         return None
-
-
-def mark(resource: Stepwise, noun: str) -> None:
-    """Put the mark on a record.  Raises EntityNotFound; MachineRefused where another has it."""
-    uuid = str(resource.record.physical_id)
-    record = resource.machines.find(noun, uuid)
-    if record is None:
-        raise errors.EntityNotFound(entity=resource.record.type, name=uuid)
-    resource.check_unmarked(record["extra"], f"{noun} {uuid}")
-    patch = [{"op": "add", "path": f"/extra/{MARK}", "value": resource.mark()}]
-    resource.machines.update(noun, record["uuid"], patch)
-    resource.resource_id_set(record["uuid"])  # it may have been named
-
-
-def unmark(resource: Stepwise, noun: str) -> None:
-    """Take the mark out of ``extra`` of a record, if it is there and ours."""
-    uuid = str(resource.record.physical_id)
-    record = resource.machines.find(noun, uuid)
-    if record is not None and resource.is_ours(record["extra"]):
-        patch = [{"op": "remove", "path": f"/extra/{MARK}"}]
-        resource.machines.update(noun, uuid, patch)
-
-
-def write_changes(resource: Stepwise, noun: str, changes: Json) -> None:
-    """Patch the record of a resource; ``extra`` keeps the mark."""
-    if "extra" in changes:
-        changes = {**changes, "extra": {**(changes["extra"] or {}), MARK: resource.mark()}}
-    if changes:
-        resource.machines.update(noun, str(resource.record.physical_id), patch_of(changes))
 
 
 def patch_of(changes: Mapping[str, Any]) -> list[Json]:

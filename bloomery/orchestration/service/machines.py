@@ -137,9 +137,9 @@ class ServiceMachines:
         request_id = f"{context.request.request_id}-{order_id}"
         return replace(context, request=replace(context.request, request_id=request_id))
 
-    def set_power_state(self, uuid: str, target: str, timeout_s: int | None = None) -> None:
+    def set_power_state(self, uuid: str, target: str) -> None:
         with _busy_is_told(uuid):
-            management.set_power_state(self._context(), uuid, target, timeout_s)
+            management.set_power_state(self._context(), uuid, target)
 
     def set_boot(self, uuid: str, field: str, value: Any) -> None:
         ask = {"boot_mode": management.set_boot_mode, "secure_boot": management.set_secure_boot}

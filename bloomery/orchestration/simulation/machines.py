@@ -273,7 +273,7 @@ class SimulatedMachines:
         elif (step["interface"], step["step"]) == ("raid", "delete_configuration"):
             node["raid_config"] = {}
 
-    def set_power_state(self, uuid: str, target: str, timeout_s: int | None = None) -> None:
+    def set_power_state(self, uuid: str, target: str) -> None:
         off = {Power.OFF, Power.SOFT_OFF}
         self._node(uuid)["power_state"] = Power.OFF if target in off else Power.ON
 
