@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Final
 
 from bloomery.orchestration.drawing import layout, style
@@ -52,7 +52,11 @@ def drawn(picture: Picture) -> str:
         _text("t", _MARGIN, _MARGIN + 14, title, ""),
         _text("s", _MARGIN, _MARGIN + 34, subtitle, ""),
         f'<g transform="translate({_MARGIN:g} {_TOP:g})">',
-        *_clusters(tree, arrangement.places),
+        *(
+            _cluster(box, arrangement.places[at], tree.depth[at])
+            for at, box in enumerate(tree.boxes)
+            if tree.is_cluster(at)
+        ),
         *_edges(tree, arrangement),
         *(_card(tree.boxes[at], arrangement.places[at]) for at in cards),
         "</g>",
@@ -141,12 +145,6 @@ def _header_width(box: Box) -> float:
         + style.width(box.status, _SMALL, bold=True)
         + 24
     )
-
-
-def _clusters(tree: Tree, places: Mapping[int, Place]) -> Iterator[str]:
-    for at, box in enumerate(tree.boxes):
-        if tree.is_cluster(at):
-            yield _cluster(box, places[at], tree.depth[at])
 
 
 def _cluster(box: Box, place: Place, depth: int) -> str:

@@ -34,7 +34,8 @@ def refusal(
     for rule in rules:
         why = rule.refusal(value, context)
         if why is not None:
-            return why if _is_unknown(rule, context) else rule.description or why
+            is_unknown = isinstance(rule, Custom) and context.find(rule.name) is None
+            return why if is_unknown else rule.description or why
     return None
 
 
@@ -43,10 +44,6 @@ def broken(
 ) -> Constraint | None:
     """Return the first rule that ``value`` breaks."""
     return next((rule for rule in rules if rule.refusal(value, context) is not None), None)
-
-
-def _is_unknown(rule: Constraint, context: ConstraintContext) -> bool:
-    return isinstance(rule, Custom) and context.find(rule.name) is None
 
 
 def _fault(reason: str) -> errors.InvalidSchemaError:

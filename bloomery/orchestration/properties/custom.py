@@ -54,10 +54,6 @@ def _checks() -> dict[str, Check]:
     return {extension.name: extension.plugin for extension in manager}
 
 
-def _utc_now() -> dt.datetime:
-    return dt.datetime.now(dt.UTC)
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConstraintContext:
     """What constraints may use; ``service``: whom custom ones ask, ``now``: the time, aware."""
@@ -65,7 +61,7 @@ class ConstraintContext:
     limits: Limits = LIMITS
     find: Callable[[str], Check | None] = find
     service: Any = None
-    now: Callable[[], dt.datetime] = _utc_now
+    now: Callable[[], dt.datetime] = lambda: dt.datetime.now(dt.UTC)
 
 
 CONSTRAINT_CONTEXT: Final = ConstraintContext()

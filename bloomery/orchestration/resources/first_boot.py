@@ -90,12 +90,7 @@ class FirstBoot(Handle):
             return json.dumps(self.payload())
         if name not in ("curl_cli", "cloud_init"):
             return None
-        command = (
-            f"curl -i -X POST -H 'X-Auth-Token: {self.token()}'"
-            f" -H 'Content-Type: application/json' -H 'Accept: application/json'"
-            f" {self.signal_url()}"
-        )
         if name == "curl_cli":
-            return command
-        ran = f"{command} --data-binary '{json.dumps({'status': SUCCESS})}'"
+            return self.curl_command()
+        ran = f"{self.curl_command()} --data-binary '{json.dumps({'status': SUCCESS})}'"
         return f"#cloud-config\n{json.dumps({'runcmd': [ran]})}"

@@ -83,14 +83,10 @@ def skip_list(
     texts = [str(item) for item in named]
     before = list(remembered)
     if references is not None:
-        known = {name: name for name in (*before, *references)}
-        by_reference = {str(reference): name for name, reference in references.items()}
-        texts = [match[0] for item in texts if (match := _names_of(item, known, by_reference))]
+        names = {str(reference): name for name, reference in references.items()}
+        names |= {name: name for name in (*before, *references)}
+        texts = [names[text] for text in texts if text in names]
     return list(dict.fromkeys(texts if forget else [*before, *texts]))
-
-
-def _names_of(text: str, *tables: Mapping[str, str]) -> list[str]:
-    return [table[text] for table in tables if text in table]
 
 
 def chain_document(

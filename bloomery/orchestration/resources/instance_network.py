@@ -63,11 +63,11 @@ def network_data(
         if link in free:
             free.remove(link)
         made.append(_network(number, link, network))
-    return {"links": [*map(_phy, ports), *bonds], "networks": made, "services": []}
-
-
-def _phy(port: Mapping[str, Any]) -> Json:
-    return {"id": port["uuid"], "type": "phy", "ethernet_mac_address": port["address"]}
+    links = [
+        {"id": port["uuid"], "type": "phy", "ethernet_mac_address": port["address"]}
+        for port in ports
+    ]
+    return {"links": links + bonds, "networks": made, "services": []}
 
 
 def _bond(group: Mapping[str, Any], ports: Sequence[Mapping[str, Any]]) -> Json:

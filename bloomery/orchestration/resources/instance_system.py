@@ -138,8 +138,9 @@ def renew(instance: OnNode) -> stepwise.Following:
     instance.machines.update_node(node["uuid"], _changes(instance))
     if data.get("networks"):
         instance_network.attach(instance, node["uuid"])
-    if state in PREPARED:
-        return _resume_preparation(instance, node)
+    if state in PREPARED:  # the node was claimed, and nothing was deployed on it yet
+        data.pop(instance_preparation.BEFORE, None)
+        return "prepare" if state == State.AVAILABLE else "before"
     if data.get("rebuilds") or state == State.DEPLOYFAIL:
         _check_unprotected(instance, node)
         instance_boot.arm(instance)
@@ -155,12 +156,6 @@ def reason_to_replace(instance: OnNode, node: Json) -> str:
     if not instance.is_ours(node["instance_info"]):
         return f"node {name} was never prepared for it, or is another's now"
     return f"node {name} is in {State.ERROR}" if node["provision_state"] == State.ERROR else ""
-
-
-def _resume_preparation(instance: OnNode, node: Json) -> str:
-    """Go on with a node that was claimed, and on which nothing was deployed yet."""
-    instance.record.data.pop(instance_preparation.BEFORE, None)
-    return "prepare" if node["provision_state"] == State.AVAILABLE else "before"
 
 
 def _check_unprotected(instance: OnNode, node: Json) -> None:

@@ -27,7 +27,6 @@ from bloomery.orchestration.resources import (
 from bloomery.orchestration.resources.rollouts import OnFailure, Signal
 from bloomery.orchestration.resources.states import Action, Status
 from bloomery.orchestration.resources.stepwise import Step
-from bloomery.orchestration.template.view import ResourceView
 from bloomery.outcome import Again, Hold, Outcome
 
 MEMBER_TYPE: Final = "OS::Ironic::Instance"
@@ -481,7 +480,7 @@ class InstanceGroup(resource_group.Indexed, stepwise.Stepwise):
                 name=name,
                 is_ready=statuses[name] is Status.COMPLETE
                 and view.ready
-                and not (health and _is_critical(view)),
+                and not (health and str(view.attribute("health")).lower() == "critical"),
                 is_current=name not in left,
                 since=str(view.attribute("deployed_at") or "") if order is OLDEST else "",
             )
@@ -522,7 +521,3 @@ def leaving(data: Mapping[str, Any]) -> Collection[str]:
     """Return the members that a group with this data deletes when its roll-out comes to its end."""
     rollout = data.get(ROLLOUT) or {}
     return rollout.get("leaving", ()) if rollout.get("state") in (RUNNING, PAUSED) else ()
-
-
-def _is_critical(member: ResourceView) -> bool:
-    return str(member.attribute("health")).lower() == "critical"

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any, ClassVar, Final
 
 from bloomery import errors
@@ -105,19 +106,9 @@ def _properties(template: Template, defaulted: Collection[str]) -> dict[str, Sch
             declared = template.parameter_schema(name, body).as_property()
         except errors.Misplaced as exc:
             raise exc.under(template.word(Section.PARAMETERS), name) from exc
-        optional = declared.required and name in defaulted
-        schemas[name] = _optional(declared) if optional else declared
+        required = declared.required and name not in defaulted
+        schemas[name] = replace(declared, required=required)
     return schemas
-
-
-def _optional(declared: Schema) -> Schema:
-    return Schema(
-        declared.type,
-        declared.description,
-        update_allowed=True,
-        constraints=declared.constraints,
-        takes_text=declared.takes_text,
-    )
 
 
 def _attributes(template: Template) -> dict[str, Attribute]:

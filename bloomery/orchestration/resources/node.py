@@ -408,10 +408,8 @@ class Node(stepwise.OnNode):
         self.machines.update_node(node["uuid"], patch)
 
     def step_remove(self) -> str | None:
-        try:
+        with contextlib.suppress(errors.NodeNotFound):
             self.machines.delete_node(self.node_uuid())
-        except errors.NodeNotFound:
-            return None
         return None
 
     # -------------------------------------------------------------------------- how it really is

@@ -165,7 +165,8 @@ class ResourceGroup(Indexed, rolling.Rolling):
         self.record.data[SKIPPED] = self.skip_list()
         self.forget_batches()
         pace = self.update_policy.get("rolling_update")
-        steps = self._steps(pace, current=len(self._staying())) if pace else []
+        staying = self.present().keys() - {*self.record.data[SKIPPED]}
+        steps = self._steps(pace, current=len(staying)) if pace else []
         if not pace or not steps or "resource_def" not in prop_diff:
             return super().handle_update(definition, tmpl_diff, prop_diff)
         self.plan_batches(steps, pace["pause_time"])
@@ -208,9 +209,6 @@ class ResourceGroup(Indexed, rolling.Rolling):
     def document_after(self, batch: batches.Resize) -> Mapping[str, Any]:
         names, present = groups.names(batch.size, set(self.record.data[SKIPPED])), self.present()
         return groups.document(after_batch(present, batch, names, self.count(), self.member))
-
-    def _staying(self) -> set[str]:
-        return self.present().keys() - set(self.record.data[SKIPPED])
 
     def _steps(self, pace: Mapping[str, Any], *, current: int) -> list[batches.Resize]:
         floor, most = pace.get("min_in_service") or 0, pace["max_batch_size"]

@@ -96,9 +96,7 @@ class ScaledGroup(rolling.Rolling):
         raise NotImplementedError
 
     def child_document(self) -> Mapping[str, Any]:
-        return self._resized(self.capacity() if self.ages() else self.first_capacity())
-
-    def _resized(self, capacity: int) -> Mapping[str, Any]:
+        capacity = self.capacity() if self.ages() else self.first_capacity()
         present = dict.fromkeys(self.ages(), self.member())
         return self._document(present, batches.Resize(capacity, 0))
 

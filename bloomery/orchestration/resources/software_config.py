@@ -68,7 +68,7 @@ class Config(base.Resource):
 
     def handle_create(self) -> Any:
         uuid, properties = self.derived_id(), self.properties
-        self.software().create_config(
+        software_of(self).create_config(
             uuid,
             name=self.physical_resource_name(),
             group=self.group(),
@@ -81,16 +81,13 @@ class Config(base.Resource):
 
     def handle_delete(self) -> Any:
         if self.record.physical_id is not None:
-            self.software().delete_config(self.record.physical_id)
+            software_of(self).delete_config(self.record.physical_id)
 
     def get_live_resource_data(self) -> Any:
         uuid = self.record.physical_id
-        if uuid is None or self.software().show_config(uuid) is None:
+        if uuid is None or software_of(self).show_config(uuid) is None:
             raise errors.EntityNotFound(entity="Resource", name=self.record.name)
         return None
-
-    def software(self) -> SoftwareStore:
-        return software_of(self)
 
     def resolve_attribute(self, name: str, path: Sequence[Any] = ()) -> Any:
         return self.text() if name == "config" else None
@@ -117,16 +114,13 @@ class SoftwareConfig(Config):
         return self.properties["config"]
 
 
-class StructuredConfig(Config):
+class StructuredConfig(SoftwareConfig):
     """A map instead of a text, in which deployments replace inputs by their values."""
 
     properties_schema: ClassVar[Mapping[str, Schema]] = {
         **SoftwareConfig.properties_schema,
         "config": Schema(Type.MAP, "The map."),
     }
-
-    def text(self) -> Any:
-        return self.properties["config"]
 
 
 class SoftwareComponent(Config):

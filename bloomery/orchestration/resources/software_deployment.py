@@ -131,13 +131,13 @@ class SoftwareDeployment(signals.Signalled):
         ):
             return outcome
         if self.record.physical_id is not None:
-            self.store().delete_deployment(self.record.physical_id)
+            software_of(self).delete_deployment(self.record.physical_id)
         if config_id := self.record.data.get(CONFIG):
-            self.store().delete_config(config_id)
+            software_of(self).delete_config(config_id)
         return DONE
 
     def handle_signal(self, details: Mapping[str, Any] | None = None) -> str:
-        text = self.store().signal_deployment(str(self.record.physical_id), details or {})
+        text = software_of(self).signal_deployment(str(self.record.physical_id), details or {})
         if text is None:
             raise base.NoActionRequired
         return text
@@ -147,12 +147,9 @@ class SoftwareDeployment(signals.Signalled):
             raise errors.EntityNotFound(entity="Resource", name=self.record.name)
         return None
 
-    def store(self) -> software.SoftwareStore:
-        return software_of(self)
-
     def _deployment(self) -> Mapping[str, Any] | None:
         uuid = self.record.physical_id
-        return None if uuid is None else self.store().show_deployment(uuid)
+        return None if uuid is None else software_of(self).show_deployment(uuid)
 
     def _deploy(self, action: Action) -> bool:
         """Bring the config to the server, if this action is one for it; return whether it is."""
@@ -172,24 +169,25 @@ class SoftwareDeployment(signals.Signalled):
         }
         self._write_deployment(values)
         if before is not None:
-            self.store().delete_config(before)
+            software_of(self).delete_config(before)
         return waits
 
     def _write_deployment(self, values: dict[str, Any]) -> None:
         """Write the deployment, unless it was written before a crash and may be answered by now."""
         uuid, present = str(self.record.physical_id), self._deployment()
         if present is None:
-            self.store().create_deployment(uuid, **values)
+            software_of(self).create_deployment(uuid, **values)
         elif present["config_id"] != values["config_id"]:
             del values["server_id"]
-            self.store().update_deployment(uuid, **values)
+            software_of(self).update_deployment(uuid, **values)
 
     def _part(self, config: Mapping[str, Any], action: Action) -> tuple[Any, Any] | None:
         if config["group"] != COMPONENT:
             deploys = action in self.properties["actions"]
             return (config["group"], config["config"]) if deploys else None
         parts = (config["config"] or {}).get("configs") or ()
-        return next((_tool(part) for part in parts if action in part.get("actions", ())), None)
+        acting = (part for part in parts if action in part.get("actions", ()))
+        return next(((part.get("tool"), part.get("config")) for part in acting), None)
 
     def _write_config(
         self, config: Mapping[str, Any], part: tuple[Any, Any], action: Action
@@ -197,7 +195,7 @@ class SoftwareDeployment(signals.Signalled):
         number = int(self.record.data.get(DEPLOYED, 0)) + 1
         config_id, inputs = self.derived_id(f"config {number}"), [*self._inputs(config, action)]
         tool, text = part
-        self.store().create_config(
+        software_of(self).create_config(
             config_id,
             name=self.properties["name"] or self.physical_resource_name(),
             group=tool or UNGROUPED,
@@ -217,7 +215,7 @@ class SoftwareDeployment(signals.Signalled):
         uuid = properties.get("config")
         if not uuid:
             return {"group": UNGROUPED, "config": "", "inputs": [], "outputs": []}
-        config = self.store().show_config(uuid)
+        config = software_of(self).show_config(uuid)
         if config is None:
             raise errors.NotFound(
                 reason=f"cannot deploy {self.record.name}: there is no software config {uuid!r}"
@@ -263,17 +261,13 @@ class SoftwareDeployment(signals.Signalled):
             return values[name]
         if name in self.attributes_schema or deployment is None:
             return None
-        config = self.store().show_config(deployment["config_id"]) or {}
+        config = software_of(self).show_config(deployment["config_id"]) or {}
         if all(name != output["name"] for output in config.get("outputs") or ()):
             raise errors.InvalidTemplateAttribute(
                 reason=f"The Referenced Attribute ({self.record.name} {name}) is incorrect: it is"
                 " no output of the software config"
             )
         return Walked(None)
-
-
-def _tool(part: Mapping[str, Any]) -> tuple[Any, Any]:
-    return part.get("tool"), part.get("config")
 
 
 STRUCTURE: Final = {

@@ -12,9 +12,10 @@ from typing import Any, ClassVar
 
 import yaml
 
+from bloomery.model.rules import idents
 from bloomery.orchestration.properties import constraints
 from bloomery.orchestration.properties.schema import Schema, Type
-from bloomery.orchestration.resources.software_config import UNGROUPED, Config
+from bloomery.orchestration.resources.software_config import UNGROUPED, Config, software_of
 
 
 class CloudConfig(Config):
@@ -67,26 +68,14 @@ class MultipartMime(Config):
                 _describe(part, filename)
                 yield part
             return
-        part = MIMEText(text, subtype or "plain", _charset_of(text))
+        part = MIMEText(text, subtype or "plain", "us-ascii" if text.isascii() else "utf-8")
         _describe(part, filename)
         yield part
 
     def _config(self, entry: Mapping[str, Any]) -> str:
         text = str(entry["config"])
-        config = self.software().show_config(text) if _is_uuid(text) else None
+        config = software_of(self).show_config(text) if idents.is_uuid(text) else None
         return text if config is None else str(config["config"] or "")
-
-
-def _is_uuid(text: str) -> bool:
-    try:
-        uuid.UUID(text)
-    except ValueError:
-        return False
-    return True
-
-
-def _charset_of(text: str) -> str:
-    return "us-ascii" if text.isascii() else "utf-8"
 
 
 def _describe(part: Message, filename: str | None) -> None:

@@ -8,28 +8,21 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any, ClassVar, Final
+from typing import Any, ClassVar, Final, NamedTuple
 
 from bloomery.orchestration.properties import constraints
 from bloomery.orchestration.properties.schema import Attribute, Schema, Type
 from bloomery.orchestration.resources import base, signals
 
 TRANSPORTS: Final = [
-    "CFN_SIGNAL",
-    "TEMP_URL_SIGNAL",
-    "HEAT_SIGNAL",
-    "NO_SIGNAL",
-    "ZAQAR_SIGNAL",
-    "TOKEN_SIGNAL",
-]
+    "CFN_SIGNAL", "TEMP_URL_SIGNAL", "HEAT_SIGNAL", "NO_SIGNAL", "ZAQAR_SIGNAL", "TOKEN_SIGNAL",
+]  # fmt: skip
 SUCCESS: Final = "SUCCESS"
 MOST_CHARS: Final = 1_048_576  # of all signals of one handle, as much as one body may have
 FAILURE: Final = "FAILURE"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Words:
+class Words(NamedTuple):
     """What a dialect calls the four parts of a signal."""
 
     id: str
@@ -38,8 +31,8 @@ class Words:
     data: str
 
 
-HEAT: Final = Words(id="id", status="status", reason="reason", data="data")
-AWS: Final = Words(id="UniqueId", status="Status", reason="Reason", data="Data")
+HEAT: Final = Words("id", "status", "reason", "data")
+AWS: Final = Words("UniqueId", "Status", "Reason", "Data")
 
 
 class Handle(signals.Signalled):
@@ -54,7 +47,7 @@ class Handle(signals.Signalled):
     def handle_signal(self, details: Mapping[str, Any] | None = None) -> str:
         """Keep a signal; one with an unknown key or status is refused and leaves nothing."""
         signal, words = dict(details or {}), self.words
-        unknown = signal.keys() - {words.id, words.status, words.reason, words.data}
+        unknown = signal.keys() - {*words}
         status = signal.get(words.status, SUCCESS)
         if unknown or status not in {SUCCESS, FAILURE}:
             raise ValueError(f"cannot read the signal: it has {', '.join(unknown) or status!r}")
@@ -79,6 +72,14 @@ class Handle(signals.Signalled):
 
     def payload(self) -> dict[str, Any]:
         return {key: signal.get(self.words.data) for key, signal in self._signals()}
+
+    def curl_command(self) -> str:
+        """Return the beginning of a command that signals; --data-binary is missing."""
+        return (
+            f"curl -i -X POST -H 'X-Auth-Token: {self.token()}'"
+            " -H 'Content-Type: application/json' -H 'Accept: application/json'"
+            f" {self.signal_url()}"
+        )
 
     def _signals(self) -> Iterator[tuple[str, Mapping[str, Any]]]:
         return ((k, s) for k, s in self.record.metadata.items() if isinstance(s, Mapping))
@@ -121,12 +122,8 @@ class WaitConditionHandle(Handle):
         if self.properties[signals.TRANSPORT] != "TOKEN_SIGNAL":
             return None
         if name == "curl_cli":
-            return (
-                f"curl -i -X POST -H 'X-Auth-Token: {self.token()}'"
-                " -H 'Content-Type: application/json' -H 'Accept: application/json'"
-                f" {self.signal_url()}"
-            )
-        return {"token": self.token, "endpoint": self.signal_url}.get(name, _nothing)()
+            return self.curl_command()
+        return {"token": self.token(), "endpoint": self.signal_url()}.get(name)
 
     def _signal(self) -> dict[str, Any]:
         where = self.context
@@ -142,10 +139,6 @@ class WaitConditionHandle(Handle):
                 "resource_name": self.record.name,
             }
         return {}
-
-
-def _nothing() -> None:
-    """The answer to attributes that are not there."""
 
 
 class CfnWaitConditionHandle(Handle):

@@ -19,6 +19,7 @@ import jsonpatch
 
 from bloomery import errors
 from bloomery.conductor.states import Power, State
+from bloomery.model.rules import idents
 from bloomery.orchestration.resources.machines import (
     ALLOCATION,
     PORT,
@@ -103,7 +104,7 @@ class SimulatedFlow(NamedTuple):
 
 
 class SimulatedMachines:
-    """``invents`` False: only what was enrolled is there.  ``busy``: nodes that are locked."""
+    """``invents`` False: only what was enrolled is there."""
 
     def __init__(
         self,
@@ -148,7 +149,7 @@ class SimulatedMachines:
         if node is None:
             if not self._invents:
                 raise errors.NodeNotFound(node=ident)
-            uuid = ident if _is_uuid(ident) else str(uuids.uuid5(_SPACE, ident))
+            uuid = ident if idents.is_uuid(ident) else str(uuids.uuid5(_SPACE, ident))
             node = self.nodes[self.add_node(uuid=uuid, name=None if uuid == ident else ident)]
         self._settle(node)
         return node
@@ -177,7 +178,8 @@ class SimulatedMachines:
         for node in self.nodes.values():
             self._settle(node)
         record = {"resource_class": resource_class}
-        if self._invents and not any(_fits(node, record) for node in self._invented()):
+        invented = [n for n in self.nodes.values() if str(n["name"]).startswith(_INVENTED)]
+        if self._invents and not any(_fits(node, record) for node in invented):
             self._invent(record)
         return [dict(node) for node in self.nodes.values() if _fits(node, record)]
 
@@ -355,10 +357,6 @@ class SimulatedMachines:
         )
         return self.nodes[uuid]
 
-    def _invented(self) -> list[Json]:
-        nodes = self.nodes.values()
-        return [node for node in nodes if str(node["name"]).startswith(_INVENTED)]
-
     def update(self, noun: str, uuid: str, patch: Patch) -> None:
         record = self.records[noun][uuid]
         self._check_power(noun, record)
@@ -415,10 +413,3 @@ def _fits(node: Json, record: Json) -> bool:
 
 def _copy(value: Any) -> Any:
     return value.copy() if isinstance(value, dict | list) else value
-
-
-def _is_uuid(text: str) -> bool:
-    try:
-        return str(uuids.UUID(text)) == text.lower()
-    except ValueError:
-        return False

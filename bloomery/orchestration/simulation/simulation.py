@@ -22,22 +22,14 @@ from bloomery.orchestration.simulation.software import SimulatedSoftware
 EPOCH: Final = datetime(2026, 1, 1, tzinfo=UTC)  # what the clock's zero is in UTC
 
 
-def _new_id() -> str:
-    return str(uuid.uuid4())
-
-
-def _ignore(event: Event) -> None:
-    """Who listens when nobody does."""
-
-
 @dataclass(slots=True, kw_only=True)
 class Simulation:
     """``on_event`` is told of every event after the turn in which it happens."""
 
     clock: Clock = field(default_factory=SimulatedClock)
     random: Callable[[], float] = random.SystemRandom().random
-    new_id: Callable[[], str] = _new_id
-    on_event: Callable[[Event], object] = _ignore
+    new_id: Callable[[], str] = lambda: str(uuid.uuid4())
+    on_event: Callable[[Event], object] = lambda event: None
     poll_s: float = 1.0  # between two looks at what is not done yet
     store: Memory = field(default_factory=Memory)
     software: SimulatedSoftware = field(default_factory=SimulatedSoftware)
