@@ -93,7 +93,7 @@ class AutoScalingGroup(scaling.ScaledGroup):
         if name == "current_size":
             return composite.at_path(len(members), path)
         if name in {OUTPUTS, OUTPUTS_LIST}:
-            attribute, rest = scaling.attributes_at(path, self.record.name)
+            attribute, rest = self.attribute_at(OUTPUTS, path)
             values = {n: composite.attribute_of(m, attribute, rest) for n, m in members.items()}
             return Walked(values if name == OUTPUTS else list(values.values()))
         references = {n: m.reference_id() for n, m in members.items()}
@@ -102,8 +102,12 @@ class AutoScalingGroup(scaling.ScaledGroup):
         )
 
     def _by_name(self, attribute: str) -> str:
+        """Return the attribute of a member with the member's name in place of its index."""
         member, dot, rest = attribute.removeprefix(composite.MEMBER).partition(".")
-        return f"{composite.MEMBER}{self.member_named(member)}{dot}{rest}"
+        names = list(self.members())
+        if member not in names and member.isdecimal() and int(member) < len(names):
+            member = names[int(member)]
+        return f"{composite.MEMBER}{member}{dot}{rest}"
 
     @classmethod
     def listed_attributes(cls) -> Iterable[str]:

@@ -54,7 +54,6 @@ from bloomery.outcome import Again, Outcome, WaitForCall
 
 __all__ = ["Action", "Status"]  # they stand in states, and are known by this name
 
-
 LONGEST_LOOK_S: Final = 60.0
 
 # What a check returns.  Plug-ins that were written for Heat return True, or something false.
@@ -62,11 +61,7 @@ Progress: TypeAlias = Outcome | bool | None
 
 
 class UpdateReplace(Exception):
-    """A handler's answer to an update: this cannot be done in place, make me anew.
-
-    This is the one answer that is raised: the plug-ins of Heat raise it, from any depth of a
-    handler or of a check.  For the engine it ends the update, as a failure would.
-    """
+    """The update needs a new resource; a handler or a check raises it from any depth, as Heat's."""
 
 
 def wait_for(uuid: str, timeout_s: float = 0) -> WaitForCall:
@@ -225,11 +220,7 @@ class Resource:
                 yield from ending(cls.secret_paths, value, (key,))
 
     def prepare_create(self) -> None:
-        """Choose what must be stored before handle_create runs: it is called in the turn before.
-
-        Only ``data`` may be changed.  A handler that gives a secret to others finds it there, so
-        that whoever comes with it is known from the first moment, and after a crash as well.
-        """
+        """Put into ``data`` what must be stored before handle_create runs, such as a token."""
 
     def enter_action(self) -> None:
         """Forget where an earlier action stopped: it is called right before each handler."""
@@ -247,10 +238,7 @@ class Resource:
         return None
 
     def handle_preempt(self) -> None:
-        """End an action sooner whose outcome nobody wants any more (``preemptible``).
-
-        Asked before each check, until the action has ended, well or not.
-        """
+        """End an action whose outcome is useless (``preemptible``); called before each check."""
 
     def handle_adopt(self, data: Mapping[str, Any]) -> Any:
         """Take over what an abandoned stack left of a resource of this name."""
@@ -266,7 +254,7 @@ class Resource:
     def handle_restore(
         self, definition: ResourceDefinition, data: Mapping[str, Any]
     ) -> ResourceDefinition:
-        """The definition that brings back what a snapshot holds of the resource."""
+        """Return the definition that restores the resource from a snapshot."""
         return definition
 
     @classmethod
@@ -276,21 +264,18 @@ class Resource:
     # --------------------------------------------------------------------- how it really is
 
     def get_live_state(self, properties: Mapping[str, Any]) -> Mapping[str, Any]:
-        """Values that the real thing has now, by property; those that are stored stand for others.
-
-        Raises EntityNotFound where it is gone; then an update that asks makes it anew.
-        """
+        """Return the properties that the real thing tells.  Raises EntityNotFound: it is gone."""
         data = self.get_live_resource_data()
         return {} if data is None else self.parse_live_resource_data(properties, data)
 
     def get_live_resource_data(self) -> Any:
-        """What the real thing says of itself; None: its kind cannot tell.  See get_live_state."""
+        """Return the real thing as its API has it; None: the kind cannot compare it."""
         return None
 
     def parse_live_resource_data(
         self, properties: Mapping[str, Any], data: Any
     ) -> Mapping[str, Any]:
-        """Values of properties in ``data``; ``properties``: those that are stored."""
+        """Return the properties in ``data`` of the real thing; ``properties``: as stored."""
         return {}
 
     # ------------------------------------------------------------------------ what may be asked
@@ -347,17 +332,16 @@ class Resource:
 
     @classmethod
     def deletes_first(cls, before: Mapping[str, Any], after: Mapping[str, Any]) -> bool:
-        """Whether a replacement begins with the end of the old one (handle_prepare_for_replace).
+        """Tell whether a replaced resource is released first, by handle_prepare_for_replace.
 
-        Else the old one is deleted when the new one is there, and all who used it have turned to
-        that; a failure on the way takes it back.
+        Else it is deleted when the new one is complete and its users are updated.
         """
         return False
 
     def data_for_replacement(self, *, returns: bool) -> dict[str, Any]:
-        """Return what stands in ``data`` of the next resource when this one was deleted first.
+        """Return ``data`` for the replacement of a resource that was released first.
 
-        ``returns``: the next one is made as it was before this one, because an update failed.
+        ``returns``: a rollback makes the replacement as the resource was before the update.
         """
         return {}
 
@@ -365,8 +349,8 @@ class Resource:
     def effect_of_create(cls, properties: Mapping[str, Any]) -> Effect:
         """Say what a creation orders of a machine.
 
-        Of this and the two that follow: values that a plan does not know yet are no plain values;
-        ``properties`` are those of ``effect_properties`` and ``machine_properties``.
+        ``properties``: those of ``effect_properties`` and ``machine_properties``; a value that a
+        plan does not know yet is a placeholder.
         """
         return NO_EFFECT
 
@@ -389,10 +373,9 @@ class Resource:
     def effect_now(
         self, effect: Effect, properties: Mapping[str, Any] | None, names: Collection[str]
     ) -> Effect:
-        """Return what an update does to the real thing as it is now; it only reads.
+        """Correct the ``effect`` of an update by the state of the real thing, which is only read.
 
-        ``effect``: as properties alone tell; ``properties``: the new ones of effects, None where
-        some are not known yet; ``names``: those that change.
+        ``properties``: the new ones, None where some are unknown; ``names``: those that change.
         """
         return effect
 
@@ -434,7 +417,7 @@ class Resource:
         self.record.physical_id = physical_id
 
     def derived_id(self, role: str = "") -> str:
-        """A UUID of our own for ``role``, the same whenever it is asked for: also after a crash."""
+        """Return the UUID of this resource for ``role``: the same each time, also after a crash."""
         return str(uuids.uuid5(uuids.UUID(self.record.uuid), role))
 
     def physical_resource_name(self) -> str:

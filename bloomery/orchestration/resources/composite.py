@@ -276,16 +276,19 @@ class Membered(Composite):
         if name == REFS:
             return at_path([each.reference_id() for each in members.values()], path)
         if name == ATTRIBUTES:
-            wanted, *beyond = path or self._refuse()
-            return Walked({n: attribute_of(m, str(wanted), beyond) for n, m in members.items()})
+            attribute, rest = self.attribute_at(ATTRIBUTES, path)
+            return Walked({n: attribute_of(m, attribute, rest) for n, m in members.items()})
         return Walked([attribute_of(each, name, path) for each in members.values()])
 
     @classmethod
     def listed_attributes(cls) -> Iterable[str]:
         return (name for name in cls.attributes_schema if name != ATTRIBUTES)  # it needs a path
 
-    def _refuse(self) -> Sequence[Any]:
-        raise errors.StackValidationFailed(
-            reason=f"cannot tell all attributes of the members of {self.record.name} at once; "
-            "name one after it, as in [group, attributes, name]"
-        )
+    def attribute_at(self, key: str, path: Sequence[Any]) -> tuple[str, Sequence[Any]]:
+        """Return the attribute that a path begins with, and the rest of the path."""
+        if not path:
+            raise errors.StackValidationFailed(
+                reason=f"cannot tell all attributes of the members of {self.record.name} at once; "
+                f"name one after it, as in [group, {key}, name]"
+            )
+        return str(path[0]), path[1:]

@@ -44,7 +44,6 @@ GIVEN_UP: Final = frozenset({
 })  # steps of a creation or update that need not be gone through for a later order  # fmt: skip
 SUSPEND: Final = {"power_off": Power.OFF, "soft_power_off": Power.SOFT_OFF}
 
-
 STEPS: Final[Mapping[str, Step]] = MARKS | {
     # to a node: instance_placement
     "reserve": Step("find the node, or ask for one", "prepare await_node await_former",

@@ -18,7 +18,6 @@ from bloomery.orchestration.resources.stepwise import OnNode
 
 FORMER: Final = "former_node"  # of the instance that this one replaces
 
-
 DOMAINS: Final = {"conductor_group": "conductor_group", "shard": "shard", "chassis": "chassis_uuid"}
 
 

@@ -59,7 +59,6 @@ CREATE: Final = {
 }
 DELETION: Final = {"batch_size": _integer("How many members leave at a time.", 10, least=1)}
 
-
 PROPERTIES: Final[Mapping[str, Schema]] = {
     **resource_group.Indexed.properties_schema,
     "member": Schema(

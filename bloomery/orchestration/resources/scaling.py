@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import enum
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
 from bloomery import errors
@@ -197,12 +197,6 @@ class ScaledGroup(rolling.Rolling):
         ages = [name for name in self.ages() if name in members]
         return {name: members[name] for name in [*ages, *(members.keys() - set(ages))]}
 
-    def member_named(self, name: str) -> str:
-        names = list(self.members())
-        if name in names or not name.isdecimal() or int(name) >= len(names):
-            return name
-        return names[int(name)]
-
 
 def check_bounds(least: int, most: int, first: int | None) -> None:
     if least > most:
@@ -215,12 +209,3 @@ def check_bounds(least: int, most: int, first: int | None) -> None:
             reason=f"cannot begin with {first} members: desired_capacity must be between min_size"
             f" ({least}) and max_size ({most})"
         )
-
-
-def attributes_at(path: Sequence[Any], group: str) -> tuple[str, Sequence[Any]]:
-    if not path:
-        raise errors.StackValidationFailed(
-            reason=f"cannot tell all attributes of the members of {group} at once; name one after"
-            " it, as in [group, outputs, name]"
-        )
-    return str(path[0]), path[1:]

@@ -18,7 +18,6 @@ from bloomery.model.stacks import Action, Status
 
 __all__ = ["Action", "Status"]  # with the stored values that have them
 
-
 STACK_PREFIX: Final = re.compile(r"\AResource [A-Z]+ failed: ")
 CHAINED: Final = re.compile(
     r"\A(?:(?P<error>\w+): )?(?P<path>resources\.[^:]+): (?P<message>.*)\Z", re.DOTALL

@@ -54,7 +54,6 @@ _MEMBERS: Final = {
     "order": Schema(Type.INTEGER, "When it comes."),
 }
 
-
 LATER, RUN, UNSEEN, OWN = OnChange.LATER, OnChange.RUN, Drift.NONE, Drift.OWN
 STEPS: Final = updatable(
     Type.LIST, RUN, UNSEEN, "The steps, in their order.", schema=Schema(Type.MAP, schema=_MEMBERS),

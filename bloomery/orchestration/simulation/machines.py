@@ -35,7 +35,6 @@ from bloomery.outcome import FlowOutcome
 _INVENTED: Final = "simulated-"  # how the names of nodes begin that nobody has named
 _SPACE: Final = uuids.UUID("3a0c3f5e-6d0c-4f0a-9d0b-5f2b7c1d9e10")  # of nodes that are invented
 
-
 _VOLUMES: Final = frozenset({VOLUME_CONNECTOR, VOLUME_TARGET})
 _DELETABLE: Final = frozenset({State.ENROLL, State.MANAGEABLE, State.ADOPTFAIL})
 
