@@ -11,8 +11,8 @@ from email.mime.text import MIMEText
 from typing import Any, ClassVar
 
 import yaml
+from oslo_utils import uuidutils
 
-from bloomery.model.rules import idents
 from bloomery.orchestration.properties import constraints
 from bloomery.orchestration.properties.schema import Schema, Type
 from bloomery.orchestration.resources.software_config import UNGROUPED, Config, software_of
@@ -74,7 +74,7 @@ class MultipartMime(Config):
 
     def _config(self, entry: Mapping[str, Any]) -> str:
         text = str(entry["config"])
-        config = software_of(self).show_config(text) if idents.is_uuid(text) else None
+        config = software_of(self).show_config(text) if uuidutils.is_uuid_like(text) else None
         return text if config is None else str(config["config"] or "")
 
 

@@ -16,10 +16,10 @@ from dataclasses import replace
 from typing import Any, Final, NamedTuple
 
 import jsonpatch
+from oslo_utils import uuidutils
 
 from bloomery import errors
 from bloomery.conductor.states import Power, State
-from bloomery.model.rules import idents
 from bloomery.orchestration.resources.machines import (
     ALLOCATION,
     PORT,
@@ -148,7 +148,7 @@ class SimulatedMachines:
         if node is None:
             if not self._invents:
                 raise errors.NodeNotFound(node=ident)
-            uuid = ident if idents.is_uuid(ident) else str(uuids.uuid5(_SPACE, ident))
+            uuid = ident if uuidutils.is_uuid_like(ident) else str(uuids.uuid5(_SPACE, ident))
             node = self.nodes[self.add_node(uuid=uuid, name=None if uuid == ident else ident)]
         self._settle(node)
         return node
