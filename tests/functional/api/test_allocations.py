@@ -150,16 +150,6 @@ def test_owner_is_hidden_from_older_clients(api, allocation):
     assert api.get(f"{A}/one?fields=node", version=MAX).status == 400
 
 
-def test_older_clients_see_no_allocations(api, allocation):
-    answer = api.get(A, version=51)
-    assert (answer.status, answer.form) == (404, "first")
-    for method, path in (("POST", A), ("PATCH", f"{A}/x"), ("DELETE", f"{A}/x")):
-        answer = api.ask(method, path, {}, version=51)
-        assert (answer.status, answer.form) == (405, "first")
-    assert "allocations" not in api.get("/v1", version=51).json
-    assert "allocations" in api.get("/v1", version=52).json
-
-
 def test_allocation_is_deleted_by_uuid_or_name(api, allocation):
     assert api.delete(f"{A}/nobody").status == 404
     assert api.delete(f"{A}/one").status == 204

@@ -132,20 +132,6 @@ def test_nodes_of_a_chassis_are_listed(nodes, chassis, path):
     assert nodes.get("/v1/chassis/row-B/nodes").status == 400
 
 
-@pytest.mark.parametrize(
-    ("method", "below", "body"),
-    [
-        ("POST", "", {"driver": "fake-hardware"}),
-        ("PATCH", "/x", []),
-        ("DELETE", "/x", None),
-        ("GET", "/x", None),
-    ],
-)
-def test_single_nodes_are_not_reached_through_their_chassis(nodes, path, method, below, body):
-    answer = nodes.ask(method, f"{path}/nodes{below}", body)
-    assert (answer.status, answer.form) == (400, "first")
-
-
 def test_a_chassis_goes_when_its_nodes_are_gone(nodes, path):
     answer = nodes.delete(path)
     assert (answer.status, answer.form) == (400, "first")

@@ -83,12 +83,3 @@ def test_lists_show_little_or_all(api, template):
     assert whole == template
     assert api.get(f"{T}?sort_key=steps").status == 400
     assert api.get(f"{T}?fields=steps").json["deploy_templates"][0]["steps"] == template["steps"]
-
-
-def test_older_clients_see_no_templates(api, template):
-    answer = api.get(T, version=54)
-    assert (answer.status, answer.form) == (404, "second")
-    for method, path in (("POST", T), ("PATCH", f"{T}/x"), ("DELETE", f"{T}/x")):
-        assert api.ask(method, path, {}, version=54).status == 405
-    assert "deploy_templates" not in api.get("/v1", version=54).json
-    assert "deploy_templates" in api.get("/v1", version=55).json

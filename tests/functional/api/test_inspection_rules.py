@@ -182,13 +182,3 @@ def test_idents_are_uuids(api, rule):
     assert api.post(R, RULE | {"uuid": rule["uuid"]}).status == 409
     assert api.delete(f"{R}/{rule['uuid']}").status == 204
     assert api.get(f"{R}/{rule['uuid']}").status == 404
-
-
-def test_older_clients_see_no_rules(api, rule):
-    answer = api.get(R, version=95)
-    assert (answer.status, answer.form) == (404, "first")
-    for method, path in (("POST", R), ("PATCH", f"{R}/x"), ("DELETE", f"{R}/x")):
-        answer = api.ask(method, path, {}, version=95)
-        assert (answer.status, answer.form) == (405, "first")
-    assert "inspection_rules" not in api.get("/v1", version=95).json
-    assert "inspection_rules" in api.get("/v1", version=96).json

@@ -31,6 +31,8 @@ def test_created_group_is_answered_whole_with_its_address(api, node, group):
     assert set(group) == ALL
     assert (group["mode"], group["standalone_ports_supported"]) == ("active-backup", True)
     assert (group["node_uuid"], group["properties"]) == (node, {})
+    assert "portgroups" not in api.get(f"/v1/nodes/{node}", version=23).json
+    assert "portgroups" in api.get(f"/v1/nodes/{node}", version=24).json
     assert [link["href"] for link in group["ports"]] == [
         f"{URL}/{group['uuid']}/ports",
         f"http://localhost/portgroups/{group['uuid']}/ports",
@@ -73,23 +75,6 @@ def test_node_is_required(api, node):
 
 
 # ------------------------------------------------------------------------------------- versions
-
-
-def test_older_clients_see_no_groups(world, node, group):
-    for method, path, body in (
-        ("GET", "", None),
-        ("GET", "/detail", None),
-        ("POST", "", {"node_uuid": node}),
-        ("GET", "/bond0", None),
-        ("PATCH", "/bond0", []),
-        ("DELETE", "/bond0", None),
-    ):
-        answer = world.api.ask(method, f"/v1/portgroups{path}", body, version=22)
-        assert (answer.status, answer.form) == (404, "first")
-    assert "portgroups" not in world.api.get("/v1", version=22).json
-    assert "portgroups" in world.api.get("/v1", version=23).json
-    assert "portgroups" not in world.api.get(f"/v1/nodes/{node}", version=23).json
-    assert "portgroups" in world.api.get(f"/v1/nodes/{node}", version=24).json
 
 
 def test_group_shows_what_the_version_knows_and_details_show_all(api, group):
@@ -180,16 +165,6 @@ def test_group_is_changed(api, group, operation, name, value):
 )
 def test_bad_changes_are_refused(api, group, operation):
     assert api.patch("/v1/portgroups/bond0", [operation]).status == 400
-
-
-def test_locked_node_locks_its_groups_but_not_new_ones(world, node, group):
-    world.set(node, reservation="somebody")
-    assert (
-        world.api.patch("/v1/portgroups/bond0", [{"op": "remove", "path": "/name"}]).status == 409
-    )
-    assert world.api.delete("/v1/portgroups/bond0").status == 409
-    assert world.api.get("/v1/portgroups/bond0").status == 200
-    assert world.api.post("/v1/portgroups", {"node_uuid": node}).status == 201
 
 
 def test_groups_of_a_node_under_inspection_are_left_alone(world, node, group):
@@ -303,21 +278,6 @@ def test_ports_of_a_group_go_by_its_uuid_only(two, node, group):
     for ident in ("bond0", str(uuids.uuid4())):
         assert two.get(f"/v1/portgroups/{ident}/ports").status == 404
     assert two.get(path, version=23).form == "second"
-
-
-@pytest.mark.parametrize("above", ["/v1/nodes/{node}/portgroups", "/v1/portgroups/{group}/ports"])
-@pytest.mark.parametrize(
-    ("method", "below", "body"),
-    [("POST", "", {}), ("PATCH", "/x", []), ("DELETE", "/x", None), ("GET", "/x", None)],
-)
-def test_single_records_are_not_reached_through_a_parent(
-    two, node, group, above, method, below, body
-):
-    path = above.format(node=node, group=group["uuid"])
-    if method == "POST":
-        body = {"node_uuid": node, "address": MAC} if "ports" in path.split("/")[-1] else body
-    answer = two.ask(method, f"{path}{below}", body)
-    assert (answer.status, answer.form) == (400, "first")
 
 
 @pytest.mark.parametrize("plural", ["portgroups", "ports"])

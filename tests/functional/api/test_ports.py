@@ -208,26 +208,12 @@ def test_node_of_a_port_stays(world, port):
     assert world.api.patch(f"/v1/ports/{port['uuid']}", [operation]).status == 200
 
 
-def test_locked_node_locks_its_ports_but_not_new_ones(world, node, port):
-    world.set(node, reservation="somebody")
-    path = f"/v1/ports/{port['uuid']}"
-    assert world.api.patch(path, [{"op": "remove", "path": "/name"}]).status == 409
-    assert world.api.delete(path).status == 409
-    assert world.api.get(path).status == 200
-    assert world.api.post("/v1/ports", {"address": OTHER, "node_uuid": node}).status == 201
-
-
 def test_ports_of_a_node_under_inspection_are_left_alone(world, node, port):
     world.set(node, provision_state="inspecting")
     path, patch = f"/v1/ports/{port['uuid']}", [{"op": "remove", "path": "/name"}]
     assert world.api.patch(path, patch, version=39).status == 409
     assert world.api.post("/v1/ports", {"address": OTHER, "node_uuid": node}).status == 409
     assert world.api.patch(path, patch, version=38).status == 200
-
-
-def test_ports_go_with_their_node(world, node, port):
-    assert world.api.delete(f"/v1/nodes/{node}").status == 204
-    assert world.api.get(f"/v1/ports/{port['uuid']}").status == 404
 
 
 # ------------------------------------------------------------------------------------- lists
@@ -304,20 +290,6 @@ def test_ports_of_a_node_go_by_its_uuid_only(two, node):
         assert (answer.status, answer.form) == (404, "first")
     page = two.get(f"/v1/nodes/{node}/ports?limit=1").json
     assert page["next"].startswith("http://localhost/v1/ports?sort_key=id")
-
-
-@pytest.mark.parametrize(
-    ("method", "below", "body"),
-    [
-        ("POST", "", {"address": MAC}),
-        ("PATCH", "/x", []),
-        ("DELETE", "/x", None),
-        ("GET", "/x", None),
-    ],
-)
-def test_single_ports_are_not_reached_through_their_node(two, node, method, below, body):
-    answer = two.ask(method, f"/v1/nodes/{node}/ports{below}", body)
-    assert (answer.status, answer.form) == (400, "first")
 
 
 def test_ports_filter_by_port_group(world, node, port):

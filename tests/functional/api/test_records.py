@@ -29,7 +29,9 @@ class Records:
     has_names: bool = True
 
     def body(self, world: Any, values: Mapping[str, Any]) -> dict[str, Any]:
-        return dict(values) | ({"node_uuid": world.node()} if self.of_a_node else {})
+        if not self.of_a_node:
+            return dict(values)
+        return dict(values) | {"node_uuid": world.node(power_state="power off")}
 
 
 TABLE: Final = (
@@ -62,6 +64,17 @@ TABLE: Final = (
         plural="runbooks", first={"name": "bios-reset", "steps": [STEP]},
         second={"name": "b", "steps": [STEP]}, unique=("uuid", "name"),
     ),
+    Records(
+        plural="volume/connectors", first={"type": "iqn", "connector_id": "iqn.a"},
+        second={"type": "iqn", "connector_id": "iqn.b"}, unique=("uuid",), of_a_node=True,
+        has_names=False,
+    ),
+    Records(
+        plural="volume/targets",
+        first={"volume_type": "iscsi", "volume_id": "v", "boot_index": 0},
+        second={"volume_type": "iscsi", "volume_id": "v", "boot_index": 1}, unique=("uuid",),
+        of_a_node=True, has_names=False,
+    ),
 )  # fmt: skip
 
 
@@ -73,6 +86,9 @@ def record(world, records: Records) -> dict[str, Any]:
 
 
 EVERY: Final = pytest.mark.parametrize("records", TABLE, ids=lambda records: records.plural)
+OF_NODES: Final = pytest.mark.parametrize(
+    "records", [records for records in TABLE if records.of_a_node], ids=lambda each: each.plural
+)
 
 
 @pytest.mark.parametrize(
@@ -113,3 +129,63 @@ def test_a_deleted_record_is_gone(world, records: Records):
     answer = world.api.delete(path)
     assert (answer.status, answer.body) == (204, b"")
     assert [world.api.ask(method, path).status for method in ("GET", "DELETE")] == [404, 404]
+
+
+@OF_NODES
+def test_a_locked_node_locks_its_records_but_not_new_ones(world, records: Records, record):
+    world.set(record["node_uuid"], reservation="somebody")
+    path = f"/v1/{records.plural}/{record['uuid']}"
+    assert world.api.patch(path, [{"op": "add", "path": "/extra/a", "value": 1}]).status == 409
+    assert world.api.delete(path).status == 409
+    assert world.api.get(path).status == 200
+    new = dict(records.second) | {"node_uuid": record["node_uuid"]}
+    assert world.api.post(f"/v1/{records.plural}", new).status == 201
+
+
+@OF_NODES
+def test_records_go_with_their_node(world, records: Records, record):
+    world.set(record["node_uuid"], provision_state="manageable")
+    assert world.api.delete(f"/v1/nodes/{record['node_uuid']}").status == 204
+    assert world.api.get(f"/v1/{records.plural}/{record['uuid']}").status == 404
+
+
+@pytest.mark.parametrize(
+    ("plural", "version", "form", "status"),
+    [
+        ("allocations", 51, "first", 405), ("deploy_templates", 54, "second", 405),
+        ("inspection_rules", 95, "first", 405), ("portgroups", 22, "first", 404),
+        ("runbooks", 91, "second", 405), ("volume/connectors", 31, "second", 404),
+        ("volume/targets", 31, "second", 404),
+    ],
+)  # fmt: skip
+def test_clients_that_are_older_see_none(world, plural: str, version: int, form: str, status: int):
+    answer = world.api.get(f"/v1/{plural}", version=version)
+    assert (answer.status, answer.form) == (404, form)
+    for method, below in (("POST", ""), ("PATCH", "/x"), ("DELETE", "/x")):
+        body = [] if method == "PATCH" else {}
+        answer = world.api.ask(method, f"/v1/{plural}{below}", body, version=version)
+        assert answer.status == status
+    noun = plural.partition("/")[0]
+    assert noun not in world.api.get("/v1", version=version).json
+    assert noun in world.api.get("/v1", version=version + 1).json
+
+
+@pytest.mark.parametrize(
+    ("parent", "plural", "body"),
+    [
+        ("nodes", "ports", {"address": MAC}), ("nodes", "portgroups", {}),
+        ("portgroups", "ports", {"address": MAC}),
+        ("chassis", "nodes", {"driver": "fake-hardware"}),
+    ],
+)  # fmt: skip
+def test_single_records_are_not_reached_through_a_parent(world, parent, plural, body):
+    records = next(each for each in TABLE if each.plural == parent)
+    made = world.api.post(f"/v1/{parent}", records.body(world, records.first)).json
+    path = f"/v1/{parent}/{made['uuid']}/{plural}"
+    if parent == "portgroups":
+        body = body | {"node_uuid": made["node_uuid"]}
+    for method, below, sent in (
+        ("POST", "", body), ("PATCH", "/x", []), ("DELETE", "/x", None), ("GET", "/x", None),
+    ):  # fmt: skip
+        answer = world.api.ask(method, f"{path}{below}", sent)
+        assert (answer.status, answer.form) == (400, "first")

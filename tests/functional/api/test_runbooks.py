@@ -93,16 +93,8 @@ def test_lists_show_little_or_all(api, runbook):
     assert api.get(f"{R}?sort_key=steps").status == 400
 
 
-def test_older_clients_see_no_runbooks(api, runbook):
-    answer = api.get(R, version=91)
-    assert (answer.status, answer.form) == (404, "second")
-    for method, path in (("POST", R), ("PATCH", f"{R}/x"), ("DELETE", f"{R}/x")):
-        assert api.ask(method, path, {}, version=91).status == 405
-    assert api.get(f"{R}/{runbook['uuid']}/traits", version=111).status == 404
-    assert "runbooks" not in api.get("/v1", version=91).json
-
-
 def test_a_trait_in_the_path_and_traits_in_the_body_are_not_both_taken(api, runbook):
     path = f"{R}/{runbook['uuid']}/traits"
+    assert api.get(path, version=111).status == 404
     assert api.put(f"{path}/CUSTOM_A", {"traits": ["CUSTOM_A"]}).status == 400
     assert api.get(path).json["traits"] == []
