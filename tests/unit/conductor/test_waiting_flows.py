@@ -74,16 +74,6 @@ PHASES = pytest.mark.parametrize("phase", list(BEGIN))
 
 
 @PHASES
-def test_a_call_carries_the_flow_on(make_site, phase: str):
-    waiting = Waiting(make_site, phase, BOOTS)
-    waiting.beat()
-    ended = waiting.site.wait_for_state(waiting.node, ENDS_IN[phase])
-    assert ended.driver_internal_info.get("agent_version") == "1.2"
-    assert waiting.states() == {"done"}
-    assert waiting.script.calls.count("two") == 1
-
-
-@PHASES
 def test_a_call_counts_once(make_site, phase: str):
     waiting = Waiting(make_site, phase, BOOTS)
     waiting.beat()
@@ -92,12 +82,6 @@ def test_a_call_counts_once(make_site, phase: str):
     waiting.beat()
     assert waiting.site.node(waiting.node).provision_state == before
     assert waiting.script.calls.count("two") == 1
-
-
-@PHASES
-def test_the_aim_survives_the_waiting(make_site, phase: str):
-    waiting = Waiting(make_site, phase, BOOTS)
-    assert waiting.site.node(waiting.node).target_provision_state == AIMS[phase]
 
 
 def test_what_an_agent_lets_go_on_is_logged_in_the_name_of_who_asked_for_it(make_site):
@@ -230,13 +214,6 @@ def test_a_state_without_a_flow_times_out_too(site: Site):
     assert "no call came" in site.wait_for_state(node, "deploy failed").last_error
 
 
-def test_held_nodes_never_time_out(make_site):
-    waiting = Waiting(make_site, "deploy", Hold(reason="look"))
-    waiting.site.set(waiting.node, provision_updated_at=LONG_AGO)
-    timeouts.run(waiting.site.runtime)
-    assert waiting.site.node(waiting.node).provision_state == "deploy hold"
-
-
 @PHASES
 @pytest.mark.parametrize("said", [BOOTS, Hold(reason="look")], ids=["wait", "hold"])
 def test_an_abort_ends_the_flow_and_takes_away_what_was_prepared(make_site, phase: str, said: Any):
@@ -254,56 +231,6 @@ def test_an_abort_ends_the_flow_and_takes_away_what_was_prepared(make_site, phas
         assert "abort" in aborted.last_error
     assert asked in {entry["request_id"] for entry in waiting.site.history(waiting.node)}
     assert (aborted.clean_step, aborted.deploy_step, aborted.service_step) == ({}, {}, {})
-
-
-def test_a_step_that_may_not_be_cut_off_is_aborted_after_its_end(make_site):
-    waiting = Waiting(make_site, "clean", BOOTS, abortable=False)
-    waiting.order("abort")
-    found = waiting.site.node(waiting.node)
-    assert found.provision_state == "clean wait"
-    assert found.clean_step["abort_after"] is True
-    waiting.beat()
-    waiting.site.wait_for_state(waiting.node, "clean failed")
-    assert "two" not in waiting.script.calls
-
-
-@pytest.mark.parametrize("phase", ["deploy", "clean"])
-def test_a_held_flow_goes_on_with_the_next_call(make_site, phase: str):
-    waiting = Waiting(make_site, phase, Hold(reason="look"))
-    waiting.order("unhold")
-    assert waiting.site.node(waiting.node).provision_state in ("wait call-back", "clean wait")
-    waiting.beat()
-    waiting.site.wait_for_state(waiting.node, "active", "manageable", "available")
-    assert waiting.states() == {"done"}
-
-
-def test_a_held_service_goes_on_at_once(make_site):
-    waiting = Waiting(make_site, "service", Hold(reason="look"))
-    waiting.order("unhold")
-    waiting.site.wait_for_state(waiting.node, "active")
-    assert waiting.states() == {"done"}
-
-
-def test_an_undeploy_gives_up_what_waits(make_site):
-    waiting = Waiting(make_site, "deploy", BOOTS)
-    waiting.site.provision(waiting.node, "deleted")
-    waiting.site.wait_for_state(waiting.node, "available")
-    assert waiting.states() <= {"done", "failed", "skipped"}
-    assert "two" not in waiting.script.calls
-    again = waiting.site.restarted()
-    assert again.node(waiting.node).provision_state == "available"
-    again.close()
-
-
-def test_a_rebuild_after_a_failure_forgets_the_old_flow(make_site):
-    script = Script()
-    script.add("deploy", "one", in_turn(LookupError(), None))
-    site = make_site(registry=script.registry())
-    node = site.enrol(provision_state="available")
-    site.deploy(node)
-    site.wait_for_state(node, "deploy failed")
-    site.deploy(node)
-    assert site.wait_for_state(node, "active").last_error is None
 
 
 def test_a_take_away_that_fails_still_lets_the_node_go(make_site):
