@@ -40,14 +40,6 @@ def meter(api: Client, service: Service) -> Meter:
     return Meter(service.db)
 
 
-@pytest.mark.parametrize("path", [NODE, f"{NODE}/states", "/v1/nodes", "/v1/nodes/detail"])
-def test_a_look_is_one_select_and_no_commit(api: Client, meter: Meter, path: str) -> None:
-    api.get(path)
-    assert meter.commits == 0
-    [statement] = meter.statements
-    assert statement.startswith("SELECT")
-
-
 def test_a_page_of_short_rows_is_the_last_event_the_marker_and_the_rows(
     api: Client, meter: Meter
 ) -> None:

@@ -7,7 +7,6 @@ import json
 import pytest
 
 from bloomery.db.tables import DEPLOY_TEMPLATES, NODES
-from tests.kit.servers.stories import full_pool
 
 DRIVE = "H4sIAAAAAAAAAwMAAAAAAAAAAAA="
 CALLS = {"wait": {"deploy.deploy": 0.01}}
@@ -189,17 +188,6 @@ def test_limit_on_deployments_is_told_and_nothing_is_written(make_stage):
     assert answer.status == 503
     assert "max_concurrent_deploy" in answer.said
     assert without_locks(stage.site.everything()) == without_locks(before)
-
-
-def test_full_pool_is_told_and_nothing_is_written(make_stage):
-    stage = make_stage(workers_pool_size=3)
-    node = stage.bring_to("available")
-    with full_pool(stage.site):
-        before = stage.site.everything()
-        answer = stage.try_to(node, "active")
-    assert answer.status == 503
-    assert "worker" in answer.said
-    assert stage.site.everything() == before
 
 
 def without_locks(tables):

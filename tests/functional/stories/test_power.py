@@ -8,7 +8,6 @@ import pytest
 
 from bloomery import errors
 from tests.kit.machines.bmc import UNREACHABLE, FakeBmc
-from tests.kit.servers.stories import full_pool
 from tests.kit.waiting import wait_for
 
 ENDS = {
@@ -149,23 +148,6 @@ def test_power_that_takes_longer_than_it_may_fails(make_stage):
     shown = stage.power(node, "soft power off")
     assert "took more than 1 s" in shown["last_error"]
     assert stage.power_of(node) == ("power on", None)
-
-
-def test_unknown_target_is_refused_with_the_power_state(stage, node):
-    stage.power(node, "power on")
-    answer = stage.try_power(node, "Power Off")
-    assert answer.status == 400
-    assert "power on" in answer.said
-
-
-def test_full_pool_is_told_and_nothing_is_written(make_stage):
-    stage = make_stage(workers_pool_size=3)
-    node = stage.enrol()
-    with full_pool(stage.site):
-        before = stage.site.everything()
-        answer = stage.try_power(node, "power on")
-    assert answer.status == 503
-    assert stage.site.everything() == before
 
 
 def test_node_that_lacks_something_is_told_at_once(watched, bmc):

@@ -142,33 +142,5 @@ def test_node_whose_bmc_fell_silent(watched, bmc):
     assert "no route" in told["last_error"]["now"]
 
 
-def test_node_that_serves_its_user(stage):
-    node = stage.bring_to("active", **SECRET)
-    told = why(stage, node)
-    assert told["next_action"] == "nothing: it runs its user's system"
-    assert (told["last_error"], told["lock"], told["step"]) == (None, None, None)
-
-
-def test_node_that_an_operator_works_on(stage):
-    node = stage.bring_to("active", **SECRET)
-    stage.api.put(f"/v1/nodes/{node}/maintenance", {"reason": f"password={PASSWORD}"})
-    told = why(stage, node)
-    assert told["next_action"] == (
-        "end maintenance when the work on the machine is done (baremetal node maintenance unset)"
-    )
-
-
-def test_node_whose_deployment_failed(stage):
-    node = stage.bring_to("available", {"fail": ["deploy.deploy"]}, **SECRET)
-    stage.ask(node, "active")
-    stage.wait_for(node, "deploy failed")
-    told = why(stage, node)
-    assert told["next_action"] == (
-        "read last_error, set it right, and ask for active, or for deleted (baremetal node deploy, "
-        "baremetal node undeploy)"
-    )
-    assert "deploy.deploy" in told["last_error"]["now"]
-
-
 def test_node_that_nobody_knows(stage):
     assert stage.api.get("/ext/v1/nodes/nobody/why").status == 404
