@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 import sqlalchemy as sa
 
+from bloomery.api.versions import MAX
 from bloomery.db.tables import EVENTS
 from tests.kit.servers.orchestration import Orchestration, template
 from tests.kit.waiting import wait_for
@@ -43,7 +44,7 @@ def site(tmp_path: Path) -> Iterator[Orchestration]:
 
 def ironic(site: Orchestration, method: str, path: str, body: Any = None) -> tuple[int, Any]:
     connection = http.client.HTTPConnection(*site.service.api.address, timeout=60)
-    headers = {"Content-Type": "application/json", "X-OpenStack-Ironic-API-Version": "1.115"}
+    headers = {"Content-Type": "application/json", "X-OpenStack-Ironic-API-Version": f"1.{MAX}"}
     try:
         data = None if body is None else json.dumps(body)
         connection.request(method, path, data, headers)

@@ -20,6 +20,7 @@ from hypothesis import strategies as st
 from bloomery.api import layers, routing
 from bloomery.api.controllers import root
 from bloomery.api.declare import Endpoint
+from bloomery.api.versions import MAX
 from bloomery.conf import Conf
 from bloomery.conf.web import Cors, Healthcheck, OsloMiddleware
 from bloomery.model.node import FIELDS as NODE_FIELDS
@@ -63,8 +64,9 @@ SEGMENTS = [
 ]  # fmt: skip
 HEADERS: dict[str, list[str]] = {
     "HTTP_X_OPENSTACK_IRONIC_API_VERSION": [
-        "", "latest", "LATEST", "1", "1.", ".1", "1.1", "1.0", "1.9", "1.37", "1.116", "2.1",
-        "1.99999999999999999999", "-1.-1", "1.1.1", "x", "\xff", "1.\u0661", "1.115\0", "1.1, 1.2",
+        "", "latest", "LATEST", "1", "1.", ".1", "1.1", "1.0", "1.9", "1.37", f"1.{MAX + 1}", "2.1",
+        "1.99999999999999999999", "-1.-1", "1.1.1", "x", "\xff", "1.\u0661", f"1.{MAX}\0",
+        "1.1, 1.2",
     ],
     "HTTP_OPENSTACK_API_VERSION": [
         "baremetal", "baremetal 1.50", "baremetal latest", "compute 2.1", ",,,", "baremetal x y z",

@@ -20,6 +20,7 @@ import hypothesis
 from hypothesis import strategies as st
 
 from bloomery.api import server
+from bloomery.api.versions import MAX
 from bloomery.conf import Conf
 from bloomery.conf.api import Api
 from tests.kit.clients import slow_clients
@@ -55,7 +56,7 @@ MESSAGES = [
     HEAD + b"Connection: \xff\r\n\r\n", HEAD + b"Expect: 100-continue\r\n\r\n",
     HEAD + b"Host: y\r\nHost: z\r\n\r\n", HEAD + b"\r\n" + HEAD + b"\r\n" + HEAD + b"\r\n",
     HEAD + b"X-OpenStack-Ironic-API-Version: \xff\r\n\r\n",
-    HEAD + b"X_OpenStack_Ironic_API_Version: 1.115\r\n\r\n", HEAD + b"Upgrade: h2c\r\n\r\n",
+    HEAD + b"X_OpenStack_Ironic_API_Version: 1.%d\r\n\r\n" % MAX, HEAD + b"Upgrade: h2c\r\n\r\n",
     HEAD + b"Content-Length: 5\r\n\r\nhello", HEAD + b"Content-Length: 5\r\n\r\nhe",
     POST + b"\r\n", POST + b"\r\n{}", POST + b"Content-Length: 2\r\n\r\n{}",
     POST + b"Content-Length: 2\r\n\r\n", POST + b"Content-Length: 99\r\n\r\n{}",
