@@ -106,49 +106,6 @@ def test_a_server_that_does_not_answer_is_named_without_the_password(server: sa.
     assert "hunter2" not in str(caught.value)
 
 
-def test_a_node_comes_back_as_it_was_stored(db: engine.Database, add_node):
-    at = datetime(2026, 1, 2, 3, 4, 5, 678901, tzinfo=UTC)
-    said: dict[str, Any] = {
-        "uuid": ANY,
-        "extra": {"nested": [1, {"ü": None}]},
-        "automated_clean": False,
-        "provision_updated_at": at,
-    }
-    db.transact(lambda conn: add_node(conn, **said))
-    with db.read() as conn:
-        node = nodes.get(conn, ANY)
-    assert {name: getattr(node, name) for name in said} == said
-
-
-@pytest.mark.parametrize(
-    ("clash", "named"),
-    [
-        ({"uuid": ANY}, errors.NodeAlreadyExists),
-        ({"name": "web-1"}, errors.DuplicateName),
-        ({"instance_uuid": ANY}, errors.InstanceAssociated),
-    ],
-)
-def test_what_must_be_unique_is_named(db: engine.Database, add_node, clash, named):
-    db.transact(lambda conn: add_node(conn, uuid=ANY, name="web-1", instance_uuid=ANY))
-    with pytest.raises(named):
-        db.transact(lambda conn: add_node(conn, **clash))
-
-
-def test_a_chassis_that_is_not_there_is_named(db: engine.Database, add_node):
-    with pytest.raises(errors.ChassisNotFound, match=ANY):
-        db.transact(lambda conn: add_node(conn, chassis_uuid=ANY))
-
-
-def test_traits_come_sorted_with_their_node_and_go_with_it(db: engine.Database, add_node):
-    uuid_ = db.transact(add_node)
-    db.transact(lambda conn: nodes.add_traits(conn, uuid_, ["CUSTOM_B", "CUSTOM_A"]))
-    with db.read() as conn:
-        assert nodes.get(conn, uuid_).traits == ("CUSTOM_A", "CUSTOM_B")
-    db.transact(lambda conn: nodes.delete(conn, uuid_))
-    with db.read() as conn:
-        assert nodes.traits_of(conn, uuid_) == []
-
-
 def uuids(db: engine.Database, **query: Any) -> list[str]:
     with db.read() as conn:
         found = nodes.list_rows(conn, nodes.Query(columns=("uuid",), **query))
@@ -189,19 +146,6 @@ def test_nulls_come_first_ascending_and_last_descending(db: engine.Database, add
 def reserve(db: engine.Database, uuid_: str, holder: str) -> locks.Guard:
     held = db.transact(lambda conn: locks.reserve(conn, uuid_, holder=holder, purpose="deploying"))
     return locks.Guard(node_uuid=uuid_, holder=holder, generation=held.lock_generation)
-
-
-def test_a_lock_is_taken_guarded_lost_and_released(db: engine.Database, add_node):
-    uuid_ = db.transact(add_node)
-    first = reserve(db, uuid_, "host-a")
-    with pytest.raises(errors.NodeLocked, match=r"host-a \(deploying\)"):
-        reserve(db, uuid_, "host-b")
-    db.transact(lambda conn: locks.update_guarded(conn, first, {"description": "new"}))
-    assert db.transact(lambda conn: locks.void_all(conn, "host-a")) == [uuid_]
-    with pytest.raises(errors.LockLost):
-        db.transact(lambda conn: locks.check(conn, first))
-    second = reserve(db, uuid_, "host-b")
-    assert db.transact(lambda conn: locks.release(conn, second))
 
 
 def test_a_start_frees_what_its_own_name_held_and_nothing_of_others(
