@@ -44,11 +44,13 @@ def clouds(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
         yield home.clouds
 
 
-@pytest.fixture(scope="module", params=["noauth", "http_basic"])
+@pytest.fixture(scope="module")
 def orchestration_env(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[dict[str, str]]:
     """The variables that lead a client to the stacks of a running service.
+
+    A module of clients says in ``LOGIN`` how they log in: one way each, as no answer depends on it.
 
     With BLOOMERY_TEST_HEAT these are of the published Heat: a test that is red there is wrong.
     """
@@ -66,8 +68,8 @@ def orchestration_env(
             "OS_USERNAME": "ann",
             "OS_PASSWORD": PASSWORD,
         },
-    }[request.param]
-    default = Default(auth_strategy=request.param, http_basic_auth_user_file=str(users))
+    }[request.module.LOGIN]
+    default = Default(auth_strategy=request.module.LOGIN, http_basic_auth_user_file=str(users))
     options = {"enable_stack_adopt": True, "enable_stack_abandon": True}
     with Orchestration(folder / "state", default=default, **options) as site:
         yield {"OS_ENDPOINT": site.url, **login}

@@ -35,12 +35,17 @@ chassis set {CHASSIS} --description row-C
 chassis show {CHASSIS} -> row-C
 node create --driver fake-hardware --uuid {NODE} --name n1 --chassis-uuid {CHASSIS} -> enroll
 node list --chassis {CHASSIS} -> n1
+node list --long -> fake-hardware
 node set n1 --resource-class large --extra rack=4 --property cpus=8 --shard east
 node show n1 -> large
 node unset n1 --extra rack
 node show n1 --fields extra -/> rack
 node validate n1 -> deploy
 shard list -> east
+node set n1 --target-raid-config {{raid}}
+node show n1 --fields target_raid_config -> MAX
+node unset n1 --target-raid-config
+node show n1 --fields target_raid_config -/> MAX
 port create --node {NODE} --uuid {PORT} 52:54:00:00:00:01 -> {PORT}
 port list --node {NODE} -> 52:54:00:00:00:01
 port set {PORT} --extra vlan=4
@@ -51,6 +56,7 @@ port group create --node {NODE} --uuid {GROUP} --name bond0 -> {GROUP}
 port group list -> bond0
 port group set bond0 --mode 802.3ad --extra rack=4
 port group show bond0 -> 802.3ad
+port group list --node n1 --fields name mode extra -> rack
 port group unset bond0 --extra rack
 port group show bond0 -/> rack
 volume connector create --node {NODE} --uuid {CONNECTOR} --type iqn --connector-id iqn.a -> iqn.a
@@ -187,8 +193,8 @@ node power off n2
 until n2 power_state power off
 node provide n2 --wait 60
 node show n2 --fields provision_state -> available
-allocation create --name a1 --resource-class large --trait CUSTOM_A --wait 60 -> active
-allocation list -> a1
+allocation create --name a1 --resource-class large --candidate-node n2 --wait 60 -> active
+allocation list --node n2 --fields name resource_class -> a1
 allocation set a1 --extra job=7
 allocation show a1 -> job
 allocation unset a1 --extra job
@@ -208,7 +214,7 @@ node service n2 --wait 60 --service-steps {service_steps}
 node history list n2 -> service
 node undeploy n2 --wait 60
 node show n2 --fields provision_state -> available
-allocation create --name a2 --resource-class large --wait 60 -> active
+allocation create --name a2 --resource-class large --trait CUSTOM_A --wait 60 -> active
 allocation delete a2
 allocation list -/> a2
 node manage n2 --wait 60
@@ -270,10 +276,9 @@ def command(tmp_path_factory: pytest.TempPathFactory) -> Iterator[OpenStackComma
         conductor=Conductor(workers_pool_size=20, graceful_shutdown_timeout=5),
         database=databases.settings(folder),
     )
-    with StateDir(folder / "state") as home, Service(conf, home) as service:
-        command = OpenStackCommand(
-            {"OS_AUTH_TYPE": "none", "OS_ENDPOINT": service.url}, shell="ironicclient.shell"
-        )
+    with StateDir(folder / "state") as home, Service(conf, home):
+        login = {"OS_CLIENT_CONFIG_FILE": str(home.clouds), "OS_CLOUD": "bloomery"}
+        command = OpenStackCommand(login, shell="ironicclient.shell")
         yield command
         command.close()
 
@@ -302,6 +307,7 @@ FILES = {
     "clean_steps": '[{"interface": "vendor", "step": "log_passthrough"}]',
     "service_steps": '[{"interface": "vendor", "step": "log_passthrough"}]',
     "hold_steps": '[{"interface": "power", "step": "hold"}]',
+    "raid": '{"logical_disks": [{"raid_level": "1", "size_gb": "MAX"}]}',
     "actions": '[{"op": "set-attribute", "args": {"path": "extra.seen", "value": "yes"}}]',
     "resources": '{"nodes": [{"driver": "fake-hardware", "name": "from-a-file"}]}',
 }

@@ -127,12 +127,16 @@ def test_drivers_and_conductors(baremetal: Noted) -> None:
     assert "fake-hardware" in [driver.name for driver in baremetal.drivers()]
     assert baremetal.get_driver("fake-hardware").hosts == [conductor.hostname]
     assert baremetal.list_driver_vendor_passthru("fake-hardware") == {}
-    with pytest.raises(openstack.exceptions.BadRequestException, match="nothing"):
+    with pytest.raises(
+        openstack.exceptions.BadRequestException, match="No handler for method nothing"
+    ):
         baremetal.call_driver_vendor_passthru("fake-hardware", "POST", "nothing")
     baremetal.called.add("call_driver_vendor_passthru")  # there is none that fake hardware has
 
 
 def test_what_is_asked_of_a_machine(baremetal: Noted, node: Any) -> None:
+    with pytest.raises(openstack.exceptions.BadRequestException, match="manage"):
+        baremetal.set_node_provision_state(node, "active")
     managed = baremetal.set_node_provision_state(node, "manage", wait=True)
     assert managed.provision_state == "manageable"
     checked = baremetal.validate_node(node, required=None)
@@ -145,7 +149,7 @@ def test_what_is_asked_of_a_machine(baremetal: Noted, node: Any) -> None:
     baremetal.set_node_secure_boot(node, True)
     baremetal.wait_for_node_reservation(node)
     wait_for(lambda: boot_of(baremetal, node) == ("uefi", True), "boot mode and secure boot")
-    with pytest.raises(openstack.exceptions.BadRequestException):
+    with pytest.raises(openstack.exceptions.BadRequestException, match="not support inject_nmi"):
         baremetal.inject_nmi_to_node(node)
     baremetal.called.add("inject_nmi_to_node")  # fake hardware has none, as with Ironic
     baremetal.enable_node_console(node)
@@ -165,6 +169,9 @@ def test_what_is_asked_of_a_machine(baremetal: Noted, node: Any) -> None:
         node, "POST", "third_method_sync", body={"bar": "meow"}
     )
     assert answer.json() is True
+    answer = baremetal.call_node_vendor_passthru(node, "POST", "second_method", {"bar": "x"})
+    assert (answer.status_code, answer.content) == (202, b"")
+    baremetal.wait_for_node_reservation(node)
     baremetal.attach_vmedia_to_node(node, "cdrom", "http://images.example/agent.iso")
     wait_for(lambda: media_of(baremetal, node) == ["cdrom"], "a disc in the drive")
     baremetal.detach_vmedia_from_node(node)
@@ -203,6 +210,10 @@ def test_an_allocation(baremetal: Noted, node: Any) -> None:
     baremetal.set_node_provision_state(node, "provide", wait=True)
     allocation = baremetal.create_allocation(resource_class="large", name="a1")
     assert baremetal.wait_for_allocation(allocation).node_id == node.id
+    failing = baremetal.create_allocation(resource_class="small")
+    with pytest.raises(openstack.exceptions.ResourceFailure, match="the resource class small"):
+        baremetal.wait_for_allocation(failing)
+    baremetal.delete_allocation(failing)
     assert [row.id for row in baremetal.allocations()] == [allocation.id]
     assert baremetal.get_allocation("a1").id == allocation.id
     assert baremetal.patch_allocation(allocation, ADD_EXTRA).extra == {"rack": "4"}

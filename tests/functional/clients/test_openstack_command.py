@@ -44,6 +44,7 @@ resources:
 outputs:
   signals: {value: {get_attr: [handle, endpoint]}}
 """
+LOGIN = "http_basic"
 GROUPS = ("stack_", "software_", "orchestration_")
 
 

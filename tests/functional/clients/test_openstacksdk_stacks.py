@@ -26,6 +26,7 @@ TEMPLATE = {
     },
     "outputs": {"text": {"value": {"get_attr": ["content", "output"]}}},
 }
+LOGIN = "noauth"
 PARAMETERS = {"count": 3}
 
 
