@@ -212,10 +212,6 @@ def test_a_life_goes_on_after_a_crash_at_any_commit(tmp_path: Path):
     try_every_commit(tmp_path)
 
 
-def test_a_life_without_cleaning_goes_on_after_a_crash_at_any_commit(tmp_path: Path):
-    try_every_commit(tmp_path, automated_clean=False)
-
-
 def test_every_other_verb_goes_on_after_a_crash_at_any_commit(tmp_path: Path):
     try_every_commit(tmp_path, orders=OTHER_VERBS)
 

@@ -25,41 +25,6 @@ def conflict():
     return errors.Conflict(reason="busy")
 
 
-def in_error():
-    return base.ResourceInError("ERROR", "no host")
-
-
-def test_a_creation_in_conflict_is_deleted_and_tried_again_after_a_rest(world):
-    world.reality.faults["create"] = [conflict(), in_error()]
-    world.create(ONE)
-    world.run()
-    assert world.lines() == told("S C>, a C!, a D+, a C!, a D+, a C+, S C.")
-    assert world.clock.now() == (2**1 + 1) + (2**2 + 1)
-    assert world.row("a").attempt == 0
-    assert world.row("a").due_at is None
-
-
-def test_after_six_attempts_the_first_failure_is_told(world):
-    world.reality.faults["create"] = [in_error(), *(conflict() for _ in range(9))]
-    world.create(ONE)
-    world.run()
-    assert world.reality.called("create", "a") == 6
-    assert world.state == "CREATE_FAILED"
-    said = 'ResourceInError: resources.a: Went to status ERROR due to "no host"'
-    assert world.root.reason == f"Resource CREATE failed: {said}"
-
-
-def test_a_deletion_in_conflict_is_tried_again_after_a_rest(world):
-    world.create(ONE)
-    world.run()
-    before = len(world.lines())
-    world.reality.faults["delete"] = [conflict(), conflict()]
-    world.delete()
-    world.run()
-    assert world.lines()[before:] == told("S D>, a D!, a D!, a D+, S D.")
-    assert world.clock.now() == (2**1 + 1) + (2**2 + 1)
-
-
 def test_who_rests_when_the_stack_is_deleted_is_not_tried_again(world):
     world.reality.faults["create"] = [conflict()]
     world.create(ONE)

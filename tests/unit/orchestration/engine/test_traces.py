@@ -79,16 +79,6 @@ def test_updates(world, before, after, trace, restart):
     assert world.lines()[begun:] == told(trace)
 
 
-def test_a_failed_creation_is_finished_by_the_next_update(world):
-    world.create(chain(bad="true"))
-    world.run()
-    assert (world.row("c").action, world.row("c").physical_id) == ("INIT", None)
-    begun = len(world.lines())
-    world.update(chain())
-    world.run()
-    assert world.lines()[begun:] == told("S U>, b C+, c C+, b D+, S U.")
-
-
 def test_a_failed_update_is_rolled_back(world):
     """What was replaced is taken back without an event, what was removed is made again."""
     world.create(chain(more=GONE))
@@ -192,16 +182,6 @@ def test_time_that_is_up_aborts_what_runs_and_is_told_first_by_the_resource(worl
     assert aborted.startswith('CREATE aborted (Task create from Own "d" Stack "S" [')
     assert world.reality.called("create_cancel", "d") == 1
     assert world.state == "ROLLBACK_COMPLETE"
-
-
-def test_a_deletion_goes_backwards(world):
-    world.create(chain())
-    world.run()
-    begun = len(world.lines())
-    world.delete()
-    world.run()
-    assert world.lines()[begun:] == told("S D>, c D+, b D+, a D+, S D.")
-    assert world.store.resources == {}
 
 
 HIDDEN = """
