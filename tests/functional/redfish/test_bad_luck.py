@@ -67,14 +67,6 @@ def test_an_order_without_a_clear_answer_is_looked_after(stage, machine, fault) 
     assert machine.system.power == "On"
 
 
-@pytest.mark.parametrize("kind", ["stuck", "nojson"])
-def test_an_order_that_was_taken_and_not_done_is_given_again(stage, machine, kind) -> None:
-    node = manageable(stage, machine)
-    machine.bmc.faults.add(kind=kind, path="Reset")
-    assert stage.power(node, "power on")["last_error"] is None
-    assert machine.system.power == "On"
-
-
 def test_a_machine_that_does_not_move_is_given_up_in_time(stage, machine) -> None:
     node = manageable(stage, machine)
     machine.bmc.faults.add(kind="stuck", times=-1)

@@ -41,13 +41,6 @@ def test_a_node_that_is_not_there_is_named(db: engine.Database):
         nodes.get(conn, "nobody")
 
 
-def test_a_node_is_found_by_uuid_and_by_name(db: engine.Database, add_node):
-    db.transact(lambda conn: add_node(conn, uuid=ANY, name="web-1"))
-    with db.read() as conn:
-        assert nodes.find_uuid(conn, "web-1") == nodes.find_uuid(conn, ANY) == ANY
-        assert nodes.find_uuid(conn, "web-2") is None
-
-
 @pytest.mark.parametrize(
     ("clash", "named"),
     [

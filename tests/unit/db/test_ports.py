@@ -7,7 +7,7 @@ import pytest
 import sqlalchemy as sa
 
 from bloomery import errors
-from bloomery.db import engine, nodes, records
+from bloomery.db import engine, records
 from bloomery.model.nouns import PORT
 from bloomery.model.port import Port
 
@@ -62,13 +62,6 @@ def test_a_node_or_port_group_that_is_not_there_is_named(db: engine.Database, no
         db.transact(lambda conn: add_port(conn, ANY))
     with pytest.raises(errors.PortgroupNotFound, match=ANY):
         db.transact(lambda conn: add_port(conn, node, portgroup_uuid=ANY))
-
-
-def test_ports_go_with_their_node(db: engine.Database, node: str):
-    port = db.transact(lambda conn: add_port(conn, node))
-    db.transact(lambda conn: nodes.delete(conn, node))
-    with db.read() as conn, pytest.raises(errors.PortNotFound, match=port):
-        records.get(conn, PORT, port)
 
 
 def test_a_port_is_deleted_once(db: engine.Database, node: str):

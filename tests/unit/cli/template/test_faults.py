@@ -129,7 +129,9 @@ CHILD = f"{HEAD}resources:\n  i:\n    type: OS::Heat::RandomString\n    properti
 
 
 @pytest.mark.parametrize("name", FAULTS)
-def test_a_fault_says_where_and_what_to_change(name: str, here: Path, typed: Command) -> None:
+def test_a_fault_says_where_and_what_to_change(
+    name: str, here: Path, typed: Command, document: Callable[..., Any]
+) -> None:
     fault = FAULTS[name]
     written(
         here,
@@ -145,14 +147,6 @@ def test_a_fault_says_where_and_what_to_change(name: str, here: Path, typed: Com
     assert line.startswith(f"{fault.place}: {kind}"), line
     assert "HTTP" not in line
     assert [word for word in fault.says if word not in line] == []
-
-
-@pytest.mark.parametrize("name", FAULTS)
-def test_a_simulation_tells_programs_the_same(
-    name: str, here: Path, typed: Command, document: Callable[..., Any]
-) -> None:
-    fault = FAULTS[name]
-    test_a_fault_says_where_and_what_to_change(name, here, typed)
     told = document("run", "t.yaml", *fault.words)
     assert (told["status"], told["outputs"], told["error"]["type"]) == (None, {}, fault.kind)
     assert typed("run", "t.yaml", *fault.words, "--json").exit_code == 1

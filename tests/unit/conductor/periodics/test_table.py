@@ -113,16 +113,6 @@ def test_full_pool_delays_a_job_and_loses_it_not(start, site, monkeypatch):
     wait_for(lambda: standing.runs, "a run")
 
 
-@pytest.mark.parametrize("periodic", table.TABLE, ids=lambda one: one.name)
-def test_each_job_may_be_run_at_any_time_and_twice(site, periodic):
-    work = periodic.make(site.runtime)
-    before = site.everything()
-    work()
-    work()
-    assert site.everything() == before
-    assert periodic.why
-
-
 def test_names_are_unique_and_periods_are_options_or_short():
     names = [periodic.name for periodic in table.TABLE]
     assert len(set(names)) == len(names)
