@@ -10,12 +10,6 @@ from oslo_config import cfg
 from bloomery import cmd, conf
 from bloomery.cmd import config
 
-OPTIONS = [
-    pytest.param(group, option, id=f"{group}.{option.name}")
-    for group, options in conf.list_opts()
-    for option in options
-]
-
 
 @pytest.fixture(scope="module")
 def sample() -> str:
@@ -24,11 +18,11 @@ def sample() -> str:
     return result.stdout
 
 
-@pytest.mark.parametrize(("group", "option"), OPTIONS)
-def test_every_option_is_in_the_sample_under_its_group(sample: str, group: str, option: cfg.Opt):
-    section = re.split(r"^\[(\w+)\]$", sample, flags=re.MULTILINE)
-    text = section[section.index(group) + 1]
-    assert f"\n#{option.name} = " in text
+def test_every_option_is_in_the_sample_under_its_group(sample: str):
+    parts = re.split(r"^\[(\w+)\]$", sample, flags=re.MULTILINE)
+    sections = dict(zip(parts[1::2], parts[2::2], strict=True))
+    options = [(group, option.name) for group, listed in conf.list_opts() for option in listed]
+    assert [each for each in options if f"\n#{each[1]} = " not in sections[each[0]]] == []
 
 
 def test_an_option_tells_help_type_range_and_default():

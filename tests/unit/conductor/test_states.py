@@ -1,7 +1,5 @@
 from __future__ import annotations
 
-from itertools import product
-
 import pytest
 
 from bloomery.conductor import states
@@ -33,19 +31,19 @@ def test_there_are_the_edges_of_the_specification_and_no_others():
     assert sorted(states.EVENTS) == EVENTS
 
 
-@pytest.mark.parametrize(("state", "event"), list(product(STATES, EVENTS)))
-def test_every_state_answers_every_event(state: str, event: str):
-    machine = states.at(state)
-    drawn = (state, event) in TO
-    assert machine.is_actionable_event(event) == drawn == states.allows(state, event)
-    assert (event in states.events_from(state)) == drawn
-    if not drawn:
-        with pytest.raises(states.InvalidState):
+@pytest.mark.parametrize("state", STATES)
+def test_every_state_answers_every_event(state: str):
+    for event in EVENTS:
+        machine = states.at(state)
+        drawn = (state, event) in TO
+        assert machine.is_actionable_event(event) == drawn == states.allows(state, event), event
+        assert (event in states.events_from(state)) == drawn, event
+        if drawn:
             machine.process_event(event)
-        assert machine.current_state == state
-        return
-    machine.process_event(event)
-    assert machine.current_state == TO[state, event]
+        else:
+            with pytest.raises(states.InvalidState):
+                machine.process_event(event)
+        assert machine.current_state == TO.get((state, event), state), event
 
 
 @pytest.mark.parametrize(("state", "event"), list(TO))

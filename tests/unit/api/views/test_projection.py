@@ -13,11 +13,12 @@ from bloomery.model import node as model
 PROJECTIONS = projection.Projections(model.FIELDS, "uuid", "driver")
 
 
-@pytest.mark.parametrize("version", range(1, MAX + 1))
-def test_version_sees_its_fields(version):
-    shape = PROJECTIONS.of(version, None)
-    assert shape.names == {f.name for f in model.FIELDS.values() if f.since <= version}
-    assert len(set(shape.columns)) == len(shape.columns)
+def test_version_sees_its_fields():
+    for version in range(1, MAX + 1):
+        shape = PROJECTIONS.of(version, None)
+        known = {f.name for f in model.FIELDS.values() if f.since <= version}
+        assert (version, shape.names) == (version, known)
+        assert len(set(shape.columns)) == len(shape.columns)
 
 
 def test_columns_are_pruned_to_what_is_asked():
