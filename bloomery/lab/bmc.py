@@ -81,7 +81,10 @@ class SimulatedBmc:
 
     def restart(self, system: System) -> None:
         """Be unavailable for a while; drop sessions and tasks if this is the only machine."""
-        system.bmc_back_at = time.monotonic() + self.rules.restart_s
+        system.bmc_back_at, system.bmc_reset_at = (
+            time.monotonic() + self.rules.restart_s,
+            time.time(),
+        )
         if len(self.systems) == 1:
             with self.lock:
                 self.sessions.clear()

@@ -200,12 +200,15 @@ OPENBMC: Final = Model(
 
 _DELL_SYSTEM: Final = "/Systems/System.Embedded.1"
 _DELL_RAID: Final = f"{_DELL_SYSTEM}/Storage/RAID.Integrated.1-1"
+_DELL_MANAGER: Final = "/Managers/iDRAC.Embedded.1"
+_DELL_OEM: Final = f"{_DELL_MANAGER}/Oem/Dell"
 _DELL_BAY: Final = f"{_DELL_RAID}/Drives/Disk.Bay.@:Enclosure.Internal.0-1:RAID.Integrated.1-1"
 
 DELL: Final = Model(
     name="dell-idrac",
-    about="Dell iDRAC: long names, media at the system, a drive that is a 404.",
+    about="Dell iDRAC: long names, media at the system, a drive that is a 404, jobs, own services.",
     machine={
+        "idrac": True,
         "resets": ("On", "ForceOff", "ForceRestart", "GracefulRestart", "GracefulShutdown",
                    "PushPowerButton", "Nmi", "PowerCycle"),
         "targets": ("None", "Pxe", "Floppy", "Cd", "Hdd", "BiosSetup", "Utilities", "UefiTarget",
@@ -218,7 +221,7 @@ DELL: Final = Model(
         "/Systems/@/Storage/1/Drives/0": _DELL_BAY.replace("@", "0"),
         "/Systems/@/Storage/1/Drives/1": _DELL_BAY.replace("@", "1"),
         "/Systems/@/Processors/0": f"{_DELL_SYSTEM}/Processors/CPU.Socket.1",
-        "/Managers/@": "/Managers/iDRAC.Embedded.1",
+        "/Managers/@": _DELL_MANAGER,
         "/Managers/@/VirtualMedia": f"{_DELL_SYSTEM}/VirtualMedia",
         "/Chassis/@": "/Chassis/System.Embedded.1",
         "/Registries/LabBios.1.0": "/Registries/BiosAttributeRegistry.v1_0_0",
@@ -231,8 +234,15 @@ DELL: Final = Model(
         },
         f"{_DELL_SYSTEM}/Bios": {"AttributeRegistry": "BiosAttributeRegistry.v1_0_3"},
         "/Registries/BiosAttributeRegistry.v1_0_0": {"Registry": "BiosAttributeRegistry.v1_0_3"},
-        "/Managers/iDRAC.Embedded.1": {
+        _DELL_MANAGER: {
             "Model": "16G Monolithic", "FirmwareVersion": "7.10.30.00", "VirtualMedia": None,
+            "Links": {"Oem": {"Dell": {
+                "DellAttributes": [
+                    _ref(f"{_DELL_OEM}/DellAttributes/{name}") for name in (
+                        "System.Embedded.1", "LifecycleController.Embedded.1", "iDRAC.Embedded.1")],
+                **{name: _ref(f"{_DELL_OEM}/{name}") for name in (
+                    "DellJobService", "DellLCService", "DelliDRACCardService")},
+            }}},
         },
         "/Chassis/System.Embedded.1": {"UUID": None, "SKU": "J9XK2G3"},
     },

@@ -22,7 +22,7 @@ RESETS: Final = (
     "PushPowerButton",
 )  # fmt: skip
 TARGETS: Final = ("None", "Pxe", "Cd", "Hdd", "UefiHttp", "BiosSetup")
-_CDS: Final = ("Cd", "UsbCd", "CD/DVD")  # names of the CD drive
+_CDS: Final = ("Cd", "UsbCd", "CD/DVD", "VCD-DVD")  # names of the CD drive
 _SWITCH: Final = ["Enabled", "Disabled"]
 BIOS: Final[dict[str, tuple[Any, Rule]]] = {  # name: factory value, rule for others
     "BootMode": ("Uefi", ["Uefi", "Bios"]),
@@ -46,7 +46,8 @@ class Spec:
     mode or secure boot shows only after the next boot.  ``post_s``: time of POST, at whose end BIOS
     settings apply.  ``resets``, ``targets``, ``enables``, ``modes``: the values that its BMC
     accepts; no ``modes``: it has no boot mode.  ``media``: virtual devices and their types.
-    ``media_by_patch``: they take PATCH in place of actions.
+    ``media_by_patch``: they take PATCH in place of actions.  ``idrac``: its BMC has Dell's
+    services, and makes a job of a BIOS change: until the next boot it refuses others.
     """
 
     uuid: str
@@ -68,6 +69,7 @@ class Spec:
     modes: tuple[str, ...] = ("Legacy", "UEFI")
     media: tuple[tuple[str, tuple[str, ...]], ...] = (("Cd", ("CD", "DVD")),)
     media_by_patch: bool = False
+    idrac: bool = False
 
 
 def factory_bios() -> dict[str, Any]:
@@ -89,6 +91,10 @@ class System:
         self.booted: dict[str, Any] = {}
         self.media: dict[str, str | None] = {device: None for device, _ in spec.media}
         self.bios, self.bios_next = factory_bios(), dict[str, Any]()
+        self.jobs: set[str] = set()  # that an iDRAC runs at the next boot
+        self.first_boot = {
+            "ServerBoot.1.FirstBootDevice": "Normal", "ServerBoot.1.BootOnce": "Disabled",
+        }  # fmt: skip
         self._in_post: threading.Timer | None = None
         self.secure = False
         self.secure_next: bool | None = None
@@ -100,7 +106,7 @@ class System:
         self.volumes_made = 0
         self.history: deque[tuple[float, str]] = deque(maxlen=200)
         self._orders: list[tuple[float, str]] = []
-        self.bmc_back_at = 0.0
+        self.bmc_back_at = self.bmc_reset_at = 0.0
 
     def note(self, what: str) -> None:
         self.history.append((round(time.time(), 2), what))
@@ -201,6 +207,7 @@ class System:
             boot = self.boot
             boot["mode"] = self.mode_next
             target = boot["target"] if boot["enabled"] != "Disabled" else "None"
+            target = self._take_first_boot() or target
             if boot["enabled"] == "Once":
                 boot.update(target="None", enabled="Disabled")
             self.booted = {
@@ -208,6 +215,13 @@ class System:
                 "image": self._image(target),
             }  # fmt: skip
             self.note(f"boots from {target} in {boot['mode']} mode")
+
+    def _take_first_boot(self) -> str | None:
+        """Return the device that an iDRAC's own attribute names; it comes before the override."""
+        device = self.first_boot["ServerBoot.1.FirstBootDevice"]
+        if self.first_boot["ServerBoot.1.BootOnce"] == "Enabled":
+            self.first_boot["ServerBoot.1.FirstBootDevice"] = "Normal"
+        return None if device == "Normal" else device
 
     def _start_bios(self) -> None:
         """Begin POST; a power off during POST applies nothing."""
@@ -223,6 +237,7 @@ class System:
             self.bios.update(self.bios_next)
             self.firmware.update(self.firmware_next)
             self.bios_next, self.firmware_next = {}, {}
+            self.jobs.clear()
             self._in_post = None
 
     def _image(self, target: str) -> str | None:
@@ -236,6 +251,22 @@ class System:
         inserted = (self.media[device] for device in discs if self.media[device])
         names = _CDS if "Cd" in self.spec.targets else (*_CDS, "Usb")
         return next(inserted, None) if target in names else None
+
+    # ---------------------------------------------------------------------------------- jobs
+
+    def queue_job(self, kind: str, refusal: str) -> None:
+        """Note an iDRAC's job for the next boot.  Raises Refusal where one is pending."""
+        with self.lock:
+            if kind in self.jobs:
+                raise Refusal(400, f"a configuration job of {kind} is pending", refusal)
+            if self.spec.idrac:
+                self.jobs.add(kind)
+
+    def clear_jobs(self) -> None:
+        with self.lock:
+            self.jobs.clear()
+            self.bios_next = {}
+            self.note("job queue cleared")
 
     # --------------------------------------------------------------------------------- media
 

@@ -68,7 +68,7 @@ class RedfishBios(RedfishInterface, base.Bios):
             access=self.access,
             task=task,
             what=f"BIOS configuration of {', '.join(values)[:_MOST_CHARS]}",
-            change=lambda system: _change(system, self.access.documents, values),
+            change=self.unblocked(lambda system: _change(system, self.access.documents, values)),
             is_so=lambda system: _matches(_bios(system), values),
             is_needless=lambda system: _is_needless(system, values),
         ).apply()
@@ -81,7 +81,7 @@ class RedfishBios(RedfishInterface, base.Bios):
             access=self.access,
             task=task,
             what="factory configuration of the BIOS",
-            change=_reset,
+            change=self.unblocked(_reset),
             is_so=lambda system: _boot_progress(system) not in _POST,
             is_needless=lambda system: False,
         ).apply()

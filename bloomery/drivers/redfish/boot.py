@@ -73,7 +73,7 @@ class RedfishVirtualMedia(RedfishInterface, base.Boot):
             lambda: self._insert(task, ready) if ready else self._insert_built(task, params),
             lambda: self._sync_mode(task),
             lambda: secure_boot.undo(task),
-            lambda: self._choose(task, "cdrom", persistent=False),
+            lambda: self.choose_device(task, "cdrom", persistent=False),
         )
 
     def clean_up_ramdisk(self, task: base.DriverTask) -> Outcome:
@@ -93,13 +93,13 @@ class RedfishVirtualMedia(RedfishInterface, base.Boot):
                 lambda: self._isos.remove(task),
                 lambda: self._sync_mode(task),
                 lambda: secure_boot.prepare(task),
-                lambda: self._choose(task, "cdrom", persistent=True),
+                lambda: self.choose_device(task, "cdrom", persistent=True),
             )
         else:
             parts = (
                 lambda: self._eject(task),
                 lambda: secure_boot.prepare(task),
-                lambda: self._choose(task, "disk", persistent=True),
+                lambda: self.choose_device(task, "disk", persistent=True),
             )
         return substeps.run_in_order(task, "redfish_boot", *parts)
 
@@ -149,7 +149,9 @@ class RedfishVirtualMedia(RedfishInterface, base.Boot):
             return None
         return task.driver.management.set_boot_mode(task, mode)
 
-    def _choose(self, task: base.DriverTask, device: str, *, persistent: bool) -> Outcome | None:
+    def choose_device(
+        self, task: base.DriverTask, device: str, *, persistent: bool
+    ) -> Outcome | None:
         """Set the boot device; retry while the BMC refuses during POST."""
         limits = self.conf.redfish
         try:

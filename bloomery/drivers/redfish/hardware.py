@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any, ClassVar
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, ClassVar, TypeVar
 
 from bloomery.conf import Conf
 from bloomery.drivers import base
 from bloomery.drivers.redfish import access, driver_info
+
+T = TypeVar("T")
 
 
 class RedfishHardware(base.HardwareType):
@@ -43,6 +45,10 @@ class RedfishInterface(base.Interface):
 
     def validate(self, task: base.DriverTask) -> None:
         self.access.account(task)
+
+    def unblocked(self, change: Callable[[Any], T]) -> Callable[[Any], T]:
+        """Return a change that also succeeds where settings of an earlier one are pending."""
+        return change
 
     def close(self) -> None:
         self.access.close()

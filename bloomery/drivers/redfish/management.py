@@ -44,7 +44,7 @@ class RedfishManagement(RedfishInterface, base.Management):
             access=self.access,
             task=task,
             what=f"boot mode {mode}",
-            change=lambda system: boot_device.set_mode(system, mode),
+            change=self.unblocked(lambda system: boot_device.set_mode(system, mode)),
             is_so=lambda system: boot_device.mode(system) == mode,
         ).apply()
 
@@ -63,7 +63,7 @@ class RedfishManagement(RedfishInterface, base.Management):
             access=self.access,
             task=task,
             what=f"secure boot {'on' if on else 'off'}",
-            change=lambda system: system.secure_boot.set_enabled(on),
+            change=self.unblocked(lambda system: system.secure_boot.set_enabled(on)),
             is_so=lambda system: _secure_boot(system) == on,
         ).apply()
 

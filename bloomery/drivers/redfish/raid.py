@@ -15,7 +15,7 @@ from typing import Any, Final
 from bloomery import clock, errors
 from bloomery.drivers import base, raid_config, steps
 from bloomery.drivers.redfish import tasks, volumes
-from bloomery.drivers.redfish.hardware import RedfishInterface
+from bloomery.drivers.redfish.hardware import RedfishInterface, T
 from bloomery.outcome import Again, Done, Outcome
 
 Json = dict[str, Any]
@@ -105,7 +105,8 @@ class _Change:
         *,
         delete_existing: bool,
     ) -> None:
-        self._access, self._task, self._disks = interface.access, task, disks
+        self._interface, self._access = interface, interface.access
+        self._task, self._disks = task, disks
         self._pause_s = float(interface.conf.redfish.raid_config_status_interval)
         request = json.dumps([disks, delete_existing], sort_keys=True)
         digest = hashlib.sha256(request.encode()).hexdigest()[:16]
@@ -160,16 +161,20 @@ class _Change:
             when = volumes.apply_time_of(system, collection)
             return when, volumes.delete(system, path, when)
 
-        self._note(*self._access.change(self._task, work, repeatable=True))
+        self._note(*self._change(work))
         del self._memory["delete"][0]
 
     def _create(self) -> None:
         request = self._memory["create"][0]
-        monitor = self._access.change(
-            self._task, lambda system: volumes.create(system, request), repeatable=True
-        )
+        monitor = self._change(lambda system: volumes.create(system, request))
         self._note(volumes.when(request), monitor)
         del self._memory["create"][0]
+
+    def _change(self, work: Callable[[Any], T]) -> T:
+        """Make a change; jobs of this step are never in the way of its next change."""
+        is_first = not self._memory["monitors"] and not self._memory["restart"]
+        work = self._interface.unblocked(work) if is_first else work
+        return self._access.change(self._task, work, repeatable=True)
 
     def _note(self, when: str | None, monitor: str | None) -> None:
         if monitor is not None:

@@ -2,6 +2,15 @@
 
 from __future__ import annotations
 
-from bloomery.lab.resources import bios, chassis, managers, services, storage, systems, updates
+from bloomery.lab.resources import (
+    bios,
+    chassis,
+    dell,
+    managers,
+    services,
+    storage,
+    systems,
+    updates,
+)
 
-__all__ = ["bios", "chassis", "managers", "services", "storage", "systems", "updates"]
+__all__ = ["bios", "chassis", "dell", "managers", "services", "storage", "systems", "updates"]

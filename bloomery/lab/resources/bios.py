@@ -43,14 +43,19 @@ def show_next(bmc: SimulatedBmc, ask: Ask, ident: str) -> Answer:
 def change(bmc: SimulatedBmc, ask: Ask, ident: str) -> Answer:
     system = bmc.system(ident)
     attributes = needed(checked(ask.body, {"Attributes": dict}), "Attributes")
+    changes = checked(attributes, _RULES, "Attributes")
     with system.lock:
-        system.bios_next.update(checked(attributes, _RULES, "Attributes"))
+        system.queue_job("BIOS", "SYS011")
+        system.bios_next.update(changes)
     return NO_CONTENT
 
 
 @route("POST", "/Systems/*/Bios/Actions/Bios.ResetBios")
 def reset(bmc: SimulatedBmc, ask: Ask, ident: str) -> Answer:
-    bmc.system(ident).bios_next = factory_bios()
+    system = bmc.system(ident)
+    with system.lock:
+        system.queue_job("BIOS", "SYS011")
+        system.bios_next = factory_bios()
     return NO_CONTENT
 
 

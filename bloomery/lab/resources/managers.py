@@ -36,6 +36,7 @@ def show(bmc: SimulatedBmc, ask: Ask, ident: str) -> Answer:
         "Id": ident, "Name": f"BMC of {system.name}", "ManagerType": "BMC", "UUID": ident,
         "FirmwareVersion": system.firmware["BMC"], "Model": "Lab BMC", "Status": HEALTHY,
         "PowerState": "On", "DateTime": stamp(time.time()),
+        "LastResetTime": stamp(system.bmc_reset_at),
         "VirtualMedia": ref(f"{path}/VirtualMedia"),
         "Links": {
             "ManagerForServers": [ref(f"/Systems/{ident}")],

@@ -85,6 +85,8 @@ def add_volume(bmc: SimulatedBmc, ask: Ask, ident: str) -> Answer:
     if ask.body.get(_APPLY, "Immediate") != "Immediate":
         raise Refusal(400, "volumes are made at once, not later", "PropertyValueNotInList")
     with system.lock:
+        if "RAID" in system.jobs:
+            raise Refusal(400, "a configuration job of RAID is pending", "STOR023")
         system.volumes_made += 1
         number = str(system.volumes_made)
     volume = {"Name": f"Volume {number}"} | ask.body | {"Id": number}

@@ -14,6 +14,7 @@ import dataclasses
 import json
 import re
 import time
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
@@ -44,6 +45,7 @@ PAUSE_S: Final = 0.4
 AT_ONCE: Final = 28
 DONE: Final = "done"
 OVER_TLS: Final = ("manage", "power on", "deploy")
+MODELS: Final = {"redfish": "generic", "idrac": "dell-idrac"}  # by driver
 
 FAULTS: Final[dict[str, dict[str, Any]]] = {
     "delay": {"kind": "delay", "seconds": 30},
@@ -93,6 +95,8 @@ SETTINGS: Final = Request("PATCH of BIOS settings", "PATCH", "/Bios/Settings$")
 UPDATE: Final = Request("SimpleUpdate", "POST", r"UpdateService\.SimpleUpdate$")
 TASK: Final = Request("GET of the task", "GET", "/TaskMonitors/[^/]+$")
 MANAGER: Final = Request("GET of the manager", "GET", r"/Managers/[^/]+$")
+QUEUE: Final = Request("DeleteJobQueue", "POST", "DeleteJobQueue$")
+IDRAC: Final = Request("iDRACReset", "POST", "iDRACReset$")
 
 # Budgets, and the seconds that they have here.
 CALL, POWER, SOFT, OUTAGE = "call", "power", "soft power", "outage"
@@ -109,10 +113,10 @@ CONDUCTOR: Final[dict[str, Any]] = {
 
 
 def conf() -> Conf:
-    """Redfish alone; every budget is a few seconds."""
+    """Redfish and idrac; every budget is a few seconds."""
     return dataclasses.replace(
         Conf(),
-        default=Default(enabled_hardware_types=("redfish",)),
+        default=Default(enabled_hardware_types=("redfish", "idrac")),
         conductor=Conductor(**CONDUCTOR),
         redfish=Redfish(
             connect_timeout=2,
@@ -147,6 +151,7 @@ class Operation:
     state: str = "manageable"
     ends: str = "manageable"
     is_on: bool = False
+    driver: str = "redfish"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -237,7 +242,8 @@ def _clean(interface: str, step: str, *settings: dict[str, Any]) -> Callable[[Tr
             _checked(trial.stage.api.delete(f"/v1/nodes/{node}/maintenance"))
             trial.stage.ask(node, "manage")
             trial.wait(node)
-        steps = [{"interface": interface, "step": step, "args": {"settings": list(settings)}}]
+        args = {"settings": list(settings)} if settings else {}
+        steps = [{"interface": interface, "step": step, "args": args}]
         trial.stage.ask(node, "clean", clean_steps=steps, disable_ramdisk=True)
         trial.wait(node)
 
@@ -328,6 +334,18 @@ OPERATIONS: Final = (
         is_so=lambda system, _: _was_flashed_once(system),
         budgets=(CALL, CALL, OUTAGE, POWER, POWER),
     ),
+    Operation(
+        name="clear job queue", requests=(LOOK, QUEUE), driver="idrac",
+        ask=_clean("management", "clear_job_queue"),
+        is_so=lambda system, _: "job queue cleared" in system.happened,
+        budgets=(CALL, CALL, OUTAGE),
+    ),
+    Operation(
+        name="reset iDRAC", requests=(LOOK, MANAGER, IDRAC), driver="idrac",
+        ask=_clean("management", "reset_idrac"),
+        is_so=lambda system, _: "BMC restarts" in system.happened,
+        budgets=(CALL, CALL, OUTAGE, OUTAGE),
+    ),
 )  # fmt: skip
 
 
@@ -405,14 +423,16 @@ class Trial:
         return rows
 
     def _machines(self, racks: ExitStack, listed: list[Cell]) -> list[Machine]:
-        made = []
-        for over_tls in (False, True):
-            count = sum(cell.tls is over_tls for cell in listed)
-            files = certificates.certificate(self._folder) if over_tls and count else None
-            rules = Rules(update_s=0.2)
-            rack = Rack(count, apart=True, tls=files, rules=rules) if count else None
-            made.append(iter(racks.enter_context(rack).machines if rack else ()))
-        return [next(made[cell.tls]) for cell in listed]
+        kinds = [(cell.tls, cell.operation.driver) for cell in listed]
+        made = {}
+        for kind, count in Counter(kinds).items():
+            over_tls, driver = kind
+            rack = Rack(
+                count, apart=True, model=MODELS[driver], rules=Rules(update_s=0.2, restart_s=0.5),
+                tls=certificates.certificate(self._folder) if over_tls else None,
+            )  # fmt: skip
+            made[kind] = iter(racks.enter_context(rack).machines)
+        return [next(made[kind]) for kind in kinds]
 
     def _row(self, cell: Cell, machine: Machine) -> Row:
         operation, node = cell.operation, self._node(cell.operation, machine)
@@ -449,7 +469,7 @@ class Trial:
         """Return a node in the state that the operation begins with."""
         machine.system._on = operation.is_on
         info = machine.driver_info | {"redfish_verify_ca": False}
-        node = self.stage.enrol(driver="redfish", driver_info=info)
+        node = self.stage.enrol(driver=operation.driver, driver_info=info)
         machine.system.firmware["BIOS"] = node  # what is read once for each BIOS is read here, too
         if operation.state == "active":
             machine.system.insert(ISO)

@@ -16,6 +16,10 @@ from typing import Any
 import pytest
 
 from bloomery import errors
+from bloomery.drivers.idrac import jobs, oem
+from bloomery.drivers.idrac.boot import IdracVirtualMedia
+from bloomery.drivers.idrac.configuration import IdracBios
+from bloomery.drivers.idrac.management import IdracManagement
 from bloomery.drivers.redfish import boot_device, inspect, media, reading, reset
 from bloomery.drivers.redfish.bios import RedfishBios
 from bloomery.drivers.redfish.firmware import RedfishFirmware
@@ -32,15 +36,22 @@ BY_OPERATOR = {"memory_mb": 1024, "cpus": 1, "cpu_arch": "x86_64", "local_gb": 9
 ISO = "http://images.test/a.iso"
 
 
+IDRAC = "dell-idrac by the driver idrac"
+SECTIONS = {model: model for model in models.ALL} | {IDRAC: "dell-idrac"}
+
+
 class Bench:
     """One machine of a make, and the driver's interfaces."""
 
-    def __init__(self, machine: Machine, conf: Any) -> None:
+    def __init__(self, machine: Machine, conf: Any, *, idrac: bool = False) -> None:
         self.machine, self.system = machine, machine.system
         self.task = FakeTask(machine.driver_info)
         self.task.node.driver = "redfish"
-        self.power, self.management = RedfishPower(conf), RedfishManagement(conf)
-        self.inspect, self.bios = RedfishInspect(conf), RedfishBios(conf)
+        self.power = RedfishPower(conf)
+        self.management = (IdracManagement if idrac else RedfishManagement)(conf)
+        self.inspect, self.bios = RedfishInspect(conf), (IdracBios if idrac else RedfishBios)(conf)
+        self.boot = IdracVirtualMedia(conf)
+        self.task.driver = self
         self.firmware = RedfishFirmware(conf)
 
     def tell(self, work: Callable[[], Any]) -> str:
@@ -102,6 +113,30 @@ class Bench:
         self.inspect.access.change(self.task, lambda system: boot_device.set_mode(system, mode))
         return self.system.mode_next
 
+    def virtual_cd(self, *, persistent: bool) -> Any:
+        """Boot twice after the virtual CD was chosen; return both devices."""
+        self.boot.choose_device(self.task, "cdrom", persistent=persistent)
+        booted = []
+        for _ in range(2):
+            self.orders("power on", was_on=False)
+            booted.append(self.system.booted["target"])
+        return booted
+
+    def disk_after_cd(self) -> Any:
+        self.boot.choose_device(self.task, "cdrom", persistent=True)
+        self.boot.choose_device(self.task, "disk", persistent=True)
+        self.orders("power on", was_on=False)
+        return self.system.booted["target"]
+
+    def settings_after_a_pending_job(self) -> Any:
+        self.system.jobs, self.system.bios_next = {"BIOS"}, {"NumCores": 8}
+        self.system.history.clear()
+        self.task.turn = 0
+        values = [{"name": "ProcTurboMode", "value": "Disabled"}]
+        walk(self.task, lambda: self.bios.apply_configuration(self.task, values), most=1000)
+        cleared = [what for what in self.system.happened if "job" in what]
+        return [*cleared, self.system.bios["ProcTurboMode"], self.system.bios["NumCores"]]
+
     def inventory(self) -> Any:
         found = self.inspect.access.read(self.task, inspect.look)
         cpu = found["cpu"]
@@ -146,29 +181,41 @@ def rows(bench: Bench) -> Iterator[tuple[str, Callable[[], Any]]]:
     yield "firmware", bench.versions
 
 
-def section(model: str, conf: Any) -> str:
-    with Rack(1, model=model) as rack:
-        bench = Bench(rack.machines[0], conf)
-        lines = [f"{name}{': ' if name else ''}{bench.tell(work)}" for name, work in rows(bench)]
-    return "\n".join([f"== {model}", *lines, ""])
+def idrac_rows(bench: Bench) -> Iterator[tuple[str, Callable[[], Any]]]:
+    """What the driver idrac does otherwise, and before it all that redfish does."""
+    yield from rows(bench)
+    yield "virtual CD once, two boots", lambda: bench.virtual_cd(persistent=False)
+    yield "virtual CD for good, two boots", lambda: bench.virtual_cd(persistent=True)
+    yield "disk after a virtual CD for good", bench.disk_after_cd
+    yield "BIOS settings after a pending job", bench.settings_after_a_pending_job
+    yield "clear steps", lambda: [step.name for step in bench.management.steps("clean")]
+    yield "verify steps", lambda: [step.name for step in bench.management.steps("verify")]
+
+
+def section(name: str, conf: Any) -> str:
+    with Rack(1, model=SECTIONS[name]) as rack:
+        bench = Bench(rack.machines[0], conf, idrac=name == IDRAC)
+        asked = idrac_rows(bench) if name == IDRAC else rows(bench)
+        lines = [f"{name}{': ' if name else ''}{bench.tell(work)}" for name, work in asked]
+    return "\n".join([f"== {name}", *lines, ""])
 
 
 def sections(text: str) -> dict[str, str]:
     return {part.partition("\n")[0]: f"== {part}" for part in text.split("== ")[1:]}
 
 
-@pytest.mark.parametrize("model", models.ALL)
+@pytest.mark.parametrize("model", SECTIONS)
 def test_what_comes_out_of_each_make_is_as_in_the_table(model, conf):
     told = section(model, conf)
     before = sections(TABLE.read_text()) if TABLE.exists() else {}
     if os.environ.get("GOLDEN") == "write":
         before[model] = told
-        TABLE.write_text("".join(before[name] for name in models.ALL if name in before))
+        TABLE.write_text("".join(before[name] for name in SECTIONS if name in before))
     assert told.splitlines() == before[model].splitlines()
 
 
 def test_every_make_is_in_the_table():
-    assert list(sections(TABLE.read_text())) == list(models.ALL)
+    assert list(sections(TABLE.read_text())) == list(SECTIONS)
 
 
 def strict(read: Callable[..., Any], *source: Any, missing: Any = ()) -> Any:
@@ -184,6 +231,8 @@ def strict(read: Callable[..., Any], *source: Any, missing: Any = ()) -> Any:
         ("openbmc-gb300", reset, "_allowed", lambda system: None),
         ("dmtf-rackmount1", inspect, "_simple_storage", lambda system: []),
         ("dmtf-rackmount1", media, "_has_action", lambda device, name: True),
+        (IDRAC, oem, "attributes_path", lambda system: None),
+        (IDRAC, jobs, "_PENDING", ()),
     ],
 )
 def test_the_table_notices_a_reading_that_breaks(conf, monkeypatch, model, module, name, broken):

@@ -1,0 +1,23 @@
+"""The hardware type ``idrac``."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import ClassVar
+
+from bloomery.drivers.redfish.hardware import RedfishHardware
+
+
+class IdracHardware(RedfishHardware):
+    """A Dell machine whose iDRAC speaks Redfish."""
+
+    supported: ClassVar[Mapping[str, Sequence[str]]] = {
+        **RedfishHardware.supported,
+        "bios": ("idrac-redfish", "redfish", "no-bios"),
+        "boot": ("idrac-redfish-virtual-media", "ipxe"),
+        "inspect": ("idrac-redfish", "agent", "no-inspect"),
+        "management": ("idrac-redfish",),
+        "power": ("idrac-redfish", "redfish"),
+        "raid": ("idrac-redfish", "no-raid"),
+        "vendor": ("idrac-redfish", "redfish", "no-vendor"),
+    }
