@@ -74,6 +74,11 @@ class Default:
     enabled_rescue_interfaces: tuple[str, ...] = option((), _OF_TYPES)
     enabled_storage_interfaces: tuple[str, ...] = option(("noop",), _OF_TYPES)
     enabled_vendor_interfaces: tuple[str, ...] = option((), _OF_TYPES)
+    autodetect_deploy_interfaces: tuple[str, ...] = option(
+        ("ramdisk", "bootc", "direct"),
+        "deploy interfaces that autodetect chooses from, in this order; those that are not enabled "
+        "are skipped",
+    )
     default_bios_interface: str | None = option(None, _OF_TYPE)
     default_boot_interface: str | None = option(None, _OF_TYPE)
     default_console_interface: str | None = option(None, _OF_TYPE)

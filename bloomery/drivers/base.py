@@ -492,6 +492,13 @@ class Deploy(Interface):
     kind = "deploy"
     asks_agents: ClassVar[bool] = False  # on_heartbeat may take seconds
 
+    def takes(self, node: Node) -> bool:
+        """Return whether ``autodetect`` may choose this interface for the node's instance.
+
+        When: each task of a node with the deploy interface ``autodetect``.
+        """
+        return False
+
     def agent_steps(self, node: Node, phase: str) -> Sequence[Step]:
         """Return the known steps of the node's agent.
 

@@ -11,6 +11,7 @@ from typing import Any, Final
 from bloomery import errors, secrets
 from bloomery.conductor.states import Power as PowerState
 from bloomery.drivers import base, secure_boot, steps, substeps
+from bloomery.model.node import Node
 from bloomery.outcome import Outcome
 
 _NEEDS: Final = "ramdisk_boot"
@@ -29,6 +30,9 @@ class RamdiskDeploy(base.Deploy):
         _check_iso(task)
         secure_boot.check(task)
         boot.validate(task)
+
+    def takes(self, node: Node) -> bool:
+        return node.instance_info.get("boot_iso") is not None
 
     @steps.deploy_step(priority=100, resumable=True)
     def deploy(self, task: base.DriverTask) -> Outcome:

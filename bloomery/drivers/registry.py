@@ -7,6 +7,7 @@ Loaded once at start from the entry points ``bloomery.hardware.types`` and
 from __future__ import annotations
 
 import functools
+import logging
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
@@ -15,9 +16,13 @@ import stevedore
 from bloomery import errors
 from bloomery.conf import Conf
 from bloomery.conf.conductor import Conductor
+from bloomery.drivers import upstream
+from bloomery.drivers.autodetect import AutodetectDeploy
 from bloomery.drivers.base import Driver, HardwareType, Interface
 from bloomery.model.conductor import EnabledInterface
 from bloomery.model.node import INTERFACES, Node
+
+LOG = logging.getLogger(__name__)
 
 _WITH_AGENT: Final = {"ramdisk": "direct"}  # other default where an agent is configured
 _TYPES: Final = "bloomery.hardware.types"
@@ -115,7 +120,11 @@ class Registry:
     def _chosen(self, node: Node, kind: str) -> str:
         field = f"{kind}_interface"
         own = node.instance_info.get(field) or getattr(node, field)
-        return str(own) if own else self.default_for(node.driver, kind)
+        name = str(own) if own else self.default_for(node.driver, kind)
+        interface = self.interfaces[kind].get(name)
+        if isinstance(interface, AutodetectDeploy):
+            return interface.choose(node, self.interfaces[kind])
+        return name
 
     def _build(self, names: Sequence[str]) -> Driver:
         chosen: dict[str, Any] = {
@@ -159,7 +168,11 @@ def load(conf: Conf) -> Registry:
     """
     if unknown := unknown_names(conf):
         raise errors.CannotStart(reason="; ".join(unknown))
-    types = _load_types(conf.default.enabled_hardware_types)
+    types = _load_types(_present("enabled_hardware_types", conf, _TYPES))
+    if not types:
+        raise errors.CannotStart(
+            reason="cannot use [DEFAULT]enabled_hardware_types: Bloomery has none of them",
+        )
     interfaces = {
         kind: _load_interfaces(kind, _enabled_names(conf, types, kind), conf) for kind in INTERFACES
     }
@@ -175,7 +188,7 @@ def _has_agent(options: Conductor) -> bool:
 
 
 def unknown_names(conf: Conf) -> list[str]:
-    """Return a phrase for each option that names something that is not installed."""
+    """Return a phrase for each option that names what neither Bloomery nor Ironic has."""
     ours = conf.default
     groups = [("enabled_hardware_types", _TYPES)]
     groups += [(f"enabled_{kind}_interfaces", _INTERFACES + kind) for kind in INTERFACES]
@@ -187,7 +200,8 @@ def unknown_names(conf: Conf) -> list[str]:
 
 def _unknown(option: str, names: Sequence[str], group: str) -> str:
     installed = _entry_points(group)
-    missing = ", ".join(name for name in names if name not in installed)
+    known = (*installed, *upstream.NAMES[_kind(group)])
+    missing = ", ".join(name for name in names if name not in known)
     return missing and (
         f"cannot use [DEFAULT]{option}: {missing} not installed, installed are "
         f"{', '.join(installed)}"
@@ -196,7 +210,21 @@ def _unknown(option: str, names: Sequence[str], group: str) -> str:
 
 def _load_types(names: Sequence[str]) -> dict[str, HardwareType]:
     installed = _entry_points(_TYPES)
-    return {name: installed[name]() for name in dict.fromkeys(names)}
+    return {name: installed[name]() for name in names}
+
+
+def _present(option: str, conf: Conf, group: str) -> list[str]:
+    """Return the names of an option that are installed; warn of those that only Ironic has."""
+    names, installed = dict.fromkeys(getattr(conf.default, option)), _entry_points(group)
+    if left_out := [name for name in names if name not in installed]:
+        LOG.warning(
+            "[DEFAULT]%s: left out, as Bloomery does not have it: %s", option, ", ".join(left_out)
+        )
+    return [name for name in names if name in installed]
+
+
+def _kind(group: str) -> str:
+    return group.rpartition(".")[2]
 
 
 def _enabled_names(conf: Conf, types: Mapping[str, HardwareType], kind: str) -> list[str]:
@@ -204,9 +232,8 @@ def _enabled_names(conf: Conf, types: Mapping[str, HardwareType], kind: str) -> 
 
     Without any, the preferred ones of the enabled hardware types.
     """
-    named = getattr(conf.default, f"enabled_{kind}_interfaces")
-    if named:
-        return list(dict.fromkeys(named))
+    if named := _present(f"enabled_{kind}_interfaces", conf, _INTERFACES + kind):
+        return named
     preferred = [hw.supported[kind][0] for hw in types.values()]
     real = [hw for hw in types.values() if not hw.lenient]
     also = [n for n in _BESIDE.get(kind, ()) if any(n in hw.supported[kind] for hw in real)]

@@ -1,4 +1,4 @@
-"""The deploy interface ``direct``: an agent in a ramdisk writes the image and cleans the machine.
+"""The deploy interfaces of an agent in a ramdisk: ``direct`` and ``custom-agent``.
 
 The boot interface boots the agent, whose heartbeats advance the flow (``commands``).  At the end
 the agent shuts the machine down, which then boots its disk.  Steps and priorities are Ironic's, so
@@ -27,21 +27,22 @@ _LOOKS: Final = "agent_power_looks"  # in driver_internal_info: how often the ma
 _BY_BMC: Final = "deploy_forces_oob_reboot"  # in driver_info
 
 
-class AgentDeploy(base.Deploy):
+class CustomAgentDeploy(base.Deploy):
+    """An agent whose own steps, of priorities 61 to 99, install the machine."""
+
     asks_agents = True
 
     def get_properties(self) -> dict[str, str]:
-        return image.PROPERTIES | {
+        return {
             client.CERTIFICATE: "How an agent that shows no certificate is trusted: True, False, "
             "or a file of CAs. Optional.",
             _BY_BMC: "True: the BMC cuts power after the agent has synced the disks. Optional.",
         }
 
     def validate(self, task: base.DriverTask) -> None:
-        """Raise unless an agent can boot and can write the image of instance_info."""
-        task.driver.boot.validate_ramdisk(task)  # first: cleaning needs only the agent
+        """Raise unless an agent can boot."""
+        task.driver.boot.validate_ramdisk(task)
         secure_boot.check(task)
-        image.check(task, self.conf)
 
     def agent_steps(self, node: Node, phase: str) -> list[Step]:
         """Return the agent's own steps."""
@@ -75,14 +76,6 @@ class AgentDeploy(base.Deploy):
     def deploy(self, task: base.DriverTask) -> Outcome:
         """Boot the agent and cache its steps."""
         return self._boot_agent(task, "deploy")
-
-    @steps.deploy_step(priority=80, resumable=True)
-    def write_image(self, task: base.DriverTask) -> Outcome:
-        """Have the agent write the image and the config drive."""
-        return commands.run(
-            task, self.conf, "standby.prepare_image",
-            lambda: image.parameters(task, self.conf), "the agent writes the image",
-        )  # fmt: skip
 
     @steps.deploy_step(priority=60, resumable=True)
     def prepare_instance_boot(self, task: base.DriverTask) -> Outcome:
@@ -226,3 +219,26 @@ class AgentDeploy(base.Deploy):
         memory[_LOOKS] = looks + 1
         pause_s = options.post_deploy_get_power_state_retry_interval
         return Again(after_s=pause_s, reason="the machine shuts down")
+
+
+class AgentDeploy(CustomAgentDeploy):
+    """The interface ``direct``: the agent writes an image to the whole disk."""
+
+    def get_properties(self) -> dict[str, str]:
+        return image.PROPERTIES | super().get_properties()
+
+    def takes(self, node: Node) -> bool:
+        return node.instance_info.get("image_source") is not None
+
+    def validate(self, task: base.DriverTask) -> None:
+        """Raise unless an agent can boot and can write the image of instance_info."""
+        super().validate(task)  # first: cleaning needs only the agent
+        image.check(task, self.conf)
+
+    @steps.deploy_step(priority=80, resumable=True)
+    def write_image(self, task: base.DriverTask) -> Outcome:
+        """Have the agent write the image and the config drive."""
+        return commands.run(
+            task, self.conf, "standby.prepare_image",
+            lambda: image.parameters(task, self.conf), "the agent writes the image",
+        )  # fmt: skip

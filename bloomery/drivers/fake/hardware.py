@@ -30,7 +30,7 @@ class FakeHardware(base.HardwareType):
         "bios": ("fake", "no-bios"),
         "boot": ("fake", "ipxe"),
         "console": ("fake", "no-console"),
-        "deploy": ("fake", "direct", "ramdisk"),
+        "deploy": ("fake", "direct", "ramdisk", "custom-agent", "autodetect"),
         "firmware": ("fake", "no-firmware"),
         "inspect": ("fake", "agent", "no-inspect"),
         "management": ("fake",),

@@ -24,7 +24,7 @@ class IpmiHardware(base.HardwareType):
         "bios": ("no-bios",),
         "boot": ("no-boot", "ipxe"),
         "console": ("no-console",),
-        "deploy": ("no-deploy", "direct"),
+        "deploy": ("no-deploy", "direct", "custom-agent", "autodetect"),
         "firmware": ("no-firmware",),
         "inspect": ("agent", "no-inspect"),
         "management": ("ipmitool", "noop"),

@@ -19,7 +19,7 @@ class RedfishHardware(base.HardwareType):
         "bios": ("redfish", "no-bios"),
         "boot": ("redfish-virtual-media", "ipxe"),
         "console": ("no-console",),
-        "deploy": ("ramdisk", "direct"),
+        "deploy": ("ramdisk", "direct", "custom-agent", "autodetect"),
         "firmware": ("redfish", "no-firmware"),
         "inspect": ("redfish", "agent", "no-inspect"),
         "management": ("redfish", "noop"),

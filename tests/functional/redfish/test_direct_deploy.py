@@ -1,4 +1,4 @@
-"""A machine that its BMC boots into an agent, which writes the image: deploy interface direct.
+"""A machine that its BMC boots into an agent: deploy interfaces direct, custom-agent, autodetect.
 
 Beside the BMC of the lab there is an agent that looks up, calls, and takes commands over HTTPS.
 """
@@ -18,7 +18,7 @@ from bloomery.conf.agent import Deploy
 from bloomery.drivers import registry
 from bloomery.lab.rack import Machine
 from tests.fakes.client import Answer
-from tests.functional.redfish.conftest import BUDGET_S, conf, manageable
+from tests.functional.redfish.conftest import BUDGET_S, ISO, conf, manageable
 from tests.kit.machines.agent import Agent
 from tests.kit.machines.agent_server import AgentServer, step
 from tests.kit.servers.stories import Stage
@@ -32,6 +32,8 @@ INSTANCE = {
     "image_source": IMAGE, "image_disk_format": "qcow2", "image_os_hash_algo": "sha256",
     "image_os_hash_value": DIGEST,
 }  # fmt: skip
+
+DEPLOYS = ("ramdisk", "direct", "custom-agent", "autodetect")
 
 
 class Ramdisk:
@@ -105,6 +107,7 @@ def stage(make_site, tmp_path) -> Iterator[Stage]:
     plain = conf()
     changed = dataclasses.replace(
         plain,
+        default=dataclasses.replace(plain.default, enabled_deploy_interfaces=DEPLOYS),
         agent=AgentOptions(
             certificates_path=str(tmp_path / "certificates"),
             command_timeout=3, post_deploy_get_power_state_retry_interval=0,
@@ -193,6 +196,34 @@ def test_an_image_is_written_and_booted_with_its_config_drive(stage, available, 
         "deploy.prepare", "deploy.deploy", "deploy.write_image", "deploy.prepare_instance_boot",
         "deploy.tear_down_agent", "deploy.switch_to_tenant_network", "deploy.boot_instance",
     ]  # fmt: skip
+
+
+def test_an_agent_of_its_own_installs_the_machine_without_an_image(
+    stage, available, machine, ramdisk
+):
+    stage.patch(available, deploy_interface="custom-agent", instance_info={})
+    assert stage.api.get(f"/v1/nodes/{available}/validate").json["deploy"]["result"] is True
+    stage.ask(available, "active")
+    shown = ramdisk.live_until(available, "active", "deploy failed")
+    assert (shown["provision_state"], shown["last_error"]) == ("active", None)
+    assert "standby.prepare_image" not in ramdisk.server.told
+    assert machine.system.booted["target"] == "Hdd"
+    assert "deploy.write_image" not in [name for name, _ in stage.steps(available, "deploy")]
+
+
+def test_autodetect_writes_an_image_or_boots_an_iso_and_stays_the_nodes_interface(
+    stage, available, machine, ramdisk
+):
+    stage.patch(available, deploy_interface="autodetect")
+    stage.ask(available, "active")
+    shown = ramdisk.live_until(available, "active", "deploy failed")
+    assert (shown["provision_state"], shown["deploy_interface"]) == ("active", "autodetect")
+    assert "standby.prepare_image" in ramdisk.server.told
+    stage.site.set(available, provision_state="available")
+    stage.patch(available, instance_info={"boot_iso": ISO})
+    stage.ask(available, "active")
+    assert stage.wait_for(available, "active")["deploy_interface"] == "autodetect"
+    assert machine.system.booted["image"] == ISO
 
 
 def test_a_machine_in_bios_mode_needs_no_boot_entry(stage, available, ramdisk):

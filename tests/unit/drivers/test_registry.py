@@ -124,21 +124,94 @@ def test_an_interface_that_is_not_installed_stops_the_start():
 
 def test_all_names_that_are_not_installed_are_told_at_once():
     options = Default(
-        enabled_hardware_types=("fake-hardware", "ilo", "irmc"),
-        enabled_bios_interfaces=("ilo",), enabled_power_interfaces=("fake", "irmc"),
+        enabled_hardware_types=("fake-hardware", "illo", "irm"),
+        enabled_bios_interfaces=("illo",), enabled_power_interfaces=("fake", "irm"),
     )  # fmt: skip
     inspector = Inspector(hooks=("ports", "parse-nothing", "guess"))
     with pytest.raises(errors.CannotStart) as refusal:
         lifecycle.build(Conf(default=options, inspector=inspector), None, None)
     sentence = str(refusal.value)
     for phrase in (
-        "[DEFAULT]enabled_hardware_types: ilo, irmc not installed",
-        "[DEFAULT]enabled_bios_interfaces: ilo not installed",
-        "[DEFAULT]enabled_power_interfaces: irmc not installed",
+        "[DEFAULT]enabled_hardware_types: illo, irm not installed",
+        "[DEFAULT]enabled_bios_interfaces: illo not installed",
+        "[DEFAULT]enabled_power_interfaces: irm not installed",
         "[inspector]hooks: there is no inspection hook parse-nothing, guess: installed are",
     ):
         assert phrase in sentence
     assert "\n" not in sentence
+
+
+# The lists of Metal3's ironic-image, at two ages.
+IRONIC_IMAGES = (
+    {
+        "enabled_bios_interfaces": "no-bios,redfish,idrac-redfish,irmc",
+        "enabled_boot_interfaces": "ipxe,pxe,fake,redfish-virtual-media,"
+        "idrac-redfish-virtual-media,redfish-https",
+        "enabled_deploy_interfaces": "direct,fake,ramdisk,custom-agent,bootc",
+        "enabled_firmware_interfaces": "no-firmware,fake,redfish",
+        "enabled_hardware_types": "idrac,irmc,fake-hardware,redfish,manual-management",
+        "enabled_inspect_interfaces": "agent,irmc,fake,redfish",
+        "enabled_management_interfaces": "ipmitool,irmc,fake,redfish,idrac-redfish,noop",
+        "enabled_network_interfaces": "noop",
+        "enabled_power_interfaces": "ipmitool,irmc,fake,redfish,idrac-redfish",
+        "enabled_raid_interfaces": "no-raid,irmc,agent,fake,redfish,idrac-redfish",
+        "enabled_vendor_interfaces": "no-vendor,ipmitool,idrac-redfish,redfish,fake",
+    },
+    {
+        "enabled_bios_interfaces": "no-bios,redfish,idrac-redfish,irmc,ilo",
+        "enabled_boot_interfaces": "ipxe,ilo-ipxe,pxe,ilo-pxe,fake,redfish-virtual-media,"
+        "idrac-redfish-virtual-media,ilo-virtual-media,redfish-https",
+        "enabled_deploy_interfaces": "direct,fake,ramdisk,custom-agent",
+        "enabled_firmware_interfaces": "no-firmware,fake,redfish",
+        "enabled_hardware_types": "idrac,irmc,fake-hardware,redfish,manual-management,ilo,ilo5",
+        "enabled_inspect_interfaces": "agent,irmc,fake,redfish,ilo",
+        "enabled_management_interfaces": "ipmitool,irmc,fake,redfish,idrac-redfish,ilo,ilo5,noop",
+        "enabled_power_interfaces": "ipmitool,irmc,fake,redfish,idrac-redfish,ilo",
+        "enabled_raid_interfaces": "no-raid,irmc,agent,fake,redfish,idrac-redfish,ilo5",
+        "enabled_vendor_interfaces": "no-vendor,ipmitool,idrac-redfish,redfish,ilo,fake",
+    },
+)
+
+
+@pytest.mark.parametrize("lists", IRONIC_IMAGES)
+def test_lists_of_ironic_image_start_and_what_is_left_out_is_warned_of(lists, caplog):
+    found = load(
+        default_deploy_interface="direct", default_inspect_interface="agent",
+        **{name: tuple(text.split(",")) for name, text in lists.items()},
+    )  # fmt: skip
+    assert set(found.types) == {"idrac", "fake-hardware", "redfish", "manual-management"}
+    chosen = {kind: found.default_for("manual-management", kind) for kind in INTERFACES}
+    assert (chosen["power"], chosen["management"], chosen["deploy"]) == ("fake", "noop", "direct")
+    assert found.default_for("idrac", "boot") == "idrac-redfish-virtual-media"
+    warnings = dict(record.args for record in caplog.records if "left out" in record.msg)
+    assert "irmc" in warnings["enabled_hardware_types"]
+    assert {"pxe", "redfish-https"} <= set(warnings["enabled_boot_interfaces"].split(", "))
+
+
+def test_types_of_ironic_alone_do_not_start():
+    with pytest.raises(errors.CannotStart, match="Bloomery has none of them"):
+        load(enabled_hardware_types=("irmc",))
+
+
+@pytest.mark.parametrize(
+    ("instance", "deploy"),
+    [
+        ({"boot_iso": "http://x/a.iso", "image_source": "http://x/a.raw"}, "ramdisk"),
+        ({"image_source": "http://x/a.raw"}, "direct"),
+        ({}, "direct"),
+    ],
+)
+def test_autodetect_takes_what_fits_the_instance_and_stays(instance, deploy):
+    found = load(enabled_deploy_interfaces=("autodetect", "direct", "ramdisk"))
+    chooser = node(driver="redfish", deploy_interface="autodetect", instance_info=instance)
+    assert found.driver_of(chooser).deploy.name == deploy
+    assert chooser.deploy_interface == "autodetect"
+
+
+def test_autodetect_without_another_interface_is_refused_in_words():
+    found = load(enabled_deploy_interfaces=("autodetect", "fake"))
+    with pytest.raises(errors.NoValidDefaultForInterface, match="ramdisk, bootc, direct"):
+        found.driver_of(node(driver="redfish", deploy_interface="autodetect"))
 
 
 def test_fake_hardware_lists_no_interface_of_another_type():

@@ -1,0 +1,30 @@
+"""The hardware type ``manual-management``: machines without a BMC.
+
+An operator switches them and sets their boot order; Bloomery records the power state that it asks
+for.  Agents boot from the network.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import ClassVar
+
+from bloomery.drivers import base
+
+
+class ManualHardware(base.HardwareType):
+    supported: ClassVar[Mapping[str, Sequence[str]]] = {
+        "bios": ("no-bios",),
+        "boot": ("ipxe",),
+        "console": ("no-console",),
+        "deploy": ("direct", "ramdisk", "custom-agent", "autodetect", "noop"),
+        "firmware": ("no-firmware",),
+        "inspect": ("agent", "no-inspect"),
+        "management": ("noop", "fake"),
+        "network": ("noop",),
+        "power": ("fake",),
+        "raid": ("no-raid",),
+        "rescue": ("no-rescue",),
+        "storage": ("noop",),
+        "vendor": ("no-vendor",),
+    }

@@ -1,0 +1,31 @@
+"""Ironic's names of hardware types and interfaces that Bloomery does not have.
+
+A configuration of Ironic that enables them starts: they are left out, and warned of by name.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+TYPES: Final = "types"
+NAMES: Final[Mapping[str, tuple[str, ...]]] = {  # of Ironic 39, and older ones
+    TYPES: ("ilo", "ilo5", "intel-ipmi", "irmc"),
+    "bios": ("ilo", "irmc"),
+    "boot": (
+        "http", "http-ipxe", "ilo-ipxe", "ilo-pxe", "ilo-uefi-https", "ilo-virtual-media",
+        "irmc-pxe", "irmc-virtual-media", "pxe", "redfish-https",
+    ),
+    "console": ("fake-graphical", "ilo", "ipmitool-shellinabox", "ipmitool-socat",
+                "redfish-graphical"),
+    "deploy": ("anaconda", "ansible", "bootc"),
+    "firmware": (),
+    "inspect": ("ilo", "inspector", "irmc"),
+    "management": ("ilo", "ilo5", "intel-ipmitool", "irmc"),
+    "network": ("flat", "ironic-networking", "neutron"),
+    "power": ("agent", "ilo", "irmc"),
+    "raid": ("agent", "ilo5", "irmc"),
+    "rescue": ("agent",),
+    "storage": ("cinder", "external"),
+    "vendor": ("ilo", "irmc"),
+}  # fmt: skip
