@@ -37,7 +37,7 @@ def state_of(conductor: Conductor) -> str:
     """Return the state of a conductor, from its row."""
     if conductor.incarnation is not None:
         return "online" if conductor.online else "draining"
-    if conductor.buried_at is not None:
+    if conductor.fenced_out_at is not None:
         return "dead"
     return "restarting" if conductor.online else "offline"
 

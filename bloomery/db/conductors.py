@@ -44,7 +44,7 @@ def register(
     values = {
         "conductor_group": group, "drivers": rows.dump(list(drivers)), "online": True,
         "updated_at": now, "incarnation": incarnation, "process": process, "started_at": now,
-        "buried_at": None, "drain_ordered_at": None,
+        "fenced_out_at": None, "drain_ordered_at": None,
     }  # fmt: skip
     _insert_missing(conn, hostname, now)
     here = _T.hostname == hostname
@@ -147,7 +147,7 @@ def fence_out(conn: sa.Connection, observed: Conductor) -> bool:
     The conductor can neither beat nor reserve a node before it registers again.
     """
     now = rows.now()
-    gone = {"online": False, "incarnation": None, "buried_at": now, "updated_at": now}
+    gone = {"online": False, "incarnation": None, "fenced_out_at": now, "updated_at": now}
     change = sa.update(CONDUCTORS).where(_T.hostname == observed.hostname, _as_observed(observed))
     return bool(conn.execute(change.values(gone)).rowcount)
 

@@ -18,7 +18,7 @@ import sqlalchemy as sa
 from bloomery import errors
 from bloomery.db import schema
 from bloomery.db.engine import Database
-from bloomery.db.tables import METADATA
+from bloomery.db.tables import METADATA, SETTINGS
 
 BATCH: Final = 500  # rows
 MOST_NAMED: Final = 10  # rows that the target refuses
@@ -26,7 +26,9 @@ _BYTES: Final = 16  # of a checksum
 _REFUSALS: Final = (sa.exc.IntegrityError, sa.exc.DataError)
 
 _NOT_COPIED: Final = frozenset({"commit_tokens"})  # valid in one database only
-_SEEDED: Final = frozenset({"event_numbering"})  # rows that migrations insert: replaced
+_SEEDED: Final = {  # rows that migrations insert: replaced
+    "event_numbering": sa.true(), "home": SETTINGS.c.name == "contracted_at",
+}  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -90,12 +92,16 @@ def _require_head(db: Database) -> None:
         )
 
 
+def _seeded(table: sa.Table) -> sa.ColumnElement[bool]:
+    return _SEEDED.get(table.name, sa.false())
+
+
 def _require_empty(target: Database) -> None:
     with target.read() as conn:
         used = [
             table.name
             for table in copied_tables()
-            if table.name not in _SEEDED and conn.execute(sa.select(table).limit(1)).first()
+            if conn.execute(sa.select(table).where(~_seeded(table)).limit(1)).first()
         ]
     if used:
         raise errors.CannotCopy(
@@ -120,8 +126,7 @@ def _copy_tables(
 ) -> list[TableReport]:
     reports = []
     for table in copied_tables():
-        if table.name in _SEEDED:
-            target.execute(sa.delete(table))
+        target.execute(sa.delete(table).where(_seeded(table)))
         report = _copy_table(source, target, table)
         reports.append(report)
         on_table(report)

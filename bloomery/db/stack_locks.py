@@ -1,8 +1,8 @@
 """The lock of a tree of stacks: its engine, and the fence around writes.
 
 The row exists as long as the tree: the transaction that accepts the root inserts it.  Each
-acquisition raises ``generation``, each written transaction of the tree raises ``turn``; an engine
-that was declared dead and comes back fails at the guard with StackLockLost.
+acquisition raises ``generation``; each written transaction of the tree raises ``transactions``.
+An engine that was declared dead and comes back fails at the guard with StackLockLost.
 
 Every writer of a tree locks this row first, then stacks, then the rest: an engine by the guard, an
 accepted request by ``hold``.  So writers are serialized without deadlocks, and the orders that an
@@ -31,7 +31,7 @@ class Guard:
     root_uuid: str
     engine_id: str
     generation: int
-    turn: int
+    transactions: int
 
 
 _INSERT = sa.insert(STACK_LOCKS)
@@ -47,7 +47,7 @@ _HELD = (
     _T.engine_id == sa.bindparam("engine"),
     _T.generation == sa.bindparam("lock_generation"),
 )
-_ROW = sa.select(_T.engine_id, _T.generation, _T.turn).where(_AT_ROOT)
+_ROW = sa.select(_T.engine_id, _T.generation, _T.transactions).where(_AT_ROOT)
 _HOLD = sa.select(_T.root_uuid).where(_AT_ROOT).with_for_update()
 _ACQUIRE = (
     sa.update(STACK_LOCKS)
@@ -55,14 +55,14 @@ _ACQUIRE = (
     .values(
         engine_id=sa.bindparam("engine"),
         generation=_T.generation + 1,
-        turn=0,
+        transactions=0,
         updated_at=sa.bindparam("at"),
     )
 )
 _ADVANCE = (
     sa.update(STACK_LOCKS)
-    .where(*_HELD, _T.turn == sa.bindparam("last_turn"))
-    .values(turn=_T.turn + 1, updated_at=sa.bindparam("at"))
+    .where(*_HELD, _T.transactions == sa.bindparam("last_transaction"))
+    .values(transactions=_T.transactions + 1, updated_at=sa.bindparam("at"))
 )
 _NO_ORDER = ~sa.exists().where(STACK_ORDERS.c.root_uuid == sa.bindparam("root"))
 _RELEASE = sa.update(STACK_LOCKS).where(*_HELD, _NO_ORDER).values(engine_id=None)
@@ -72,7 +72,7 @@ def add(conn: sa.Connection, root_uuid: str) -> None:
     """Insert the lock row of a new tree, without an engine."""
     conn.execute(
         _INSERT,
-        {"root_uuid": root_uuid, "generation": 0, "turn": 0, "updated_at": rows.now()},
+        {"root_uuid": root_uuid, "generation": 0, "transactions": 0, "updated_at": rows.now()},
     )
 
 
@@ -104,11 +104,13 @@ def acquire(
         raise errors.NotFound(reason=f"cannot work on stack {root_uuid}: it is gone")
     if not won:
         raise errors.StackLocked(stack=root_uuid, engine=row.engine_id, generation=row.generation)
-    return Guard(root_uuid=root_uuid, engine_id=engine_id, generation=row.generation, turn=0)
+    return Guard(
+        root_uuid=root_uuid, engine_id=engine_id, generation=row.generation, transactions=0
+    )
 
 
 def advance(conn: sa.Connection, guard: Guard) -> bool:
-    """Begin a transaction of the tree: lock the row, and raise ``turn``.
+    """Begin a transaction of the tree: lock the row, and raise ``transactions``.
 
     False: this transaction was committed before; the connection broke before the answer. Raises
     StackLockLost.
@@ -119,7 +121,7 @@ def advance(conn: sa.Connection, guard: Guard) -> bool:
     if (
         row is None
         or row.engine_id not in (guard.engine_id, None)
-        or (row.generation, row.turn) != (guard.generation, guard.turn + 1)
+        or (row.generation, row.transactions) != (guard.generation, guard.transactions + 1)
     ):
         raise errors.StackLockLost(stack=guard.root_uuid, engine=guard.engine_id)
     return False
@@ -164,5 +166,5 @@ def _proof(guard: Guard) -> dict[str, Any]:
         "root": guard.root_uuid,
         "engine": guard.engine_id,
         "lock_generation": guard.generation,
-        "last_turn": guard.turn,
+        "last_transaction": guard.transactions,
     }

@@ -82,7 +82,7 @@ def from_row(row: sa.RowMapping) -> StepRun:
     step = Step(
         interface=row["interface"], step=row["step"], args=rows.load(row["args"]), **facts,
     )  # fmt: skip
-    return StepRun(step=step, recovery_weight=row["taken_up"], **values)
+    return StepRun(step=step, recovery_weight=row["recovery_weight"], **values)
 
 
 def insert(conn: sa.Connection, encoded: Sequence[Mapping[str, Any]]) -> None:

@@ -3,7 +3,6 @@
 Rows of different nouns refer to each other by UUID, as the API does, so that a list needs no
 join.  Objects are JSON text, encoded before the transaction begins and handed to clients
 without being decoded where nothing in them is secret.  Times are UTC.
-A ``key`` names a column in Python, where an older release still needs its SQL name.
 """
 
 from __future__ import annotations
@@ -251,7 +250,7 @@ CONDUCTORS = _table(
     _text("incarnation", 36),
     _text("process"),
     _time("started_at"),
-    _time("buried_at"),
+    _time("fenced_out_at"),
     _time("drain_ordered_at"),
 )
 
@@ -374,7 +373,7 @@ STEP_RUNS = _table(
     sa.Column("reason", LongText),
     sa.Column("error", LongText),
     _text("resume_then", 8),
-    sa.Column("taken_up", sa.Integer, key="recovery_weight", nullable=False),
+    sa.Column("recovery_weight", sa.Integer, nullable=False),
     _time("due_at"),
     _time("deadline_at"),
     _time("started_at"),
@@ -481,7 +480,7 @@ STACK_LOCKS = sa.Table(
     sa.Column("root_uuid", sa.String(36), primary_key=True),
     sa.Column("engine_id", sa.String(36), index=True),  # null: free
     sa.Column("generation", sa.BigInteger, nullable=False),  # counts the holders
-    sa.Column("turn", sa.BigInteger, nullable=False),  # counts what the holder has written
+    sa.Column("transactions", sa.BigInteger, nullable=False),  # that the holder has written
     sa.Column("updated_at", UtcTime),
     mysql_engine="InnoDB",
     mysql_charset="utf8mb4",
@@ -517,8 +516,8 @@ RESOURCES = _table(
     sa.Column("reason", LongText, nullable=False),
     _text("state_before", 32),  # ACTION_STATUS before the pending action
     _text("physical_id", index=True),
-    _flag("stands", key="is_current"),  # false: replaced, and still there
-    _text("replaces", 36, key="replaces_uuid"),
+    _flag("is_current"),  # false: replaced, and still there
+    _text("replaces_uuid", 36),
     sa.Column("traversal", sa.BigInteger, nullable=False),  # that has finished it last
     _text("template_uuid", 36, nullable=False),
     _text("properties_uuid", 36),
@@ -527,7 +526,7 @@ RESOURCES = _table(
     _json("metadata"),
     sa.Column("metadata_version", sa.BigInteger, nullable=False),
     _json("requires"),
-    sa.Column("act", LongText, key="pending_action"),  # action, arguments, token
+    sa.Column("pending_action", LongText),  # action, arguments, token
     sa.Column("attempt", sa.Integer, nullable=False),
     _time("due_at"),
     sa.Column("waits_for", LongText),
@@ -692,7 +691,7 @@ WEBHOOKS = _table(
 )
 
 SETTINGS = sa.Table(
-    "home",
+    "home",  # older releases ask this table whether they can use a newer schema
     METADATA,
     sa.Column("name", sa.String(64), primary_key=True),
     sa.Column("value", sa.Text, nullable=False),

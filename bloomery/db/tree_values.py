@@ -41,10 +41,10 @@ STACK_ROW: Final = tuple(column.key for column in STACKS.c if column.key != "id"
 RESOURCE_ROW: Final = tuple(column.key for column in RESOURCES.c if column.key != "id")
 # Columns that are stored as the values have them; the others are encoded one by one.
 STACK_COLUMNS: Final = tuple(name for name in STACK_ROW if name not in {"graph", "live_name"})
-_RESOURCE_COLUMNS: Final = {  # the name in SQL, by the name in Python
-    name: RESOURCES.c[name].name for name in RESOURCE_ROW
+_RESOURCE_COLUMNS: Final = tuple(
+    name for name in RESOURCE_ROW
     if name in RESOURCE_FIELDS and name not in {"policy", "metadata", "requires", "pending_action"}
-}  # fmt: skip
+)  # fmt: skip
 
 
 # ------------------------------------------------------------------------------------ templates
@@ -178,12 +178,12 @@ def decode_data(row: sa.Row[Any], sealer: Sealer) -> Any:
 def decode_resource(
     row: sa.Row[Any], data: dict[str, Any], redacted: set[str], sealer: Sealer
 ) -> StoredResource:
-    action = None if row.act is None else _decode(row.act, sealer, sealed=row.sealed)
+    action = row.pending_action and _decode(row.pending_action, sealer, sealed=row.sealed)
     return StoredResource(
-        **{name: getattr(row, sql) for name, sql in _RESOURCE_COLUMNS.items()} | decoded_state(row),
+        **{name: getattr(row, name) for name in _RESOURCE_COLUMNS} | decoded_state(row),
         policy=_decode(row.policy, sealer, sealed=False),
         metadata=_decode(row.metadata, sealer, sealed=row.sealed),
-        pending_action=None if action is None else ResourceAction.of(action),
+        pending_action=action and ResourceAction.of(action),
         data=data,
         redacted=redacted,
         has_secret=row.sealed,

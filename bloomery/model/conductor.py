@@ -15,9 +15,10 @@ class Conductor:
 
     ``heartbeat`` is a counter: a peer whose counter stands still is dead; clocks of other machines
     are not used.  ``incarnation`` is new with each start; None: the conductor signed off, or a peer
-    declared it dead (``buried_at``).  Online without an incarnation it is being restarted, offline
-    with one it finishes its work.  ``process`` is an encoded ``ProcessIdentity``.  ``alive`` and
-    ``silent_s`` (how long its counter stood still) are in no row: ``rpc.liveness`` sets them.
+    declared it dead (``fenced_out_at``).  Online without an incarnation the conductor restarts,
+    offline with one it finishes its work.  ``process`` is an encoded ``ProcessIdentity``.
+    ``alive`` and ``silent_s`` (how long its counter stood still) are in no row: ``rpc.liveness``
+    sets them.
     """
 
     id: int
@@ -31,7 +32,7 @@ class Conductor:
     incarnation: str | None = None
     process: str | None = None
     started_at: datetime | None = None
-    buried_at: datetime | None = None
+    fenced_out_at: datetime | None = None
     drain_ordered_at: datetime | None = None
     alive: bool = False
     silent_s: float = 0.0

@@ -128,7 +128,7 @@ class ResourceAction:
     def document(self) -> dict[str, Any]:
         """Return the action as stored JSON: its own values, not copies."""
         return {
-            "word": self.action,
+            "action": self.action,
             "traversal": self.traversal,
             "phase": self.phase,
             "stage": self.stage,
@@ -139,7 +139,8 @@ class ResourceAction:
     @classmethod
     def of(cls, document: Mapping[str, Any]) -> ResourceAction:
         values = dict(document)
-        return cls(action=Action(values.pop("word")), stage=Stage(values.pop("stage")), **values)
+        action = values.pop("action", None) or values.pop("word")  # its key before revision 0011
+        return cls(action=Action(action), stage=Stage(values.pop("stage")), **values)
 
     def copy(self) -> ResourceAction:
         return ResourceAction.of(copy_json(self.document()))

@@ -52,19 +52,21 @@ def guard_off(patch: Patch) -> None:
 def generation_off(patch: Patch) -> None:
     """The guard compares the name of the engine, and not how often the lock was taken."""
     named = sa.update(STACK_LOCKS).where(_ROOT, _T.engine_id == sa.bindparam("engine"))
-    patch.setattr(stack_locks, "_ADVANCE", named.values(turn=_T.turn + 1))
+    patch.setattr(stack_locks, "_ADVANCE", named.values(transactions=_T.transactions + 1))
 
 
 def turns_uncounted(patch: Patch) -> None:
     """A turn passes the guard as often as it is tried."""
-    counted = sa.update(STACK_LOCKS).where(*stack_locks._HELD).values(turn=_T.turn + 1)
+    counted = (
+        sa.update(STACK_LOCKS).where(*stack_locks._HELD).values(transactions=_T.transactions + 1)
+    )
     patch.setattr(stack_locks, "_ADVANCE", counted)
 
 
 def theft_unfenced(patch: Patch) -> None:
     """A lock is stolen from whoever has it by now."""
     taken = sa.update(STACK_LOCKS).where(_ROOT).values(
-        engine_id=sa.bindparam("engine"), generation=_T.generation + 1, turn=0
+        engine_id=sa.bindparam("engine"), generation=_T.generation + 1, transactions=0
     )  # fmt: skip
     patch.setattr(stack_locks, "_ACQUIRE", taken)
 

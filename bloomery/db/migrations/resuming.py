@@ -17,7 +17,7 @@ from alembic.ddl.mysql import MySQLImpl
 VERSION_TABLE: Final = "alembic_version"
 _THERE: Final = frozenset({1050, 1060, 1061, 1826})  # table, column, key, foreign key
 _KEY_THERE: Final = (1005, "errno: 121 ")  # foreign key, as MariaDB says it
-_GONE: Final = frozenset({1051, 1091})  # table, column or key
+_GONE: Final = frozenset({1051, 1054, 1091})  # table, column to rename or drop, key
 _MAKE: Final = (
     "CREATE TABLE IF NOT EXISTS schema_steps "
     "(begun INTEGER NOT NULL, done INTEGER NOT NULL) ENGINE = InnoDB"

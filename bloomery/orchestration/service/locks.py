@@ -12,7 +12,7 @@ holder writes afterwards fails at the guard.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from bloomery import errors
 from bloomery.db import stack_locks
@@ -41,14 +41,8 @@ class Lease:
         return self.guard.generation
 
     def advance(self) -> None:
-        """Count a turn that was written: its guard passes no more."""
-        guard = self.guard
-        self.guard = Guard(
-            root_uuid=guard.root_uuid,
-            engine_id=guard.engine_id,
-            generation=guard.generation,
-            turn=guard.turn + 1,
-        )
+        """Count a written transaction: its guard passes no more."""
+        self.guard = replace(self.guard, transactions=self.guard.transactions + 1)
 
 
 @dataclass(frozen=True, slots=True)

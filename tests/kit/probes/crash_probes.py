@@ -167,7 +167,7 @@ def a_graceful_stop_counts_for_nothing(path: Path) -> None:
             site.service.stop(grace_s=0)
             site = site.restarted()
             _wait_for_the_pause(site, node)
-        assert [run["taken_up"] for run in site.runs(node)] == [0, 0]
+        assert [run["recovery_weight"] for run in site.runs(node)] == [0, 0]
     finally:
         site.close()
 

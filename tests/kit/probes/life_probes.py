@@ -84,5 +84,5 @@ def who_stops_leaves_a_flow_that_pauses(path: Path) -> None:
         assert heir.wait_for_state(node, "active", timeout_s=_SHORT_S).last_error is None
         runs = ours.runs(node)
         assert {run["conductor"] for run in runs if run["step"] == "write"} == {PEER}
-        assert {run["taken_up"] for run in runs} == {0}, "nobody has died"
+        assert {run["recovery_weight"] for run in runs} == {0}, "nobody has died"
         assert not ours.runtime.node_locks.in_use

@@ -225,7 +225,7 @@ def test_a_stop_that_runs_out_of_time_frees_what_is_left(make_site: MakeSite) ->
     assert (left.reservation, left.lock_generation) == (None, generation + 1)
     assert {run["conductor"] for run in site.runs(node) if run["state"] == "again"} == {None}
     row = peers.look(site.db, HOST)
-    assert (row.online, row.incarnation, row.buried_at) == (False, None, None)
+    assert (row.online, row.incarnation, row.fenced_out_at) == (False, None, None)
 
 
 def test_who_ends_its_work_is_off_line_and_beats(make_site: MakeSite) -> None:

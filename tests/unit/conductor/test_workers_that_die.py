@@ -101,7 +101,7 @@ def test_a_step_that_its_conductors_never_survive_is_given_up(
         wait_for(
             lambda s=site, n=restarts: (
                 s.node(node).provision_state != "deploying"
-                or ("again", n) in [(run["state"], run["taken_up"]) for run in s.runs(node)]
+                or ("again", n) in [(run["state"], run["recovery_weight"]) for run in s.runs(node)]
             ),
             "the flow to be taken up",
         )

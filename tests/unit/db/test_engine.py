@@ -24,8 +24,10 @@ def put(conn: sa.Connection, name: str, value: str = "") -> None:
 
 
 def count(db: engine.Database) -> int:
+    """Return the number of rows; what migrations have noted is left out."""
+    rows = sa.select(sa.func.count()).where(SETTINGS.c.name != "contracted_at")
     with db.read() as conn:
-        return conn.execute(sa.select(sa.func.count()).select_from(SETTINGS)).scalar_one()
+        return conn.execute(rows).scalar_one()
 
 
 def test_32_threads_lose_no_update(db: engine.Database):
