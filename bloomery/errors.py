@@ -232,9 +232,11 @@ def nearest(name: object, candidates: Iterable[object]) -> str:
     """Return " Did you mean 'x'?" for the candidate most like ``name``; "" if none is like it."""
     import difflib  # imported for faults only
 
-    names = [str(one)[:_COMPARED_CHARS] for one in itertools.islice(candidates, _COMPARED)]
-    found = difflib.get_close_matches(str(name)[:_COMPARED_CHARS], names, 1)
-    return f" Did you mean {found[0]!r}?" if found else ""
+    names = [
+        str(candidate)[:_COMPARED_CHARS] for candidate in itertools.islice(candidates, _COMPARED)
+    ]
+    matches = difflib.get_close_matches(str(name)[:_COMPARED_CHARS], names, 1)
+    return f" Did you mean {matches[0]!r}?" if matches else ""
 
 
 class StackValidationFailed(Misplaced):
@@ -536,8 +538,8 @@ class NodeLocked(Conflict):
     )
 
     def __init__(self, *, node: str, holder: str, action: str = "", **facts: Any) -> None:
-        told = action if not action or action.startswith(" (") else f" ({action})"
-        super().__init__(node=node, holder=holder, action=told, **facts)
+        suffix = action if not action or action.startswith(" (") else f" ({action})"
+        super().__init__(node=node, holder=holder, action=suffix, **facts)
 
 
 class BmcSystemShared(Conflict):

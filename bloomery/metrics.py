@@ -82,7 +82,7 @@ class Exporter(metrics.MetricLogger):  # type: ignore[misc]
     def __init__(self) -> None:
         super().__init__()
         self.registry = prometheus_client.CollectorRegistry()
-        self._metrics = {name: self._declared(name, one) for name, one in DECLARED.items()}
+        self._metrics = {name: self._declared(name, metric) for name, metric in DECLARED.items()}
 
     def _declared(self, name: str, metric: Metric) -> Any:
         if metric.kind == "counter":
@@ -97,8 +97,8 @@ class Exporter(metrics.MetricLogger):  # type: ignore[misc]
     @functools.lru_cache(maxsize=4096)  # noqa: B019  one exporter per process
     def _series(self, name: str) -> Any:
         metric, *labels = name.split(":")
-        found = self._metrics[metric]
-        return found.labels(*labels) if labels else found
+        series = self._metrics[metric]
+        return series.labels(*labels) if labels else series
 
     def _gauge(self, name: str, value: float) -> None:
         raise NotImplementedError(f"{name}: gauges are watched, not sent")
@@ -117,13 +117,13 @@ class _Watch:
         self._gauges = gauges
 
     def collect(self) -> Any:
-        for one in self._gauges:
-            family = GaugeMetricFamily(f"bloomery_{one.name}", one.help, labels=one.labels)
+        for gauge in self._gauges:
+            family = GaugeMetricFamily(f"bloomery_{gauge.name}", gauge.help, labels=gauge.labels)
             try:
-                readings = one.read()
+                readings = gauge.read()
             except (errors.Failure, sa.exc.SQLAlchemyError) as exc:
-                LOG.warning("gauge %s was not read: %s", one.name, errors.brief(exc))
-                METRICS.send_counter(f"gauge_failures:{one.name}", 1)
+                LOG.warning("gauge %s was not read: %s", gauge.name, errors.brief(exc))
+                METRICS.send_counter(f"gauge_failures:{gauge.name}", 1)
                 continue
             for labels, value in readings.items():
                 family.add_metric(list(labels), value)

@@ -73,7 +73,7 @@ _LETTERS: Final = frozenset("AbBdDsSwWZafnrtvxuU0123456789")  # escapes of ``re`
 def fullmatch(pattern: str, text: str, limits: Limits) -> bool:
     """Does ``pattern`` match all of ``text``?  Raises StackValidationFailed if unusable."""
     return (
-        bounded(pattern, text, limits, lambda found, s: found.fullmatch(text, timeout=s))
+        bounded(pattern, text, limits, lambda match, s: match.fullmatch(text, timeout=s))
         is not None
     )
 

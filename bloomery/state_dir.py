@@ -178,17 +178,17 @@ class StateDir:
         if key_file is not None:
             self.key = Path(key_file).expanduser().absolute()
         with db.read() as conn:
-            known = settings.find(conn, _KEY_ID)
+            key_id = settings.find(conn, _KEY_ID)
         is_new = not self.key.exists()
-        if is_new and known is not None:
-            raise self._key_missing(known, "is not there")
+        if is_new and key_id is not None:
+            raise self._key_missing(key_id, "is not there")
         sealer = self._sealer()
-        if known is None:
-            known = db.transact(lambda conn: settings.settle(conn, _KEY_ID, sealer.key_id))
-        if known != sealer.key_id:
+        if key_id is None:
+            key_id = db.transact(lambda conn: settings.settle(conn, _KEY_ID, sealer.key_id))
+        if key_id != sealer.key_id:
             if is_new:  # another process was first: nothing is sealed with this key
                 self.key.unlink(missing_ok=True)
-            raise self._key_missing(known, f"holds key {sealer.key_id}")
+            raise self._key_missing(key_id, f"holds key {sealer.key_id}")
         return sealer
 
     def _sealer(self) -> secrets.Sealer:
@@ -214,9 +214,9 @@ class StateDir:
         if not db.is_sqlite:
             return name
         with db.read() as conn:
-            known = settings.find(conn, _CONDUCTOR)
-        if known is not None and configured in (None, known):
-            return known
+            hostname = settings.find(conn, _CONDUCTOR)
+        if hostname is not None and configured in (None, hostname):
+            return hostname
         db.transact(lambda conn: settings.put(conn, _CONDUCTOR, name))
         return name
 

@@ -55,12 +55,12 @@ def _range(asked_for: str, size: int) -> str:
 
     WebOb misreads suffix ranges of 0 bytes and suffixes longer than the file.
     """
-    one = _RANGE.fullmatch(asked_for)
-    if one is None:
+    match = _RANGE.fullmatch(asked_for)
+    if match is None:
         return ""
-    if one["suffix"] is None:
+    if match["suffix"] is None:
         return asked_for
-    return f"bytes={size - min(int(one['suffix']), size)}-"
+    return f"bytes={size - min(int(match['suffix']), size)}-"
 
 
 def _reply(path: Path | None, method: str) -> webob.Response:

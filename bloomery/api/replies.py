@@ -66,10 +66,10 @@ def first_form(status: int, text: str, headers: Headers = ()) -> webob.Response:
 
 def second_form(status: int, description: str = "", headers: Headers = ()) -> webob.Response:
     """Answer with an error of routing."""
-    known = statuses.status_map.get(status)
+    exception = statuses.status_map.get(status)
     fault = {
         "code": status,
-        "title": HTTPStatus(status).phrase if known is None else known.title,
+        "title": HTTPStatus(status).phrase if exception is None else exception.title,
         "description": description,
     }
     return _wrapped(fault, status, headers)

@@ -111,8 +111,8 @@ def _places(name: str | None) -> Iterator[Path]:
 def _cloud_in(path: Path, name: str) -> Json:
     clouds = _clouds(path)
     if name not in clouds:
-        known = ", ".join(sorted(clouds)) or "none"
-        raise CloudNotUsable(reason=f"{path} has no cloud {name}; it has {known}")
+        names = ", ".join(sorted(clouds)) or "none"
+        raise CloudNotUsable(reason=f"{path} has no cloud {name}; it has {names}")
     return dict(clouds[name] or {})
 
 
@@ -187,7 +187,7 @@ def _keystone_login(settings: Json) -> _Login:
 
     def endpoint(service: str) -> str | None:
         headers()
-        found = plugin.get_endpoint(session, service_type=service, region_name=region)
-        return None if found is None else str(found)
+        url = plugin.get_endpoint(session, service_type=service, region_name=region)
+        return None if url is None else str(url)
 
     return _Login(headers=headers, endpoint=endpoint)

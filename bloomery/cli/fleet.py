@@ -73,10 +73,10 @@ class Fleet:
 
     def take(self, verb: str, state: str, names: Iterable[str] | None = None) -> None:
         """Set the target ``verb`` of these nodes (None: all), and watch until ``state``."""
-        wanted = [machine.name for machine in self._machines] if names is None else list(names)
-        for name in wanted:
+        nodes = [machine.name for machine in self._machines] if names is None else list(names)
+        for name in nodes:
             self._client.put(f"/v1/nodes/{name}/states/provision", {"target": verb})
-        self._watch(wanted, state)
+        self._watch(nodes, state)
 
     def patch(self, name: str, patch: list[dict[str, Any]]) -> None:
         self._client.patch(f"/v1/nodes/{name}", patch)
@@ -140,9 +140,9 @@ def _failed(node: dict[str, Any], state: str) -> bool:
 
 
 def _stuck(nodes: Sequence[dict[str, Any]], state: str) -> FleetStuck:
-    said = "; ".join(
+    states = "; ".join(
         f"{node['name']} is in {node['provision_state']}: {node['last_error'] or 'no error told'}"
         for node in nodes
         if node["provision_state"] != state
     )
-    return FleetStuck(reason=f"cannot take every node to {state}: {said}")
+    return FleetStuck(reason=f"cannot take every node to {state}: {states}")

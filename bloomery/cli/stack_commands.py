@@ -330,8 +330,8 @@ def _preview(
 ) -> Json:
     """Return the service's preview; name the parameters that return to their default."""
     if present is None:
-        made: Json = client.post("/stacks/preview", {"stack_name": name, **body})
-        return made
+        preview: Json = client.post("/stacks/preview", {"stack_name": name, **body})
+        return preview
     path = stacks.path_of(present)
     ask = client.patch if existing else client.put
     changed: Json = ask(f"{path}/preview", body)

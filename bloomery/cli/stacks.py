@@ -239,8 +239,8 @@ class StackRun:
         owners = by_thing(self._rows.values())
         for row in self._rows.values():
             if row["resource_status"].endswith("FAILED"):
-                thing, why = path_of_resource(owners, row), row["resource_status_reason"]
-                line = f"{stack['stack_name']} is complete, but {thing} failed: {why}"
+                path, why = path_of_resource(owners, row), row["resource_status_reason"]
+                line = f"{stack['stack_name']} is complete, but {path} failed: {why}"
                 self._console.print(terminal.visible(line), markup=False, soft_wrap=True)
 
     def outputs(self) -> Json:
@@ -270,12 +270,12 @@ class StackRun:
         ends = "IN_PROGRESS" not in stack["stack_status"]
         goes = any(each["resource_status"].startswith("DELETE") for each in news)
         if ends or goes or not self._rows or any(_key(each) not in self._rows for each in news):
-            known = {_key(each): each for each in resources(self._client, self._path)}
+            current = {_key(each): each for each in resources(self._client, self._path)}
         else:
-            known = {}
+            current = {}
         for event in news:
             self._rows[_key(event)] = _told(self._rows.get(_key(event)), event)
-        self._rows |= known
+        self._rows |= current
         self._news = []
         if news and not self._console.is_terminal:
             owners = by_thing(self._rows.values())
@@ -392,8 +392,8 @@ def _is_of_stack(event: Json) -> bool:
 
 def _told(row: Json | None, event: Json) -> Json:
     """Return a resource updated by an event, which has no type and no required_by."""
-    thing = event["physical_resource_id"] or (row or {}).get("physical_resource_id")
-    return {"resource_type": "", **(row or {}), **event, "physical_resource_id": thing}
+    physical_id = event["physical_resource_id"] or (row or {}).get("physical_resource_id")
+    return {"resource_type": "", **(row or {}), **event, "physical_resource_id": physical_id}
 
 
 def _key(row: Json) -> tuple[str, str]:

@@ -72,7 +72,7 @@ def _service(home: StateDir, port: int) -> Iterator[Service]:
 def _job(service: Service, servers: rack.Rack) -> str:
     """Take every node to available and some to active; return one of those."""
     began = time.monotonic()
-    machines = [_enrolled(number, one) for number, one in enumerate(servers.machines, 1)]
+    machines = [_enrolled(number, machine) for number, machine in enumerate(servers.machines, 1)]
     fleet = Fleet(Client(service.url), machines)
     click.echo(f"{service.url}: enrolling {NODES} servers, each with a Redfish BMC on loopback")
     fleet.enrol()

@@ -74,12 +74,12 @@ def tell(built: rack.Rack) -> None:
 
 def enrolment(machine: rack.Machine) -> str:
     """Return the commands that enrol ``machine``."""
-    told = " \\\n    ".join(
+    arguments = " \\\n    ".join(
         f"--driver-info {name}={json.dumps(value) if ' ' in value else value}"
         for name, value in machine.driver_info.items()
     )
     return (
-        f"baremetal node create --driver redfish --name {machine.name} \\\n    {told}\n"
+        f"baremetal node create --driver redfish --name {machine.name} \\\n    {arguments}\n"
         f"baremetal port create --node $(baremetal node show {machine.name} -f value -c uuid) "
         f"{machine.mac}"
     )

@@ -112,7 +112,7 @@ class LineFormatter(logging.Formatter):
 
 
 def _escaped(text: str) -> str:
-    return _CONTROLS.sub(lambda found: ascii(found[0])[1:-1], text)
+    return _CONTROLS.sub(lambda match: ascii(match[0])[1:-1], text)
 
 
 def log_to_stderr(level: int) -> None:

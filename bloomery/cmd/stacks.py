@@ -120,10 +120,10 @@ class Stacks:
 
     def _make_operations(self) -> StackOperations:
         operations = importlib.import_module("bloomery.orchestration.service.operations")
-        made: StackOperations = operations.StackOperations(
+        stack_operations: StackOperations = operations.StackOperations(
             self._services, self._runtime(), on_accepted=self._accepted
         )
-        return made
+        return stack_operations
 
     def _accepted(self, root_uuid: str) -> None:
         """Wake engine and relay after a committed order."""
@@ -145,8 +145,8 @@ def late_app(
 
     def make() -> Wsgi:
         app = importlib.import_module("bloomery.api.orchestration.app")
-        made: Wsgi = app.make_app(services, operations(), logins)
-        return made
+        wsgi: Wsgi = app.make_app(services, operations(), logins)
+        return wsgi
 
     once = _Once(make)
 

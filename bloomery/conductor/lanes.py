@@ -37,7 +37,7 @@ class Lane:
     def __init__(
         self,
         workers: Workers,
-        look: Callable[[str], None],
+        poll: Callable[[str], None],
         *,
         most: int,
         most_slow: int = 0,
@@ -45,7 +45,7 @@ class Lane:
         clock: Callable[[], float] = time.monotonic,
         pause: Callable[[float], object] | None = None,
     ) -> None:
-        self._workers, self._look, self._clock = workers, look, clock
+        self._workers, self._look, self._clock = workers, poll, clock
         self._most, self._most_slow, self._slow_after_s = most, most_slow, slow_after_s
         self._todo: deque[str] = deque()
         self._began: dict[str, float] = {}  # nodes being polled, and since when

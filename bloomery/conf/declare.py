@@ -79,8 +79,8 @@ def _opt(field: dataclasses.Field[Any], hint: Any) -> cfg.Opt:
     shown = list(default) if kind is cfg.ListOpt else default
     if facts["default_from"]:
         shown = f"${facts['default_from']}"
-    made: cfg.Opt = kind(field.name, default=shown, **more)
-    return made
+    option: cfg.Opt = kind(field.name, default=shown, **more)
+    return option
 
 
 def read(declared: type[Any], group: Any) -> Any:

@@ -32,8 +32,8 @@ _P = PROPERTIES_DATA.c
 def list_deleted(conn: sa.Connection, *, before: datetime, at_most: int) -> list[tuple[str, str]]:
     """Return uuid and root of stacks that were deleted before, oldest first."""
     query = sa.select(_S.uuid, _S.root_uuid).where(_S.deleted_at < before)
-    found = conn.execute(query.order_by(_S.deleted_at).limit(at_most))
-    return [(uuid, root) for uuid, root in found]
+    deleted = conn.execute(query.order_by(_S.deleted_at).limit(at_most))
+    return [(uuid, root) for uuid, root in deleted]
 
 
 def drop_stacks(conn: sa.Connection, stacks: Sequence[tuple[str, str]]) -> None:

@@ -37,10 +37,10 @@ def list_of_stack(
     query = sa.select(RESOURCES).where(_T.stack_uuid == stack_uuid, _IS_CURRENT).order_by(_T.id)
     if names is None:
         return _decoded(conn, conn.execute(query).all(), sealer)
-    found: list[sa.Row[Any]] = []
+    stored: list[sa.Row[Any]] = []
     for some in upserts.chunks(sorted(names)):
-        found += conn.execute(query.where(_T.name.in_(list(some)))).all()
-    return _decoded(conn, found, sealer)
+        stored += conn.execute(query.where(_T.name.in_(list(some)))).all()
+    return _decoded(conn, stored, sealer)
 
 
 def find(conn: sa.Connection, stack_uuid: str, name: str, sealer: Sealer) -> StoredResource | None:
@@ -84,11 +84,11 @@ def properties_of(
 ) -> Mapping[str, Properties]:
     """Return stored properties by their uuid."""
     table = PROPERTIES_DATA
-    found: dict[str, Properties] = {}
+    properties: dict[str, Properties] = {}
     for some in upserts.chunks(sorted(uuids)):
         for row in conn.execute(sa.select(table).where(table.c.uuid.in_(list(some)))):
-            found[row.uuid] = tree_values.decode_properties(row, sealer)
-    return found
+            properties[row.uuid] = tree_values.decode_properties(row, sealer)
+    return properties
 
 
 def set_state(conn: sa.Connection, uuid: str, *, action: str, status: str, reason: str) -> bool:

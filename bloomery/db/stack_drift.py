@@ -91,10 +91,10 @@ def replace(
     conn: sa.Connection, uuid: str, differences: Mapping[str, str], *, now: datetime
 ) -> None:
     """Keep what was told of a resource; {}: it is as it says again."""
-    known = conn.execute(sa.select(_D.resource_uuid).where(_D.resource_uuid == uuid)).first()
+    stored = conn.execute(sa.select(_D.resource_uuid).where(_D.resource_uuid == uuid)).first()
     if not differences:
         conn.execute(sa.delete(STACK_DRIFT).where(_D.resource_uuid == uuid))
-    elif known is not None:
+    elif stored is not None:
         change = {"differences": rows.dump(differences)}
         conn.execute(sa.update(STACK_DRIFT).where(_D.resource_uuid == uuid).values(change))
     else:

@@ -182,11 +182,11 @@ def _tagged(tags: Sequence[str]) -> sa.ColumnElement[bool]:
 
 def _tagged_with_all(tags: Sequence[str]) -> sa.ColumnElement[bool]:
     """Match stacks with all of these tags, in one term."""
-    wanted = list(dict.fromkeys(tags))
+    unique = list(dict.fromkeys(tags))
     count = sa.select(sa.func.count(_G.tag.distinct())).where(
-        _G.stack_uuid == _T.uuid, _G.tag.in_(wanted)
+        _G.stack_uuid == _T.uuid, _G.tag.in_(unique)
     )
-    return count.correlate(STACKS).scalar_subquery() == len(wanted)
+    return count.correlate(STACKS).scalar_subquery() == len(unique)
 
 
 def is_taken(conn: sa.Connection, project: str, name: str) -> bool:

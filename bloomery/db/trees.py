@@ -115,20 +115,20 @@ def encode(
         stacks=[tree_values.encode_stack(stack) for stack in turn.stacks],
         tags={stack.uuid: encode_tags(stack) for stack in turn.stacks if stack.tags},
         traversals=traversals,
-        resources=[tree_values.encode_resource(one, sealer) for one in turn.resources],
+        resources=[tree_values.encode_resource(each, sealer) for each in turn.resources],
         data=[
             row
-            for one in turn.resources
-            if one.data
-            for row in tree_values.encode_data(one, sealer)
+            for each in turn.resources
+            if each.data
+            for row in tree_values.encode_data(each, sealer)
         ],
         removed=list(turn.removed),
         templates=[row for row, _ in templates],
         files=[files for _, files in templates if files],
         dropped=list(turn.dropped),
-        properties=[tree_values.encode_properties(one, sealer) for one in turn.properties],
+        properties=[tree_values.encode_properties(each, sealer) for each in turn.properties],
         events=[tree_values.encode_event(event) for event in turn.events],
-        snapshots=[tree_values.encode_snapshot_end(one, sealer) for one in turn.snapshots],
+        snapshots=[tree_values.encode_snapshot_end(each, sealer) for each in turn.snapshots],
         relay=[
             (event.stack_uuid, relay_row(event, stacks.get(event.stack_uuid), publisher=publisher))
             for event in turn.events
@@ -221,15 +221,17 @@ def _overtaken(conn: sa.Connection, turn: EncodedTurn) -> frozenset[str]:
     traversals = _stored_traversals(conn, turn)
     new = [row for row in turn.stacks if row["uuid"] not in traversals]
     insert_stacks(conn, new, [tag for row in new for tag in turn.tags.get(row["uuid"], ())])
-    known = [
+    unchanged = [
         row
         for row in turn.stacks
         if row["uuid"] in traversals
         and traversals[row["uuid"]] == turn.traversals.get(row["uuid"], row["traversal"])
     ]
-    if known:
-        conn.execute(_UPDATE_STACK, rows.lean([_stack_change(row, traversals) for row in known]))
-    written = {row["uuid"] for row in (*new, *known)}
+    if unchanged:
+        conn.execute(
+            _UPDATE_STACK, rows.lean([_stack_change(row, traversals) for row in unchanged])
+        )
+    written = {row["uuid"] for row in (*new, *unchanged)}
     return frozenset(row["uuid"] for row in turn.stacks if row["uuid"] not in written)
 
 
@@ -448,6 +450,6 @@ def decode(tree: TreeRows, sealer: Sealer) -> Tree:
             for row in tree.resources
         ],
         templates={template.uuid: template for template in templates},
-        properties={one.uuid: one for one in properties},
+        properties={each.uuid: each for each in properties},
         orders=[stack_orders.from_row(row, sealer) for row in tree.orders],
     )

@@ -149,9 +149,9 @@ def choose(
     """Return the method of a call.  Raises InvalidParameterValue, MissingParameterValue."""
     method = methods.get(name)
     if method is None:
-        known = ", ".join(sorted(methods)) or "none"
+        names = ", ".join(sorted(methods)) or "none"
         raise errors.InvalidParameterValue(
-            reason=f"No handler for method {name[:_MOST_SHOWN]}: the vendor interface has {known}",
+            reason=f"No handler for method {name[:_MOST_SHOWN]}: the vendor interface has {names}",
         )
     if http_method not in method.http_methods:
         raise errors.InvalidParameterValue(
@@ -170,12 +170,12 @@ def _check_arguments(method: VendorMethod, info: Mapping[str, Any]) -> None:
             raise errors.MissingParameterValue(
                 reason=f"Parameter '{name}' not passed to method '{method.name}'.",
             )
-    known = {*method.required, *method.optional}
-    others = sorted(set(info) - known)
+    accepted = {*method.required, *method.optional}
+    others = sorted(set(info) - accepted)
     if others and method.takes_others:
         others = [name for name in others if name in _RESERVED]
     if others:
         raise errors.InvalidParameterValue(
             reason=f"Parameter '{others[0][:_MOST_SHOWN]}' is none of method '{method.name}': "
-            f"it takes {', '.join(sorted(known)) or 'none'}",
+            f"it takes {', '.join(sorted(accepted)) or 'none'}",
         )

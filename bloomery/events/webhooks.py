@@ -193,14 +193,14 @@ class Webhooks:
     def settle(self) -> None:
         """Start and stop workers to match the rows; a hanging worker delays no other."""
         with self._db.read() as conn:
-            wanted = {
+            hooks = {
                 each.uuid: each for each in webhooks.list_all(conn) if each.state != State.PARKED
             }
         for uuid, (traits, _) in list(self._workers.items()):
-            if uuid not in wanted or _traits(wanted[uuid]) != traits:
+            if uuid not in hooks or _traits(hooks[uuid]) != traits:
                 self._begin_stop(uuid)
         self._ending = {uuid: each for uuid, each in self._ending.items() if not each.has_ended}
-        for uuid, webhook in wanted.items():
+        for uuid, webhook in hooks.items():
             if uuid not in self._workers and uuid not in self._ending:
                 self._begin(webhook)
 

@@ -154,9 +154,9 @@ class _Incomplete:
         self._size = size
 
     def read(self, size: int) -> bytes:
-        wanted = self._here.tell() + size
-        if wanted > self._size:
-            raise Awaited(wanted)
+        end = self._here.tell() + size
+        if end > self._size:
+            raise Awaited(end)
         return self._here.read(size)
 
 

@@ -70,7 +70,7 @@ def _change_node(draft: Draft, path: str, change: Callable[[Json, list[str]], No
 
 
 def _changed(
-    thing: str,
+    noun: str,
     record: Any,
     path: str,
     fields: frozenset[str],
@@ -80,7 +80,7 @@ def _changed(
 
     The field is changed in place, as a failure discards the draft.  Raises Invalid.
     """
-    names = _checked_path(thing, path, fields)
+    names = _checked_path(noun, path, fields)
     name = names[0]
     holder = {name: getattr(record, name)}
     change(holder, names)
@@ -90,11 +90,11 @@ def _changed(
     return {name: value}
 
 
-def _checked_path(thing: str, path: str, fields: frozenset[str]) -> list[str]:
+def _checked_path(noun: str, path: str, fields: frozenset[str]) -> list[str]:
     names = paths.parse(path)
     if names[0] not in fields:
         raise errors.Invalid(
-            reason=f"cannot change {names[0][:255]} of a {thing}: rules may change "
+            reason=f"cannot change {names[0][:255]} of a {noun}: rules may change "
             f"{', '.join(sorted(fields))}",
         )
     return names

@@ -96,29 +96,29 @@ def _pairwise(
     def compare(values: list[Any], force_strings: bool = False) -> bool:
         if force_strings:
             texts = [str(each) for each in values]
-            return all(forced(one, other) for one, other in itertools.pairwise(texts))
-        return all(test(one, other) for one, other in itertools.pairwise(values))
+            return all(forced(left, other) for left, other in itertools.pairwise(texts))
+        return all(test(left, other) for left, other in itertools.pairwise(values))
 
     return compare
 
 
-def _equal(one: Any, other: Any) -> bool:
+def _equal(left: Any, other: Any) -> bool:
     """Compare two values; a text, as formats yield, equals a number or flag of the same form."""
-    if isinstance(one, str) is isinstance(other, str):
-        return bool(one == other)
-    text, plain = (one, other) if isinstance(one, str) else (other, one)
+    if isinstance(left, str) is isinstance(other, str):
+        return bool(left == other)
+    text, plain = (left, other) if isinstance(left, str) else (other, left)
     if isinstance(plain, int | float) and not isinstance(plain, bool):
         return _number(text) == plain
     return text == str(plain)
 
 
-def _less(one: Any, other: Any) -> bool:
+def _less(left: Any, other: Any) -> bool:
     """Order two values; texts that both read as numbers compare as numbers."""
-    low, high = _number(one), _number(other)
+    low, high = _number(left), _number(other)
     try:
-        return bool(one < other) if low is None or high is None else low < high
+        return bool(left < other) if low is None or high is None else low < high
     except TypeError:
-        kinds = " and ".join(type(each).__name__ for each in (one, other))
+        kinds = " and ".join(type(each).__name__ for each in (left, other))
         raise errors.Invalid(reason=f"cannot order {kinds}") from None
 
 
@@ -187,7 +187,7 @@ def _one_of(value: Any, values: list[Any] | str) -> bool:
 OPERATORS: Final[Mapping[str, Callable[..., bool]]] = {
     "eq": _pairwise(_equal, operator.eq),
     "lt": _pairwise(_less, operator.lt),
-    "gt": _pairwise(lambda one, other: _less(other, one), operator.gt),
+    "gt": _pairwise(lambda left, other: _less(other, left), operator.gt),
     "is-none": lambda value: str(value) == "None",
     "is-true": _is_true,
     "is-false": _is_false,

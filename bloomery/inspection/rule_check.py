@@ -82,19 +82,19 @@ def _check_condition(condition: Json) -> None:
     arguments = inspection.named(inspection.CONDITIONS[op], condition["args"])
     if isinstance(arguments.get("values"), str):
         raise errors.Invalid(reason="values takes a list: a format makes text of whatever it names")
-    known = _known(op, arguments)
-    if op in _ANY_TEXT and known.keys() >= arguments.keys():
-        conditions.OPERATORS[op](**known)
+    literals = _known(op, arguments)
+    if op in _ANY_TEXT and literals.keys() >= arguments.keys():
+        conditions.OPERATORS[op](**literals)
 
 
 def _check_action(action: Json) -> None:
     op = action["op"]
     arguments = inspection.named(inspection.ACTIONS[op], action["args"])
-    known = _known(op, arguments)
+    literals = _known(op, arguments)
     if op == "api-call":
-        calls.check(**known)
+        calls.check(**literals)
     elif op not in ("fail", "log"):
-        _try(op, known, is_whole=known.keys() >= arguments.keys())
+        _try(op, literals, is_whole=literals.keys() >= arguments.keys())
 
 
 def _try(op: str, arguments: Json, *, is_whole: bool) -> None:
@@ -107,8 +107,8 @@ def _try(op: str, arguments: Json, *, is_whole: bool) -> None:
 
 def _known(op: str, arguments: Json) -> Json:
     literal = {name: value for name, value in arguments.items() if _is_literal(value)}
-    known = _ANY_TEXT.get(op, {}) | literal
-    return known | {"port_id": _PORT.uuid} if "port_id" in arguments else known
+    literals = _ANY_TEXT.get(op, {}) | literal
+    return literals | {"port_id": _PORT.uuid} if "port_id" in arguments else literals
 
 
 def _is_literal(value: Any) -> bool:

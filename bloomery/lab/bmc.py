@@ -72,12 +72,12 @@ class SimulatedBmc:
 
     def system(self, ident: str) -> System:
         """Return a machine.  Raises Refusal while the BMC restarts."""
-        found = self.systems.get(ident)
-        if found is None:
+        system = self.systems.get(ident)
+        if system is None:
             raise missing(ident)
-        if found.bmc_back_at > time.monotonic():
+        if system.bmc_back_at > time.monotonic():
             raise Refusal(503, "the BMC is restarting", "ServiceTemporarilyUnavailable")
-        return found
+        return system
 
     def restart(self, system: System) -> None:
         """Be unavailable for a while; drop sessions and tasks if this is the only machine."""

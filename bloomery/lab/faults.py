@@ -42,17 +42,17 @@ class Faults:
 
     def add(self, **fault: Any) -> None:
         """Add a fault.  Raises Refusal for an invalid one."""
-        made: dict[str, Any] = (
+        document: dict[str, Any] = (
             {"path": "", "method": ".*", "skip": 0, "times": 1} | fault | {"hits": 0}
         )
-        needed(made, "kind")
-        checked(made, _RULES, "the fault")
+        needed(document, "kind")
+        checked(document, _RULES, "the fault")
         try:
-            re.compile(made["path"]), re.compile(made["method"])
+            re.compile(document["path"]), re.compile(document["method"])
         except re.error as exc:
             raise Refusal(400, f"cannot take this fault: {exc}") from exc
         with self._lock:
-            self._all.append(made)
+            self._all.append(document)
 
     def add_json(self, raw: bytes) -> None:
         try:

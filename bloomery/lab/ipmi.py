@@ -267,10 +267,10 @@ def _require_free(port: int) -> None:
 
 def _free_ports(count: int) -> list[int]:
     """Return free ports; all stay bound until the last is chosen."""
-    with contextlib.ExitStack() as held:
-        found = []
+    with contextlib.ExitStack() as sockets:
+        ports = []
         for _ in range(count):
-            sock = held.enter_context(socket.socket(socket.AF_INET, socket.SOCK_DGRAM))
+            sock = sockets.enter_context(socket.socket(socket.AF_INET, socket.SOCK_DGRAM))
             sock.bind((HOST, 0))
-            found.append(int(sock.getsockname()[1]))
-        return found
+            ports.append(int(sock.getsockname()[1]))
+        return ports

@@ -77,8 +77,8 @@ class View:
         below = path.removeprefix(ROOT).rstrip("/")
         if not self.model.folds_case:
             return self.model.documents.get(below, {})
-        known = {where.lower(): patch for where, patch in self.model.documents.items()}
-        return known.get(below.lower(), {})
+        patches = {where.lower(): patch for where, patch in self.model.documents.items()}
+        return patches.get(below.lower(), {})
 
     def _linked(self, value: Any) -> Any:
         if isinstance(value, dict):

@@ -27,14 +27,14 @@ class Refusal(Exception):
 def document(message: str, message_id: str = "GeneralError") -> dict[str, Any]:
     """Return the Redfish error document."""
     code = f"Base.1.8.{message_id}"
-    told = {
+    details = {
         "@odata.type": "#Message.v1_0_8.Message",
         "Severity": "Critical",
         "Resolution": "None",
         "MessageId": code,
         "Message": message,
     }
-    return {"error": {"code": code, "message": message, "@Message.ExtendedInfo": [told]}}
+    return {"error": {"code": code, "message": message, "@Message.ExtendedInfo": [details]}}
 
 
 def missing(what: str) -> Refusal:

@@ -119,7 +119,7 @@ def expanded(bmc: SimulatedBmc, reply: Reply) -> Reply:
 
 def _fetched(bmc: SimulatedBmc, value: Any) -> Any:
     if isinstance(value, list):
-        return [_fetched(bmc, one) for one in value]
+        return [_fetched(bmc, item) for item in value]
     if not isinstance(value, dict) or list(value) != ["@odata.id"]:
         return value
     try:

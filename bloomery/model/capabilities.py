@@ -14,10 +14,10 @@ def of(holder: Mapping[str, Any] | None) -> dict[str, str]:
     They are stored as an object, or as the text "name:value,name:value", where the last value of a
     name counts; null is empty.
     """
-    told = (holder or {}).get("capabilities")
-    if isinstance(told, Mapping):
-        return {str(name): str(value) for name, value in told.items() if value is not None}
-    pairs = (pair.partition(":") for pair in str(told or "").split(","))
+    stored = (holder or {}).get("capabilities")
+    if isinstance(stored, Mapping):
+        return {str(name): str(value) for name, value in stored.items() if value is not None}
+    pairs = (pair.partition(":") for pair in str(stored or "").split(","))
     return {name.strip(): value.strip() for name, colon, value in pairs if colon}
 
 

@@ -59,5 +59,8 @@ NOUN: Final = Noun(
     },
     required=("name", "steps"),
     kept=frozenset({"name", "steps"}),
-    rules={"name": name, "steps": lambda given: steps.stored(steps.DEPLOY, given, "priority")},
+    rules={
+        "name": name,
+        "steps": lambda raw_steps: steps.stored(steps.DEPLOY, raw_steps, "priority"),
+    },
 )

@@ -52,17 +52,17 @@ class Step:
 
     def shown(self) -> dict[str, Any]:
         """Return the dictionary that clean_step, deploy_step and service_step show."""
-        said: dict[str, Any] = {
+        document: dict[str, Any] = {
             "interface": self.interface,
             "step": self.step,
             "abortable": self.abortable,
             "priority": self.priority,
         }
         if self.child is not None:
-            said |= {
+            document |= {
                 "execute_on_child_nodes": True, "limit_child_node_execution": [self.child],
             }  # fmt: skip
-        return said | ({"args": self.args} if self.args else {})
+        return document | ({"args": self.args} if self.args else {})
 
 
 def internal_step(interface: str, step: str, args: dict[str, Any] | None = None) -> Step:

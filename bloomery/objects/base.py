@@ -64,8 +64,8 @@ def make(name: str, version: str, kinds: Mapping[str, str]) -> type[Object]:
         "VERSION": version,
         "fields": {field: FIELD_OF[kind]() for field, kind in kinds.items()},
     }
-    made: type[Object] = base.VersionedObjectRegistry.register(type(name, (Object,), body))
-    return made
+    cls: type[Object] = base.VersionedObjectRegistry.register(type(name, (Object,), body))
+    return cls
 
 
 def primitive(kind: type[Object], values: Mapping[str, Any]) -> dict[str, Any]:
@@ -73,6 +73,6 @@ def primitive(kind: type[Object], values: Mapping[str, Any]) -> dict[str, Any]:
 
     Raises ValueError or TypeError for a value that its field does not accept.
     """
-    thing = kind(**values)
-    thing.obj_reset_changes()
-    return thing.obj_to_primitive()
+    instance = kind(**values)
+    instance.obj_reset_changes()
+    return instance.obj_to_primitive()

@@ -30,12 +30,12 @@ def _kinds(**names: str) -> dict[str, str]:
 
 
 def _payload(name: str, version: str, fields: Kinds, facts: str = "") -> Payload:
-    told = frozenset(facts.split())
+    fact_names = frozenset(facts.split())
     return Payload(
         name=name,
         version=version,
         fields=_STAMPS | fields | dict.fromkeys(facts.split(), "text"),
-        facts=told,
+        facts=fact_names,
     )
 
 

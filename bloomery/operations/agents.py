@@ -216,7 +216,7 @@ def _find_inspected(
     """Return the UUID of the one node that matches all keys, or None."""
     by_mac = _uuids_with(ctx, macs) if macs else []
     waiting = _bmcs_of_waiting(ctx)
-    by_bmc = [uuid for uuid, known in waiting.items() if not known.isdisjoint(bmcs)]
+    by_bmc = [uuid for uuid, addresses in waiting.items() if not addresses.isdisjoint(bmcs)]
     candidates = set(by_mac) | ({node_uuid} if node_uuid is not None else set())
     if not candidates:
         candidates = set(by_bmc)

@@ -113,20 +113,20 @@ def _holder_is_away(s: Standing) -> Cause | None:
     holder = s.conductors.get(node.reservation) if node.reservation else None
     if node.reservation is None or (holder and holder.alive and not _is_late(s, holder)):
         return None
-    held = f"conductor {node.reservation} holds the node for {node.reserved_for}"
+    reservation = f"conductor {node.reservation} holds the node for {node.reserved_for}"
     if holder is None:
         return Cause(
-            f"{held}, and is not registered", node.reserved_at,
+            f"{reservation}, and is not registered", node.reserved_at,
             f"start conductor {node.reservation} again (bloomery conductor): it frees what it held",
         )  # fmt: skip
     if not holder.online and holder.silent_s < s.options.heartbeat_timeout:
         return Cause(
-            f"{held}, is off line and ends its work", node.reserved_at,
+            f"{reservation}, is off line and ends its work", node.reserved_at,
             "wait: when it has ended the node is free, or its flow goes on elsewhere",
         )  # fmt: skip
     timeout_s, silent_s = s.options.heartbeat_timeout, holder.silent_s
     return Cause(
-        f"{held}, and gave no sign of life for {silent_s:.0f} s",
+        f"{reservation}, and gave no sign of life for {silent_s:.0f} s",
         s.now - timedelta(seconds=silent_s),
         f"look at conductor {holder.hostname} (bloomery conductor list); its nodes are freed, and "
         f"their flows taken up, by another one when {timeout_s} s are over, or by itself when it "

@@ -112,8 +112,8 @@ def _cause(row: Any, code: str, *, hides_error: bool) -> str:
 
 def _first(objects: tuple[Json, ...], names: tuple[str, ...]) -> str | None:
     """Return the first value of these names in the objects, as text."""
-    found = (each[name] for each in objects for name in names if each.get(name) is not None)
-    value = secrets.mask(next(found, None))
+    values = (each[name] for each in objects for name in names if each.get(name) is not None)
+    value = secrets.mask(next(values, None))
     return str(value) if isinstance(value, str | int) else None
 
 

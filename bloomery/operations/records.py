@@ -148,7 +148,9 @@ def update(
     patches.refuse_sealed(patch)
     admit(patch)
     row = _row(ctx, noun, ident, noun.columns)
-    operations = [one for one in (_operation(ctx, noun, row, each) for each in patch) if one]
+    operations = [
+        operation for operation in (_operation(ctx, noun, row, each) for each in patch) if operation
+    ]
     noun.check_patch(row, patch, waived)
     node = lookup.row(ctx, row.node_uuid) if noun.of_node else None
     _refuse_under_inspection(noun, "update", node, waived)

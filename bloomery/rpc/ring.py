@@ -313,8 +313,8 @@ class Ring:
 def why_nobody(conductors: Iterable[Conductor]) -> str:
     """Return why no conductor is alive, in a sentence with the remedy."""
     away = ", ".join(map(absence, conductors))
-    known = f"; {away}" if away else ""
-    return f"no conductor is alive: start one, or wait until it has registered{known}"
+    reasons = f"; {away}" if away else ""
+    return f"no conductor is alive: start one, or wait until it has registered{reasons}"
 
 
 def absence(conductor: Conductor) -> str:

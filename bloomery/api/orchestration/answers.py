@@ -34,17 +34,17 @@ def empty(status: int, headers: Headers = ()) -> webob.Response:
 def phrase(status: int, message: str = "", headers: Headers = ()) -> webob.Response:
     """Answer with the status phrase alone: clients read only status and headers."""
     words = HTTPStatus(status).phrase
-    told = {
+    body = {
         "code": f"{status} {words}",
         "title": words,
         "message": message or explanation(status),
     }
-    return document(told, status, headers)
+    return document(body, status, headers)
 
 
 def explanation(status: int) -> str:
-    known = statuses.status_map.get(status)
-    return str(known.explanation or "") if known is not None else ""
+    exception = statuses.status_map.get(status)
+    return str(exception.explanation or "") if exception is not None else ""
 
 
 def text(status: int, words: str) -> webob.Response:

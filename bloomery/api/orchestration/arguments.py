@@ -26,14 +26,14 @@ def values(call: Call, name: str) -> tuple[str, ...]:
 
 def value(call: Call, name: str) -> str | None:
     """Return the last value of an argument, or None."""
-    said = values(call, name)
-    return said[-1] if said else None
+    texts = values(call, name)
+    return texts[-1] if texts else None
 
 
 def boolean(call: Call, name: str, *, default: bool = False) -> bool:
     """Parse true or false.  Raises BadRequest."""
-    said = value(call, name)
-    return default if said is None else truth(name, said, faults.BadRequest)
+    text = value(call, name)
+    return default if text is None else truth(name, text, faults.BadRequest)
 
 
 def truth(name: str, value: Any, error: type[errors.Failure] = faults.BadValue) -> bool:
@@ -49,8 +49,8 @@ def count(call: Call, name: str) -> int | None:
 
     Raises BadRequest for a negative or malformed number.
     """
-    said = value(call, name)
-    return None if not said else natural(name, said)
+    text = value(call, name)
+    return None if not text else natural(name, text)
 
 
 def natural(name: str, value: Any) -> int:
@@ -66,33 +66,33 @@ def natural(name: str, value: Any) -> int:
 
 def descending(call: Call) -> bool | None:
     """Return the sort direction, or None."""
-    said = value(call, "sort_dir")
-    if said not in (None, "", "asc", "desc"):
+    direction = value(call, "sort_dir")
+    if direction not in (None, "", "asc", "desc"):
         raise faults.BadValue(
-            reason=f"cannot sort in direction {shown(said)}: sort_dir must be asc or desc"
+            reason=f"cannot sort in direction {shown(direction)}: sort_dir must be asc or desc"
         )
-    return None if not said else said == "desc"
+    return None if not direction else direction == "desc"
 
 
 def sort_keys(call: Call, columns: Mapping[str, str]) -> tuple[str, ...]:
     """Return the sort columns; unknown keys are ignored, as in Heat."""
-    names = (name for said in values(call, "sort_keys") for name in said.split(","))
+    names = (name for text in values(call, "sort_keys") for name in text.split(","))
     return tuple(columns[name] for name in names if name in columns)
 
 
 def filters(call: Call, columns: Mapping[str, str]) -> dict[str, tuple[str, ...]]:
     """Return the accepted values by column."""
-    found: dict[str, tuple[str, ...]] = {}
+    accepted: dict[str, tuple[str, ...]] = {}
     for name, column in columns.items():
         if name in call.query:
-            found[column] = found.get(column, ()) + values(call, name)
-    return found
+            accepted[column] = accepted.get(column, ()) + values(call, name)
+    return accepted
 
 
 def comma_list(call: Call, *names: str) -> tuple[str, ...]:
     """Return the items of comma lists under any of several spellings."""
-    said = (word for name in names for text in values(call, name) for word in text.split(","))
-    return tuple(word for word in said if word)
+    words = (word for name in names for text in values(call, name) for word in text.split(","))
+    return tuple(word for word in words if word)
 
 
 def shown(value: Any) -> str:

@@ -95,12 +95,12 @@ def _form(
 
 
 def _document(status: int, name: str, message: str | None) -> dict[str, Any]:
-    told = {} if message is None else {"message": message.encode(errors="replace").decode()}
+    details = {} if message is None else {"message": message.encode(errors="replace").decode()}
     return {
         "code": status,
         "title": HTTPStatus(status).phrase,
         "explanation": answers.explanation(status),
-        "error": {"type": name, **told, "traceback": None},
+        "error": {"type": name, **details, "traceback": None},
     }
 
 

@@ -36,12 +36,12 @@ _REASON: Final = "resource_status_reason"
 
 def index(call: Call, stack_name: str, stack_id: str) -> Json:
     """List resources; as in Heat, only this list refuses unknown arguments."""
-    known = (*RESOURCE_FILTERS, _DEPTH, _DETAIL)
-    unknown = [name for name in call.query if name not in known]
+    accepted = (*RESOURCE_FILTERS, _DEPTH, _DETAIL)
+    unknown = [name for name in call.query if name not in accepted]
     if unknown:
         raise faults.BadRequest(
             reason=f"cannot filter by {', '.join(unknown)[:200]}: "
-            f"a list of resources knows {', '.join(known)}"
+            f"a list of resources knows {', '.join(accepted)}"
         )
     query = ResourceQuery(
         filters=arguments.filters(call, RESOURCE_FILTERS),
@@ -124,5 +124,5 @@ def _events(call: Call, stack_name: str, stack_id: str, resource: str | None) ->
 
 def event(call: Call, stack_name: str, stack_id: str, resource_name: str, event_id: str) -> Json:
     stack = identity.of(call, stack_name, stack_id)
-    found = call.operations.show_event(call.request, stack, resource_name, event_id)
-    return {"event": views.event(call, found)}
+    shown_event = call.operations.show_event(call.request, stack, resource_name, event_id)
+    return {"event": views.event(call, shown_event)}

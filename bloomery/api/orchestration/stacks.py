@@ -59,8 +59,8 @@ def _query(call: Call) -> StackQuery:
 
 def _next(call: Call, marker: str) -> str:
     """Return the URL of the next page: this request with another marker."""
-    said = parse_qsl(call.query_string, keep_blank_values=True)
-    kept = [(name, text) for name, text in said if name != "marker"]
+    pairs = parse_qsl(call.query_string, keep_blank_values=True)
+    kept = [(name, text) for name, text in pairs if name != "marker"]
     return f"{call.at('stacks')}?{urlencode([*kept, ('marker', marker)])}"
 
 
@@ -151,14 +151,14 @@ def act(call: Call, stack_name: str, stack_id: str) -> None:
 
 def explain(call: Call, stack: str) -> Json:
     """Explain what the stack waits for, and since when; ``stack`` is a name or an id."""
-    found = call.operations.identify_stack(call.request, stack)
-    return call.operations.explain_stack(call.request, found)
+    ident = call.operations.identify_stack(call.request, stack)
+    return call.operations.explain_stack(call.request, ident)
 
 
 def graph(call: Call, stack: str) -> Json:
     """Return the resources of the stack with places for a drawing; ``stack`` is a name or an id."""
-    found = call.operations.identify_stack(call.request, stack)
-    return call.operations.describe_graph(call.request, found)
+    ident = call.operations.identify_stack(call.request, stack)
+    return call.operations.describe_graph(call.request, ident)
 
 
 # ------------------------------------------------------------- template, environment, outputs

@@ -47,13 +47,13 @@ def _ignored(template: Template, section: Section, of: str) -> Iterator[Hint]:
     """Yield each key that this version ignores in a resource or output."""
     features, word = template.features, template.word(section)
     keys = features.output_keys if section is Section.OUTPUTS else features.resource_keys
-    known = {key.lower(): key for key in keys.values()}
+    keys_by_lower = {key.lower(): key for key in keys.values()}
     bodies = template.section(section)
     for name, body in bodies.items() if isinstance(bodies, Mapping) else ():
         for key in body if isinstance(body, Mapping) else ():
-            if key not in known.values():
-                near = difflib.get_close_matches(str(key).lower(), known, 1, LIKE)
-                meant = f"; {known[near[0]]} is one" if near else ""
+            if key not in keys_by_lower.values():
+                near = difflib.get_close_matches(str(key).lower(), keys_by_lower, 1, LIKE)
+                meant = f"; {keys_by_lower[near[0]]} is one" if near else ""
                 says = f"{key} is no key of {of} in {features.version} and is ignored{meant}"
                 yield Hint((word, name, key), says)
 
@@ -115,8 +115,8 @@ def _doubt(template: Template, key: str) -> str | None:
     version = template.features.version
     if since := _since().get(key):
         return f"{key} is a function from {since} on; in {version} it is plain data"
-    known = [*_callable(template), *_since()]
-    near = difflib.get_close_matches(key, known, 1, LIKE)
+    names = [*_callable(template), *_since()]
+    near = difflib.get_close_matches(key, names, 1, LIKE)
     if not near:
         return None
     since = "" if near[0] in offered else f", from version {_since()[near[0]]} on"

@@ -70,8 +70,8 @@ def _in_file_below(
         below = BELOW.fullmatch(str(key))
         if below is not None and below["file"] in texts:
             inner = errors.StackValidationFailed(reason=reason, path=path[at + 1 :])
-            found = located(inner, below["file"], texts)
-            return found if found.line is not None else None
+            place = located(inner, below["file"], texts)
+            return place if place.line is not None else None
     return None
 
 

@@ -158,8 +158,8 @@ class Events:
         since = f"{event.at_s - self._began_s:8.1f} s"
         indent = "  " * event.depth
         name = f"{indent}{_called(event, NAME_WIDTH - len(indent))}"
-        said = f"{since}  {event.state:20}  {name:{NAME_WIDTH}}  {event.reason}"
-        self._write(visible(said.rstrip()))
+        line = f"{since}  {event.state:20}  {name:{NAME_WIDTH}}  {event.reason}"
+        self._write(visible(line.rstrip()))
 
 
 def _called(event: Event, room: int) -> str:
@@ -193,22 +193,22 @@ def outcome(result: Result, timeout_min: int) -> str:
     )
     lines += _section("outputs", [*_outputs(result.outputs)])
     begun = f"{result.status}: " if result.status else ""
-    said = result.reason or (result.error.message if result.error else "")
+    reason = result.reason or (result.error.message if result.error else "")
     if result.error and result.error.type == "StackTimedOut":
-        said += f" after {timeout_min} minutes; --timeout allows for more"
-    return "\n".join([*lines, "", visible(f"{begun}{said}")])
+        reason += f" after {timeout_min} minutes; --timeout allows for more"
+    return "\n".join([*lines, "", visible(f"{begun}{reason}")])
 
 
 def _outputs(outputs: Mapping[str, Output]) -> Iterator[str]:
     """Return each output in full: beside its name, or in lines below it."""
     width = max(map(len, outputs), default=0)
     for name, output in outputs.items():
-        said = whole(output.value) if output.error is None else f"error: {output.error.message}"
-        if "\n" not in said:
-            yield visible(f"{name:{width}}  {said}".rstrip())
+        text = whole(output.value) if output.error is None else f"error: {output.error.message}"
+        if "\n" not in text:
+            yield visible(f"{name:{width}}  {text}".rstrip())
             continue
         yield visible(f"{name}:")
-        yield from (visible(f"    {line}").rstrip() for line in said.removesuffix("\n").split("\n"))
+        yield from (visible(f"    {line}").rstrip() for line in text.removesuffix("\n").split("\n"))
 
 
 # ------------------------------------------------------------------------------------------ graph
@@ -255,5 +255,5 @@ def whole(value: Any) -> str:
     """Return a whole value: a text as it is, a list or map on one line if it fits, else on many."""
     if isinstance(value, str):
         return value
-    said = as_json(value)
-    return said if len(said) <= SHOWN_CHARS else as_json(value, indent=2)
+    text = as_json(value)
+    return text if len(text) <= SHOWN_CHARS else as_json(value, indent=2)

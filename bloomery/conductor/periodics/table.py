@@ -186,20 +186,20 @@ class Periodics:
     def ages_s(self) -> dict[tuple[str, ...], float]:
         """Return the seconds since each job last started, without jobs that never ran."""
         now = time.monotonic()
-        began = {name: one.last_started for name, one in self.states.items()}
+        began = {name: state.last_started for name, state in self.states.items()}
         return {(name,): now - at for name, at in began.items() if at is not None}
 
     def failing(self) -> dict[tuple[str, ...], float]:
         """Return 1 for each job whose last run failed, 0 for the others."""
-        return {(name,): float(one.last_error is not None) for name, one in self.states.items()}
+        return {(name,): float(state.last_error is not None) for name, state in self.states.items()}
 
     def lags_s(self) -> dict[tuple[str, ...], float]:
         """Return the lag of each polling job."""
-        return {(name,): one.lag_s() for name, one in self._pollers.items()}
+        return {(name,): poller.lag_s() for name, poller in self._pollers.items()}
 
     def suspects(self) -> dict[tuple[str, ...], float]:
         """Return the number of silent nodes of each polling job."""
-        return {(name,): float(one.suspects()) for name, one in self._pollers.items()}
+        return {(name,): float(poller.suspects()) for name, poller in self._pollers.items()}
 
     def start(self) -> None:
         for periodic in self._table:

@@ -44,8 +44,10 @@ class Watch:
 
     def overdue(self, kind: str, waits: Sequence[Wait]) -> list[str]:
         """Return the nodes whose time is up; ``waits`` are all current waits of this kind."""
-        known, now, wall = self._ends.get(kind, {}), self._clock(), self._wall()
-        ends = {wait: known[wait] if wait in known else now + _left_s(wait, wall) for wait in waits}
+        earlier, now, wall = self._ends.get(kind, {}), self._clock(), self._wall()
+        ends = {
+            wait: earlier[wait] if wait in earlier else now + _left_s(wait, wall) for wait in waits
+        }
         self._ends[kind] = ends
         return [wait.node for wait in waits if ends[wait] < now]
 

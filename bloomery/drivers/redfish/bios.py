@@ -56,8 +56,8 @@ class RedfishBios(RedfishInterface, base.Bios):
 
     def cache_bios_values(self, task: base.DriverTask) -> Done | None:
         """Leave the registry out, unless it is cached for the model."""
-        known = self.access.documents.find
-        return _told(self.access.read(task, lambda system: _settings(system, known)))
+        find = self.access.documents.find
+        return _told(self.access.read(task, lambda system: _settings(system, find)))
 
     @steps.out_of_band_step(_APPLY_ARGS)
     def apply_configuration(self, task: base.DriverTask, settings: Any) -> Outcome:

@@ -66,7 +66,7 @@ class RedfishInspect(RedfishInterface, base.Inspect):
             parsed = self.access.read(task, neighbours.lldp)
             names = {nic["mac_address"]: nic["name"] for nic in inventory["interfaces"]}
             plugin_data["parsed_lldp"] = {
-                names[mac]: told for mac, told in parsed.items() if mac in names
+                names[mac]: neighbour for mac, neighbour in parsed.items() if mac in names
             }
         return plugin_data
 

@@ -113,15 +113,15 @@ class Accelerators(Hook):
     """properties.accelerators: the PCI devices that are known accelerators."""
 
     def process(self, inspection: Inspection) -> Changes | None:
-        known = _known_accelerators(inspection.conf.known_accelerators)
+        accelerators_by_ids = _known_accelerators(inspection.conf.known_accelerators)
         accelerators = [
-            known[ids] | {"pci_address": device.get("bus")}
+            accelerators_by_ids[ids] | {"pci_address": device.get("bus")}
             for ids, device in zip(
                 _pci_ids(inspection),
                 reading.objects(inspection.plugin_data, "pci_devices"),
                 strict=True,
             )
-            if ids in known
+            if ids in accelerators_by_ids
         ]
         return Changes(properties={"accelerators": accelerators}) if accelerators else None
 

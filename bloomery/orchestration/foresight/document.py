@@ -60,11 +60,11 @@ def warnings(steps: Sequence[Step]) -> list[str]:
     What is replaced is left out: its successor comes first, or the template says otherwise.
     """
     deployed = [step for step in steps if "active" in step.action.effect.verbs]
-    made = {step.key.name for step in steps if step.key.phase == MAKE}
+    names = {step.key.name for step in steps if step.key.phase == MAKE}
     early = [
         step for step in steps
         if step.action.verb is Verb.DELETE and step.action.effect.loses_data
-        and step.key.name not in made and any(step.stage <= each.stage for each in deployed)
+        and step.key.name not in names and any(step.stage <= each.stage for each in deployed)
     ]  # fmt: skip
     if not early:
         return []

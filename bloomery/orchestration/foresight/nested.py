@@ -110,8 +110,8 @@ def _absence(resource: composite.Membered, name: str) -> str:
 
 def _is_anothers(builder: PlanBuilder, name: str) -> bool:
     """Whether the real thing was there before the stack: its members are no matter of ours."""
-    found = (side.definitions.get(name) for side in (builder.old, builder.new))
-    return any(each is not None and each.external_id is not None for each in found)
+    definitions = (side.definitions.get(name) for side in (builder.old, builder.new))
+    return any(each is not None and each.external_id is not None for each in definitions)
 
 
 def _below(

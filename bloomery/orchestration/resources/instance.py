@@ -303,12 +303,12 @@ class Instance(stepwise.OnNode):
         """Yield where the node differs; of a node that another instance has, that alone."""
         instance = self.record.data.get("instance")
         if not self.is_ours(real["instance_info"]):
-            thing = "another instance is on the node"
+            difference = "another instance is on the node"
             if real["instance_uuid"] is None:
-                thing = "the instance was taken away from the node"
+                difference = "the instance was taken away from the node"
             elif real["instance_uuid"] == instance:
-                thing = f"instance_info/{machines.MARK} does not name this resource any more"
-            yield drift.Difference("instance_uuid", thing)
+                difference = f"instance_info/{machines.MARK} does not name this resource any more"
+            yield drift.Difference("instance_uuid", difference)
             return
         power = self.record.data.get("target") or boot.POWER[self.properties["power"]]
         expected: Json = {

@@ -44,12 +44,12 @@ def capacity_after(
         capacity_after(3, 50, Adjustment.PERCENT, least=0, most=9)  # 4
     """
     if adjustment is Adjustment.EXACT:
-        wanted = int(amount)
+        capacity = int(amount)
     elif adjustment is Adjustment.CHANGE:
-        wanted = current + int(amount)
+        capacity = current + int(amount)
     else:
-        wanted = current + _step(current * amount / 100, min_step or 0)
-    return max(least, min(most, wanted))
+        capacity = current + _step(current * amount / 100, min_step or 0)
+    return max(least, min(most, capacity))
 
 
 def _step(change: float, min_step: int) -> int:

@@ -77,7 +77,7 @@ def accept(ctx: StackContext, change: Change) -> None:
     sealer, stack = sealer_of(ctx), change.stack
     after = _after(ctx, change)
     written = _encoded(change.template, sealer)
-    told, columns = _events(ctx, change, after), _columns(change, after)
+    new_events, columns = _events(ctx, change, after), _columns(change, after)
     order = order_of(ctx, stack, change.kind, change.payload)
 
     def write(conn: sa.Connection) -> None:
@@ -93,11 +93,11 @@ def accept(ctx: StackContext, change: Change) -> None:
             snapshots.insert(conn, change.snapshot, sealer)
         if change.renews:
             _renew_credentials(ctx, conn, stack)
-        _tell(ctx, conn, told, after)
+        _tell(ctx, conn, new_events, after)
         stack_orders.insert(conn, sealer, order)
 
     ctx.services.db.transact(write)
-    send(ctx, after, change.template, told)
+    send(ctx, after, change.template, new_events)
     ctx.on_accepted(stack.root_uuid)
 
 
@@ -106,7 +106,7 @@ def create(ctx: StackContext, stack: Stack, template: Template, order: Order, mo
     sealer = sealer_of(ctx)
     written = _encoded(template, sealer)
     row, tags = tree_values.encode_stack(stack), trees.encode_tags(stack)
-    told = [event_of(ctx, stack)]
+    new_events = [event_of(ctx, stack)]
     named = db_rows.naming_conflicts(_named(stack.name))
 
     def write(conn: sa.Connection) -> None:
@@ -116,10 +116,10 @@ def create(ctx: StackContext, stack: Stack, template: Template, order: Order, mo
         credentials.insert(conn, str(stack.credentials_uuid), **caller(ctx))
         with named:
             trees.insert_stacks(conn, [row], tags)
-        _tell(ctx, conn, told, stack)
+        _tell(ctx, conn, new_events, stack)
 
     ctx.services.db.transact(write)
-    send(ctx, stack, template, told)
+    send(ctx, stack, template, new_events)
     ctx.on_accepted(stack.root_uuid)
 
 
@@ -214,10 +214,12 @@ def _columns(change: Change, after: Stack) -> dict[str, Any]:
 def _events(ctx: StackContext, change: Change, after: Stack) -> list[Event]:
     if change.action is None:
         return []
-    told = [event_of(ctx, after)]
+    new_events = [event_of(ctx, after)]
     if change.ends is not None:
-        told.insert(0, event_of(ctx, replace(change.stack, status=Status.FAILED), change.ends))
-    return told
+        new_events.insert(
+            0, event_of(ctx, replace(change.stack, status=Status.FAILED), change.ends)
+        )
+    return new_events
 
 
 def _encoded(template: Template | None, sealer: Sealer) -> tuple[Any, Any] | None:

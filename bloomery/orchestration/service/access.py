@@ -132,17 +132,17 @@ def stack(ctx: Context, identity: StackIdentity) -> Stack:
     Raises EntityNotFound, also where the name is not that of the stack.
     """
     with ctx.services.db.read() as conn:
-        found = db.find(conn, identity.uuid)
-    if found is None or found.name != identity.name or not _is_visible(ctx, found):
+        row = db.find(conn, identity.uuid)
+    if row is None or row.name != identity.name or not _is_visible(ctx, row):
         raise missing(identity.name)
-    return found
+    return row
 
 
 def living(ctx: Context, identity: StackIdentity) -> Stack:
-    found = stack(ctx, identity)
-    if found.deleted_at is not None:
+    row = stack(ctx, identity)
+    if row.deleted_at is not None:
         raise missing(identity.name)
-    return found
+    return row
 
 
 def missing(name: str) -> errors.EntityNotFound:
@@ -164,12 +164,12 @@ def identify(ctx: Context, ident: str) -> StackIdentity:
     if (by_arn := identity_of_arn(ident)) is not None:
         return StackIdentity.of(stack(ctx, by_arn))
     with ctx.services.db.read() as conn:
-        found = db.find(conn, ident) if _UUID.fullmatch(ident) else None
-        if found is None or not _is_visible(ctx, found):
-            found = db.find_by_name(conn, ctx.request.project, ident)
-    if found is None or not _is_visible(ctx, found):
+        row = db.find(conn, ident) if _UUID.fullmatch(ident) else None
+        if row is None or not _is_visible(ctx, row):
+            row = db.find_by_name(conn, ctx.request.project, ident)
+    if row is None or not _is_visible(ctx, row):
         raise missing(ident)
-    return StackIdentity.of(found)
+    return StackIdentity.of(row)
 
 
 def identity_of_arn(text: str) -> StackIdentity | None:

@@ -46,12 +46,12 @@ def arguments_of(ctx: StackContext, arguments: StackArguments) -> StackArguments
     template = data.get("template")
     if not isinstance(template, Mapping):
         raise errors.TemplateUnreadable(reason="Invalid adopt data: it has no template")
-    said = environment.checked(dict(_map(data, "environment")))
+    merged = environment.checked(dict(_map(data, "environment")))
     checks.own(ctx, dict(_ids(_map(data, "resources"))))
     return dataclasses.replace(
         arguments,
         template=template,
-        environment=said,
+        environment=merged,
         environment_files=(),
         files={**_map(data, "files"), **arguments.files},
     )
@@ -100,8 +100,8 @@ def data_of(ctx: StackContext, row: Stack) -> Json:
         templates = {
             each.uuid: raw_templates.get(conn, each.template_uuid, sealer) for each in rows
         }
-        held = resources.list_of_tree(conn, row.root_uuid, sealer)
-    return _Tree(rows, templates, held).data(row)
+        rows_of_tree = resources.list_of_tree(conn, row.root_uuid, sealer)
+    return _Tree(rows, templates, rows_of_tree).data(row)
 
 
 class _Tree:

@@ -82,10 +82,10 @@ def _shown(
 ) -> Mapping[str, Any]:
     if stored is None:
         return {}
-    given = {name: value for name, value in stored.data.items() if value is not None}
+    resolved = {name: value for name, value in stored.data.items() if value is not None}
     if not stored.has_secret:
-        return given
-    return definitions.secrecy_of(ctx, stack).serialized(resource, given)
+        return resolved
+    return definitions.secrecy_of(ctx, stack).serialized(resource, resolved)
 
 
 def _details(

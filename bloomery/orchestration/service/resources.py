@@ -219,13 +219,13 @@ def _by_token(
 ) -> tuple[Stack, StoredResource]:
     with ctx.services.db.read() as conn:
         stack = stacks.find(conn, identity.uuid)
-        found = stack and db.find(conn, stack.uuid, name, acceptance.sealer_of(ctx))
-    if stack is None or not found or stack.deleted_at or StackIdentity.of(stack) != identity:
+        stored = stack and db.find(conn, stack.uuid, name, acceptance.sealer_of(ctx))
+    if stack is None or not stored or stack.deleted_at or StackIdentity.of(stack) != identity:
         raise errors.ResourceNotFound(resource_name=name, stack_name=identity.name)
-    own = found.data.get(TOKEN)
+    own = stored.data.get(TOKEN)
     if not isinstance(own, str) or not secrets.compare_digest(own.encode(), token.encode()):
         raise missing(stack, name)
-    return stack, found
+    return stack, stored
 
 
 def _hook(resource: StoredResource, hook: object) -> str:

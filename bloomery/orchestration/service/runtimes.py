@@ -33,8 +33,8 @@ def operators_environment(folder: str | None, limits: Limits = LIMITS) -> Enviro
     if not folder:
         return None
     try:
-        found = sorted(path for form in _ENVIRONMENTS for path in Path(folder).glob(form))
-        texts = {path.name: path.read_text(encoding="utf-8") for path in found}
+        paths = sorted(path for form in _ENVIRONMENTS for path in Path(folder).glob(form))
+        texts = {path.name: path.read_text(encoding="utf-8") for path in paths}
         document = merging.merged(list(texts), texts, {}, limits)
         return Environment.of(document, limits=limits)
     except (errors.Failure, OSError, UnicodeError) as exc:

@@ -192,9 +192,9 @@ def read_update(
 def _over(ctx: StackContext, stored: Template, arguments: StackArguments) -> Inputs:
     files = {**stored.files, **readings.checked_files(ctx, arguments)}
     template = stored.template if arguments.template is None else arguments.template
-    said = readings.environment_of(ctx, arguments, template, files)
-    laid = merging.over(_without(stored.environment, arguments.clear_parameters), said)
-    laid[environment.PARAMETERS] = _declared(template, laid[environment.PARAMETERS], said)
+    merged = readings.environment_of(ctx, arguments, template, files)
+    laid = merging.over(_without(stored.environment, arguments.clear_parameters), merged)
+    laid[environment.PARAMETERS] = _declared(template, laid[environment.PARAMETERS], merged)
     return readings.join(ctx, template, laid, readings.kept_files(arguments, files))
 
 

@@ -125,13 +125,13 @@ class _Experience:
 
     def _sum(self, verbs: Iterable[str], kind: Kind) -> Times | None:
         usual = [self._usual(_PHASES[verb], kind) for verb in verbs]
-        known = [each for each in usual if each is not None]
-        if len(known) < len(usual):
+        durations = [each for each in usual if each is not None]
+        if len(durations) < len(usual):
             return None
         return Times(
-            median_s=round(sum(each["median_s"] for each in known), 3),
-            p95_s=round(sum(each["p95_s"] for each in known), 3),
-            runs=min(each["runs"] for each in known),
+            median_s=round(sum(each["median_s"] for each in durations), 3),
+            p95_s=round(sum(each["p95_s"] for each in durations), 3),
+            runs=min(each["runs"] for each in durations),
         )
 
     def _usual(self, phase: str, kind: Kind) -> dict[str, Any] | None:

@@ -37,9 +37,9 @@ def validate_template(
     """Return what a template declares, if its shape is sound; values are not looked at."""
     _check_codes(ignore_errors)
     try:
-        given = inputs.of(ctx, arguments)
+        raw_inputs = inputs.of(ctx, arguments)
         with ctx.services.heavy_jobs.enter():
-            stack = variants.relaxed(given.stack(_identity(ctx)))
+            stack = variants.relaxed(raw_inputs.stack(_identity(ctx)))
             with stack.definition.deadline.started():
                 validate(stack, ValidationLevel.SHAPE)
                 return _shown(stack, show_nested=show_nested)

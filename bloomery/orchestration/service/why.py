@@ -64,15 +64,15 @@ def explain_stack(ctx: StackContext, identity: StackIdentity) -> Json:
     sealer, now = acceptance.sealer_of(ctx), ctx.runtime.utc()
     with ctx.services.db.read() as conn:
         below = {each.uuid: each for each in _subtree(conn, row)}
-        held = resources.list_of_tree(conn, row.root_uuid, sealer)
+        stored = resources.list_of_tree(conn, row.root_uuid, sealer)
         orders = list(stack_orders.list_rows(conn, row.root_uuid))
         engine = stack_locks.find_engine(conn, row.root_uuid)
         drifted = _list_drifted(conn, row, below)
         since = _in_state_since(conn, row)
-    held = [each for each in held if each.stack_uuid in below]
-    things = _Things(ctx, below, held)
-    waiting = [each for each in held if each.status == Status.IN_PROGRESS or _hooks(each)]
-    failed = [each for each in held if each.status == Status.FAILED]
+    stored = [each for each in stored if each.stack_uuid in below]
+    things = _Things(ctx, below, stored)
+    waiting = [each for each in stored if each.status == Status.IN_PROGRESS or _hooks(each)]
+    failed = [each for each in stored if each.status == Status.FAILED]
     return {
         "id": row.uuid,
         "stack_name": row.name,
@@ -91,7 +91,7 @@ def explain_stack(ctx: StackContext, identity: StackIdentity) -> Json:
         "waiting": [_waiting(each, things, now) for each in waiting[:_MOST]],
         "failed": [_failed(each, things) for each in failed[:_MOST]],
         "drifted": drifted,
-        "leaving": [_place(each, below) for each in _list_leaving(held)[:_MOST]],
+        "leaving": [_place(each, below) for each in _list_leaving(stored)[:_MOST]],
         "next_action": _next_action(row, waiting, things, bool(orders), engine, bool(drifted)),
     }
 
@@ -115,11 +115,11 @@ class _Things:
     """What resources of a tree may wait for, in words."""
 
     def __init__(
-        self, ctx: StackContext, below: Mapping[str, Stack], held: Sequence[StoredResource]
+        self, ctx: StackContext, below: Mapping[str, Stack], stored: Sequence[StoredResource]
     ) -> None:
         self._ctx = ctx
         self.stacks = below
-        self._resources = {each.uuid: each for each in held}
+        self._resources = {each.uuid: each for each in stored}
 
     def awaited(self, resource: StoredResource) -> str:
         if hooks := _hooks(resource):
@@ -238,11 +238,11 @@ def _drifted(resource: sa.Row[Any], below: Mapping[str, Stack]) -> Json:
     }
 
 
-def _list_leaving(held: Sequence[StoredResource]) -> list[StoredResource]:
-    groups = [each for each in held if each.status == Status.IN_PROGRESS]
+def _list_leaving(stored: Sequence[StoredResource]) -> list[StoredResource]:
+    groups = [each for each in stored if each.status == Status.IN_PROGRESS]
     leaving = {(each.physical_id, name) for each in groups
                for name in machine_group.leaving(each.data)}  # fmt: skip
-    return [each for each in held if (each.stack_uuid, each.name) in leaving]
+    return [each for each in stored if (each.stack_uuid, each.name) in leaving]
 
 
 def _next_action(

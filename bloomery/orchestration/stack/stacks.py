@@ -86,8 +86,8 @@ class Stack:
         """
         registry = self.definition.environment.registry
         try:
-            found = registry.find(type_name, name)
-            return found.kind or self._nested(name, type_name, str(found.template))
+            rule = registry.find(type_name, name)
+            return rule.kind or self._nested(name, type_name, str(rule.template))
         except errors.StackValidationFailed as exc:
             raise exc.under(*self.path(name, Key.TYPE)) from exc
 
@@ -128,9 +128,9 @@ class Stack:
     def required(self, name: str) -> Iterator[str]:
         """Yield the resources that must come before ``name``; names may repeat."""
         yield from self.definition.required(name)
-        found = self.definitions[name]
-        if found.external_id is None:
-            yield from self.kind(name).implicit_dependencies(found, self.definitions)
+        definition = self.definitions[name]
+        if definition.external_id is None:
+            yield from self.kind(name).implicit_dependencies(definition, self.definitions)
 
     @functools.cached_property
     def graph(self) -> graph.Graph[str]:

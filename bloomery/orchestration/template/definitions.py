@@ -130,9 +130,11 @@ class DefinitionReader:
         name = base.resolve(tree, self._parser.view)
         policy = self._policies.get(name) if isinstance(name, str) else None
         if policy is None:
-            known = ", ".join(self._policies)
+            policies = ", ".join(self._policies)
             near = errors.nearest(name, self._policies)
-            raise sections.fault(f'Invalid deletion policy "{name}": it is one of {known}.{near}')
+            raise sections.fault(
+                f'Invalid deletion policy "{name}": it is one of {policies}.{near}'
+            )
         return policy
 
 

@@ -106,8 +106,8 @@ def _documents(
             raise limits.exceeded("environment_bytes", "bytes", "the environment files")
         what = f"the environment file {name[:100]}"
         try:
-            found = parse.document(text, limits, what, may_be_empty=True)
-            yield name, environment.checked(found)
+            document = parse.document(text, limits, what, may_be_empty=True)
+            yield name, environment.checked(document)
         except errors.Misplaced as exc:
             raise exc.under(error=what.removeprefix("the ")) from exc
 
@@ -141,8 +141,8 @@ class _Merge:
             items = {json.dumps(one): one for one in [*self.sections[section], *content]}
             self.sections[section] = [*items.values()]  # each once
         else:
-            said = {key: value for key, value in content.items() if value is not None}
-            self.sections[section].update(said)
+            values = {key: value for key, value in content.items() if value is not None}
+            self.sections[section].update(values)
 
     def _values(
         self, file: str, section: str, values: Mapping[str, Any], strategies: Mapping[str, Any]

@@ -115,11 +115,11 @@ def shown(declared: Schema, raw: Any = None) -> dict[str, Any]:
         "Value": raw,
         "Tags": list(declared.tags) or None,
     }
-    said = {key: value for key, value in facts.items() if value is not None}
+    document = {key: value for key, value in facts.items() if value is not None}
     for rule in declared.constraints:
-        said |= _shown_rule(rule)
+        document |= _shown_rule(rule)
     described = dict.fromkeys(rule.description for rule in declared.constraints if rule.description)
-    return said | ({"ConstraintDescription": " ".join(described)} if described else {})
+    return document | ({"ConstraintDescription": " ".join(described)} if described else {})
 
 
 def _shown_rule(rule: Constraint) -> dict[str, Any]:
@@ -298,11 +298,11 @@ def _kind(
 ) -> ParameterType:
     if key not in body:
         raise _fault(f"parameter {name!r} needs a {key}: one of {', '.join(kinds)}")
-    said = body[key]
-    if isinstance(said, str) and said in kinds:
-        return kinds[said]
+    word = body[key]
+    if isinstance(word, str) and word in kinds:
+        return kinds[word]
     raise _fault(
-        f"{quoted(said)} is no type of a parameter: write one of {', '.join(kinds)}"
+        f"{quoted(word)} is no type of a parameter: write one of {', '.join(kinds)}"
     ).under(key)
 
 
@@ -372,8 +372,8 @@ def _checked_map(body: Any, keys: Collection[str], what: str) -> Mapping[str, An
         raise _fault(f"{what} must be a map of {', '.join(sorted(keys))}")
     for key in body:
         if key not in keys:
-            said = quoted(key)
-            raise _fault(f"{said} is not a key of {what}.{errors.nearest(key, sorted(keys))}")
+            quoted_key = quoted(key)
+            raise _fault(f"{quoted_key} is not a key of {what}.{errors.nearest(key, sorted(keys))}")
     return body
 
 

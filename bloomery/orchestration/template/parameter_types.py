@@ -88,16 +88,16 @@ def _number(value: Any, limits: Limits) -> int | float:
 def _boolean(value: Any, limits: Limits) -> bool:
     if isinstance(value, bool):
         return value
-    said = str(int(value == 1)) if value in (0, 1) and isinstance(value, int) else value
-    said = said.strip().lower() if isinstance(said, str) else ""
-    if said not in TRUE | FALSE:
+    text = str(int(value == 1)) if value in (0, 1) and isinstance(value, int) else value
+    text = text.strip().lower() if isinstance(text, str) else ""
+    if text not in TRUE | FALSE:
         raise _refuse(value, "a boolean: write true or false")
-    return said in TRUE
+    return text in TRUE
 
 
 def _list(value: Any, limits: Limits) -> list[str]:
     if isinstance(value, list):
-        return [_string(one, limits) for one in value]
+        return [_string(item, limits) for item in value]
     if not isinstance(value, str):
         raise _refuse(value, "a list, nor text with commas")
     return value.split(",") if value else []
@@ -109,15 +109,15 @@ def _json(value: Any, limits: Limits) -> Any:
     if len(value) > limits.template_bytes:
         raise limits.exceeded("template_bytes", "bytes", "a JSON document")
     try:
-        found = json.loads(value)
+        document = json.loads(value)
     except (ValueError, RecursionError) as exc:
         why = "it is nested too deep" if isinstance(exc, RecursionError) else str(exc)
         raise _refuse(value, f"a JSON document: {why}") from exc
     try:
-        parse.check({"value": found}, limits, "a JSON document")
+        parse.check({"value": document}, limits, "a JSON document")
     except errors.TemplateUnreadable as exc:
         raise _refuse(value, f"a JSON document that can be used: {exc.facts['reason']}") from exc
-    return found
+    return document
 
 
 _Converter: TypeAlias = Callable[[Any, Limits], Any]

@@ -232,8 +232,8 @@ def _check_group(group: Any, names: frozenset[str], taken: set[str]) -> None:
     for index, member in enumerate(members):
         reason = ""
         if not isinstance(member, str) or member not in names:
-            said = quoted(member)
-            reason = f"no parameter is called {said}.{errors.nearest(member, names)}"
+            text = quoted(member)
+            reason = f"no parameter is called {text}.{errors.nearest(member, names)}"
         elif member in taken:
             reason = f"parameter {member!r} is in a group already, and one is the most"
         if reason:

@@ -238,11 +238,11 @@ def _unreadable(text: str) -> str:
 def _syntax(exc: yaml.MarkedYAMLError) -> str:
     """Say what libyaml found, where, inside of what, and what usually helps."""
     problem = exc.problem or "this is not YAML"
-    said = f"{_line(exc.problem_mark)}{problem}"
+    message = f"{_line(exc.problem_mark)}{problem}"
     began = exc.context_mark
     if began and exc.problem_mark and began.line < exc.problem_mark.line:
-        said += f" ({exc.context} that begins at line {began.line + 1})"
-    return f"{said}: {advice}" if (advice := ADVICE.get(problem)) else said
+        message += f" ({exc.context} that begins at line {began.line + 1})"
+    return f"{message}: {advice}" if (advice := ADVICE.get(problem)) else message
 
 
 def _line(mark: Any) -> str:

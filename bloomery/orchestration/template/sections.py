@@ -99,8 +99,8 @@ def _bad_type(key: str, body: Mapping[str, Any]) -> str:
     if key not in body:
         near = _misspelt(key, body, "a resource")
         return f"Each resource must contain a {key} key, such as {key}: OS::Heat::Value{near}"
-    said = "empty" if body[key] == "" else kind_of(body[key])
-    return f"{key} must be the name of a type, such as OS::Heat::Value, and is {said}"
+    value = "empty" if body[key] == "" else kind_of(body[key])
+    return f"{key} must be the name of a type, such as OS::Heat::Value, and is {value}"
 
 
 def _misspelt(key: str, body: Mapping[Any, Any], of: str) -> str:
@@ -147,7 +147,7 @@ class Bodies:
             if shape is not None and not isinstance(value, shape[0]):
                 raise fault(f"must be {shape[1]}, not {kind_of(value)}", self._word, name, key)
         depends_on = body.get(self._depends_on)
-        if type(depends_on) is list and not all(isinstance(one, str) for one in depends_on):
+        if type(depends_on) is list and not all(isinstance(name, str) for name in depends_on):
             raise fault("must be a list of names", self._word, name, self._depends_on)
 
     def _unknown(self, key: str) -> str:

@@ -34,8 +34,8 @@ def installed() -> Classes:
 def template_class(document: Mapping[str, Any], classes: Classes | None = None) -> type[Template]:
     """Return the class for ``document``.  Raises InvalidTemplateVersion."""
     classes = installed() if classes is None else classes
-    known = {name.partition(".")[0] for name in classes}
-    named = [key for key in document if key in known and isinstance(document[key], str)]
+    version_keys = {name.partition(".")[0] for name in classes}
+    named = [key for key in document if key in version_keys and isinstance(document[key], str)]
     if not named:
         raise _fault(f"Template version was not provided: {ADVICE}")
     if len(named) > 1:
@@ -63,8 +63,10 @@ def has_version(document: Mapping[str, Any], classes: Classes | None = None) -> 
 
     Heat's API answers HTTPBadRequest for a template that came as text and has none.
     """
-    known = {name.partition(".")[0] for name in (installed() if classes is None else classes)}
-    return not known.isdisjoint(document)
+    version_keys = {
+        name.partition(".")[0] for name in (installed() if classes is None else classes)
+    }
+    return not version_keys.isdisjoint(document)
 
 
 # ------------------------------------------------------------------------------ what can be listed

@@ -158,8 +158,8 @@ class Builder:
             raise self._placed(exc, event) from exc
         finally:
             self._parser.dispose()
-        found = self._open[0].value
-        return None if found is UNSEEN else found
+        document = self._open[0].value
+        return None if document is UNSEEN else document
 
     def _table(self) -> dict[type, Callable[[Any], None]]:
         return {
@@ -207,11 +207,11 @@ class Builder:
         name = event.anchor
         if name not in self._anchors:
             raise yaml_scalars.fault(f"*{name} names nothing above it: write &{name} where it is")
-        if (held := self._anchors[name]) is None:
+        if (anchored := self._anchors[name]) is None:
             raise yaml_scalars.fault(f"*{name} stands inside of what it names: it would never end")
-        self._count(held.size)
-        self._deepen(held.height)
-        self._top.put(held.value, event)
+        self._count(anchored.size)
+        self._deepen(anchored.height)
+        self._top.put(anchored.value, event)
 
     def _map(self, event: Any) -> None:
         self._begin(_Map(event.anchor, self._nodes), event, "map")

@@ -22,10 +22,10 @@ PREFIX: Final = "tag:yaml.org,2002:"
 PATTERNS: Final[dict[str, list[tuple[str, Any]]]] = {
     first: [
         (tag.removeprefix(PREFIX), pattern)
-        for tag, pattern in found
+        for tag, pattern in patterns
         if tag.removeprefix(PREFIX) in {"null", "bool", "int", "float"}
     ]
-    for first, found in yaml.resolver.Resolver.yaml_implicit_resolvers.items()
+    for first, patterns in yaml.resolver.Resolver.yaml_implicit_resolvers.items()
 }
 
 

@@ -156,13 +156,13 @@ def references(tree: Any, view: StackView) -> Iterator[Reference]:
     """Yield what every call in ``tree`` needs; the same reference may come more than once."""
     waiting = [tree]
     while waiting:
-        one = waiting.pop()
-        if isinstance(one, Function):
-            yield from one.references(view)
-        elif isinstance(one, dict):
-            waiting += reversed(one.values())  # the order of the template is kept
-        elif isinstance(one, list):
-            waiting += reversed(one)
+        value = waiting.pop()
+        if isinstance(value, Function):
+            yield from value.references(view)
+        elif isinstance(value, dict):
+            waiting += reversed(value.values())  # the order of the template is kept
+        elif isinstance(value, list):
+            waiting += reversed(value)
 
 
 def _items(tree: Any) -> Iterator[tuple[str | int, Any]]:

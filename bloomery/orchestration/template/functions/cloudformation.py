@@ -113,8 +113,8 @@ class Select(Call):
 
     def _read(self, written: str, limits: Limits) -> Any:
         try:
-            found = json.loads(written)
-            return parse.check({"": found}, limits, f"the text in {self.name}")[""]
+            document = json.loads(written)
+            return parse.check({"": document}, limits, f"the text in {self.name}")[""]
         except (ValueError, RecursionError) as exc:
             raise self.fault(
                 f"{self.name} reads text as JSON, and {shapes.described(written)} is none"
@@ -186,12 +186,12 @@ class MemberListToMap(Call):
             raise self.fault(
                 f"{self.name} takes a list of members, not {shapes.described(members)}"
             )
-        found: dict[int, dict[str, str]] = {}
+        parts: dict[int, dict[str, str]] = {}
         for member in members:
             name, value = self._pair(member)
             if numbered := _MEMBER.fullmatch(name):
-                found.setdefault(int(numbered[1]), {})[numbered[2]] = value
-        whole = [item for _, item in sorted(found.items()) if {key_name, value_name} <= item.keys()]
+                parts.setdefault(int(numbered[1]), {})[numbered[2]] = value
+        whole = [item for _, item in sorted(parts.items()) if {key_name, value_name} <= item.keys()]
         return {item[key_name]: item[value_name] for item in whole}
 
     def _pair(self, member: Any) -> tuple[str, str]:
@@ -216,14 +216,14 @@ class FindInMap(Call):
         name, *keys = args
         if not isinstance(name, str):
             raise self.fault(f"{self.name} takes the name of a map, not {shapes.described(name)}")
-        found: Any = view.mapping(name)
+        node: Any = view.mapping(name)
         for key in keys:
-            if not isinstance(key, str | int) or not isinstance(found, dict) or key not in found:
+            if not isinstance(key, str | int) or not isinstance(node, dict) or key not in node:
                 raise self.fault(
                     f"{self.name} finds no key {shapes.described(key)} in map {name!r}"
                 )
-            found = found[key]
-        return found
+            node = node[key]
+        return node
 
 
 class GetAZs(Call):

@@ -31,7 +31,7 @@ class ListConcat(Call):
         if not isinstance(args, list):
             raise self.fault(f"{self.name} takes a list of lists, not {shapes.described(args)}")
         lists = [self._items(item) for item in args]
-        return [item for one in lists for item in one]
+        return [item for each in lists for item in each]
 
     def _items(self, value: Any) -> list[Any]:
         if not isinstance(value, list | None):

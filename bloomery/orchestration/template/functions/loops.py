@@ -48,10 +48,10 @@ class Repeat(Call):
         return copier.copies(args["template"], self._combinations(lists))
 
     def _no_map(self, for_each: Any) -> Exception:
-        found = "an empty one" if for_each == {} else shapes.described(for_each)
+        problem = "an empty one" if for_each == {} else shapes.described(for_each)
         return self.fault(
             f"for_each of {self.name} is a map of placeholders and their {self.values_are}, "
-            f"not {found}"
+            f"not {problem}"
         )
 
     def _values(self, value: Any) -> Sequence[Any]:

@@ -225,10 +225,11 @@ class ResourceFacade(base.Function):
     UPDATE_POLICY: ClassVar[str] = "update_policy"
 
     def check(self) -> None:
-        known = (self.METADATA, self.DELETION_POLICY, self.UPDATE_POLICY)
-        if not isinstance(self.args, str) or self.args not in known:
+        sections = (self.METADATA, self.DELETION_POLICY, self.UPDATE_POLICY)
+        if not isinstance(self.args, str) or self.args not in sections:
             raise self.fault(
-                f"{self.name} takes one of {', '.join(known)}.{errors.nearest(self.args, known)}"
+                f"{self.name} takes one of {', '.join(sections)}."
+                f"{errors.nearest(self.args, sections)}"
             )
 
     def resolve(self, view: StackView) -> Any:

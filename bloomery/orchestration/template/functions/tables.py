@@ -44,14 +44,14 @@ class Offered:
     def shown(self, *, with_conditions: bool = False) -> dict[str, str]:
         """Return name and line of each function that may be used, as the API lists them."""
         tables = (self.functions, self.conditions if with_conditions else {})
-        found = {name: what for table in tables for name, what in table.items()}
+        functions = {name: what for table in tables for name, what in table.items()}
         usable = {
             name: what.says
             for table in tables
             for name, what in table.items()
             if not isinstance(what, Removed)
         }
-        return {name: usable[name] for name in sorted(found) if name in usable}
+        return {name: usable[name] for name in sorted(functions) if name in usable}
 
 
 class _Step(NamedTuple):
@@ -169,12 +169,12 @@ def _offered(functions: Table, deciding: Table) -> Offered:
 def _accumulated() -> dict[str, Offered]:
     functions: dict[str, Callable] = {}
     deciding: dict[str, Callable] = {}
-    made = {}
+    versions = {}
     for version, step in _HOT.items():
         functions |= {**step.functions, **dict.fromkeys(step.dropped, Removed())}
         deciding |= step.deciding
-        made[version] = _offered(functions, deciding)
-    return made
+        versions[version] = _offered(functions, deciding)
+    return versions
 
 
 HOT: Final[Mapping[str, Offered]] = _accumulated()

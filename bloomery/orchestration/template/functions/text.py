@@ -33,7 +33,7 @@ class ListJoinOne(Call):
             raise self.fault(
                 f"the delimiter of {self.name} is text, not {shapes.described(delimiter)}"
             )
-        items = [self._text(item) for one in lists for item in self._items(one)]
+        items = [self._text(item) for each in lists for item in self._items(each)]
         length = sum(map(len, items)) + len(delimiter) * max(len(items) - 1, 0)
         shapes.bound_chars(length, view.limits)
         return delimiter.join(items)
@@ -142,8 +142,8 @@ class Digest(Call):
         try:
             return hashlib.new(algorithm.lower(), content, usedforsecurity=False).hexdigest()
         except (ValueError, TypeError) as exc:  # unknown; or of a length that would have to be said
-            known = sorted(hashlib.algorithms_guaranteed - {"shake_128", "shake_256"})
+            names = sorted(hashlib.algorithms_guaranteed - {"shake_128", "shake_256"})
             raise self.fault(
                 f"{self.name} does not know the algorithm {shapes.shortened(algorithm)!r}; "
-                f"take one of {', '.join(known)}.{errors.nearest(algorithm.lower(), known)}"
+                f"take one of {', '.join(names)}.{errors.nearest(algorithm.lower(), names)}"
             ) from exc

@@ -67,19 +67,19 @@ class _Library(contexts.Context):  # type: ignore[misc]
         self.replaced: Mapping[Any, Any] = replaced or parent.replaced
 
     def register_function(self, spec: Any, *args: Any, **more: Any) -> None:
-        made = specs.get_function_definition(spec, *args, convention=self.convention, **more)
-        if made.name in _LEFT_OUT:
+        function = specs.get_function_definition(spec, *args, convention=self.convention, **more)
+        if function.name in _LEFT_OUT:
             return
-        made = made.clone()
-        made.payload = self.replaced.get(spec, made.payload)
-        for parameter in made.parameters.values():
+        function = function.clone()
+        function.payload = self.replaced.get(spec, function.payload)
+        for parameter in function.parameters.values():
             kind = parameter.value_type
             if (
                 isinstance(kind, yaqltypes.PythonType)
                 and kind.python_type is expressions.REGEX_TYPE
             ):
                 parameter.value_type = yaqltypes.PythonType(Regex, nullable=False)
-        super().register_function(made)
+        super().register_function(function)
 
 
 class _Run(contexts.Context):  # type: ignore[misc]
@@ -91,8 +91,8 @@ class _Run(contexts.Context):  # type: ignore[misc]
 
     def collect_functions(self, *args: Any, **more: Any) -> Any:
         self.meter.tick()
-        found = super().collect_functions(*args, **more)
-        return [{_Metered(one, self.meter) for one in layer} for layer in found]
+        layers = super().collect_functions(*args, **more)
+        return [{_Metered(function, self.meter) for function in layer} for layer in layers]
 
 
 class _Metered:
@@ -125,13 +125,13 @@ class Regex:
         patterns.compiled(pattern, limits)
 
     def search(self, text: str) -> Any:
-        return self._bounded(text, lambda found, s: found.search(text, timeout=s))
+        return self._bounded(text, lambda regex, s: regex.search(text, timeout=s))
 
     def finditer(self, text: str) -> list[Any]:
-        return self._bounded(text, lambda found, s: list(found.finditer(text, timeout=s)))
+        return self._bounded(text, lambda regex, s: list(regex.finditer(text, timeout=s)))
 
     def split(self, text: str, most: int = 0) -> list[Any]:
-        return self._bounded(text, lambda found, s: found.split(text, most, timeout=s))
+        return self._bounded(text, lambda regex, s: regex.split(text, most, timeout=s))
 
     def _bounded(self, text: str, use: Callable[[Any, float], _Result]) -> _Result:
         return patterns.bounded(self.pattern, text, self.limits, use)
@@ -187,8 +187,8 @@ class _Bounded:
         multi_line: bool = False,
         dot_all: bool = False,
     ) -> Regex:
-        given = {"i": ignore_case, "m": multi_line, "s": dot_all}
-        flags = "".join(flag for flag, is_set in given.items() if is_set)
+        switches = {"i": ignore_case, "m": multi_line, "s": dot_all}
+        flags = "".join(flag for flag, is_set in switches.items() if is_set)
         return Regex(f"(?{flags}){pattern}" if flags else pattern, self.limits)
 
     def matches(self, string: str, regexp: str) -> bool:
@@ -210,8 +210,8 @@ class _Bounded:
         return str(value)
 
     def replace(self, string: str, old: str, new: str, count: int = -1) -> str:
-        found = string.count(old)
-        times = found if count < 0 else min(found, count)
+        occurrences = string.count(old)
+        times = occurrences if count < 0 else min(occurrences, count)
         _short(len(string) + times * (len(new) - len(old)), self.limits)
         return string.replace(old, new, count)
 

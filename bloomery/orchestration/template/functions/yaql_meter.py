@@ -56,13 +56,13 @@ class Meter:
             return 1, len(value)
         if not isinstance(value, list | tuple | Mapping | AbstractSet):
             return 1, 0
-        known = self.measured.get(id(value))
-        if known is None:
-            known = self._measure(value, levels)
-            self.measured[id(value)] = known
-        elif known[3] > levels:
+        measure = self.measured.get(id(value))
+        if measure is None:
+            measure = self._measure(value, levels)
+            self.measured[id(value)] = measure
+        elif measure[3] > levels:
             raise _too_deep()
-        return known[1], known[2]
+        return measure[1], measure[2]
 
     def _measure(self, value: Any, levels: int) -> tuple[Any, int, int, int]:
         if not levels:
