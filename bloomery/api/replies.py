@@ -76,7 +76,7 @@ def second_form(status: int, description: str = "", headers: Headers = ()) -> we
 
 
 def bare(status: int, text: str) -> webob.Response:
-    """Answer with an error from before the body was read; the connection ends."""
+    """Answer with an error before the body is read; the connection ends."""
     return document({"faultcode": "Client", "faultstring": text}, status, [("Connection", "close")])
 
 

@@ -94,7 +94,7 @@ class Foundation:
     def wait_for_callers(self, most_s: float) -> None:
         """Let an off-line conductor serve callers until they have read the ring again.
 
-        It waits only where peers exist.
+        The conductor waits only where peers exist.
         """
         if self.conf.default.rpc_transport == rpc.NONE:
             return

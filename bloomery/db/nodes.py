@@ -177,7 +177,7 @@ def list_with_addresses(conn: sa.Connection, addresses: Iterable[str]) -> list[s
 
 
 def add_agent_token(conn: sa.Connection, uuid: str, sealed: Any) -> bool:
-    """Store the agent token, whatever the reservation; False: the node has one already.
+    """Store the agent token of a reserved or free node; False: the node has one already.
 
     Raises NodeNotFound.
     """
@@ -189,7 +189,7 @@ def add_agent_token(conn: sa.Connection, uuid: str, sealed: Any) -> bool:
 
 
 def note_agents(conn: sa.Connection, calls: Sequence[Mapping[str, Any]]) -> None:
-    """Store agent calls of nodes that nobody has reserved since they were read.
+    """Store agent calls of nodes that were not reserved since they were read.
 
     Each has ident, generation, info (encoded), at, and since: when the node's wait began.
     """

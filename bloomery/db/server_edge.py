@@ -2,7 +2,7 @@
 
 The driver commits each statement by itself, and this module sends BEGIN and COMMIT.  After a lost
 connection or a deadlock the transaction is repeated: nothing of it was committed.  If the answer to
-COMMIT is lost, ``commit_tokens`` tells whether it was committed, so that nothing runs twice.
+COMMIT is lost, ``commit_tokens`` shows whether it was committed, so that nothing runs twice.
 """
 
 from __future__ import annotations

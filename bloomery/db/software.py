@@ -190,7 +190,7 @@ def list_server_configs(
 def list_secret_configs(conn: sa.Connection, uuids: Sequence[str]) -> set[str]:
     """Return the configurations with a signal's token or hidden parameters.
 
-    These are configurations of stacks' deployments, and those with sealed properties.
+    Such are the configurations of stacks' deployments, and those with sealed properties.
     """
     deployed = sa.select(_D.config_uuid).join(RESOURCES, RESOURCES.c.physical_id == _D.uuid)
     return _among(conn, deployed, _D.config_uuid, uuids) | list_secret_deployments(conn, uuids)

@@ -1,8 +1,8 @@
-"""Queries of the drift watch: machines of stacks at rest, page by page, and what was told of them.
+"""Queries of the drift watch: machines of stacks at rest, page by page, and reported differences.
 
 A page is read with one statement for each table, on a connection whose statements see one moment:
-an engine stores that a resource is at work before it orders anything, so that what a resource at
-rest says and what its node is belong together.
+an engine stores that a resource is at work before it orders anything.  So the row of a resource at
+rest and the row of its node belong together.
 """
 
 from __future__ import annotations
@@ -63,12 +63,12 @@ def count(conn: sa.Connection) -> int:
 
 
 def list_page(conn: sa.Connection, after_id: int, size: int) -> Sequence[sa.Row[Any]]:
-    """Return resources at rest in stacks at rest, and who an engine acts for in their trees."""
+    """Return resources at rest in stacks at rest, with the credentials of their trees."""
     return conn.execute(_PAGE, {"after_id": after_id, "size": size}).all()
 
 
 def stored(conn: sa.Connection, uuids: Collection[str]) -> dict[str, dict[str, str]]:
-    """Return the differences that stand, by resource: sentence by field."""
+    """Return the reported differences by resource: sentence by field."""
     return {
         row.resource_uuid: rows.load(row.differences)
         for some in upserts.chunks(sorted(uuids))
@@ -77,7 +77,7 @@ def stored(conn: sa.Connection, uuids: Collection[str]) -> dict[str, dict[str, s
 
 
 def is_unchanged(conn: sa.Connection, resource: sa.Row[Any]) -> bool:
-    """Is a resource still as a page has shown it?"""
+    """Whether a resource is unchanged since its page was read."""
     state = {
         "ident": resource.uuid,
         "traversal": resource.traversal,
@@ -90,7 +90,7 @@ def is_unchanged(conn: sa.Connection, resource: sa.Row[Any]) -> bool:
 def replace(
     conn: sa.Connection, uuid: str, differences: Mapping[str, str], *, now: datetime
 ) -> None:
-    """Keep what was told of a resource; {}: it is as it says again."""
+    """Store the reported differences of a resource; {}: none are left."""
     stored = conn.execute(sa.select(_D.resource_uuid).where(_D.resource_uuid == uuid)).first()
     if not differences:
         conn.execute(sa.delete(STACK_DRIFT).where(_D.resource_uuid == uuid))
@@ -103,7 +103,7 @@ def replace(
 
 
 def list_of_tree(conn: sa.Connection, root_uuid: str) -> Sequence[sa.Row[Any]]:
-    """Return what stands of a tree: name, stack_uuid, differences (JSON text), since."""
+    """Return the differences of a tree: name, stack_uuid, differences (JSON text), since."""
     query = (
         sa.select(_R.name, _R.stack_uuid, _D.differences, _D.since)
         .join(RESOURCES, _R.uuid == _D.resource_uuid)

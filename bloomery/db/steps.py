@@ -39,7 +39,7 @@ def _change(columns: tuple[str, ...]) -> sa.Update:
 def encode(runs: Sequence[StepRun]) -> list[dict[str, Any]]:
     """Return the rows of a flow that begins: nothing is due yet, and nothing has ended.
 
-    The ``args`` were sealed by whoever planned the steps.
+    The planner of the steps has sealed ``args``.
     """
     created_at = rows.now()
     args = rows.dump_all([run.step.args for run in runs])
@@ -99,7 +99,7 @@ def change(conn: sa.Connection, flow: str, position: int, values: Mapping[str, A
 
 
 def skip_rest(conn: sa.Connection, flow: str) -> None:
-    """Mark the steps whose turn will never come."""
+    """Mark the planned steps of a flow as skipped."""
     conn.execute(
         sa.update(STEP_RUNS)
         .where(_T.flow == flow, _T.state == Run.PLANNED)
@@ -122,7 +122,7 @@ def forget_args(conn: sa.Connection, node_uuid: str, phases: Sequence[str]) -> N
 
 
 def give_up(conn: sa.Connection, node_uuid: str) -> None:
-    """Mark whatever of a node's flows has not ended: another flow takes their place."""
+    """Mark the open steps of a node as skipped: another flow replaces theirs."""
     conn.execute(
         sa.update(STEP_RUNS)
         .where(_T.node_uuid == node_uuid, _T.state.in_(OPEN_RUNS))
@@ -131,9 +131,9 @@ def give_up(conn: sa.Connection, node_uuid: str) -> None:
 
 
 def release(conn: sa.Connection, conductor: str) -> None:
-    """Say that nobody runs the flows of ``conductor`` any more, because it stopped in good order.
+    """Clear the conductor of running flows, after an orderly stop of ``conductor``.
 
-    Whoever takes them up sees no conductor in the row, and counts no death.
+    The next conductor recovers these flows, and does not count a crash.
     """
     conn.execute(
         sa.update(STEP_RUNS)
@@ -178,7 +178,7 @@ def list_of_request(conn: sa.Connection, node_uuid: str, request_id: str) -> lis
 
 
 def list_left(conn: sa.Connection) -> list[tuple[RingKey, str | None]]:
-    """Return the nodes with a flow that was going on and that nobody holds, and who ran it."""
+    """Return the unlocked nodes whose flow is running, with the flow's conductor."""
     query = (
         sa.select(*_RING_KEY, _T.conductor)
         .join(NODES, NODES.c.uuid == _T.node_uuid)

@@ -223,7 +223,7 @@ def decode_properties(row: sa.Row[Any], sealer: Sealer) -> Properties:
 
 
 def encode_event(event: Event) -> Row:
-    """Return the row of what the API tells of a stack or a resource."""
+    """Return the row of an event of a stack or a resource."""
     return {
         "uuid": event.uuid,
         "stack_uuid": event.stack_uuid,

@@ -1,7 +1,7 @@
 """Trees of stacks: read whole, and written turn by turn.
 
-A turn is one transaction, whole or not at all: the guard of the lock, what is new or changed, what
-the API and the relay tell of it, the orders that were taken.  Encode it before::
+A turn is one transaction, whole or not at all: the guard of the lock, new and changed rows, the
+events for the API and the relay, the orders that were taken.  Encode it before::
 
     turn = trees.encode(values, sealer, traversals={root: 3})
     written = db.transact(lambda conn: trees.write(conn, guard, turn))
@@ -95,10 +95,10 @@ class EncodedTurn:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TurnResult:
-    """How a turn ended.  ``released``: nobody works on the tree any more.
+    """How a turn ended.  ``released``: the lock of the tree is free.
 
     ``overtaken``: stacks whose traversal has moved on by an order that waits; neither their rows
-    nor what the turn tells of themselves were written.
+    nor their own events were written.
     """
 
     released: bool
@@ -140,7 +140,7 @@ def encode(
 
 
 def is_of_stack(event: Event) -> bool:
-    """Does the event tell of the stack itself, not of a resource?"""
+    """Whether the event is about the stack itself, not a resource."""
     return event.physical_id == event.stack_uuid
 
 
@@ -283,7 +283,7 @@ def insert_templates(
 
 
 def insert_events(conn: sa.Connection, encoded: Sequence[Row]) -> None:
-    """Add what the API tells of stacks and resources."""
+    """Insert events of stacks and resources."""
     if encoded:
         conn.execute(_INSERT_EVENT, rows.lean(encoded))
 

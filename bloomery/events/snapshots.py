@@ -1,6 +1,6 @@
 """Snapshots of whole masked objects for versioned notifications.
 
-They are written only where a sink needs them (``ConductorRuntime.snapshots``).  Secrets are always
+Snapshots are written only for sinks that need them (``ConductorRuntime.snapshots``).  Secrets are
 masked.  ``node_request`` shows a node as its client described it, before anything was stored:
 values of the server are still null.
 """

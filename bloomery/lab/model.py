@@ -19,7 +19,7 @@ ROOT: Final = "/redfish/v1"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Model:
-    """One make; ``about`` is one line for users.
+    """A make of BMC; ``about`` is one line for users.
 
     ``machine``: other values of ``Spec``.  ``places``: generic path ("@" is the machine's id) to
     the path here. ``documents`` by path here: patches of the generic ones, or whole documents.

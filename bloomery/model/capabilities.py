@@ -11,8 +11,8 @@ _MODES: Final = ("uefi", "bios")
 def of(holder: Mapping[str, Any] | None) -> dict[str, str]:
     """Return the capabilities in properties or instance_info.
 
-    They are stored as an object, or as the text "name:value,name:value", where the last value of a
-    name counts; null is empty.
+    Stored is an object, or the text "name:value,name:value", where the last value of a name counts;
+    null is empty.
     """
     stored = (holder or {}).get("capabilities")
     if isinstance(stored, Mapping):

@@ -11,8 +11,8 @@ class Engine:
     """One row of ``engines``; each start of a process has an ``engine_id`` of its own.
 
     ``heartbeat`` is a counter: an engine whose counter stands still is dead; clocks of other
-    machines are not used.  ``report_interval``: seconds between heartbeats.  ``deleted_at``: it has
-    retired, and its locks are free.
+    machines are not used.  ``report_interval``: seconds between heartbeats.  ``deleted_at``: the
+    engine has retired, and its locks are free.
     """
 
     id: int

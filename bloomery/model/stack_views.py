@@ -1,7 +1,7 @@
-"""What callers say of stacks and what they are answered: plain values between API and engine.
+"""Requests and answers about stacks: plain values between the API and operations.
 
-Nothing here knows a URL, a link or an encoded time; what is hidden is masked already.  Documents
-(templates, environments, metadata) are what JSON could carry.
+The values hold no URL, link or encoded time; secrets are masked already.  Documents (templates,
+environments, metadata) hold only JSON values.
 """
 
 from __future__ import annotations
@@ -222,7 +222,7 @@ class PreviewedStack:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UpdatePreview:
-    """What an update would do to which resource; ``plan``: how, as ``foresight.document`` says."""
+    """The changes of an update by resource; ``plan``: the document of ``foresight.document``."""
 
     unchanged: Sequence[ResourceDetails] = ()
     updated: Sequence[ResourceDetails] = ()

@@ -1,9 +1,8 @@
 """Stacks and what belongs to them, as they are stored: plain values between rows and the engine.
 
-The engine works on objects of its own; what it changes in a turn it hands over as a ``Turn`` of
-these values, and from a ``Tree`` of them another engine goes on.  Actions and statuses are words of
-Heat's API; ids are chosen by whoever makes the value, never by the database, so that what is made
-twice is the same.
+The engine works on objects of its own.  It hands over its changes as a ``Turn`` of these values;
+another engine continues from a ``Tree`` of them.  Actions and statuses are those of Heat's API.
+The creator of a value chooses its id, so that a repeated creation gives the same.
 """
 
 from __future__ import annotations
@@ -17,7 +16,7 @@ from typing import Any, Final
 
 
 class Action(enum.StrEnum):
-    """What is done to a stack or to a resource."""
+    """Actions of Heat on a stack or a resource."""
 
     INIT = "INIT"
     CREATE = "CREATE"
@@ -34,7 +33,7 @@ class Action(enum.StrEnum):
 
 
 class Status(enum.StrEnum):
-    """How an action goes."""
+    """The status of an action."""
 
     IN_PROGRESS = "IN_PROGRESS"
     COMPLETE = "COMPLETE"
@@ -150,8 +149,8 @@ class ResourceAction:
 class StoredResource:
     """One resource of one stack, or the old one of a replaced resource (``is_current`` is False).
 
-    The value is stored, walked by the engine, handed to its kind, and shown.  What is not stored
-    yet has a name, a type and a uuid; lists read no more than they show.
+    The value is stored, walked by the engine, handed to its kind, and shown.  Before it is
+    stored it has a name, a type and a uuid; lists read no more than they show.
 
     ``state_before``     ACTION_STATUS before the pending action: the plan decides by it
     ``traversal``        the one that has finished it last
@@ -199,7 +198,7 @@ class StoredResource:
 
     @property
     def ready(self) -> bool:
-        """Whether its id and its attributes can be told."""
+        """Whether the resource has its id and attributes."""
         failed = self.action is Action.CREATE and self.status is Status.FAILED
         return self.action not in UNBORN and not failed
 
@@ -256,7 +255,7 @@ class Properties:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Snapshot:
-    """A snapshot of a stack; an engine tells how one ended, and leaves the rest at its defaults.
+    """A snapshot of a stack; an engine writes its end, and leaves the rest at its defaults.
 
     ``action``  of the stack before
     ``data``    as a stack that is abandoned leaves behind; sealed at rest
@@ -275,7 +274,7 @@ class Snapshot:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Event:
-    """What the API tells of a stack or a resource of it; ``reason`` is masked already."""
+    """An event of a stack or its resource; ``reason`` is masked already."""
 
     uuid: str
     stack_uuid: str
@@ -295,7 +294,7 @@ class Event:
 
 
 class OrderKind(enum.StrEnum):
-    """What may be asked of a stack; the order is committed with the state that clients see."""
+    """Requests to an engine; the order is committed with the state that clients see."""
 
     CREATE = "create"
     ADOPT = "adopt"  # payload: data
@@ -337,12 +336,12 @@ class Tree:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Turn:
-    """What one turn of a tree has changed; written whole, in one transaction, or not at all.
+    """The changes of one turn of a tree, written in one transaction.
 
     ``stacks`` and ``resources`` are new or changed; resources are the engine's own, and stay as
     they are until the turn is written.  ``removed``: uuids of resources that are gone.
     ``dropped``: uuids of templates to which nothing refers any more.  ``orders``: ids of those that
-    were taken.  ``rests``: nothing is left to do, the lock may go.
+    were taken.  ``rests``: nothing is left to do, the lock may be released.
     """
 
     stacks: Sequence[Stack] = ()

@@ -28,9 +28,9 @@ OPEN_RUNS = (Run.RUNNING, Run.AGAIN, Run.WAITING, Run.HELD, Run.PLANNED)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Step:
-    """What an interface offers, or a user asks for.
+    """A step of an interface, with a user's arguments.
 
-    ``resumable``: a run that was cut off may be repeated by whoever owns the node next.
+    ``resumable``: the next conductor of the node may repeat an interrupted run.
     ``internal`` steps are the conductor's own, around those of the interfaces (prepare, tear down);
     no API shows them.  ``child``: the node below the flow's own that the step is run on.
     """
@@ -95,5 +95,5 @@ class StepRun:
 
 
 def find_parked(runs: Iterable[StepRun]) -> StepRun | None:
-    """Return the step whose flow waits or is held: nobody runs it meanwhile."""
+    """Return the step whose flow waits or is held: no worker runs it meanwhile."""
     return next((run for run in runs if run.state in (Run.WAITING, Run.HELD)), None)

@@ -46,7 +46,7 @@ def explain(ctx: Context, ident: str) -> Json:
 
 
 def _conductor(ctx: Context, allocation: Any) -> Conductor | None:
-    """Return the conductor that searches its node; None: unknown, or none."""
+    """Return the conductor that serves the allocation; None: unknown, or none."""
     if allocation.state != AllocationState.ALLOCATING:
         return None
     try:

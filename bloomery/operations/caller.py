@@ -1,4 +1,4 @@
-"""Who asks, and what the rules grant that caller."""
+"""The caller of a request, and the rights that the policies grant."""
 
 from __future__ import annotations
 

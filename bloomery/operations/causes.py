@@ -1,11 +1,11 @@
-"""What keeps a node where it is: one rule for each thing that can, asked in order.
+"""Find what keeps a node in its state: one rule for each cause, asked in order.
 
     causes.find(standing).next_action
     # "wait: step deploy.deploy of deploy is going on"
 
-A rule returns a cause or None; the first cause is told.  What keeps everything else from going on
-comes first: a conductor that is gone, then the step that the flow stands at, then what the node is
-left alone for, then what may be asked of it.
+A rule returns a cause or None; the first cause is shown.  Causes that block all others come first:
+a dead conductor, then the flow's current step, then the reasons to skip the node, then the verbs
+that the state allows.
 """
 
 from __future__ import annotations
@@ -46,12 +46,12 @@ _ACTIONS_IF_RETIRED: Final = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Standing:
-    """What is known of a node when somebody asks.
+    """The facts about a node that the rules read.
 
     ``refusal``: why nothing can be written.
     ``host``: the conductor that serves it, by the ring; ``nobody``: why there is none.
-    ``unreachable``: why that one could not be asked; ``unusable``: what it says of the driver.
-    ``bmc_shared``: whose BMC and system these are, too.
+    ``unreachable``: why the host did not answer; ``unusable``: its refusal of the driver.
+    ``bmc_shared``: the node with the same BMC and system.
     ``bmc``: what it remembers of the BMC; ``no_worker_since``: when it had none for the flow's
     turn, and has none yet.  ``deploying``, ``cleaning``: how many other nodes are.
     ``power_corrections``: time and text of those of power sync, oldest first.
@@ -78,7 +78,7 @@ class Standing:
 
 @dataclass(frozen=True, slots=True)
 class Cause:
-    """What keeps the node, since when, and what comes by itself or is to be done."""
+    """The reason, its begin, and the next action: of the service, or of the operator."""
 
     cause: str
     since: datetime | None
@@ -97,7 +97,7 @@ def find(standing: Standing) -> Cause:
 
 
 def _nothing_can_be_written(s: Standing) -> Cause | None:
-    """Signs of life, locks and steps stand still with it, and tell nothing of themselves."""
+    """The database refuses writes; heartbeats, locks and steps are stale meanwhile."""
     if s.refusal is None:
         return None
     return Cause(
@@ -108,7 +108,7 @@ def _nothing_can_be_written(s: Standing) -> Cause | None:
 
 
 def _holder_is_away(s: Standing) -> Cause | None:
-    """Its lock belongs to a conductor that is dead, paused, or ends its work."""
+    """The node's lock belongs to a conductor that is dead, paused, or ends its work."""
     node = s.node
     holder = s.conductors.get(node.reservation) if node.reservation else None
     if node.reservation is None or (holder and holder.alive and not _is_late(s, holder)):
@@ -149,7 +149,7 @@ def _nobody_serves(s: Standing) -> Cause | None:
 
 
 def _flow_is_orphaned(s: Standing) -> Cause | None:
-    """Nobody holds the node, and its flow is not one that waits for a call."""
+    """The node has an open flow but no lock, and the flow waits for no call."""
     if s.run is None or s.node.reservation or s.run.state not in (Run.RUNNING, Run.AGAIN):
         return None
     left_by = f", left by conductor {s.run.conductor}" if s.run.conductor else ""
@@ -221,7 +221,7 @@ def _step_bears_an_outage(s: Standing) -> Cause | None:
 
 
 def _step_waits_for_a_worker(s: Standing) -> Cause | None:
-    """Its turn came, and the conductor had no worker to take it."""
+    """The step is due, and the conductor has no free worker."""
     if s.run is None or s.run.state != Run.AGAIN or s.no_worker_since is None:
         return None
     return Cause(
@@ -232,7 +232,7 @@ def _step_waits_for_a_worker(s: Standing) -> Cause | None:
 
 
 def _step_waits_for_the_bmc(s: Standing) -> Cause | None:
-    """The BMC failed to answer during the step, which may bear that for a while."""
+    """The BMC failed to answer during the step, which tolerates that for a while."""
     run = s.run
     if run is None or run.step.child or (silence := _silence(s, run.started_at)) is None:
         return None
@@ -319,7 +319,7 @@ def _since_bmc(s: Standing) -> datetime | None:
 
 
 def _silence(s: Standing, after: datetime | None = None) -> tuple[datetime, str] | None:
-    """Since when the BMC does not answer, and a sentence; None: it does, or was not asked since."""
+    """Return the time of the BMC's first silence, and a sentence; None: the BMC is not silent."""
     bmc = s.bmc or {}
     since, asked_at = _time(bmc.get("silent_since")), _time(bmc.get("last_error_at"))
     if since is None or asked_at is None or (after and asked_at < after):
@@ -415,7 +415,7 @@ def _power_was_corrected(s: Standing) -> Cause | None:
 
 
 def _console_is_down(s: Standing) -> Cause | None:
-    """Its conductor is gone, and who came after could not start it."""
+    """The node's conductor is gone, and its successor could not start the console."""
     console = s.node.driver_internal_info.get("console") or {}
     if not s.node.console_enabled or not console.get("error"):
         return None
@@ -487,7 +487,7 @@ def _is_off(node: Node) -> bool:
 
 
 def _failed(node: Node) -> bool:
-    """Is the state itself about the last error?"""
+    """Whether the state itself is about the last error."""
     state = node.provision_state
     return state in states.FAILURE_STATES or state in (State.ERROR, State.ENROLL)
 

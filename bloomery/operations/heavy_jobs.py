@@ -55,7 +55,7 @@ class HeavyJobs:
     """A fair queue of jobs.
 
     ``patient``: the number of callers with a long time-out, such as half of an API's threads.
-    Others wait a second, so that a few hostile templates do not take every thread.
+    Other callers wait a second, so that a few hostile templates do not take every thread.
     """
 
     def __init__(

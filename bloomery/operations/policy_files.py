@@ -18,7 +18,7 @@ _EXAMPLE: Final = '"NAME": "CHECK", as in "show_password": "user_id:ann"'
 
 
 class Unusable(ValueError):
-    """One sentence: the file, the line where known, the fault, and the remedy."""
+    """A sentence with the file, the line where known, the fault, and the remedy."""
 
 
 def read(files: Sequence[Path]) -> dict[str, Check]:

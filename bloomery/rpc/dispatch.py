@@ -106,7 +106,7 @@ class Dispatcher:
         return method
 
     def _check_instance(self, message: Mapping[str, Any], call: wire.Call) -> None:
-        """Raises ConductorSilent where a former process may have run the call."""
+        """Raises ConductorSilent where an earlier process may have run the call."""
         if message.get("instance", self.instance) != self.instance:
             raise errors.ConductorSilent(
                 host=self.host, method=call.method, reason="it was started anew meanwhile"

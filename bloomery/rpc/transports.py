@@ -4,9 +4,9 @@
     server = build_server(conf, host, manager)                # of a conductor
     server.start()
 
-A process with all services needs no transport (``none``): a call is a function call.  Others pack
-calls (``wire``), limit the waiting threads (``call_limits``), and answer repeated calls from memory
-(``dispatch``).
+A process with all services needs no transport (``none``): a call is a function call.  Other
+transports pack calls (``wire``), limit the waiting threads (``call_limits``), and answer repeated
+calls from memory (``dispatch``).
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Who asks, and what may be asked: /ext/v1/me and /ext/v1/states."""
+"""The caller, and the states of nodes: /ext/v1/me and /ext/v1/states."""
 
 from __future__ import annotations
 

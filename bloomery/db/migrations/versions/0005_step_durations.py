@@ -1,4 +1,4 @@
-"""The index by which the newest runs of a step are found, whatever node they ran on.
+"""The index for the newest runs of a step on any node.
 
 Revision 0005, after 0004.
 """

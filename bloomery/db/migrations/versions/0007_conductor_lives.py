@@ -1,4 +1,4 @@
-"""Which life of a conductor a row is about: two processes of one name are told apart.
+"""The incarnation of a conductor, which distinguishes two processes of one name.
 
 Revision 0007, after 0006.
 """

@@ -1,4 +1,4 @@
-"""Webhooks: addresses that are told of events.
+"""Webhooks: addresses that receive events.
 
 Revision 0008, after 0007.
 """

@@ -1,4 +1,4 @@
-"""What has been told of machines that differ from their resources.
+"""Reported differences of machines from their resources.
 
 Revision 0009, after 0008.
 """
