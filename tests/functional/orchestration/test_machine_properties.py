@@ -33,8 +33,8 @@ class Noting(SimulatedMachines):
         super().set_provision_state(uuid, verb, order_id=order_id, **arguments)
         self.arguments[verb] = arguments
 
-    def set_power_state(self, uuid: str, target: str, timeout_s: int | None = None) -> None:
-        super().set_power_state(uuid, target, timeout_s)
+    def set_power_state(self, uuid: str, target: str) -> None:
+        super().set_power_state(uuid, target)
         self.powers.append(target)
 
 
