@@ -147,6 +147,16 @@ class Deploy:
         "URL of a web server for http_root, without directory listings; unset: the API serves "
         "it below [api]public_endpoint, where it runs in the conductor's process",
     )
+    external_http_url: str | None = option(
+        None,
+        "URL of http_root for BMCs, which fetch boot CDs, where they reach another address than "
+        "machines; driver_info overrides it",
+    )
+    external_callback_url: str | None = option(
+        None,
+        "URL of the API for agents that boot from CDs, where they reach another address than "
+        "[api]public_endpoint",
+    )
     ramdisk_cache_path: str | None = option(
         None,
         "folder of this conductor's downloaded kernels, ramdisks and boot loaders; unset: cache "

@@ -13,7 +13,7 @@ from typing import BinaryIO, Final
 
 from bloomery import boot_files, errors
 from bloomery.conf import Conf
-from bloomery.drivers import base, secure_boot, substeps
+from bloomery.drivers import base, boot_persistence, secure_boot, substeps
 from bloomery.drivers.agent_boot import parameters, scripts, sources
 from bloomery.drivers.agent_boot.cache import BeingFetched, RamdiskFiles
 from bloomery.drivers.agent_boot.publication import Publication
@@ -34,7 +34,9 @@ class IpxeBoot(base.Boot):
         self._publication = Publication(conf)
 
     def get_properties(self) -> dict[str, str]:
-        return {**sources.RAMDISK_PROPERTIES, **parameters.PROPERTIES}
+        return {
+            **sources.RAMDISK_PROPERTIES, **parameters.PROPERTIES, **boot_persistence.PROPERTIES,
+        }  # fmt: skip
 
     def validate(self, task: base.DriverTask) -> None:
         """Raise unless the machine can find its script."""
@@ -43,6 +45,7 @@ class IpxeBoot(base.Boot):
                 reason=f"node {task.node.uuid} has no port with pxe_enabled: create one with the "
                 "MAC address of the port that it boots from",
             )
+        boot_persistence.check(task)
         self._publication.base_url()
 
     def validate_ramdisk(self, task: base.DriverTask) -> None:
@@ -132,6 +135,6 @@ def _sync_mode(task: base.DriverTask) -> Outcome | None:
 
 def _choose(task: base.DriverTask, device: str, *, persistent: bool) -> None:
     """Set the boot device, where the management interface can."""
-    management = task.driver.management
+    management, persistent = task.driver.management, boot_persistence.of(task, persistent)
     if device in management.get_supported_boot_devices(task):
         management.set_boot_device(task, device, persistent=persistent)

@@ -32,6 +32,7 @@ def is_asked(node: Node) -> bool:
 def check(task: base.DriverTask) -> None:
     """Raise InvalidParameterValue where secure boot is asked for and impossible; asks no BMC."""
     node = task.node
+    _refuse_trusted_boot(node)
     answer = capabilities.secure_boot(node.instance_info)
     if answer not in (None, *_ANSWERS):
         raise errors.InvalidParameterValue(
@@ -41,6 +42,14 @@ def check(task: base.DriverTask) -> None:
     if reason is not None:
         raise errors.InvalidParameterValue(
             reason=f"cannot boot with secure boot: {reason}",
+        )
+
+
+def _refuse_trusted_boot(node: Node) -> None:
+    if capabilities.of(node.instance_info).get("trusted_boot", "").lower() == "true":
+        raise errors.InvalidParameterValue(
+            reason="cannot boot with trusted boot: no TPM is asked what a machine has booted; take "
+            "trusted_boot out of instance_info/capabilities, or ask for secure_boot",
         )
 
 

@@ -82,8 +82,8 @@ def specs(nodes: int, **more: Any) -> list[Spec]:
 class Rack:
     """``more`` sets fields of every machine's ``Spec``; ``tls``: a certificate and its key.
 
-    ``port``: of the first BMC, the others follow; 0: any free ones.  ``model``: a name in
-    ``models.ALL``; all but ``generic`` have one machine per BMC.
+    ``host``: the loopback address.  ``port``: of the first BMC, the others follow; 0: any free
+    ones.  ``model``: a name in ``models.ALL``; all but ``generic`` have one machine per BMC.
     """
 
     def __init__(
@@ -92,6 +92,7 @@ class Rack:
         *,
         machines: Iterable[Spec] = (),
         apart: bool = False,
+        host: str = HOST,
         port: int = 0,
         rules: Rules | None = None,
         tls: tuple[str, str] | None = None,
@@ -104,7 +105,8 @@ class Rack:
         rules = dataclasses.replace(rules, expands=rules.expands and make.expands)
         shares = [[spec] for spec in built] if apart or make is not models.GENERIC else [built]
         self.bmcs = [SimulatedBmc(share, rules, make) for share in shares]
-        self._servers = [_server(b, port + n if port else 0) for n, b in enumerate(self.bmcs)]
+        ports = [port + n if port else 0 for n in range(len(self.bmcs))]
+        self._servers = [_server(b, host, p) for b, p in zip(self.bmcs, ports, strict=True)]
         self._context = _tls(*tls) if tls else None
         self.machines = [
             self._machine(server, system)
@@ -118,7 +120,7 @@ class Rack:
         user, password = next(iter(server.bmc.rules.users.items()))
         scheme = "http" if self._context is None else "https"
         return Machine(
-            address=f"{scheme}://{HOST}:{server.server_port}",
+            address=f"{scheme}://{server.netloc}",
             username=user, password=password, system=system, bmc=server.bmc,
         )  # fmt: skip
 
@@ -166,12 +168,12 @@ class Rack:
                     key.data.handle_request()
 
 
-def _server(bmc: SimulatedBmc, port: int) -> Server:
+def _server(bmc: SimulatedBmc, host: str, port: int) -> Server:
     try:
-        return Server((HOST, port), bmc)
+        return Server((host, port), bmc)
     except OSError as exc:
         raise errors.CannotStart(
-            reason=f"cannot listen on {HOST} port {port}: {exc.strerror}; choose another --port",
+            reason=f"cannot listen on {host} port {port}: {exc.strerror}; choose another --port",
         ) from exc
 
 

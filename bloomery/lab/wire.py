@@ -46,7 +46,15 @@ class Server(http.server.ThreadingHTTPServer):
         self.bmc = bmc
         self._open: set[socket.socket] = set()
         self._mutex = threading.Lock()
+        if ":" in address[0]:
+            self.address_family = socket.AF_INET6
         super().__init__(address, Handler)
+
+    @property
+    def netloc(self) -> str:
+        """The address and port, as URLs write them."""
+        host, port = str(self.server_address[0]), self.server_address[1]
+        return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
 
     def process_request(self, request: Any, client_address: Any) -> None:
         with self._mutex:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import io
 import os
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, BinaryIO, Final
@@ -18,6 +19,7 @@ from bloomery.drivers.agent_boot import parameters
 
 _PIECE: Final = 1 << 20
 _LABEL: Final = "VMEDIA_BOOT_ISO"  # agents recognise the CD by it
+_DRIVE_LABEL: Final = "config-2"  # or by that of a config drive
 _ODD: Final = re.compile(r"[^A-Z0-9_]")
 _EFI: Final = 0xEF
 _SECTOR: Final = 512
@@ -59,7 +61,8 @@ def _first(configured: str | None, usual: tuple[str, ...]) -> Path | None:
 class Contents:
     """The parts of the ISO; ``bootloader``: an EFI system partition image.
 
-    ``grub_config``: the path on the CD where GRUB looks for its configuration.
+    ``grub_config``: the path on the CD where GRUB looks for its configuration.  ``files``: those of
+    a config drive, by path.
     """
 
     kernel: BinaryIO
@@ -68,6 +71,7 @@ class Contents:
     isolinux: Isolinux | None
     grub_config: str
     command_line: str
+    files: Mapping[str, str]
 
 
 def write(contents: Contents, out: BinaryIO) -> None:
@@ -75,10 +79,14 @@ def write(contents: Contents, out: BinaryIO) -> None:
     import pycdlib  # most conductors build no ISO
 
     iso = pycdlib.PyCdlib()
-    iso.new(interchange_level=3, rock_ridge="1.09", vol_ident=_LABEL)
+    iso.new(
+        interchange_level=3, rock_ridge="1.09", vol_ident=_DRIVE_LABEL if contents.files else _LABEL
+    )
     tree = _Tree(iso)
     tree.add("vmlinuz", contents.kernel)
     tree.add("initrd", contents.ramdisk)
+    for path, text in contents.files.items():
+        tree.add_text(path, text)
     if contents.isolinux is not None:
         _add_bios(tree, contents.isolinux, contents.command_line)
     if contents.bootloader is not None:

@@ -9,6 +9,8 @@ isos.remove(task)
 from __future__ import annotations
 
 import contextlib
+import json
+import re
 from collections.abc import Mapping
 from typing import BinaryIO, Final
 
@@ -17,9 +19,14 @@ from bloomery.conf import Conf
 from bloomery.drivers.agent_boot import image, parameters, publication, sources
 from bloomery.drivers.agent_boot.cache import BeingFetched, RamdiskFiles
 from bloomery.drivers.base import DriverTask
+from bloomery.model.node import Node
 from bloomery.outcome import Again
 
-PROPERTIES: Final = {**sources.PROPERTIES, **parameters.PROPERTIES}
+PROPERTIES: Final = {
+    **sources.PROPERTIES, **parameters.PROPERTIES,
+    parameters.EXTERNAL_URL: "URL of the boot CDs for this BMC, in place of "
+    "[deploy]external_http_url. Optional.",
+}  # fmt: skip
 _PAUSE_S: Final = 2.0
 
 
@@ -43,11 +50,12 @@ class AgentIsos:
                 reason="no boot loader for the agent's CD: install ISOLINUX, or name it as "
                 "[DEFAULT]isolinux_bin, for BIOS mode; name a bootloader for UEFI mode",
             )
-        self._publication.base_url()
+        self._publication.base_url(self._external_url(task))
 
     def build(self, task: DriverTask, mode: str | None, params: Mapping[str, str]) -> Again | None:
         """Build and publish the node's CD.  Raises StepFailure."""
         own = {parameters.AGENT_TOKEN: task.make_agent_token(), "boot_method": "vmedia"}
+        own |= self._callbacks(params)
         line = parameters.command_line(
             task, self._conf.redfish.kernel_append_params,
             {**params, **parameters.boot_interface(task), **own},
@@ -55,14 +63,40 @@ class AgentIsos:
         named = sources.of(task, self._conf.conductor, mode)
         with contextlib.ExitStack() as opened:
             try:
-                contents = self._contents(named, line, opened)
+                contents = self._contents(named, line, _files(task.node), opened)
             except BeingFetched:
                 return Again(after_s=_PAUSE_S, reason="the agent's ramdisk is being fetched")
             self._publication.publish(task, boot_files.ISO, lambda out: image.write(contents, out))
         return None
 
+    def _callbacks(self, params: Mapping[str, str]) -> dict[str, str]:
+        """Return the URLs of the API among ``params``, at its address for agents on CDs."""
+        api, external = params.get("ipa-api-url"), self._conf.deploy.external_callback_url
+        if not api or not external:
+            return {}
+        return {
+            name: external.rstrip("/") + value.removeprefix(api)
+            for name, value in params.items()
+            if value.startswith(api)
+        }
+
+    def _external_url(self, task: DriverTask) -> str | None:
+        """Return the URL of boot CDs for BMCs, if it is set.  Raises InvalidParameterValue."""
+        own = task.driver_info.get(parameters.EXTERNAL_URL)
+        url = own or self._conf.deploy.external_http_url
+        if url and not re.match(r"https?://.", str(url)):
+            name = "driver_info/" if own else "[deploy]"
+            raise errors.InvalidParameterValue(
+                reason=f"{name}{parameters.EXTERNAL_URL} takes an http or https URL, not {url!r}",
+            )
+        return url or None
+
     def _contents(
-        self, named: sources.Sources, line: str, opened: contextlib.ExitStack
+        self,
+        named: sources.Sources,
+        line: str,
+        files: Mapping[str, str],
+        opened: contextlib.ExitStack,
     ) -> image.Contents:
         """Return the parts of the CD, its files open."""
 
@@ -76,12 +110,21 @@ class AgentIsos:
             isolinux=self._isolinux,
             grub_config=self._conf.default.grub_config_path,
             command_line=line,
+            files=files,
         )
 
     def url(self, task: DriverTask) -> str | None:
         """Return the URL of the node's CD; None where this host has none."""
-        return self._publication.url(task, boot_files.ISO)
+        return self._publication.url(task, boot_files.ISO, self._external_url(task))
 
     def remove(self, task: DriverTask) -> None:
         """Remove the node's boot files, if any."""
         self._publication.remove(task)
+
+
+def _files(node: Node) -> dict[str, str]:
+    """Return the config drive of the ramdisk: its network, where the node has network_data."""
+    if not node.network_data:
+        return {}
+    documents = {"meta_data": {"uuid": node.uuid}, "network_data": node.network_data}
+    return {f"openstack/latest/{name}.json": json.dumps(doc) for name, doc in documents.items()}

@@ -14,12 +14,12 @@ from bloomery import errors
 from bloomery.drivers.base import DriverTask
 
 KEY: Final = "kernel_append_params"
+EXTERNAL_URL: Final = "external_http_url"
 PROPERTIES: Final = {
     KEY: "Parameters for the agent's kernel, in place of kernel_append_params in [redfish] for "
     "virtual media and in [pxe] for ipxe, which %default% stands for. Optional.",
 }
 AGENT_TOKEN: Final = "ipa-agent-token"  # noqa: S105  a parameter, as ironic-python-agent reads it
-_INEFFECTIVE: Final = ("external_http_url", "force_persistent_boot_device")
 _MOST: Final = 2047  # characters, also of ISOLINUX
 _WORD: Final = re.compile(r'(?:[^\s"]|"[^"]*")+')
 _UNFIT: Final = re.compile(r"[^ -~]|['\\]")
@@ -56,12 +56,9 @@ def boot_interface(task: DriverTask) -> dict[str, str]:
 
 
 def list_ineffective(task: DriverTask) -> list[str]:
-    """Return the settings of a node that Ironic would apply at the agent's boot, and we do not.
-
-    ``network_data`` would configure the network of the agent's ramdisk.
-    """
-    names = [f"driver_info/{key}" for key in _INEFFECTIVE if task.driver_info.get(key) is not None]
-    return ["network_data", *names] if task.node.network_data else names
+    """Return the settings that only boot CDs take which are built here."""
+    names = ["network_data"] if task.node.network_data else []
+    return names + ([f"driver_info/{EXTERNAL_URL}"] if task.driver_info.get(EXTERNAL_URL) else [])
 
 
 def _infos(task: DriverTask) -> tuple[Mapping[str, Any], ...]:

@@ -64,10 +64,13 @@ class Publication:
         part.symlink_to(target)
         part.replace(link)
 
-    def url(self, task: DriverTask, kind: str) -> str | None:
-        """Return the URL of a file of the node; None where this host has none."""
+    def url(self, task: DriverTask, kind: str, external: str | None = None) -> str | None:
+        """Return the URL of a file of the node; None where this host has none.
+
+        ``external``: the URL of the folder, where it is another for the file's readers.
+        """
         paths = (path for path in self._files(task) if path.suffix == f".{kind}")
-        return next((self._url_of(path.name) for path in paths), None)
+        return next((self._url_of(path.name, external) for path in paths), None)
 
     def remove(self, task: DriverTask) -> None:
         """Remove the node's boot files, if any."""
@@ -79,15 +82,15 @@ class Publication:
         paths = boot_files.list_files(self._root)
         return [path for path in paths if boot_files.owner(path) == task.node.uuid]
 
-    def _url_of(self, name: str) -> str:
-        return f"{self.base_url()}/{boot_files.FOLDER}/{name}"
+    def _url_of(self, name: str, external: str | None = None) -> str:
+        return f"{self.base_url(external)}/{boot_files.FOLDER}/{name}"
 
-    def base_url(self) -> str:
+    def base_url(self, external: str | None = None) -> str:
         """Return the URL of the folder.  Raises MissingParameterValue.
 
         The API serves the folder where it runs in the conductor's process.
         """
-        url = self._conf.deploy.http_url
+        url = external or self._conf.deploy.http_url
         if url is None and self._conf.default.rpc_transport == rpc.NONE:
             url = self._conf.api.public_root
         if not url:

@@ -13,7 +13,7 @@ from typing import Any, Final
 from bloomery import errors, secrets
 from bloomery.conductor.states import Power as PowerState
 from bloomery.conf import Conf
-from bloomery.drivers import base, secure_boot, substeps
+from bloomery.drivers import base, boot_persistence, secure_boot, substeps
 from bloomery.drivers.agent_boot import isos, parameters
 from bloomery.drivers.redfish import boot_device, media
 from bloomery.drivers.redfish.hardware import RedfishInterface
@@ -35,11 +35,12 @@ class RedfishVirtualMedia(RedfishInterface, base.Boot):
 
     def get_properties(self) -> dict[str, str]:
         ready = {"deploy_iso": "URL of a ready ISO with the agent; it beats the others. Optional."}
-        return super().get_properties() | ready | isos.PROPERTIES
+        return super().get_properties() | ready | isos.PROPERTIES | boot_persistence.PROPERTIES
 
     def validate(self, task: base.DriverTask) -> None:
         """Raise unless the BMC and the image URLs are valid."""
         super().validate(task)
+        boot_persistence.check(task)
         for where, key in ((task.node.instance_info, "boot_iso"), (task.driver_info, "deploy_iso")):
             if where.get(key) is not None:
                 _check_url(key, task.opened(where[key]))
@@ -51,7 +52,8 @@ class RedfishVirtualMedia(RedfishInterface, base.Boot):
             self._isos.validate(task, _mode(task))
 
     def list_ineffective(self, task: base.DriverTask) -> list[str]:
-        return parameters.list_ineffective(task)
+        """Return the settings that a ready ISO ignores."""
+        return parameters.list_ineffective(task) if task.driver_info.get("deploy_iso") else []
 
     def check_machine(self, task: base.DriverTask) -> None:
         """Raise InvalidParameterValue for a machine without a virtual CD."""
@@ -73,7 +75,7 @@ class RedfishVirtualMedia(RedfishInterface, base.Boot):
             lambda: self._insert(task, ready) if ready else self._insert_built(task, params),
             lambda: self._sync_mode(task),
             lambda: secure_boot.undo(task),
-            lambda: self.choose_device(task, "cdrom", persistent=False),
+            lambda: self._choose(task, "cdrom", persistent=False),
         )
 
     def clean_up_ramdisk(self, task: base.DriverTask) -> Outcome:
@@ -93,13 +95,13 @@ class RedfishVirtualMedia(RedfishInterface, base.Boot):
                 lambda: self._isos.remove(task),
                 lambda: self._sync_mode(task),
                 lambda: secure_boot.prepare(task),
-                lambda: self.choose_device(task, "cdrom", persistent=True),
+                lambda: self._choose(task, "cdrom", persistent=True),
             )
         else:
             parts = (
                 lambda: self._eject(task),
                 lambda: secure_boot.prepare(task),
-                lambda: self.choose_device(task, "disk", persistent=True),
+                lambda: self._choose(task, "disk", persistent=True),
             )
         return substeps.run_in_order(task, "redfish_boot", *parts)
 
@@ -148,6 +150,10 @@ class RedfishVirtualMedia(RedfishInterface, base.Boot):
         if mode is None:
             return None
         return task.driver.management.set_boot_mode(task, mode)
+
+    def _choose(self, task: base.DriverTask, device: str, *, persistent: bool) -> Outcome | None:
+        persistent = boot_persistence.of(task, persistent)
+        return self.choose_device(task, device, persistent=persistent)
 
     def choose_device(
         self, task: base.DriverTask, device: str, *, persistent: bool

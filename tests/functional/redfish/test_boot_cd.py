@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import io
+import json
 import socket
 import urllib.request
 from collections.abc import Callable, Iterator
@@ -33,6 +34,15 @@ from tests.kit.servers.stories import Stage
 MAC = "52:54:00:00:00:77"
 FILES = {"/kernel": b"k" * 5000, "/ramdisk": b"r" * 70_000, "/esp": b"e" * 40_000}
 
+NETWORK = {
+    "links": [{"id": "eth0", "type": "phy", "ethernet_mac_address": MAC}],
+    "networks": [], "services": [],
+}  # fmt: skip
+
+
+def in_url(host: str) -> str:
+    return f"[{host}]" if ":" in host else host
+
 
 @pytest.fixture
 def images() -> Iterator[web.Site]:
@@ -41,14 +51,20 @@ def images() -> Iterator[web.Site]:
 
 
 @pytest.fixture
-def settings(tmp_path: Path, images: web.Site) -> Conf:
-    with socket.socket() as one:
-        one.bind(("127.0.0.1", 0))
+def host(request: pytest.FixtureRequest) -> str:
+    """The address of the API and of the BMC."""
+    return str(getattr(request, "param", "127.0.0.1"))
+
+
+@pytest.fixture
+def settings(tmp_path: Path, images: web.Site, host: str) -> Conf:
+    with socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET) as one:
+        one.bind((host, 0))
         port = one.getsockname()[1]
     plain = conf()
     return dataclasses.replace(
         plain,
-        api=Api(port=port, public_endpoint=f"http://127.0.0.1:{port}/v1/"),
+        api=Api(host_ip=host, port=port, public_endpoint=f"http://{in_url(host)}:{port}/v1/"),
         default=dataclasses.replace(
             plain.default, enabled_inspect_interfaces=("agent", "redfish"), isolinux_bin="/none"
         ),
@@ -76,9 +92,9 @@ def stage(make_site: Callable[..., Site], settings: Conf) -> Iterator[Stage]:
 
 
 @pytest.fixture
-def machine(make_rack: Any) -> Machine:
+def machine(make_rack: Any, host: str) -> Machine:
     """One whose BMC really fetches what it is told to insert."""
-    machine: Machine = make_rack(power_s=0.1, fetch=True).machines[0]
+    machine: Machine = make_rack(power_s=0.1, fetch=True, host=host).machines[0]
     return machine
 
 
@@ -119,6 +135,44 @@ def kernel_line(iso: pycdlib.PyCdlib) -> str:
     script = content(iso, "/EFI/BOOT/grub.cfg").decode()
     [line] = [words for words in script.splitlines() if "linux /vmlinuz" in words]
     return line.replace("'", "")
+
+
+def test_a_machine_without_dhcp_finds_its_network_on_the_cd_at_an_address_for_its_bmc(
+    stage: Stage, machine: Machine, settings: Conf
+) -> None:
+    external = f"http://localhost:{settings.api.port}"
+    node = enrolled(
+        stage, machine, external_http_url=external, force_persistent_boot_device="Always"
+    )
+    stage.patch(node, network_data=NETWORK)
+    assert stage.api.get(f"/v1/nodes/{node}/validate").json["boot"] == {"result": True}
+    stage.ask(node, "inspect")
+    stage.wait_for(node, "inspect wait")
+    url = str(machine.system.media["Cd"])
+    assert url.startswith(f"{external}/{boot_files.FOLDER}/{node}-")
+    iso = opened(url)
+    assert iso.pvd.volume_identifier.strip() == b"config-2"
+    assert json.loads(content(iso, "/openstack/latest/network_data.json")) == NETWORK
+    assert json.loads(content(iso, "/openstack/latest/meta_data.json")) == {"uuid": node}
+    assert (machine.system.boot["target"], machine.system.boot["enabled"]) == ("Cd", "Continuous")
+
+
+@pytest.mark.parametrize("host", ["::1"], indirect=True)
+def test_bmc_and_api_may_have_addresses_of_ipv6(
+    stage: Stage, machine: Machine, settings: Conf
+) -> None:
+    assert machine.address.startswith("http://[::1]:")
+    node = waiting(stage, machine)
+    url = str(machine.system.media["Cd"])
+    root = f"http://[::1]:{settings.api.port}"
+    assert url.startswith(f"{root}/{boot_files.FOLDER}/{node}-")
+    iso = opened(url)
+    assert f"ipa-api-url={root} " in kernel_line(iso)
+    assert content(iso, "/vmlinuz") == FILES["/kernel"]
+    agent = Agent(stage.api, [MAC])
+    agent.boot(kernel_line(iso))
+    agent.look_up()
+    assert agent.call(callback_url="https://[::1]:9999").status == 202
 
 
 def test_the_machine_boots_a_cd_of_its_own_that_goes_with_the_agent(

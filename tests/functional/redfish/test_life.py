@@ -237,10 +237,10 @@ def test_what_a_boot_does_not_carry_out_is_named(stage, machine, caplog) -> None
         network_data={"links": [link], "networks": [], "services": []},
         **{
             "driver_info.external_http_url": "http://images.test:8080",
-            "driver_info.force_persistent_boot_device": "Always",
+            "driver_info.deploy_iso": "http://images.test/agent.iso",
         },
     )
-    names = "network_data, driver_info/external_http_url, driver_info/force_persistent_boot_device"
+    names = "network_data, driver_info/external_http_url"
     sentence = f"boot interface redfish-virtual-media does not carry out: {names}"
     answer = stage.api.get(f"/v1/nodes/{node}/validate").json["boot"]
     assert answer == {"result": True, "reason": sentence}

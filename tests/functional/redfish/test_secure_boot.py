@@ -76,6 +76,7 @@ def test_properties_say_what_a_machine_could_do(stage: Stage, machine: Machine) 
     [
         ({"secure_boot": "true", "boot_mode": "bios"}, "it boots in mode bios"),
         ({"secure_boot": "perhaps"}, "secure_boot must be true or false"),
+        ({"trusted_boot": "true"}, "cannot boot with trusted boot: no TPM is asked"),
     ],
 )
 def test_what_cannot_be_is_refused(

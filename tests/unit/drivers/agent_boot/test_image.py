@@ -32,7 +32,7 @@ def contents(isolinux: image.Isolinux) -> image.Contents:
     return image.Contents(
         kernel=io.BytesIO(b"kernel" * 9999), ramdisk=io.BytesIO(os.urandom(3 * MIB)),
         bootloader=io.BytesIO(b"esp!" * 30_000), isolinux=isolinux,
-        grub_config="EFI/BOOT/grub.cfg", command_line=LINE,
+        grub_config="EFI/BOOT/grub.cfg", command_line=LINE, files={},
     )  # fmt: skip
 
 

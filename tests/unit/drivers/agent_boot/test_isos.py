@@ -96,3 +96,35 @@ def test_a_folder_that_cannot_be_written_is_named(conf: Conf, tmp_path: Path) ->
     (tmp_path / "http").write_text("a file in the way")
     with pytest.raises(errors.StepFailure, match="http: Not a directory"):
         AgentIsos(conf).build(FakeTask({}), None, {})
+
+
+def test_a_bmc_and_its_agent_may_reach_other_addresses_than_machines(conf: Conf) -> None:
+    conf = changed(
+        conf, "deploy", external_http_url="http://outside.test/",
+        external_callback_url="https://outside.test/api/",
+    )  # fmt: skip
+    isos, task = AgentIsos(conf), FakeTask({})
+    params = {
+        "ipa-api-url": "http://inside.test",
+        "ipa-inspection-callback-url": "http://inside.test/v1/continue_inspection",
+    }
+    assert isos.build(task, None, params) is None
+    assert str(isos.url(task)).startswith("http://outside.test/boot-files/")
+    own = FakeTask({"external_http_url": "http://own.test"})
+    assert isos.build(own, None, params) is None
+    assert str(isos.url(own)).startswith("http://own.test/boot-files/")
+    [iso] = [path for path in folder(conf) if task.node.uuid in path.name]
+    line = iso.read_bytes()
+    assert b"'ipa-api-url=https://outside.test/api' " in line
+    assert b"'ipa-inspection-callback-url=https://outside.test/api/v1/continue_inspection'" in line
+    assert b"inside.test" not in line
+
+
+@pytest.mark.parametrize("url", ["ftp://x", "outside.test", 7])
+def test_an_address_for_a_bmc_that_is_none_is_refused_by_name(conf: Conf, url: Any) -> None:
+    with pytest.raises(errors.InvalidParameterValue, match="driver_info/external_http_url takes"):
+        AgentIsos(conf).validate(FakeTask({"external_http_url": url}), None)
+
+
+def folder(conf: Conf) -> list[Path]:
+    return list((Path(str(conf.deploy.http_root)) / boot_files.FOLDER).iterdir())
