@@ -69,7 +69,6 @@ def begin_service(site: Site) -> str:
 BEGIN = {"deploy": begin_deploy, "clean": begin_clean, "service": begin_service}
 ENDS_IN = {"deploy": "active", "clean": "manageable", "service": "active"}
 FAILS_IN = {"deploy": "deploy failed", "clean": "clean failed", "service": "service failed"}
-AIMS = {"deploy": "active", "clean": "manageable", "service": "active"}
 PHASES = pytest.mark.parametrize("phase", list(BEGIN))
 
 
@@ -151,20 +150,6 @@ def test_a_call_that_changes_nothing_takes_two_commits(make_site, monkeypatch):
     assert waiting.site.is_free(waiting.node)
 
 
-@PHASES
-def test_what_nobody_calls_times_out(make_site, phase: str):
-    waiting = Waiting(make_site, phase, BOOTS)
-    timeouts.run(waiting.site.runtime)
-    assert waiting.site.node(waiting.node).provision_state.endswith(("wait", "call-back"))
-    waiting.site.set(waiting.node, provision_updated_at=LONG_AGO)
-    timeouts.run(waiting.site.runtime)
-    failed = waiting.site.wait_for_state(waiting.node, FAILS_IN[phase])
-    assert "no call came within 1800 s" in failed.last_error
-    assert f"{phase}_callback_timeout" in failed.last_error
-    assert failed.target_provision_state == AIMS[phase]
-    assert waiting.states() <= {"done", "failed", "skipped"}
-
-
 def test_a_step_may_set_a_shorter_time_of_its_own(make_site):
     waiting = Waiting(make_site, "deploy", WaitForCall(reason="boots", timeout_s=0.001))
     timeouts.run(waiting.site.runtime)
@@ -196,22 +181,6 @@ def test_after_a_restart_a_step_s_own_time_is_no_longer_than_it_was(make_site):
     own_s[0] += 301
     timeouts.run(waiting.site.runtime, watch)
     waiting.site.wait_for_state(waiting.node, "deploy failed")
-
-
-@pytest.mark.parametrize("why", ["maintenance", "reservation"])
-def test_nodes_in_maintenance_or_held_do_not_time_out(make_site, why: str):
-    waiting = Waiting(make_site, "deploy", BOOTS)
-    value: Any = True if why == "maintenance" else "host-b"
-    waiting.site.set(waiting.node, provision_updated_at=LONG_AGO, **{why: value})
-    timeouts.run(waiting.site.runtime)
-    assert waiting.site.node(waiting.node).provision_state == "wait call-back"
-
-
-def test_a_state_without_a_flow_times_out_too(site: Site):
-    node = site.enrol(provision_state="wait call-back", target_provision_state="active")
-    site.set(node, provision_updated_at=LONG_AGO)
-    timeouts.run(site.runtime)
-    assert "no call came" in site.wait_for_state(node, "deploy failed").last_error
 
 
 @PHASES

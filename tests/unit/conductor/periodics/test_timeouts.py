@@ -49,30 +49,37 @@ def test_each_wait_ends(make_site, state):
     assert (shown.maintenance, shown.fault) == (False, None), "no step was running"
 
 
-@pytest.mark.parametrize("state", WAITS)
-def test_zero_means_no_limit(make_site, state):
+def wait_in_each(site, **values):
+    """Return a node for each state that waits, in the order of the table."""
+    return [wait_in(site, state, **values) for state in WAITS]
+
+
+def states_of(site, nodes):
+    return [site.node(node).provision_state for node in nodes]
+
+
+def test_zero_means_no_limit(make_site):
     site = make_site(**{option: 0 for option, _, _ in WAITS.values()})
-    node = wait_in(site, state, since=timedelta(days=400))
+    nodes = wait_in_each(site, since=timedelta(days=400))
     timeouts.run(site.runtime)
-    assert site.node(node).provision_state == state
+    assert states_of(site, nodes) == list(WAITS)
 
 
-@pytest.mark.parametrize("state", WAITS)
-def test_who_has_time_left_waits_on(make_site, state):
+def test_who_has_time_left_waits_on(make_site):
     site = make_site()
-    node = wait_in(site, state)
+    nodes = wait_in_each(site)
     timeouts.run(site.runtime)
-    assert site.node(node).provision_state == state
+    assert states_of(site, nodes) == list(WAITS)
 
 
 @pytest.mark.parametrize("values", [{"maintenance": True}, {"reservation": "somebody"}])
-@pytest.mark.parametrize("state", WAITS)
-def test_busy_nodes_and_maintenance_are_left_alone(make_site, state, values):
+def test_busy_nodes_and_maintenance_are_left_alone(make_site, values):
     site = fast(make_site)
-    node = wait_in(site, state, **values)
+    nodes = wait_in_each(site, **values)
     timeouts.run(site.runtime)
-    assert site.node(node).provision_state == state
-    site.set(node, reservation=None)
+    assert states_of(site, nodes) == list(WAITS)
+    for node in nodes:
+        site.set(node, reservation=None)
 
 
 def test_manual_cleaning_keeps_its_target(make_site):
@@ -160,20 +167,19 @@ class Clocks:
 
 
 @pytest.mark.parametrize("hours", [-1, 1], ids=["back", "forward"])
-@pytest.mark.parametrize("state", WAITS)
-def test_a_clock_that_is_set_neither_holds_a_wait_nor_ends_it(make_site, state, hours):
-    option, becomes, _ = WAITS[state]
-    site, clocks = make_site(**{option: 600}), Clocks()
-    node = wait_in(site, state, since=timedelta(0))
+def test_a_clock_that_is_set_neither_holds_a_wait_nor_ends_it(make_site, hours):
+    site, clocks = make_site(**{option: 600 for option, _, _ in WAITS.values()}), Clocks()
+    nodes = wait_in_each(site, since=timedelta(0))
     watch = clocks.watch()
     timeouts.run(site.runtime, watch)
     clocks.set_wall(hours)
     clocks.pass_by(599)
     timeouts.run(site.runtime, watch)
-    assert site.node(node).provision_state == state
+    assert states_of(site, nodes) == list(WAITS)
     clocks.pass_by(2)
     timeouts.run(site.runtime, watch)
-    site.wait_for_state(node, becomes)
+    for node, (_, becomes, _) in zip(nodes, WAITS.values(), strict=True):
+        site.wait_for_state(node, becomes)
 
 
 def test_after_a_restart_a_wait_lasts_no_longer_than_its_own_length(make_site):
