@@ -45,9 +45,9 @@ class Watched(SimulatedMachines):
         super().__init__(**more)
         self.refuses = False
 
-    def set_power_state(self, uuid: str, target: str, timeout_s: int | None = None) -> None:
+    def set_power_state(self, uuid: str, target: str) -> None:
         self.orders.append((uuid, target))
-        super().set_power_state(uuid, target, timeout_s)
+        super().set_power_state(uuid, target)
 
 
 def _refusing(name: str) -> Any:
