@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
+import gc
 import logging
 import os
 import signal
@@ -37,6 +38,7 @@ _LAST_CALLS: Final[list[Callable[[], None]]] = []
 _MMAP_THRESHOLD, _TRIM_THRESHOLD = -3, -1  # mallopt(3)
 _LARGE_BLOCK: Final = 256 * 1024  # bytes
 _AFTER_GRACE_S: Final = 20.0  # for requests, sessions of BMCs, the relay and the database
+_COLLECTED_EVERY: Final = (10_000, 20, 20)  # new objects; young collections; middle ones
 _NO_LIMIT_S: Final = threading.TIMEOUT_MAX / 2
 _BY_SIGNAL: Final = 128  # plus the signal's number: the exit code by shells' convention
 
@@ -51,6 +53,15 @@ def give_large_blocks_back() -> None:
         mallopt = ctypes.CDLL(None).mallopt
         mallopt(_MMAP_THRESHOLD, _LARGE_BLOCK)
         mallopt(_TRIM_THRESHOLD, _LARGE_BLOCK)
+
+
+def collect_garbage_seldom() -> None:
+    """Let Python search for circles once in 10,000 new objects, and not among those of the start.
+
+    By default it searches once in 700: a third of the CPU of a stack of 500 values, measured.
+    """
+    gc.freeze()
+    gc.set_threshold(*_COLLECTED_EVERY)
 
 
 class Shutdown:

@@ -81,6 +81,7 @@ def begin(config_files: Sequence[str], *, verbose: bool) -> conf.Conf:
     settings = conf.load(config_files)
     warn_of(conf.unknown(config_files))
     process.give_large_blocks_back()
+    process.collect_garbage_seldom()
     return settings
 
 
