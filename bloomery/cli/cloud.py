@@ -50,6 +50,13 @@ class Cloud:
     extensions: Client
     baremetal: Client | None
 
+    @property
+    def nodes(self) -> Client:
+        """The client of nodes.  Raises CloudNotUsable."""
+        if self.baremetal is None:
+            raise CloudNotUsable(reason=f"cloud {self.name} has no baremetal endpoint")
+        return self.baremetal
+
 
 def find(name: str | None) -> Cloud:
     """Return the cloud of that name; None: of $OS_CLOUD.  Raises CloudNotUsable."""

@@ -1,26 +1,28 @@
 """Move many nodes to a provision state, with a live table of them.
 
-fleet = Fleet(client, machines)
-fleet.enrol()
+create(client, machine)
+fleet = Fleet(client, ["web-1", "web-2"])
 fleet.take("manage", "manageable")      # raises FleetStuck with the nodes and their errors
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from typing import Any
 
 import rich.console
 import rich.live
+import rich.markup
 import rich.table
 
 from bloomery import errors
+from bloomery.cli import terminal
 from bloomery.cli.client import Client
 
-_POLL_S = 0.1
+_POLL_S = 0.2
 _FIELDS = "uuid,name,provision_state,power_state,last_error,reservation,deploy_step,clean_step"
 _STYLES = {"active": "bold green", "available": "cyan", "manageable": "blue", "enroll": "dim"}
 
@@ -34,55 +36,54 @@ class FleetStuck(errors.Failure):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Machine:
-    """A node to enrol, and the addresses of its ports."""
+    """A node to enrol, and its ports, each with an ``address``."""
 
     name: str
     driver: str
-    driver_info: dict[str, Any]
-    addresses: Sequence[str] = ()
+    driver_info: dict[str, Any] = field(repr=False)  # it has the password of the BMC
+    ports: Sequence[dict[str, Any]] = ()
     properties: dict[str, Any] = field(default_factory=dict)
     more: dict[str, Any] = field(default_factory=dict)
 
 
-class Fleet:
-    """Nodes that move together; each poll is one list request."""
+def create(client: Client, machine: Machine) -> None:
+    """Create the node of a machine, and its ports."""
+    body = {
+        "name": machine.name,
+        "driver": machine.driver,
+        "driver_info": machine.driver_info,
+        "properties": machine.properties,
+    }
+    node = client.post("/v1/nodes", body | machine.more)
+    for port in machine.ports:
+        create_port(client, node["uuid"], port)
 
-    def __init__(self, client: Client, machines: Sequence[Machine], limit_s: float = 120) -> None:
+
+def create_port(client: Client, node_uuid: str, port: dict[str, Any]) -> None:
+    client.post("/v1/ports", {"node_uuid": node_uuid, **port})
+
+
+class Fleet:
+    """Nodes that move together.  ``limit_s``: the longest watch; None: no limit."""
+
+    def __init__(self, client: Client, names: Sequence[str], limit_s: float | None = 120) -> None:
         self._client = client
-        self._machines = machines
+        self._names = names
         self._limit_s = limit_s
         self._console = rich.console.Console()
         self._seen: dict[str, dict[str, Any]] = {}
         self._began = time.monotonic()
 
-    def enrol(self) -> None:
-        """Create a node and its ports for each machine."""
-        for machine in self._machines:
-            node = self._client.post(
-                "/v1/nodes",
-                {
-                    "name": machine.name,
-                    "driver": machine.driver,
-                    "driver_info": machine.driver_info,
-                    "properties": machine.properties,
-                }
-                | machine.more,
-            )
-            for address in machine.addresses:
-                self._client.post("/v1/ports", {"node_uuid": node["uuid"], "address": address})
-
-    def take(self, verb: str, state: str, names: Iterable[str] | None = None) -> None:
-        """Set the target ``verb`` of these nodes (None: all), and watch until ``state``."""
-        nodes = [machine.name for machine in self._machines] if names is None else list(names)
-        for name in nodes:
+    def take(self, verb: str, state: str) -> None:
+        """Set the target ``verb`` of the nodes, and watch until ``state``.  Raises FleetStuck."""
+        for name in self._names:
             self._client.put(f"/v1/nodes/{name}/states/provision", {"target": verb})
-        self._watch(nodes, state)
+        self.watch(state)
 
-    def patch(self, name: str, patch: list[dict[str, Any]]) -> None:
-        self._client.patch(f"/v1/nodes/{name}", patch)
-
-    def _watch(self, names: Sequence[str], state: str) -> None:
-        give_up_at = time.monotonic() + self._limit_s
+    def watch(self, state: str) -> None:
+        """Show the nodes until all are in ``state``.  Raises FleetStuck."""
+        names = self._names
+        give_up_at = time.monotonic() + (self._limit_s or float("inf"))
         with self._live() as live:
             while True:
                 nodes = self._look()
@@ -102,8 +103,9 @@ class Fleet:
         return nullcontext()
 
     def _look(self) -> dict[str, dict[str, Any]]:
-        listed = self._client.get(f"/v1/nodes?fields={_FIELDS}&limit=1000")["nodes"]
-        nodes = {node["name"]: node for node in listed}
+        nodes = {
+            name: self._client.get(f"/v1/nodes/{name}?fields={_FIELDS}") for name in self._names
+        }
         for name, node in nodes.items():
             before = self._seen.get(name, {}).get("provision_state")
             if not self._console.is_terminal and node["provision_state"] != before:
@@ -116,14 +118,13 @@ class Fleet:
 
     def _table(self, nodes: dict[str, dict[str, Any]]) -> rich.table.Table:
         table = rich.table.Table("node", "state", "power", "step", "error")
-        for machine in self._machines:
-            node = nodes[machine.name]
+        for name, node in nodes.items():
             state = node["provision_state"]
             step = (node["deploy_step"] or node["clean_step"] or {}).get("step", "")
             style = _STYLES.get(state, "red" if "fail" in state or state == "error" else "yellow")
             table.add_row(
-                machine.name, f"[{style}]{state}", node["power_state"] or "", step,
-                node["last_error"] or "",
+                name, f"[{style}]{state}", node["power_state"] or "", step,
+                rich.markup.escape(terminal.visible(node["last_error"] or "")),
             )  # fmt: skip
         return table
 
@@ -141,7 +142,8 @@ def _failed(node: dict[str, Any], state: str) -> bool:
 
 def _stuck(nodes: Sequence[dict[str, Any]], state: str) -> FleetStuck:
     states = "; ".join(
-        f"{node['name']} is in {node['provision_state']}: {node['last_error'] or 'no error told'}"
+        f"{node['name'] or node['uuid']} is in {node['provision_state']}: "
+        f"{node['last_error'] or 'no error told'}"
         for node in nodes
         if node["provision_state"] != state
     )

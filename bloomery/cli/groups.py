@@ -6,6 +6,9 @@ from typing import Final
 
 import click
 
+AS_JSON: Final = click.option(
+    "--json", "as_json", is_flag=True, help="Print one JSON document instead."
+)
 _WHOLE: Final = 1000  # characters; click's default cuts at the line's width
 
 

@@ -34,17 +34,7 @@ EXISTING = click.option(
 )
 
 
-class StackGroup(groups.Group):
-    """Commands that end with a sentence on Ctrl-C; accepted orders go on."""
-
-    def invoke(self, ctx: click.Context) -> object:
-        try:
-            return super().invoke(ctx)
-        except errors.Failure as exc:
-            raise click.ClickException(terminal.visible(str(exc))) from exc
-
-
-@click.group(cls=StackGroup)
+@click.group(cls=groups.Group)
 @click.option("--cloud", "name", metavar="NAME", help="Of clouds.yaml.  [default: $OS_CLOUD]")
 @click.pass_context
 def stack(ctx: click.Context, name: str | None) -> None:
@@ -56,7 +46,7 @@ Find = Callable[[], cloud.Cloud]
 
 
 @stack.command("list")
-@template_commands.AS_JSON
+@groups.AS_JSON
 @click.pass_obj
 def list_(find: Find, as_json: bool) -> None:
     """List the stacks of the project, newest first."""
@@ -77,7 +67,7 @@ def list_(find: Find, as_json: bool) -> None:
 
 @stack.command()
 @NAME
-@template_commands.AS_JSON
+@groups.AS_JSON
 @click.pass_obj
 def show(find: Find, name: str, as_json: bool) -> None:
     """Show the state of a stack, its resources and its outputs."""
@@ -104,7 +94,7 @@ def show(find: Find, name: str, as_json: bool) -> None:
 
 @stack.command()
 @NAME
-@template_commands.AS_JSON
+@groups.AS_JSON
 @click.pass_obj
 def why(find: Find, name: str, as_json: bool) -> None:
     """Explain what a stack waits for, what failed or differs, and what to do next."""
@@ -161,7 +151,7 @@ def events(find: Find, name: str, follow: bool) -> None:
 @template_commands.stack_options()
 @EXISTING
 @CONVERGE
-@template_commands.AS_JSON
+@groups.AS_JSON
 @click.pass_obj
 def plan(
     find: Find,

@@ -17,6 +17,7 @@ import click  # noqa: E402
 
 import bloomery  # noqa: E402
 from bloomery import errors  # noqa: E402
+from bloomery.cli import terminal  # noqa: E402
 
 
 class Command(NamedTuple):
@@ -35,6 +36,7 @@ COMMANDS: Final = {
     "events": Command("bloomery.cmd.events:events", "Follow events; show or forget their sinks."),
     "config": Command("bloomery.cmd.config:config", "Print a sample of the configuration."),
     "demo": Command("bloomery.cmd.demo:demo", "Show simulated servers being deployed."),
+    "enrol": Command("bloomery.cli.enrol.commands:enrol", "Create nodes from files of machines."),
     "stack": Command(
         "bloomery.cli.stack_commands:stack", "Plan, create, change and watch stacks of a service."
     ),
@@ -67,7 +69,7 @@ class Lazy(click.Group):
         try:
             return super().invoke(ctx)
         except errors.Failure as exc:
-            raise click.ClickException(str(exc)) from exc
+            raise click.ClickException(terminal.visible(str(exc))) from exc
 
 
 @click.group(cls=Lazy, context_settings={"help_option_names": ["-h", "--help"]})

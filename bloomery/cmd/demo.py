@@ -15,7 +15,7 @@ import click
 
 from bloomery import conf, errors
 from bloomery.cli.client import Client
-from bloomery.cli.fleet import Fleet, Machine
+from bloomery.cli.fleet import Fleet, Machine, create
 from bloomery.cli.stacks import StackRun
 from bloomery.cmd import process
 from bloomery.cmd.serve import CLIENTS, log_to_stderr
@@ -73,9 +73,11 @@ def _job(service: Service, servers: rack.Rack) -> str:
     """Take every node to available and some to active; return one of those."""
     began = time.monotonic()
     machines = [_enrolled(number, machine) for number, machine in enumerate(servers.machines, 1)]
-    fleet = Fleet(Client(service.url), machines)
+    client = Client(service.url)
+    fleet = Fleet(client, [machine.name for machine in machines])
     click.echo(f"{service.url}: enrolling {NODES} servers, each with a Redfish BMC on loopback")
-    fleet.enrol()
+    for machine in machines:
+        create(client, machine)
     click.echo("manage: does each BMC answer?")
     fleet.take("manage", "manageable")
     click.echo("provide: clean them")
@@ -122,7 +124,7 @@ def _enrolled(number: int, server: rack.Machine) -> Machine:
         name=f"rack-1-u{number}",
         driver="redfish",
         driver_info=server.driver_info,
-        addresses=[server.mac],
+        ports=[{"address": server.mac}],
         more={"resource_class": _CLASS},
     )
 

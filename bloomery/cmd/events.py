@@ -38,9 +38,7 @@ def events(
     if not follow:
         click.echo(ctx.get_help())
         return
-    client = cloud.find(name).baremetal
-    if client is None:
-        raise cloud.CloudNotUsable(reason="the cloud has no baremetal endpoint")
+    client = cloud.find(name).nodes
     asked = {"type": event_type, "node": node, "stack": stack}
     query = {key: value for key, value in asked.items() if value is not None}
     try:

@@ -11,7 +11,7 @@ import pytest
 from selenium.webdriver.remote.webdriver import WebDriver
 
 from bloomery.cli.client import Client
-from bloomery.cli.fleet import Fleet, Machine
+from bloomery.cli.fleet import Fleet, Machine, create
 from bloomery.cli.stacks import StackRun
 from bloomery.lab.rack import Rack
 from tests.kit.clients.browser import browser  # noqa: F401  a fixture
@@ -55,12 +55,14 @@ def service(tmp_path_factory: pytest.TempPathFactory, rack: Rack) -> Iterator[Se
         machines = [
             Machine(
                 name=f"rack-1-u{number}", driver="redfish", driver_info=server.driver_info,
-                addresses=[server.mac], more={"resource_class": "bm.test"},
+                ports=[{"address": server.mac}], more={"resource_class": "bm.test"},
             )
             for number, server in enumerate(rack.machines, 1)
         ]  # fmt: skip
-        fleet = Fleet(Client(served.url), machines)
-        fleet.enrol()
+        client = Client(served.url)
+        for machine in machines:
+            create(client, machine)
+        fleet = Fleet(client, [machine.name for machine in machines])
         fleet.take("manage", "manageable")
         fleet.take("provide", "available")
         stack = StackRun(stacks_client(served), STACK)

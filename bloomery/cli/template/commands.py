@@ -29,7 +29,6 @@ from bloomery.orchestration.stack import validate as validate_stack
 INTERRUPTED: Final = 130  # as in shells: 128 and the number of the signal
 FILE = click.argument("file")
 NAME = click.option("--name", default=None, help="Of the stack; made from the file's if not given.")
-AS_JSON = click.option("--json", "as_json", is_flag=True, help="Print one JSON document instead.")
 
 
 class Writing(groups.Group):
@@ -118,7 +117,7 @@ def validate(
 @FILE
 @stack_options()
 @NAME
-@AS_JSON
+@groups.AS_JSON
 def show(
     file: str,
     environments: tuple[str, ...],
@@ -136,7 +135,7 @@ def show(
 @FILE
 @stack_options()
 @NAME
-@AS_JSON
+@groups.AS_JSON
 @click.option("--from", "old", metavar="OLD", help="Create OLD first, then update it to FILE.")
 @stack_options("old", " of OLD alone")
 @stack_options("new", " of FILE alone, beside --from")
@@ -210,7 +209,7 @@ def _ready(asked: runs.Run, loader: StackLoader, before: Stack | None = None) ->
 @stack_options(of=" of both")
 @stack_options("old", " of OLD alone")
 @stack_options("new", " of NEW alone")
-@AS_JSON
+@groups.AS_JSON
 @click.option("--all", "everything", is_flag=True, help="List what stays as it is, too.")
 def plan(
     old: str,

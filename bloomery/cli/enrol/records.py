@@ -1,0 +1,143 @@
+"""Read the rows of a file: YAML, JSON or CSV.  Each row has its place, for messages.
+
+for row in read(Path("machines.csv")):
+    row.place, row.values            # "machines.csv:2", {"name": "web-1", "driver_info": {...}}
+"""
+
+from __future__ import annotations
+
+import csv
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Final
+
+import yaml
+
+from bloomery import errors
+
+Json = dict[str, Any]
+_LONGEST: Final = 64 << 20  # bytes of a file
+
+
+class FileUnreadable(errors.Failure):
+    """The file is no list of machines.  The message quotes no line: it may have a password."""
+
+    code = "client.enrol_file"
+    text = "cannot read {place}: {reason}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Row:
+    """One machine of a file.  ``left_out``: fields of the file that have no place in a node."""
+
+    place: str
+    values: Json = field(repr=False)
+    faults: tuple[str, ...] = ()
+    left_out: tuple[str, ...] = ()
+
+
+class _Loader(yaml.SafeLoader):
+    """Read numbers, booleans and null as JSON does; all else is text.
+
+    YAML 1.1 would read a MAC of digits as a number to the base 60, and 0123 as octal.
+    """
+
+    yaml_implicit_resolvers: dict[str, Any] = {}  # noqa: RUF012  declared so by yaml
+
+
+for _tag, _form, _first in (
+    ("bool", r"true|false", "tf"),
+    ("int", r"-?(?:0|[1-9]\d*)", "-0123456789"),
+    ("float", r"-?(?:0|[1-9]\d*)\.\d+", "-0123456789"),
+    ("null", r"null|~|", ["n", "~", ""]),
+):
+    _Loader.add_implicit_resolver(f"tag:yaml.org,2002:{_tag}", re.compile(f"^(?:{_form})$"), _first)
+
+
+def read(path: Path) -> list[Row]:
+    """Return the rows of a file.  Raises FileUnreadable."""
+    text = _text(path)
+    if path.suffix.lower() == ".csv":
+        return list(_csv_rows(path.name, text))
+    loader = _Loader(text.expandtabs(1) if path.suffix.lower() == ".json" else text)
+    try:
+        return list(_document_rows(path.name, loader))
+    except yaml.MarkedYAMLError as exc:
+        line = 1 if exc.problem_mark is None else exc.problem_mark.line + 1
+        raise FileUnreadable(place=f"{path}, line {line}", reason=exc.problem) from exc
+    except yaml.YAMLError as exc:
+        raise FileUnreadable(place=path, reason=type(exc).__name__) from exc
+    finally:
+        loader.dispose()
+
+
+def _text(path: Path) -> str:
+    try:
+        if path.stat().st_size > _LONGEST:
+            raise FileUnreadable(place=path, reason="it is longer than 64 MiB; split it")
+        return path.read_text(encoding="utf-8-sig")
+    except OSError as exc:
+        raise FileUnreadable(place=path, reason=exc.strerror) from exc
+    except UnicodeDecodeError as exc:
+        raise FileUnreadable(place=path, reason="it is no UTF-8 text; convert it") from exc
+
+
+def _document_rows(name: str, loader: _Loader) -> Iterator[Row]:
+    """Yield the entries of lists, of ``nodes`` and ``items``, and documents with a ``kind``."""
+    while loader.check_node():
+        for entry in _entries(name, loader.get_node()):
+            place = f"{name}:{entry.start_mark.line + 1}"
+            values = loader.construct_document(entry)
+            if not isinstance(values, dict):
+                raise FileUnreadable(place=place, reason="an entry must be a map of fields")
+            yield Row(place=place, values=values)
+
+
+def _entries(name: str, document: yaml.Node | None) -> list[yaml.Node]:
+    if isinstance(document, yaml.SequenceNode):
+        return list(document.value)
+    keys = dict[str, yaml.Node]()
+    if isinstance(document, yaml.MappingNode):
+        keys = {str(key.value): value for key, value in document.value}
+    for key in ("nodes", "items"):  # Ironic's and instackenv's files; a List of Kubernetes
+        if isinstance(nodes := keys.get(key), yaml.SequenceNode):
+            return list(nodes.value)
+    if document is not None and "kind" in keys:
+        return [document]
+    if document is None or document.value in ("", "null", "~"):
+        return []  # an empty document between two ---
+    raise FileUnreadable(
+        place=f"{name}:{document.start_mark.line + 1}",
+        reason="it needs a list of machines, a map with the list nodes, or BareMetalHosts",
+    )
+
+
+def _csv_rows(name: str, text: str) -> Iterator[Row]:
+    """Yield the lines below the heading; a dot in a heading separates the keys of a map."""
+    reader = csv.DictReader(text.splitlines(keepends=True), strict=True, skipinitialspace=True)
+    try:
+        for cells in reader:
+            place = f"{name}:{reader.line_num}"
+            if None in cells or None in cells.values():
+                reason = f"the line needs {len(reader.fieldnames or ())} cells, as the heading has"
+                raise FileUnreadable(place=place, reason=reason)
+            yield Row(place=place, values=_nested(place, cells))
+    except csv.Error as exc:
+        raise FileUnreadable(place=f"{name}:{reader.line_num}", reason=exc) from exc
+
+
+def _nested(place: str, cells: dict[str, str]) -> Json:
+    values: Json = {}
+    for heading, cell in cells.items():
+        *outer, last = heading.strip().split(".")
+        if not cell.strip():
+            continue
+        inner = values
+        for key in outer:
+            inner = inner.setdefault(key, {})
+            if not isinstance(inner, dict):
+                raise FileUnreadable(place=place, reason=f"the heading {heading} repeats {key}")
+        inner[last] = cell.strip()
+    return values

@@ -1,0 +1,120 @@
+"""Compare machines with the nodes of a service, and write what is missing.
+
+The name makes a machine the node of before, so a second run creates nothing twice.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from bloomery.cli.client import ApiError, Client
+from bloomery.cli.enrol.machines import Entry, bmc_of
+from bloomery.cli.enrol.records import Json
+from bloomery.cli.fleet import create, create_port
+
+_FIELDS = "uuid,name,driver,driver_info"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Order:
+    """What a machine needs: a new node, or ports of the node of before; or its faults."""
+
+    entry: Entry
+    node: str | None = None  # UUID of the node that is there
+    ports: Sequence[Json] = ()
+    faults: tuple[str, ...] = ()
+
+    @property
+    def action(self) -> str:
+        if self.faults:
+            return "refused"
+        if self.node is None:
+            return "create"
+        return "add ports" if self.ports else "is there"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Inventory:
+    """Nodes of a service by name and by BMC, nodes of MACs, and drivers that are served."""
+
+    by_name: Json
+    by_bmc: Json
+    by_mac: Json
+    drivers: Sequence[str]
+
+    @classmethod
+    def load(cls, client: Client) -> Inventory:
+        nodes = list(_pages(client, "nodes", _FIELDS))
+        keys = {_label(node): bmc_of(node["driver"], node["driver_info"] or {}) for node in nodes}
+        return cls(
+            by_name={node["name"]: node for node in nodes if node["name"]},
+            by_bmc={bmc: label for label, bmc in keys.items() if bmc},
+            by_mac={
+                port["address"]: port["node_uuid"]
+                for port in _pages(client, "ports", "uuid,address,node_uuid")
+            },
+            drivers=[each["name"] for each in client.get("/v1/drivers")["drivers"]],
+        )
+
+
+def plan(entry: Entry, inventory: Inventory) -> Order:
+    """Return what the machine needs.  Another node with its BMC or MAC is a fault."""
+    name = entry.machine.name
+    node = inventory.by_name.get(name)
+    faults = list(entry.faults)
+    if entry.machine.driver not in inventory.drivers:
+        faults.append(
+            f"driver: no conductor serves {entry.machine.driver}; name it in [DEFAULT]"
+            f"enabled_hardware_types, or use one of {', '.join(inventory.drivers)}"
+        )
+    other = inventory.by_bmc.get(entry.bmc) if entry.bmc else None
+    if other not in (None, name):
+        faults.append(f"bmc: {entry.bmc} is that of node {other}; leave the row out, or delete it")
+    if node is not None and bmc_of(node["driver"], node["driver_info"] or {}) != entry.bmc:
+        faults.append(f"name: node {name} is there with another BMC; write another name")
+    uuid = None if node is None else node["uuid"]
+    for mac in entry.macs:
+        owner = inventory.by_mac.get(mac)
+        if owner not in (None, uuid):
+            faults.append(f"macs: {mac} is that of node {owner}; delete that port, or the row")
+    missing = [port for port in entry.machine.ports if port["address"] not in inventory.by_mac]
+    return Order(entry=entry, node=uuid, ports=missing, faults=tuple(faults))
+
+
+def carry_out(client: Client, order: Order) -> str:
+    """Write a machine; return what was done.  Raises ApiError."""
+    if order.node is None:
+        create(client, order.entry.machine)
+        return "enrolled"
+    for port in order.ports:
+        create_port(client, order.node, port)
+    return "ports added" if order.ports else "is there"
+
+
+def write(client: Client, orders: Sequence[Order]) -> Iterator[tuple[Order, str, str | None]]:
+    """Carry out the orders; yield each with its result and error.  A refused row stops none.
+
+    Raises ApiError when the service does not answer.
+    """
+    for order in orders:
+        try:
+            yield order, carry_out(client, order), None
+        except ApiError as exc:
+            if exc.facts.get("answer") is None:
+                raise
+            yield order, "refused", str(exc)
+
+
+def _label(node: Json) -> str:
+    return str(node["name"] or node["uuid"])
+
+
+def _pages(client: Client, noun: str, fields: str) -> Iterator[Any]:
+    path: str | None = f"/v1/{noun}?fields={fields}&limit=1000"
+    while path:
+        document = client.get(path)
+        yield from document[noun]
+        marker = document[noun][-1]["uuid"] if document.get("next") else None
+        path = f"/v1/{noun}?fields={fields}&limit=1000&marker={marker}" if marker else None
