@@ -18,6 +18,8 @@ from bloomery.db.tables import RESOURCES, STACK_LOCKS, STACK_ORDERS
 from tests.kit.servers.orchestration import Orchestration, template
 from tests.kit.waiting import wait_for
 
+POLL = "nodes.provision_state IN"  # of a periodic, once a second
+
 
 @pytest.fixture
 def site(tmp_path: Path) -> Iterator[Orchestration]:
@@ -110,8 +112,8 @@ def test_a_plan_of_an_update_takes_the_same_few_statements_whatever_its_size(
         meter.reset()
         new = {"template": template(values(count, "other"))}
         assert site.ask("PUT", f"{stack}/preview", new)[0] == 200
-        statements.append(len(meter.statements))
-    assert statements[0] == statements[1]
+        statements.append([each for each in meter.statements if POLL not in each])
+    assert len(statements[0]) == len(statements[1])
 
 
 def test_no_statement_of_a_stack_is_rendered_twice(site: Orchestration) -> None:
