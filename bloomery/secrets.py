@@ -17,17 +17,15 @@ import functools
 import hashlib
 import os
 import re
-import tempfile
 import traceback
 import urllib.parse
-from collections.abc import Iterable
-from pathlib import Path
+from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 import orjson
 from oslo_utils import strutils
 
-from bloomery import boot_files, errors
+from bloomery import boot_files, errors, key_file
 from bloomery.model.rules import attributes
 
 if TYPE_CHECKING:
@@ -45,12 +43,14 @@ _WORDS: Final = (
 )
 _SHOWN: Final = "shown"  # of a sealed URL
 _SEALED_PARTS: Final = (SEALED, "token", _SHOWN)
+_SEALED_TEXT: Final = re.compile(  # in JSON text, or in text inside it: quotes are escaped there
+    r'(\\*")' + re.escape(SEALED) + r"\1:\1([0-9a-f]+)\1,\1token\1:\1([\w=-]+)\1"
+)
 _ADDRESS: Final = re.compile(r"\s*[a-z][a-z0-9+.-]*://", re.IGNORECASE)
 _OF_BMC: Final = "redfish_address"  # the only one of these names whose value may have a login
 _MAIL: Final = re.compile(r"[^\s:/?#@]+@[^\s:/?#@]+")
 _ALSO_MASKED: Final = frozenset({"image_url"})  # in instance_info only
 _MOST_REMEMBERED: Final = 64  # characters of a cached key: clients choose keys
-_KEY_BYTES: Final = 32
 _TOKEN_BYTES: Final = 32
 _MOST_LEVELS: Final = 100  # depth of masking; no body nests as deep, and orjson's limit is 254
 
@@ -230,22 +230,58 @@ def _refuse_mask(name: str, values: Iterable[Any]) -> None:
         )
 
 
-class Sealer:
-    """Seal and unseal secret values with one key."""
+class Key:
+    """One key.  Raises ValueError for a malformed one."""
 
     def __init__(self, key: bytes) -> None:
-        """Raises ValueError for a malformed key."""
-        if len(base64.urlsafe_b64decode(key)) != _KEY_BYTES:
-            raise ValueError(f"a key has {_KEY_BYTES} bytes")
+        if len(base64.urlsafe_b64decode(key)) != key_file.KEY_BYTES:
+            raise ValueError(f"a key has {key_file.KEY_BYTES} bytes")
         self._key = key
-        self.key_id = hashlib.sha256(key).hexdigest()[:8]
+        self.id = hashlib.sha256(key).hexdigest()[:8]
 
     @functools.cached_property
-    def _fernet(self) -> Fernet:
+    def fernet(self) -> Fernet:
         """Return the cipher, loaded on first use: it takes 6 MiB."""
         from cryptography.fernet import Fernet
 
         return Fernet(self._key)
+
+
+class Sealer:
+    """Seal secret values with the first key; unseal those of every key.
+
+    ``changed_keys`` returns the keys if they have changed: before a value is sealed, and where a
+    value names an unknown key.
+    """
+
+    def __init__(
+        self, *keys: bytes, changed_keys: Callable[[], Sequence[bytes] | None] = lambda: None
+    ) -> None:
+        """Raises ValueError for a malformed key, or none."""
+        self._changed_keys = changed_keys
+        self._keys = _by_id(keys)
+
+    @property
+    def key_ids(self) -> tuple[str, ...]:
+        return tuple(self._keys)
+
+    @property
+    def key_id(self) -> str:
+        """Return the id of the key that seals."""
+        return next(iter(self._keys))
+
+    def refresh(self) -> None:
+        """Take over changed keys; a file that is missing or half copied changes nothing."""
+        with contextlib.suppress(OSError, ValueError):
+            keys = self._changed_keys()
+            if keys is not None:
+                self._keys = _by_id(keys)
+
+    def _sealed(self, value: bytes) -> tuple[str, str]:
+        """Return the id of the newest key, and the token."""
+        self.refresh()
+        key = next(iter(self._keys.values()))
+        return key.id, key.fernet.encrypt(value).decode()
 
     def seal(self, value: Any) -> Any:
         """Return ``value`` with sealed secrets; sealed ones stay.
@@ -276,13 +312,33 @@ class Sealer:
 
     def seal_whole(self, value: Any) -> dict[str, str]:
         """Return ``value`` sealed as a whole, under any name."""
-        token = self._fernet.encrypt(orjson.dumps(value)).decode()
-        return {SEALED: self.key_id, "token": token}
+        key_id, token = self._sealed(orjson.dumps(value))
+        return {SEALED: key_id, "token": token}
 
     def seal_text(self, text: str) -> str:
         """Return the JSON text of a sealed ``text``, for secret columns."""
-        token = self._fernet.encrypt(text.encode()).decode()
-        return f'{{"{SEALED}":"{self.key_id}","token":"{token}"}}'
+        key_id, token = self._sealed(text.encode())
+        return f'{{"{SEALED}":"{key_id}","token":"{token}"}}'
+
+    def reseal(self, text: str, former: str) -> str:
+        """Return JSON text whose values of the key ``former`` are sealed with the newest key.
+
+        Text inside text is JSON, too.  A forged value, which no key opens, stays.  Raises
+        KeyMissing without the former key.
+        """
+        return _SEALED_TEXT.sub(lambda match: self._resealed(match, former), text)
+
+    def _resealed(self, match: re.Match[str], former: str) -> str:
+        from cryptography.fernet import InvalidToken
+
+        if match[2] != former:
+            return match[0]
+        try:
+            key_id, token = self._sealed(self._key(former).fernet.decrypt(match[3]))
+        except InvalidToken:
+            return match[0]
+        quote = match[1]
+        return quote.join(("", SEALED, ":", key_id, ",", "token", ":", token, ""))
 
     def open_text(self, sealed: str) -> str:
         """Return the text of ``seal_text``.  Raises KeyMissing."""
@@ -305,34 +361,26 @@ class Sealer:
         from cryptography.fernet import InvalidToken
 
         try:
-            return self._fernet.decrypt(sealed.get("token", ""))
+            return self._key(sealed[SEALED]).fernet.decrypt(sealed.get("token", ""))
         except InvalidToken as exc:
-            raise errors.KeyMissing(
-                key_id=sealed[SEALED],
-                path="the key file",
-                problem=f"holds key {self.key_id}",
-            ) from exc
+            raise self._missing(sealed[SEALED]) from exc
+
+    def _key(self, key_id: str) -> Key:
+        if key_id not in self._keys:
+            self.refresh()
+        try:
+            return self._keys[key_id]
+        except KeyError as exc:
+            raise self._missing(key_id) from exc
+
+    def _missing(self, key_id: str) -> errors.KeyMissing:
+        problem = f"holds key {', '.join(self._keys)}"
+        return errors.KeyMissing(key_id=key_id, path="the key file", problem=problem)
 
 
-def load_or_make_key(path: Path) -> bytes:
-    """Return the key in ``path``, created on first use, readable by its owner alone.
-
-    The file appears atomically; of two concurrent creations both return the first.
-    """
-    if not path.exists():
-        fresh = _write_key(path.parent)
-        with contextlib.suppress(FileExistsError):
-            path.hardlink_to(fresh)
-        fresh.unlink()
-    return path.read_bytes().strip()
-
-
-def _write_key(folder: Path) -> Path:
-    """Write a new key into a temporary file, readable by its owner alone."""
-    key = base64.urlsafe_b64encode(os.urandom(_KEY_BYTES))
-    descriptor, name = tempfile.mkstemp(prefix=".new-key-", dir=folder)
-    with os.fdopen(descriptor, "wb") as file:
-        file.write(key + b"\n")
-        file.flush()
-        os.fsync(file.fileno())
-    return Path(name)
+def _by_id(keys: Iterable[bytes]) -> dict[str, Key]:
+    """Return the keys by their ids, in their order.  Raises ValueError."""
+    by_id = {key.id: key for key in map(Key, keys)}
+    if not by_id:
+        raise ValueError("there is no key")
+    return by_id

@@ -25,7 +25,7 @@ from typing import Final, Self
 
 import sqlalchemy as sa
 
-from bloomery import errors, secrets
+from bloomery import errors, key_file, secrets
 from bloomery.conf.database import Database as Settings
 from bloomery.db import engine, settings
 
@@ -34,7 +34,6 @@ _PROJECT: Final = "admin"  # for clients without a project of their own
 _HEADING: Final = (
     "# Written at each start. Point OS_CLIENT_CONFIG_FILE here and set OS_CLOUD=bloomery.\n"
 )
-_KEY_ID: Final = "key_id"
 _CONDUCTOR: Final = "conductor"
 _ADVICE: Final = {
     errno.ENOSPC: "free some space",
@@ -168,34 +167,36 @@ class StateDir:
         own = sa.URL.create("sqlite", database=str(self.database))
         return engine.Database(settings.connection or own, settings)
 
-    def sealer(self, db: engine.Database, key_file: str | None = None) -> secrets.Sealer:
-        """Return the sealer with this database's key.
+    def sealer(self, db: engine.Database, path: str | None = None) -> secrets.Sealer:
+        """Return the sealer with this database's keys.
 
-        ``key_file``: None: in the state dir.  The key is created on first use, when the database
-        has no key id yet.  Raises KeyMissing when the file is gone or holds another key, since
-        sealed values could not be read.
+        ``path``: of the key file; None: in the state dir.  The key is created on first use, when
+        the database has no key id yet.  Raises KeyMissing when the file is gone or lacks the key
+        that seals, since sealed values could not be read.
         """
-        if key_file is not None:
-            self.key = Path(key_file).expanduser().absolute()
+        if path is not None:
+            self.key = Path(path).expanduser().absolute()
         with db.read() as conn:
-            key_id = settings.find(conn, _KEY_ID)
+            key_id = settings.find(conn, settings.KEY_ID)
         is_new = not self.key.exists()
         if is_new and key_id is not None:
             raise self._key_missing(key_id, "is not there")
         sealer = self._sealer()
         if key_id is None:
-            key_id = db.transact(lambda conn: settings.settle(conn, _KEY_ID, sealer.key_id))
-        if key_id != sealer.key_id:
+            key_id = db.transact(lambda conn: settings.settle(conn, settings.KEY_ID, sealer.key_id))
+        if key_id not in sealer.key_ids:
             if is_new:  # another process was first: nothing is sealed with this key
                 self.key.unlink(missing_ok=True)
-            raise self._key_missing(key_id, f"holds key {sealer.key_id}")
+            raise self._key_missing(key_id, f"holds key {', '.join(sealer.key_ids)}")
         return sealer
 
     def _sealer(self) -> secrets.Sealer:
+        file = key_file.KeyFile(self.key)
         with self._writing():
-            key = secrets.load_or_make_key(self.key)
+            key_file.make_missing(self.key)
+            keys = file.read()
         try:
-            return secrets.Sealer(key)
+            return secrets.Sealer(*keys, changed_keys=file.changed_keys)
         except ValueError as exc:
             raise errors.CannotStart(
                 reason=f"cannot use the key file {self.key}: it does not hold a key; "

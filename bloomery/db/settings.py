@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 import sqlalchemy as sa
 
 from bloomery.db import upserts
 from bloomery.db.tables import SETTINGS
+
+KEY_ID: Final = "key_id"  # of the key that seals
+FORMER_KEY_ID: Final = "former_key_id"  # whose values are re-sealed; "" or missing: none
 
 _T = SETTINGS.c
 

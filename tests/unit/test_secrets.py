@@ -2,8 +2,6 @@ from __future__ import annotations
 
 import subprocess
 import sys
-from concurrent.futures import ThreadPoolExecutor
-from pathlib import Path
 from typing import Any
 
 import orjson
@@ -128,29 +126,6 @@ def test_clients_can_send_everything_else(value: Any):
     attributes.refuse_sealed(value, "extra")
 
 
-def test_a_key_is_made_once_for_its_owner_alone(tmp_path: Path):
-    path = tmp_path / "secrets.key"
-    key = secrets.load_or_make_key(path)
-    assert secrets.load_or_make_key(path) == key
-    assert path.stat().st_mode & 0o777 == 0o600
-    assert [file.name for file in tmp_path.iterdir()] == ["secrets.key"]
-    secrets.Sealer(key)
-
-
-def test_all_who_make_the_key_at_once_get_the_same_one(tmp_path: Path):
-    path = tmp_path / "secrets.key"
-    with ThreadPoolExecutor(8) as pool:
-        keys = set(pool.map(lambda _: secrets.load_or_make_key(path), range(8)))
-    assert len(keys) == 1
-    assert keys == {secrets.load_or_make_key(path)}
-
-
-def test_what_an_interrupted_start_left_is_no_key(tmp_path: Path):
-    path = tmp_path / "secrets.key"
-    secrets._write_key(tmp_path).write_text("half")
-    secrets.Sealer(secrets.load_or_make_key(path))
-
-
 def test_a_text_is_sealed_as_a_whole():
     text = '{"plain_name": "caf\u00e9 12345"}'
     sealed = SEALER.seal_text(text)
@@ -264,17 +239,16 @@ def test_an_address_with_a_mask_that_comes_back_is_not_sealed(name: str):
         SEALER.seal({name: ADDRESSES[name][1]})
 
 
-def test_engine_is_loaded_with_the_first_secret(tmp_path: Path):
+def test_engine_is_loaded_with_the_first_secret():
     program = (
-        "import sys; from pathlib import Path; from bloomery import secrets; "
-        "sealer = secrets.Sealer(secrets.load_or_make_key(Path(sys.argv[1]))); "
+        "import sys; from bloomery import key_file, secrets; "
+        "sealer = secrets.Sealer(key_file.new_key()); "
         "sealer.open(sealer.seal({'address': 'x'})); before = 'cryptography' in sys.modules; "
         "sealer.seal({'password': 'x'}); print(before, 'cryptography' in sys.modules)"
     )
     answer = subprocess.run(
-        [sys.executable, "-c", program, tmp_path / "key"],
-        check=True, capture_output=True, text=True,
-    )  # fmt: skip
+        [sys.executable, "-c", program], check=True, capture_output=True, text=True
+    )
     assert answer.stdout.split() == ["False", "True"]
 
 
@@ -297,3 +271,43 @@ def test_what_is_no_key_is_refused_at_once(key: bytes):
 )
 def test_what_a_bmc_repeats_is_hidden_and_words_around_it_are_not(secret, words, shown):
     assert secrets.hide(words, [secret]) == shown
+
+
+def test_the_newest_key_seals_and_all_keys_open():
+    sealer = secrets.Sealer(Fernet.generate_key(), KEY)
+    assert sealer.open(SEALER.seal({"password": "x"})) == {"password": "x"}
+    assert sealer.seal_whole("x")["$sealed"] == sealer.key_id != SEALER.key_id
+
+
+def test_a_running_sealer_takes_over_keys_that_were_added():
+    keys = [KEY]
+    sealer = secrets.Sealer(KEY, changed_keys=lambda: keys)
+    keys = [Fernet.generate_key(), KEY]
+    other = secrets.Sealer(keys[0])
+    assert sealer.open(other.seal({"password": "x"})) == {"password": "x"}
+    assert sealer.seal_whole("x")["$sealed"] == other.key_id
+
+
+@pytest.mark.parametrize("keys", [[], [b"short"], [KEY, KEY[4:]]], ids=["none", "short", "cut"])
+def test_a_file_that_is_half_copied_changes_nothing(keys: list[bytes]):
+    sealer = secrets.Sealer(KEY, changed_keys=lambda: keys)
+    assert SEALER.open(sealer.seal({"password": "x"})) == {"password": "x"}
+
+
+@given(documents())
+def test_values_are_sealed_anew_at_any_depth_and_in_text_inside_text(value: Any):
+    sealed = orjson.dumps([SEALER.seal(value), SEALER.seal_text("x")]).decode()
+    sealed = orjson.dumps({"text": sealed}).decode()
+    both = secrets.Sealer(Fernet.generate_key(), KEY)
+    text = both.reseal(sealed, SEALER.key_id)
+    document, whole = orjson.loads(orjson.loads(text)["text"])
+    assert SEALER.key_id not in text
+    assert both.open(document) == value
+    assert both.open_text(whole) == "x"
+
+
+def test_a_forged_value_and_one_of_another_key_stay():
+    both = secrets.Sealer(Fernet.generate_key(), KEY)
+    forged = f'{{"$sealed":"{SEALER.key_id}","token":"gAAAAforged"}}'
+    assert both.reseal(forged, SEALER.key_id) == forged
+    assert both.reseal(SEALER.seal_text("x"), "0" * 8) != SEALER.seal_text("x")
