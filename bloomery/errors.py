@@ -1008,6 +1008,23 @@ class KeyMissing(CannotStart):
     )
 
 
+class KeysNotCopied(CannotStart):
+    code = "secrets.keys_not_copied"
+    text = (
+        "cannot go on before all hosts have the keys of {path}: copy it to every host that serves "
+        "from this database, no restart is needed, and run bloomery keys rotate --copied; or pass "
+        "--shared where all processes read this very file"
+    )
+
+
+class RotationElsewhere(CannotStart):
+    code = "secrets.rotation_elsewhere"
+    text = (
+        "cannot replace the key: another rotation has made key {key_id} seal; go on with the key "
+        "file of its host"
+    )
+
+
 def brief(error: BaseException) -> str:
     """Return the text of ``error`` for last_error: no traceback, cut to the column."""
     try:
