@@ -19,7 +19,7 @@ SEED ?= 1
 SUITES := $(BIN)/python tools/suites.py
 SUITE_NAMES := lint types floors unit conformance functional invariants cluster mutants chaos chaos-long counts pages on-postgresql on-mariadb postgresql mariadb coverage fuzz
 
-.PHONY: help run test test-long bench heat ironic vm conformance-api docs faults states lock clean $(SUITE_NAMES)
+.PHONY: help run test test-long bench heat ironic vm conformance-api docs ui-shots faults states lock clean $(SUITE_NAMES)
 
 help:  ## Show this list
 	@awk -F ':.*## ' '/^[a-z][a-z -]*:.*## /{printf "  make %-16s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -96,6 +96,9 @@ build/clients/made.stamp:
 	@build/clients/bin/python -m pip -qq --no-input install openstacksdk==4.22.0 oslotest==6.1.1 \
 		testscenarios==0.7.0 tempest==47.0.0 ironic-tempest-plugin==3.2.0 metalsmith==2.5.0
 	@touch $@
+
+ui-shots: $(VENV)/test.stamp  ## Take the pictures of the pages in doc/pictures, of simulated servers
+	@$(BIN)/python -m tests.pages.shots $(ARGS)
 
 docs: $(VENV)/docs.stamp  ## Build the site of pages in build/docs/html; begin at index.html
 	@$(BIN)/python tools/site.py

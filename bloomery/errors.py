@@ -522,6 +522,10 @@ class InvalidState(Conflict):
     code = "state.invalid"
 
 
+class ConductorNotAlive(Conflict):
+    code, text = "conductor.not_alive", "cannot {action} conductor {conductor}: it is {state}"
+
+
 class TooManyWebhooks(Conflict):
     code = "webhook.too_many"
     text = (

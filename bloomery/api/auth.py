@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from typing import Any, Final, Protocol
+from typing import Any, Final, Protocol, runtime_checkable
 
 import webob
 
@@ -17,7 +17,8 @@ DOCUMENTS: Final = re.compile(r"/|/v1/?|/ext/v1/?|/ext/v1/openapi\.json|/ext/v1/
 AGENT_CALLS: Final = re.compile(
     r"/v1/(lookup|heartbeat/[a-z0-9-]+|continue_inspection)(\.json|\.xml)?/?"
 )
-PUBLIC: Final = re.compile(f"{DOCUMENTS.pattern}|{AGENT_CALLS.pattern}")
+SESSION: Final = re.compile("/ext/v1/session")
+PUBLIC: Final = re.compile("|".join(each.pattern for each in (DOCUMENTS, AGENT_CALLS, SESSION)))
 
 
 Unauthorized = htpasswd.Unauthorized
@@ -51,6 +52,16 @@ class Auth(Protocol):
         Raises Unauthorized, Malformed, Refused, Busy, IdentityUnavailable, Deferred.
 
         User, project, roles and scope come from here only; headers that claim them are ignored.
+        """
+
+
+@runtime_checkable
+class Issuer(Protocol):
+    def issue_token(self, *, user: str, password: str, **scope: Any) -> dict[str, Any]:
+        """Return a token and when it expires.
+
+        ``scope``: domain, project, project_domain, system.  Raises Unauthorized, Busy,
+        IdentityUnavailable.
         """
 
 

@@ -27,7 +27,7 @@ import webob
 from webob import exc as statuses
 
 from bloomery import errors, secrets
-from bloomery.api import arguments, replies, versions
+from bloomery.api import arguments, auth, replies, versions
 from bloomery.http_server import bodies
 from bloomery.http_server.streams import HAND_OVER, Stream
 from bloomery.model.rules import attributes
@@ -53,7 +53,7 @@ class Call:
 
     ``suffix`` is a ``.json`` that was cut from the path; ``idents`` fills up while routing.
     ``wants_stream``: the client takes server-sent events; ``last_event_id``: the last event that
-    the client received.
+    the client received.  ``logins`` authenticates callers.
     """
 
     context: Context
@@ -68,6 +68,7 @@ class Call:
     suffix: str = ""
     wants_stream: bool = False
     last_event_id: str | None = None
+    logins: auth.Auth = field(default_factory=auth.NoAuth)
     idents: list[str] = field(default_factory=list)
 
     def at(self, path: str) -> str:

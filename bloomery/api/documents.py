@@ -280,6 +280,32 @@ _NODE_ROWS: Final = _object(
     "nodes", "last_event_id",
 )  # fmt: skip
 
+_CONDUCTORS: Final = _array(
+    _object(
+        {
+            **dict.fromkeys(("hostname", "conductor_group"), TEXT),
+            "state": {"enum": ["online", "draining", "restarting", "offline", "dead"]},
+            "alive": BOOLEAN, "silent_s": {"type": "number"}, "drivers": _array(TEXT),
+            "reserved": _COUNT,
+            **dict.fromkeys(("started_at", "updated_at", "drain_ordered_at"), _KINDS["time"]),
+        },
+        "hostname", "state", "alive", "drivers", "reserved",
+    )
+)  # fmt: skip
+_BMCS: Final = _array(
+    _object(
+        {
+            "address": TEXT, "left_alone": BOOLEAN, "last_error": TEXT_OR_NULL,
+            **dict.fromkeys(
+                ("last_contact_at", "last_error_at", "silent_since", "next_try_at"),
+                _KINDS["time"],
+            ),
+            "latency": _OBJECT_OR_NULL,
+            **dict.fromkeys(("accounts", "refused_logins", "sessions"), _COUNT),
+        },
+        "address", "left_alone", "latency", "accounts", "refused_logins", "sessions",
+    )
+)  # fmt: skip
 _ME: Final = _object(
     {
         "auth_strategy": TEXT,
@@ -362,6 +388,10 @@ _ENDS: Final[Mapping[str, Json]] = {
     "/ext/v1": _object({"id": TEXT, "links": LINKS}, "id", "links"),
     "/ext/v1/fleet": _FLEET,
     "/ext/v1/nodes": _NODE_ROWS,
+    "/ext/v1/conductors": _object({"conductors": _CONDUCTORS}, "conductors"),
+    "/ext/v1/conductors/{}/bmcs": _object({"bmcs": _BMCS}, "bmcs"),
+    "/ext/v1/session": _object({"auth_strategy": TEXT}, "auth_strategy"),
+    "/ext/v1/session/{}": _object({"token": TEXT, "expires_at": TEXT}, "token", "expires_at"),
     "/ext/v1/me": _ME,
     "/ext/v1/states": _STATES,
     "/ext/v1/nodes/{}/why": _WHY,

@@ -26,7 +26,8 @@ from typing import Any, Final
 import cachetools
 import webob
 from keystoneauth1 import exceptions as ksa
-from keystoneauth1 import loading
+from keystoneauth1 import loading, session
+from keystoneauth1.identity import v3
 from keystonemiddleware import auth_token
 from oslo_config import cfg
 
@@ -40,6 +41,8 @@ LOG = logging.getLogger(__name__)
 
 MAX_REMEMBERED: Final = 10_000
 MAX_CHECKS: Final = 64  # that may wait
+MAX_LOGINS: Final = 4  # at a time; each holds a thread of the API
+_LOGIN_S: Final = 10
 BESIDE_MEMCACHED_S: Final = 5  # local caching on top of memcached
 # X-Storage-Token is absent: the package would take it for the same header.
 _OF_USER: Final = "HTTP_X_AUTH_TOKEN"
@@ -102,12 +105,47 @@ class Keystone:
             MAX_REMEMBERED, _keep_s(source[KEYSTONE_GROUP])
         )
         self._checks: dict[bytes, login.Check] = {}
+        self._options = source[KEYSTONE_GROUP]
+        self._logins = threading.BoundedSemaphore(MAX_LOGINS)
         self._pool = ThreadPoolExecutor(max_workers=checkers, thread_name_prefix="token")
 
     @property
     def identity_url(self) -> str:
         """Return the URL where clients get tokens."""
         return str(self._protocol.www_authenticate_uri)
+
+    def issue_token(
+        self,
+        *,
+        user: str,
+        password: str,
+        domain: str = "Default",
+        project: str | None = None,
+        project_domain: str = "Default",
+        system: bool = False,
+    ) -> dict[str, Any]:
+        """Return a token and when it expires.
+
+        Raises auth.Unauthorized, auth.Busy, auth.IdentityUnavailable.
+        """
+        plugin = v3.Password(
+            self.identity_url, username=user, password=password, user_domain_name=domain,
+            project_name=project, project_domain_name=project_domain if project else None,
+            system_scope="all" if system else None,
+        )  # fmt: skip
+        verify = False if self._options.insecure else self._options.cafile or True
+        if not self._logins.acquire(blocking=False):
+            raise auth.Busy
+        try:
+            access = plugin.get_access(session.Session(verify=verify, timeout=_LOGIN_S))
+        except (ksa.Unauthorized, ksa.Forbidden, ksa.NotFound) as exc:
+            raise auth.Unauthorized from exc
+        except (ksa.ClientException, LookupError, TypeError, ValueError) as exc:
+            LOG.error("cannot get a token: %s", type(exc).__name__)  # noqa: TRY400  no fault of ours
+            raise auth.IdentityUnavailable from exc
+        finally:
+            self._logins.release()
+        return {"token": access.auth_token, "expires_at": access.expires}
 
     def identify(self, request: Request, environ: Mapping[str, Any]) -> Request:
         shown = _shown(environ)

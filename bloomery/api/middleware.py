@@ -156,6 +156,7 @@ class Middleware:
             suffix=_cut_suffix(environ, path, version),
             wants_stream=_takes_stream(environ),
             last_event_id=environ.get("HTTP_LAST_EVENT_ID"),
+            logins=self._auth,
         )
         environ |= {"QUERY_STRING": "", "CONTENT_TYPE": _OPAQUE, "CONTENT_LENGTH": "0"}
         return call
@@ -178,7 +179,10 @@ class Middleware:
 def with_ids(start_response: Any, request: Request, environ: dict[str, Any]) -> Any:
     """Add the request's id to the answer; leave out what makes a browser ask for a password."""
     ids = [(name, request.request_id) for name in REQUEST_ID_HEADERS]
-    is_page = environ.get("HTTP_X_REQUESTED_WITH") == PAGES
+    is_page = (
+        environ.get("HTTP_X_REQUESTED_WITH") == PAGES
+        or environ.get("HTTP_SEC_FETCH_MODE", "navigate") != "navigate"
+    )
 
     def start(status: str, headers: list[tuple[str, str]], exc_info: Any = None) -> Any:
         if is_page:

@@ -33,15 +33,6 @@ def _open(state_dir: Path, config_files: Sequence[str]) -> tuple[Conf, Database]
     return settings, database
 
 
-def state_of(conductor: Conductor) -> str:
-    """Return the state of a conductor, from its row."""
-    if conductor.incarnation is not None:
-        return "online" if conductor.online else "draining"
-    if conductor.fenced_out_at is not None:
-        return "dead"
-    return "restarting" if conductor.online else "offline"
-
-
 @click.command("list")
 @options.state_dir
 @options.config_file
@@ -76,7 +67,7 @@ def _state_by_age(conductor: Conductor, settings: Conf) -> str:
     """Return the state, or "no sign of life" for a conductor silent beyond the time-out."""
     timeout_s = settings.conductor.heartbeat_timeout
     is_silent = conductor.incarnation is not None and (_age_s(conductor) or 0.0) > timeout_s
-    return "no sign of life" if is_silent else state_of(conductor)
+    return "no sign of life" if is_silent else conductor.state
 
 
 def _age(conductor: Conductor) -> str:
@@ -122,7 +113,7 @@ def drain(host: str, no_wait: bool, state_dir: Path, config_files: tuple[str, ..
     if not db.transact(lambda conn: conductors.order_drain(conn, host)):
         with db.read() as conn:
             row = conductors.get(conn, host)
-        raise errors.Failure(reason=f"cannot drain conductor {host}: it is {state_of(row)}")
+        raise errors.Failure(reason=f"cannot drain conductor {host}: it is {row.state}")
     click.echo(f"conductor {host} was told to drain")
     if not no_wait:
         _wait_until_gone(db, host)
@@ -134,7 +125,7 @@ def _wait_until_gone(db: Database, host: str) -> None:
     while True:
         with db.read() as conn:
             row, reserved = conductors.get(conn, host), len(locks.list_of_holder(conn, host))
-        state = state_of(row)
+        state = row.state
         if (state, reserved) != shown:
             shown = (state, reserved)
             click.echo(f"{state}: works on {reserved} nodes")

@@ -173,6 +173,12 @@ def list_of_holder(conn: sa.Connection, holder: str) -> list[Guard]:
     ]
 
 
+def count_by_holder(conn: sa.Connection) -> dict[str, int]:
+    """Return how many nodes each holder has reserved."""
+    query = sa.select(_T.reservation, sa.func.count()).where(_T.reservation.is_not(None))
+    return {row.reservation: row[1] for row in conn.execute(query.group_by(_T.reservation))}
+
+
 def void_all(conn: sa.Connection, holder: str | None = None) -> list[str]:
     """Clear the reservations of ``holder`` (None: of all); return the nodes' UUIDs.
 

@@ -37,6 +37,15 @@ class Conductor:
     alive: bool = False
     silent_s: float = 0.0
 
+    @property
+    def state(self) -> str:
+        """How the conductor stands, by its row."""
+        if self.incarnation is not None:
+            return "online" if self.online else "draining"
+        if self.fenced_out_at is not None:
+            return "dead"
+        return "restarting" if self.online else "offline"
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EnabledInterface:

@@ -6,6 +6,7 @@ from typing import Any
 
 from bloomery import errors
 from bloomery.db import conductors as db
+from bloomery.db import locks
 from bloomery.model.conductor import Conductor
 from bloomery.model.page import Page
 from bloomery.operations import policy
@@ -23,6 +24,50 @@ def get(ctx: Context, hostname: str) -> Conductor:
     policy.authorize(ctx, "baremetal:conductor:get")
     [conductor] = ctx.services.rpc.ring.judge(lambda conn: [db.get(conn, hostname)])
     return conductor
+
+
+def describe_all(ctx: Context) -> list[dict[str, Any]]:
+    """Return each conductor with its state, and the number of nodes that it has reserved."""
+    policy.authorize(ctx, "baremetal:conductor:get")
+    with ctx.services.db.read() as conn:
+        reserved = locks.count_by_holder(conn)
+    return [
+        {
+            "hostname": each.hostname,
+            "conductor_group": each.conductor_group,
+            "state": each.state,
+            "alive": each.alive,
+            "silent_s": round(each.silent_s, 1),
+            "drivers": list(each.drivers),
+            "reserved": reserved.get(each.hostname, 0),
+            "started_at": each.started_at,
+            "updated_at": each.updated_at,
+            "drain_ordered_at": each.drain_ordered_at,
+        }
+        for each in ctx.services.rpc.ring.judge(db.list_all)
+    ]
+
+
+def drain(ctx: Context, hostname: str) -> None:
+    """Order a conductor to take no new nodes, end its work, and stop.  Raises ConductorNotAlive."""
+    policy.authorize(ctx, "baremetal:conductor:drain")
+    services = ctx.services
+    if not services.db.transact(lambda conn: db.order_drain(conn, hostname)):
+        with services.db.read() as conn:
+            state = db.get(conn, hostname).state
+        raise errors.ConductorNotAlive(conductor=hostname, action="drain", state=state)
+
+
+def list_bmcs(ctx: Context, hostname: str) -> list[dict[str, Any]]:
+    """Return what the conductor remembers of each BMC that it has called since its start.
+
+    Raises ConductorNotFound, ConductorUnreached.
+    """
+    policy.authorize(ctx, "baremetal:bmc:list")
+    [conductor] = ctx.services.rpc.ring.judge(lambda conn: [db.get(conn, hostname)])
+    if not conductor.alive:
+        raise errors.ConductorUnreached(host=hostname, reason=f"it is {conductor.state}")
+    return ctx.services.rpc.conductor_on(hostname).list_bmcs(ctx.request)
 
 
 def list_drivers(ctx: Context) -> list[DriverFacts]:

@@ -291,6 +291,8 @@ RULES: Final = (
     Rule("baremetal:webhook:delete", _ADMIN, "Delete a webhook", SYSTEM),
     Rule("baremetal:shards:get", READER, "Count the nodes of each shard", SYSTEM),
     Rule("baremetal:conductor:get", READER, "Read conductors"),
+    Rule("baremetal:conductor:drain", _ADMIN, "Drain a conductor", SYSTEM),
+    Rule("baremetal:bmc:list", READER, "List the BMCs that a conductor calls", SYSTEM),
     Rule("baremetal:allocation:get", _any(READER, f"role:reader and {_ALLOCATION_OWNER}"),
          "Read an allocation; callers without this rule get 404"),
     Rule("baremetal:allocation:list", _any("role:reader", _SERVICE, _TRUSTED_PROJECT),

@@ -70,6 +70,10 @@ class Client:
         """Return a random conductor of ``driver``.  Raises DriverNotFound."""
         return self._conductor(lambda failed: _random(self.ring.hosts_of_driver(driver), failed))
 
+    def conductor_on(self, host: str) -> Conductor:
+        """Return the conductor of one host."""
+        return self._conductor(lambda _failed: host)
+
     def any_conductor(self) -> Conductor:
         """Return a random conductor, for records without a node.  Raises TemporaryFailure."""
         return self._conductor(lambda failed: _random(self.ring.living_hosts(), failed))

@@ -315,6 +315,14 @@ class Power(Protocol):
         for a worker.
         """
 
+    @since("1.0", question=True, longest_s=3)
+    def list_bmcs(self, request: Request) -> list[Json]:
+        """Return this conductor's memory of each BMC that it has called, without a call.
+
+        Keys: those of ``describe_work`` but ``login_refused``, and accounts, refused_logins,
+        sessions.
+        """
+
     @since("1.0", question=True)
     def get_driver_properties(self, request: Request, driver: str) -> Json:
         """Return {property: description} over the default interfaces of a hardware type.

@@ -18,7 +18,7 @@ INDEX: Final = "index.html"
 ROOT: Final = "/ui/"
 _METHODS: Final = ("GET", "HEAD")
 _TYPES: Final = {".css": "text/css", ".html": "text/html", ".js": "text/javascript",
-                 ".png": "image/png", ".svg": "image/svg+xml"}  # fmt: skip
+                 ".png": "image/png", ".svg": "image/svg+xml", ".yaml": "text/plain"}  # fmt: skip
 _NAME: Final = re.compile(rf"(?:[\w-]+/)*[\w.-]+(?:{'|'.join(_TYPES)})", re.ASCII)
 
 

@@ -344,6 +344,9 @@ class FakeConductor:
     def describe_work(self, request: Any, node_uuid: str) -> Any:
         return {"bmc": None, "no_worker_since": None}
 
+    def list_bmcs(self, request: Any) -> Any:
+        return []
+
     # ------------------------------------------------------------------ drivers
 
     def get_driver_properties(self, request: Any, driver: str) -> Any:

@@ -50,7 +50,8 @@ def rack() -> Iterator[Rack]:
 @pytest.fixture(scope="session")
 def service(tmp_path_factory: pytest.TempPathFactory, rack: Rack) -> Iterator[Served]:
     """A service with a node for each machine of the rack, and a stack that has one deployed."""
-    with Served(tmp_path_factory.mktemp("served") / "state") as served:
+    state, events = tmp_path_factory.mktemp("served") / "state", {"webhook_allow_local": "true"}
+    with Served(state, events=events) as served:
         served.wait_until_it_answers()
         machines = [
             Machine(

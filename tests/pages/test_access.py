@@ -10,8 +10,9 @@ from tests.pages import conftest
 
 PAGES = {
     "/nodes": "rack-1-u2", "/nodes/rack-1-u1": "Why", "/stacks": conftest.STACK,
-    "/stacks/new": "Nothing is ordered yet", "/events": "node.create", "/allocations": "Node",
-    "/conductors": "alive", "/webhooks": "webhook", "/about": "1.115",
+    "/stacks/new": "Nothing is ordered yet", "/events": "node.provision_set",
+    "/allocations": "Node", "/books": "No runbook yet",
+    "/conductors": "online", "/webhooks": "webhook", "/about": "1.115",
 }  # fmt: skip
 
 

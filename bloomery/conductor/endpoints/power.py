@@ -8,6 +8,7 @@ from bloomery.conductor import bmc_sharing, console, power, tasks, validation
 from bloomery.conductor.runtime import ConductorRuntime
 from bloomery.conductor.task_manager import TaskManager
 from bloomery.drivers import base
+from bloomery.drivers.bmc import gateway
 from bloomery.model.request import Request
 from bloomery.model.rules import verbs
 
@@ -89,6 +90,9 @@ class PowerEndpoints:
             shared = bmc_sharing.describe(task.context, task.node)
         return {"bmc": bmc, "bmc_shared": shared,
                 "no_worker_since": since and since.isoformat()}  # fmt: skip
+
+    def list_bmcs(self, request: Request) -> list[Json]:
+        return [each.describe_all() for each in gateway.of(self.runtime.conf).bmcs()]
 
     def get_driver_properties(self, request: Request, driver: str) -> Json:
         return dict(self.runtime.registry.properties_of(driver))

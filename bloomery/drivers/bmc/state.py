@@ -11,6 +11,7 @@ import dataclasses
 import statistics
 import threading
 import time
+import weakref
 from array import array
 from collections import OrderedDict
 from collections.abc import Callable
@@ -40,6 +41,7 @@ class BmcState:
         self._logins: OrderedDict[str, Breaker] = OrderedDict()
         self._mutex = threading.Lock()
         self.latency = Latency()
+        self.sessions: weakref.WeakSet[Any] = weakref.WeakSet()  # what has a session open
         self.silent_since: datetime | None = None  # the first failure after its last answer
         self.last_contact_at: datetime | None = None
         self._heard_at: datetime | None = None  # by ``bloomery.clock``
@@ -90,6 +92,18 @@ class BmcState:
             self.breaker.abandoned()
         else:
             self.breaker.failed(exc)
+
+    def describe_all(self) -> dict[str, Any]:
+        """Return the BMC as JSON, with the number of its accounts and open sessions."""
+        with self._mutex:
+            logins = list(self._logins.values())
+        facts = self.describe()
+        del facts["login_refused"]
+        return facts | {
+            "accounts": len(logins),
+            "refused_logins": sum(login.is_open for login in logins),
+            "sessions": len(self.sessions),
+        }
 
     def describe(self, account: str | None = None) -> dict[str, Any]:
         """Return the BMC's part of a node's ``why``, as JSON."""

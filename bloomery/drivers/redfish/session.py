@@ -76,6 +76,7 @@ class SessionAuth(sushy_auth.AuthBase):  # type: ignore[misc]
     def _log_in(self) -> None:
         wire = self._wire
         wire.token = wire.basic = self._session = None
+        wire.call.bmc.sessions.discard(self)
         wire.is_proven = self._was_full = False
         password = (self._username, self._password)
         self._since = wire.call.clock()
@@ -100,6 +101,7 @@ class SessionAuth(sushy_auth.AuthBase):  # type: ignore[misc]
             raise sushy_errors.MissingXAuthToken(method="POST", url=url, response=answer)
         self._session = answer.headers.get("Location") or _own_id(answer)
         self._wire.token = token
+        self._wire.call.bmc.sessions.add(self)
 
     def _sessions(self) -> str:
         """Return the URL of the sessions.  Source: DSP0266, session login."""
@@ -114,6 +116,7 @@ class SessionAuth(sushy_auth.AuthBase):  # type: ignore[misc]
         The request is sent once, without a new session.
         """
         session, self._session = self._session, None
+        self._wire.call.bmc.sessions.discard(self)
         if session is not None and self._wire.token is not None:
             path = urllib.parse.urlsplit(session).path
             with contextlib.suppress(sushy_errors.SushyError):

@@ -23,9 +23,11 @@ export async function logInBasic(user, password) {
   await tryLogin({Authorization: `Basic ${btoa(String.fromCharCode(...bytes))}`})
 }
 
-export async function logInKeystone(user, password, project) {
-  const body = {user, password, ...(project && {project})}
-  const {token} = await request('POST', 'ext/v1/session', body, {login: false})
+export const loginStrategy = async () => (await request('GET', 'ext/v1/session')).auth_strategy
+
+export async function logInKeystone({user, password, project, domain, system}) {
+  const scope = system ? {system: true} : project && {project, project_domain: domain || undefined}
+  const {token} = await request('POST', 'ext/v1/session', {user, password, domain: domain || undefined, ...scope}, {login: false})
   await tryLogin({'X-Auth-Token': token})
 }
 

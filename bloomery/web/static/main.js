@@ -1,8 +1,11 @@
 // The frame around every page: navigation, search, login, theme, keys, the state of the stream.
 
-import {me, isLoggedIn, loadMe, logInBasic, logInKeystone, logOut, onLoginNeeded} from './api.js'
+import {me, isLoggedIn, loadMe, loginStrategy, logInBasic, logInKeystone, logOut, onLoginNeeded} from './api.js'
+import {page as booksPage} from './books.js'
+import {page as conductorsPage} from './conductors.js'
 import {ask, field} from './dialog.js'
 import {announce, h, replace} from './dom.js'
+import {page as eventsPage} from './events.js'
 import {page as fleetPage} from './fleet.js'
 import {page as nodePage} from './node.js'
 import * as others from './others.js'
@@ -15,10 +18,10 @@ import * as store from './store.js'
 import {reconnect, run, stream} from './stream.js'
 
 const PAGES = [['nodes', 'Fleet'], ['stacks', 'Stacks'], ['events', 'Events'], ['allocations', 'Allocations'],
-  ['conductors', 'Conductors'], ['webhooks', 'Webhooks'], ['about', 'About']]
+  ['books', 'Runbooks'], ['conductors', 'Conductors'], ['webhooks', 'Webhooks'], ['about', 'About']]
 const KEYS = [['/', 'search nodes'], ['g f', 'fleet'], ['g s', 'stacks'], ['g e', 'events'], ['j, k', 'next and previous row'],
   ['Enter', 'open the row'], ['x', 'select the row'], ['?', 'these keys'], ['Esc', 'leave a dialogue or the search']]
-const GO = {f: 'nodes', s: 'stacks', e: 'events', a: 'allocations', c: 'conductors', w: 'webhooks'}
+const GO = {f: 'nodes', s: 'stacks', e: 'events', a: 'allocations', r: 'books', c: 'conductors', w: 'webhooks'}
 const byId = id => document.getElementById(id)
 
 route('nodes', 'Fleet', fleetPage)
@@ -27,9 +30,10 @@ route('stacks', 'Stacks', stacksPage)
 route('stacks/new', 'New stack', planPage)
 route('stacks/:name/:id', 'Stack', stackPage)
 route('stacks/:name/:id/update', 'Update', planPage)
-route('events', 'Events', others.events)
+route('events', 'Events', eventsPage)
 route('allocations', 'Allocations', others.allocations)
-route('conductors', 'Conductors', others.conductors)
+route('books', 'Runbooks', booksPage)
+route('conductors', 'Conductors', conductorsPage)
 route('webhooks', 'Webhooks', others.webhooks)
 route('about', 'About', others.about)
 
@@ -65,19 +69,16 @@ stream.addEventListener('state', ({detail: {state, message}}) => {
 // ------------------------------------------------------------------------------------ login
 
 onLoginNeeded(async () => {
-  let strategy = 'http_basic'
-  try {
-    strategy = (await (await fetch(new URL('../ext/v1/session', document.baseURI), {credentials: 'omit', headers: {'X-Requested-With': 'bloomery-pages'}})).json()).auth_strategy ?? strategy
-  } catch { /* an older service has passwords only */ }
+  const needsToken = await loginStrategy() === 'keystone'
   await ask({
     title: 'Log in', submit: 'Log in', modal: false,
     body: [
       field('User', h('input', {name: 'user', autocomplete: 'username', required: true})),
       field('Password', h('input', {name: 'password', type: 'password', autocomplete: 'current-password', required: true})),
-      strategy === 'keystone' && field('Project', h('input', {name: 'project'}), 'empty: the default project of the user'),
+      needsToken && [field('Project', h('input', {name: 'project'}), 'empty: the default project of the user'),
+        h('label', {}, h('input', {name: 'system', type: 'checkbox'}), ' of the whole system instead'), field('Domain', h('input', {name: 'domain', value: 'Default'}))],
     ],
-    order: async form => strategy === 'keystone' ? logInKeystone(form.get('user'), form.get('password'), form.get('project'))
-      : logInBasic(form.get('user'), form.get('password')),
+    order: form => needsToken ? logInKeystone(Object.fromEntries(form)) : logInBasic(form.get('user'), form.get('password')),
   })
 })
 

@@ -3,6 +3,7 @@
 import {get, stacksPath} from './api.js'
 import {empty, h, replace, throttled} from './dom.js'
 import {statusBadge, statusKind} from './states.js'
+import {setQuery} from './router.js'
 import {stream} from './stream.js'
 import {makeTable} from './table.js'
 import {ago} from './time.js'
@@ -39,9 +40,10 @@ export async function stacksPage({root, query, signal}) {
   function draw() {
     const kinds = {failed: 'Failed', busy: 'Working', active: 'Complete'}
     const roots = view.stacks.filter(each => !parent(each))
-    replace(chips, h('button.chip', {type: 'button', 'aria-pressed': String(!view.kind), onclick: () => { view.kind = ''; draw() }}, 'All ', h('b', {}, roots.length)),
-      Object.entries(kinds).map(([kind, text]) => h(`button.chip.k-${kind}`, {type: 'button', 'aria-pressed': String(view.kind === kind), onclick: () => { view.kind = kind; draw() }},
-        `${text} `, h('b', {}, roots.filter(each => statusKind(each.stack_status) === kind).length))))
+    const focused = chips.contains(document.activeElement) ? document.activeElement.dataset.filter : null
+    const chip = (kind, text, count) => h(kind ? `button.chip.k-${kind}` : 'button.chip', {type: 'button', 'data-filter': kind, 'aria-pressed': String(view.kind === kind), onclick: () => { view.kind = kind; setQuery({kind}); draw() }}, `${text} `, h('b', {}, count))
+    replace(chips, chip('', 'All', roots.length), Object.entries(kinds).map(([kind, text]) => chip(kind, text, roots.filter(each => statusKind(each.stack_status) === kind).length)))
+    if (focused !== null) chips.querySelector(`[data-filter="${focused}"]`)?.focus()
     const shown = inOrder(view.stacks).filter(each => isOpen(each) && (!view.kind || statusKind(each.stack_status) === view.kind))
     table.element.hidden = !shown.length
     table.show(shown)

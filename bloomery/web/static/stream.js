@@ -21,6 +21,10 @@ document.addEventListener('visibilitychange', () => {
   hiddenTimer = setTimeout(() => control?.abort(), HIDDEN_MS)
 })
 
+// A page that was left may be kept for the way back: it holds no connection meanwhile.
+addEventListener('pagehide', () => control?.abort())
+addEventListener('pageshow', ({persisted}) => { if (persisted) reconnect() })
+
 function become(next, message) {
   state = next
   stream.dispatchEvent(new CustomEvent('state', {detail: {state, message}}))

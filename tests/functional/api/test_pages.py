@@ -120,8 +120,11 @@ def test_a_page_asks_for_the_password_itself(make, tmp_path: Path) -> None:
     login = {"Authorization": "Basic " + base64.b64encode(b"ann:secret").decode()}
     for path in ("/v1/nodes", STACKS):
         assert "www-authenticate" in client.get(path).headers
-        answer = client.get(path, headers=FROM_A_PAGE)
-        assert (answer.status, "www-authenticate" in answer.headers) == (401, False)
+        for headers in (FROM_A_PAGE, {"Sec-Fetch-Mode": "cors"}, {"Sec-Fetch-Mode": "no-cors"}):
+            answer = client.get(path, headers=headers)
+            assert (answer.status, "www-authenticate" in answer.headers) == (401, False)
+        navigating = client.get(path, headers={"Sec-Fetch-Mode": "navigate"})
+        assert "www-authenticate" in navigating.headers
         assert client.get(path, headers=FROM_A_PAGE | login).status == 200
     assert client.get("/ui/").status == 200
 

@@ -47,10 +47,13 @@ class Window:
         self.driver = driver
         self.url = url
 
-    def open(self, path: str = "/nodes") -> None:
-        """Load the pages anew, and wait until this one is drawn."""
+    def load(self, path: str = "/nodes") -> None:
         self.driver.get("about:blank")
         self.driver.get(f"{self.url}/ui/#{path}")
+
+    def open(self, path: str = "/nodes") -> None:
+        """Load the pages anew, and wait until this one is drawn."""
+        self.load(path)
         wait_for(lambda: self.main() not in ("", "Loading"), path, timeout_s=PATIENCE_S)
 
     def go(self, path: str) -> None:

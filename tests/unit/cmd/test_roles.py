@@ -13,7 +13,6 @@ from bloomery import errors
 from bloomery.cmd import main
 from bloomery.cmd.api import ApiProcess
 from bloomery.cmd.conductor import ConductorProcess
-from bloomery.cmd.conductor_list import state_of
 from bloomery.cmd.engine import EngineProcess
 from bloomery.cmd.process import Shutdown
 from bloomery.conf import Conf
@@ -96,7 +95,7 @@ def test_conductors_are_listed(site: Site, served: list[str]) -> None:
 def test_one_that_is_about_to_come_back_is_restarting(site: Site) -> None:
     incarnation = peers.join(site.db, "warm")
     site.db.transact(lambda conn: conductors.sign_off(conn, "warm", incarnation, online=True))
-    assert state_of(peers.look(site.db, "warm")) == "restarting"
+    assert peers.look(site.db, "warm").state == "restarting"
 
 
 def test_a_drain_is_ordered_and_watched_to_its_end(site: Site, served: list[str]) -> None:

@@ -11,10 +11,12 @@ from bloomery.api import routing
 from bloomery.api.controllers.ext import (
     allocations,
     caller,
+    conductors,
     description,
     events,
     fleet,
     nodes,
+    session,
     webhooks,
 )
 from bloomery.api.declare import Call, endpoint
@@ -55,11 +57,13 @@ def make(root: Callable[[], Rest]) -> Rest:
     """Return the controller of /ext; ``root`` returns the root controller."""
     children: dict[str, Rest] = {
         "allocations": allocations.Allocations(),
+        "conductors": conductors.Conductors(),
         "events": events.Events(),
         "fleet": fleet.Fleet(),
         "me": caller.Me(),
         "nodes": nodes.Nodes(),
         "openapi.json": description.Openapi(root),
+        "session": session.Session(),
         "states": caller.States(),
         "webhooks": webhooks.Webhooks(),
     }

@@ -1,0 +1,51 @@
+// Runbooks and deploy templates: lists of steps with a name; read, and run on nodes.
+
+import {get, may, put} from './api.js'
+import {ask, field} from './dialog.js'
+import {empty, h, replace, toast} from './dom.js'
+import {simple} from './node.js'
+import {rows} from './store.js'
+
+const RUNS = {clean: 'manageable', service: 'active'}  // the verb, and the state in which a node takes it
+const KINDS = {
+  runbooks: ['Runbooks', 'No runbook yet. A runbook is a list of steps that is run on a node by its name:', 'baremetal runbook create --name CUSTOM_ERASE --steps steps.json'],
+  deploy_templates: ['Deploy templates', 'No deploy template yet. A deployment that asks for its trait runs its steps, too:', 'baremetal deploy template create --name CUSTOM_RAID --steps steps.json'],
+}
+
+export async function page({root, signal}) {
+  const read = async kind => (await get(`v1/${kind}?detail=true&limit=1000`, signal))[kind]
+  const parts = await Promise.all(Object.entries(KINDS).map(async ([kind, [title, none, command]]) => {
+    const list = await read(kind)
+    const heads = ['Name', 'Steps', kind === 'runbooks' ? 'Owner' : 'UUID', '']
+    return [h('h2', {}, title), list.length ? simple(heads, list.map(each => line(kind, each))) : empty(none, command)]
+  }))
+  replace(root, h('h1', {}, 'Runbooks and deploy templates'), parts)
+}
+
+function line(kind, book) {
+  return [h('strong', {}, book.name), h('details', {}, h('summary', {}, `${book.steps.length} steps: ${book.steps.map(each => each.step).join(', ')}`), steps(book.steps)),
+    kind === 'runbooks' ? book.public ? 'public' : book.owner : h('code', {}, book.uuid),
+    kind === 'runbooks' && h('button', {type: 'button', disabled: !may('baremetal:runbook:use') || !may('baremetal:node:set_provision_state'), onclick: () => run(book)}, 'Run')]
+}
+
+const steps = list => h('ol', {}, list.map(each => h('li', {}, h('code', {}, `${each.interface}.${each.step}`), each.priority !== undefined && ` priority ${each.priority}`,
+  Object.keys(each.args ?? {}).length > 0 && h('pre', {tabIndex: 0}, JSON.stringify(each.args, null, 2)))))
+
+// Nodes with the trait of the runbook's name take it, to be cleaned or serviced.
+function run(book) {
+  const fitting = [...rows.values()].filter(row => Object.values(RUNS).includes(row.provision_state)).sort((a, b) => String(a.name).localeCompare(b.name, undefined, {numeric: true}))
+  const select = h('select', {name: 'node', required: true}, fitting.map(row => h('option', {value: row.uuid}, `${row.name ?? row.uuid} (${row.provision_state})`)))
+  return ask({
+    title: `Run ${book.name}`, submit: 'Run', danger: true,
+    body: [fitting.length ? field('Node', select, 'manageable nodes are cleaned, active ones serviced; the node needs the trait of this name') : h('p.notice', {}, 'No node is manageable or active.'), steps(book.steps),
+      h('p.notice', {}, 'Steps may erase disks, change firmware, and reboot the machine.')],
+    order: async form => {
+      const row = rows.get(form.get('node'))
+      const target = Object.keys(RUNS).find(each => RUNS[each] === row?.provision_state)
+      if (!target) throw new Error('no node that takes it')
+      await put(`v1/nodes/${row.uuid}/states/provision`, {target, runbook: book.name})
+      toast(`${book.name}: ordered of ${row.name ?? row.uuid}`)
+      return true
+    },
+  })
+}

@@ -1,0 +1,109 @@
+// A stack as a graph: boxes at the places that the service computed, in columns from left to right.
+//
+//   const graph = makeGraph({onchoose: node => …})
+//   graph.show(document, notes)    // notes: a sentence by the name of a resource
+//
+// Only the boxes in sight are in the DOM, however many there are; they stay while their state changes.
+
+import {h, svg} from './dom.js'
+import {KINDS, statusKind} from './states.js'
+
+const WIDE = 190, HIGH = 46, BOX = 164, TALL = 34
+const SPARE = 200  // pixels around what is in sight
+const STEPS = {ArrowRight: [1, 0], ArrowLeft: [-1, 0], ArrowDown: [0, 1], ArrowUp: [0, -1]}
+
+export function makeGraph({onchoose}) {
+  const lines = svg('g'), boxes = svg('g'), picture = svg('svg', {role: 'group'}, lines, boxes)
+  const frame = h('div.graph', {}, picture)
+  let nodes = new Map(), edges = [], notes = new Map(), drawn = new Map(), current = null
+
+  const nodeOf = event => nodes.get(event.target.closest?.('[data-id]')?.dataset.id)
+  frame.addEventListener('click', event => { const node = nodeOf(event); if (node) onchoose(node) })
+  frame.addEventListener('keydown', event => {
+    const node = nodeOf(event)
+    if (node && (event.key === 'Enter' || event.key === ' ')) onchoose(node)
+    else if (node && STEPS[event.key]) walk(node, STEPS[event.key])
+    else return
+    event.preventDefault()
+  })
+  let asked = 0
+  frame.addEventListener('scroll', () => { asked ||= requestAnimationFrame(() => { asked = 0; paint() }) }, {passive: true})
+  new ResizeObserver(() => paint()).observe(frame)
+
+  // One box is in the order of Tab; arrows lead to the nearest box in their direction.
+  function walk(from, [right, down]) {
+    const ahead = each => (each.layer - from.layer) * right + (each.row - from.row) * down
+    const aside = each => Math.abs((each.layer - from.layer) * down) + Math.abs((each.row - from.row) * right)
+    const cost = each => ahead(each) + 3 * aside(each)
+    const next = [...nodes.values()].filter(each => ahead(each) > 0).sort((a, b) => cost(a) - cost(b))[0]
+    if (!next) return
+    current = next.id
+    paint()
+    drawn.get(current).focus()  // which scrolls it into sight
+  }
+
+  function isInSight(node) {
+    const left = x(node) - frame.scrollLeft, top = y(node) - frame.scrollTop
+    return left > -BOX - SPARE && left < frame.clientWidth + SPARE && top > -TALL - SPARE && top < frame.clientHeight + SPARE
+  }
+
+  function paint() {
+    const shown = new Map()
+    for (const node of nodes.values()) {
+      if (node.id !== current && !isInSight(node)) continue
+      const box = drawn.get(node.id) ?? makeBox(node)
+      update(box, node, notes.get(node.name))
+      box.setAttribute('tabindex', node.id === current ? 0 : -1)
+      shown.set(node.id, box)
+    }
+    for (const [id, box] of drawn) if (!shown.has(id)) box.remove()
+    boxes.append(...[...shown.values()].filter(box => !box.isConnected))
+    drawn = shown
+    lines.replaceChildren(...edges.filter(each => shown.has(each.from) || shown.has(each.to)).map(each => curve(nodes.get(each.from), nodes.get(each.to))))
+  }
+
+  return {
+    element: frame,
+    show(document, said = new Map()) {
+      nodes = new Map(document.nodes.map(node => [node.id, node]))
+      edges = document.edges.filter(each => nodes.has(each.from) && nodes.has(each.to))
+      notes = said
+      if (!nodes.has(current)) current = document.nodes[0].id
+      picture.setAttribute('width', (Math.max(...document.nodes.map(each => each.layer)) + 1) * WIDE)
+      picture.setAttribute('height', (Math.max(...document.nodes.map(each => each.row)) + 1) * HIGH + 8)
+      picture.setAttribute('aria-label', `${nodes.size} resources; arrows move between them`)
+      paint()
+    },
+  }
+}
+
+const x = node => node.layer * WIDE + 8
+const y = node => node.row * HIGH + 8
+
+function curve(from, to) {
+  const start = x(from) + BOX, end = x(to), startY = y(from) + TALL / 2, endY = y(to) + TALL / 2
+  return svg('path.edge', {d: `M${start} ${startY}C${start + 16} ${startY} ${end - 16} ${endY} ${end} ${endY}`})
+}
+
+function makeBox(node) {
+  return svg('g', {role: 'button', 'data-id': node.id}, svg('title'), svg('rect', {width: BOX, height: TALL, rx: 6}), svg('text.sign', {x: 10, y: 22}),
+    svg('text', {x: 28, y: 15}, clip(node.name, node.count ? 15 : 19)), svg('text.type', {x: 28, y: 28}, clip(node.type.replace('OS::', ''), 24)),
+    svg('text.count', {x: BOX - 8, y: 15, 'text-anchor': 'end'}), svg('text.mark', {x: BOX - 8, y: 29, 'text-anchor': 'end'}))
+}
+
+function update(box, node, note) {
+  const kind = statusKind(node.status ?? ''), failed = node.counts?.FAILED, place = `translate(${x(node)} ${y(node)})`
+  const state = `${node.name}, ${node.status ? `${node.action} ${node.status}`.toLowerCase() : 'to come'}`
+  const title = [`${state} (${node.type})`, note ?? node.reason, node.count && `${node.count} members`, failed && `${failed} failed`].filter(Boolean).join('\n')
+  if (box.getAttribute('transform') !== place) box.setAttribute('transform', place)
+  const text = box.querySelector('title')
+  if (text.textContent === title) return
+  text.textContent = title
+  box.setAttribute('class', `resource k-${kind}${node.status ? '' : ' later'}`)
+  box.setAttribute('aria-label', note ? `${state}: ${note}` : state)
+  box.querySelector('.sign').textContent = KINDS[kind].sign
+  box.querySelector('.count').textContent = node.count ? `× ${node.count}` : ''
+  box.querySelector('.mark').textContent = failed ? `✕ ${failed}` : note?.startsWith('differs') ? '≠' : ''
+}
+
+const clip = (text, most) => text.length > most ? `${text.slice(0, most - 1)}…` : text

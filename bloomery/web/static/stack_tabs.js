@@ -1,0 +1,77 @@
+// The parts of a stack's page below its graph: a resource, events, outputs, parameters, template.
+
+import {get, may, post, stacksPath} from './api.js'
+import {copyButton, empty, h, toast} from './dom.js'
+import {simple} from './node.js'
+import {go} from './router.js'
+import {stackLink} from './stacks.js'
+import {statusBadge} from './states.js'
+import {ago} from './time.js'
+
+const GROUP = 'OS::Ironic::InstanceGroup'
+const MACHINES = /^OS::Ironic::(Node|Instance)$/
+const ROLLOUT = {running: ['pause', 'rollback', 'abort'], paused: ['continue', 'rollback', 'abort']}
+const LABELS = {pause: 'Pause', continue: 'Resume', rollback: 'Roll back', abort: 'Abort'}
+
+// One resource: what it is, what it waits for, the members of a group, its roll-out.
+export async function describe(path, node, note, signal) {
+  const resource = `${path}/resources/${encodeURIComponent(node.name)}`
+  const isRolling = node.type === GROUP && node.status === 'IN_PROGRESS'
+  const rollout = isRolling && (await get(`${resource}?with_attr=rollout`, signal)).resource.attributes?.rollout
+  return h('div.card', {}, h('h2', {}, node.name, ' ', statusBadge(node.status && `${node.action}_${node.status}`)),
+    h('p.muted', {}, node.type), (note ?? node.reason) && h('p', {}, note ?? node.reason),
+    node.physical_resource_id && MACHINES.test(node.type) && h('p', {}, h('a', {href: `#/nodes/${node.physical_resource_id}`}, 'Open the node')),
+    node.children && h('p', {}, h('button', {type: 'button', onclick: () => openStack(node.physical_resource_id)}, 'Open the nested stack')),
+    rollout && drawRollout(resource, rollout), node.children && members(node))
+}
+
+async function openStack(id) {
+  try { go(stackLink((await get(stacksPath(`stacks/${id}`))).stack).slice(1)) } catch (error) { toast(error.message, {error: true}) }
+}
+
+function members(node) {
+  const names = h('ul.members', {}, node.children.map(each => h('li', {}, statusBadge(each.status && `${each.action}_${each.status}`), ' ',
+    MACHINES.test(each.type) && each.physical_resource_id ? h('a', {href: `#/nodes/${each.physical_resource_id}`}, each.name) : each.name,
+    each.status === 'FAILED' && each.reason && h('div.muted', {}, each.reason))))
+  return h('details', {open: true}, h('summary', {}, `${node.count} members: `, Object.entries(node.counts).map(([status, count]) => `${count} ${status.toLowerCase().replace('_', ' ')}`).join(', ')),
+    names, node.count > node.children.length && h('p.muted', {}, `and ${node.count - node.children.length} more`))
+}
+
+function drawRollout(resource, {state, batch, of, reason, failed}) {
+  const send = async order => {
+    try {
+      await post(`${resource}/signal`, {rollout: order})
+      toast(`${LABELS[order]}: ordered`)
+    } catch (error) { toast(error.message, {error: true, retry: () => send(order)}) }
+  }
+  return h('div.rollout', {}, h('p', {}, h('strong', {}, `Roll-out: ${state}`), of > 0 && `, batch ${batch} of ${of}`, failed?.length > 0 && `, failed: ${failed.join(', ')}`),
+    of > 0 && h('progress', {max: of, value: batch, ariaLabel: 'Batches'}), reason && h('p', {}, reason),
+    h('div.row', {}, (ROLLOUT[state] ?? []).map(order => h('button', {type: 'button', disabled: !may('resource:signal'), onclick: () => send(order)}, LABELS[order]))))
+}
+
+export async function events({path, signal}) {
+  const {events: entries} = await get(`${path}/events?sort_dir=desc&limit=200&nested_depth=5`, signal)
+  return entries.length > 0 ? simple(['When', 'Resource', 'Status', 'Reason'],
+    entries.map(each => [ago(each.event_time), each.resource_name, statusBadge(each.resource_status), each.resource_status_reason])) : empty('No events yet.')
+}
+
+export function outputs({stack}) {
+  const list = stack.outputs ?? []
+  return list.length > 0 ? simple(['Output', 'Value', 'Description'], list.map(each =>
+    [each.output_key, each.output_error ? h('span.error-text', {}, each.output_error) : h('code', {}, text(each.output_value)), each.description])) : empty('The template has no outputs.')
+}
+
+export async function parameters({path, stack, signal}) {
+  const {parameters: schemas = {}} = await get(`${path}/template`, signal)
+  const list = Object.entries(stack.parameters ?? {})
+  return list.length > 0 ? simple(['Parameter', 'Value', 'Description'],
+    list.map(([name, value]) => [name, h('code', {}, text(value)), schemas[name]?.description])) : empty('The template has no parameters.')
+}
+
+export async function template({path, signal}) {
+  const [body, environment] = await Promise.all([get(`${path}/template`, signal), get(`${path}/environment`, signal)])
+  const shown = JSON.stringify(body, null, 2)
+  return [h('div.row', {}, copyButton(() => shown, 'Copy the template')), h('pre', {tabIndex: 0}, shown), h('h2', {}, 'Environment'), h('pre', {tabIndex: 0}, JSON.stringify(environment, null, 2))]
+}
+
+const text = value => typeof value === 'string' ? value : JSON.stringify(value)
