@@ -17,8 +17,8 @@ from bloomery import conf, errors
 from bloomery.cli.client import Client
 from bloomery.cli.fleet import Fleet, Machine, create
 from bloomery.cli.stacks import StackRun
-from bloomery.cmd import process
-from bloomery.cmd.serve import CLIENTS, log_to_stderr
+from bloomery.cmd import log, process
+from bloomery.cmd.serve import CLIENTS
 from bloomery.cmd.service import Service
 from bloomery.lab import rack
 from bloomery.state_dir import CLOUD, StateDir
@@ -38,7 +38,7 @@ _POWER_S = 1.2  # how long a simulated server takes to switch
 @click.option("--port", type=click.IntRange(0, 65535), default=6385, show_default=True)
 def demo(once: bool, port: int) -> None:
     """Enrol simulated servers, deploy some of them, and keep serving."""
-    log_to_stderr(logging.WARNING)
+    log.to_stderr(logging.WARNING)
     shutdown = process.Shutdown().listen()
     shutdown.allow_grace(_STOPS_WITHIN_S)
     with (

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 import logging
-import re
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Final
@@ -12,15 +11,13 @@ from typing import Any, Final
 import click
 
 from bloomery import conf
-from bloomery.cmd import options, process
+from bloomery.cmd import log, options, process
 from bloomery.cmd.service import Service
-from bloomery.model.request import IN_LOG
 from bloomery.state_dir import CLOUD, StateDir
 
 LOG = logging.getLogger(__name__)
 
 CLIENTS: Final = "python-ironicclient python-openstackclient python-heatclient"
-_CONTROLS: Final = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029]")
 
 
 @click.command()
@@ -77,8 +74,9 @@ def listening_on(
 
 def begin(config_files: Sequence[str], *, verbose: bool) -> conf.Conf:
     """Prepare the log and the memory of a service's process; return its configuration."""
-    log_to_stderr(logging.INFO if verbose else logging.WARNING)
     settings = conf.load(config_files)
+    level = logging.INFO if verbose else logging.WARNING
+    log.to_stderr(level, use_json=settings.default.use_json)
     warn_of(conf.unknown(config_files))
     process.give_large_blocks_back()
     process.collect_garbage_seldom()
@@ -92,36 +90,6 @@ def warn_of(options: list[str]) -> None:
             "no effect: %s; `bloomery config sample` prints every option that has one",
             ", ".join(options),
         )
-
-
-class LineFormatter(logging.Formatter):
-    """Each line names its request and user, if any.
-
-    Control characters are escaped, so that no logged text starts a line or steers a terminal.
-    Lines of a traceback are indented.
-    """
-
-    def formatMessage(self, record: logging.LogRecord) -> str:  # noqa: N802  logging's name
-        request = IN_LOG.get()
-        who = "" if request is None else f"[{request.request_id} {request.user or '-'}] "
-        record.message = who + record.message
-        return _escaped(super().formatMessage(record))
-
-    def formatException(self, ei: Any) -> str:  # noqa: N802  logging's name
-        lines = super().formatException(ei).split("\n")
-        return "\n".join(f"    {_escaped(line)}" for line in lines)
-
-
-def _escaped(text: str) -> str:
-    return _CONTROLS.sub(lambda match: ascii(match[0])[1:-1], text)
-
-
-def log_to_stderr(level: int) -> None:
-    """Log one line per event to standard error."""
-    handler = logging.StreamHandler()
-    handler.setFormatter(LineFormatter("%(asctime)s %(levelname)s %(name)s: %(message)s"))
-    logging.basicConfig(level=level, handlers=[handler])
-    logging.getLogger("alembic").setLevel(logging.WARNING)
 
 
 def next_steps(service: Service, home: StateDir) -> str:

@@ -48,6 +48,7 @@ class Default:
         "file of the key that seals secrets in the database, the same for all processes; unset: "
         "keys/secrets.key in the state dir",
     )
+    use_json: bool = option(False, "write each line of the log as a JSON object")
     auth_strategy: str = option(
         "noauth", "authentication of API clients", choices=("noauth", "http_basic", KEYSTONE)
     )

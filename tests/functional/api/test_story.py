@@ -9,7 +9,7 @@ import threading
 import pytest
 
 from bloomery.api import app
-from bloomery.cmd import serve
+from bloomery.cmd import log
 from bloomery.conf import Conf
 from bloomery.operations.context import Services
 from bloomery.operations.policy_engine import Policies
@@ -59,7 +59,7 @@ def test_machine_goes_from_enrolled_to_running_and_back(api):
 
 
 def test_log_names_the_request_whose_step_failed(api, caplog):
-    caplog.handler.setFormatter(serve.LineFormatter("%(message)s"))
+    caplog.handler.setFormatter(log.LineFormatter("%(message)s"))
     uuid = api.node(name="web-1", driver_info={"fake": {"fail": ["deploy.deploy"]}})["uuid"]
     ask(api, "manage", "manageable")
     ask(api, "provide", "available")

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from bloomery import errors
-from bloomery.cmd import serve
+from bloomery.cmd import log
 from bloomery.model.request import IN_LOG, Request
 from bloomery.rpc import contract, transports
 from bloomery.rpc.dispatch import Dispatcher
@@ -118,7 +118,7 @@ def test_a_fault_of_the_handler_is_told_without_its_words(remote_link, caplog):
         raise RuntimeError("hunter2")
 
     remote_link.endpoint.answer = fail
-    caplog.handler.setFormatter(serve.LineFormatter("%(message)s"))
+    caplog.handler.setFormatter(log.LineFormatter("%(message)s"))
     with pytest.raises(errors.Failure, match="its log has it under req-1") as caught:
         remote_link.conductor.vif_list(REQUEST, "a node")
     assert caught.value.status == 500

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import io
+import json
 import logging
+from datetime import UTC, datetime
 
 import pytest
 
-from bloomery.cmd import serve
+from bloomery.cmd import log as cmd_log
 from bloomery.model.request import IN_LOG, Request
 
 FORGED = "clean\n2026-01-01 00:00:00,000 ERROR bloomery: all nodes were erased\r\x1b[2J\x85\u2028"
@@ -18,14 +20,14 @@ def log() -> logging.LogRecord:
     return logging.LogRecord("bloomery", logging.INFO, "x.py", 1, "step %s", (FORGED,), None)
 
 
-def lines(record: logging.LogRecord, monkeypatch: pytest.MonkeyPatch) -> list[str]:
+def lines(record: logging.LogRecord, monkeypatch: pytest.MonkeyPatch, **form: bool) -> list[str]:
     """Return what lands on standard error."""
     root, stream = logging.getLogger(), io.StringIO()
     with monkeypatch.context() as patch:
         patch.setattr(root, "handlers", [])
         patch.setattr(root, "level", root.level)
         patch.setattr("sys.stderr", stream)
-        serve.log_to_stderr(root.level)
+        cmd_log.to_stderr(root.level, **form)
         root.handle(record)
     return stream.getvalue().rstrip("\n").split("\n")
 
@@ -50,3 +52,53 @@ def test_traceback_is_indented(log, monkeypatch):
     _, *traceback = lines(log, monkeypatch)
     assert [line[:14] for line in traceback] == ["    ValueError", "    2026-01-01"]
     assert all(line.isprintable() for line in traceback)
+
+
+def document(record: logging.LogRecord, monkeypatch: pytest.MonkeyPatch) -> dict[str, str]:
+    (line,) = lines(record, monkeypatch, use_json=True)
+    assert line.isprintable()
+    return json.loads(line)
+
+
+def test_json_has_the_fields_of_its_event(log, monkeypatch):
+    assert document(log, monkeypatch) == {
+        "time": datetime.fromtimestamp(log.created, UTC).isoformat(
+            timespec="milliseconds"
+        ),
+        "level": "INFO", "logger": "bloomery", "message": f"step {FORGED}",
+    }  # fmt: skip
+
+
+def test_json_names_the_request_and_its_user(log, monkeypatch):
+    token = IN_LOG.set(Request(request_id="req-7", user="ada"))
+    try:
+        event = document(log, monkeypatch)
+    finally:
+        IN_LOG.reset(token)
+    assert (event["request_id"], event["user"]) == ("req-7", "ada")
+
+
+@pytest.mark.parametrize(
+    ("message", "subject"),
+    [
+        ("node 1be2 web-1: deploy: failed", {"node": "1be2"}),
+        ("node 1be2: poll failed", {"node": "1be2"}),
+        ("stack hello: given up", {"stack": "hello"}),
+        ("nodes wait", {}),
+    ],
+)
+def test_json_names_the_node_or_stack_of_its_message(log, monkeypatch, message, subject):
+    log.msg, log.args = message, ()
+    event = document(log, monkeypatch)
+    assert {name: event[name] for name in ("node", "stack") if name in event} == subject
+    log.name = "another.package"
+    assert not {"node", "stack"} & document(log, monkeypatch).keys()
+
+
+def test_json_masks_passwords_of_messages_and_tracebacks(log, monkeypatch):
+    error = ValueError("cannot log in with password=hunter2")
+    log.msg, log.args, log.exc_info = "%s", (error,), (ValueError, error, None)
+    event = document(log, monkeypatch)
+    assert "hunter2" not in json.dumps(event)
+    assert event["message"] == "cannot log in with password=******"
+    assert "ValueError: cannot log in" in event["traceback"]
