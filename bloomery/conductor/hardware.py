@@ -31,7 +31,8 @@ def is_read(driver: base.Driver) -> bool:
 
 def read(task: TaskManager) -> Done:
     """Return settings and versions for storage; log unreadable parts."""
-    return _read(task, task.driver.bios.cache_bios_settings)
+    driver = task.driver
+    return _read(task, driver.bios.cache_bios_settings, driver.firmware.cache_firmware_components)
 
 
 def read_in_short(task: TaskManager) -> Done:
@@ -40,7 +41,7 @@ def read_in_short(task: TaskManager) -> Done:
     The periodic ``explain_bios`` reads a missing registry.
     """
     bios = task.driver.bios
-    done = _read(task, bios.cache_bios_values)
+    done = _read(task, bios.cache_bios_values, task.driver.firmware.cache_firmware_versions)
     settings = done.result.get("bios_settings", ())
     reads_less = type(bios).cache_bios_values is not base.Bios.cache_bios_values
     if reads_less and not all(setting.get("attribute_type") for setting in settings):
@@ -54,9 +55,9 @@ def read_settings(task: TaskManager) -> list[dict[str, Any]]:
     return outcome.result.get("bios_settings", []) if isinstance(outcome, Done) else []
 
 
-def _read(task: TaskManager, read_settings: Callable[[base.DriverTask], Outcome | None]) -> Done:
+def _read(task: TaskManager, *parts: Callable[[base.DriverTask], Outcome | None]) -> Done:
     result: dict[str, Any] = {}
-    for read_part in (read_settings, task.driver.firmware.cache_firmware_components):
+    for read_part in parts:
         outcome = read_if_supported(task, read_part)
         result |= outcome.result if isinstance(outcome, Done) else {}
     return Done(result=result)

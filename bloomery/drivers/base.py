@@ -655,10 +655,17 @@ class Firmware(Interface):
     def cache_firmware_components(self, task: DriverTask) -> Outcome | None:
         """Return Done(result={"firmware": rows}), or None where there are none.
 
-        When: manage, and as ``cache_bios_settings``.  A row has ``component`` (bios, bmc, ...),
+        When: as ``cache_bios_settings``.  A row has ``component`` (bios, bmc, ...),
         ``current_version``, and where known ``last_version_flashed``, ``vendor``, ``model``,
         ``serial_number``.  The conductor keeps the first version by itself.
         """
+
+    def cache_firmware_versions(self, task: DriverTask) -> Outcome | None:
+        """Return the same without components that need many requests.
+
+        When: manage, for which a user waits.
+        """
+        return self.cache_firmware_components(task)
 
 
 class Raid(Interface):

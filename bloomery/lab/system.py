@@ -100,7 +100,7 @@ class System:
         self.secure_next: bool | None = None
         self.led, self.asset = "Off", ""
         self.drive_leds: dict[str, str] = {}  # by number; missing: Off
-        self.firmware = {"BMC": "1.0.0", "BIOS": "2.0.0"}
+        self.firmware = {"BMC": "1.0.0", "BIOS": "2.0.0", "NIC": "3.0.0"}
         self.firmware_next: dict[str, str] = {}
         self.volumes: list[dict[str, Any]] = []
         self.volumes_made = 0

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from datetime import datetime, timedelta
 from typing import Any, Final, TypeAlias
 
@@ -27,6 +27,7 @@ Json: TypeAlias = dict[str, Any]
 
 _MEMORY: Final = "redfish_firmware"
 _COMPONENTS: Final = ("bios", "bmc")
+_NIC: Final = "nic:"  # before the serial number or Id of a network adapter
 _FIRST_LOOK_S: Final = 1.0
 _START_S: Final = 30.0  # a task not started by then needs a restart of the machine
 _MOST_ORDERS: Final = 3  # orders with a 5xx as answer
@@ -46,9 +47,14 @@ class RedfishFirmware(RedfishInterface, base.Firmware):
         rows = self.access.read(task, components)
         return Done(result={"firmware": rows}) if rows else None
 
+    def cache_firmware_versions(self, task: base.DriverTask) -> Done | None:
+        """Leave out network adapters."""
+        rows = self.access.read(task, _own_components)
+        return Done(result={"firmware": rows}) if rows else None
+
     @steps.out_of_band_step(_UPDATE_ARGS)
     def update(self, task: base.DriverTask, settings: Any) -> Outcome:
-        """Update the firmware of bios and bmc; an interrupted list continues at its position."""
+        """Update the firmware of components; an interrupted list continues at its position."""
         entries = _checked(settings)
         try:
             return _Update(self, task, entries).take_turn()
@@ -58,7 +64,11 @@ class RedfishFirmware(RedfishInterface, base.Firmware):
 
 
 def components(system: Any) -> list[Json]:
-    """Return the versions of ``bios`` and ``bmc``, as far as the BMC has them."""
+    """Return the versions of ``bios``, ``bmc`` and network adapters that the BMC has."""
+    return [*_own_components(system), *_adapters(system)]
+
+
+def _own_components(system: Any) -> list[Json]:
     versions: list[Json] = []
     if system.bios_version:
         versions.append({"component": "bios", "current_version": system.bios_version})
@@ -69,8 +79,26 @@ def components(system: Any) -> list[Json]:
     return versions
 
 
+def _adapters(system: Any) -> Iterator[Json]:
+    """Yield the network adapters that tell their version.  Source: NetworkAdapter 1.0."""
+    for chassis in reading.chassis(system):
+        for adapter in reading.members(system, chassis.json, "NetworkAdapters"):
+            name = adapter.get("SerialNumber") or adapter.get("Id")
+            versions = (
+                each.get("FirmwarePackageVersion") for each in adapter.get("Controllers") or ()
+            )
+            version = next(filter(None, versions), None)
+            if name and version:
+                yield {
+                    "component": f"{_NIC}{name}", "current_version": version,
+                    "vendor": adapter.get("Manufacturer"), "model": adapter.get("Model"),
+                    "serial_number": adapter.get("SerialNumber"),
+                }  # fmt: skip
+
+
 def _version(system: Any, component: str) -> str | None:
-    rows = (row for row in components(system) if row["component"] == component)
+    read = _adapters if component.startswith(_NIC) else _own_components
+    rows = (row for row in read(system) if row["component"] == component)
     return next((row["current_version"] for row in rows), None)
 
 
@@ -78,10 +106,11 @@ def _checked(settings: Any) -> list[Json]:
     """Return the user's list.  Raises InvalidParameterValue."""
     entries = steps.checked_entries("settings", settings, ("component", "url"))
     for entry in entries:
-        if entry["component"] not in _COMPONENTS:
+        name = entry["component"]
+        if name not in _COMPONENTS and name.removeprefix(_NIC) in ("", name):
             raise errors.InvalidParameterValue(
-                reason=f"settings: redfish updates {' and '.join(_COMPONENTS)}, "
-                f"not {entry['component']}",
+                reason=f"settings: redfish updates {', '.join(_COMPONENTS)} and {_NIC}NAME, "
+                f"not {name}",
             )
         firmware_image.check_url(entry["url"])
         if entry.get("checksum") is not None:
@@ -166,6 +195,11 @@ class _Update:
         version, listed = self._access.read(
             self._task, lambda system: (_version(system, self._component), tasks.listed(system))
         )
+        if version is None and self._component.startswith(_NIC):
+            raise errors.InvalidParameterValue(
+                reason=f"its BMC shows no version of {self._component}; GET firmware lists what it "
+                "shows",
+            )
         self._memory["now"] = {
             "before": version, "tasks": listed, "orders": 0, "monitor": None, "stage": "ask",
             "was_off": self._task.node.power_state == PowerState.OFF,

@@ -68,10 +68,12 @@ def list_adapters(bmc: SimulatedBmc, ask: Ask, ident: str) -> Answer:
 
 @route("GET", "/Chassis/*/NetworkAdapters/0")
 def show_adapter(bmc: SimulatedBmc, ask: Ask, ident: str) -> Answer:
-    bmc.system(ident)
+    system = bmc.system(ident)
     return {
         "@odata.type": "#NetworkAdapter.v1_9_0.NetworkAdapter",
-        "Id": "0", "Name": "Network adapter", "Status": HEALTHY,
+        "Id": "0", "Name": "Network adapter", "Status": HEALTHY, "Manufacturer": "Lab",
+        "Model": "LAB-NIC", "SerialNumber": f"N{system.serial}",
+        "Controllers": [{"FirmwarePackageVersion": system.firmware["NIC"]}],
         "Ports": ref(f"/Chassis/{ident}/NetworkAdapters/0/Ports"),
     }  # fmt: skip
 

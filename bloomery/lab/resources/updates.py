@@ -1,7 +1,7 @@
 """/UpdateService: firmware versions, and updates as tasks.
 
-The new version is the image's file name; one with "bad" in it fails.  A BIOS with "boot" in its
-name runs after the next boot; a BMC update restarts the BMC.
+The new version is the image's file name; one with "bad" in it fails.  BIOS and NIC with "boot" in
+their name run after the next boot; a BMC update restarts the BMC.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ def _part(bmc: SimulatedBmc, name: str) -> tuple[System, str]:
 def update(bmc: SimulatedBmc, ask: Ask) -> Answer:
     """Update the Targets.
 
-    Inventory entries, or systems, where the file name chooses BMC or BIOS.
+    Inventory entries, or systems, where the file name chooses BMC, NIC or BIOS.
     """
     body = checked(ask.body, _BODY)
     version = needed(body, "ImageURI").rsplit("/", 1)[-1] or "unknown"
@@ -73,7 +73,9 @@ def update(bmc: SimulatedBmc, ask: Ask) -> Answer:
     names = [target.rsplit("/", 1)[-1] for target in targets]
     if not names and len(bmc.systems) == 1:
         names = list(bmc.systems)
-    suffix = ".BMC" if "bmc" in version.lower() else ".BIOS"
+    suffix = next(
+        (f".{part.upper()}" for part in ("bmc", "nic") if part in version.lower()), ".BIOS"
+    )
     parts = [_part(bmc, name + suffix if name in bmc.systems else name) for name in names]
     if not parts:
         raise Refusal(400, "Targets is needed: there are many systems", "ActionParameterMissing")
@@ -82,7 +84,7 @@ def update(bmc: SimulatedBmc, ask: Ask) -> Answer:
         if "bad" in version:
             raise Refusal(500, f"cannot verify {body['ImageURI']}")
         for system, part in parts:
-            waits = part == "BIOS" and "boot" in version
+            waits = part != "BMC" and "boot" in version
             (system.firmware_next if waits else system.firmware)[part] = version
             system.note(f"{'next ' if waits else ''}{part} firmware is {version}")
             if part == "BMC":

@@ -220,7 +220,7 @@ def test_components_are_updated_one_after_another(flashing, target) -> None:
     step = update(("bmc", f"{FILES}/bmc-1.1"), ("bios", f"{FILES}/bios-2.1", {"wait": 0.1}))
     ended = clean(flashing, node, step)
     assert (ended["provision_state"], ended["last_error"]) == ("manageable", None)
-    assert target.system.firmware == {"BMC": "bmc-1.1", "BIOS": "bios-2.1"}
+    assert target.system.firmware == {"BMC": "bmc-1.1", "BIOS": "bios-2.1", "NIC": "3.0.0"}
     assert [what for what in target.system.happened if "firmware" in what] == [
         "BMC firmware is bmc-1.1", "BIOS firmware is bios-2.1",
     ]  # fmt: skip
@@ -231,6 +231,29 @@ def test_components_are_updated_one_after_another(flashing, target) -> None:
     assert "redfish_firmware" not in ended["driver_internal_info"]
     assert clean(flashing, node, apply(NumCores=2))["last_error"] is None
     assert versions(flashing, node)["bmc"]["last_version_flashed"] == "bmc-1.1"
+
+
+def test_a_network_adapter_is_updated_by_its_serial_number(flashing, target) -> None:
+    node = manageable(flashing, target)
+    name = f"nic:N{target.system.serial}"
+    assert set(versions(flashing, node)) == {"bios", "bmc"}  # manage leaves adapters to cleaning
+    ended = clean(flashing, node, update((name, f"{FILES}/boot-nic-3.1")))
+    assert (ended["provision_state"], ended["last_error"]) == ("manageable", None)
+    assert target.system.firmware == {"BMC": "1.0.0", "BIOS": "2.0.0", "NIC": "boot-nic-3.1"}
+    row = versions(flashing, node)[name]
+    assert (row["initial_version"], row["last_version_flashed"]) == ("3.0.0", "boot-nic-3.1")
+    assert sum(what.startswith("boots from") for what in target.system.happened) == 1
+
+
+@pytest.mark.parametrize(
+    ("name", "reason"),
+    [("nic:none", "shows no version of nic:none"), ("nic:", "not nic:"), ("cpu", "not cpu")],
+)
+def test_a_component_that_the_bmc_does_not_show_is_refused(flashing, target, name, reason) -> None:
+    node = manageable(flashing, target)
+    ended = clean(flashing, node, update((name, f"{FILES}/nic-3.1")))
+    assert reason in ended["last_error"]
+    assert target.system.firmware["NIC"] == "3.0.0"
 
 
 @pytest.mark.parametrize("runs", [True, False])
@@ -412,7 +435,7 @@ def test_a_bmc_without_updates_says_so(flashing, target) -> None:
 @pytest.mark.parametrize(
     ("entry", "told"),
     [
-        (("nic", f"{FILES}/2.1"), "redfish updates bios and bmc, not nic"),
+        (("nic", f"{FILES}/2.1"), "redfish updates bios, bmc and nic:NAME, not nic"),
         (("bios", "ftp://files.test/2.1"), "url takes an address of http or https"),
         (("bios", f"{FILES}/2.1", {"checksum": "md5:1"}), "checksum takes the digits of md5"),
         (("bios", f"{FILES}/2.1", {"wait": -1}), "wait takes seconds"),

@@ -320,7 +320,7 @@ OPERATIONS: Final = (
     ),
     Operation(
         name="read firmware versions", ask=_read("firmware", "cache_firmware_components"),
-        requests=(LOOK, MANAGER), is_so=lambda _system, read: len(read.result["firmware"]) == 2,
+        requests=(LOOK, MANAGER), is_so=lambda _system, read: len(read.result["firmware"]) == 3,
     ),
     Operation(
         name="apply BIOS settings", requests=(BIOS, SETTINGS, RESET),
