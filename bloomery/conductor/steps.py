@@ -67,7 +67,7 @@ def validated_user_steps(
     planned: list[Step] = []
     unknown: dict[_Place, list[str]] = {}
     for user_step, place in _placed(task, phase, user_steps):
-        step = place.find(user_step)
+        step = place.find(user_step) or _expected(task, phase, user_step, place)
         if step is None:
             unknown.setdefault(place, []).append(_name(user_step))
         else:
@@ -79,6 +79,19 @@ def validated_user_steps(
             offered=", ".join(sorted(place.offered)) or "none",
         )  # fmt: skip
     return planned
+
+
+def _expected(task: TaskManager, phase: str, user_step: UserStep, place: _Place) -> Step | None:
+    """Return a deploy step that an agent may offer which has not told its steps yet.
+
+    The step fails by name after the agent's boot if the agent lacks it.
+    """
+    deploy = task.driver.deploy
+    is_own = place.child is None and user_step["interface"] == deploy.kind == phase
+    if not is_own or not deploy.expects_steps(task.node, phase):
+        return None
+    args = {name: {"required": False} for name in user_step.get("args") or {}}
+    return Step(interface=deploy.kind, step=user_step["step"], argsinfo=args, resumable=True)
 
 
 def raw_user_steps(task: TaskManager, phase: str, user_steps: Sequence[UserStep]) -> list[Step]:

@@ -499,6 +499,13 @@ class Deploy(Interface):
         """
         return False
 
+    def expects_steps(self, node: Node, phase: str) -> bool:
+        """Return whether the node's agent, not booted yet, may offer steps that are unknown here.
+
+        When: a deployment with steps of the user is planned.
+        """
+        return False
+
     def agent_steps(self, node: Node, phase: str) -> Sequence[Step]:
         """Return the known steps of the node's agent.
 

@@ -96,6 +96,10 @@ def _planned(entry: Json) -> Step:
     )
 
 
+def are_cached(node: Node, phase: str) -> bool:
+    return _key(phase) in node.driver_internal_info
+
+
 def _entries(node: Node, phase: str) -> list[Json]:
     cache: Json | None = node.driver_internal_info.get(_key(phase))
     if cache is None:

@@ -44,6 +44,9 @@ class CustomAgentDeploy(base.Deploy):
         task.driver.boot.validate_ramdisk(task)
         secure_boot.check(task)
 
+    def expects_steps(self, node: Node, phase: str) -> bool:
+        return not agent_steps.are_cached(node, phase)
+
     def agent_steps(self, node: Node, phase: str) -> list[Step]:
         """Return the agent's own steps."""
         return agent_steps.list_steps(node, phase, self.conf)
