@@ -8,13 +8,21 @@ from __future__ import annotations
 import dataclasses
 import logging
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
+import metalsmith
+import openstack
 import pytest
+from metalsmith import instance_config, sources
 
+from bloomery.api import app
+from bloomery.api import server as api_server
 from bloomery.conductor import states
+from bloomery.conf import Conf
 from bloomery.conf.agent import Agent as AgentOptions
 from bloomery.conf.agent import Deploy
+from bloomery.conf.api import Api
 from bloomery.drivers import registry
 from bloomery.lab.rack import Machine
 from tests.fakes.client import Answer
@@ -224,6 +232,33 @@ def test_autodetect_writes_an_image_or_boots_an_iso_and_stays_the_nodes_interfac
     stage.ask(available, "active")
     assert stage.wait_for(available, "active")["deploy_interface"] == "autodetect"
     assert machine.system.booted["image"] == ISO
+
+
+@pytest.mark.filterwarnings("ignore::openstack.warnings.RemovedInSDK50Warning")
+@pytest.mark.filterwarnings("ignore::openstack.warnings.RemovedInSDK60Warning")
+def test_metalsmith_deploys_an_image_and_gives_the_machine_back(stage, available, machine, ramdisk):
+    values = {"properties.local_gb": 100, "properties.capabilities": "boot_mode:uefi"}
+    stage.patch(available, instance_info={}, name="web-1", resource_class="large", **values)
+    serving = api_server.make(app.make_app(stage.services), Conf(api=Api(port=0)))
+    serving.start()
+    cloud = openstack.connect(
+        auth_type="none", endpoint=serving.url, baremetal_endpoint_override=serving.url
+    )
+    smith = metalsmith.Provisioner(cloud_region=cloud.config)
+    image = sources.HttpWholeDiskImage(IMAGE, checksum="0" * 32)
+    config = instance_config.GenericConfig(ssh_keys=["ssh-ed25519 AAAA ann"])
+    with ThreadPoolExecutor(1) as agents:
+        reserved = smith.reserve_node("large", hostname="db-1")
+        life = agents.submit(ramdisk.live_until, available, "active", "deploy failed")
+        instance = smith.provision_node(reserved, image, config=config, wait=60)
+        assert (life.result()["last_error"], instance.state.value) == (None, "active")
+        assert machine.system.booted["target"] == "Hdd"
+        life = agents.submit(ramdisk.live_until, available, "available", "clean failed")
+        smith.unprovision_node(instance.uuid, wait=60)
+        assert (life.result()["last_error"], machine.system.power) == (None, "Off")
+    assert list(cloud.baremetal.allocations()) == []
+    cloud.close()
+    serving.stop()
 
 
 def test_a_machine_in_bios_mode_needs_no_boot_entry(stage, available, ramdisk):
