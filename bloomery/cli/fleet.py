@@ -23,7 +23,10 @@ from bloomery.cli import terminal
 from bloomery.cli.client import Client
 
 _POLL_S = 0.2
-_FIELDS = "uuid,name,provision_state,power_state,last_error,reservation,deploy_step,clean_step"
+_FIELDS = (
+    "uuid,name,provision_state,power_state,target_power_state,last_error,reservation,deploy_step,"
+    "clean_step"
+)
 _STYLES = {"active": "bold green", "available": "cyan", "manageable": "blue", "enroll": "dim"}
 
 
@@ -80,8 +83,8 @@ class Fleet:
             self._client.put(f"/v1/nodes/{name}/states/provision", {"target": verb})
         self.watch(state)
 
-    def watch(self, state: str) -> None:
-        """Show the nodes until all are in ``state``.  Raises FleetStuck."""
+    def watch(self, state: str, field: str = "provision_state") -> None:
+        """Show the nodes until ``field`` of all is ``state``.  Raises FleetStuck."""
         names = self._names
         give_up_at = time.monotonic() + (self._limit_s or float("inf"))
         with self._live() as live:
@@ -89,10 +92,10 @@ class Fleet:
                 nodes = self._look()
                 if live is not None:
                     live.update(self._table(nodes))
-                stuck = [nodes[name] for name in names if _failed(nodes[name], state)]
+                stuck = [nodes[name] for name in names if _failed(nodes[name], state, field)]
                 if stuck or time.monotonic() > give_up_at:
-                    raise _stuck(stuck or [nodes[name] for name in names], state)
-                if all(_arrived(nodes[name], state) for name in names):
+                    raise _stuck(stuck or list(nodes.values()), state, field)
+                if all(_arrived(nodes[name], state, field) for name in names):
                     return
                 time.sleep(_POLL_S)
 
@@ -129,22 +132,23 @@ class Fleet:
         return table
 
 
-def _arrived(node: dict[str, Any], state: str) -> bool:
-    return node["provision_state"] == state and node["reservation"] is None
+def _arrived(node: dict[str, Any], state: str, field: str) -> bool:
+    is_switching = field == "power_state" and node["target_power_state"] is not None
+    return node[field] == state and node["reservation"] is None and not is_switching
 
 
-def _failed(node: dict[str, Any], state: str) -> bool:
+def _failed(node: dict[str, Any], state: str, field: str) -> bool:
     """Has the node failed?  A failed node has an error and no lock."""
-    now = node["provision_state"]
+    now = node[field] or ""
     fell_back = node["last_error"] is not None and node["reservation"] is None and now != state
     return "fail" in now or now == "error" or fell_back
 
 
-def _stuck(nodes: Sequence[dict[str, Any]], state: str) -> FleetStuck:
+def _stuck(nodes: Sequence[dict[str, Any]], state: str, field: str) -> FleetStuck:
     states = "; ".join(
-        f"{node['name'] or node['uuid']} is in {node['provision_state']}: "
+        f"{node['name'] or node['uuid']} is in {node[field]}: "
         f"{node['last_error'] or 'no error told'}"
         for node in nodes
-        if node["provision_state"] != state
+        if node[field] != state
     )
     return FleetStuck(reason=f"cannot take every node to {state}: {states}")

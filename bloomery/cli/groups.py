@@ -1,11 +1,14 @@
-"""Command groups whose help shows each command's whole first sentence."""
+"""What commands share: groups with whole sentences in their help, options, a question."""
 
 from __future__ import annotations
 
+import sys
 from typing import Final
 
 import click
 
+INTERRUPTED: Final = 130  # as in shells: 128 and the number of the signal
+YES: Final = click.option("--yes", is_flag=True, help="Do not ask.")
 AS_JSON: Final = click.option(
     "--json", "as_json", is_flag=True, help="Print one JSON document instead."
 )
@@ -22,3 +25,14 @@ class Group(click.Group):
                     if (command := self.get_command(ctx, name)) is not None
                 ]
             )
+
+
+def confirm(question: str, *, yes: bool) -> None:
+    """Ask, unless ``yes``; end the command at a no."""
+    if yes:
+        return
+    if not sys.stdin.isatty():
+        raise click.ClickException(
+            "cannot ask, since standard input is no terminal: --yes goes on without asking"
+        )
+    click.confirm(question, abort=True)

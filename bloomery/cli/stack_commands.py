@@ -7,7 +7,6 @@ template`` finds them.
 from __future__ import annotations
 
 import json
-import sys
 import time
 from collections.abc import Callable, Iterable
 from typing import Any, Final
@@ -25,7 +24,6 @@ MACHINE: Final = "OS::Ironic::Instance"  # its deletion loses data
 EMPTY: Final = {"heat_template_version": "2021-04-16"}
 POLL_S: Final = 1.0
 NAME = click.argument("name")
-YES = click.option("--yes", is_flag=True, help="Do not ask.")
 CONVERGE = click.option(
     "--converge", is_flag=True, help="Compare with what is really there, and bring it back."
 )
@@ -184,7 +182,7 @@ def plan(
 @template_commands.stack_options()
 @EXISTING
 @CONVERGE
-@YES
+@groups.YES
 @click.option("--rollback", is_flag=True, help="Take back what was done if something fails.")
 @click.option("--timeout", "timeout_min", type=click.IntRange(min=1), metavar="MINUTES",
               help="How long the service may take.")  # fmt: skip
@@ -214,7 +212,7 @@ def up(
     _echo_plan(document["plan"], file, named, converge=converge)
     if _is_as_wanted(present, document):
         return
-    _confirm(f"{'Update' if present else 'Create'} stack {named}?", yes=yes)
+    groups.confirm(f"{'Update' if present else 'Create'} stack {named}?", yes=yes)
     order = body | {"disable_rollback": not rollback}
     order |= {"timeout_mins": timeout_min} if timeout_min else {}
     run = stacks.StackRun(client, named, limit_s=None, extensions=service.extensions)
@@ -241,7 +239,7 @@ def check(find: Find, name: str) -> None:
 
 @stack.command()
 @NAME
-@YES
+@groups.YES
 @click.pass_obj
 def down(find: Find, name: str, yes: bool) -> None:
     """Delete a stack: name the machines that lose their data, ask, and watch."""
@@ -249,7 +247,7 @@ def down(find: Find, name: str, yes: bool) -> None:
     present = stacks.get(client, name)
     for line in _losses(client, present):
         click.echo(terminal.visible(line))
-    _confirm(f"Delete stack {present['stack_name']}?", yes=yes)
+    groups.confirm(f"Delete stack {present['stack_name']}?", yes=yes)
     run = stacks.StackRun(client, present["stack_name"], limit_s=None)
     _watched(run, present["stack_name"], lambda: run.delete(present))
 
@@ -353,16 +351,6 @@ def _is_as_wanted(present: Json | None, preview: Json) -> bool:
     return is_complete and not plan_text.changes_anything(preview["plan"])
 
 
-def _confirm(question: str, *, yes: bool) -> None:
-    if yes:
-        return
-    if not sys.stdin.isatty():
-        raise click.ClickException(
-            "cannot ask, since standard input is no terminal: --yes goes on without asking"
-        )
-    click.confirm(question, abort=True)
-
-
 def _watched(run: stacks.StackRun, name: str, order: Callable[[], None]) -> None:
     """Send the request and watch it; exit with 1 if it fails, with a hint on how to watch on."""
     order()
@@ -372,7 +360,7 @@ def _watched(run: stacks.StackRun, name: str, order: Callable[[], None]) -> None
         click.echo(
             f"\nstack {name} goes on; look on with: bloomery stack events {name} --follow", err=True
         )
-        raise SystemExit(template_commands.INTERRUPTED) from None
+        raise SystemExit(groups.INTERRUPTED) from None
     if not stack["stack_status"].endswith("COMPLETE") or "ROLLBACK" in stack["stack_status"]:
         reason = terminal.visible(str(stack["stack_status_reason"]))
         why = "" if run.has_told(reason) else f": {reason}"

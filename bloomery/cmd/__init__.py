@@ -38,6 +38,9 @@ COMMANDS: Final = {
     "config": Command("bloomery.cmd.config:config", "Print a sample of the configuration."),
     "demo": Command("bloomery.cmd.demo:demo", "Show simulated servers being deployed."),
     "enrol": Command("bloomery.cli.enrol.commands:enrol", "Create nodes from files of machines."),
+    "node": Command(
+        "bloomery.cli.node_commands:node", "List, explain, deploy and switch machines of a service."
+    ),
     "stack": Command(
         "bloomery.cli.stack_commands:stack", "Plan, create, change and watch stacks of a service."
     ),

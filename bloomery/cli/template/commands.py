@@ -10,7 +10,7 @@ import os
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any, Final
+from typing import Any
 
 import click
 
@@ -26,7 +26,6 @@ from bloomery.orchestration.simulation import results
 from bloomery.orchestration.stack import Stack, ValidationLevel
 from bloomery.orchestration.stack import validate as validate_stack
 
-INTERRUPTED: Final = 130  # as in shells: 128 and the number of the signal
 FILE = click.argument("file")
 NAME = click.option("--name", default=None, help="Of the stack; made from the file's if not given.")
 
@@ -169,7 +168,7 @@ def run(**words: Any) -> None:
     minutes = asked.timeout_min
     click.echo(_json(result.document()) if asked.as_json else tables.outcome(result, minutes))
     if result.error is not None:
-        raise SystemExit(INTERRUPTED if result.error.type == tables.INTERRUPTED else 1)
+        raise SystemExit(groups.INTERRUPTED if result.error.type == tables.INTERRUPTED else 1)
 
 
 def _simulated(asked: runs.Run, life: simulation.Lifecycle) -> simulation.Result:

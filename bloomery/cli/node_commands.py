@@ -1,0 +1,357 @@
+"""``bloomery node``: the commands of a day on machines, over the REST API.
+
+clouds.yaml names the service (cloud.py).  A NODE is a name or a UUID.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Any, Final
+from urllib.parse import quote, urlsplit
+
+import click
+
+from bloomery.cli import cloud, groups, terminal
+from bloomery.cli.client import ApiError, Client
+from bloomery.cli.fleet import Fleet
+
+NODE: Final = click.argument("node")
+NODES: Final = click.argument("nodes", nargs=-1, required=True, metavar="NODE...")
+WAIT: Final = click.option(
+    "--wait", is_flag=True, help="Watch until it is done; Ctrl-C ends the watching alone."
+)
+TIMEOUT: Final = click.option(
+    "--timeout", "limit_s", type=click.FloatRange(min=1), metavar="SECONDS",
+    help="The longest watch.  [default: none]",
+)  # fmt: skip
+REASON: Final = click.option("--reason", metavar="TEXT", help="Shown with the node.")
+_POWER: Final = {"on": "power on", "off": "power off", "reboot": "power on"}  # states at the end
+_LONG: Final = frozenset({"links", "ports", "portgroups", "states", "volume"})  # of show
+
+Json = dict[str, Any]
+Order = Callable[[Client, str], object]  # sends one request, with the path of a node
+
+
+@click.group(cls=groups.Group)
+@click.option("--cloud", "name", metavar="NAME", help="Of clouds.yaml.  [default: $OS_CLOUD]")
+@click.pass_context
+def node(ctx: click.Context, name: str | None) -> None:
+    """List, explain, deploy, switch and retire machines of a running service."""
+    ctx.obj = lambda: cloud.find(name).nodes
+
+
+Find = Callable[[], Client]
+
+
+# -------------------------------------------------------------------------------------- looking
+
+
+@node.command("list")
+@click.option("--state", metavar="STATE", help="Only nodes in this provision state.")
+@click.option("--problems", is_flag=True, help="Only nodes with a problem.")
+@groups.AS_JSON
+@click.pass_obj
+def list_(find: Find, state: str | None, problems: bool, as_json: bool) -> None:
+    """List the nodes, each with its problem."""
+    rows = [
+        row for row in _rows(find())
+        if state in (None, row["provision_state"]) and (row["cause"] or not problems)
+    ]  # fmt: skip
+    if as_json:
+        click.echo(json.dumps(rows, indent=2))
+        return
+    if not rows:
+        click.echo("no such nodes; bloomery enrol FILE creates some", err=True)
+        return
+    heading = ("NAME", "STATE", "POWER", "CLASS", "PROBLEM")
+    _echo_rows([heading, *(
+        (row["name"] or row["uuid"], row["provision_state"], row["power_state"] or "-",
+         row["resource_class"] or "-", terminal.brief(row["cause"] or ""))
+        for row in rows
+    )])  # fmt: skip
+
+
+@node.command()
+@NODE
+@groups.AS_JSON
+@click.pass_obj
+def show(find: Find, node: str, as_json: bool) -> None:
+    """Show the fields of a node that are set."""
+    document = find().get(_path(node))
+    if as_json:
+        click.echo(json.dumps(document, indent=2))
+        return
+    _echo_rows(
+        (key, terminal.brief(value))
+        for key, value in sorted(document.items())
+        if key not in _LONG and value not in (None, {}, [], "")
+    )
+
+
+@node.command()
+@NODE
+@groups.AS_JSON
+@click.pass_obj
+def why(find: Find, node: str, as_json: bool) -> None:
+    """Explain why a node is in its state, and what to do next."""
+    document = find().get(f"/ext{_path(node)}/why")
+    if as_json:
+        click.echo(json.dumps(document, indent=2))
+        return
+    target = document["target_provision_state"]
+    state = document["provision_state"] + (f", on the way to {target}" if target else "")
+    _echo(f"{_name(document)}: {state}")
+    _echo(f"  {document['cause']}")
+    if step := document["step"]:
+        reason = f": {step['reason']}" if step["reason"] else ""
+        _echo(f"  step {step['position']} of {step['of']}, {step['name']}{reason}")
+    if document["last_error"] and document["last_error"]["now"]:
+        _echo(f"  last error: {document['last_error']['now']}")
+    _echo(f"next: {document['next_action']}")
+
+
+@node.command()
+@NODE
+@click.option("--limit", type=click.IntRange(1, 1000), default=20, show_default=True)
+@groups.AS_JSON
+@click.pass_obj
+def timeline(find: Find, node: str, limit: int, as_json: bool) -> None:
+    """Print the newest steps and events of a node, oldest first."""
+    document = find().get(f"/ext{_path(node)}/timeline?limit={limit}")
+    if as_json:
+        click.echo(json.dumps(document, indent=2))
+        return
+    entries = list(reversed(document["timeline"]))
+    if entries:
+        _echo_rows(map(_entry, entries))
+    else:
+        click.echo("no events yet", err=True)
+
+
+# -------------------------------------------------------------------------------------- orders
+
+
+@node.command()
+@NODES
+@WAIT
+@TIMEOUT
+@click.pass_obj
+def manage(find: Find, nodes: tuple[str, ...], wait: bool, limit_s: float | None) -> None:
+    """Check the BMC, and take nodes to manageable."""
+    _provision(find(), nodes, "manage", "manageable" if wait else None, limit_s)
+
+
+@node.command()
+@NODES
+@WAIT
+@TIMEOUT
+@groups.YES
+@click.pass_obj
+def provide(
+    find: Find, nodes: tuple[str, ...], wait: bool, limit_s: float | None, yes: bool
+) -> None:
+    """Clean nodes, and make them available; cleaning may erase their disks."""
+    groups.confirm(f"Clean {_listed(nodes)}? Cleaning may erase the disks.", yes=yes)
+    _provision(find(), nodes, "provide", "available" if wait else None, limit_s)
+
+
+@node.command()
+@NODES
+@click.option("--set", "pairs", multiple=True, metavar="KEY=VALUE",
+              help="A key of instance_info, such as image_source; may be repeated.")  # fmt: skip
+@WAIT
+@TIMEOUT
+@click.pass_obj
+def deploy(
+    find: Find,
+    nodes: tuple[str, ...],
+    pairs: tuple[str, ...],
+    wait: bool,
+    limit_s: float | None,
+) -> None:
+    """Deploy available nodes."""
+    client, info = find(), _info(pairs)
+    if info:
+        patch = [
+            {"op": "add", "path": f"/instance_info/{_pointer(key)}", "value": value}
+            for key, value in info.items()
+        ]
+        nodes = _ordered(client, nodes, lambda to, path: to.patch(path, patch))
+    _provision(client, nodes, "active", "active" if wait else None, limit_s)
+
+
+@node.command()
+@NODES
+@WAIT
+@TIMEOUT
+@groups.YES
+@click.pass_obj
+def undeploy(
+    find: Find, nodes: tuple[str, ...], wait: bool, limit_s: float | None, yes: bool
+) -> None:
+    """Free deployed nodes, and clean them; their data is lost."""
+    groups.confirm(f"Undeploy {_listed(nodes)}? The data is lost.", yes=yes)
+    _provision(find(), nodes, "deleted", "available" if wait else None, limit_s)
+
+
+@node.command()
+@click.argument("action", type=click.Choice(list(_POWER)))
+@NODES
+@click.option("--soft", is_flag=True, help="Ask the operating system to stop.")
+@WAIT
+@TIMEOUT
+@click.pass_obj
+def power(
+    find: Find,
+    action: str,
+    nodes: tuple[str, ...],
+    soft: bool,
+    wait: bool,
+    limit_s: float | None,
+) -> None:
+    """Switch nodes on or off, or reboot them."""
+    if soft and action == "on":
+        raise click.UsageError("--soft is for off and reboot")
+    target = ("soft " if soft else "") + {"reboot": "rebooting"}.get(action, f"power {action}")
+    client, body = find(), {"target": target}
+    nodes = _ordered(client, nodes, lambda to, path: to.put(f"{path}/states/power", body))
+    if wait:
+        _watch(client, nodes, _POWER[action], limit_s, "power_state")
+
+
+@node.command()
+@click.argument("action", type=click.Choice(["on", "off"]))
+@NODES
+@REASON
+@click.pass_obj
+def maintenance(find: Find, action: str, nodes: tuple[str, ...], reason: str | None) -> None:
+    """Take nodes into maintenance, or out of it."""
+    if action == "on":
+        body = {"reason": reason}
+        _ordered(find(), nodes, lambda to, path: to.put(f"{path}/maintenance", body))
+        return
+    if reason is not None:
+        raise click.UsageError("--reason is for on")
+    _ordered(find(), nodes, lambda to, path: to.delete(f"{path}/maintenance"))
+
+
+@node.command()
+@NODES
+@REASON
+@click.option("--undo", is_flag=True, help="End the retirement.")
+@click.pass_obj
+def retire(find: Find, nodes: tuple[str, ...], reason: str | None, undo: bool) -> None:
+    """Retire nodes: when they are freed, they do not become available again."""
+    if undo and reason is not None:
+        raise click.UsageError("--reason is for a retirement, not for its end")
+    patch: list[Json] = [{"op": "replace", "path": "/retired", "value": not undo}]
+    if reason is not None:
+        patch.append({"op": "add", "path": "/retired_reason", "value": reason})
+    _ordered(find(), nodes, lambda to, path: to.patch(path, patch))
+
+
+@node.command()
+@NODES
+@groups.YES
+@click.pass_obj
+def delete(find: Find, nodes: tuple[str, ...], yes: bool) -> None:
+    """Delete nodes and their ports from the service; the machines stay as they are."""
+    groups.confirm(f"Delete {_listed(nodes)}?", yes=yes)
+    _ordered(find(), nodes, lambda to, path: to.delete(path))
+
+
+# ------------------------------------------------------------------------------------- helpers
+
+
+def _provision(
+    client: Client, nodes: Sequence[str], target: str, state: str | None, limit_s: float | None
+) -> None:
+    """Order a provision state, and watch until ``state``; None: do not watch."""
+    body = {"target": target}
+    nodes = _ordered(client, nodes, lambda to, path: to.put(f"{path}/states/provision", body))
+    if state is not None:
+        _watch(client, nodes, state, limit_s, "provision_state")
+
+
+def _ordered(client: Client, nodes: Sequence[str], order: Order) -> tuple[str, ...]:
+    """Send an order for each node; return the nodes.  Exit with 1 if one is refused."""
+    refused = False
+    for each in nodes:
+        try:
+            order(client, _path(each))
+        except ApiError as exc:
+            if exc.facts.get("answer") is None:
+                raise
+            refused = True
+            click.echo(terminal.visible(f"{each}: {exc}"), err=True)
+        else:
+            _echo(f"{each}: accepted")
+    if refused:
+        raise SystemExit(1)
+    return tuple(nodes)
+
+
+def _watch(
+    client: Client, nodes: Sequence[str], state: str, limit_s: float | None, field: str
+) -> None:
+    try:
+        Fleet(client, nodes, limit_s).watch(state, field)
+    except KeyboardInterrupt:
+        click.echo("\nthe nodes go on; look on with: bloomery node list", err=True)
+        raise SystemExit(groups.INTERRUPTED) from None
+
+
+def _rows(client: Client) -> Iterator[Json]:
+    path: str | None = "/ext/v1/nodes"
+    while path:
+        document = client.get(path)
+        yield from document["nodes"]
+        following = document.get("next")
+        path = f"/ext/v1/nodes?{urlsplit(following).query}" if following else None
+
+
+def _path(node: str) -> str:
+    return f"/v1/nodes/{quote(node, safe='')}"
+
+
+def _name(document: Json) -> str:
+    return str(document["name"] or document["uuid"])
+
+
+def _listed(nodes: Sequence[str]) -> str:
+    return nodes[0] if len(nodes) == 1 else f"{len(nodes)} nodes ({', '.join(nodes)})"
+
+
+def _info(pairs: Iterable[str]) -> dict[str, str]:
+    info = {}
+    for pair in pairs:
+        key, equals, value = pair.partition("=")
+        if not (key and equals):
+            raise click.UsageError(f"--set needs KEY=VALUE, not {key}")
+        info[key] = value
+    return info
+
+
+def _pointer(key: str) -> str:
+    return key.replace("~", "~0").replace("/", "~1")
+
+
+def _entry(entry: Json) -> tuple[Any, ...]:
+    if entry["kind"] == "step":
+        took = "" if entry.get("duration_s") is None else f"{entry['duration_s']:.1f} s"
+        text = f"{entry.get('flow') or ''} {entry.get('name') or ''}: {entry.get('state') or ''}"
+        more = entry.get("error") or entry.get("reason") or ""
+    else:
+        took, text = "", entry.get("event") or entry.get("event_type") or ""
+        more = entry.get("provision_state") or ""
+    return entry["at"], took, text.strip(), terminal.brief(more)
+
+
+def _echo(line: str) -> None:
+    click.echo(terminal.visible(line))
+
+
+def _echo_rows(rows: Iterable[Iterable[Any]]) -> None:
+    for line in terminal.columns([tuple(row) for row in rows]):
+        click.echo(line)

@@ -1,0 +1,106 @@
+"""``bloomery node``: a machine's day from a terminal."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from bloomery.cli.client import Client
+from tests.functional.cli.conftest import Run
+from tests.invariants.test_docs import ROOT, words_after
+from tests.kit.servers.orchestration import Orchestration
+
+PAGE = ROOT / "doc/guides/machines.md"
+
+
+@pytest.fixture
+def api(site: Orchestration) -> Client:
+    return Client(site.service.url)
+
+
+def create(api: Client, *names: str) -> None:
+    for name in names:
+        api.post("/v1/nodes", {"driver": "fake-hardware", "name": name, "resource_class": "bm"})
+
+
+def node(api: Client, name: str) -> Any:
+    return api.get(f"/v1/nodes/{name}")
+
+
+def test_the_day_of_the_page(run: Run, api: Client) -> None:
+    create(api, "web-1", "web-2")
+    seen = set()
+    for words in words_after(PAGE, "bloomery"):
+        if words[0] != "node" or not {"web-1", "list"}.intersection(words):
+            continue
+        result = run(" ".join(words))
+        assert result.exit_code == 0, (words, result.output)
+        seen.add(words[1])
+    assert seen == {
+        "list", "show", "why", "timeline", "manage", "provide", "deploy", "undeploy", "power",
+        "maintenance", "retire", "delete",
+    }  # fmt: skip
+    assert run("node show web-1").exit_code == 1
+
+
+def test_nodes_are_listed_shown_and_explained(run: Run, api: Client) -> None:
+    create(api, "see-1", "see-2")
+    api.put("/v1/nodes/see-2/maintenance", {"reason": "new disks"})
+    heading, *lines = run("node list").stdout.splitlines()
+    assert heading.split() == ["NAME", "STATE", "POWER", "CLASS", "PROBLEM"]
+    assert [line.split()[:2] for line in lines] == [["see-1", "enroll"], ["see-2", "enroll"]]
+    rows = json.loads(run("node list --problems --json").stdout)
+    assert [row["name"] for row in rows] == ["see-2"]
+    empty = run("node list --state active")
+    assert (empty.stdout, empty.stderr.startswith("no such nodes; ")) == ("", True)
+    shown = dict(line.split(maxsplit=1) for line in run("node show see-2").stdout.splitlines())
+    assert shown["maintenance_reason"] == "new disks"
+    document = json.loads(run("node show see-2 --json").stdout)
+    assert document["maintenance_reason"] == "new disks"
+    told = json.loads(run("node why see-2 --json").stdout)
+    assert f"next: {told['next_action']}" in run("node why see-2").stdout
+    assert run("node timeline see-1").exit_code == 0
+    for name in ("see-1", "see-2"):
+        api.delete(f"/v1/nodes/{name}")
+
+
+def test_orders_are_watched_and_refusals_told(run: Run, api: Client) -> None:
+    create(api, "do-1", "do-2")
+    done = run("node manage do-1 do-2 --wait")
+    assert done.exit_code == 0, done.output
+    assert {node(api, name)["provision_state"] for name in ("do-1", "do-2")} == {"manageable"}
+    assert run("node provide do-1 --wait --yes").exit_code == 0
+    assert run("node deploy do-1 --set image_source=http://10.0.0.1/i --wait").exit_code == 0
+    info = node(api, "do-1")["instance_info"]
+    assert info["image_source"] == "http://10.0.0.1/i"
+    assert run("node power off do-1 --wait").exit_code == 0
+    assert node(api, "do-1")["power_state"] == "power off"
+    assert run("node power on do-1 --wait").exit_code == 0
+    assert node(api, "do-1")["power_state"] == "power on"
+
+    refused = run("node deploy do-2 nobody --wait")
+    assert refused.exit_code == 1
+    assert 'do-2: The requested action "active"' in refused.stderr
+    assert "nobody: " in refused.stderr
+    assert run("node retire do-2 --reason old").exit_code == 0
+    assert (node(api, "do-2")["retired"], node(api, "do-2")["retired_reason"]) == (True, "old")
+    assert run("node retire do-2 --undo").exit_code == 0
+    assert node(api, "do-2")["retired"] is False
+
+
+def test_a_node_that_fails_ends_the_watch_with_its_error(run: Run, api: Client) -> None:
+    create(api, "sick")
+    fails = {"op": "add", "path": "/driver_info/fake", "value": {"fail": ["power"]}}
+    api.patch("/v1/nodes/sick", [fails])
+    failed = run("node manage sick --wait")
+    assert failed.exit_code == 1
+    assert "Error: cannot take every node to manageable: sick is in enroll: " in failed.stderr
+
+
+@pytest.mark.parametrize("line", ["provide ask", "undeploy ask", "delete ask"])
+def test_orders_that_lose_something_ask_first(run: Run, line: str) -> None:
+    result = run(f"node {line}")
+    assert result.exit_code == 1
+    assert "--yes goes on without asking" in result.stderr
