@@ -15,12 +15,15 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final
 
+import bcrypt
+
 from bloomery import errors
 
 LOG = logging.getLogger(__name__)
 
 MAX_REMEMBERED: Final = 1000
 _BCRYPT: Final = re.compile(rb"\$2[aby]\$(\d\d)\$[./A-Za-z0-9]{53}")
+_LONGEST: Final = 72  # bytes of a password that bcrypt takes
 _ROUNDS: Final = range(4, 18)  # higher costs take minutes
 _FORM: Final = "each line must be user:hash, the hash made by bcrypt (htpasswd -nbB user password)"
 # The hash for any name of an empty file.
@@ -76,6 +79,17 @@ class PasswordFile:
             why = exc.strerror if isinstance(exc, OSError) else exc
             LOG.warning("cannot use %s: %s; the logins of before stay valid", self._path, why)
             return self._hashes
+
+
+def entry(name: str, password: str) -> str:
+    """Return the line of a login.  Raises CannotStart for a login that could not be used."""
+    if not name or ":" in name or not name.isprintable():
+        raise errors.CannotStart(reason=f"cannot use the name {name!r}: it needs text, no colon")
+    if not password or len(password.encode()) > _LONGEST or "\0" in password:
+        raise errors.CannotStart(
+            reason=f"cannot use the password: it is empty, or longer than {_LONGEST} bytes"
+        )
+    return f"{name}:{bcrypt.hashpw(password.encode(), bcrypt.gensalt()).decode()}"
 
 
 def proof_of(key: bytes, name: str, password: bytes) -> bytes:

@@ -26,6 +26,9 @@ class Command(NamedTuple):
 
 
 COMMANDS: Final = {
+    "init": Command(
+        "bloomery.cmd.init:init", "Write a configuration, a login and the database; check them."
+    ),
     "serve": Command("bloomery.cmd.serve:serve", "Run APIs, conductor and engine in one process."),
     "api": Command("bloomery.cmd.api:api", "Run both APIs in a process of their own."),
     "conductor": Command(
