@@ -9,8 +9,12 @@ import {stream} from './stream.js'
 import {ago} from './time.js'
 
 const nodeLink = uuid => h('a', {href: `#/nodes/${uuid}`}, rows.get(uuid)?.name ?? uuid)
-const ALLOCATION = {active: 'active', error: 'failed'}
-const WEBHOOK = {active: 'active', failing: 'busy'}
+const ALLOCATION = {active: ['active', '●'], error: ['failed', '✕'], allocating: ['busy', '◐']}
+const WEBHOOK = {active: ['active', '●'], failing: ['failed', '✕'], parked: ['hold', '‖']}
+const stateBadge = (kinds, state) => {
+  const [kind, sign] = kinds[state] ?? ['busy', '◐']
+  return h(`span.badge.k-${kind}`, {}, h('span.sign', {ariaHidden: 'true'}, sign), state)
+}
 const attempt = async (order, read) => {
   try { await order() } catch (error) { toast(error.message, {error: true}) }
   await read()
@@ -22,7 +26,7 @@ export async function allocations({root, signal}) {
 
   async function read() {
     const {allocations: list} = await get('v1/allocations?limit=1000', signal)
-    replace(table, list.length ? simple(['Name', 'State', 'Class', 'Node', 'Error', 'Created', ''], list.map(each => [each.name ?? each.uuid, h(`span.badge.k-${ALLOCATION[each.state] ?? 'busy'}`, {}, each.state), each.resource_class,
+    replace(table, list.length ? simple(['Name', 'State', 'Class', 'Node', 'Error', 'Created', ''], list.map(each => [each.name ?? each.uuid, stateBadge(ALLOCATION, each.state), each.resource_class,
       each.node_uuid && nodeLink(each.node_uuid), each.last_error, ago(each.created_at), h('div.row', {}, each.state !== 'active' && h('button', {type: 'button', onclick: () => explain(each)}, 'Why'),
         h('button.danger', {type: 'button', disabled: !may('baremetal:allocation:delete'), onclick: () => drop(each)}, 'Delete'))]))
       : empty('No allocation yet. An allocation takes an available node of a class:', 'baremetal allocation create --resource-class bm.small'))
@@ -52,7 +56,7 @@ export async function webhooks({root, signal}) {
   async function read() {
     const {webhooks: list} = await get('ext/v1/webhooks', signal)
     const change = (each, state) => attempt(() => patch(`ext/v1/webhooks/${each.uuid}`, [{op: 'replace', path: '/state', value: state}]), read)
-    replace(place, list.length ? simple(['URL', 'State', 'Events', 'Error', ''], list.map(each => [each.url, h(`span.badge.k-${WEBHOOK[each.state] ?? 'hold'}`, {}, each.state), each.type ?? 'all', each.last_error, h('div.row', {},
+    replace(place, list.length ? simple(['URL', 'State', 'Events', 'Error', ''], list.map(each => [each.url, stateBadge(WEBHOOK, each.state), each.type ?? 'all', each.last_error, h('div.row', {},
       h('button', {type: 'button', disabled: !may('baremetal:webhook:update'), onclick: () => change(each, each.state === 'parked' ? 'active' : 'parked')}, each.state === 'parked' ? 'Activate' : 'Park'),
       h('button.danger', {type: 'button', disabled: !may('baremetal:webhook:delete'), onclick: () => attempt(() => remove(`ext/v1/webhooks/${each.uuid}`), read)}, 'Delete'))]))
       : empty('No webhook yet. A webhook is an address that gets each event as a signed POST.'))

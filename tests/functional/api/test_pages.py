@@ -129,15 +129,22 @@ def test_a_page_asks_for_the_password_itself(make, tmp_path: Path) -> None:
     assert client.get("/ui/").status == 200
 
 
-def test_every_answer_says_what_a_browser_may_do_with_it(world) -> None:
+@pytest.mark.parametrize(
+    ("of_stacks", "asked"),
+    [(False, {"/v1/nodes": 200, "/ui/": 200, "/nothing": 404, STACKS: 200}),
+     (True, {"/v1/p1/stacks": 200, "/v1/p1/nothing": 404})],
+)  # fmt: skip
+def test_every_answer_says_what_a_browser_may_do_with_it(world, of_stacks: bool, asked) -> None:
     conf = Conf(api=Api(port=0))
-    serving = server.make(app.make_app(world.site, pages=pages.serve), conf)
+    stacks = orchestration.make_app(world.site, FakeStackOperations())
+    served = stacks if of_stacks else app.make_app(world.site, pages=pages.serve, stacks=stacks)
+    serving = server.make(served, conf)
     serving.start()
     try:
-        for method, path, status in (
-            ("GET", "/v1/nodes", 200), ("GET", "/ui/", 200), ("GET", "/nothing", 404),
+        for method, path, status in [
             ("BREW", "/", 405),
-        ):  # fmt: skip
+            *(("GET", *each) for each in asked.items()),
+        ]:
             connection = http.client.HTTPConnection(*serving.address, timeout=10)
             connection.request(method, path)
             answer = connection.getresponse()
