@@ -154,6 +154,7 @@ _WHY: Final = _object(
     {
         "uuid": TEXT,
         **dict.fromkeys(_WHY_TEXTS, TEXT_OR_NULL),
+        "by": TEXT_OR_NULL,
         "in_state_for_s": {"type": ["number", "null"]},
         **dict.fromkeys(("maintenance", "lock", "step"), _OBJECT_OR_NULL),
         "contact": _object({"agent": _ANY, "bmc": _OBJECT_OR_NULL}, "agent", "bmc"),
@@ -306,6 +307,20 @@ _BMCS: Final = _array(
         "address", "left_alone", "latency", "accounts", "refused_logins", "sessions",
     )
 )  # fmt: skip
+_STEPS: Final = _object(
+    {
+        "steps": _array(
+            _object(
+                {
+                    "interface": TEXT, "step": TEXT, "abortable": BOOLEAN,
+                    "priority": {"type": "integer"}, "args": OBJECT, "argsinfo": OBJECT,
+                },
+                "interface", "step", "abortable", "priority", "argsinfo",
+            )
+        ),
+    },
+    "steps",
+)  # fmt: skip
 _ME: Final = _object(
     {
         "auth_strategy": TEXT,
@@ -319,10 +334,14 @@ _STATES: Final = _object(
     {
         "states": _array(
             _object(
-                {"name": TEXT, "advice": TEXT_OR_NULL, "is_stable": BOOLEAN},
-                "name", "advice", "is_stable",
+                {
+                    "name": TEXT, "advice": TEXT_OR_NULL, "is_stable": BOOLEAN,
+                    "is_problem": BOOLEAN,
+                },
+                "name", "advice", "is_stable", "is_problem",
             )
         ),
+        "problems": _mapping(TEXT),
         "edges": _array(
             _object(
                 dict.fromkeys(("source", "event", "target"), TEXT), "source", "event", "target"
@@ -335,7 +354,7 @@ _STATES: Final = _object(
             )
         ),
     },
-    "states", "edges", "verbs",
+    "states", "problems", "edges", "verbs",
 )  # fmt: skip
 
 # The end of a path and the schema of its GET; {} stands for an ident.
@@ -392,6 +411,10 @@ _ENDS: Final[Mapping[str, Json]] = {
     "/ext/v1/conductors/{}/bmcs": _object({"bmcs": _BMCS}, "bmcs"),
     "/ext/v1/session": _object({"auth_strategy": TEXT}, "auth_strategy"),
     "/ext/v1/session/{}": _object({"token": TEXT, "expires_at": TEXT}, "token", "expires_at"),
+    "/ext/v1/nodes/{}": _object(
+        {"node": _object(_NODE_ROW, *_NODE_ROW), "last_event_id": _COUNT}, "node", "last_event_id"
+    ),
+    "/ext/v1/nodes/{}/steps": _STEPS,
     "/ext/v1/me": _ME,
     "/ext/v1/states": _STATES,
     "/ext/v1/nodes/{}/why": _WHY,

@@ -18,6 +18,7 @@ from bloomery.cli.client import Client
 from bloomery.cli.fleet import Fleet, Machine, create
 from bloomery.cli.stacks import StackRun
 from bloomery.cmd import log, process
+from bloomery.cmd.demo_life import IMAGE, DemoLife
 from bloomery.cmd.serve import CLIENTS
 from bloomery.cmd.service import Service
 from bloomery.lab import rack
@@ -25,7 +26,6 @@ from bloomery.state_dir import CLOUD, StateDir
 
 NODES = 8
 DEPLOYED = 3
-_IMAGE = "http://127.0.0.1/images/demo.iso"  # the simulated drives take any address as inserted
 _CLASS = "bm.demo"
 _PROJECT = "admin"
 _STACK = "servers"
@@ -47,11 +47,15 @@ def demo(once: bool, port: int) -> None:
         StateDir(Path(folder)) as home,
         _service(home, port) as service,
     ):
+        click.echo(f"Pages: {service.url}/ui/")
         deployed = _job(service, servers)
         if once:
             return
-        click.echo(_told(service, home, deployed))
-        shutdown.requested.wait()
+        life = DemoLife(Client(service.url), servers, shutdown.requested.wait)
+        click.echo("two deployments fail; one of them is repaired")
+        click.echo(_told(service, home, deployed, *life.show_failures(_name)))
+        while life.take_turn():
+            pass
         click.echo("stopping")
 
 
@@ -108,7 +112,7 @@ def _template() -> dict[str, Any]:
             "properties": {
                 "name": server,
                 "allocation": {"get_resource": slot},
-                "image": {"boot_iso": _IMAGE},
+                "image": {"boot_iso": IMAGE},
             },
         }
     outputs = {
@@ -121,19 +125,27 @@ def _template() -> dict[str, Any]:
 def _enrolled(number: int, server: rack.Machine) -> Machine:
     """Return a server of the rack as the API's client enrols it."""
     return Machine(
-        name=f"rack-1-u{number}",
+        name=_name(number),
         driver="redfish",
         driver_info=server.driver_info,
         ports=[{"address": server.mac}],
+        properties={"rack": "rack-1"},
         more={"resource_class": _CLASS},
     )
 
 
-def _told(service: Service, home: StateDir, node: str) -> str:
-    """Return the URL and some commands to try; ``node``: a deployed one."""
+def _name(number: int) -> str:
+    return f"rack-1-u{number}"
+
+
+def _told(service: Service, home: StateDir, node: str, repaired: str, failed: str) -> str:
+    """Return the addresses and some commands to try; ``node``: a deployed one."""
     return "\n".join(
         (
             "",
+            f"Look at the rack: {service.url}/ui/",
+            f"  {failed} could not be deployed: its page says why; deploy or undeploy it there",
+            f"  {repaired} failed, too, and was repaired: see its timeline",
             f"The API is at {service.url}. In another terminal, after `pip install {CLIENTS}`:",
             f"  export OS_CLIENT_CONFIG_FILE={home.clouds} OS_CLOUD={CLOUD}",
             "  baremetal node list",

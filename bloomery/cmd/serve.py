@@ -24,6 +24,7 @@ CLIENTS: Final = "python-ironicclient python-openstackclient python-heatclient"
 @options.state_dir
 @options.config_file
 @options.addresses
+@click.option("--open", "opens", is_flag=True, help="Open the pages in a browser.")
 @click.option("--verbose", is_flag=True, help="Log what happens, not only what goes wrong.")
 def serve(
     state_dir: Path,
@@ -31,6 +32,7 @@ def serve(
     host_ip: str | None,
     port: int | None,
     orchestration_port: int | None,
+    opens: bool,
     verbose: bool,
 ) -> None:
     """Run APIs, conductor and engine in one process."""
@@ -50,6 +52,8 @@ def serve(
             shutdown.on_hangup(service.reload)
         shutdown.allow_grace_of(settings)
         click.echo(next_steps(service, home))
+        if opens:
+            click.launch(f"{service.url}/ui/")
         shutdown.requested.wait()
         click.echo("stopping: waiting for the work that goes on")
         service.stop(shutdown.grace_s(settings), stays_online=shutdown.restarts)
@@ -100,6 +104,7 @@ def next_steps(service: Service, home: StateDir) -> str:
     return "\n".join(
         (
             f"Bloomery answers at {service.url} (state in {home.path})",
+            f"Its pages are at {service.url}/ui/",
             f"In another terminal, after `pip install {CLIENTS}`:",
             f"  export OS_CLIENT_CONFIG_FILE={home.clouds} OS_CLOUD={CLOUD}",
             f"  baremetal{login} driver list",

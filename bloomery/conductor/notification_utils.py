@@ -9,15 +9,23 @@ Each ``emit_...`` returns a write for the transaction that makes the event true.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from functools import partial
-from typing import Any
+from typing import Any, Final
 
 from bloomery import secrets
 from bloomery.conductor.runtime import Context
-from bloomery.conductor.writes import EncodedWrite
+from bloomery.conductor.writes import EncodedWrite, NodeEvent
 from bloomery.db import events, rows
 from bloomery.events import snapshots
 from bloomery.model.node import Node
+from bloomery.model.step import StepRun
+
+# What lists show of a node's condition: in the facts of each event, so that nobody reads the row.
+CONDITION: Final = (
+    "provision_state", "target_provision_state", "provision_updated_at", "power_state",
+    "maintenance", "maintenance_reason", "fault", "last_error",
+)  # fmt: skip
+# What else lists show; a move may change it, too (inspection).
+DESCRIPTION: Final = frozenset({"properties", "extra", "driver_info", "resource_class"})
 
 
 def emit_provision_set_notification(
@@ -34,9 +42,6 @@ def emit_provision_set_notification(
         "event": event,
         "previous_provision_state": prev_state,
         "previous_target_provision_state": prev_target,
-        "provision_state": node.provision_state,
-        "target_provision_state": node.target_provision_state,
-        "last_error": node.last_error,
     }
     return _emit_conductor_node_notification(context, node, "provision_set", status, facts, level)
 
@@ -45,7 +50,7 @@ def emit_power_set_notification(
     context: Context, node: Node, status: str, to_power: str | None
 ) -> EncodedWrite:
     """Emit ``baremetal.node.power_set.<status>``: a request for ``to_power``."""
-    facts = _power_of(node) | {"to_power": to_power}
+    facts = {"target_power_state": node.target_power_state, "to_power": to_power}
     return _emit_conductor_node_notification(context, node, "power_set", status, facts)
 
 
@@ -56,7 +61,7 @@ def emit_power_state_corrected_notification(
 
     ``from_power``: the state recorded before; the node has the corrected one.
     """
-    facts = _power_of(node) | {"from_power": from_power}
+    facts = {"target_power_state": node.target_power_state, "from_power": from_power}
     return _emit_conductor_node_notification(
         context, node, "power_state_corrected", "success", facts
     )
@@ -69,16 +74,24 @@ def emit_console_notification(
 
     ``action``: console_set, console_restore or console_stop.  ``status``: start, end or error.
     """
-    facts = {"console_enabled": node.console_enabled, "last_error": node.last_error}
+    facts = {"console_enabled": node.console_enabled}
     return _emit_conductor_node_notification(context, node, action, status, facts)
 
 
-def _power_of(node: Node) -> dict[str, Any]:
-    return {
-        "power_state": node.power_state,
-        "target_power_state": node.target_power_state,
-        "last_error": node.last_error,
-    }
+def emit_changed(context: Context, node: Node, columns: list[str]) -> NodeEvent:
+    """Emit ``baremetal.node.changed.success``: columns changed without any other event."""
+    event = _event(context, node, "changed", "success", _condition(node) | {"columns": columns})
+    return NodeEvent(events.encode(event))
+
+
+def emit_step(context: Context, node: Node, run: StepRun, status: str, of: int) -> EncodedWrite:
+    """Emit ``baremetal.node.step.<status>``: a step that clients see; ``of``: steps of its flow."""
+    facts = {
+        "flow": run.phase, "flow_id": run.flow, "step": run.step.name, "position": run.position + 1,
+        "of": of, "child_node": run.step.child,
+    }  # fmt: skip
+    row = events.encode(_event(context, node, "step", status, facts))
+    return lambda conn: events.insert(conn, [row])
 
 
 def _emit_conductor_node_notification(
@@ -90,25 +103,38 @@ def _emit_conductor_node_notification(
     level: str | None = None,
 ) -> EncodedWrite:
     """Return the write of a conductor's event about ``node`` as it will be committed."""
-    runtime, snapshot = context.runtime, None
-    if runtime.wants_snapshots():
+    snapshot = None
+    if context.runtime.wants_snapshots():
         snapshot = snapshots.node_snapshot(node) | {"updated_at": rows.now()}
-    event = events.Event(
+    event = _event(context, node, action, status, {**facts, **_condition(node)}, level, snapshot)
+    return NodeEvent(events.encode(event))
+
+
+def _condition(node: Node) -> dict[str, Any]:
+    condition = {name: getattr(node, name) for name in CONDITION}
+    texts = ("last_error", "maintenance_reason")
+    return condition | {name: secrets.mask(condition[name]) for name in texts if condition[name]}
+
+
+def _event(
+    context: Context,
+    node: Node,
+    action: str,
+    status: str,
+    facts: Mapping[str, Any],
+    level: str | None = None,
+    snapshot: Mapping[str, Any] | None = None,
+) -> events.Event:
+    return events.Event(
         object="node",
         object_uuid=node.uuid,
         action=action,
         status=status,
         level=level or ("error" if status == "error" else "info"),
-        publisher=f"ironic-conductor.{runtime.host}",
+        publisher=f"ironic-conductor.{context.runtime.host}",
         request_id=context.request.request_id,
-        facts=_masked(facts),
+        facts=facts,
         snapshot=snapshot,
         owner=node.owner,
         lessee=node.lessee,
     )
-    return partial(events.insert, encoded=[events.encode(event)])
-
-
-def _masked(facts: Mapping[str, Any]) -> Mapping[str, Any]:
-    last_error = facts.get("last_error")
-    return facts if last_error is None else {**facts, "last_error": secrets.mask(last_error)}

@@ -121,6 +121,7 @@ class CrudEvent:
     def snapshot_stored(self, value: Any) -> CrudEvent:
         """Put the created object into the end event."""
         self.show_to_projects_of(value)
+        self._describe(value, snapshots.described(self._noun, value))
         if self._is_versioned:
             self._end["snapshot"] = rows.dump(snapshots.OF_CREATED[self._noun](value))
         return self
@@ -133,6 +134,7 @@ class CrudEvent:
         Updated_at changes.
         """
         self.show_to_projects_of(before)
+        self._describe(before, changes)
         if self._is_versioned:
             snapshot = snapshots.OF[self._noun](_changed_copy(before, changes))
             self._start["snapshot"] = rows.dump(snapshot)
@@ -143,6 +145,15 @@ class CrudEvent:
     def snapshot_deletion(self, value: Any) -> CrudEvent:
         """Put the deleted object into both events."""
         return self.snapshot_change(value, {}, touched=False)
+
+    def _describe(self, value: Any, changes: Mapping[str, Any]) -> None:
+        """Add the masked new values, and the record's node, to the facts of the end event."""
+        more: Json = {
+            "changes": snapshots.public(self._noun, changes),
+            "node_uuid": getattr(value, "node_uuid", None),
+        }
+        shown = {name: fact for name, fact in more.items() if fact}
+        self._end["facts"] = rows.dump(self._facts | secrets.mask(shown))
 
     def insert_between(self, write: EncodedWrite) -> None:
         """Add a write between the start and the end event."""

@@ -27,8 +27,10 @@ from datetime import datetime, timedelta
 from functools import partial
 from typing import Any, Final
 
+import sqlalchemy as sa
+
 from bloomery import clock, errors, secrets
-from bloomery.conductor import child_steps, states, steps, writes
+from bloomery.conductor import child_steps, notification_utils, states, steps, writes
 from bloomery.conductor.phase import FlowFailure, Phase, Transition
 from bloomery.conductor.states import State
 from bloomery.conductor.task_manager import TaskManager
@@ -46,6 +48,7 @@ LOG = logging.getLogger(__name__)
 _NO_WORKER_RETRY_S: Final = 0.5
 _OUTAGE_PAUSES_S: Final = (1.0, 15.0)  # least and most between two tries of a silent BMC
 _NOTHING: Final = internal_step("deploy", "nothing")
+_STEP_EVENTS: Final = {Run.RUNNING: "start", Run.DONE: "end", Run.FAILED: "error"}
 _PARKING: Final[dict[type, str]] = {WaitForCall: "wait", Hold: "hold"}
 _CLEAN_FAMILY: Final = (State.CLEANING, State.CLEANWAIT, State.CLEANHOLD)
 
@@ -76,7 +79,7 @@ class Flow:
     def opening(self) -> list[Write]:
         """The writes of all its rows, the first step running."""
         first = partial(step_rows.insert, encoded=step_rows.encode(self.runs))
-        return [first, *_history(self, "start")]
+        return [first, *self._event(self.runs[0]), *_history(self, "start")]
 
     @property
     def cancelled(self) -> EncodedWrite:
@@ -84,9 +87,24 @@ class Flow:
         return lambda conn: step_rows.cancel(conn, self.id)
 
     def mark(self, run: StepRun, state: Run, **values: Any) -> EncodedWrite:
-        """Return the write that puts one of its rows into ``state``."""
+        """Return the write that puts one of its rows into ``state``, with the step's event."""
         run.state = state
-        return lambda conn: step_rows.change(conn, self.id, run.position, {"state": state} | values)
+        moves = values.keys() & {"started_at", "finished_at"}
+        events = self._event(run) if moves else []
+
+        def write(conn: sa.Connection) -> None:
+            step_rows.change(conn, self.id, run.position, {"state": state} | values)
+            for event in events:
+                event(conn)
+
+        return write
+
+    def _event(self, run: StepRun) -> list[EncodedWrite]:
+        """Return the event of a step that begins or ends; none for steps hidden from clients."""
+        if run.step.internal:
+            return []
+        context, node, status = self.task.context, self.task.node, _STEP_EVENTS[Run(run.state)]
+        return [notification_utils.emit_step(context, node, run, status, len(self.runs))]
 
 
 def plan(task: TaskManager, phase: Phase, planned: Sequence[Step]) -> Flow:

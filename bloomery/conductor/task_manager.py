@@ -29,10 +29,10 @@ from typing import Any, Final, Generic, ParamSpec, Self, TypeAlias, TypeVar
 import sqlalchemy as sa
 
 from bloomery import errors, secrets
-from bloomery.conductor import states, transition, writes
+from bloomery.conductor import notification_utils, states, transition, writes
 from bloomery.conductor.runtime import ConductorRuntime, Context
 from bloomery.conductor.states import State
-from bloomery.conductor.writes import Write
+from bloomery.conductor.writes import EncodedWrite, NodeEvent, Write
 from bloomery.db import locks, nodes, records, rows
 from bloomery.drivers.base import Driver
 from bloomery.model import node as node_model
@@ -434,6 +434,7 @@ class TaskManager:
             return
         self.node.updated_at = values["updated_at"] = rows.now()
         encoded = writes.encoded(journal)
+        encoded += self._announcement(changed, encoded)
         may_miss = _INFO in changed and self._may_miss_token()
         former_info = self._columns[_INFO_AT] if may_miss else None
 
@@ -452,8 +453,17 @@ class TaskManager:
         self._columns, self.ends_agent_session = columns, False
         if release:
             self._reserved = False
-        if journal:
+        if encoded:
             self.runtime.on_events_written()
+
+    def _announcement(self, changed: Json, journal: Sequence[EncodedWrite]) -> list[NodeEvent]:
+        """Return the event of changes that lists show and no event of the journal does."""
+        columns = changed.keys() & notification_utils.DESCRIPTION
+        if not any(isinstance(write, NodeEvent) for write in journal):
+            columns |= changed.keys() & notification_utils.CONDITION
+        if not columns:
+            return []
+        return [notification_utils.emit_changed(self.context, self.node, sorted(columns))]
 
     def _changed(self, columns: tuple[Any, ...]) -> dict[str, Any]:
         """Return the changed columns, encoded."""

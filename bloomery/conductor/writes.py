@@ -8,17 +8,17 @@ from __future__ import annotations
 
 import re
 import uuid as uuids
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from functools import partial
-from typing import Final, TypeAlias
+from typing import Any, Final, TypeAlias
 
 import sqlalchemy as sa
 
 from bloomery import secrets
 from bloomery.conductor.runtime import Context
-from bloomery.db import history, rows
+from bloomery.db import events, history, rows
 from bloomery.model.history import HistoryEntry
 from bloomery.model.node import Node
 
@@ -32,6 +32,16 @@ class DeferredWrite:
     """A write that depends on the node's new fields; it is encoded once they are set."""
 
     encode: Callable[[], EncodedWrite]
+
+
+@dataclass(frozen=True, slots=True)
+class NodeEvent:
+    """The write of an event row that shows the node's condition."""
+
+    row: Mapping[str, Any]
+
+    def __call__(self, conn: sa.Connection) -> None:
+        events.insert(conn, [self.row])
 
 
 Write: TypeAlias = EncodedWrite | DeferredWrite

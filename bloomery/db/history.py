@@ -63,6 +63,14 @@ def list_of_type_since(
     return [(row.created_at, row.event) for row in conn.execute(query)]
 
 
+def find_mover(conn: sa.Connection, node_uuid: str) -> str | None:
+    """Return the user of the node's newest transition that a user ordered."""
+    ordered = _T.node_uuid == node_uuid, _T.event_type == "transition", _T.user.is_not(None)
+    query = sa.select(_T.user).where(*ordered).order_by(_T.id.desc()).limit(1)
+    user: str | None = conn.execute(query).scalar_one_or_none()
+    return user
+
+
 def trim(conn: sa.Connection, *, keep: int, at_most: int) -> int:
     """Delete the oldest entries of nodes with more than ``keep``; return their number."""
     rank = sa.func.row_number().over(partition_by=_T.node_uuid, order_by=_T.id.desc()).label("rank")

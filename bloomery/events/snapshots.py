@@ -32,6 +32,13 @@ _NODE_SECRET: Final = tuple(sorted(node_model.SECRET_OBJECTS))
 _NODE_FILLED: Final[Json] = {"conductor_group": ""}
 
 
+_GUARDED: Final = frozenset({"last_error", "reservation"})  # by policy rules of their own
+_PUBLIC: Final = {"node": frozenset(_NODE_PUBLIC) - _GUARDED} | {
+    noun.name: frozenset(_public_names(noun.fields)) - noun.hidden.keys()
+    for noun in nouns.BY_NAME.values()
+}
+
+
 def node_snapshot(node: Node) -> Json:
     """Return every attribute of the API, secrets masked."""
     shot = {name: getattr(node, name) for name in _NODE_PUBLIC}
@@ -49,6 +56,16 @@ def record_snapshot(noun: Noun, record: Any) -> Json:
         shot[name] = [] if getattr(record, flag) else secrets.mask(shot[name])
     hidden = (f.name for f in noun.fields.values() if f.column and f.secret)
     return shot | {name: secrets.mask(getattr(record, name)) for name in hidden}
+
+
+def public(noun: str, values: Mapping[str, Any]) -> Json:
+    """Return those of an object's values that every reader of the object may read."""
+    return {name: value for name, value in values.items() if name in _PUBLIC[noun]}
+
+
+def described(noun: str, value: Any) -> Json:
+    """Return the public values of an object that has them set."""
+    return {name: shown for name in _PUBLIC[noun] if (shown := getattr(value, name))}
 
 
 def created_snapshot(noun: Noun, record: Any) -> Json:

@@ -7,11 +7,11 @@ The operation ``why.explain`` also asks the conductor and reads the steps of one
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 from typing import Any, Final
 from urllib.parse import urlsplit
 
-from bloomery import secrets
+from bloomery import errors, secrets
 from bloomery.conductor import states
 from bloomery.conductor.states import State
 from bloomery.db import events, nodes, rows
@@ -34,8 +34,8 @@ _COLUMNS: Final = (
     *_SHOWN, "driver", "properties", "extra", "driver_info", "last_error", "maintenance_reason",
     "macs",
 )  # fmt: skip
-_BAD_STATES: Final = states.FAILURE_STATES | states.HOLD_STATES | {State.ERROR}
-BAD_STATE_CODES: Final = frozenset(state.replace(" ", "_") for state in _BAD_STATES)
+BAD_STATES: Final = states.FAILURE_STATES | states.HOLD_STATES | {State.ERROR}
+BAD_STATE_CODES: Final = frozenset(state.replace(" ", "_") for state in BAD_STATES)
 TEXTS: Final = {
     "power_failure": "the BMC does not answer",
     "error": "tear-down failed",
@@ -59,19 +59,33 @@ def list_page(ctx: Context, page: Page) -> tuple[list[Json], str | None, int]:
         last_event_id = events.last_id(conn)
         page_rows = nodes.list_rows(conn, query)
     marker = page_rows[-1].uuid if page.is_full(page_rows) else None
+    return _documents(ctx, page_rows), marker, last_event_id
+
+
+def get(ctx: Context, ident: str) -> tuple[Json, int]:
+    """Return the row of one node, and the number of the last event.  Raises NodeNotFound."""
+    uuid = policy.get_uuid(ctx, ident)
+    with ctx.services.db.read() as conn:
+        last_event_id = events.last_id(conn)
+        row = nodes.list_rows_of(conn, [uuid], _COLUMNS)
+    if not row:
+        raise errors.NodeNotFound(node=ident)
+    return _documents(ctx, row)[0], last_event_id
+
+
+def _documents(ctx: Context, page_rows: Iterable[Any]) -> list[Json]:
     guards = policy.guards_fields(ctx)
-    documents = [
+    return [
         _document(ctx, row, policy.hidden_fields(ctx, row.owner, row.lessee) if guards else ())
         for row in page_rows
     ]
-    return documents, marker, last_event_id
 
 
 def find_problem(row: Any, host: str | None, *, hides_error: bool = False) -> str | None:
     """Return the code of what is wrong with a node, the worst first; None: nothing is."""
     if row.maintenance and row.fault:
         return str(row.fault).replace(" ", "_")
-    if row.provision_state in _BAD_STATES:
+    if row.provision_state in BAD_STATES:
         return str(row.provision_state).replace(" ", "_")
     if host is None:
         return "no_conductor"

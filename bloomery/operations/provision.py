@@ -78,6 +78,15 @@ def set_provision_state(
     )
 
 
+def list_steps(ctx: Context, ident: str, phase: str) -> list[Json]:
+    """Return the steps that the node offers in ``phase``, without those that are not allowed."""
+    node = policy.get_node(ctx, ident, RULE)
+    conf = ctx.services.conf.api
+    disallowed = getattr(conf, f"disallow_{phase}_steps")
+    offered = lookup.conductor_of(ctx, node).list_steps(ctx.request, node.uuid, phase)
+    return [step for step in offered if f"{step['interface']}.{step['step']}" not in disallowed]
+
+
 def list_verbs(ctx: Context, node: Any) -> list[Json]:
     """Return each verb, and why the caller may not use it on the node now; ``node``: a row."""
     is_granted = policy.may(ctx, RULE, policy.node_target(node))

@@ -41,7 +41,7 @@ def explain(ctx: Context, ident: str) -> Json:
     with ctx.services.db.read() as conn:
         node = nodes.get(conn, uuid)
         runs = steps.list_open(conn, uuid)
-        failed = history.find_last_error(conn, uuid)
+        failed, by = history.find_last_error(conn, uuid), history.find_mover(conn, uuid)
         counts = _counts(ctx, conn, node)
         corrections = _power_corrections(conn, node, now)
     facts = _ask_conductor(ctx, node)
@@ -52,6 +52,7 @@ def explain(ctx: Context, ident: str) -> Json:
         "name": node.name,
         "provision_state": node.provision_state,
         "target_provision_state": node.target_provision_state,
+        "by": by,
         "in_state_for_s": _age(node.provision_updated_at, now),
         "power_state": node.power_state,
         "target_power_state": node.target_power_state,

@@ -1,4 +1,4 @@
-"""The contract between callers and conductors: version 1.0.
+"""The contract between callers and conductors: version 1.1.
 
 A method of ``Conductor`` is an RPC method; ``since`` names its first contract version, ``METHODS``
 lists the methods, and ``RELEASES`` maps releases to versions.  Arguments and results are JSON,
@@ -29,7 +29,7 @@ from typing import Any, Final, Protocol
 from bloomery.model.request import Request
 from bloomery.rpc.methods import Method, list_methods, since
 
-VERSION: Final = "1.0"
+VERSION: Final = "1.1"
 RELEASES: Final[Mapping[str, str]] = {"0.1": "1.0"}  # release -> its contract version
 
 Json = dict[str, Any]
@@ -303,6 +303,13 @@ class Power(Protocol):
         """Return {interface: {"result": True} or {"result": False, "reason": text}}; needs no lock.
 
         All interfaces but vendor.  No BMC is called.
+        """
+
+    @since("1.1", question=True)
+    def list_steps(self, request: Request, node_uuid: str, phase: str) -> list[Json]:
+        """Return the steps that the node's interfaces offer in a phase; needs no lock.
+
+        Each has interface, step, priority, abortable and argsinfo.  No BMC is called.
         """
 
     @since("1.0", question=True, longest_s=3)

@@ -130,6 +130,10 @@ class FakeConductor:
         kinds = [kind for kind in node_model.INTERFACES if kind != "vendor"]
         return {kind: {"result": True} for kind in kinds}
 
+    def list_steps(self, request: Any, node_uuid: str, phase: str) -> Any:
+        return [{"interface": "deploy", "step": f"{phase}_disks", "priority": 0, "abortable": True,
+                 "argsinfo": {}}]  # fmt: skip
+
     # ------------------------------------------------------------------ verbs
 
     def _move(self, uuid: str, event: str, *, action: str) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from bloomery.conductor import bmc_sharing, console, power, tasks, validation
+from bloomery.conductor import bmc_sharing, console, power, steps, tasks, validation
 from bloomery.conductor.runtime import ConductorRuntime
 from bloomery.conductor.task_manager import TaskManager
 from bloomery.drivers import base
@@ -82,6 +82,11 @@ class PowerEndpoints:
     def validate_driver_interfaces(self, request: Request, node_uuid: str) -> Json:
         with tasks.shared(self.runtime, request, node_uuid) as task:
             return validation.validate(task)
+
+    def list_steps(self, request: Request, node_uuid: str, phase: str) -> list[Json]:
+        with tasks.shared(self.runtime, request, node_uuid) as task:
+            offered = steps.available_steps(task, phase)
+        return [step.shown() | {"argsinfo": step.argsinfo or {}} for step in offered]
 
     def describe_work(self, request: Request, node_uuid: str) -> Json:
         since = self.runtime.workers.missing_since.get(node_uuid)

@@ -10,7 +10,7 @@ let askLogin = async () => { throw new ApiError(401, 'a login is needed') }
 export class ApiError extends Error {
   constructor(status, message, retryAfter) {
     super(message)
-    Object.assign(this, {status, retryAfter})
+    Object.assign(this, {status, retryAfter, isPassing: [0, 409, 503].includes(status)})
   }
 }
 

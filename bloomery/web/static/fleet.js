@@ -1,12 +1,13 @@
 // The fleet: counts as filters, a map with a square for each machine, a table, orders for many.
 
-import {get, may} from './api.js'
-import {BULK, orderBulk} from './actions.js'
+import {may} from './api.js'
+import {actions, nameOf, order, sendAll} from './actions.js'
+import {enrol} from './enrol.js'
 import {announce, empty, failure, h, replace, throttled} from './dom.js'
 import {makeMap} from './map.js'
 import {go, setQuery} from './router.js'
-import {KINDS, badge, kindOf, needsAttention} from './states.js'
-import {fleet, load, rows, status} from './store.js'
+import {KINDS, badge, kindOf, needsAttention, textOf} from './states.js'
+import {fleet, load, rows, status, steps} from './store.js'
 import {makeTable} from './table.js'
 import {ago} from './time.js'
 
@@ -34,17 +35,17 @@ export async function page({root, query, signal}) {
   const search = document.getElementById('q')
   search.value = query.get('q') ?? ''
   const view = {
-    q: search.value, states: new Set(query.get('state')?.split(',')), attention: query.has('attention'),
+    q: search.value, states: new Set(query.get('state')?.split(',')), attention: query.has('attention'), problem: query.get('problem') ?? '',
     klass: query.get('class') ?? '', rack: query.get('rack') ?? '', group: query.get('group') ?? localStorage.getItem('bloomery.group') ?? 'rack', sort: query.get('sort') ?? 'name',
     columns: query.get('columns')?.split(',') ?? localStorage.getItem('bloomery.columns')?.split(',') ?? USUAL,
   }
   const chosen = new Set(), outcomes = new Map()
   const chips = h('div.chips', {role: 'group', ariaLabel: 'Filter by state'}), tools = h('div.row.tools')
-  const problems = h('div.problems'), bulk = h('div.bulk'), note = h('div')
+  const problems = h('div.problems'), bulk = h('div.bulk'), hint = h('div')
   const map = makeMap({onopen: row => go(`/nodes/${row.uuid}`), signal})
   const table = makeTable({label: 'Nodes', columns: [], keyOf: row => row.uuid, onsort: sort => change({sort})})
   let shown = []
-  replace(root, h('h1.unseen', {}, 'Fleet'), problems, chips, tools, h('section.map', {ariaLabel: 'Map'}, map.element), note, bulk, table.element)
+  replace(root, h('h1.unseen', {}, 'Fleet'), problems, chips, tools, h('section.map', {ariaLabel: 'Map'}, map.element), hint, bulk, table.element)
 
   function columns() {
     const names = narrow.matches ? NARROW : view.columns.filter(name => COLUMNS[name])
@@ -77,13 +78,13 @@ export async function page({root, query, signal}) {
 
   function change(part) {
     Object.assign(view, part)
-    setQuery({q: view.q, state: [...view.states].join(','), attention: view.attention ? '1' : '', class: view.klass, rack: view.rack,
-      group: view.group === 'rack' ? '' : view.group, sort: view.sort === 'name' ? '' : view.sort})
+    setQuery({q: view.q, state: [...view.states].join(','), attention: view.attention ? '1' : '', problem: view.problem, class: view.klass, rack: view.rack,
+      group: view.group === 'rack' ? '' : view.group, sort: view.sort === 'name' ? '' : view.sort, columns: String(view.columns) === String(USUAL) ? '' : view.columns.join(',')})
     draw()
   }
 
   function matches(row) {
-    return (!view.states.size || view.states.has(row.provision_state)) && (!view.attention || needsAttention(row)) &&
+    return (!view.states.size || view.states.has(row.provision_state)) && (!view.attention || needsAttention(row)) && (!view.problem || row.cause_code === view.problem) &&
       (!view.klass || (row.resource_class ?? '') === view.klass) && (!view.rack || (row.rack ?? '') === view.rack) && (!view.q || view.q.toLowerCase().split(/\s+/).every(word => row.text.includes(word)))
   }
 
@@ -97,18 +98,19 @@ export async function page({root, query, signal}) {
   function draw() {
     const all = [...rows.values()]
     drawChips(all)
+    drawProblems(all)
     shown = sorted(all.filter(matches))
     table.show(shown, view.sort)
     map.show(shown, view.group, GROUPS)
     drawBulk()
-    drawNote(all.length)
+    drawHint(all.length)
   }
 
-  function drawNote(total) {
-    replace(note,
+  function drawHint(total) {
+    replace(hint,
       status.error && failure(status.error, load),
       status.loaded && !total && empty('No node is enrolled yet. Enrol one, or begin with a rack of simulated servers:', 'baremetal node create --driver fake-hardware --name node-1',
-        h('p.muted', {}, 'A simulated rack: ', h('code', {}, 'bloomery lab up'))),
+        h('button.primary', {type: 'button', disabled: !may('baremetal:node:create'), onclick: enrol}, 'Enrol a node'), h('p.muted', {}, 'A simulated rack: ', h('code', {}, 'bloomery lab up'))),
       total > 0 && !shown.length && empty('No node fits the filter.', null, h('button', {type: 'button', onclick: clear}, 'Show all nodes')),
       !status.loaded && !status.error && h('p.muted', {}, 'Listing nodes…'))
     table.element.hidden = map.element.hidden = !shown.length
@@ -116,7 +118,7 @@ export async function page({root, query, signal}) {
 
   function clear() {
     search.value = ''
-    change({q: '', states: new Set(), attention: false, klass: '', rack: ''})
+    change({q: '', states: new Set(), attention: false, problem: '', klass: '', rack: ''})
   }
 
   function drawChips(all) {
@@ -130,7 +132,7 @@ export async function page({root, query, signal}) {
     const names = [...new Set([...counts.keys(), ...view.states])].sort((a, b) => order.indexOf(kindOf(a)) - order.indexOf(kindOf(b)) || (counts.get(b) ?? 0) - (counts.get(a) ?? 0))
     const focused = chips.contains(document.activeElement) && document.activeElement.dataset.filter
     replace(chips,
-      chip('all', 'All', all.length, !view.states.size && !view.attention, clear),
+      chip('all', 'All', all.length, !view.states.size && !view.attention && !view.problem, clear),
       chip('attention', 'Needs attention', attention, view.attention, () => change({attention: !view.attention}), attention ? 'k-failed' : '', '!'),
       names.map(name => chip(name, name ?? 'enroll', counts.get(name) ?? 0, view.states.has(name), () => {
         view.states.has(name) ? view.states.delete(name) : view.states.add(name)
@@ -156,9 +158,11 @@ export async function page({root, query, signal}) {
         h('label', {}, h('input', {type: 'checkbox', checked: view.columns.includes(key), onchange: event => {
           view.columns = Object.keys(COLUMNS).filter(name => name === key ? event.target.checked : view.columns.includes(name))
           localStorage.setItem('bloomery.columns', view.columns.join(','))
+          change({})
           table.setColumns(columns())
           table.redraw()
-        }}), label)))))
+        }}), label)))),
+      h('button', {type: 'button', disabled: !may('baremetal:node:create'), onclick: enrol}, 'Enrol a node'))
   }
 
   function drawBulk() {
@@ -169,56 +173,74 @@ export async function page({root, query, signal}) {
     const focused = bulk.contains(document.activeElement) ? document.activeElement.textContent : null
     replace(bulk,
       selected.length > 0 && h('div.row.selection', {role: 'group', ariaLabel: 'Orders for the selection'}, h('strong', {}, `${selected.length.toLocaleString()} selected`),
-        BULK.map(action => {
-          const fitting = selected.filter(action.fits).length
-          return fitting > 0 && h(action.losesData ? 'button.danger' : 'button', {type: 'button', disabled: !action.allowed(),
-            title: action.allowed() ? '' : 'your roles do not allow it', onclick: () => order(action, selected)},
-            action.label, fitting < selected.length && ` (${fitting})`)
+        actions().map(action => {
+          const fitting = selected.filter(action.fits)
+          return fitting.length > 0 && h(action.losesData ? 'button.danger' : 'button', {type: 'button', disabled: !action.allowed(),
+            title: action.allowed() ? action.commands(fitting[0]).join('; ') : 'your roles do not allow it', onclick: () => orderOf(action, fitting)},
+            action.label, fitting.length < selected.length && ` (${fitting.length})`)
         }),
         h('button.quiet', {type: 'button', onclick: () => { chosen.clear(); table.redraw(); drawBulk() }}, 'Clear')),
       outcomes.size > 0 && drawOutcomes())
     if (focused) [...bulk.querySelectorAll('button')].find(each => each.textContent === focused)?.focus()
   }
 
+  // What became of each machine: of those ordered, the state and the step, until it is at rest.
   function drawOutcomes() {
-    const list = [...outcomes.values()]
-    const count = word => list.filter(each => each.outcome === word).length
+    const list = [...outcomes.values()].map(each => ({...each, outcome: outcomeNow(each)}))
+    const refused = list.filter(each => each.outcome === 'refused')
+    const counts = ['done', 'failed', 'ordered', 'refused'].map(word => [word, list.filter(each => each.outcome === word).length]).filter(pair => pair[1])
     return h('details.outcomes', {open: outcomes.isOpen, ontoggle: event => { outcomes.isOpen = event.target.open }},
-      h('summary', {}, `${outcomes.label}: ${count('ordered')} of ${list.length} ordered`, count('refused') > 0 && `, ${count('refused')} refused`),
-      h('progress', {max: list.length, value: list.length - count('waiting'), ariaLabel: 'Orders given'}),
-      h('ul', {}, list.slice(0, 200).map(each => h('li', {}, h('a', {href: `#/nodes/${each.uuid}`}, each.name), ' ', each.outcome, ' ',
-        rows.has(each.uuid) && badge(rows.get(each.uuid).provision_state), ' ', each.message))),
+      h('summary', {}, `${outcomes.action.label}, ${list.length} nodes: ${counts.map(([word, count]) => `${count} ${word}`).join(', ') || 'waiting'}`),
+      h('progress', {max: list.length, value: list.filter(each => ['done', 'failed', 'refused'].includes(each.outcome)).length, ariaLabel: 'Orders at their end'}),
+      h('ul', {}, list.slice(0, 200).map(each => h('li', {}, h('a', {href: `#/nodes/${each.row.uuid}`}, nameOf(each.row)), ' ', each.outcome, ' ',
+        rows.has(each.row.uuid) && badge(rows.get(each.row.uuid).provision_state), ' ', each.message || stepOf(each.row.uuid)))),
+      refused.length > 0 && h('button', {type: 'button', onclick: () => sendAll(outcomes.action, refused.map(each => each.row), refused[0].form, note)}, `Order the ${refused.length} refused again`),
       h('button.quiet', {type: 'button', onclick: () => { outcomes.clear(); drawBulk() }}, 'Dismiss'))
   }
 
-  async function order(action, selected) {
+  function outcomeNow({row, outcome}) {
+    const now = rows.get(row.uuid)
+    if (outcome !== 'ordered' || !now) return now ? outcome : 'done'
+    if (!(outcomes.action.isDone ?? (() => true))(now, row)) return 'ordered'
+    return kindOf(now.provision_state) === 'failed' ? 'failed' : 'done'
+  }
+
+  const stepOf = uuid => steps.has(uuid) && `${steps.get(uuid).step}, step ${steps.get(uuid).position} of ${steps.get(uuid).of}`
+
+  function note(row, outcome, message, form) {
+    outcomes.set(row.uuid, {row, outcome, message, form})
+    redraw()
+  }
+
+  async function orderOf(action, selected) {
     outcomes.clear()
-    Object.assign(outcomes, {label: action.label, isOpen: true})
-    await orderBulk(action, selected, (row, outcome, message = '') => { outcomes.set(row.uuid, {uuid: row.uuid, name: row.name ?? row.uuid, outcome, message}); redraw() })
-    if (outcomes.size) announce(`${action.label}: done`)
+    Object.assign(outcomes, {action, isOpen: true})
+    await order(action, selected, note)
+    if (outcomes.size) announce(`${action.label}: ordered of ${outcomes.size} nodes`)
     drawBulk()
   }
 
-  async function drawProblems() {
-    const {problems: list = []} = await get('ext/v1/fleet', signal)
-    replace(problems, list.slice(0, 5).map(each => h('button.problem', {type: 'button', title: 'Show these nodes', onclick: () => { search.value = ''; change({q: '', attention: true}) }},
-      h('span.sign', {ariaHidden: 'true'}, '!'), h('b', {}, each.count), ' ', each.text, each.since && [' · ', ago(each.since)])))
+  function drawProblems(all) {
+    const found = Map.groupBy(all.filter(needsAttention), row => row.cause_code)
+    const focused = problems.contains(document.activeElement) && document.activeElement.dataset.code
+    replace(problems, [...found].sort((a, b) => b[1].length - a[1].length).slice(0, 5).map(([code, list]) =>
+      h('button.problem', {type: 'button', 'data-code': code, 'aria-pressed': String(view.problem === code), title: 'Show these nodes', onclick: () => { search.value = ''; change({q: '', problem: view.problem === code ? '' : code}) }},
+        h('span.sign', {ariaHidden: 'true'}, '!'), h('b', {}, list.length.toLocaleString()), ' ', textOf(code),
+        h('span.muted', {}, ' since ', ago(list.map(row => row.provision_updated_at ?? row.updated_at).sort()[0])))))
+    if (focused) problems.querySelector(`[data-code="${CSS.escape(focused)}"]`)?.focus()
   }
 
   table.setColumns(columns())
   drawTools()
   const redraw = throttled(draw, signal)
-  const again = throttled(() => drawProblems().catch(() => {}), signal)
-  let classes = 0, problemTimer = 0
+  let classes = 0
   fleet.addEventListener('change', () => {
     redraw()
-    problemTimer ||= setTimeout(() => { problemTimer = 0; again() }, 3000)
     if (classes !== rows.size) { classes = rows.size; drawTools() }
   }, {signal})
   document.addEventListener('search', event => change({q: event.detail}), {signal})
   document.addEventListener('theme', redraw, {signal})
   narrow.addEventListener('change', () => { table.setColumns(columns()); table.redraw() }, {signal})
   draw()
-  again()
-  if (!may('baremetal:node:list')) replace(note, empty('Your roles do not list nodes.'))
+  if (!may('baremetal:node:list')) replace(hint, empty('Your roles do not list nodes.'))
 }

@@ -1,11 +1,12 @@
 // One node: where it is and why, what may be ordered of it, what happened, what it is made of.
 
-import {get} from './api.js'
-import {mayPower, mayProvision, orderMaintenance, orderPower, orderVerb} from './actions.js'
+import {get, may, patch} from './api.js'
+import {actionOf, actions as allActions, nameOf, order} from './actions.js'
+import {ask, field} from './dialog.js'
 import {makeDiagram} from './diagram.js'
-import {announce, copyButton, empty, failure, h, replace, throttled} from './dom.js'
+import {announce, copyButton, copyable, empty, failure, h, replace, throttled} from './dom.js'
 import {setQuery} from './router.js'
-import {POWER, badge, label} from './states.js'
+import {COMMANDS, badge, label} from './states.js'
 import {stream} from './stream.js'
 import {ago, duration, now} from './time.js'
 
@@ -13,10 +14,10 @@ const TABS = {timeline: 'Timeline', hardware: 'Hardware', events: 'Events', json
 
 export async function page({root, params, query, signal}) {
   const path = `nodes/${encodeURIComponent(params.node)}`
-  const head = h('div'), why = h('section.card.why', {ariaLabel: 'Why'}), actions = h('section.actions', {ariaLabel: 'Orders'})
+  const head = h('div'), why = h('section.card.why', {ariaLabel: 'Why'}), orders = h('section.actions', {ariaLabel: 'Orders'})
   const diagram = makeDiagram(), tabs = h('div.tabs', {role: 'tablist'}), panel = h('section.panel', {role: 'tabpanel', tabIndex: 0})
   const view = {node: null, why: null, tab: TABS[query.get('tab')] ? query.get('tab') : 'timeline', filter: ''}
-  replace(root, head, h('div.columns', {}, why, h('section.card.flow', {ariaLabel: 'State diagram'}, diagram.element)), actions, tabs, panel)
+  replace(root, head, h('div.columns', {}, why, h('section.card.flow', {ariaLabel: 'State diagram'}, diagram.element)), orders, tabs, panel)
 
   async function read() {
     const [node, answer] = await Promise.all([get(`v1/${path}`, signal), get(`ext/v1/${path}/why`, signal)])
@@ -24,8 +25,8 @@ export async function page({root, params, query, signal}) {
     document.title = `${node.name ?? node.uuid} · Bloomery`
     drawHead()
     drawWhy()
-    drawActions()
-    diagram.show(node.provision_state, answer.verbs, verb => orderVerb(node, verb))
+    drawOrders()
+    diagram.show(node.provision_state, answer.verbs, verb => order(actionOf(verb.target), [node]))
   }
 
   function drawHead() {
@@ -36,8 +37,16 @@ export async function page({root, params, query, signal}) {
         node.maintenance && h('span.tag.warn', {}, 'maintenance'), node.fault && h('span.tag.warn', {}, node.fault), node.protected && h('span.tag', {}, 'protected'), node.retired && h('span.tag', {}, 'retired'),
         node.health && h('span.tag', {}, `health ${node.health}`)),
       h('dl.facts', {}, [['UUID', node.uuid], ['Driver', node.driver], ['Class', node.resource_class], ['Conductor', node.conductor], ['Owner', node.owner], ['Lessee', node.lessee],
-        ['Instance', node.instance_name ?? node.instance_uuid], ['In this state since', node.provision_updated_at && ago(node.provision_updated_at)], ['Description', node.description]]
-        .filter(pair => pair[1]).map(([name, value]) => h('div', {}, h('dt', {}, name), h('dd', {}, value)))))
+        ['Instance', node.instance_name ?? node.instance_uuid], ['In this state since', node.provision_updated_at && [ago(node.provision_updated_at), view.why.by && ` by ${view.why.by}`]]]
+        .filter(pair => pair[1]).map(([name, value]) => h('div', {}, h('dt', {}, name), h('dd', {}, value)))),
+      h('p.note', {}, node.description && h('span', {}, node.description, ' '), h('button.quiet', {type: 'button', disabled: !may('baremetal:node:update'), onclick: editNote}, node.description ? 'Edit the note' : 'Add a note')))
+  }
+
+  function editNote() {
+    const {node} = view
+    ask({title: `Note on ${nameOf(node)}`, submit: 'Save', body: [field('Note', h('textarea', {name: 'note', rows: 5, maxLength: 4096}, node.description ?? ''), 'the description of the node; other operators read it')],
+      preview: form => copyable(`baremetal node set ${nameOf(node)} --description '${form.get('note').replaceAll("'", "'\\''")}'`),
+      order: form => patch(`v1/${path}`, [{op: 'add', path: '/description', value: form.get('note')}])})
   }
 
   function drawWhy() {
@@ -45,9 +54,10 @@ export async function page({root, params, query, signal}) {
     replace(why, h('h2', {}, 'Why'),
       h('p.cause', {}, cause, since && [' ', h('small', {}, 'since ', ago(since))]),
       h('p', {}, h('strong', {}, 'Next: '), next),
+      h('div.row', {}, namedIn(next).map(action => button(action, action.losesData ? 'danger' : 'primary'))),
       step && stepLine(step),
       maintenance?.reason && h('p', {}, h('strong', {}, 'Maintenance: '), maintenance.reason),
-      error?.now && h('p.error-text', {}, h('strong', {}, 'Error: '), error.now, error.last_at && h('small', {}, ' ', ago(error.last_at))),
+      error?.now && !cause.includes(error.now) && h('p.error-text', {}, h('strong', {}, 'Error: '), error.now, error.last_at && h('small', {}, ' ', ago(error.last_at))),
       lock && h('p.muted', {}, `locked by ${lock.holder}${lock.purpose ? ` for ${lock.purpose}` : ''} for ${duration(lock.age_s)}`),
       h('p.muted', {}, conductor ? `conductor ${conductor.hostname}, ${conductor.alive ? 'alive' : `silent for ${duration(conductor.silent_s)}`}` : 'no conductor serves this node',
         contact?.agent && [' · agent heard ', ago(contact.agent.last_heartbeat)]))
@@ -58,19 +68,26 @@ export async function page({root, params, query, signal}) {
       step.deadline_at && [', ends ', ago(step.deadline_at), ' at the latest']), h('progress', {max: step.of, value: step.position - 1, ariaLabel: 'Steps done'}))
   }
 
-  function drawActions() {
-    const {node} = view, verbs = (view.why.verbs ?? []).filter((each, index, all) => all.findIndex(other => label(other.target) === label(each.target)) === index)
-    const focused = actions.contains(document.activeElement) ? document.activeElement.textContent : null
-    const button = (text, allowed, reason, order, danger) => h(danger ? 'button.danger' : 'button', {type: 'button', disabled: !allowed, title: allowed ? '' : reason, onclick: order}, text)
-    const open = verbs.filter(each => each.allowed), closed = verbs.filter(each => !each.allowed)
-    replace(actions, h('div.row', {},
-      open.map(each => button(label(each.target), mayProvision(), 'your roles do not allow it', () => orderVerb(node, each), each.loses_data && each.target !== 'provide')),
-      h('span.gap'),
-      POWER.filter(each => node.power_state === 'power on' ? each.target !== 'power on' : each.target === 'power on')
-        .map(each => button(each.label, mayPower(), 'your roles do not allow it', () => orderPower(node, each))),
-      button(node.maintenance ? 'End maintenance' : 'Maintenance', true, '', () => orderMaintenance(node)),
-      closed.length > 0 && h('details.menu', {}, h('summary', {}, 'Not now'), h('dl', {}, closed.map(each => [h('dt', {}, label(each.target)), h('dd', {}, each.reason ?? '')])))))
-    if (focused) [...actions.querySelectorAll('button')].find(each => each.textContent === focused)?.focus()
+  // The actions that may be ordered now: verbs as the service says, the others as they fit.
+  function open() {
+    const verbs = new Map(view.why.verbs.map(each => [each.target, each]))
+    return allActions().filter(each => verbs.has(each.key) ? verbs.get(each.key).allowed : each.fits(view.node))
+  }
+
+  // Those whose command a sentence of the service names: "ask for manage (baremetal node manage)".
+  const namedIn = text => open().filter(each => text.includes(`baremetal node ${COMMANDS[each.key] ?? each.commands(view.node)[0].split(' ').slice(2, -1).join(' ')}`))
+
+  const button = (action, kind = action.losesData && 'danger') => h(kind ? `button.${kind}` : 'button', {type: 'button', disabled: !action.allowed(),
+    title: action.allowed() ? action.commands(view.node).join('; ') : 'your roles do not allow it', onclick: () => order(action, [view.node])}, action.label)
+
+  function drawOrders() {
+    const closed = view.why.verbs.filter(each => !each.allowed), ready = open()
+    const focused = orders.contains(document.activeElement) ? document.activeElement.textContent : null
+    const isOpen = [...orders.querySelectorAll('details')].map(each => each.open)
+    replace(orders, h('div.row', {}, ready.map(each => button(each)),
+      h('details.menu', {open: isOpen[0]}, h('summary', {}, 'Commands'), h('div', {}, ready.map(each => each.commands(view.node).map(copyable)))),
+      closed.length > 0 && h('details.menu', {open: isOpen[1]}, h('summary', {}, 'Not now'), h('dl', {}, closed.map(each => [h('dt', {}, label(each.target)), h('dd', {}, each.reason ?? '')])))))
+    if (focused) [...orders.querySelectorAll('button')].find(each => each.textContent === focused)?.focus()
   }
 
   // ---------------------------------------------------------------------------------- tabs
@@ -105,7 +122,7 @@ export async function page({root, params, query, signal}) {
     const {timeline: entries, running} = await get(`ext/v1/${path}/timeline?limit=100`, signal)
     const longest = Math.max(1, ...entries.filter(each => each.kind === 'step').map(each => Math.max(each.duration_s ?? 0, each.usual?.p95_s ?? 0)))
     return [
-      running && h('p.notice', {}, 'Ends, if it takes as long as usual: ', ago(running.flow_ends_at ?? running.ends_at), running.is_late && h('strong', {}, ' It is late.')),
+      running && h('p.notice', {}, h('strong', {}, `Step ${running.position} of ${running.of}: ${running.step}. `), running.flow_ends_at ? ['If all takes as long as usual, it ends ', ago(running.flow_ends_at), '.'] : 'It never ran here before: no estimate.', running.is_late && h('strong', {}, ' It is late: 19 of 20 runs were faster.')),
       entries.length ? h('ol.timeline', {}, entries.map(each => each.kind === 'step' ? stepEntry(each, longest) : h('li', {}, ago(each.at), h('span.what', {}, each.event), h('span.muted', {}, each.user ? `by ${each.user}` : ''))))
         : empty('Nothing happened to this node yet.'),
     ]
@@ -114,9 +131,9 @@ export async function page({root, params, query, signal}) {
   function stepEntry(step, longest) {
     const seconds = step.duration_s ?? (now() - Date.parse(step.at)) / 1000
     const bar = h('span.bar-track', {title: step.usual ? `usual: ${duration(step.usual.median_s)}, 95 % within ${duration(step.usual.p95_s)}, of ${step.usual.runs} runs` : ''},
-      h(`span.bar-fill.k-${step.error ? 'failed' : step.ended_at ? 'active' : 'busy'}`), step.usual && h('span.bar-usual'))
+      h(`span.bar-fill.k-${step.error ? 'failed' : step.ended_at ? 'active' : 'busy'}`), step.usual && [h('span.bar-usual'), h('span.bar-usual.late')])
     bar.children[0].style.width = `${Math.min(100, Math.max(1, 100 * seconds / longest))}%`
-    if (step.usual) bar.children[1].style.left = `${Math.min(100, 100 * step.usual.median_s / longest)}%`
+    for (const [index, name] of ['median_s', 'p95_s'].entries()) if (step.usual) bar.children[index + 1].style.left = `${Math.min(100, 100 * step.usual[name] / longest)}%`
     return h('li.step', {}, ago(step.at), h('span.what', {}, h('code', {}, step.name), ` ${step.flow}`, step.error && h('span.error-text', {}, ` ${step.error}`)), bar,
       h('span.muted', {}, step.ended_at ? duration(seconds) : `${step.state} for ${duration(seconds)}`))
   }
@@ -157,7 +174,7 @@ export async function page({root, params, query, signal}) {
       if (view.tab !== 'hardware' && !panel.contains(document.getSelection().anchorNode)) await drawPanel()
     } catch (error) {
       if (signal.aborted) return
-      if (error.status === 404) { replace(root, empty('This node is gone.', null, h('a', {href: '#/nodes'}, 'Back to the fleet'))); announce('The node was deleted') }
+      if (error.status === 404) { view.node = view.why = null; replace(root, empty('This node is gone.', null, h('a', {href: '#/nodes'}, 'Back to the fleet'))); announce('The node was deleted') }
     }
   }, signal)
   stream.addEventListener('event', ({detail}) => { if (detail.object_uuid === view.node?.uuid) again() }, {signal})

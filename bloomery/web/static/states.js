@@ -24,7 +24,7 @@ export const POWER = [
   {target: 'power off', label: 'Power off', command: 'power off', hard: true},
   {target: 'rebooting', label: 'Reboot', command: 'reboot', hard: true},
 ]
-export const table = {states: [], edges: [], verbs: []}
+export const table = {states: [], edges: [], verbs: [], problems: {}}
 
 export const load = async () => Object.assign(table, await get('ext/v1/states'))
 
@@ -37,8 +37,26 @@ export function kindOf(state) {
   return state === 'manageable' || state === 'enroll' ? 'idle' : 'busy'
 }
 
-export const needsAttention = row =>
-  Boolean(row.cause || row.maintenance || row.fault) || ['failed', 'hold'].includes(kindOf(row.provision_state))
+const MOST_CAUSE = 300
+const isProblem = state => table.states.some(each => each.name === state && each.is_problem)
+
+function codeOf(row, error) {
+  if (row.maintenance && row.fault) return row.fault.replaceAll(' ', '_')
+  if (isProblem(row.provision_state)) return row.provision_state.replaceAll(' ', '_')
+  if (!row.conductor) return 'no_conductor'
+  return row.maintenance ? 'maintenance' : error && 'last_error'
+}
+
+// What is wrong with a node after a move, by the rules of the service's list.
+export function causeOf(row, {maintenance_reason: reason, last_error: error}) {
+  const code = codeOf(row, error) || null
+  const stored = code !== 'no_conductor' && (reason || error)
+  return {cause_code: code, cause: code && [...stored || textOf(code)].slice(0, MOST_CAUSE).join('')}
+}
+
+export const textOf = code => table.problems[code] ?? code.replaceAll('_', ' ')
+
+export const needsAttention = row => row.cause_code !== null
 
 export function badge(state, target) {
   const kind = kindOf(state)

@@ -1,20 +1,24 @@
 // The fleet, held in this window: listed once, then changed by events.
 //
 // Each row remembers the event that it already shows (`seen`), so that a list and a stream that
-// overlap apply nothing twice and miss nothing.
+// overlap apply nothing twice and miss nothing.  An event of a move shows the node's condition;
+// after any other change the row is read again.
 
 import {get} from './api.js'
+import {causeOf} from './states.js'
 import {stream, rewind} from './stream.js'
 
 const AT_ONCE = 4
 const MOST_SINGLE = 200  // rows to read one by one; beyond, the list is cheaper
-const FIELDS = 'uuid,name,provision_state,target_provision_state,power_state,maintenance,fault,resource_class,' +
-  'conductor,conductor_group,chassis_uuid,owner,lessee,description,properties,extra,last_error,maintenance_reason,provision_updated_at'
+const RING_MS = 30000  // how often to ask whether other conductors serve the nodes
+const CONDITION = ['provision_state', 'target_provision_state', 'provision_updated_at', 'power_state', 'maintenance', 'fault']
+const SILENT = ['step', 'console_set', 'console_restore', 'console_stop']  // change no row
 
 export const rows = new Map()
+export const steps = new Map()  // the step that each node runs, as far as this window knows
 export const fleet = new EventTarget()
 export const status = {loaded: false, error: null}
-let loading = null
+let loading = null, conductors = null
 const stale = new Set()
 let reading = 0
 
@@ -32,8 +36,7 @@ async function list() {
       const page = await get(`ext/v1/nodes?limit=1000${marker && `&marker=${marker}`}`)
       for (const row of page.nodes) {
         present.add(row.uuid)
-        const old = rows.get(row.uuid)
-        if (!old || (old.seen ?? 0) <= page.last_event_id) rows.set(row.uuid, withText({...row, seen: page.last_event_id}))
+        if (!put(row, page.last_event_id)) stale.add(row.uuid)
       }
       changed()
       if (!page.next || !page.nodes.length) {
@@ -43,46 +46,56 @@ async function list() {
       marker = page.nodes.at(-1).uuid
     }
     Object.assign(status, {loaded: true, error: null})
+    next()
   } catch (error) {
     status.error = error
   }
   changed()
 }
 
+// Take a row that was read; false: an event was faster, so that it has to be read again.
+function put(row, seen) {
+  if (rows.get(row.uuid)?.seen > seen) return false
+  rows.set(row.uuid, withText({...row, seen}))
+  return true
+}
+
 // What search looks at, made once for a row.
 function withText(row) {
-  row.text = [row.name, row.uuid, row.serial, row.bmc_address, row.cause, row.rack, row.description, row.owner, row.lessee, row.instance_uuid,
-    ...(row.macs ?? [])].filter(Boolean).join('\n').toLowerCase()
+  row.text = [row.name, row.uuid, row.serial, row.bmc_address, row.cause, row.rack, row.description, row.owner, row.lessee,
+    ...row.macs].filter(Boolean).join('\n').toLowerCase()
   return row
 }
 
 stream.addEventListener('event', ({detail: event}) => {
-  if (!event.event_type.startsWith('baremetal.node.')) return
-  const row = rows.get(event.object_uuid)
-  if (row && event.id <= (row.seen ?? 0)) return
-  apply(event, row)
+  const [, noun, verb, phase] = event.event_type.split('.')
+  if (noun === 'port' && phase === 'end') return refresh(event.facts.node_uuid ?? event.facts.changes?.node_uuid)
+  if (noun !== 'node' || event.id <= (rows.get(event.object_uuid)?.seen ?? 0)) return
+  if (verb === 'step') note(event, phase)
+  if (SILENT.includes(verb)) return changed()
+  if (verb === 'delete' && phase === 'end') rows.delete(event.object_uuid)
+  else if ('provision_state' in event.facts) move(event)
+  if (['create', 'update', 'maintenance_set'].includes(verb) && phase === 'end' || event.facts.columns?.some(name => !CONDITION.includes(name))) refresh(event.object_uuid)
+  changed()
 })
 
-const MOVES = ['provision_state', 'target_provision_state', 'power_state']
+function note({object_uuid: uuid, facts}, phase) {
+  if (phase === 'start') steps.set(uuid, facts)
+  else steps.delete(uuid)
+}
 
-function apply(event, row) {
-  const [, , verb, phase] = event.event_type.split('.')
-  if (verb === 'delete' && phase === 'end') rows.delete(event.object_uuid)
-  else if (row) {
-    const next = {...row, seen: event.id, updated_at: event.at}
-    for (const name of MOVES) if (name in event.facts) next[name] = event.facts[name]
-    if ('provision_state' in event.facts) {
-      next.provision_updated_at = event.at
-      next.cause = event.facts.last_error
-    }
-    rows.set(row.uuid, withText(next))
-  }
-  if (phase !== 'start' && verb !== 'delete') refresh(event.object_uuid)
-  changed()
+function move(event) {
+  const row = rows.get(event.object_uuid)
+  if (!row) return refresh(event.object_uuid)
+  const next = {...row, seen: event.id, updated_at: event.at}
+  for (const name of CONDITION) next[name] = event.facts[name]
+  Object.assign(next, causeOf(next, event.facts))
+  rows.set(row.uuid, withText(next))
 }
 
 // Read rows of which events tell only that something changed.
 function refresh(uuid) {
+  if (!uuid) return
   stale.add(uuid)
   if (stale.size > MOST_SINGLE) { stale.clear(); load() } else next()
 }
@@ -92,23 +105,27 @@ async function next() {
   const [uuid] = stale
   stale.delete(uuid)
   reading++
-  const before = rows.get(uuid)?.seen ?? 0
   try {
-    const node = await get(`v1/nodes/${uuid}?fields=${FIELDS}`)
-    const row = rows.get(uuid)
-    if ((row?.seen ?? 0) === before) {  // otherwise an event was faster, and asked again
-      const {properties, extra, last_error, maintenance_reason, ...own} = node
-      const cause = own.maintenance ? maintenance_reason ?? own.fault ?? 'in maintenance' : last_error
-      rows.set(uuid, withText({...row, ...own, cause, rack: properties?.rack ?? extra?.rack ?? row?.rack, seen: before}))
-      changed()
-    }
+    const {node, last_event_id: seen} = await get(`ext/v1/nodes/${uuid}`)
+    if (!put(node, seen)) stale.add(uuid)
   } catch (error) {
-    if (error.status === 404) { rows.delete(uuid); changed() }
+    if (error.status === 404) rows.delete(uuid)
   } finally {
     reading--
+    changed()
     next()
   }
 }
+
+// Another conductor may serve the nodes, of which no event tells.
+async function lookAtConductors() {
+  if (document.hidden || !status.loaded) return
+  const {conductors: list} = await get('ext/v1/fleet')
+  const present = list.filter(each => each.alive).map(each => each.hostname).sort().join()
+  if (conductors !== null && conductors !== present) load()
+  conductors = present
+}
+setInterval(() => lookAtConductors().catch(() => {}), RING_MS)
 
 // After a lost connection: if the service has another database now, begin again.
 let wasLost = false

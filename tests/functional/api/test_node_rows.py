@@ -74,6 +74,15 @@ def test_a_row_says_what_is_wrong(world, values, code, cause) -> None:
     assert [(each["code"], each["count"]) for each in problems] == [(code, 1)] * (code is not None)
 
 
+def test_one_node_is_read_as_the_list_shows_it(world) -> None:
+    node = world.node(name="web-1", provision_state="clean failed", last_error="no disk")
+    for ident in (node, "web-1"):
+        answer = world.api.get(f"{PATH}/{ident}").json
+        assert answer["node"] == row_of(world.api, node)
+        assert answer["last_event_id"] == world.api.get(PATH).json["last_event_id"]
+    assert world.api.get(f"{PATH}/nobody").status == 404
+
+
 @pytest.mark.parametrize("state", State)
 def test_states_that_need_somebody_are_problems(world, state: State) -> None:
     code = row_of(world.api, world.node(provision_state=state))["cause_code"]

@@ -7,7 +7,7 @@ from typing import Any
 from bloomery.api.declare import Call, endpoint
 from bloomery.api.routing import Rest
 from bloomery.conductor import states
-from bloomery.operations import caller
+from bloomery.operations import caller, node_rows
 
 
 class Me(Rest):
@@ -20,16 +20,18 @@ class Me(Rest):
 class States(Rest):
     @endpoint(rule="public")
     def get(self, call: Call) -> dict[str, Any]:
-        """The provision states, the edges between them, and the verbs that clients may use."""
+        """List provision states, edges between them, verbs, and the words of problems."""
         return {
             "states": [
                 {
                     "name": state,
                     "advice": states.ADVICE.get(state),
                     "is_stable": state in states.STABLE_STATES,
+                    "is_problem": state in node_rows.BAD_STATES,
                 }
                 for state in states.State
             ],
+            "problems": node_rows.TEXTS,
             "edges": [edge._asdict() for edge in states.EDGES],
             "verbs": [
                 {

@@ -1,4 +1,4 @@
-"""List nodes in short rows, and explain one: /ext/v1/nodes, and <ident>/why and /timeline.
+"""Nodes in short rows, and what explains one: /ext/v1/nodes, <ident>/why, /timeline, /steps.
 
 Microversions do not apply here: names are always accepted.
 """
@@ -17,10 +17,11 @@ from bloomery.api.arguments import Arg
 from bloomery.api.declare import Call, endpoint
 from bloomery.api.routing import Rest
 from bloomery.model.page import Page
-from bloomery.operations import node_rows, timeline, why
+from bloomery.operations import node_rows, provision, timeline, why
 
 _USUAL_PAGE: Final = 100
 _ROWS: Final = 1000
+_PHASES: Final = ("clean", "deploy", "service")
 PAGE: Final = {"limit": Arg(arguments.count), "marker": Arg(arguments.text)}
 
 
@@ -52,6 +53,17 @@ def _limit(call: Call, limit: int | None, usual: int = _USUAL_PAGE) -> int:
     return min(limit or usual, call.context.services.conf.api.max_limit)
 
 
+class Steps(Rest):
+    @endpoint(rule="baremetal:node:set_provision_state", query={"phase": Arg(arguments.text)})
+    def get(self, call: Call, node: str, *, phase: str = "clean") -> dict[str, Any]:
+        """List the steps that the node offers to clean, deploy or service."""
+        if phase not in _PHASES:
+            raise errors.InvalidParameterValue(
+                reason=f"phase must be one of {', '.join(_PHASES)}, not {errors.shortened(phase)!r}"
+            )
+        return {"steps": provision.list_steps(call.context, node, phase)}
+
+
 class Parts(Rest):
     """A node's path that answers only below itself."""
 
@@ -62,7 +74,9 @@ class Parts(Rest):
 
 
 class Nodes(Parts):
-    subresources: ClassVar[Mapping[str, Rest]] = {"why": Why(), "timeline": Timeline()}
+    subresources: ClassVar[Mapping[str, Rest]] = {
+        "steps": Steps(), "timeline": Timeline(), "why": Why(),
+    }  # fmt: skip
 
     @endpoint(rule="baremetal:node:list", query=PAGE)
     def get_all(
@@ -77,5 +91,11 @@ class Nodes(Parts):
             document["next"] = f"{call.url}/ext/v1/nodes?{query}"
         return document
 
+    @endpoint(rule="baremetal:node:get")
+    def get_one(self, call: Call, node: str) -> dict[str, Any]:
+        """The row of one node, as the list shows it."""
+        row, last_event_id = node_rows.get(call.context, node)
+        return {"node": row, "last_event_id": last_event_id}
+
     def walk_on(self, call: Call, segments: list[str]) -> Any:
-        return super().walk_on(call, segments) if segments else self._method(call, has_ident=False)
+        return (Rest if len(segments) < 2 else Parts).walk_on(self, call, segments)

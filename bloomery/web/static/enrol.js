@@ -1,0 +1,46 @@
+// Enrol a node: the driver's own properties as a form, those that it requires first.
+
+import {get, post} from './api.js'
+import {ask, field} from './dialog.js'
+import {copyable, h, replace} from './dom.js'
+import {go} from './router.js'
+
+const SECRET = /password|secret|key$/
+
+export async function enrol() {
+  const fields = h('div'), address = field('MAC address', h('input', {name: 'address', placeholder: '52:54:00:12:34:56', pattern: '([0-9a-fA-F]{2}:){5}[0-9a-fA-F]{2}'}), 'of a port, if it is known')
+  const choice = h('select', {name: 'driver', onchange: () => show()})
+
+  async function show() {
+    const properties = Object.entries(await get(`v1/drivers/${choice.value}/properties`))
+    const [needed, others] = [true, false].map(wanted => properties.filter(([, text]) => /^required/i.test(text) === wanted))
+    const input = ([name, text]) => field(name, h('input', {name: `info.${name}`, required: /^required\.?$/i.test(text), type: SECRET.test(name) ? 'password' : 'text', autocomplete: 'off'}), text)
+    replace(fields, needed.map(input), h('details', {}, h('summary', {}, `${others.length} more properties`), others.map(input)))
+  }
+
+  const {drivers} = await get('v1/drivers')
+  replace(choice, drivers.map(each => h('option', {}, each.name)))
+  await show()
+  await ask({
+    title: 'Enrol a node', submit: 'Enrol',
+    body: [field('Driver', choice), field('Name', h('input', {name: 'name'})), field('Resource class', h('input', {name: 'resource_class'})), address, fields],
+    preview: form => [h('p.muted', {}, 'The same from a shell:'), copyable(commandOf(form))],
+    order: send,
+  })
+}
+
+const texts = form => Object.fromEntries([...form.entries()].filter(pair => pair[1].trim()))
+const infoOf = form => Object.fromEntries(Object.entries(texts(form)).filter(([name]) => name.startsWith('info.')).map(([name, text]) => [name.slice(5), text]))
+
+async function send(form) {
+  const {driver, name, resource_class, address} = texts(form)
+  const node = await post('v1/nodes', {driver, name, resource_class, driver_info: infoOf(form)})
+  if (address) await post('v1/ports', {address, node_uuid: node.uuid})
+  go(`/nodes/${node.uuid}`)
+}
+
+function commandOf(form) {
+  const {driver, name, resource_class} = texts(form)
+  const info = Object.entries(infoOf(form)).map(([key, text]) => `--driver-info ${key}=${SECRET.test(key) ? 'PASSWORD' : text}`)
+  return ['baremetal node create', `--driver ${driver}`, name && `--name ${name}`, resource_class && `--resource-class ${resource_class}`, ...info].filter(Boolean).join(' ')
+}
