@@ -26,7 +26,7 @@ PROGRAMS: Final = (
     "requests", "transition", "cycle", "lists", "allocations", "memory", "idle", "start",
     "waiting", "bmc", "rpc", "power_sync", "stacks", "machine_stacks", "stack_instances",
     "stack_wakes", "drift", "machine_plans", "event_relay", "webhooks", "heartbeats",
-    "many_conductors", "orchestration_templates",
+    "many_conductors", "orchestration_templates", "pages",
 )  # fmt: skip
 RESULTS: Final = HERE / "results.json"
 NO_BYTECODE: Final = "PYTHONDONTWRITEBYTECODE"  # each start would compile each module anew

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import logging
+import webbrowser
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Final
@@ -53,7 +54,7 @@ def serve(
         shutdown.allow_grace_of(settings)
         click.echo(next_steps(service, home))
         if opens:
-            click.launch(f"{service.url}/ui/")
+            webbrowser.open(f"{service.url}/ui/")
         shutdown.requested.wait()
         click.echo("stopping: waiting for the work that goes on")
         service.stop(shutdown.grace_s(settings), stays_online=shutdown.restarts)

@@ -5,7 +5,9 @@ No test passes whose window logs an error, breaks its policy or asks another ori
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
 
 import pytest
 from selenium.webdriver.remote.webdriver import WebDriver
@@ -20,6 +22,7 @@ from tests.kit.servers.served import Served
 
 NODES = 4
 STACK = "servers"
+MARKUP = "<img src=x onerror=alert(1)>"
 ISO = "http://127.0.0.1/images/demo.iso"  # the simulated drives take any address
 TEMPLATE = {
     "heat_template_version": "2021-04-16",
@@ -48,10 +51,14 @@ def rack() -> Iterator[Rack]:
 
 
 @pytest.fixture(scope="session")
-def service(tmp_path_factory: pytest.TempPathFactory, rack: Rack) -> Iterator[Served]:
+def state_dir(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("served") / "state"
+
+
+@pytest.fixture(scope="session")
+def service(state_dir: Path, rack: Rack) -> Iterator[Served]:
     """A service with a node for each machine of the rack, and a stack that has one deployed."""
-    state, events = tmp_path_factory.mktemp("served") / "state", {"webhook_allow_local": "true"}
-    with Served(state, events=events) as served:
+    with Served(state_dir, events={"webhook_allow_local": "true"}) as served:
         served.wait_until_it_answers()
         machines = [
             Machine(
@@ -84,3 +91,23 @@ def window(browser: WebDriver, service: Served) -> Iterator[Window]:  # noqa: F8
     yield shown
     assert shown.complaints() == []
     browser.get("about:blank")
+
+
+@pytest.fixture
+def make(service: Served) -> Iterator[Callable[..., str]]:
+    """Make a fake node; it is gone after the test."""
+    made = []
+
+    def make(name: str, owner: str | None = None, **values: Any) -> str:
+        node = service.api("POST", "/v1/nodes", {"driver": "fake-hardware", "name": name} | values)
+        made.append(node["uuid"])
+        if owner is not None:
+            change = [{"op": "add", "path": "/owner", "value": owner}]
+            service.api("PATCH", f"/v1/nodes/{node['uuid']}", change)
+        return made[-1]
+
+    yield make
+    present = {each["uuid"] for each in service.api("GET", "/v1/nodes")["nodes"]}
+    for uuid in present.intersection(made):
+        service.api("PUT", f"/v1/nodes/{uuid}/maintenance", {})
+        service.api("DELETE", f"/v1/nodes/{uuid}")

@@ -113,7 +113,7 @@ export async function order(action, chosen, progress) {
   const [first] = chosen, isOne = chosen.length === 1
   const confirmed = await ask({
     title: isOne ? `${action.label}: ${nameOf(first)}` : `${action.label}: ${chosen.length} nodes`, submit: action.label, danger: action.losesData,
-    typed: action.losesData ? {label: `To confirm, type the ${isOne ? 'name of the node' : 'number of nodes'}:`, text: isOne ? nameOf(first) : String(chosen.length)} : undefined,
+    typed: action.losesData ? {label: `To confirm, type${isOne ? '' : ' the number of nodes:'}`, text: isOne ? nameOf(first) : String(chosen.length)} : undefined,
     body: [
       action.loss && h(action.losesData ? 'p.notice.loss' : 'p.notice', {}, action.losesData && h('strong', {}, 'Data is lost. '), action.loss),
       !isOne && h('ul.names', {}, chosen.slice(0, 100).map(row => h('li', {}, nameOf(row))), chosen.length > 100 && h('li', {}, `and ${chosen.length - 100} more`)),

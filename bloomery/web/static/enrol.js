@@ -5,6 +5,7 @@ import {ask, field} from './dialog.js'
 import {copyable, h, replace} from './dom.js'
 import {go} from './router.js'
 
+const LOGIN = /_(username|password)$/
 const SECRET = /password|secret|key$/
 
 export async function enrol() {
@@ -13,8 +14,8 @@ export async function enrol() {
 
   async function show() {
     const properties = Object.entries(await get(`v1/drivers/${choice.value}/properties`))
-    const [needed, others] = [true, false].map(wanted => properties.filter(([, text]) => /^required/i.test(text) === wanted))
-    const input = ([name, text]) => field(name, h('input', {name: `info.${name}`, required: /^required\.?$/i.test(text), type: SECRET.test(name) ? 'password' : 'text', autocomplete: 'off'}), text)
+    const needed = properties.filter(([name, text]) => !/Optional\.$/.test(text) || LOGIN.test(name)), others = properties.filter(pair => !needed.includes(pair))
+    const input = ([name, text]) => field(name, h('input', {name: `info.${name}`, type: SECRET.test(name) ? 'password' : 'text', autocomplete: 'off'}), text)
     replace(fields, needed.map(input), h('details', {}, h('summary', {}, `${others.length} more properties`), others.map(input)))
   }
 

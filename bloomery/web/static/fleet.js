@@ -26,7 +26,6 @@ const COLUMNS = {
   provision_updated_at: ['Since', row => ago(row.provision_updated_at ?? row.updated_at), '6.5rem'],
 }
 const USUAL = ['provision_state', 'power_state', 'cause', 'resource_class', 'rack', 'provision_updated_at']
-const NARROW = ['provision_state']
 const narrow = matchMedia('(max-width: 640px)')
 
 const power = row => h(row.power_state === 'power on' ? 'span' : 'span.muted', {}, (row.power_state ?? 'unknown').replace('power ', ''))
@@ -48,7 +47,7 @@ export async function page({root, query, signal}) {
   replace(root, h('h1.unseen', {}, 'Fleet'), problems, chips, tools, h('section.map', {ariaLabel: 'Map'}, map.element), hint, bulk, table.element)
 
   function columns() {
-    const names = narrow.matches ? NARROW : view.columns.filter(name => COLUMNS[name])
+    const names = narrow.matches ? ['provision_state'] : view.columns.filter(name => COLUMNS[name])
     return [
       {key: 'chosen', width: '2.2rem', sortable: false, head: checkAll, cell: row => h('input', {type: 'checkbox', checked: chosen.has(row.uuid),
         ariaLabel: `Select ${row.name ?? row.uuid}`, onclick: event => choose(row, event)})},
@@ -88,11 +87,15 @@ export async function page({root, query, signal}) {
       (!view.klass || (row.resource_class ?? '') === view.klass) && (!view.rack || (row.rack ?? '') === view.rack) && (!view.q || view.q.toLowerCase().split(/\s+/).every(word => row.text.includes(word)))
   }
 
+  // Numbers in names count as numbers: u9 stands before u10.  Texts to compare are made once a row.
+  let places = new WeakMap(), placesOf = ''
   function sorted(list) {
     const key = view.sort.replace(/^-/, ''), sign = view.sort.startsWith('-') ? -1 : 1
-    const collator = new Intl.Collator(undefined, {numeric: true})
-    const value = row => String(key === 'name' ? row.name ?? row.uuid : row[key] ?? '')
-    return list.map(row => [value(row), row]).sort((a, b) => sign * collator.compare(a[0], b[0])).map(pair => pair[1])
+    if (placesOf !== key) { places = new WeakMap(); placesOf = key }
+    for (const row of list) {
+      if (!places.has(row)) places.set(row, String(key === 'name' ? row.name ?? row.uuid : row[key] ?? '').toLowerCase().replace(/\d+/g, digits => digits.padStart(12, '0')))
+    }
+    return list.map(row => [places.get(row), row]).sort((a, b) => a[0] < b[0] ? -sign : a[0] > b[0] ? sign : 0).map(pair => pair[1])
   }
 
   function draw() {
@@ -147,12 +150,12 @@ export async function page({root, query, signal}) {
   }
 
   function drawTools() {
-    const classes = [...new Set([...rows.values()].map(row => row.resource_class).filter(Boolean))].sort()
+    const classes = [...new Set([...rows.values()].map(row => row.resource_class).concat(view.klass).filter(Boolean))].sort()
     replace(tools,
-      h('label', {}, 'Group by ', h('select', {onchange: event => { localStorage.setItem('bloomery.group', event.target.value); change({group: event.target.value}) }},
+      h('label', {}, h('span', {}, 'Group by'), ' ', h('select', {onchange: event => { localStorage.setItem('bloomery.group', event.target.value); change({group: event.target.value}) }},
         Object.entries(GROUPS).map(([key, label]) => h('option', {value: key, selected: view.group === key}, label)))),
-      h('label', {}, 'Class ', h('select', {onchange: event => change({klass: event.target.value})},
-        h('option', {value: ''}, 'all'), [...new Set([...classes, view.klass].filter(Boolean))].map(name => h('option', {value: name, selected: view.klass === name}, name)))),
+      h('label', {}, h('span', {}, 'Class'), ' ', h('select', {onchange: event => change({klass: event.target.value})},
+        h('option', {value: ''}, 'all'), classes.map(name => h('option', {value: name, selected: view.klass === name}, name)))),
       view.rack && h('button.chip', {type: 'button', 'aria-pressed': 'true', onclick: () => { change({rack: ''}); drawTools() }}, `rack ${view.rack} ×`),
       h('details.menu', {}, h('summary', {}, 'Columns'), h('div', {}, Object.entries(COLUMNS).map(([key, [label]]) =>
         h('label', {}, h('input', {type: 'checkbox', checked: view.columns.includes(key), onchange: event => {
@@ -200,7 +203,7 @@ export async function page({root, query, signal}) {
 
   function outcomeNow({row, outcome}) {
     const now = rows.get(row.uuid)
-    if (outcome !== 'ordered' || !now) return now ? outcome : 'done'
+    if (outcome !== 'ordered' || !now) return outcome
     if (!(outcomes.action.isDone ?? (() => true))(now, row)) return 'ordered'
     return kindOf(now.provision_state) === 'failed' ? 'failed' : 'done'
   }

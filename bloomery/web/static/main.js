@@ -97,7 +97,7 @@ let prefix = false
 
 document.addEventListener('keydown', event => {
   const typing = event.target.matches('input, textarea, select') || document.querySelector('dialog[open]')
-  if (event.key === 'Escape' && event.target === byId('q')) return byId('q').blur()
+  if (event.key === 'Escape' && event.target === byId('q')) { event.preventDefault(); return byId('q').blur() }  // a browser would clear it
   if (typing || event.ctrlKey || event.metaKey || event.altKey) return
   if (prefix && GO[event.key]) go(`/${GO[event.key]}`)
   else if (event.key === '/') byId('q').focus()

@@ -13,7 +13,8 @@ export function makeMap({onopen, signal}) {
   const legend = h('ul.legend', {ariaLabel: 'Legend'}, Object.entries(KINDS).map(([kind, {sign, label}]) =>
     h(`li.k-${kind}`, {'data-kind': kind}, h('span.sign', {ariaHidden: 'true'}, sign), label)), h('li.k-attention', {}, h('span.sign', {ariaHidden: 'true'}, '▣'), 'needs attention'))
   const element = h('div.map-frame', {}, h('div.map-scroll', {}, canvas), tip, legend)
-  let rows = [], group = 'rack', names = {}, places = [], size = 16
+  const pen = canvas.getContext('2d'), stamps = new Map()
+  let rows = [], group = 'rack', names = {}, places = [], size = 16, colour = {}, drawn = []
 
   function colours() {
     const of = each => getComputedStyle(each).color
@@ -53,46 +54,86 @@ export function makeMap({onopen, signal}) {
     return y + high
   }
 
+  // Lay the squares out and draw them all.
   function draw() {
     const width = element.clientWidth - 24
     if (width <= 0) return
-    const height = layout(width), ratio = devicePixelRatio || 1, colour = colours()
+    const height = layout(width), ratio = devicePixelRatio || 1
+    colour = colours()
+    stamps.clear()
     canvas.width = width * ratio
     canvas.height = height * ratio
     canvas.style.width = `${width}px`
     canvas.style.height = `${height}px`
-    const pen = canvas.getContext('2d')
     pen.scale(ratio, ratio)
     pen.textBaseline = 'top'
-    for (const {name, members, x, y, across} of places) {
-      pen.font = '12px system-ui, sans-serif'
-      pen.fillStyle = colour.text
-      pen.fillText(`${name} ${members.length}`, x, y + 1)
-      members.forEach((row, index) => square(pen, row, x + (index % across) * (size + GAP), y + LABEL + Math.floor(index / across) * (size + GAP), colour))
+    pen.font = '12px system-ui, sans-serif'
+    pen.fillStyle = colour.text
+    for (const {name, members, x, y} of places) pen.fillText(`${name} ${members.length}`, x, y + 1)
+    drawn = []
+    paint()
+  }
+
+  // Draw the squares that look different from before.
+  function paint() {
+    let number = 0
+    for (const {members, x, y, across} of places) {
+      for (const [index, row] of members.entries()) {
+        const look = `${kindOf(row.provision_state)} ${Boolean(row.maintenance || row.fault)}`
+        if (drawn[number] !== look) square(look, x + (index % across) * (size + GAP), y + LABEL + Math.floor(index / across) * (size + GAP))
+        drawn[number++] = look
+      }
     }
     const failing = rows.filter(needsAttention).length
     canvas.setAttribute('aria-label', `Map of ${rows.length} nodes in ${places.length} groups; ${failing} need attention. The table beneath lists them.`)
   }
 
+  // A square is a stamp, made once for each look.
+  function square(look, x, y) {
+    if (!stamps.has(look)) stamps.set(look, stamp(...look.split(' ')))
+    pen.clearRect(x - 1.5, y - 1.5, size + 3, size + 3)
+    pen.drawImage(stamps.get(look), x - 2, y - 2, size + 4, size + 4)
+  }
+
   // The sign is drawn, so that colour is not the only mark: full, half, ring, cross, bars.
-  function square(pen, row, x, y, colour) {
-    const kind = kindOf(row.provision_state), hue = colour[kind]
-    pen.fillStyle = pen.strokeStyle = hue
+  function stamp(kind, marked) {
+    const image = document.createElement('canvas'), pen = image.getContext('2d'), ratio = devicePixelRatio || 1
+    image.width = image.height = (size + 4) * ratio
+    pen.scale(ratio, ratio)
+    pen.translate(2, 2)
+    pen.fillStyle = pen.strokeStyle = colour[kind]
     pen.lineWidth = Math.max(1, size / 12)
-    if (kind === 'active') pen.fillRect(x, y, size, size)
+    if (kind === 'active') pen.fillRect(0, 0, size, size)
     else {
       pen.globalAlpha = kind === 'failed' ? .22 : .12
-      pen.fillRect(x, y, size, size)
+      pen.fillRect(0, 0, size, size)
       pen.globalAlpha = 1
-      pen.strokeRect(x + .5, y + .5, size - 1, size - 1)
-      const quarter = size * .28
-      pen.beginPath()
-      if (kind === 'failed') { pen.moveTo(x + quarter, y + quarter); pen.lineTo(x + size - quarter, y + size - quarter); pen.moveTo(x + size - quarter, y + quarter); pen.lineTo(x + quarter, y + size - quarter); pen.lineWidth *= 1.6; pen.stroke() }
-      if (kind === 'busy') pen.fillRect(x, y + size / 2, size, size / 2)
-      if (kind === 'hold') { pen.fillRect(x + size * .28, y + quarter, size * .14, size - 2 * quarter); pen.fillRect(x + size * .58, y + quarter, size * .14, size - 2 * quarter) }
-      if (kind === 'idle') { pen.moveTo(x + size / 2, y + quarter); pen.lineTo(x + size - quarter, y + size / 2); pen.lineTo(x + size / 2, y + size - quarter); pen.lineTo(x + quarter, y + size / 2); pen.closePath(); pen.fill() }
+      pen.strokeRect(.5, .5, size - 1, size - 1)
+      const near = size * .28, far = size - near, middle = size / 2
+      const line = (...points) => { pen.beginPath(); points.forEach(([x, y]) => pen.lineTo(x, y)) }
+      if (kind === 'failed') { pen.lineWidth *= 1.6; line([near, near], [far, far]); pen.stroke(); line([far, near], [near, far]); pen.stroke() }
+      if (kind === 'busy') pen.fillRect(0, middle, size, middle)
+      if (kind === 'hold') { pen.fillRect(near, near, size * .14, far - near); pen.fillRect(size * .58, near, size * .14, far - near) }
+      if (kind === 'idle') { line([middle, near], [far, middle], [middle, far], [near, middle]); pen.fill() }
     }
-    if (row.maintenance || row.fault) { pen.strokeStyle = colour.attention; pen.lineWidth = 2; pen.strokeRect(x - .5, y - .5, size + 1, size + 1) }
+    if (marked === 'true') { pen.strokeStyle = colour.attention; pen.lineWidth = 2; pen.strokeRect(-.5, -.5, size + 1, size + 1) }
+    return image
+  }
+
+  // The same machines in the same groups stay where they are.
+  function isSame(next, by) {
+    return by === group && next.length === rows.length && next.every((row, index) => row.uuid === rows[index].uuid && row[by] === rows[index][by])
+  }
+
+  function show(next, by, labels) {
+    const stays = isSame(next, by)
+    rows = next
+    group = by
+    names = labels
+    if (!stays || !places.length) return draw()
+    const present = new Map(rows.map(row => [row.uuid, row]))
+    for (const place of places) place.members = place.members.map(row => present.get(row.uuid))
+    paint()
   }
 
   function at(event) {
@@ -119,5 +160,7 @@ export function makeMap({onopen, signal}) {
   const observer = new ResizeObserver(draw)
   observer.observe(element)
   signal.addEventListener('abort', () => observer.disconnect())
-  return {element, show(next, by, labels) { rows = next; group = by; names = labels; draw() }}
+  document.addEventListener('theme', draw, {signal})
+  matchMedia('(prefers-color-scheme: dark)').addEventListener('change', draw, {signal})
+  return {element, show}
 }

@@ -5,7 +5,7 @@ import {h, replace} from './dom.js'
 
 // A fieldset whose hidden field holds the steps as JSON; where nothing is offered, a field for JSON.
 export function stepsField(node, phase, required = false) {
-  const value = h('textarea', {name: `${phase}_steps`, rows: 5, required, ariaLabel: 'Steps as JSON', placeholder: '[{"interface": "deploy", "step": "erase_devices", "args": {}}]'})
+  const value = h('textarea', {name: `${phase}_steps`, rows: 5, oninput: check, ariaLabel: 'Steps as JSON', placeholder: '[{"interface": "deploy", "step": "erase_devices", "args": {}}]'})
   const list = h('ol.steps'), choice = h('select', {ariaLabel: 'Step to add', onchange: add}), note = h('small')
   const element = h('fieldset.steps-field', {}, h('legend', {}, 'Steps'), list, choice, note, h('details', {}, h('summary', {}, 'as JSON'), value))
   let offered = [], chosen = []
@@ -15,8 +15,14 @@ export function stepsField(node, phase, required = false) {
     offered = answer.steps.sort((a, b) => nameOf(a).localeCompare(nameOf(b)))
     choice.hidden = !offered.length
     replace(choice, h('option', {value: ''}, 'Add a step…'), offered.map((each, index) => h('option', {value: index}, nameOf(each))))
+    check()
     if (!offered.length) replace(note, 'The node offers no steps for this.')
   }, error => { value.closest('details').open = true; replace(note, error.message) })
+
+  // The hidden field cannot ask to be filled; the choice does.
+  function check() {
+    choice.setCustomValidity(required && !choice.hidden && !value.value.trim() ? 'Add a step' : '')
+  }
 
   const nameOf = step => `${step.interface}.${step.step}`
 

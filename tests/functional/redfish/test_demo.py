@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import threading
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from bloomery.cli.client import Client
+from bloomery.cli.fleet import Fleet, create
 from bloomery.cli.stacks import StackRun, StackStuck
 from bloomery.cmd import demo
+from bloomery.cmd.demo_life import DemoLife
 from bloomery.lab import rack
 from tests.kit.servers.orchestration import Orchestration
+from tests.kit.servers.served import Served
 from tests.kit.waiting import wait_for
 
 
@@ -53,3 +57,43 @@ def test_a_stack_that_fails_is_told_with_its_reason(tmp_path: Path) -> None:
         run.create({"template": demo._template()})
         with pytest.raises(StackStuck, match=r"CREATE_FAILED: .*resource class bm\.demo"):
             run.watch("CREATE_COMPLETE")
+
+
+def test_the_rack_keeps_living(tmp_path: Path) -> None:
+    pause = threading.Event().wait
+    with rack.Rack(4, apart=True, power_s=0.02) as servers, Orchestration(tmp_path / "s") as site:
+        api = Client(site.service.url)
+        machines = [demo._enrolled(*each) for each in enumerate(servers.machines, 1)]
+        for machine in machines:
+            create(api, machine)
+        fleet = Fleet(api, [machine.name for machine in machines])
+        fleet.take("manage", "manageable")
+        fleet.take("provide", "available")
+        life = DemoLife(api, servers, lambda seconds: pause(min(seconds, 0.05)))
+        assert life.show_failures(demo._name) == ["rack-1-u3", "rack-1-u4"]
+        states = {each["name"]: each["provision_state"] for each in api.get("/v1/nodes")["nodes"]}
+        assert states == dict.fromkeys(("rack-1-u1", "rack-1-u2", "rack-1-u3"), "available") | {
+            "rack-1-u4": "deploy failed"
+        }
+        assert "locked by another session" in api.get("/ext/v1/nodes/rack-1-u4/why")["cause"]
+        for verb, state in (("active", "active"), ("deleted", "available")):
+            assert life.take_turn()
+            wait_for(lambda state=state: _state(api, "rack-1-u1") == state, verb, timeout_s=30)
+        Fleet(api, ["rack-1-u4"]).take("active", "active")  # as its page offers
+
+
+def _state(api: Client, node: str) -> str:
+    return str(api.get(f"/v1/nodes/{node}")["provision_state"])
+
+
+def test_serve_opens_the_pages_in_a_browser(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    opened, program = tmp_path / "opened", tmp_path / "browser"
+    program.write_text(f'#!/bin/sh\nprintf "%s" "$1" > {opened}\n')
+    program.chmod(0o755)
+    monkeypatch.setenv("BROWSER", f"{program} %s")
+    with Served(tmp_path / "state", more=["--open"]) as served:
+        served.wait_until_it_answers()
+        wait_for(lambda: opened.exists() and opened.read_text(), "the browser", timeout_s=30)
+        assert opened.read_text() == f"{served.url}/ui/"

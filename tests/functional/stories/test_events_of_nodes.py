@@ -60,7 +60,8 @@ def test_steps_that_clients_see_begin_and_end(stage) -> None:
     ]  # fmt: skip
     for each in told[-2:]:
         assert each["facts"] | {"flow_id": ""} == {
-            "flow": "clean", "flow_id": "", "step": "vendor.log_passthrough", "position": 2, "of": 3,
+            "flow": "clean", "flow_id": "", "step": "vendor.log_passthrough",
+            "position": 2, "of": 3,
             "child_node": None,
         }  # fmt: skip
 

@@ -35,8 +35,9 @@ _FIND: Final = """
     const roots = [...document.querySelectorAll('dialog[open]')].slice(-1);
     const nameOf = each => each.ariaLabel ?? each.closest('label')?.querySelector('span')?.innerText
         ?? each.closest('label')?.innerText ?? each.innerText;
+    const plain = text => text.trim().replace(/\\s+/g, ' ');
     return [...(roots[0] ?? document).querySelectorAll(selector)].find(each =>
-        each.checkVisibility() && (nameOf(each).trim() || each.title) === name) ?? null;
+        each.checkVisibility() && (plain(nameOf(each)) || each.title) === name) ?? null;
 """
 _CLICKABLE: Final = "button, a, summary, [role=button], [role=tab], input[type=checkbox]"
 _TYPED: Final = "input, textarea, select"
@@ -64,8 +65,9 @@ class Window:
         return self.text("main")
 
     def text(self, selector: str) -> str:
+        """Return the visible text, a space in place of each line's end."""
         script = "return document.querySelector(arguments[0])?.innerText ?? ''"
-        return str(self.driver.execute_script(script, selector))
+        return " ".join(self.driver.execute_script(script, selector).split())
 
     def see(self, words: str, selector: str = "body") -> None:
         wait_for(

@@ -1,0 +1,226 @@
+"""A node in the browser: why it is where it is, and every order that its state takes."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from collections.abc import Callable
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from bloomery.conductor.states import State
+from tests.kit.clients.window import PATIENCE_S, Window
+from tests.kit.servers.served import Served
+from tests.kit.waiting import wait_for
+from tests.pages.conftest import MARKUP
+
+ORDERS = (
+    "return [...document.querySelectorAll('.actions > .row > button')].map(each => each.innerText)"
+)
+OTHERS = {"Power on", "Power off", "Shut down", "Reboot", "Maintenance", "End maintenance"}
+Make = Callable[..., str]
+
+
+def orders(window: Window) -> set[str]:
+    return set(window.driver.execute_script(ORDERS)) - OTHERS
+
+
+def show(window: Window, name: str, tab: str = "") -> None:
+    window.open(f"/nodes/{name}{tab and f'?tab={tab}'}")
+    window.see("Why")
+
+
+def bring(service: Served, node: str, *verbs: str) -> None:
+    ends = {"manage": "manageable", "provide": "available", "active": "active"}
+    for verb in verbs:
+        service.api("PUT", f"/v1/nodes/{node}/states/provision", {"target": verb})
+        wait_for(lambda verb=verb: state(service, node) == ends[verb], verb, timeout_s=PATIENCE_S)
+
+
+def state(service: Served, node: str) -> Any:
+    return service.api("GET", f"/v1/nodes/{node}")["provision_state"]
+
+
+def wait_for_state(service: Served, node: str, expected: str) -> None:
+    wait_for(lambda: state(service, node) == expected, expected, timeout_s=PATIENCE_S)
+
+
+def set_row(served: Path, node: str, **values: Any) -> None:
+    with closing(sqlite3.connect(served / "bloomery.sqlite", timeout=30)) as db, db:
+        names = ", ".join(f"{name} = ?" for name in values)
+        db.execute(f"UPDATE nodes SET {names} WHERE uuid = ?", (*values.values(), node))
+
+
+def test_the_buttons_of_each_state_are_the_verbs_that_it_takes(
+    window: Window,
+    service: Served,
+    make: Make,
+    state_dir: Path,
+) -> None:
+    node = make("states-1")
+    labels = {"active": "Deploy", "deleted": "Undeploy"}
+    window.open("/about")
+    for each in State:
+        set_row(state_dir, node, provision_state=each, reservation="nobody")
+        set_row(state_dir, node, reservation=None)
+        verbs = service.api("GET", f"/ext/v1/nodes/{node}/why")["verbs"]
+        allowed = [verb["target"] for verb in verbs if verb["allowed"]]
+        window.go(f"/nodes/{node}?state={each}")
+        window.see(each, "h1 + .badge")
+        assert orders(window) == {labels.get(verb, verb.capitalize()) for verb in allowed}, each
+    set_row(state_dir, node, provision_state="enroll")
+
+
+def test_a_node_goes_its_way_by_buttons_alone(window, service, make) -> None:
+    node = make("life-1")
+    show(window, node)
+    window.click("Manage")
+    window.see("manageable", "h1 + .badge")
+    window.click("Provide")
+    window.fill("To confirm, type life-1", "life-1")
+    window.click("Provide")
+    window.see("available", "h1 + .badge")
+    window.click("Deploy")
+    window.fill("Image", "http://images/a.img")
+    window.fill("Config drive", '{"user_data": "#cloud-config"}')
+    window.see("baremetal node set life-1 --instance-info image_source=http://images/a.img")
+    window.see("baremetal node deploy life-1 --config-drive")
+    window.click("Deploy")
+    window.see("active", "h1 + .badge")
+    assert service.api("GET", f"/v1/nodes/{node}")["instance_info"]["image_source"]
+    window.click("Undeploy")
+    window.see("Data is lost.")
+    window.fill("To confirm, type life-1", "life-1")
+    window.click("Undeploy")
+    window.see("available", "h1 + .badge")
+
+
+def test_steps_are_chosen_from_those_that_the_node_offers(window, service, make) -> None:
+    node = make("steps-1")
+    bring(service, node, "manage")
+    show(window, node)
+    window.click("Clean")
+    window.see("Add a step", "dialog")
+    options = window.find("Step to add", "select").text
+    assert "vendor.log_passthrough" in options
+    script = """const choice = document.querySelector('dialog select');
+        choice.value = [...choice.options].find(each => each.text === arguments[0]).value;
+        choice.dispatchEvent(new Event('change'))"""
+    window.driver.execute_script(script, "vendor.log_passthrough")
+    window.see('"step":"log_passthrough"', "dialog")
+    window.fill("To confirm, type steps-1", "steps-1")
+    window.click("Clean")
+    window.see("manageable -> cleaning")
+    wait_for_state(service, node, "manageable")
+    window.see("vendor.log_passthrough clean")
+
+
+def test_the_sentence_of_the_next_action_has_its_button(window, make) -> None:
+    show(window, make("next-1"))
+    window.see("ask for manage", ".why")
+    assert window.text(".why button") == "Manage"
+
+
+def test_a_password_is_in_no_command(window, service, make) -> None:
+    node = make("rescue-1")
+    bring(service, node, "manage", "provide", "active")
+    show(window, node)
+    window.click("Rescue")
+    window.fill("Rescue password", "hush-hush")
+    window.see("--rescue-password PASSWORD")
+    window.click("Rescue")
+    window.see("rescue", "h1 + .badge")
+    wait_for_state(service, node, "rescue")
+    assert "hush-hush" not in window.driver.page_source
+
+
+def test_power_and_maintenance_are_ordered(window, service, make) -> None:
+    node = make("power-1")
+    bring(service, node, "manage")
+    show(window, node)
+    window.click("Power on")
+    window.see("power on", ".title")
+    window.click("Reboot")
+    window.see("baremetal node reboot power-1")
+    window.click("Reboot")
+    window.click("Maintenance")
+    window.fill("Reason", MARKUP)
+    window.see("baremetal node maintenance set power-1 --reason")
+    window.click("Maintenance")
+    window.see(MARKUP, ".why")
+    window.click("End maintenance")
+    window.find("Maintenance")
+    assert service.api("GET", f"/v1/nodes/{node}")["maintenance"] is False
+
+
+def test_a_refused_order_keeps_what_was_typed(window, service, make) -> None:
+    node = make("typed-1")
+    bring(service, node, "manage", "provide")
+    show(window, node)
+    window.click("Deploy")
+    window.fill("Image", "http://images/long-name.img")
+    service.api("PUT", f"/v1/nodes/{node}/states/provision", {"target": "manage"})
+    wait_for_state(service, node, "manageable")
+    window.click("Deploy")
+    window.see("Failed:", "dialog")
+    assert window.find("Image", "input").get_attribute("value") == "http://images/long-name.img"
+    window.click("Cancel")
+    window.see("manageable", "h1 + .badge")
+
+
+def test_a_note_is_written(window, service, make) -> None:
+    node = make("note-1")
+    show(window, node)
+    window.click("Add a note")
+    window.fill("Note", f"it's {MARKUP}")
+    window.see("baremetal node set note-1 --description")
+    window.click("Save")
+    window.see(f"it's {MARKUP}", ".note")
+    assert service.api("GET", f"/v1/nodes/{node}")["description"] == f"it's {MARKUP}"
+
+
+def test_a_node_that_is_deleted_says_so(window, service, make) -> None:
+    node = make("gone-1")
+    show(window, node)
+    service.api("DELETE", f"/v1/nodes/{node}")
+    window.see("This node is gone.")
+
+
+def test_an_error_of_ten_thousand_characters_is_shown_shortened(
+    window,
+    make,
+    state_dir: Path,
+) -> None:
+    node = make("error-1")
+    set_row(state_dir, node, provision_state="deploy failed", last_error=MARKUP + "x" * 10_000)
+    show(window, node)
+    window.see(MARKUP, ".why")
+    window.see("characters)", ".why")
+    set_row(state_dir, node, provision_state="enroll")
+
+
+def test_each_part_has_a_tab(window: Window) -> None:
+    show(window, "rack-1-u1", "hardware")
+    window.see("52:54:", ".panel")
+    window.fill("Search BIOS settings", "BootMode")
+    window.see("BootMode", ".panel")
+    assert "NumCores" not in window.text(".panel")
+    window.click("Timeline")
+    window.see("bios.read_hardware")
+    bars = "return document.querySelectorAll('.bar-usual').length"
+    wait_for(lambda: window.driver.execute_script(bars), "usual durations", timeout_s=PATIENCE_S)
+    window.driver.execute_script("document.getElementById('tab-events').click()")
+    window.see("node.provision_set")
+    window.click("JSON")
+    window.see('"driver": "redfish"', ".panel")
+    shown = json.loads(window.text(".panel pre"))
+    assert shown["driver_info"]["redfish_password"] == "******"
+
+
+@pytest.mark.parametrize("name", ["nobody", "..%2Ffleet", MARKUP.replace(" ", "%20")])
+def test_a_node_that_is_not_there_is_said(window: Window, name: str) -> None:
+    window.open(f"/nodes/{name}")
+    window.see("Failed:")
