@@ -232,6 +232,25 @@ _TIMELINE: Final = _object(
 )  # fmt: skip
 
 _COUNT: Final[Json] = {"type": "integer"}
+_CHECK: Final = _object(
+    {"name": TEXT, "works": BOOLEAN, "detail": TEXT, "allowed": _array(TEXT)},
+    "name", "works", "detail", "allowed",
+)  # fmt: skip
+_BMC: Final[Json] = _object(
+    {
+        **dict.fromkeys(("protocol", "address"), TEXT),
+        "usable": BOOLEAN,
+        "error": TEXT_OR_NULL,
+        "driver_info": OBJECT,
+        "identity": _mapping(TEXT_OR_NULL),
+        "checks": _array(_CHECK),
+        "sessions_in_use": {"type": ["integer", "null"]},
+        "clock_difference_s": _NUMBER_OR_NULL,
+        **dict.fromkeys(("tls", "latency"), _OBJECT_OR_NULL),
+        "quirks": _array(TEXT),
+    },
+    "protocol", "address", "usable", "error", "driver_info", "checks",
+)  # fmt: skip
 _FLEET: Final = _object(
     {
         **dict.fromkeys(("nodes", "maintenance", "reserved", "without_conductor"), _COUNT),
@@ -417,6 +436,7 @@ _ENDS: Final[Mapping[str, Json]] = {
     "/ext/v1/nodes/{}/steps": _STEPS,
     "/ext/v1/me": _ME,
     "/ext/v1/states": _STATES,
+    "/ext/v1/nodes/{}/bmc": _BMC,
     "/ext/v1/nodes/{}/why": _WHY,
     "/ext/v1/allocations/{}/why": _ALLOCATION_WHY,
     "/ext/v1/events": _EVENTS,

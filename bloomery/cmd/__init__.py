@@ -50,6 +50,7 @@ COMMANDS: Final = {
     "template": Command(
         "bloomery.cli.template:template", "Check, simulate, compare and draw templates of Heat."
     ),
+    "bmc": Command("bloomery.cmd.bmc:bmc", "Check what a BMC can do, before it is enrolled."),
     "lab": Command("bloomery.cmd.lab:lab", "Run simulated racks of servers."),
 }
 

@@ -257,6 +257,13 @@ class Power(Interface):
         """
         return None
 
+    def examine_bmc(self, task: DriverTask) -> dict[str, Any]:
+        """Return the report of the node's BMC (``drivers/bmc/report``); reads alone.
+
+        When: GET /ext/v1/nodes/ID/bmc; shared lock.  The report has the error of a silent BMC.
+        """
+        raise self.unsupported(task, "examine_bmc")
+
     def is_suspect(self, task: DriverTask) -> bool:
         """Return whether the BMC failed to answer the last call; asks no BMC.
 

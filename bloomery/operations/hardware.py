@@ -1,4 +1,4 @@
-"""Hardware of one node beyond power: RAID, NMI, indicators, virtual media.
+"""Hardware of one node beyond power: RAID, NMI, check of the BMC, indicators, virtual media.
 
 Checks here need no hardware; the conductor calls it.
 """
@@ -34,6 +34,12 @@ def set_target_raid_config(ctx: Context, ident: str, config: Json) -> None:
 def inject_nmi(ctx: Context, ident: str) -> None:
     node = policy.get_node(ctx, ident, "baremetal:node:inject_nmi")
     lookup.conductor_of(ctx, node).inject_nmi(ctx.request, node.uuid)
+
+
+def examine_bmc(ctx: Context, ident: str) -> Json:
+    """Return the report of the node's BMC: what works, what is missing, how it is reached."""
+    node = policy.get_node(ctx, ident, "baremetal:node:get_boot_device")
+    return lookup.conductor_of(ctx, node).examine_bmc(ctx.request, node.uuid)
 
 
 # ----------------------------------------------------------------------------------- indicators

@@ -330,6 +330,14 @@ class Power(Protocol):
         sessions.
         """
 
+    @since("1.1", question=True)
+    def examine_bmc(self, request: Request, node_uuid: str) -> Json:
+        """Return the report of the node's BMC (``drivers/bmc/report``), by reads alone.
+
+        Needs no lock.  A silent BMC is an error of the report.  Raises UnsupportedDriverExtension
+        (400) for hardware without a BMC, and the errors of ``validate``.
+        """
+
     @since("1.0", question=True)
     def get_driver_properties(self, request: Request, driver: str) -> Json:
         """Return {property: description} over the default interfaces of a hardware type.

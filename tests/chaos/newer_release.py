@@ -48,7 +48,7 @@ def install() -> None:
     if (folder := os.environ.get(VARIABLE)) is None:
         return
     schema.require_head.__kwdefaults__["line"] = _line(Path(folder))
-    contract.VERSION, contract.RELEASES = "1.1", {OURS: "1.0", "0.2": "1.1"}
+    contract.VERSION, contract.RELEASES = "1.9", {OURS: "1.0", "0.2": "1.9"}
     _add_argument()
 
 
@@ -56,7 +56,7 @@ def _add_argument() -> None:
     """Orders carry a colour, which older conductors do not know."""
     order = contract.METHODS[_ORDER]
     contract.METHODS[_ORDER] = dataclasses.replace(
-        order, parameters=(*order.parameters, "colour"), field_since={"colour": "1.1"},
+        order, parameters=(*order.parameters, "colour"), field_since={"colour": "1.9"},
         drops_new_fields=True,
     )  # fmt: skip
     call, obey = Remote._call, ConductorManager.do_provisioning_action

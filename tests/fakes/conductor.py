@@ -351,6 +351,9 @@ class FakeConductor:
     def list_bmcs(self, request: Any) -> Any:
         return []
 
+    def examine_bmc(self, request: Any, node_uuid: str) -> Any:
+        return {"protocol": "redfish", "usable": True, "checks": []}
+
     # ------------------------------------------------------------------ drivers
 
     def get_driver_properties(self, request: Any, driver: str) -> Any:

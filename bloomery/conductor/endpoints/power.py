@@ -99,5 +99,14 @@ class PowerEndpoints:
     def list_bmcs(self, request: Request) -> list[Json]:
         return [each.describe_all() for each in gateway.of(self.runtime.conf).bmcs()]
 
+    def examine_bmc(self, request: Request, node_uuid: str) -> Json:
+        def work(task: TaskManager) -> Json:
+            task.driver.power.validate(task)
+            return task.driver.power.examine_bmc(task)
+
+        return tasks.in_worker(
+            self.runtime, request, node_uuid, work, purpose="check BMC", shared=True, insists=True
+        )
+
     def get_driver_properties(self, request: Request, driver: str) -> Json:
         return dict(self.runtime.registry.properties_of(driver))

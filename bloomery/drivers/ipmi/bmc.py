@@ -16,6 +16,7 @@ from bloomery import errors
 from bloomery.conf import Conf
 from bloomery.drivers import base
 from bloomery.drivers.bmc import gateway
+from bloomery.drivers.bmc.state import BmcState
 from bloomery.drivers.ipmi import error_kinds, info, tool
 
 _FAIR: Final = 0.9  # share of its time that a command must have had before the BMC counts as silent
@@ -62,9 +63,12 @@ class RateLimit:
     def remember_suite(self, key: str, suite: int | None) -> None:
         self._suites[key] = suite
 
+    def suite(self, key: str) -> int | None:
+        return self._suites.get(key)
+
     def by_luck(self, key: str, suites: list[int | None]) -> list[int | None]:
         """Return the suites with the one that worked last first."""
-        lucky = self._suites.get(key)
+        lucky = self.suite(key)
         return sorted(suites, key=lambda suite: suite != lucky)
 
 
@@ -88,7 +92,16 @@ class IpmiBmc:
 
     def describe(self) -> dict[str, Any]:
         """Return the BMC's part of the node's ``why``."""
-        return self._gateway.bmc(self.info.key).describe(self._account)
+        return self.state.describe(self._account)
+
+    @property
+    def state(self) -> BmcState:
+        return self._gateway.bmc(self.info.key)
+
+    @property
+    def accepted_suite(self) -> int | None:
+        """The cipher suite that worked last; None where ipmitool chose it."""
+        return self._rate_limit.suite(self.info.key)
 
     @property
     def _account(self) -> str:
@@ -160,7 +173,7 @@ class IpmiBmc:
 
     def _may_repeat(self, text: str, tries: int, took_s: float) -> bool:
         in_time = tries < self._tries and took_s + self.rest_s() < self._budget_s
-        if not in_time or self._gateway.bmc(self.info.key).breaker.is_open:
+        if not in_time or self.state.breaker.is_open:
             return False
         also = self._conf.additional_retryable_ipmi_errors
         return not self._conf.use_ipmitool_retries or error_kinds.is_put_off(text, also)

@@ -31,7 +31,7 @@ _BOOT_DATA: Final = re.compile(r"^Boot parameter data:\s*([0-9a-fA-F]{4,})\s*$",
 
 BOOT_DEVICES: Final = tuple(_FLAGS)
 KEEP_BOOT_DEVICE: Final = ("raw", "0x00", "0x08", "0x03", "0x08")  # not only for a minute
-_GET_BOOT_DEVICE: Final = ("chassis", "bootparam", "get", "5")
+GET_BOOT_DEVICE: Final = ("chassis", "bootparam", "get", "5")
 
 
 class IpmitoolManagement(IpmitoolInterface, base.Management):
@@ -67,7 +67,7 @@ class IpmitoolManagement(IpmitoolInterface, base.Management):
         noted = task.node.driver_internal_info.get("persistent_boot_device")
         if bmc.info.force_boot_device and noted is not None:
             return {"boot_device": noted, "persistent": True}
-        return parse_boot_device(bmc.ask(*_GET_BOOT_DEVICE))
+        return parse_boot_device(bmc.ask(*GET_BOOT_DEVICE))
 
     def inject_nmi(self, task: base.DriverTask) -> None:
         self.bmc(task).tell("power", "diag", write=True)

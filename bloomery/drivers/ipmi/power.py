@@ -13,7 +13,7 @@ from typing import Any, Final
 from bloomery import errors
 from bloomery.conductor.states import Power as PowerState
 from bloomery.drivers import base
-from bloomery.drivers.ipmi import info, power_sequence, tool
+from bloomery.drivers.ipmi import examination, info, power_sequence, tool
 from bloomery.drivers.ipmi.hardware import IpmitoolInterface
 from bloomery.drivers.ipmi.management import is_uefi
 from bloomery.drivers.ipmi.power_sequence import Act, Mark
@@ -32,6 +32,9 @@ class IpmitoolPower(IpmitoolInterface, base.Power):
 
     def describe_bmc(self, task: base.DriverTask) -> dict[str, Any]:
         return self.bmc(task).describe()
+
+    def examine_bmc(self, task: base.DriverTask) -> dict[str, Any]:
+        return examination.examine(self.bmc(task), task.driver_info)
 
     def is_suspect(self, task: base.DriverTask) -> bool:
         return self.gateway.bmc(info.parse(task.driver_info).key).is_suspect

@@ -94,9 +94,9 @@ class RedfishClient:
     def _only_system(self) -> str:
         members: tuple[str, ...] = self.root.get_system_collection().members_identities
         if len(members) != 1:
-            raise sushy_errors.UnknownDefaultError(
-                entity="ComputerSystem", error=f"there are {len(members)} systems"
-            )
+            exc = sushy_errors.UnknownDefaultError(entity="ComputerSystem", error="not one system")
+            exc.systems = members
+            raise exc
         return members[0]
 
     def doubt(self, exc: BaseException) -> None:

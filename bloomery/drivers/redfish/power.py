@@ -53,6 +53,11 @@ class RedfishPower(RedfishInterface, base.Power):
     def describe_bmc(self, task: base.DriverTask) -> dict[str, Any]:
         return self.access.describe(task)
 
+    def examine_bmc(self, task: base.DriverTask) -> dict[str, Any]:
+        from bloomery.drivers.redfish import examination  # it needs sushy
+
+        return examination.examine(self.access, task)
+
     def is_suspect(self, task: base.DriverTask) -> bool:
         return self.access.bmc(task).is_suspect
 

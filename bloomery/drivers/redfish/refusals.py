@@ -64,8 +64,9 @@ def translating(
         raise failure(
             kind, reason, http_status=exc.status_code, message_id=clean(exc.code)
         ) from None
-    except sushy_errors.UnknownDefaultError:
-        reason = "it has more than one system, or none: set driver_info/redfish_system_id"
+    except sushy_errors.UnknownDefaultError as exc:
+        systems = clean(", ".join(exc.systems)) or "none"
+        reason = f"it has not one system: set driver_info/redfish_system_id; there are: {systems}"
         raise failure(errors.BmcRefused, reason) from None
     except sushy_errors.InvalidParameterValueError as exc:
         reason = f"the BMC of node {node} at {account.address} does not offer it: "

@@ -13,6 +13,7 @@ from bloomery import errors
 from bloomery.conductor.states import Power as PowerState
 from bloomery.drivers.redfish import reading
 
+ACTION: Final = "#ComputerSystem.Reset"
 MEMORY: Final = "redfish_power_states_missing"
 _TYPES: Final[Mapping[str, str]] = {
     PowerState.ON: "On",
@@ -39,7 +40,7 @@ def send(system: Any, reset_type: str, memory: dict[str, Any] | None = None) -> 
     Missing states are written to ``memory``.  Raises InvalidParameterValue for an unsupported
     reset.
     """
-    allowed = _allowed(system)
+    allowed = allowed_types(system)
     if memory is not None:
         memory.pop(MEMORY, None)
         lacking = [str(state) for state, kind in _TYPES.items() if not _word(kind, allowed)]
@@ -63,14 +64,13 @@ def _word(reset_type: str, allowed: Sequence[str] | None) -> str | None:
 def _action(system: Any) -> dict[str, Any]:
     import sushy
 
-    name = "#ComputerSystem.Reset"
-    action: dict[str, Any] | None = (system.json.get("Actions") or {}).get(name)
+    action: dict[str, Any] | None = (system.json.get("Actions") or {}).get(ACTION)
     if not action or not action.get("target"):
-        raise sushy.exceptions.MissingActionError(action=name, resource=system.path)
+        raise sushy.exceptions.MissingActionError(action=ACTION, resource=system.path)
     return action
 
 
-def _allowed(system: Any) -> list[str] | None:
+def allowed_types(system: Any) -> list[str] | None:
     """Return the BMC's reset types; None where it does not list them."""
     action = _action(system)
     words: list[str] = action.get("ResetType@Redfish.AllowableValues") or []

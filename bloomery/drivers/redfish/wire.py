@@ -288,7 +288,7 @@ class Wire:
             assert host is not None, "driver_info was checked"
             if scheme == "https":
                 pool = urllib3.HTTPSConnectionPool(
-                    host, port, maxsize=self._kept, ssl_context=_context(self._account)
+                    host, port, maxsize=self._kept, ssl_context=tls_context(self._account)
                 )
             else:
                 pool = urllib3.HTTPConnectionPool(host, port, maxsize=self._kept)
@@ -299,7 +299,7 @@ class Wire:
         """Keep the connections: sushy calls this when a root object is collected."""
 
 
-def _context(account: Account) -> ssl.SSLContext:
+def tls_context(account: Account) -> ssl.SSLContext:
     """Return the TLS context of an account, shared by equal settings.  Raises NoAnswer."""
     verify, path = account.verify, None
     if verify:

@@ -1,4 +1,4 @@
-"""Nodes in short rows, and what explains one: /ext/v1/nodes, <ident>/why, /timeline, /steps.
+"""Nodes in short rows, and what explains one: <ident>/why, /timeline, /steps and /bmc.
 
 Microversions do not apply here: names are always accepted.
 """
@@ -17,7 +17,7 @@ from bloomery.api.arguments import Arg
 from bloomery.api.declare import Call, endpoint
 from bloomery.api.routing import Rest
 from bloomery.model.page import Page
-from bloomery.operations import node_rows, provision, timeline, why
+from bloomery.operations import hardware, node_rows, provision, timeline, why
 
 _USUAL_PAGE: Final = 100
 _ROWS: Final = 1000
@@ -30,6 +30,13 @@ class Why(Rest):
     def get(self, call: Call, node: str) -> dict[str, Any]:
         """Explain why the node is in its state."""
         return why.explain(call.context, node)
+
+
+class Bmc(Rest):
+    @endpoint(rule="baremetal:node:get_boot_device")
+    def get(self, call: Call, node: str) -> dict[str, Any]:
+        """Check the node's BMC by reads: what works, what is missing, and its latency."""
+        return hardware.examine_bmc(call.context, node)
 
 
 class Timeline(Rest):
@@ -75,7 +82,7 @@ class Parts(Rest):
 
 class Nodes(Parts):
     subresources: ClassVar[Mapping[str, Rest]] = {
-        "steps": Steps(), "timeline": Timeline(), "why": Why(),
+        "bmc": Bmc(), "steps": Steps(), "timeline": Timeline(), "why": Why(),
     }  # fmt: skip
 
     @endpoint(rule="baremetal:node:list", query=PAGE)

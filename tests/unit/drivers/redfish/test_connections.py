@@ -124,7 +124,7 @@ def test_wires_that_trust_the_same_share_it_until_it_changes(conf, tmp_path):
 
     def context(ca):
         info = {"redfish_address": "bmc-1", "redfish_verify_ca": ca}
-        return wire._context(driver_info.parse(info, conf.redfish))
+        return wire.tls_context(driver_info.parse(info, conf.redfish))
 
     first = context(str(authority))
     assert context(str(authority)) is first

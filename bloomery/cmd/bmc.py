@@ -1,0 +1,148 @@
+"""``bloomery bmc check``: what a BMC can do, before a node is enrolled with it."""
+
+from __future__ import annotations
+
+import os
+import urllib.parse
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final, cast
+
+import click
+
+from bloomery import conf, errors, secrets
+from bloomery.cli import bmc_text, groups
+from bloomery.cmd import options
+from bloomery.conf import Conf
+from bloomery.drivers import base
+from bloomery.model.node import Node
+
+if TYPE_CHECKING:
+    from bloomery.drivers.base import DriverTask
+
+_PASSWORD: Final = "BLOOMERY_BMC_PASSWORD"  # noqa: S105  name of a variable
+_BUDGET_S: Final = 30.0  # of one call to the BMC
+
+
+@click.group(cls=groups.Group)
+def bmc() -> None:
+    """Check BMCs."""
+
+
+@bmc.command()
+@click.argument("address")
+@click.option("--username", help="User of the BMC.")
+@click.option(
+    "--password-file",
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    help=f"File with the password; else the variable {_PASSWORD}, else a prompt.",
+)
+@click.option(
+    "--protocol",
+    "protocols",
+    type=click.Choice(["redfish", "ipmi"]),
+    multiple=True,
+    help="Ask by this protocol; may be repeated.  [default: redfish for a URL, else both]",
+)
+@click.option(
+    "--driver-info",
+    "more",
+    multiple=True,
+    metavar="KEY=VALUE",
+    help="As of a node, such as redfish_verify_ca=false or ipmi_port=6230; may be repeated.",
+)
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+@options.config_file
+def check(
+    address: str,
+    username: str | None,
+    password_file: Path | None,
+    protocols: tuple[str, ...],
+    more: tuple[str, ...],
+    as_json: bool,
+    config_files: tuple[str, ...],
+) -> None:
+    """Show what the BMC at ADDRESS (a host or URL) can do, and the driver_info to write.
+
+    Nothing is changed.  The exit code is 1 where machines behind it cannot be deployed.
+    """
+    settings, extra = conf.load(config_files), _pairs(more)
+    password = _password(username, password_file)
+    names = protocols or (("redfish",) if "://" in address else ("redfish", "ipmi"))
+    reports = [
+        _EXAMINE[name](settings, _driver_info(name, address, username, password) | extra)
+        for name in names
+    ]
+    click.echo(bmc_text.as_json(reports) if as_json else bmc_text.render(reports))
+    if not any(report["usable"] for report in reports):
+        raise click.exceptions.Exit(1)
+
+
+def _pairs(more: tuple[str, ...]) -> dict[str, str]:
+    pairs = dict(each.partition("=")[::2] for each in more)
+    if secret := next((key for key in pairs if secrets.is_secret_key(key)), None):
+        raise click.UsageError(
+            f"cannot take {secret} as an argument, which other users can read: use --password-file"
+        )
+    return pairs
+
+
+def _password(username: str | None, file: Path | None) -> str | None:
+    if file is not None:
+        return file.read_text(encoding="utf-8").rstrip("\r\n")
+    if username is None or _PASSWORD in os.environ:
+        return os.environ.get(_PASSWORD)
+    return str(click.prompt("Password of the BMC", hide_input=True, default="", err=True))
+
+
+def _driver_info(
+    protocol: str, address: str, username: str | None, password: str | None
+) -> dict[str, Any]:
+    host = urllib.parse.urlsplit(address).hostname if "://" in address else address
+    info = {
+        f"{protocol}_address": address if protocol == "redfish" else host,
+        f"{protocol}_username": username,
+        f"{protocol}_password": password,
+    }
+    return {key: value for key, value in info.items() if value is not None}
+
+
+def _redfish(settings: Conf, info: Mapping[str, Any]) -> dict[str, Any]:
+    from bloomery.drivers.redfish.power import RedfishPower
+
+    return _examine(RedfishPower(settings), "redfish", info)
+
+
+def _ipmi(settings: Conf, info: Mapping[str, Any]) -> dict[str, Any]:
+    from bloomery.drivers.ipmi.power import IpmitoolPower
+
+    return _examine(IpmitoolPower(settings), "ipmi", info)
+
+
+_EXAMINE: Final[Mapping[str, Callable[[Conf, Mapping[str, Any]], dict[str, Any]]]] = {
+    "redfish": _redfish, "ipmi": _ipmi,
+}  # fmt: skip
+
+
+def _examine(power: base.Power, driver: str, info: Mapping[str, Any]) -> dict[str, Any]:
+    task = _Task(node=Node(uuid="to check", driver=driver), driver_info=info)
+    try:
+        return power.examine_bmc(cast("DriverTask", task))
+    finally:
+        power.close()
+
+
+@dataclass(slots=True, kw_only=True)
+class _Task:
+    """The part of a ``DriverTask`` that reads need: no node is enrolled."""
+
+    node: Node
+    driver_info: Mapping[str, Any]
+    turn: int = 0
+    reads: dict[str, Any] | None = field(default=None)
+    insists: bool = True
+    budget_s: float | None = _BUDGET_S
+
+    def assert_lease(self) -> None:
+        raise errors.ExclusiveLockRequired

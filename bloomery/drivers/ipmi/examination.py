@@ -1,0 +1,112 @@
+"""The check of an IPMI BMC: a few commands that read, each one feature."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from datetime import UTC, datetime
+from typing import Any, Final
+
+from bloomery import errors
+from bloomery.drivers.bmc.report import Check, Report
+from bloomery.drivers.ipmi import management
+from bloomery.drivers.ipmi.bmc import IpmiBmc
+
+_STATUS: Final = "Chassis Power is "
+_TIME: Final = "%m/%d/%y %H:%M:%S"
+_PRODUCT: Final = ("Product Manufacturer", "Product Name", "Product Serial")
+
+
+def examine(bmc: IpmiBmc, driver_info: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the report of the BMC; its error where the first command has no answer."""
+    own = {key: value for key, value in driver_info.items() if key.startswith("ipmi_")}
+    report = Report(protocol="ipmi", address=bmc.info.key, driver_info=own)
+    try:
+        _examine(bmc, report)
+    except (errors.BmcUnreachable, errors.BmcRefused) as exc:
+        report.error = str(exc.facts["reason"])
+    return report.document(bmc.state)
+
+
+def _examine(bmc: IpmiBmc, report: Report) -> None:
+    controller = bmc.ask("mc", "info")
+    report.identity = _identity(fields(controller), fields(_answer(bmc, "fru", "print", "0")[0]))
+    report.identity["manufacturer"] = management.parse_vendor(controller)
+    report.checks = [
+        _check(bmc, "power", _power, "power", "status"),
+        _check(bmc, "boot device", _boot_device, *management.GET_BOOT_DEVICE),
+        _check(bmc, "sensors", _sensors, "sdr", "info"),
+        _check(bmc, "serial console", _console, "sol", "info"),
+    ]
+    report.sessions_in_use = _sessions(_answer(bmc, "session", "info", "active")[0])
+    report.read_clock(_time(_answer(bmc, "-Z", "sel", "time", "get")[0]))
+    if (suite := bmc.accepted_suite) is not None and "ipmi_cipher_suite" not in report.driver_info:
+        report.driver_info = {**report.driver_info, "ipmi_cipher_suite": suite}
+
+
+def _answer(bmc: IpmiBmc, *words: str) -> tuple[str, str]:
+    """Return the output of a command, or the reason of its failure; it is sent once."""
+    try:
+        return bmc.tell(*words), ""
+    except (errors.BmcUnreachable, errors.BmcRefused) as no:
+        return "", str(no.facts["reason"])
+
+
+def _check(bmc: IpmiBmc, name: str, read: Callable[[str], tuple[bool, str]], *words: str) -> Check:
+    output, refusal = _answer(bmc, *words)
+    works, detail = read(output)
+    return Check(name=name, works=works, detail=refusal or detail, allowed=_ALLOWED.get(name, ()))
+
+
+_ALLOWED: Final = {
+    "power": ("on", "off", "reset", "soft", "diag"),
+    "boot device": management.BOOT_DEVICES,
+}
+
+
+def _power(output: str) -> tuple[bool, str]:
+    state = output.strip().removeprefix(_STATUS)
+    return state in ("on", "off"), state
+
+
+def _boot_device(output: str) -> tuple[bool, str]:
+    chosen = management.parse_boot_device(output)
+    return chosen["persistent"] is not None, chosen["boot_device"] or "none"
+
+
+def _sensors(output: str) -> tuple[bool, str]:
+    count = fields(output).get("Record Count", "0")
+    return count not in ("", "0"), f"{count} records"
+
+
+def _console(output: str) -> tuple[bool, str]:
+    enabled = fields(output).get("Enabled")
+    return enabled == "true", "serial over LAN" if enabled == "true" else "serial over LAN is off"
+
+
+def _sessions(output: str) -> int | None:
+    count = fields(output).get("active sessions", "")
+    return int(count) if count.isdecimal() else None
+
+
+def _time(output: str) -> datetime | None:
+    """Return the BMC's clock; None before it is set."""
+    try:
+        return datetime.strptime(" ".join(output.split()[:2]), _TIME).replace(tzinfo=UTC)
+    except ValueError:
+        return None
+
+
+def _identity(controller: dict[str, str], fru: dict[str, str]) -> dict[str, str | None]:
+    _, model, serial = (fru.get(name) for name in _PRODUCT)
+    return {
+        "model": model or controller.get("Product Name"),
+        "serial": serial,
+        "bmc_firmware": controller.get("Firmware Revision"),
+        "version": controller.get("IPMI Version"),
+    }
+
+
+def fields(output: str) -> dict[str, str]:
+    """Parse ipmitool's lines of names and values."""
+    pairs = (line.partition(":") for line in output.splitlines())
+    return {name.strip(): value.strip() for name, _, value in pairs if name.strip()}
