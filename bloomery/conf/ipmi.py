@@ -11,7 +11,10 @@ from bloomery.conf.declare import option
 class Ipmi:
     command_retry_timeout: int = option(60, "seconds for one command with its retries", least=1)
     min_command_interval: int = option(
-        5, "seconds between two commands to one BMC; 0: no gap; lower it for fast BMCs", least=0
+        5,
+        "seconds between two commands to a BMC that is busy or silent, and for an answer to one "
+        "message; other BMCs get a command each half second, or without a gap if this is 0",
+        least=0,
     )
     use_ipmitool_retries: bool = option(
         False, "let ipmitool retry commands; the service then retries only after a busy BMC"

@@ -1,5 +1,8 @@
 """One IPMI BMC: time limits, retries, and the gap between commands.
 
+The gap is half a second.  A BMC that says that it is busy gets [ipmi]min_command_interval from then
+on; a silent one until it answers.
+
 ``ask`` waits and retries in its thread, for plain calls; ``tell`` runs a command once.  Steps check
 ``rest_s`` first and return Again, so that no thread waits for the gap.  Each run of ipmitool has a
 slot of the gateway.
@@ -19,11 +22,12 @@ from bloomery.drivers.bmc import gateway
 from bloomery.drivers.bmc.state import BmcState
 from bloomery.drivers.ipmi import error_kinds, info, tool
 
+_QUICK_GAP_S: Final = 0.5
 _FAIR: Final = 0.9  # share of its time that a command must have had before the BMC counts as silent
 
 
 class RateLimit:
-    """The time of each BMC's next command, and the cipher suite that worked last.
+    """The time of each BMC's next command, its pace, and the cipher suite that worked last.
 
     Shared by the process, because the minimum gap holds across interfaces and callers.
     """
@@ -37,6 +41,7 @@ class RateLimit:
         self.pause = pause
         self._mutex = threading.Lock()
         self._free_at: dict[str, float] = {}
+        self._slow: dict[str, bool] = {}  # whether it was busy; False: silent
         self._suites: dict[str, int | None] = {}
 
     def rest_s(self, key: str) -> float:
@@ -60,6 +65,18 @@ class RateLimit:
         with self._mutex:
             self._free_at[key] = max(self._free_at.get(key, 0.0), self.clock() + gap_s)
 
+    def gap_s(self, key: str, longest_s: float) -> float:
+        """Return the gap between two commands to the BMC."""
+        return longest_s if key in self._slow else min(longest_s, _QUICK_GAP_S)
+
+    def slow_down(self, key: str, *, is_busy: bool) -> None:
+        self._slow[key] = is_busy or self._slow.get(key, False)
+
+    def answered(self, key: str) -> None:
+        """End the slow pace of a silent BMC, not that of a busy one."""
+        if self._slow.get(key) is False:
+            self._slow.pop(key, None)
+
     def remember_suite(self, key: str, suite: int | None) -> None:
         self._suites[key] = suite
 
@@ -79,14 +96,20 @@ class IpmiBmc:
     """Raises MissingParameterValue or InvalidParameterValue for an unusable driver_info."""
 
     def __init__(
-        self, conf: Conf, task: base.DriverTask, rate_limit: RateLimit = RATE_LIMIT
+        self,
+        conf: Conf,
+        task: base.DriverTask,
+        rate_limit: RateLimit = RATE_LIMIT,
+        *,
+        own: info.Info | None = None,
     ) -> None:
-        self.info = info.parse(task.driver_info)
+        """``own``: the connection, by default that of the node's driver_info."""
+        self.info = own or info.parse(task.driver_info)
         self._conf = conf.ipmi
         self._task = task
         self._gateway = gateway.of(conf)
         self._rate_limit = rate_limit
-        self._gap_s = float(self._conf.min_command_interval)
+        self._longest_gap_s = float(self._conf.min_command_interval)
         limits_s = (self._conf.command_retry_timeout, task.budget_s)
         self._budget_s = min(float(limit_s) for limit_s in limits_s if limit_s is not None)
 
@@ -111,6 +134,10 @@ class IpmiBmc:
     def rest_s(self) -> float:
         """Return the seconds until the next command."""
         return self._rate_limit.rest_s(self.info.key)
+
+    @property
+    def _gap_s(self) -> float:
+        return self._rate_limit.gap_s(self.info.key, self._longest_gap_s)
 
     @property
     def keeps_boot_device(self) -> bool:
@@ -163,13 +190,13 @@ class IpmiBmc:
 
     @property
     def _tries(self) -> int:
-        return max(1, int(self._budget_s / max(1.0, self._gap_s)))
+        return max(1, int(self._budget_s / max(1.0, self._longest_gap_s)))
 
     @property
     def _patience(self) -> tool.Patience:
         """The retries of ipmitool itself: one try, unless use_ipmitool_retries is set."""
         retries = self._tries if self._conf.use_ipmitool_retries else 1
-        return tool.Patience(retries=retries, interval_s=max(1, int(self._gap_s)))
+        return tool.Patience(retries=retries, interval_s=max(1, int(self._longest_gap_s)))
 
     def _may_repeat(self, text: str, tries: int, took_s: float) -> bool:
         in_time = tries < self._tries and took_s + self.rest_s() < self._budget_s
@@ -213,6 +240,7 @@ class IpmiBmc:
                     break
             else:
                 self._rate_limit.remember_suite(self.info.key, suite)
+                self._rate_limit.answered(self.info.key)
                 return output
         was_cut_short = failed.was_killed and left_s < self._conf.command_retry_timeout * _FAIR
         raise self._error(failed, was_cut_short=was_cut_short) from None
@@ -236,6 +264,7 @@ class IpmiBmc:
                 address=self.info.key,
                 reason=error_kinds.sentence(text, masked_text),
             )
+        self._rate_limit.slow_down(self.info.key, is_busy=error_kinds.is_put_off(text))
         return self._unreachable(masked_text, was_cut_short=was_cut_short)
 
     def _unreachable(self, reason: str, *, was_cut_short: bool = False) -> errors.BmcUnreachable:

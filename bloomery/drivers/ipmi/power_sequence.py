@@ -27,7 +27,7 @@ class Act:
     words: tuple[str, ...]
     until: str | None
     soft: bool = False
-    settle_s: float = 1.0
+    settle_s: float = 0.5
 
 
 _ON: Final = Act(words=("power", "on"), until=Power.ON)

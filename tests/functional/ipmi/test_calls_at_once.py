@@ -26,7 +26,7 @@ def rack(programs, tmp_path) -> Iterator[IpmiRack]:
 @pytest.fixture
 def caller(tmp_path) -> Iterator[Caller]:
     """Clients of an API with the fewest threads."""
-    settings = dataclasses.replace(conf(), api=Api(port=0, threads=2))
+    settings = dataclasses.replace(conf(min_command_interval=5), api=Api(port=0, threads=2))
     with serving(tmp_path, settings) as caller:
         yield caller
 

@@ -24,16 +24,31 @@ OFF = "Chassis Power is off\n"
 def test_commands_keep_their_distance(make_bmc, clock):
     asked = make_bmc()
     asked.ask(*ASK)
-    assert (asked.rest_s(), clock.pauses) == (5.0, [])
-    clock.now += 2
+    assert (asked.rest_s(), clock.pauses) == (0.5, [])
+    clock.now += 0.25
     asked.ask(*ASK)
-    assert (asked.rest_s(), clock.pauses) == (5.0, [3.0])
+    assert (asked.rest_s(), clock.pauses) == (0.5, [0.25])
+
+
+def test_a_bmc_that_was_busy_gets_the_long_distance_from_then_on(make_bmc, made_up, clock):
+    made_up.answers["power status"] = [BUSY]
+    asked = make_bmc()
+    assert asked.ask(*ASK) == OFF
+    assert (asked.rest_s(), clock.pauses) == (5.0, [5.0])
+
+
+def test_a_silent_bmc_gets_the_long_distance_until_it_answers(make_bmc, made_up, clock):
+    made_up.answers["power status"] = [MUTE, MUTE]
+    asked = make_bmc()
+    assert asked.ask(*ASK) == OFF
+    assert asked.ask(*ASK) == OFF
+    assert (asked.rest_s(), clock.pauses) == (0.5, [5.0, 5.0, 5.0])
 
 
 def test_the_distance_counts_from_the_end_of_a_command(make_bmc, made_up, clock):
     asked, made_up.takes_s = make_bmc(), 7.0
     asked.ask(*ASK)
-    assert asked.rest_s() == 5.0
+    assert asked.rest_s() == 0.5
 
 
 def test_the_distance_can_be_nothing(make_bmc, clock):
@@ -134,13 +149,15 @@ def test_without_suites_ipmitool_chooses(make_bmc, made_up):
     assert made_up.suites == [None]
 
 
-def test_a_row_of_commands_that_is_too_long_is_told(make_bmc, clock):
+def test_a_row_of_commands_that_is_too_long_is_told(make_bmc, made_up, clock):
+    made_up.answers["power status"] = [BUSY]
     asked = make_bmc(command_retry_timeout=4)
-    asked.ask(*ASK)
+    with pytest.raises(errors.BmcUnreachable):
+        asked.ask(*ASK)
     with pytest.raises(errors.BmcUnreachable, match="other commands keep it busy"):
         asked.ask(*ASK)
     assert clock.pauses == []
-    assert asked._gateway.bmc(asked.info.key).breaker.failures == 0
+    assert asked.state.breaker.failures == 1  # that of the busy BMC
 
 
 def test_places_in_the_row_are_given_once(clock):
@@ -221,7 +238,7 @@ def test_the_lease_is_looked_at_when_the_gap_has_passed(make_bmc, made_up, clock
     task = FakeTask(LEAST)
     asked = make_bmc(task)
     asked.tell("power", "on", write=True)
-    ends_at = clock.now + 4
+    ends_at = clock.now + 0.25
 
     def look():
         if clock.now > ends_at:
@@ -231,7 +248,7 @@ def test_the_lease_is_looked_at_when_the_gap_has_passed(make_bmc, made_up, clock
     with pytest.raises(errors.LockLost):
         asked.tell("power", "off", write=True)
     assert made_up.asked == ["power on"]
-    assert clock.pauses == [5.0]
+    assert clock.pauses == [0.5]
 
 
 def test_the_lease_is_looked_at_before_each_cipher_suite(make_bmc, made_up):

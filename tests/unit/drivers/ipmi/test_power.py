@@ -9,7 +9,8 @@ from bloomery.conductor.states import Power
 from bloomery.conf import Conf
 from bloomery.conf.conductor import Conductor
 from bloomery.conf.ipmi import Ipmi
-from bloomery.drivers.ipmi import power_sequence, tool
+from bloomery.drivers.ipmi import bmc, power_sequence, tool
+from bloomery.drivers.ipmi.bmc import RateLimit
 from bloomery.drivers.ipmi.management import IpmitoolManagement
 from bloomery.drivers.ipmi.power import IpmitoolPower
 from bloomery.outcome import DONE, Again
@@ -101,8 +102,31 @@ def test_a_turn_never_waits_for_the_gap(made_up):
     power.get_power_state(task)
     first = power.set_power_state(task, Power.ON)
     assert isinstance(first, Again)
-    assert 4 < first.after_s <= 5
+    assert 0 < first.after_s <= 0.5
     assert made_up.asked == ["power status"]
+
+
+@pytest.mark.parametrize(
+    ("target", "before", "commands", "waits_s"),
+    [(Power.ON, "off", 2, 1.0), (Power.REBOOT, "on", 4, 2.5)],
+)
+def test_power_takes_few_commands_and_short_waits(
+    monkeypatch, made_up, clock, target, before, commands, waits_s
+):
+    monkeypatch.setattr(bmc, "RATE_LIMIT", RateLimit(clock, clock.pause))
+    monkeypatch.setattr(bmc.IpmiBmc.__init__, "__defaults__", (bmc.RATE_LIMIT,))
+    power, task = IpmitoolPower(conf(min_command_interval=5)), FakeTask(LEAST)
+    made_up.power = before
+    waited_s = 0.0
+    for task.turn in range(20):
+        outcome = power.set_power_state(task, target)
+        if not isinstance(outcome, Again):
+            break
+        clock.now += outcome.after_s
+        waited_s += outcome.after_s
+    assert outcome == DONE
+    assert (len(made_up.asked), clock.pauses) == (commands, [])
+    assert waited_s <= waits_s
 
 
 def test_power_that_does_not_change_is_told_when_the_time_is_up(power, task, made_up):
