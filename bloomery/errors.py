@@ -931,6 +931,19 @@ class BmcLoginRefused(BmcRefused):
     code = "bmc.login_refused"
 
 
+class NoFreeIPMITerminalPorts(Unavailable):
+    code = "console.no_port"
+    text = (
+        "cannot start the console: no port of {address} is free; free the node's "
+        "ipmi_terminal_port, or extend [console]port_range"
+    )
+
+
+class FailedToParseSensorData(Failure):
+    code = "bmc.sensor_data"
+    text = "cannot parse the sensor data of ipmitool: {reason}"
+
+
 class AgentUnreachable(Failure):
     """The agent in a machine's ramdisk did not answer: a retry may help."""
 

@@ -16,7 +16,7 @@ import functools
 import logging
 import os
 from collections.abc import Callable, Mapping
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple, TypeAlias
 
 import prometheus_client
 import sqlalchemy as sa
@@ -76,6 +76,35 @@ class Gauge(NamedTuple):
     read: Callable[[], Readings]
 
 
+class Series(NamedTuple):
+    """One value of a gauge whose name is known only at run time."""
+
+    name: str
+    label_names: tuple[str, ...]
+    labels: tuple[str, ...]
+    value: float
+
+
+class SeriesGauges(NamedTuple):
+    """Gauges that come and go; ``read`` returns their series at each scrape."""
+
+    help: str
+    read: Callable[[], list[Series]]
+
+    def collect(self) -> list[GaugeMetricFamily]:
+        families: dict[str, GaugeMetricFamily] = {}
+        for one in self.read():
+            family = families.get(one.name)
+            if family is None:
+                family = GaugeMetricFamily(one.name, self.help, labels=one.label_names)
+                families[one.name] = family
+            family.add_metric(list(one.labels), one.value)
+        return list(families.values())
+
+
+AnyGauge: TypeAlias = Gauge | SeriesGauges
+
+
 class Exporter(metrics.MetricLogger):  # type: ignore[misc]
     """Collect metrics in a Prometheus registry."""
 
@@ -113,11 +142,14 @@ class Exporter(metrics.MetricLogger):  # type: ignore[misc]
 class _Watch:
     """Reads the process's gauges when the registry is rendered."""
 
-    def __init__(self, gauges: tuple[Gauge, ...]) -> None:
+    def __init__(self, gauges: tuple[AnyGauge, ...]) -> None:
         self._gauges = gauges
 
     def collect(self) -> Any:
         for gauge in self._gauges:
+            if isinstance(gauge, SeriesGauges):
+                yield from gauge.collect()
+                continue
             family = GaugeMetricFamily(f"bloomery_{gauge.name}", gauge.help, labels=gauge.labels)
             try:
                 readings = gauge.read()
@@ -133,7 +165,7 @@ class _Watch:
 METRICS: Final = Exporter()
 
 
-def render(gauges: tuple[Gauge, ...] = ()) -> bytes:
+def render(gauges: tuple[AnyGauge, ...] = ()) -> bytes:
     """Return all metrics in Prometheus' text format, with current ``gauges``.
 
     A gauge whose database does not answer is left out, and counted.

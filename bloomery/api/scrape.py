@@ -9,7 +9,7 @@ from bloomery import metrics
 from bloomery.http_server.wsgi import Wsgi
 
 
-def make(gauges: tuple[metrics.Gauge, ...]) -> Wsgi:
+def make(gauges: tuple[metrics.AnyGauge, ...]) -> Wsgi:
     """Return the application that shows the process's metrics and ``gauges``."""
 
     def scrape(_environ: dict[str, Any], start_response: Any) -> Iterable[bytes]:

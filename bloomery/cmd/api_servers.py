@@ -15,7 +15,7 @@ from bloomery.cmd.foundation import Foundation
 from bloomery.conf import Conf
 from bloomery.http_server.server import raise_descriptor_limit, require_free
 from bloomery.http_server.wsgi import Wsgi
-from bloomery.metrics import Gauge
+from bloomery.metrics import AnyGauge
 from bloomery.operations.context import Services
 from bloomery.web import pages
 
@@ -40,7 +40,7 @@ def make_apps(
     base: Foundation,
     services: Services,
     operations: Callable[[], StackOperations],
-    gauges: tuple[Gauge, ...],
+    gauges: tuple[AnyGauge, ...],
 ) -> Apps:
     """Build both applications; ``operations``: on stacks, called with the first request.
 

@@ -78,6 +78,7 @@ class Foundation:
         runtime = lifecycle.build(
             self.conf, self.db, self.sealer,
             on_events_written=self.relay.wake, wants_snapshots=self.relay.wants_snapshots,
+            send_sensors=self.relay.send_sensors,
         )  # fmt: skip
         return dataclasses.replace(runtime, ring=self.ring)
 

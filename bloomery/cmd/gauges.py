@@ -5,7 +5,7 @@ from __future__ import annotations
 from bloomery.conductor.lifecycle import ConductorService
 from bloomery.db import nodes, stack_drift, stacks
 from bloomery.db.engine import Database
-from bloomery.metrics import Gauge, Readings
+from bloomery.metrics import AnyGauge, Gauge, Readings, SeriesGauges
 from bloomery.orchestration.service.engine_service import EngineService
 from bloomery.rpc.client import Client
 from bloomery.rpc.transports import Server
@@ -73,7 +73,7 @@ def of_engine(engine: EngineService) -> tuple[Gauge, ...]:
     )
 
 
-def of_conductor(conductor: ConductorService) -> tuple[Gauge, ...]:
+def of_conductor(conductor: ConductorService) -> tuple[AnyGauge, ...]:
     workers, locks = conductor.runtime.workers, conductor.runtime.node_locks
     jobs = conductor.periodics
     return (
@@ -102,4 +102,5 @@ def of_conductor(conductor: ConductorService) -> tuple[Gauge, ...]:
         Gauge(
             "periodic_suspects", "Nodes that did not answer the last time.", ("job",), jobs.suspects
         ),
+        SeriesGauges("Sensor of a machine.", conductor.runtime.sensors.collect),
     )

@@ -14,7 +14,7 @@ from bloomery.conf import Conf
 from bloomery.http_server.readiness import Readiness
 from bloomery.http_server.server import Server, Settings
 from bloomery.http_server.wsgi import Wsgi
-from bloomery.metrics import Gauge
+from bloomery.metrics import AnyGauge
 
 _THREADS: Final = 2
 
@@ -26,7 +26,7 @@ class Monitor:
         self,
         conf: Conf,
         option: str,
-        gauges: tuple[Gauge, ...],
+        gauges: tuple[AnyGauge, ...],
         parts: Mapping[str, Callable[[], list[str]]],
     ) -> None:
         """``parts``: what may make the process unready (see ``Readiness``).  Raises CannotStart."""

@@ -7,7 +7,7 @@ import logging
 import socket
 import time
 from collections.abc import Callable
-from typing import Final
+from typing import Any, Final
 
 import sqlalchemy as sa
 
@@ -43,6 +43,7 @@ def build(
     *,
     on_events_written: Callable[[], None] = lambda: None,
     wants_snapshots: Callable[[], bool] = lambda: False,
+    send_sensors: Callable[[str, dict[str, Any]], None] = lambda _driver, _message: None,
 ) -> ConductorRuntime:
     """Return the parts of a conductor.  Raises CannotStart, NoValidDefaultForInterface."""
     ours = conf.conductor
@@ -64,6 +65,7 @@ def build(
         parked=Places(max(ours.workers_pool_size // 2, 1)),
         on_events_written=on_events_written,
         wants_snapshots=wants_snapshots,
+        send_sensors=send_sensors,
     )
 
 

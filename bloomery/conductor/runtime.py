@@ -13,13 +13,14 @@ import time
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future
 from dataclasses import dataclass, field
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from bloomery import errors
 from bloomery.conductor.allocation_queue import AllocationQueue
 from bloomery.conductor.heartbeats import Heartbeats
 from bloomery.conductor.lease import Lease
 from bloomery.conductor.node_lock import NodeLocks, Places, TooManyWaiting
+from bloomery.conductor.sensor_board import SensorBoard
 from bloomery.conductor.timers import Timers
 from bloomery.conductor.workers import Workers
 from bloomery.conf import Conf
@@ -43,7 +44,8 @@ class ConductorRuntime:
     with the node of a flow whose worker lost the database. ``parked``: the places of requests that
     wait for a worker without a thread. ``leaving``: set once the conductor is off line and hands
     its flows over (``has_successor``). ``unexplained``: verified nodes whose BIOS settings have no
-    types yet. ``wants_snapshots``: event rows hold the whole object, while a sink sends versioned
+    types yet. ``sensors``: the last readings; ``send_sensors`` notifies of one node's, by driver.
+    ``wants_snapshots``: event rows hold the whole object, while a sink sends versioned
     notifications.
     """
 
@@ -65,6 +67,8 @@ class ConductorRuntime:
     on_events_written: Callable[[], None] = lambda: None
     wants_snapshots: Callable[[], bool] = lambda: False
     on_flow_orphaned: Callable[[str], None] = lambda _uuid: None
+    sensors: SensorBoard = field(default_factory=SensorBoard)
+    send_sensors: Callable[[str, dict[str, Any]], None] = lambda _driver, _message: None
 
     def has_successor(self, node: Node) -> bool:
         """Return whether this conductor is stopping and another one serves the node.

@@ -31,6 +31,7 @@ from bloomery.conf import (
     notifications,
     redfish,
     rpc,
+    sensor_data,
     web,
 )
 from bloomery.conf.declare import options, read
@@ -66,6 +67,7 @@ GROUPS: dict[str, type[Any]] = {
     "oslo_policy": api.OsloPolicy,
     "pxe": agent.Pxe,
     "redfish": redfish.Redfish,
+    "sensor_data": sensor_data.SensorData,
     "ssl": web.Ssl,
 }
 
@@ -108,6 +110,7 @@ class Conf:
     )
     oslo_middleware: web.OsloMiddleware = field(default_factory=web.OsloMiddleware)
     redfish: redfish.Redfish = field(default_factory=redfish.Redfish)
+    sensor_data: sensor_data.SensorData = field(default_factory=sensor_data.SensorData)
     ssl: web.Ssl = field(default_factory=web.Ssl)
 
     @property

@@ -461,6 +461,13 @@ def list_for_power_sync(conn: sa.Connection) -> list[RingKey]:
     )
 
 
+def list_for_sensors(conn: sa.Connection, *, also_free: bool) -> list[RingKey]:
+    """Return active nodes outside of maintenance; ``also_free``: those without an instance, too."""
+    conditions: list[Any] = [_T.maintenance.is_(sa.false())]
+    conditions += [] if also_free else [_T.provision_state == State.ACTIVE]
+    return _list_keys(conn, *conditions, order=(_T.id,))
+
+
 def list_with_fault(conn: sa.Connection, fault: str) -> list[RingKey]:
     """Return the unreserved nodes in maintenance for ``fault``."""
     return _list_keys(

@@ -357,6 +357,13 @@ class Management(Interface):
         """Return OK, Warning, Critical, or None: unknown.  When: power sync."""
         raise self.unsupported(task, "get_node_health")
 
+    def get_sensors_data(self, task: DriverTask) -> dict[str, dict[str, dict[str, Any]]]:
+        """Return {type: {sensor: {field: value}}} in Ironic's form; {} where there are none.
+
+        When: [sensor_data]interval; shared lock.  Raises BmcUnreachable, BmcRefused.
+        """
+        raise self.unsupported(task, "get_sensors_data")
+
     def get_supported_indicators(
         self, task: DriverTask, component: str | None = None
     ) -> dict[str, dict[str, Indicator]]:

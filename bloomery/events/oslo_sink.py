@@ -42,20 +42,24 @@ class OsloSink:
         conf = self._conf
         if self._transport is None and self._least is not None:
             topics = conf.default.versioned_notifications_topics
-            self._transport = _open(conf, self._config_files, EXCHANGE, topics)
+            self._transport = open_transport(conf, self._config_files, EXCHANGE, topics)
         if self._of_stacks is None:
             topics = conf.oslo_messaging_notifications.topics
-            self._of_stacks = _open(conf, self._config_files, stack_messages.EXCHANGE, topics)
+            self._of_stacks = open_transport(
+                conf, self._config_files, stack_messages.EXCHANGE, topics
+            )
 
     def send(self, event: EventRow) -> None:
         if event.object == stack_messages.OBJECT:
-            self._of_stacks.send(_request_context(event), _stack_message(event, self._conf))
+            self._of_stacks.send(
+                request_context(event.request_id), _stack_message(event, self._conf)
+            )
         elif self._least is not None and passes(event.level, self._least):
             self._send_versioned(event)
 
     def _send_versioned(self, event: EventRow) -> None:
         if (message := _message(event)) is not None:
-            self._transport.send(_request_context(event), message)
+            self._transport.send(request_context(event.request_id), message)
 
     def close(self) -> None:
         for transport in (self._transport, self._of_stacks):
@@ -105,7 +109,7 @@ def _envelope(
     }
 
 
-def _request_context(event: EventRow) -> dict[str, Any]:
+def request_context(request_id: str | None) -> dict[str, Any]:
     """Return the keys of a request context for consumers on AMQP, with the request's id."""
     return {
         "user": None,
@@ -119,7 +123,7 @@ def _request_context(event: EventRow) -> dict[str, Any]:
         "read_only": False,
         "show_deleted": False,
         "auth_token": None,
-        "request_id": event.request_id,
+        "request_id": request_id,
         "global_request_id": None,
         "resource_uuid": None,
         "roles": [],
@@ -129,7 +133,9 @@ def _request_context(event: EventRow) -> dict[str, Any]:
     }
 
 
-def _open(conf: Conf, config_files: Sequence[str], exchange: str, topics: Sequence[str]) -> Any:
+def open_transport(
+    conf: Conf, config_files: Sequence[str], exchange: str, topics: Sequence[str]
+) -> Any:
     from oslo_config import cfg
 
     from bloomery.notifications import oslo_transport

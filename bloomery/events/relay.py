@@ -15,12 +15,14 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Sequence
+from typing import Any
 
 from bloomery.conf import Conf
 from bloomery.db.engine import Database
 from bloomery.events.live import LiveEvents
 from bloomery.events.numberer import Numberer
 from bloomery.events.oslo_sink import OsloSink
+from bloomery.events.sensor_messages import SensorMessages
 from bloomery.events.sink_worker import Pace, SinkWorker, add_sinks
 from bloomery.events.sinks import LogSink, Sink
 from bloomery.events.trimmer import Trimmer
@@ -57,6 +59,8 @@ def make_relay(
         keep_hours=conf.events.keep_hours,
         most_listeners=conf.events.max_listeners,
     )
+    if needs_oslo(conf):
+        relay.sensor_messages = SensorMessages(conf, config_files)
     if sealer is not None:
         holder = f"{conf.default.host}:{os.getpid()}"
         relay.webhooks = Webhooks(db, sealer, conf.events, relay, holder=holder)
@@ -80,6 +84,7 @@ class Relay:
         self._numberer = None if db.is_sqlite else Numberer(db, self._wake_readers)
         self.sink_workers = [SinkWorker(db, sink, holder=holder, pace=pace) for sink in sinks]
         self.webhooks: Webhooks | None = None
+        self.sensor_messages: SensorMessages | None = None
         self.live = LiveEvents(db, most=most_listeners)
         self._readers = [self.live.wake, *(each.wake for each in self.sink_workers)]
         self.trimmer = Trimmer(
@@ -121,6 +126,11 @@ class Relay:
         theirs = self._numberer is not None and self._numberer.wants_snapshots
         return theirs or any(sink.wants_snapshots for sink in self._sinks)
 
+    def send_sensors(self, driver: str, payload: dict[str, Any]) -> None:
+        """Notify of the sensor data of a node, past the rows."""
+        if self.sensor_messages is not None:
+            self.sensor_messages.send(driver, payload)
+
     def add_reader(self, wake: Callable[[], None]) -> None:
         """Call ``wake`` after commits, for a reader of rows without a cursor."""
         self._readers.append(wake)
@@ -136,5 +146,7 @@ class Relay:
             self.webhooks.stop()
         for sink_worker in self.sink_workers:
             sink_worker.stop()
+        if self.sensor_messages is not None:
+            self.sensor_messages.close()
         self.live.stop()
         self.trimmer.stop()

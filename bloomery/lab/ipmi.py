@@ -14,13 +14,16 @@ drops the persistence of a boot device; it has no NMI.
 from __future__ import annotations
 
 import contextlib
+import os
 import shutil
 import signal
 import socket
 import subprocess
 import time
+import tty
 import uuid
 from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, Self
 
@@ -75,6 +78,7 @@ startlan 1
   allowed_auths_admin none md2 md5 straight
   guid {guid}
 endlan
+sol "{line}" 115200
 chassis_control "{chassis}"
 user 1 true "" "" user 10 none md2 md5 straight
 user 2 true "{username}" "{password}" admin 10 none md2 md5 straight
@@ -82,10 +86,47 @@ user 2 true "{username}" "{password}" admin 10 none md2 md5 straight
 
 _MC: Final = """\
 mc_setbmc 0x20
-mc_add 0x20 0 no-device-sdrs 0x23 9 8 0x9f 0x1291 0xf02 persist_sdr
+mc_add 0x20 0 no-device-sdrs 0x23 9 8 0x9f 0x1291 0xf02
 sel_enable 0x20 1000 0x0a
-mc_enable 0x20
+{sensors}mc_enable 0x20
 """
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Sensor:
+    """A sensor of the simulated board: IPMI's numbers of its type, unit and entity."""
+
+    name: str
+    type: int
+    unit: int
+    entity: int
+    raw: int
+    factor: int = 1
+
+    def lines(self, number: int) -> str:
+        """Return the lines of ipmi_sim for the sensor and its record.  Source: IPMI 2.0, 43.1."""
+        name = self.name.encode()
+        head = [0, 0, 0x51, 0x01, 43 + len(name), 0x20, 0, number, self.entity, 1, 0x67, 0x68]
+        body = [self.type, 0x01, 0, 0, 0, 0, 0, 0, 0, self.unit, 0, 0, self.factor, *[0] * 9, 0xFF]
+        record = [*head, *body, *[0] * 12, 0xC0 | len(name), *name]
+        data = " ".join(f"0x{byte:02x}" for byte in record)
+        return (
+            f"sensor_add 0x20 0 {number} 0x{self.type:02x} 0x01\n"
+            f"sensor_set_value 0x20 0 {number} {self.raw} 0\n"
+            f"main_sdr_add 0x20 {data}\n"
+        )
+
+
+_SENSORS: Final = (
+    _Sensor(name="CPU Temp", type=0x01, unit=1, entity=3, raw=42),
+    _Sensor(name="Inlet Temp", type=0x01, unit=1, entity=64, raw=21),
+    _Sensor(name="Fan1A", type=0x04, unit=18, entity=29, raw=50, factor=60),
+)
+
+
+def _board() -> str:
+    sensors = "".join(sensor.lines(number) for number, sensor in enumerate(_SENSORS, 1))
+    return _MC.format(sensors=sensors)
 
 
 class IpmiMachine:
@@ -94,6 +135,18 @@ class IpmiMachine:
     def __init__(self, folder: Path, name: str, port: int) -> None:
         self.folder, self.name, self.port = folder, name, port
         self._process: subprocess.Popen[bytes] | None = None
+        self._line: tuple[int, int] | None = None  # the machine's end and the BMC's
+
+    @property
+    def console(self) -> int:
+        """The machine's end of its serial line: a descriptor to read and to write."""
+        return self._serial_line()[0]
+
+    def _serial_line(self) -> tuple[int, int]:
+        if self._line is None:
+            self._line = os.openpty()
+            tty.setraw(self._line[1])
+        return self._line
 
     @property
     def driver_info(self) -> dict[str, Any]:
@@ -169,9 +222,9 @@ class IpmiMachine:
         guid = uuid.uuid5(uuid.NAMESPACE_DNS, self.name).hex
         lan = _LAN.format(
             name=self.name, host=HOST, port=self.port, guid=guid, chassis=chassis,
-            username=USERNAME, password=PASSWORD,
+            username=USERNAME, password=PASSWORD, line=os.ttyname(self._serial_line()[1]),
         )  # fmt: skip
-        files = {"lan.conf": lan, "bmc.emu": _MC, "chassis": _CHASSIS}
+        files = {"lan.conf": lan, "bmc.emu": _board(), "chassis": _CHASSIS}
         fresh = {"power": "0\n", "bootdev": "default\n", "calls": ""}
         fresh = {name: text for name, text in fresh.items() if not (self.folder / name).exists()}
         for name, text in (files | fresh).items():
@@ -191,6 +244,9 @@ class IpmiMachine:
             self._process.kill()
             self._process.wait()
             self._process = None
+        for end in self._line or ():
+            os.close(end)
+        self._line = None
 
     def _require(self) -> subprocess.Popen[bytes]:
         if self._process is None:

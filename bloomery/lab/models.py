@@ -189,6 +189,7 @@ OPENBMC: Final = Model(
             "/Systems/System_0", _GB300_RESETS, Manufacturer=None, Model="GB300",
             VirtualMedia=None,
         ),
+        "/Chassis/Chassis_0": {"Thermal": None, "Power": None},
         "/Systems/System_0/Bios": {"AttributeRegistry": None},
         "/Systems/System_0/Processors/0": {
             "ProcessorArchitecture": "ARM", "InstructionSet": "ARM-A64", "TotalThreads": None,

@@ -23,13 +23,14 @@ from bloomery.conductor.periodics import (
     leases,
     power_recovery,
     power_sync,
+    sensors,
     strays,
     timeouts,
     trim_conductors,
     trim_history,
 )
 from bloomery.conductor.runtime import ConductorRuntime
-from bloomery.conf.conductor import Conductor
+from bloomery.conf import Conf
 from bloomery.model.request import Request, in_name_of
 
 LOG = logging.getLogger(__name__)
@@ -48,7 +49,7 @@ class Periodic:
     """
 
     name: str
-    every_s: Callable[[Conductor], float]
+    every_s: Callable[[Conf], float]
     make: Callable[[ConductorRuntime], Callable[[], object]]
     why: str
     at_start: bool = False
@@ -62,90 +63,101 @@ def _stateless(run: Callable[[ConductorRuntime], object]) -> Callable[..., Calla
 TABLE: Final[tuple[Periodic, ...]] = (
     Periodic(
         name="sync_power",
-        every_s=lambda c: c.sync_power_state_interval,
+        every_s=lambda conf: conf.conductor.sync_power_state_interval,
         make=power_sync.PowerSync,
         why="someone may press the power button",
     ),
     Periodic(
         name="recover_power",
-        every_s=lambda c: c.power_failure_recovery_interval,
+        every_s=lambda conf: conf.conductor.power_failure_recovery_interval,
         make=power_recovery.PowerRecovery,
         why="a BMC that was gone may be back",
     ),
     Periodic(
         name="time_out",
-        every_s=lambda c: c.check_provision_state_interval,
+        every_s=lambda conf: conf.conductor.check_provision_state_interval,
         make=lambda runtime: partial(timeouts.run, runtime, timeouts.Watch()),
         why="a machine that does not boot sends no heartbeat",
     ),
     Periodic(
         name="adopt_orphans",
-        every_s=lambda c: c.check_provision_state_interval,
+        every_s=lambda conf: conf.conductor.check_provision_state_interval,
         make=_stateless(recovery.adopt_all),
         why="a flow without a worker would never end",
     ),
     Periodic(
         name="watch_leases",
-        every_s=lambda c: c.heartbeat_interval / 2,  # a death is seen one interval late at most
+        every_s=lambda conf: (
+            conf.conductor.heartbeat_interval / 2
+        ),  # a death is seen one interval late at most
         make=lambda runtime: leases.Leases(runtime).run,
         why="no reservation may outlive its holder",
     ),
     Periodic(
         name="free_strays",
-        every_s=lambda c: c.check_provision_state_interval,
+        every_s=lambda conf: conf.conductor.check_provision_state_interval,
         make=lambda runtime: strays.Strays(runtime).run,
         why="a lost release would block a node",
     ),
     Periodic(
         name="adopt_allocations",
-        every_s=lambda c: c.check_allocations_interval,
+        every_s=lambda conf: conf.conductor.check_allocations_interval,
         make=_stateless(allocator.adopt),
         why="an allocation must outlive the conductor that searched its node",
     ),
     Periodic(
         name="take_over_consoles",
-        every_s=lambda c: c.check_provision_state_interval,
+        every_s=lambda conf: conf.conductor.check_provision_state_interval,
         make=_stateless(consoles.run),
         why="a console ends with the conductor that started it",
         at_start=True,
     ),
     Periodic(
+        name="send_sensors",
+        every_s=lambda conf: conf.sensor_data.interval if conf.sensor_data.send_sensor_data else 0,
+        make=sensors.SendSensors,
+        why="temperatures change",
+        at_start=True,
+    ),
+    Periodic(
         name="trim_history",
-        every_s=lambda c: c.node_history_cleanup_interval,
+        every_s=lambda conf: conf.conductor.node_history_cleanup_interval,
         make=_stateless(trim_history.run),
         why="histories grow",
     ),
     Periodic(
         name="trim_steps",
-        every_s=lambda c: c.step_flows_cleanup_interval,
+        every_s=lambda conf: conf.conductor.step_flows_cleanup_interval,
         make=_stateless(trim_history.run_steps),
         why="the rows of ended flows grow",
     ),
     Periodic(
         name="trim_conductors",
-        every_s=lambda c: c.conductor_cleanup_interval,
+        every_s=lambda conf: conf.conductor.conductor_cleanup_interval,
         make=_stateless(trim_conductors.run),
         why="renamed hosts leave their rows",
     ),
     Periodic(
         name="trim_commit_tokens",
-        every_s=lambda c: _TOKENS_EVERY_S,
+        every_s=lambda _conf: _TOKENS_EVERY_S,
         make=_stateless(trim_history.run_tokens),
         why="each transaction on a database server inserts one",
     ),
     Periodic(
         name="remove_boot_files",
-        every_s=lambda c: _BOOT_FILES_EVERY_S,
+        every_s=lambda _conf: _BOOT_FILES_EVERY_S,
         make=_stateless(boot_files.run),
         why="a crashed conductor leaves its boot files",
     ),
     Periodic(
         name="explain_bios",
-        every_s=lambda c: 1.0,
+        every_s=lambda _conf: 1.0,
         make=_stateless(bios_registries.run),
         why="reading a registry takes too long for manage",
     ),
-    Periodic(name="ask_agents", every_s=lambda c: 1.0, make=agents.make, why="drivers may poll"),
+    Periodic(
+        name="ask_agents", every_s=lambda _conf: 1.0, make=agents.make, why="drivers may poll"
+    ),
 )
 
 
@@ -203,7 +215,7 @@ class Periodics:
 
     def start(self) -> None:
         for periodic in self._table:
-            every_s = periodic.every_s(self._runtime.conf.conductor)
+            every_s = periodic.every_s(self._runtime.conf)
             if every_s > 0:
                 job = periodic.make(self._runtime)
                 self._note_looker(periodic.name, job)

@@ -13,6 +13,7 @@ from typing import Any, Final
 
 from bloomery import errors
 from bloomery.drivers import base
+from bloomery.drivers.ipmi import sensors
 from bloomery.drivers.ipmi.hardware import IpmitoolInterface
 from bloomery.model import capabilities
 from bloomery.model.node import Node
@@ -71,6 +72,9 @@ class IpmitoolManagement(IpmitoolInterface, base.Management):
 
     def inject_nmi(self, task: base.DriverTask) -> None:
         self.bmc(task).tell("power", "diag", write=True)
+
+    def get_sensors_data(self, task: base.DriverTask) -> dict[str, dict[str, dict[str, Any]]]:
+        return sensors.parse(self.bmc(task).ask("sdr"))
 
     def detect_vendor(self, task: base.DriverTask) -> str | None:
         """Return the vendor's name in lower case, shortened for well-known vendors; or None."""

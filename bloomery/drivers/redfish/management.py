@@ -7,7 +7,7 @@ from typing import Any
 
 from bloomery import errors, secrets
 from bloomery.drivers import base
-from bloomery.drivers.redfish import boot_device, indicators, media, reading, reset
+from bloomery.drivers.redfish import boot_device, indicators, media, reading, reset, sensors
 from bloomery.drivers.redfish.bios_setting import BiosSetting
 from bloomery.drivers.redfish.hardware import RedfishInterface
 from bloomery.outcome import Outcome
@@ -69,6 +69,9 @@ class RedfishManagement(RedfishInterface, base.Management):
 
     def get_node_health(self, task: base.DriverTask) -> str | None:
         return self.access.read(task, _health)
+
+    def get_sensors_data(self, task: base.DriverTask) -> dict[str, dict[str, dict[str, Any]]]:
+        return self.access.read(task, sensors.read)
 
     def inject_nmi(self, task: base.DriverTask) -> None:
         self.access.change(task, lambda system: reset.send(system, "Nmi"))

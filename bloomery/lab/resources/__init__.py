@@ -7,10 +7,13 @@ from bloomery.lab.resources import (
     chassis,
     dell,
     managers,
+    sensors,
     services,
     storage,
     systems,
     updates,
 )
 
-__all__ = ["bios", "chassis", "dell", "managers", "services", "storage", "systems", "updates"]
+__all__ = [
+    "bios", "chassis", "dell", "managers", "sensors", "services", "storage", "systems", "updates",
+]  # fmt: skip

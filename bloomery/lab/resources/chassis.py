@@ -16,7 +16,7 @@ def show(bmc: SimulatedBmc, ask: Ask, ident: str) -> Answer:
         "Id": ident, "Name": system.name, "UUID": ident, "ChassisType": "RackMount",
         "Manufacturer": "Lab", "Model": "Simulated", "Status": HEALTHY,
         "IndicatorLED": system.led, "PowerState": system.power,
-        "NetworkAdapters": ref(f"{path}/NetworkAdapters"),
+        **{k: ref(f"{path}/{k}") for k in ("NetworkAdapters", "Thermal", "Power", "Sensors")},
         "Links": {
             "ComputerSystems": [ref(f"/Systems/{ident}")], "ManagedBy": [ref(f"/Managers/{ident}")],
         },

@@ -10,6 +10,7 @@ import pytest
 
 from bloomery.conductor.periodics import table
 from bloomery.conductor.workers import Workers
+from bloomery.conf.sensor_data import SensorData
 from bloomery.db import conductors, records, rows
 from bloomery.db.engine import Meter
 from bloomery.db.tables import ALLOCATIONS
@@ -103,7 +104,7 @@ SHARED = {
 }
 ONCE = {"trim_history", "trim_steps", "trim_conductors", "trim_commit_tokens"}  # by one for all
 APART = {
-    "watch_leases", "adopt_allocations",  # tested below
+    "watch_leases", "adopt_allocations", "send_sensors",  # tested below
     "free_strays",  # looks at what the rows say is its own
     "remove_boot_files",  # of its own host
     "explain_bios",  # of nodes that it has verified
@@ -129,6 +130,19 @@ def test_each_node_is_asked_by_the_one_that_serves_it(pair, name):
     assert sorted(touched(pair)) == sorted(shares["host-b"])
     pair.run(name, "host-a")
     assert sorted(touched(pair)) == sorted(pair.nodes), "and none of them twice"
+
+
+def test_sensors_are_read_by_the_one_that_serves_the_node(pair):
+    management = pair.site.runtime.registry.interfaces["management"]["fake"]
+    management.get_sensors_data = lambda task: pair.calls.append(task.node.uuid) or {}
+    pair.set(**IDLE)
+    for host, runtime in pair.runtimes.items():
+        conf = dataclasses.replace(runtime.conf, sensor_data=SensorData(interval=1))
+        pair.runtimes[host] = dataclasses.replace(runtime, conf=conf)
+    pair.run("send_sensors", "host-b")
+    assert sorted(pair.calls) == sorted(pair.share("host-b"))
+    pair.run("send_sensors", "host-a")
+    assert sorted(pair.calls) == sorted(pair.nodes)
 
 
 @pytest.mark.parametrize("name", ["sync_power", "time_out", "adopt_orphans"])

@@ -9,7 +9,9 @@ import pytest
 
 from bloomery.conductor.periodics import table
 from bloomery.conductor.periodics.table import Periodic, Periodics
+from bloomery.conf import Conf
 from bloomery.conf.conductor import Conductor
+from bloomery.conf.sensor_data import SensorData
 from bloomery.model.request import IN_LOG
 from tests.kit.servers.stories import full_pool
 from tests.kit.waiting import wait_for
@@ -116,7 +118,13 @@ def test_full_pool_delays_a_job_and_loses_it_not(start, site, monkeypatch):
 def test_names_are_unique_and_periods_are_options_or_short():
     names = [periodic.name for periodic in table.TABLE]
     assert len(set(names)) == len(names)
-    assert all(periodic.every_s(Conductor()) > 0 for periodic in table.TABLE)
+    conf = Conf(sensor_data=SensorData(send_sensor_data=True))
+    assert all(periodic.every_s(conf) > 0 for periodic in table.TABLE)
+
+
+def test_sensors_are_read_on_request_only():
+    [periodic] = [one for one in table.TABLE if one.name == "send_sensors"]
+    assert periodic.every_s(Conf()) == 0
 
 
 @pytest.mark.parametrize(
@@ -129,6 +137,6 @@ def test_names_are_unique_and_periods_are_options_or_short():
     ],
 )
 def test_option_that_is_zero_switches_its_job_off(option, name):
-    ours = dataclasses.replace(Conductor(), **{option: 0})
+    ours = Conf(conductor=dataclasses.replace(Conductor(), **{option: 0}))
     [periodic] = [one for one in table.TABLE if one.name == name]
     assert periodic.every_s(ours) == 0

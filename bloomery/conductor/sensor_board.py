@@ -1,0 +1,168 @@
+"""The last sensor readings of this conductor's nodes, as the gauges of /metrics.
+
+Names and labels are those of ironic-prometheus-exporter: ``baremetal_temp_cpu_celsius`` for
+Redfish, ``baremetal_inlet_temp_celsius`` for IPMI.  A node has a limited number of series.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+import threading
+from collections.abc import Iterable, Iterator, Mapping
+from datetime import datetime
+from typing import Any, Final, NamedTuple, TypeAlias
+
+from bloomery.metrics import Series
+from bloomery.model.node import Node
+
+Sensors: TypeAlias = Mapping[str, Mapping[str, Mapping[str, Any]]]
+
+LABELS: Final = ("node_name", "node_uuid", "instance_uuid", "entity_id", "sensor_id", "status")
+_MOST: Final = 256  # series of one node
+_MOST_CHARS: Final = 64  # of a part of a name or label that the BMC chooses
+_TIMESTAMP: Final = "baremetal_last_payload_timestamp_seconds"
+_HEALTHY: Final = "OK"
+_NO_READING: Final = ("No Reading", "Disabled")
+_WORD: Final = re.compile(r"\W")
+
+
+class _IpmiKind(NamedTuple):
+    """How readings of one IPMI type are named; ``is_number``: states are left out."""
+
+    prefix: str = "baremetal_"
+    suffix: str = ""
+    is_number: bool = False
+
+
+_IPMI: Final[Mapping[str, _IpmiKind]] = {
+    "management": _IpmiKind(),
+    "temperature": _IpmiKind(suffix="_celsius", is_number=True),
+    "system": _IpmiKind(prefix="baremetal_system_"),
+    "current": _IpmiKind(is_number=True),
+    "version": _IpmiKind(),
+    "memory": _IpmiKind(),
+    "power": _IpmiKind(prefix="baremetal_power_"),
+    "watchdog2": _IpmiKind(),
+    "fan": _IpmiKind(),
+}
+
+
+class _Reading(NamedTuple):
+    name: str
+    entity: Any
+    sensor: Any
+    value: float
+    status: Any = ""
+
+
+class SensorBoard:
+    """The series of each node; ``collect`` is called at each scrape."""
+
+    def __init__(self) -> None:
+        self._mutex = threading.Lock()
+        self._by_node: dict[str, list[Series]] = {}
+
+    def put(self, node: Node, data: Sensors, read_at: datetime) -> None:
+        """Replace the series of a node."""
+        series = _series(node, data, read_at)
+        with self._mutex:
+            self._by_node[node.uuid] = series
+
+    def drop(self, uuid: str) -> None:
+        with self._mutex:
+            self._by_node.pop(uuid, None)
+
+    def keep_only(self, uuids: Iterable[str]) -> None:
+        """Drop all other nodes."""
+        listed = set(uuids)
+        with self._mutex:
+            self._by_node = {u: rows for u, rows in self._by_node.items() if u in listed}
+
+    def collect(self) -> list[Series]:
+        with self._mutex:
+            return [each for rows in self._by_node.values() for each in rows]
+
+
+def _series(node: Node, data: Sensors, read_at: datetime) -> list[Series]:
+    own = (node.name or "", node.uuid, node.instance_uuid or "")
+    series: dict[tuple[str, tuple[str, ...]], Series] = {
+        (_TIMESTAMP, own): Series(_TIMESTAMP, LABELS[:3], own, float(int(read_at.timestamp())))
+    }
+    for each in _readings(data):
+        if len(series) >= _MOST:
+            break
+        parts = (each.entity, each.sensor, each.status)
+        labels = (*own, *(str(part or "")[:_MOST_CHARS] for part in parts))
+        if math.isfinite(each.value):
+            series[each.name, labels] = Series(each.name, LABELS, labels, each.value)
+    return list(series.values())
+
+
+def _readings(data: Sensors) -> Iterator[_Reading]:
+    for kind, sensors in data.items():
+        for name, fields in sensors.items():
+            is_ipmi = "Sensor Reading" in fields
+            yield from _of_ipmi(kind, fields) if is_ipmi else _of_redfish(kind, name, fields)
+
+
+# --------------------------------------------------------------------------------- Redfish
+
+
+def _of_redfish(kind: str, name: str, fields: Mapping[str, Any]) -> Iterator[_Reading]:
+    place = str(fields.get("physical_context") or "unknown")
+    if kind == "Temperature":
+        value = fields.get("reading_celsius")
+        number = fields.get("sensor_number")
+        sensor = fields.get("identity") if number is None else number
+        if isinstance(value, int | float):
+            yield _Reading(f"baremetal_temp_{_plain(place)}_celsius", place, sensor, float(value))
+        return
+    health = fields.get("health")
+    entity = {"Power": "PSU", "Drive": "HDD", "Fan": place}.get(kind)
+    if entity is not None and health is not None:
+        sensor = fields.get("identity") if kind == "Fan" else name
+        value = float(health != _HEALTHY)
+        yield _Reading(f"baremetal_{kind.lower()}_status", entity, sensor, value)
+
+
+def _plain(text: str) -> str:
+    """Return a part of a metric's name."""
+    return _WORD.sub("_", text.lower(), re.ASCII)[:_MOST_CHARS]
+
+
+# ------------------------------------------------------------------------------------ IPMI
+
+
+def _of_ipmi(kind: str, fields: Mapping[str, Any]) -> Iterator[_Reading]:
+    naming, reading = _IPMI.get(kind.lower()), str(fields["Sensor Reading"])
+    value = None if naming is None else _value(reading, naming)
+    if naming is None or value is None:
+        return
+    label = _ipmi_label(kind.lower(), str(fields.get("Sensor ID", "")))
+    unit = reading.rsplit(maxsplit=1)[-1].lower() if kind == "Fan" and " " in reading else ""
+    name = _plain("_".join(part for part in (label + naming.suffix, unit) if part))
+    yield _Reading(
+        naming.prefix + name, fields.get("Entity ID"), fields.get("Sensor ID"), value,
+        fields.get("Status"),
+    )  # fmt: skip
+
+
+def _value(reading: str, kind: _IpmiKind) -> float | None:
+    """Return a number, or 0 and 1 for the states 0h and others; None without a reading."""
+    words = reading.split()
+    if reading in _NO_READING or not words:
+        return None
+    try:
+        return float(words[0])
+    except ValueError:
+        return None if kind.is_number or len(words) > 1 else float(words[0] != "0h")
+
+
+def _ipmi_label(kind: str, sensor: str) -> str:
+    """Return the sensor's name without numbers: temp for "Temp 2 (0x2)"."""
+    name = sensor.partition("(")[0].lower()
+    if kind == "fan":
+        return "_".join(re.sub(r"fan\d*[a-z]*", "fan", name).split())
+    label = "_".join(re.sub(r"\d+", "", name).split())
+    return f"memory_{label}" if kind == "memory" and "mem" not in label else label

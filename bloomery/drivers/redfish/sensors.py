@@ -1,0 +1,106 @@
+"""The sensors of a machine in Ironic's form: {type: {name: {field: value}}}.
+
+Fans and temperatures are in Thermal, power supplies in Power, or all in Sensors where a BMC has
+only that.  Source: DMTF DSP0268, Thermal, Power, Sensor and Drive.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any, Final, TypeAlias
+
+from bloomery.drivers.redfish import reading
+
+Json: TypeAlias = dict[str, Any]
+Sensors: TypeAlias = dict[str, dict[str, Json]]
+
+_MOST: Final = 64  # documents of Sensors that are read one by one
+_TEMPERATURE: Final = {
+    "identity": "MemberId", "max_reading_range_temp": "MaxReadingRangeTemp",
+    "min_reading_range_temp": "MinReadingRangeTemp", "reading_celsius": "ReadingCelsius",
+    "physical_context": "PhysicalContext", "sensor_number": "SensorNumber",
+}  # fmt: skip
+_FAN: Final = {
+    "identity": "MemberId", "max_reading_range": "MaxReadingRange",
+    "min_reading_range": "MinReadingRange", "reading": "Reading", "reading_units": "ReadingUnits",
+    "serial_number": "SerialNumber", "physical_context": "PhysicalContext",
+}  # fmt: skip
+_SUPPLY: Final = {
+    "power_capacity_watts": "PowerCapacityWatts", "line_input_voltage": "LineInputVoltage",
+    "last_power_output_watts": "LastPowerOutputWatts", "serial_number": "SerialNumber",
+}  # fmt: skip
+_DRIVE: Final = {"name": "Name", "model": "Model", "capacity_bytes": "CapacityBytes"}
+
+
+def read(system: Any) -> Sensors:
+    """Return the sensors that the BMC shows."""
+    own = system.json
+    data: Sensors = {
+        "Extra": {
+            "System": {name: own.get(name) for name in ("Manufacturer", "Model", "UUID")},
+        },
+    }
+    for chassis in reading.chassis(system):
+        for kind, name, fields in _of_chassis(system, chassis.json):
+            data.setdefault(kind, {})[name] = fields
+    if drives := dict(_drives(system)):
+        data["Drive"] = drives
+    return data
+
+
+def _of_chassis(system: Any, chassis: Json) -> Iterator[tuple[str, str, Json]]:
+    place = str(chassis.get("Id"))
+    thermal = reading.follow(system, chassis, "Thermal")
+    power = reading.follow(system, chassis, "Power")
+    for each in _listed(thermal, "Temperatures"):
+        yield "Temperature", f"{each.get('MemberId')}@{place}", _fields(each, _TEMPERATURE)
+    for each in _listed(thermal, "Fans"):
+        yield "Fan", f"{each.get('MemberId')}@{place}", _fields(each, _FAN)
+    for each in _listed(power, "PowerSupplies"):
+        name = f"{each.get('MemberId')}:{power.get('Id')}@{place}"
+        yield "Power", name, _fields(each, _SUPPLY)
+    if not thermal:
+        yield from _of_sensors(system, chassis, place)
+
+
+def _of_sensors(system: Any, chassis: Json, place: str) -> Iterator[tuple[str, str, Json]]:
+    """Yield the temperatures and fans of a chassis without Thermal."""
+    for _, sensor in zip(range(_MOST), reading.members(system, chassis, "Sensors"), strict=False):
+        name, value = f"{sensor.get('Id')}@{place}", sensor.get("Reading")
+        common = _fields(sensor, {"identity": "Id", "physical_context": "PhysicalContext"})
+        if sensor.get("ReadingType") == "Temperature":
+            number = {"reading_celsius": value, "sensor_number": sensor.get("Id")}
+            yield "Temperature", name, common | number
+        elif sensor.get("ReadingType") in ("Rotational", "Percent") and _is_fan(sensor):
+            units = sensor.get("ReadingUnits")
+            yield "Fan", name, common | {"reading": value, "reading_units": units}
+
+
+def _is_fan(sensor: Json) -> bool:
+    return sensor.get("ReadingType") == "Rotational" or sensor.get("PhysicalContext") == "Fan"
+
+
+def _listed(document: Json, name: str) -> Iterator[Json]:
+    """Yield the parts that a document lists, without absent ones."""
+    for each in document.get(name) or ():
+        if isinstance(each, dict) and _status(each).get("State") != "Absent":
+            yield each
+
+
+def _drives(system: Any) -> Iterator[tuple[str, Json]]:
+    storage = reading.optional(lambda: system.storage) if system.json.get("Storage") else None
+    for controller in reading.each(storage) if storage is not None else ():
+        for drive in reading.drives([controller]):
+            name = f"{drive.name}:{controller.identity}@{system.identity}"
+            yield name, _fields(drive.json, _DRIVE)
+
+
+def _fields(document: Json, names: Mapping[str, str]) -> Json:
+    status = _status(document)
+    fields = {name: document.get(source) for name, source in names.items()}
+    return fields | {"state": status.get("State"), "health": status.get("Health")}
+
+
+def _status(document: Json) -> Json:
+    status = document.get("Status")
+    return status if isinstance(status, dict) else {}

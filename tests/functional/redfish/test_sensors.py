@@ -1,0 +1,98 @@
+"""Sensors of machines: read in turn, shown in /metrics, and sent as Ironic sends them."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import pytest
+
+from bloomery.conductor.periodics.sensors import SendSensors
+from bloomery.conf.sensor_data import SensorData
+from tests.functional.redfish.conftest import manageable
+
+
+@pytest.fixture
+def sent():
+    return []
+
+
+@pytest.fixture
+def poll(stage, sent):
+    """Read all sensors once; ``options`` of [sensor_data]."""
+    stage.site.service.periodics.stop()
+
+    def poll(**options):
+        runtime = stage.site.runtime
+        options = {"enable_for_undeployed_nodes": True, "interval": 1} | options
+        conf = dataclasses.replace(runtime.conf, sensor_data=SensorData(**options))
+        runtime = dataclasses.replace(
+            runtime, conf=conf, send_sensors=lambda driver, one: sent.append((driver, one))
+        )
+        job = SendSensors(runtime)
+        job()
+        return job
+
+    return poll
+
+
+def gauges(stage):
+    return {each.name: each.value for each in stage.site.runtime.sensors.collect()}
+
+
+@pytest.mark.parametrize("model", ["generic", "openbmc-gb300"])
+def test_sensors_are_shown_and_sent(stage, make_rack, poll, sent, model) -> None:
+    machine = make_rack(model=model).machines[0]
+    node = manageable(stage, machine)
+    poll()
+    shown = gauges(stage)
+    assert shown["baremetal_temp_cpu_celsius"] == 24.0
+    assert shown["baremetal_fan_status"] == 0.0
+    ((driver, message),) = sent
+    assert (driver, message["node_uuid"]) == ("redfish", node)
+    assert message["event_type"] == "hardware.redfish.metrics.update"
+    kinds = {"Extra", "Fan", "Temperature", "Drive"} | ({"Power"} if model == "generic" else set())
+    assert set(message["payload"]) == kinds
+
+
+def test_the_payload_has_the_fields_of_ironic(stage, machine, poll, sent) -> None:
+    manageable(stage, machine)
+    poll(data_types=("temperature", "power"))
+    (_, message) = sent[0]
+    assert set(message) == {
+        "message_id", "instance_uuid", "node_uuid", "node_name", "timestamp", "event_type",
+        "payload",
+    }  # fmt: skip
+    assert message["payload"]["Temperature"][f"1@{machine.uuid}"] == {
+        "identity": "1", "reading_celsius": 24, "physical_context": "CPU", "sensor_number": 1,
+        "max_reading_range_temp": 120, "min_reading_range_temp": 0, "state": "Enabled",
+        "health": "OK",
+    }  # fmt: skip
+    assert list(message["payload"]["Power"]) == [f"0:Power@{machine.uuid}"]
+    assert set(message["payload"]) == {"Temperature", "Power"}
+
+
+def test_only_active_nodes_out_of_maintenance_are_read(stage, machine, poll, sent) -> None:
+    node = manageable(stage, machine)
+    poll(enable_for_undeployed_nodes=False)
+    stage.api.put(f"/v1/nodes/{node}/maintenance", {})
+    poll()
+    assert (sent, gauges(stage)) == ([], {})
+
+
+def test_a_silent_bmc_loses_its_gauges_and_is_counted(stage, machine, poll, sent) -> None:
+    manageable(stage, machine)
+    poll()
+    machine.bmc.faults.add(kind="status", status=503, times=-1, path="/Chassis")
+    assert poll().suspects() == 1
+    assert (len(sent), gauges(stage)) == (1, {})
+
+
+def test_hardware_without_sensors_is_left_alone(make_site) -> None:
+    from tests.kit.servers.stories import Stage
+
+    stage = Stage(make_site())
+    stage.site.service.periodics.stop()
+    stage.bring_to("active")
+    job = SendSensors(stage.site.runtime)
+    job()
+    assert (job.suspects(), gauges(stage)) == (0, {})
