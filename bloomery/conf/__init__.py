@@ -22,6 +22,7 @@ from bloomery.conf import (
     agent,
     api,
     conductor,
+    console,
     database,
     default,
     engine,
@@ -46,6 +47,7 @@ GROUPS: dict[str, type[Any]] = {
     "auto_discovery": inspection.AutoDiscovery,
     "bmc": redfish.BmcOptions,
     "conductor": conductor.Conductor,
+    "console": console.Console,
     "cors": web.Cors,
     "database": database.Database,
     "deploy": agent.Deploy,
@@ -90,6 +92,7 @@ class Conf:
     auto_discovery: inspection.AutoDiscovery = field(default_factory=inspection.AutoDiscovery)
     bmc: redfish.BmcOptions = field(default_factory=redfish.BmcOptions)
     conductor: conductor.Conductor = field(default_factory=conductor.Conductor)
+    console: console.Console = field(default_factory=console.Console)
     cors: web.Cors = field(default_factory=web.Cors)
     database: database.Database = field(default_factory=database.Database)
     orchestration: engine.Orchestration = field(  # before ``engine`` is a field

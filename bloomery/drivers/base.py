@@ -663,6 +663,12 @@ class Console(Interface):
         """
         raise self.unsupported(task, "stop_console")
 
+    def release(self, nodes: Sequence[str]) -> None:
+        """Stop the consoles of these nodes here, because another conductor has started them.
+
+        When: [conductor]check_provision_state_interval.  Nodes without a console here are skipped.
+        """
+
     def get_console(self, task: DriverTask) -> dict[str, str]:
         """Return {"type": such as socat, "url": URL}.  When: GET states/console, if it is on."""
         raise self.unsupported(task, "get_console")

@@ -216,7 +216,7 @@ def _load_types(names: Sequence[str]) -> dict[str, HardwareType]:
 def _present(option: str, conf: Conf, group: str) -> list[str]:
     """Return the names of an option that are installed; warn of those that only Ironic has."""
     names, installed = dict.fromkeys(getattr(conf.default, option)), _entry_points(group)
-    if left_out := [name for name in names if name not in installed]:
+    if left_out := [upstream.advised(name) for name in names if name not in installed]:
         LOG.warning(
             "[DEFAULT]%s: left out, as Bloomery does not have it: %s", option, ", ".join(left_out)
         )

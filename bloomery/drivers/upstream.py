@@ -16,8 +16,7 @@ NAMES: Final[Mapping[str, tuple[str, ...]]] = {  # of Ironic 39, and older ones
         "http", "http-ipxe", "ilo-ipxe", "ilo-pxe", "ilo-uefi-https", "ilo-virtual-media",
         "irmc-pxe", "irmc-virtual-media", "pxe", "redfish-https",
     ),
-    "console": ("fake-graphical", "ilo", "ipmitool-shellinabox", "ipmitool-socat",
-                "redfish-graphical"),
+    "console": ("fake-graphical", "ilo", "ipmitool-shellinabox", "redfish-graphical"),
     "deploy": ("anaconda", "ansible", "bootc"),
     "firmware": (),
     "inspect": ("ilo", "inspector", "irmc"),
@@ -29,3 +28,11 @@ NAMES: Final[Mapping[str, tuple[str, ...]]] = {  # of Ironic 39, and older ones
     "storage": ("cinder", "external"),
     "vendor": ("ilo", "irmc"),
 }  # fmt: skip
+_INSTEAD: Final = dict.fromkeys(
+    ("fake-graphical", "ipmitool-shellinabox", "redfish-graphical"), "ipmitool-socat"
+)
+
+
+def advised(name: str) -> str:
+    """Return the name with what to use instead, if there is something."""
+    return f"{name} (use {_INSTEAD[name]})" if name in _INSTEAD else name

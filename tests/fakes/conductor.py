@@ -352,7 +352,10 @@ class FakeConductor:
         return []
 
     def examine_bmc(self, request: Any, node_uuid: str) -> Any:
-        return {"protocol": "redfish", "usable": True, "checks": []}
+        return {
+            "protocol": "redfish", "address": "https://bmc.test", "usable": False,
+            "error": "Connection refused", "driver_info": {}, "checks": [],
+        }  # fmt: skip
 
     # ------------------------------------------------------------------ drivers
 

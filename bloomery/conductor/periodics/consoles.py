@@ -9,13 +9,17 @@ from bloomery.conductor.lanes import Lane
 from bloomery.conductor.periodics import polling
 from bloomery.conductor.runtime import ConductorRuntime
 from bloomery.db import nodes
+from bloomery.drivers import base
 
 
 def run(runtime: ConductorRuntime) -> None:
-    """Take over the consoles of our nodes that this incarnation did not start."""
+    """Release consoles that another conductor has started, and take over those of our nodes."""
     with runtime.db.read() as conn:
         consoles = nodes.list_consoles(conn)
-    left = (key for key, info in consoles if not console.is_of_this_life(runtime, info))
+    left = [key for key, info in consoles if not console.is_of_this_life(runtime, info)]
+    for interface in runtime.registry.interfaces["console"].values():
+        assert isinstance(interface, base.Console)
+        interface.release([key.uuid for key in left])
     take_over = partial(_take_over, runtime)
     most = runtime.conf.conductor.periodic_max_workers
     Lane(runtime.workers, take_over, most=most).walk(runtime.list_served(left))

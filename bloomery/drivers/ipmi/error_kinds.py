@@ -20,6 +20,7 @@ _REFUSALS: Final = {  # part of a message: its explanation, if it needs one
     "Invalid command": "",
     "Invalid data field": "",
     "not supported in present state": "",
+    "SOL payload already de-activated": "",
 }
 _PUT_OFF: Final = (
     "insufficient resources for session", "Node busy", "Timeout", "Out of space",

@@ -77,6 +77,7 @@ def command(
     suite: int | None,
     patience: Patience,
     password_file: str,
+    verbose: bool = True,
 ) -> list[str]:
     """Return the command line.
 
@@ -95,7 +96,7 @@ def command(
     ):
         line += [] if value is None else [flag, str(value)]
     line += ["-K"] if info.kg_key else []
-    line += [] if "-v" in words else ["-v"]
+    line += [] if "-v" in words or not verbose else ["-v"]
     line += ["-R", str(patience.retries), "-N", str(patience.interval_s)]
     return [*line, "-f", password_file, *words]
 
@@ -112,10 +113,10 @@ def run(
 
     ``within_s``: kill it after so many seconds; None: no limit.
     """
-    with _in_memory(info.password.encode() or b"\0") as descriptor:
+    with in_memory(info.password.encode() or b"\0") as descriptor:
         path = f"/proc/self/fd/{descriptor}"
         line = command(info, words, suite=suite, patience=patience, password_file=path)
-        done = _execute(line, descriptor, _environment(info), within_s)
+        done = _execute(line, descriptor, environment(info), within_s)
     if done.returncode:
         output = f"{_printable(done.stderr)}\n{_printable(done.stdout)}"
         otherwise = f"{PROGRAM} ended with {done.returncode}"
@@ -139,7 +140,7 @@ def masked(info: Info, output: str) -> str:
 
 
 @contextlib.contextmanager
-def _in_memory(content: bytes) -> Iterator[int]:
+def in_memory(content: bytes) -> Iterator[int]:
     """Yield the descriptor of a nameless file; an empty password is stored as NUL."""
     descriptor = os.memfd_create("ipmi", os.MFD_CLOEXEC)
     try:
@@ -149,7 +150,7 @@ def _in_memory(content: bytes) -> Iterator[int]:
         os.close(descriptor)
 
 
-def _environment(info: Info) -> dict[bytes, bytes]:
+def environment(info: Info) -> dict[bytes, bytes]:
     inherited = {name: value for name, value in os.environb.items() if name != _KG_KEY}
     return inherited | ({_KG_KEY: info.kg_key} if info.kg_key else {})
 

@@ -228,7 +228,7 @@ def strict(read: Callable[..., Any], *source: Any, missing: Any = ()) -> Any:
         ("hpe-ilo6", reading, "optional", strict),
         ("dell-idrac", reading, "optional", strict),
         ("supermicro-x10", boot_device, "word_for", lambda system, device: "Cd"),
-        ("openbmc-gb300", reset, "_allowed", lambda system: None),
+        ("openbmc-gb300", reset, "allowed_types", lambda system: None),
         ("dmtf-rackmount1", inspect, "_simple_storage", lambda system: []),
         ("dmtf-rackmount1", media, "_has_action", lambda device, name: True),
         (IDRAC, oem, "attributes_path", lambda system: None),

@@ -1,0 +1,136 @@
+"""A TCP port that leads to the serial console of a machine, one connection at a time.
+
+    terminal = Terminal(name="web-1", listener=listen(address, ports), own=info, suite=3, conf=conf)
+    terminal.stop()
+
+A thread accepts connections.  Each one has a ``socat`` with a terminal and an ``ipmitool`` of its
+own, which end with the connection, with ``stop``, or with this process.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import os
+import shlex
+import signal
+import socket
+import subprocess
+import threading
+from collections.abc import Iterable, Sequence
+from typing import Final
+
+from bloomery import errors
+from bloomery.conf.console import Console
+from bloomery.drivers.ipmi import tool
+from bloomery.drivers.ipmi.info import Info
+
+LOG = logging.getLogger(__name__)
+
+PROGRAM: Final = "socat"
+_PATIENCE: Final = tool.Patience(retries=4, interval_s=1)
+_PAUSE_S: Final = 1.0  # after a connection that could not be accepted or served
+_WAITING: Final = 1  # connections that wait for the current one
+
+
+def listen(address: str, ports: Iterable[int]) -> socket.socket:
+    """Return a socket on the first free port.  Raises NoFreeIPMITerminalPorts."""
+    family = socket.AF_INET6 if ":" in address else socket.AF_INET
+    for port in ports:
+        listener = socket.socket(family, socket.SOCK_STREAM)
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            listener.bind((address, port))
+            listener.listen(_WAITING)
+        except OSError as exc:
+            LOG.debug("console port %s of %s: %s", port, address, exc)
+            listener.close()
+        else:
+            return listener
+    raise errors.NoFreeIPMITerminalPorts(address=address)
+
+
+class Terminal:
+    """Serves a listening socket until ``stop``.  ``suite``: the cipher suite, None for any."""
+
+    def __init__(
+        self, *, name: str, listener: socket.socket, own: Info, suite: int | None, conf: Console
+    ) -> None:
+        self._listener, self._own, self._suite, self._conf = listener, own, suite, conf
+        self.name, self.port = name, int(listener.getsockname()[1])
+        self._stopping = threading.Event()
+        self._mutex = threading.Lock()
+        self._process: subprocess.Popen[bytes] | None = None
+        self._thread = threading.Thread(target=self._serve, name=f"console-{name}", daemon=True)
+        self._thread.start()
+
+    def stop(self) -> None:
+        """Close the port, end the connection, and join the thread."""
+        self._stopping.set()
+        with contextlib.suppress(OSError):
+            self._listener.shutdown(socket.SHUT_RDWR)  # wakes its accept
+        with self._mutex:
+            process = self._process
+        if process is not None:
+            _end(process, self._conf.kill_timeout)
+        self._thread.join()
+        self._listener.close()
+
+    def _serve(self) -> None:
+        while not self._stopping.is_set():
+            try:
+                connection, _ = self._listener.accept()
+                with connection:
+                    self._connect(connection)
+            except OSError as exc:
+                if not self._stopping.is_set():
+                    LOG.warning("console of node %s: %s", self.name, exc)
+                    self._stopping.wait(_PAUSE_S)
+
+    def _connect(self, connection: socket.socket) -> None:
+        """Run socat until the connection or the session with the BMC ends."""
+        with (
+            tool.in_memory(self._own.password.encode() or b"\0") as password,
+            tool.in_memory(self._script(password).encode()) as script,
+        ):
+            with self._mutex:
+                if self._stopping.is_set():
+                    return
+                self._process = process = subprocess.Popen(
+                    (*tool.tie(), *self._command(connection.fileno(), script)),
+                    stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+                    pass_fds=(connection.fileno(), password, script),
+                    env=tool.environment(self._own), start_new_session=True,
+                )  # fmt: skip
+            process.wait()
+            with self._mutex:
+                self._process = None
+
+    def _command(self, connection: int, script: int) -> list[str]:
+        timeout_s = self._conf.terminal_timeout
+        limit = [f"-T{timeout_s}"] if timeout_s else []
+        shell = f"EXEC:/bin/sh /proc/self/fd/{script},pty,stderr"
+        return [PROGRAM, *limit, f"FD:{connection}", shell]
+
+    def _script(self, password: int) -> str:
+        """Return a shell script that takes the session over, as only one is possible."""
+        deactivate, activate = (
+            shlex.join(self._line(("sol", verb), password)) for verb in ("deactivate", "activate")
+        )
+        return f"{deactivate} </dev/null >/dev/null 2>&1\nexec {activate}\n"
+
+    def _line(self, words: Sequence[str], password: int) -> list[str]:
+        return tool.command(
+            self._own, words, suite=self._suite, patience=_PATIENCE,
+            password_file=f"/proc/self/fd/{password}", verbose=False,
+        )  # fmt: skip
+
+
+def _end(process: subprocess.Popen[bytes], within_s: float) -> None:
+    """End a process and its group, by force after a while."""
+    for order in (signal.SIGTERM, signal.SIGKILL):
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(process.pid, order)
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            process.wait(within_s)
+            return

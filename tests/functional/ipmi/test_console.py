@@ -1,0 +1,148 @@
+"""Serial consoles over LAN: switched on by the API, reached on a TCP port, typed into."""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+import signal
+import socket
+import urllib.parse
+
+import pytest
+
+from bloomery.conductor.periodics import consoles
+from bloomery.conf.console import Console
+from bloomery.db import rows
+from bloomery.drivers import registry
+from tests.functional.ipmi.conftest import conf
+from tests.kit.servers.stories import Stage
+from tests.kit.waiting import wait_for
+
+READY = b"[SOL Session operational"
+
+
+def free_port():
+    with socket.socket() as sock:
+        sock.bind(("127.0.0.1", 0))
+        return sock.getsockname()[1]
+
+
+@pytest.fixture
+def stage(make_site):
+    port = free_port()
+    ours = conf(command_retry_timeout=20)
+    default = dataclasses.replace(ours.default, enabled_console_interfaces=("ipmitool-socat",))
+    ours = dataclasses.replace(
+        ours, default=default, console=Console(port_range=f"{port}:{port + 1}")
+    )
+    stage = Stage(make_site(registry=registry.load(ours)))
+    yield stage
+    interface(stage).close()
+
+
+def interface(stage):
+    return stage.site.runtime.registry.interfaces["console"]["ipmitool-socat"]
+
+
+@pytest.fixture
+def node(stage, machine):
+    return stage.enrol(driver="ipmi", driver_info=machine.driver_info)
+
+
+def switch(stage, node, *, on):
+    answer = stage.api.put(f"/v1/nodes/{node}/states/console", {"enabled": on})
+    assert answer.status == 202, answer.body
+    stage.wait_until_free(node)
+    return stage.show(node)
+
+
+def address(stage, node):
+    shown = stage.api.get(f"/v1/nodes/{node}/states/console").json
+    assert shown["console_info"]["type"] == "socat"
+    parts = urllib.parse.urlsplit(shown["console_info"]["url"])
+    return parts.hostname, parts.port
+
+
+def connect(stage, node):
+    """Return a connection whose session with the BMC is open."""
+    connection = socket.create_connection(address(stage, node), 20)
+    assert READY in until(connection, READY)
+    until(connection, b"\n")
+    return connection
+
+
+def until(connection, words):
+    connection.settimeout(20)
+    text = b""
+    while words not in text and (more := connection.recv(1)):
+        text += more
+    return text
+
+
+def started_elsewhere(stage, node, port):
+    """Let the row say that another incarnation has started the console."""
+    life = {"conductor": "other", "incarnation": 1}
+    info = {"allocated_ipmi_terminal_port": port, "console": life}
+    stage.site.set(node, driver_internal_info=rows.dump(info))
+
+
+def test_a_console_leads_to_the_machine(stage, machine, node):
+    assert switch(stage, node, on=True)["console_enabled"] is True
+    with connect(stage, node) as connection:
+        os.write(machine.console, b"login: ")
+        assert until(connection, b"login: ").endswith(b"login: ")
+        connection.sendall(b"root\r")
+        assert os.read(machine.console, 100) == b"root\r"
+        assert switch(stage, node, on=False)["console_enabled"] is False
+        assert until(connection, b"never") == b""
+    assert stage.api.get(f"/v1/nodes/{node}/states/console").json["console_info"] is None
+    assert interface(stage)._terminals == {}
+
+
+def test_a_session_that_dies_is_replaced_at_the_next_connection(stage, machine, node):
+    switch(stage, node, on=True)
+    (terminal,) = interface(stage)._terminals.values()
+    with connect(stage, node) as connection:
+        os.killpg(terminal._process.pid, signal.SIGKILL)
+        until(connection, b"never")
+    with connect(stage, node) as connection:
+        os.write(machine.console, b"again")
+        assert until(connection, b"again").endswith(b"again")
+
+
+def test_a_console_is_started_again_on_its_port_after_a_restart(stage, node):
+    switch(stage, node, on=True)
+    before, terminal = address(stage, node), interface(stage)._terminals[node]
+    started_elsewhere(stage, node, before[1])
+    consoles.run(stage.site.runtime)
+    wait_for(lambda: interface(stage)._terminals, "the console")
+    stage.wait_until_free(node)
+    assert address(stage, node) == before
+    assert interface(stage)._terminals[node] is not terminal
+    connect(stage, node).close()
+
+
+def test_a_console_that_another_conductor_has_started_is_released(stage, node):
+    switch(stage, node, on=True)
+    terminal = interface(stage)._terminals[node]
+    started_elsewhere(stage, node, terminal.port)
+    stage.site.set(node, conductor_group="east")  # which another conductor serves
+    consoles.run(stage.site.runtime)
+    assert interface(stage)._terminals == {}
+    with pytest.raises(ConnectionRefusedError):
+        socket.create_connection(("127.0.0.1", terminal.port))
+
+
+def test_a_second_console_finds_no_free_port(stage, machine, node):
+    switch(stage, node, on=True)
+    other = stage.enrol(driver="ipmi", driver_info=machine.driver_info)
+    shown = switch(stage, other, on=True)
+    assert shown["console_enabled"] is False
+    assert "no port of 127.0.0.1 is free" in shown["last_error"]
+
+
+def test_a_bmc_that_is_gone_starts_no_console(stage, machine, node):
+    machine.stop()
+    shown = switch(stage, node, on=True)
+    assert shown["console_enabled"] is False
+    assert "cannot reach the BMC" in shown["last_error"]
