@@ -21,8 +21,8 @@ from tests.kit.clients import callers
 from tests.kit.clients.callers import OWNER, PLACES, STRANGER, Site
 
 # Of a site, not of a project.
-SHARED = ("driver", "hostname", "setting", "trait", "vif", "indicator", "driver_method",
-          "deploytemplate", "chassis", "mac")  # fmt: skip
+SHARED = ("driver", "hostname", "conductor", "setting", "trait", "vif", "indicator",
+          "driver_method", "deploytemplate", "chassis", "mac")  # fmt: skip
 SECRET = "a-secret-of-the-owner"
 ROLES = ("reader", "admin", "service")
 

@@ -117,7 +117,8 @@ class Site:
         return self.made[text]
 
     def _make(self, names: set[str]) -> dict[str, str]:
-        found = {"driver": "fake-hardware", "hostname": functional.HOST, "setting": "Proc",
+        found = {"driver": "fake-hardware", "setting": "Proc",
+                 "hostname": functional.HOST, "conductor": functional.HOST,
                  "trait": "HW_CPU_X86_VMX", "vif": "a-vif", "mac": self.mac(),
                  "indicator": "led@system", "driver_method": "a_method"}  # fmt: skip
         node = found["node"] = self.node()

@@ -124,6 +124,7 @@ class Target:
             "webhook": [self.webhook],
             "driver": ["fake-hardware"],
             "hostname": [self.stage.site.runtime.host],
+            "conductor": [self.stage.site.runtime.host],
             "trait": ["CUSTOM_A", "HW_CPU_X86_VMX"],
             "vif": ["vif-1"],
             "indicator": ["led@system", "led-0@chassis"],

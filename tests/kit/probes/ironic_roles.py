@@ -117,6 +117,8 @@ TABLE: Final = {
     "baremetal:volume:update": "Sm Ss Om Os Lg",
     "baremetal:volume:view_target_properties": "Sr Ss Oa La Xa",
     "baremetal:conductor:get": "Sr Ss",
+    "baremetal:bmc:list": "Sr Ss",
+    "baremetal:conductor:drain": "Sa",
     "baremetal:allocation:get": "Sr Ss Or",
     "baremetal:allocation:list": "Sr Ss Or Lr Xr",
     "baremetal:allocation:list_all": "Sr Ss",
