@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 import logging
+from collections.abc import Iterator
 from datetime import UTC, datetime
 
 import pytest
@@ -52,6 +53,14 @@ def test_traceback_is_indented(log, monkeypatch):
     _, *traceback = lines(log, monkeypatch)
     assert [line[:14] for line in traceback] == ["    ValueError", "    2026-01-01"]
     assert all(line.isprintable() for line in traceback)
+
+
+@pytest.fixture(autouse=True)
+def _no_request() -> Iterator[None]:
+    """Log for no request, whatever an earlier test of this process has left."""
+    token = IN_LOG.set(None)
+    yield
+    IN_LOG.reset(token)
 
 
 def document(record: logging.LogRecord, monkeypatch: pytest.MonkeyPatch) -> dict[str, str]:

@@ -62,7 +62,7 @@ def test_nobody_for_the_driver_or_group_is_told_what_is_served(db):
     ("name", "sentence"),
     [
         ("redfish", r"'redfish' is known, but no .* name it in \[DEFAULT\]enabled_hardware_types"),
-        ("no-such", "'no-such' is unknown; .* served: fake-hardware; known, .*: ipmi, redfish"),
+        ("no-such", "'no-such' is unknown; .* served: fake-hardware; known, .*: idrac, ipmi"),
         ("n" * 500, r"'n{100}\.\.\.' is unknown"),
     ],
 )
