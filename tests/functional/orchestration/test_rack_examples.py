@@ -165,7 +165,7 @@ def flashed(version: str) -> Look:
         real = floor.redfish(floor.spare, floor.spare.system_id)["BiosVersion"]
         rows = ironic(floor.site, "GET", "/v1/nodes/new-1/firmware")[1]["firmware"]
         last = {each["component"]: each["last_version_flashed"] for each in rows}
-        assert (real, last) == (version, {"bios": version, "bmc": None})
+        assert (real, last["bios"], last["bmc"]) == (version, version, None)
 
     return look
 
