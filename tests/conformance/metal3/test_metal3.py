@@ -20,7 +20,7 @@ from tests.kit.servers.stories import Stage
 
 FILE = str(Path(__file__).with_name("ironic.conf"))
 MODELS = {"redfish-virtualmedia": "generic", "idrac-virtualmedia": "dell-idrac"}
-IGNORED_GROUPS = {"dhcp", "irmc", "nova", "oci", "sensor_data", "service_catalog"}
+IGNORED_GROUPS = {"dhcp", "irmc", "nova", "oci", "service_catalog"}
 pytestmark = pytest.mark.timeout(300)
 
 
