@@ -50,6 +50,9 @@ DECLARED: Final[dict[str, Metric]] = {
     "conductor_call": Metric(
         "timer", "Time of one call of a conductor in another process.", ("method",)
     ),
+    "conductor_call_faults": Metric(
+        "counter", "Calls of conductors in other processes that got no answer.", ("fault",)
+    ),
     "step": Metric("timer", "Time of one call of a step.", ("phase", "interface")),
     "stack_wake_lag": Metric("timer", "From a stack that is due, or woken, to its worker."),
     "stack_turn": Metric("timer", "Time of one turn of a stack, its commit included."),
@@ -64,6 +67,9 @@ DECLARED: Final[dict[str, Metric]] = {
     ),
     "gauge_failures": Metric("counter", "Gauges that the database did not answer for.", ("gauge",)),
     "bmc_call": Metric("timer", "Time of one call of a BMC.", ("driver",)),
+    "bmc_faults": Metric(
+        "counter", "Calls of BMCs that failed, by code of the error.", ("driver", "fault")
+    ),
 }
 
 
@@ -168,10 +174,13 @@ METRICS: Final = Exporter()
 def render(gauges: tuple[AnyGauge, ...] = ()) -> bytes:
     """Return all metrics in Prometheus' text format, with current ``gauges``.
 
-    A gauge whose database does not answer is left out, and counted.
+    A gauge whose database does not answer is left out, and counted.  ``process_*`` describe this
+    process; where several share a port, they are left out.
     """
     fresh = prometheus_client.CollectorRegistry()
     fresh.register(_Watch(gauges))
+    if SHARED_FOLDER not in os.environ:  # the next scrape may meet another process
+        prometheus_client.ProcessCollector(registry=fresh)
     read_now = exposition.generate_latest(fresh)  # counts its failures
     return exposition.generate_latest(_registry()) + read_now
 

@@ -108,7 +108,11 @@ class ApiBackend:
             )  # fmt: skip
             self.apps = api_servers.make_apps(
                 base, self.services, self._stacks.operations,
-                (*gauges.of_site(base.db), *gauges.of_broker(self.services.rpc)),
+                (
+                    *gauges.of_process(base.db),
+                    *gauges.of_site(base.db, base.ring),
+                    *gauges.of_broker(self.services.rpc),
+                ),
             )  # fmt: skip
 
     def start(self) -> None:

@@ -83,7 +83,11 @@ class ConductorProcess:
             self._rpc_server = base.rpc_server(self.host, self.service.manager)
             self._monitor = monitoring.Monitor(
                 base.conf, "conductor_port",
-                (*gauges.of_conductor(self.service), *gauges.of_broker(self._rpc_server)),
+                (
+                    *gauges.of_process(base.db),
+                    *gauges.of_conductor(self.service),
+                    *gauges.of_broker(self._rpc_server),
+                ),
                 {"the database": self.service.missing, "the message broker": self._missing},
             )  # fmt: skip
 

@@ -67,7 +67,11 @@ class EngineProcess:
             self._monitor = monitoring.Monitor(
                 base.conf,
                 "engine_port",
-                (*gauges.of_engine(engine), *gauges.of_broker(services.rpc)),
+                (
+                    *gauges.of_process(base.db),
+                    *gauges.of_engine(engine),
+                    *gauges.of_broker(services.rpc),
+                ),
                 {"the engine": engine.missing, "the message broker": services.rpc.missing},
             )
 

@@ -2,17 +2,68 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from typing import Final
+
+import bloomery
 from bloomery.conductor.lifecycle import ConductorService
-from bloomery.db import nodes, stack_drift, stacks
+from bloomery.db import conductors, event_cursors, nodes, stack_drift, stacks, webhooks
 from bloomery.db.engine import Database
+from bloomery.drivers.bmc import gateway
 from bloomery.metrics import AnyGauge, Gauge, Readings, SeriesGauges
+from bloomery.model import webhook
 from bloomery.orchestration.service.engine_service import EngineService
 from bloomery.rpc.client import Client
+from bloomery.rpc.ring import Ring
 from bloomery.rpc.transports import Server
 
+CONDUCTOR_STATES: Final = ("online", "draining", "restarting", "silent", "dead", "offline")
+_HEALTHY: Final = "none"  # the label of maintenance without a fault
 
-def of_site(db: Database) -> tuple[Gauge, ...]:
-    """Return the gauges that any process can read from the database."""
+
+def of_process(db: Database) -> tuple[Gauge, ...]:
+    """Return the gauges of any process."""
+
+    def in_use() -> Readings:
+        return {} if db.pool is None else {(): float(db.pool.in_use)}
+
+    def most() -> Readings:
+        return {} if db.pool is None else {(): float(db.pool.most)}
+
+    return (
+        Gauge("build_info", "1, with the release of the process.", ("version",),
+                lambda: {(bloomery.__version__,): 1.0}),
+        Gauge("database_connections_in_use",
+                "Connections of this process in use; only on a database server.", (), in_use),
+        Gauge("database_connections_limit",
+                "Connections that this process may have; only on a database server.", (), most),
+    )  # fmt: skip
+
+
+def of_site(db: Database, ring: Ring) -> tuple[Gauge, ...]:
+    """Return the gauges that any process can read from the database: each API shows the same."""
+
+    def conductors_by_state() -> Readings:
+        states = Counter(
+            "silent" if each.incarnation and ring.liveness.is_dead(each) else each.state
+            for each in ring.judge(conductors.list_all)
+        )
+        return {(state,): float(states[state]) for state in CONDUCTOR_STATES}
+
+    def maintenance_by_fault() -> Readings:
+        with db.read() as conn:
+            counts = nodes.count_maintenance_by_fault(conn)
+        return {(fault or _HEALTHY,): float(count) for fault, count in counts.items()}
+
+    def webhooks_by_state() -> Readings:
+        with db.read() as conn:
+            states = Counter(each.state for each in webhooks.list_all(conn))
+        return {(state,): float(states[state]) for state in webhook.State}
+
+    def sink_lags() -> Readings:
+        with db.read() as conn:
+            lags, parked = event_cursors.measure_lags(conn), webhooks.list_parked_sinks(conn)
+        return {(sink,): lag_s for sink, lag_s in lags.items() if sink not in parked}
 
     def nodes_by_state() -> Readings:
         with db.read() as conn:
@@ -33,7 +84,15 @@ def of_site(db: Database) -> tuple[Gauge, ...]:
     return (
         Gauge("database_refuses_writes", "1 while the disk of SQLite takes no writes.", (),
                 lambda: {(): float(db.refusal is not None)}),
+        Gauge("conductors", "Conductors by state; silent: without a heartbeat.", ("state",),
+                conductors_by_state),
         Gauge("nodes", "Nodes by provision state.", ("state",), nodes_by_state),
+        Gauge("nodes_in_maintenance", "Nodes in maintenance by fault; none: by an operator.",
+                ("fault",), maintenance_by_fault),
+        Gauge("webhooks", "Webhooks by state.", ("state",), webhooks_by_state),
+        Gauge("event_sink_lag_seconds",
+                "Age of the oldest event that a sink has not taken; 0: it has taken all.",
+                ("sink",), sink_lags),
         Gauge("stacks", "Stacks by state, nested ones included.", ("state",), stacks_by_state),
         Gauge("stack_resources", "Resources of stacks by state.", ("state",), resources_by_state),
         Gauge("stack_drifted", "Resources whose machines differ from them, by type.", ("type",),
@@ -75,9 +134,16 @@ def of_engine(engine: EngineService) -> tuple[Gauge, ...]:
 
 def of_conductor(conductor: ConductorService) -> tuple[AnyGauge, ...]:
     workers, locks = conductor.runtime.workers, conductor.runtime.node_locks
-    jobs = conductor.periodics
+    jobs, bmcs = conductor.periodics, gateway.of(conductor.runtime.conf)
     return (
         Gauge("workers_busy", "Workers of the conductor in use.", (), lambda: {(): workers.busy}),
+        Gauge("workers_limit", "Workers that the conductor has.", (), lambda: {(): workers.size}),
+        Gauge(
+            "bmcs",
+            "BMCs that this conductor has called: answering, silent at the last call, left alone.",
+            ("state",),
+            lambda: {(state,): float(n) for state, n in bmcs.count_by_state().items()},
+        ),
         Gauge(
             "nodes_held", "Nodes that this conductor has locked.", (), lambda: {(): locks.in_use}
         ),
@@ -87,20 +153,26 @@ def of_conductor(conductor: ConductorService) -> tuple[AnyGauge, ...]:
         Gauge(
             "periodic_age_seconds",
             "Time since the last run of a periodic began.",
-            ("job",),
+            ("periodic",),
             jobs.ages_s,
         ),
         Gauge(
-            "periodic_failing", "1 where the last run of a periodic failed.", ("job",), jobs.failing
+            "periodic_failing",
+            "1 where the last run of a periodic failed.",
+            ("periodic",),
+            jobs.failing,
         ),
         Gauge(
             "periodic_lag_seconds",
             "How late the most overdue node is, in power sync and recovery.",
-            ("job",),
+            ("periodic",),
             jobs.lags_s,
         ),
         Gauge(
-            "periodic_suspects", "Nodes that did not answer the last time.", ("job",), jobs.suspects
+            "periodic_suspects",
+            "Nodes that did not answer the last time.",
+            ("periodic",),
+            jobs.suspects,
         ),
         SeriesGauges("Sensor of a machine.", conductor.runtime.sensors.collect),
     )

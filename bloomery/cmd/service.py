@@ -55,7 +55,8 @@ class Service:
             )  # fmt: skip
             base.relay.add_reader(self.stacks.engine.wakes.wake)
             read_at_scrapes = (
-                *gauges.of_site(base.db),
+                *gauges.of_process(base.db),
+                *gauges.of_site(base.db, base.ring),
                 *gauges.of_broker(self.services.rpc),
                 *gauges.of_engine(self.stacks.engine),
                 *gauges.of_conductor(self.conductor),

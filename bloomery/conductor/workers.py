@@ -34,7 +34,7 @@ class Workers:
             min_workers=min(size - 1, _KEPT),
         )
         self._mutex = threading.Lock()
-        self._size = size
+        self.size = size
         self._open_to_all = size - size * reserved_percentage // 100
         self.busy = 0
         self.missing_since: dict[str, datetime] = {}
@@ -42,8 +42,8 @@ class Workers:
     def slot(self, *, allow_reserved: bool = True) -> Slot:
         """Take a slot.  Raises NoFreeConductorWorker."""
         with self._mutex:
-            if self.busy >= (self._size if allow_reserved else self._open_to_all):
-                raise errors.NoFreeConductorWorker(size=self._size)
+            if self.busy >= (self.size if allow_reserved else self._open_to_all):
+                raise errors.NoFreeConductorWorker(size=self.size)
             self.busy += 1
         return Slot(self)
 

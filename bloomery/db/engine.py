@@ -17,7 +17,7 @@ from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, Final, TypeVar
+from typing import Any, Final, NamedTuple, TypeVar
 
 import sqlalchemy as sa
 
@@ -64,6 +64,13 @@ class Refusal:
         return f"nothing can be written since {self.since:%H:%M:%S} UTC: {self.reason}"
 
 
+class PoolUse(NamedTuple):
+    """How many connections work now, and how many may at most."""
+
+    in_use: int
+    most: int
+
+
 class Database:
     """Connections and transactions; safe to use from any thread."""
 
@@ -97,6 +104,14 @@ class Database:
         None on a server, too: a process that writes seldom would not notice the end of the refusal.
         """
         return self._edge.refusal if isinstance(self._edge, _SqliteEdge) else None
+
+    @property
+    def pool(self) -> PoolUse | None:
+        """Return the use of the server's connections; None on SQLite."""
+        if isinstance(self._edge, _SqliteEdge):
+            return None
+        most = self.settings.max_pool_size + self.settings.max_overflow
+        return PoolUse(self._edge.in_use, most)
 
     def read(self) -> AbstractContextManager[sa.Connection]:
         """Open a connection for reading: each statement sees the last commit before it.

@@ -51,6 +51,22 @@ def list_all(conn: sa.Connection) -> list[Cursor]:
     return [Cursor(**row) for row in conn.execute(query).mappings()]
 
 
+def measure_lags(conn: sa.Connection) -> dict[str, float]:
+    """Return the age in seconds of the oldest event that each sink has not taken, or 0.
+
+    A sink that has taken everything costs no statement of its own.
+    """
+    end, now = events.last_id(conn), rows.now()
+    oldest = {
+        cursor.sink: events.oldest_at(conn, cursor.last_id) if cursor.last_id < end else None
+        for cursor in list_all(conn)
+    }
+    return {
+        sink: 0.0 if at is None else max((now - at).total_seconds(), 0.0)
+        for sink, at in oldest.items()
+    }
+
+
 def delete(conn: sa.Connection, sink: str) -> bool:
     """Delete a sink's cursor; False: there is none."""
     return bool(conn.execute(sa.delete(EVENT_CURSORS).where(_T.sink == sink)).rowcount)

@@ -313,6 +313,12 @@ def count_by_state(conn: sa.Connection) -> dict[str, int]:
     return {str(state): count for state, count in conn.execute(counted)}
 
 
+def count_maintenance_by_fault(conn: sa.Connection) -> dict[str | None, int]:
+    """Count nodes in maintenance by fault; None: an operator put them there."""
+    counted = sa.select(_T.fault, sa.func.count()).where(_T.maintenance.is_(sa.true()))
+    return dict(conn.execute(counted.group_by(_T.fault)).tuples().all())
+
+
 def count_by_shard(conn: sa.Connection) -> list[tuple[str | None, int]]:
     """Count nodes by shard, the fullest first; None: in no shard."""
     number = sa.func.count().label("number")

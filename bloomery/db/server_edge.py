@@ -45,6 +45,12 @@ class ServerEdge:
         self.on_commit: list[Callable[[], None]] = []
         sa.event.listen(self.engine, "before_cursor_execute", _note_write)
 
+    @property
+    def in_use(self) -> int:
+        """Return the number of connections that work now."""
+        pool: Any = self.engine.pool
+        return int(pool.checkedout())
+
     # ------------------------------------------------------------------------------ reading
 
     @contextmanager

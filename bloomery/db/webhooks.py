@@ -23,6 +23,11 @@ def list_all(conn: sa.Connection) -> list[Webhook]:
     return [Webhook(**row) for row in conn.execute(query).mappings()]
 
 
+def list_parked_sinks(conn: sa.Connection) -> set[str]:
+    """Return the sinks of parked webhooks, which get no events and keep none."""
+    return {each.sink for each in list_all(conn) if each.state == State.PARKED}
+
+
 def get(conn: sa.Connection, uuid: str) -> Webhook:
     row = conn.execute(sa.select(*_COLUMNS).where(_T.uuid == uuid)).mappings().one_or_none()
     if row is None:

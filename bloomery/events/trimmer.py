@@ -20,7 +20,7 @@ from bloomery import errors
 from bloomery.db import event_cursors, events, rows, webhooks
 from bloomery.db.engine import Database
 from bloomery.db.event_cursors import Cursor
-from bloomery.model.webhook import State, is_webhook, uuid_of
+from bloomery.model.webhook import is_webhook, uuid_of
 
 LOG = logging.getLogger(__name__)
 
@@ -138,7 +138,7 @@ class Trimmer:
 
     def _list_cursors(self, conn: sa.Connection) -> list[Cursor]:
         """Return the cursors for which rows are kept; parked webhooks have none."""
-        parked = {each.sink for each in webhooks.list_all(conn) if each.state == State.PARKED}
+        parked = webhooks.list_parked_sinks(conn)
         return [
             each
             for each in event_cursors.list_all(conn)

@@ -121,7 +121,11 @@ class Remote:
         if method.longest_s is not None:
             timeout_s = min(timeout_s, method.longest_s)
         began = time.perf_counter()
-        reply = self._reply(call, timeout_s)
+        try:
+            reply = self._reply(call, timeout_s)
+        except errors.Failure as exc:
+            METRICS.send_counter(f"conductor_call_faults:{exc.code}", 1)
+            raise
         took_ms = (time.perf_counter() - began) * 1000
         METRICS.send_timer(f"conductor_call:{method.name}", took_ms)
         return wire.unpacked(reply)

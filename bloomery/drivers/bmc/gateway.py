@@ -72,6 +72,13 @@ class Gateway:
                 state = self._bmcs[address] = BmcState(address, self.conf, self.clock)
             return state
 
+    def count_by_state(self) -> dict[str, int]:
+        """Count the BMCs: answering, silent at the last call, or left alone."""
+        counts = {"answering": 0, "silent": 0, "left_alone": 0}
+        for bmc in self.bmcs():
+            counts[bmc.state] += 1
+        return counts
+
     def bmcs(self) -> list[BmcState]:
         """Return every BMC that was called since the start."""
         with self._mutex:
@@ -99,7 +106,7 @@ class Gateway:
             if write:
                 task.assert_lease()
             require(bmc, bmc.breaker, task, insists=task.insists)
-            with _reporting(bmc):
+            with _reporting(bmc, task.node.driver):
                 yield call
         finally:
             bmc.slots.leave(write=write)
@@ -163,7 +170,7 @@ def login_busy(node: str, address: str) -> errors.BmcLeftAlone:
 
 
 @contextmanager
-def _reporting(bmc: BmcState) -> Iterator[None]:
+def _reporting(bmc: BmcState, driver: str) -> Iterator[None]:
     """Record the result of a call in the BMC's state."""
     try:
         yield
@@ -171,6 +178,7 @@ def _reporting(bmc: BmcState) -> Iterator[None]:
         bmc.breaker.abandoned()
         raise
     except (errors.BmcUnreachable, errors.BmcRefused) as exc:
+        METRICS.send_counter(f"bmc_faults:{driver}:{exc.code}", 1)
         bmc.failed(exc)
         raise
     except BaseException:

@@ -53,6 +53,12 @@ class BmcState:
         """Whether the last call failed; a suspect is tried once, behind healthy BMCs."""
         return self.silent_since is not None
 
+    @property
+    def state(self) -> str:
+        if self.breaker.is_open:
+            return "left_alone"
+        return "silent" if self.is_suspect else "answering"
+
     def login(self, account: str) -> Breaker:
         """Return the breaker of an account.
 

@@ -10,6 +10,7 @@ from bloomery.cmd import gauges
 from bloomery.conductor import task_manager
 from bloomery.conductor.periodics import polling
 from bloomery.rpc.liveness import Liveness
+from bloomery.rpc.ring import Ring
 from tests.kit.servers import disks
 from tests.kit.waiting import wait_for
 
@@ -24,7 +25,7 @@ def db(stage):
 
 
 def is_refused(db):
-    read = {gauge.name: gauge.read for gauge in gauges.of_site(db)}
+    read = {gauge.name: gauge.read for gauge in gauges.of_site(db, Ring(db))}
     return read["database_refuses_writes"]() == {(): 1}
 
 

@@ -46,7 +46,7 @@ def full_pool(site: Site) -> Iterator[None]:
     workers = site.runtime.workers
     wait_for(lambda: not workers.busy, "the workers to be free")
     with contextlib.ExitStack() as taken:
-        while workers.busy < workers._size:
+        while workers.busy < workers.size:
             taken.enter_context(workers.slot())
         yield
 

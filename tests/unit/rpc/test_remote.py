@@ -8,8 +8,9 @@ import threading
 import pytest
 
 from bloomery import errors
+from bloomery.metrics import METRICS
 from bloomery.model.request import Request
-from bloomery.rpc import call_limits, contract
+from bloomery.rpc import call_limits, contract, wire
 from bloomery.rpc.call_limits import CallLimits
 from bloomery.rpc.remote import Cap, Remote
 from tests.kit.waiting import wait_for
@@ -67,3 +68,30 @@ def test_calls_that_were_given_up_leave_no_more_threads_than_may_wait(monkeypatc
     finally:
         answered.set()
     wait_for(lambda: (left(), limits.calls) == (0, 0), "all to end")
+
+
+def test_calls_without_an_answer_are_counted_by_kind():
+    def count(code: str) -> float:
+        labels = {"fault": code}
+        name = "bloomery_conductor_call_faults_total"
+        return METRICS.registry.get_sample_value(name, labels) or 0
+
+    channel = Channel()
+    remote = Remote(
+        channel, contract.METHODS, cap=Cap(version=contract.VERSION), limits=CallLimits(4),
+        response_timeout_s=60,
+    )  # fmt: skip
+
+    def refuse(*_args):
+        raise errors.ConductorUnreached(host="rack-a", reason="no route")
+
+    codes = errors.ConductorUnreached.code, errors.NodeLocked.code
+    before = [count(code) for code in codes]
+    channel.call = refuse
+    with pytest.raises(errors.ConductorUnreached):
+        remote.proxy("rack-a").vif_list(Request.new(), "some-node")
+    locked = errors.NodeLocked(action="look", node="n", holder="h")
+    channel.call = lambda *_: wire.failed(locked)
+    with pytest.raises(errors.NodeLocked):
+        remote.proxy("rack-a").vif_list(Request.new(), "some-node")
+    assert [count(code) for code in codes] == [before[0] + 1, before[1]]

@@ -12,6 +12,7 @@ from bloomery.conf.redfish import BmcOptions
 from bloomery.drivers.bmc import gateway
 from bloomery.drivers.bmc.gateway import Gateway
 from bloomery.drivers.bmc.state import Latency, Slots
+from bloomery.metrics import METRICS
 from tests.kit.clock import HandClock
 from tests.kit.machines.driver_task import FakeTask
 
@@ -211,6 +212,22 @@ def test_metrics_may_ask_for_every_bmc(made, task):
     call(made, task)
     call(made, task, address="https://bmc-2")
     assert {bmc.address for bmc in made.bmcs()} == {ADDRESS, "https://bmc-2"}
+
+
+def test_bmcs_are_counted_by_state_and_failed_calls_by_kind(made, task):
+    def count() -> float:
+        labels = {"driver": task.node.driver, "fault": "bmc.unreachable"}
+        return METRICS.registry.get_sample_value("bloomery_bmc_faults_total", labels) or 0
+
+    before = count()
+    call(made, task, address="https://bmc-2")
+    for _ in range(2):
+        with pytest.raises(errors.BmcUnreachable):
+            call(made, task, SILENT)
+    with pytest.raises(errors.BmcUnreachable):
+        call(made, task, SILENT, address="https://bmc-3")
+    assert count() == before + 3
+    assert made.count_by_state() == {"answering": 1, "silent": 1, "left_alone": 1}
 
 
 def test_a_call_may_have_less_time_than_others(made, task):
