@@ -23,6 +23,7 @@ from bloomery.api import openapi, routing
 from bloomery.api.controllers import root
 from bloomery.api.orchestration import description, routes
 from bloomery.cmd import COMMANDS, config, main
+from bloomery.notifications import stack_messages
 from bloomery.notifications.routes import ROUTES
 from bloomery.objects import payloads
 from bloomery.operations import policy_rules
@@ -189,6 +190,10 @@ def notifications() -> Lines:
         "Notifications",
         "Those of machines have Ironic's names, on the topic `ironic_versioned_notifications`.",
         "Those of stacks are Heat's: `orchestration.stack.ACTION.start`, `.end` and `.error`.",
+        "Those of resources are our own, on Heat's topics: `orchestration.resource.ACTION.start`, "
+        "`.end` and `.error`, with the payload of the stack and "
+        + ", ".join(f"`{name}`" for name in stack_messages.RESOURCE_FIELDS)
+        + ".",
     )
     yield from ("", "## Events", "")
     for (noun, action), route in sorted(ROUTES.items()):

@@ -15,8 +15,11 @@ from bloomery.db import event_numbers, rows
 from bloomery.db.tables import EVENTS
 
 _INSERT = sa.insert(EVENTS)
+STACK: Final = "stack"
+RESOURCE: Final = "resource"  # of a stack: its events have the UUID of the stack
 _SERVICES: Final = {
-    "stack": "orchestration",
+    STACK: "orchestration",
+    RESOURCE: "orchestration",
     "software_deployment": "orchestration",
 }  # services of objects; all others: baremetal
 

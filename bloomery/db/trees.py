@@ -88,7 +88,7 @@ class EncodedTurn:
     properties: Sequence[Row]
     events: Sequence[Row]
     snapshots: Sequence[Row]
-    relay: Sequence[tuple[str, Row]]  # the stack's uuid, and what the relay tells of it
+    relay: Sequence[tuple[str | None, Row]]  # the uuid of a stack that it is about, and the event
     orders: Sequence[int]
     rests: bool
 
@@ -131,8 +131,10 @@ def encode(
         snapshots=[tree_values.encode_snapshot_end(each, sealer) for each in turn.snapshots],
         relay=[
             (event.stack_uuid, relay_row(event, stacks.get(event.stack_uuid), publisher=publisher))
+            if is_of_stack(event)
+            else (None, _resource_row(event, publisher))
             for event in turn.events
-            if is_of_stack(event) and event.status in _RELAY_STATUS
+            if event.status in _RELAY_STATUS
         ],
         orders=list(turn.orders),
         rests=turn.rests,
@@ -152,12 +154,7 @@ def relay_row(
     request_id: str | None = None,
 ) -> Row:
     """Return the row for the relay: ``orchestration.stack.<action>.<start|end|error>``."""
-    facts: dict[str, Any] = {
-        "stack_name": event.name,
-        "state": f"{event.action}_{event.status}",
-        "state_reason": tree_values.storable(event.reason)[: tree_values.MOST_EVENT_REASON],
-        "root": event.root_uuid,
-    }
+    facts: dict[str, Any] = {"stack_name": event.name}
     if stack is not None:
         facts |= {
             "project": stack.project,
@@ -166,17 +163,38 @@ def relay_row(
             "created_at": stack.created_at,
             "updated_at": stack.updated_at,
         }
+    owner = None if stack is None else stack.project
+    row = _relay_row(events.STACK, event, facts, publisher=publisher, owner=owner)
+    return row | {"request_id": request_id}
+
+
+def _resource_row(event: Event, publisher: str | None) -> Row:
+    """Return the row for the relay: ``orchestration.resource.<action>.<start|end|error>``."""
+    facts = {
+        "stack_name": event.stack_name,
+        "project": event.project,
+        "resource_name": event.name,
+        "resource_type": event.type,
+        "physical_resource_id": event.physical_id,
+    }
+    return _relay_row(events.RESOURCE, event, facts, publisher=publisher, owner=event.project)
+
+
+def _relay_row(
+    kind: str, event: Event, facts: Mapping[str, Any], *, publisher: str | None, owner: str | None
+) -> Row:
+    reason = tree_values.storable(event.reason)[: tree_values.MOST_EVENT_REASON]
+    state = {"state": event.state, "state_reason": reason, "root": event.root_uuid}
     return events.encode(
         events.Event(
-            object="stack",
+            object=kind,
             object_uuid=event.stack_uuid,
             action=event.action.lower(),
             status=_RELAY_STATUS[event.status],
             level="error" if event.status == "FAILED" else "info",
             publisher=publisher,
-            request_id=request_id,
-            facts=facts,
-            owner=None if stack is None else stack.project,
+            facts={**facts, **state},
+            owner=owner,
         )
     )
 

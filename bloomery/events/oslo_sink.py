@@ -24,7 +24,7 @@ _NEEDS_NO_BROKER: Final = frozenset({"log", "noop", "test"})
 
 
 class OsloSink:
-    """Send events of notification_level and above, and those of stacks."""
+    """Send events of notification_level and above, and those of stacks and resources."""
 
     name = "oslo"
 
@@ -50,7 +50,7 @@ class OsloSink:
             )
 
     def send(self, event: EventRow) -> None:
-        if event.object == stack_messages.OBJECT:
+        if event.object in stack_messages.OBJECTS:
             self._of_stacks.send(
                 request_context(event.request_id), _stack_message(event, self._conf)
             )
@@ -89,7 +89,7 @@ def _message(event: EventRow) -> dict[str, Any] | None:
 
 
 def _stack_message(event: EventRow, conf: Conf) -> dict[str, Any]:
-    """Return Heat's notification of a stack."""
+    """Return Heat's notification of a stack, or ours of its resource."""
     level = event.level if event.level == "error" else conf.engine.default_notification_level
     publisher = event.publisher or f"orchestration.{conf.default.host}"
     payload = stack_messages.payload(event.object_uuid, event.facts)

@@ -20,12 +20,13 @@ LAST_ERROR: Final = "last_error"
 class Selection:
     """``event_type``: a prefix of whole words, such as ``baremetal.node.power_set``.
 
+    ``objects``: the kinds of objects; empty: all.
     ``project``: events of objects whose owner or lessee is that project; None: all events.
     ``hides_errors_from``: roles of the project that may not read ``last_error``: owner, lessee.
     """
 
     event_type: str | None = None
-    object: str | None = None
+    objects: tuple[str, ...] = ()
     object_uuid: str | None = None
     project: str | None = None
     hides_errors_from: frozenset[str] = frozenset()
@@ -34,7 +35,7 @@ class Selection:
         """Does the selection include this event?"""
         if self.object_uuid is not None and event.object_uuid != self.object_uuid:
             return False
-        if self.object is not None and event.object != self.object:
+        if self.objects and event.object not in self.objects:
             return False
         if self.project is not None and self._role(event) is None:
             return False

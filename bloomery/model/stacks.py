@@ -287,6 +287,8 @@ class Event:
     physical_id: str | None = None
     reason: str = ""
     properties_uuid: str | None = None
+    stack_name: str | None = None  # of a resource's event, as the project; neither is a column
+    project: str | None = None
 
     @property
     def state(self) -> str:

@@ -1,5 +1,7 @@
 """Notifications of stacks as Heat sends them: ``orchestration.stack.<action>.<start|end|error>``.
 
+Those of resources, ``orchestration.resource``, have the fields of their stack and three more.
+
 They are not versioned: the payload is a plain map, sent to the topics of
 [oslo_messaging_notifications].
 """
@@ -10,7 +12,8 @@ from collections.abc import Mapping
 from datetime import datetime
 from typing import Any, Final
 
-OBJECT: Final = "stack"  # of event rows
+OBJECTS: Final = ("stack", "resource")  # of event rows
+RESOURCE_FIELDS: Final = ("resource_name", "resource_type", "physical_resource_id")
 EXCHANGE: Final = "heat"
 
 
@@ -33,7 +36,7 @@ def payload(stack_uuid: str, facts: Mapping[str, Any]) -> dict[str, Any]:
         "updated_at": _time(facts.get("updated_at")),
         "description": None,
         "tags": facts.get("tags") or [],
-    }
+    } | {name: facts[name] for name in RESOURCE_FIELDS if name in facts}
 
 
 def _time(value: str | None) -> str | None:

@@ -23,6 +23,7 @@ from bloomery.model.rules import idents
 from bloomery.operations import policy
 from bloomery.operations.context import Context
 
+_OF_STACKS: Final = (events.STACK, events.RESOURCE)
 _BATCH: Final = 500
 _MOST_EXAMINED: Final = 5000  # rows of one page: few of them may match
 
@@ -134,7 +135,7 @@ def _select(ctx: Context, query: Query, project: str | None) -> Selection:
         node = policy.get_uuid(ctx, node)
     return Selection(
         event_type=query.event_type,
-        object="node" if node is not None else "stack" if query.stack is not None else None,
+        objects=("node",) if node is not None else _OF_STACKS if query.stack is not None else (),
         object_uuid=node or query.stack or query.object,
         project=project,
         hides_errors_from=_not_shown_errors(ctx, project),

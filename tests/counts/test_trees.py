@@ -54,14 +54,14 @@ def begin(count: int) -> Turn:
 
 
 @pytest.mark.parametrize("count", [1, 500])
-def test_a_turn_in_which_resources_begin_is_five_statements(
+def test_a_turn_in_which_resources_begin_is_six_statements(
     store: RowStore, lease: Lease, meter: Meter, count: int
 ):
-    """The guard, properties, resources, what they had of data, events; one commit."""
+    """The guard, properties, resources, what they had of data, both kinds of events; one commit."""
     turn = begin(count)
     meter.reset()
     store.write(WEB, lease, turn)
-    assert (len(meter.statements), meter.commits) == (5, 1)
+    assert (len(meter.statements), meter.commits) == (6, 1)
 
 
 def test_the_last_turn_is_nine_statements(

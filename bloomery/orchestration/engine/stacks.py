@@ -208,6 +208,8 @@ class EngineStack:
             physical_id=physical_id,
             reason=reason,
             properties_uuid=properties_uuid,
+            stack_name=self.name,
+            project=self.row.project,
         )
 
     def set_template(self, new: Stack | Nothing, part: TemplatePart | None) -> None:

@@ -7,13 +7,15 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from bloomery import errors
-from bloomery.db import resources, stack_events, stacks
+from bloomery.db import resources, stack_events, stacks, tables
 from bloomery.model.stack_views import EVENT_SORT_KEYS, EventDetails, EventQuery, StackIdentity
 from bloomery.model.stacks import Event, Properties, Stack
 from bloomery.orchestration.service import acceptance, access, definitions
 from bloomery.orchestration.service.access import StackContext
 
-_FIELDS: Final = tuple(each.name for each in dataclasses.fields(Event))
+_FIELDS: Final = tuple(
+    each.name for each in dataclasses.fields(Event) if each.name in tables.STACK_EVENTS.c
+)
 _FILTERS: Final = frozenset({"action", "status", "name", "type"})
 _SORTABLE: Final = frozenset(EVENT_SORT_KEYS.values())
 

@@ -26,7 +26,6 @@ from bloomery.orchestration.resources.machines import QUEUE
 
 LOG = logging.getLogger(__name__)
 
-STACK: Final = "stack"  # the object of events of stacks
 NODE: Final = "node"
 _ENDS: Final = frozenset({"end", "error"})  # of what a node did: another may begin
 _POLL_S: Final = 0.2
@@ -192,12 +191,12 @@ class EventTail:
         with self._db.read() as conn:
             batch = events.list_objects_after(conn, self._last_id or 0, _BATCH)
             ordered = not self._alone and self._has_new_orders(conn)
-        objects = [each.object_uuid for each in batch]
+        objects = [each.object_uuid for each in batch if each.object != events.RESOURCE]
         if any(each.object == NODE and each.status in _ENDS for each in batch):
             objects += self.index.queues()
         for root in self.index.tell(objects):
             self._on_news(root)
-        if ordered or (not self._alone and any(each.object == STACK for each in batch)):
+        if ordered or (not self._alone and any(each.object == events.STACK for each in batch)):
             self._on_stacks()
         if batch:
             self._last_id = batch[-1].id

@@ -9,13 +9,13 @@ import {makeTable} from './table.js'
 import {ago} from './time.js'
 
 const MOST = 2000
-const TYPES = ['baremetal.node', 'baremetal.node.provision_set', 'baremetal.node.power_set', 'baremetal.port', 'baremetal.allocation', 'baremetal.conductor', 'orchestration.stack']
-const NODE = 'baremetal.node.', STACK = 'orchestration.stack.'
+const TYPES = ['baremetal.node', 'baremetal.node.provision_set', 'baremetal.node.power_set', 'baremetal.port', 'baremetal.allocation', 'baremetal.conductor', 'orchestration.stack', 'orchestration.resource']
+const NODE = 'baremetal.node.', STACK = /^orchestration\.(stack|resource)\./
 
 function linkOf({event_type: type, object_uuid: uuid, facts}) {
   const name = facts.stack_name ?? facts.name ?? rows.get(uuid)?.name ?? uuid ?? '–'
   if (type.startsWith(NODE)) return h('a', {href: `#/nodes/${uuid}`}, name)
-  return type.startsWith(STACK) ? h('a', {href: `#/stacks/${encodeURIComponent(name)}/${uuid}`}, name) : name
+  return STACK.test(type) ? h('a', {href: `#/stacks/${encodeURIComponent(name)}/${uuid}`}, name) : name
 }
 
 const brief = facts => Object.entries(facts).filter(([, value]) => value !== null && String(value).length)

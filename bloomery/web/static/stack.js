@@ -18,13 +18,14 @@ const ACTIONS = {
   check: ['Check', () => true], suspend: ['Suspend', status => !/SUSPEND|IN_PROGRESS/.test(status)], resume: ['Resume', status => /SUSPEND_COMPLETE/.test(status)],
   cancel_update: ['Cancel', status => /UPDATE_IN_PROGRESS/.test(status)], cancel_without_rollback: ['Cancel, keep what is done', status => /(CREATE|UPDATE)_IN_PROGRESS/.test(status)],
 }
-const POLL_MS = 1500  // while an action goes on: engines write no event for each resource
+const REST_MS = 1500  // between two looks at what resources wait for, while these change
+const MOST_RESTS = 4  // without a change, while an action goes on: reasons to wait have no events
 
 export async function page({root, params, query, signal}) {
   const path = stacksPath(`stacks/${encodeURIComponent(params.name)}/${params.id}`)
   const head = h('div'), why = h('section.card.why', {ariaLabel: 'Why'}), tabs = h('div.tabs', {role: 'tablist'}), panel = h('section.panel', {role: 'tabpanel', tabIndex: 0})
   const counts = h('p.counts'), detail = h('div.detail')
-  const view = {stack: null, why: null, tab: TABS[query.get('tab')] ? query.get('tab') : 'graph', chosen: null, notes: new Map()}
+  const view = {stack: null, why: null, tab: TABS[query.get('tab')] ? query.get('tab') : 'graph', chosen: null, notes: new Map(), graph: null, rests: 0}
   const drawing = makeGraph({onchoose: node => { view.chosen = node.id; drawDetail(node); detail.scrollIntoView({block: 'nearest'}) }})
   replace(root, head, why, tabs, panel)
 
@@ -107,12 +108,29 @@ export async function page({root, params, query, signal}) {
   async function graph() {
     const answer = await get(stacksExt(`stacks/${params.id}/graph`), signal)
     if (!answer.nodes.length) return empty('This stack has no resources.')
-    replace(counts, Object.entries(answer.counts).map(([status, count]) => [statusBadge(status === 'INIT' ? null : status), ` ${count} `]))
-    drawing.show(answer, view.notes)
+    view.graph = answer
+    colour()
     const chosen = answer.nodes.find(each => each.id === view.chosen)
     if (chosen) await drawDetail(chosen)
     return graphParts
   }
+
+  function colour() {
+    const of = Map.groupBy(view.graph.nodes, each => each.status)
+    replace(counts, [...of].map(([status, nodes]) => [statusBadge(status), ` ${nodes.length} `]))
+    drawing.show(view.graph, view.notes)
+  }
+
+  // The event of a resource has its state; what it waits for is read again a little later.
+  function change({id, object_uuid: uuid, facts}) {
+    view.rests = MOST_RESTS
+    const node = uuid === params.id && view.graph?.last_event_id < id && view.graph.nodes.find(each => each.name === facts.resource_name)
+    if (!node) return
+    const [action, status] = facts.state.split(/_(.*)/)
+    Object.assign(node, {action, status, reason: facts.state_reason, physical_resource_id: facts.physical_resource_id})
+    recolour()
+  }
+  const recolour = throttled(colour, signal)
 
   async function drawDetail(node) {
     try {
@@ -123,6 +141,7 @@ export async function page({root, params, query, signal}) {
   // ------------------------------------------------------------------------------------ live
 
   const again = throttled(async () => {
+    view.rests = 0
     try {
       await read()
       if (LIVE.includes(view.tab)) await drawPanel()
@@ -132,11 +151,16 @@ export async function page({root, params, query, signal}) {
       replace(root, empty('This stack is gone.', null, h('a', {href: '#/stacks'}, 'Back to the stacks')))
     }
   }, signal)
-  stream.addEventListener('event', ({detail: {event_type: type, object_uuid: uuid, facts}}) => {
-    if (type.startsWith('orchestration.') && [uuid, facts.root, facts.stack].includes(params.id)) again()
+  stream.addEventListener('event', ({detail: event}) => {
+    const {event_type: type, object_uuid: uuid, facts} = event
+    if (!type.startsWith('orchestration.') || ![uuid, facts.root, facts.stack].includes(params.id)) return
+    type.startsWith('orchestration.resource.') ? change(event) : again()
   }, {signal})
   stream.addEventListener('state', ({detail: {state}}) => { if (state === 'live') again() }, {signal})
-  const pulse = setInterval(() => { if (/IN_PROGRESS/.test(view.stack?.stack_status)) again() }, POLL_MS)
+  const pulse = setInterval(() => {
+    if (/IN_PROGRESS/.test(view.stack?.stack_status)) view.rests++
+    if (view.rests >= MOST_RESTS) again()
+  }, REST_MS)
   signal.addEventListener('abort', () => clearInterval(pulse))
   await read()
   drawTabs()

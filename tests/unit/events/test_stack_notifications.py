@@ -15,6 +15,7 @@ from bloomery.db import trees as rows
 from bloomery.db.engine import Database
 from bloomery.db.events import EventRow, insert, list_after
 from bloomery.events.oslo_sink import OsloSink
+from bloomery.model.stacks import Turn
 from tests.kit.stacks import trees
 from tests.kit.stacks.trees import ident
 
@@ -83,3 +84,34 @@ def test_a_failure_is_an_error_whatever_the_level(db: Database, sent: list[Any])
     tell(stored(db, "FAILED"), default_notification_level="debug")
     [(_, message, priority, _)] = sent
     assert (message["event_type"], priority) == ("orchestration.stack.create.error", "ERROR")
+
+
+def test_a_resource_is_told_of_with_its_stack(db: Database, sent: list[Any]) -> None:
+    event = trees.event(
+        "FAILED", name="server", type="OS::Heat::Value", physical_id="7", reason="why",
+        stack_name="web", project="p1",
+    )  # fmt: skip
+    encoded = rows.encode(Turn(events=[event]), trees.SEALER, traversals={})
+    db.transact(lambda conn: insert(conn, [row for _, row in encoded.relay]))
+    with db.read() as conn:
+        (stored_event,) = list_after(conn, 0, 100)
+    tell(stored_event)
+    [(_, message, priority, _)] = sent
+    assert (message["event_type"], priority) == ("orchestration.resource.create.error", "ERROR")
+    assert message["payload"] == {
+        "tenant_id": "p1",
+        "user_id": None,
+        "user_identity": None,
+        "username": None,
+        "stack_identity": f"arn:openstack:heat::p1:stacks/web/{WEB}",
+        "stack_name": "web",
+        "state": "CREATE_FAILED",
+        "state_reason": "why",
+        "create_at": None,
+        "updated_at": None,
+        "description": None,
+        "tags": [],
+        "resource_name": "server",
+        "resource_type": "OS::Heat::Value",
+        "physical_resource_id": "7",
+    }

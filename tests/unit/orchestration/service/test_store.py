@@ -204,15 +204,16 @@ def test_the_api_and_the_relay_are_told_with_the_turn(db: Database, store: RowSt
     stored = trees.rows_of(db, tables.STACK_EVENTS)
     assert [row.name for row in stored] == ["server", "web"]
     assert stored[0].reason == "é" * 255
-    (relayed,) = trees.rows_of(db, tables.EVENTS)
+    resource, relayed = trees.rows_of(db, tables.EVENTS)
+    assert (resource.object, resource.object_uuid) == ("resource", WEB)
     assert (relayed.object, relayed.object_uuid) == ("stack", WEB)
     assert (relayed.action, relayed.status, relayed.level) == ("create", "end", "info")
     assert relayed.publisher == "engine.host"
     if not db.is_sqlite:
         db.transact(event_numbers.assign)
     with db.read() as conn:
-        (stored_event,) = events.list_after(conn, 0, 9)
-    assert stored_event.event_type == "orchestration.stack.create.end"
+        event_types = [each.event_type for each in events.list_after(conn, 0, 9)]
+    assert event_types == ["orchestration.resource.create.end", "orchestration.stack.create.end"]
 
 
 def test_a_failure_is_told_as_an_error(db: Database, store: RowStore, lease: Lease):
@@ -261,7 +262,7 @@ def test_a_stack_that_was_asked_for_something_else_is_not_overwritten(
     assert list(tree.stacks) == [dataclasses.replace(updated, tags=("b", "a"))]
     assert tree.resources[0].status == "COMPLETE"
     assert [row.name for row in trees.rows_of(db, tables.STACK_EVENTS)] == ["server"]
-    assert not trees.rows_of(db, tables.EVENTS)
+    assert [row.object for row in trees.rows_of(db, tables.EVENTS)] == ["resource"]
 
 
 def test_once_its_order_is_taken_a_stack_is_written_again(

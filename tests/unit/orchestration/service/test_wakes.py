@@ -67,6 +67,17 @@ def test_an_event_wakes_the_trees_that_wait_for_its_object(db: Database, woken: 
     assert woken.tail.news_of("a") == set()
 
 
+def test_resources_of_a_stack_do_not_wake_those_that_wait_for_it(db: Database) -> None:
+    woken = Woken(db)
+    woken.tail.watch("a", ["s1"])
+    happen(db, "s1", kind="resource")
+    woken.tail.read()
+    assert woken.roots == []
+    happen(db, "s1", kind="stack")
+    woken.tail.read()
+    assert woken.roots == ["a"]
+
+
 def test_what_comes_close_upon_another_is_read_with_it(db: Database) -> None:
     """The first one is read at once."""
     woken = Woken(db, gather_s=60.0)
