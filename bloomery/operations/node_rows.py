@@ -106,7 +106,7 @@ def _document(ctx: Context, row: Any, hidden: Collection[str]) -> Json:
     hides_error = "last_error" in hidden
     code = find_problem(row, host, hides_error=hides_error)
     properties, extra = rows.load(row.properties), rows.load(row.extra)
-    return {name: getattr(row, name) for name in _SHOWN} | {
+    return dict(zip(_SHOWN, row, strict=False)) | {
         "conductor": host,
         "rack": _first((properties, extra), ("rack",)),
         "serial": _first((properties, extra), _SERIALS),
@@ -133,7 +133,8 @@ def _first(objects: tuple[Json, ...], names: tuple[str, ...]) -> str | None:
 
 def _bmc_host(driver_info: Json) -> str | None:
     """Return the host of the BMC, without scheme, login, port and path."""
-    address = _first((secrets.mask(driver_info),), _BMC_ADDRESSES)
+    addresses = {name: driver_info[name] for name in _BMC_ADDRESSES if name in driver_info}
+    address = _first((secrets.mask(addresses),), _BMC_ADDRESSES)
     if address is None:
         return None
     try:

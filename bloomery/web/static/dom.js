@@ -83,13 +83,17 @@ export function copyButton(text, label = 'Copy') {
   }}, label)
 }
 
-// Call `draw` soon, and at most four times a second, while `signal` stands.
+// Call `draw` soon while `signal` stands: at most four times a second, and a quarter of the time.
 export function throttled(draw, signal) {
-  let timer = 0, last = 0
+  let timer = 0, next = 0
   signal?.addEventListener('abort', () => clearTimeout(timer))
   return () => {
     if (timer || signal?.aborted) return
-    const run = () => { timer = 0; last = performance.now(); if (!signal?.aborted) draw() }
-    timer = setTimeout(run, Math.max(0, 250 - (performance.now() - last)))
+    timer = setTimeout(() => {
+      const began = performance.now()
+      timer = 0
+      draw()
+      next = performance.now() + Math.max(250, 3 * (performance.now() - began))
+    }, Math.max(0, next - performance.now()))
   }
 }

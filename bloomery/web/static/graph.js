@@ -15,7 +15,7 @@ const STEPS = {ArrowRight: [1, 0], ArrowLeft: [-1, 0], ArrowDown: [0, 1], ArrowU
 export function makeGraph({onchoose}) {
   const lines = svg('g'), boxes = svg('g'), picture = svg('svg', {role: 'group'}, lines, boxes)
   const frame = h('div.graph', {}, picture)
-  let nodes = new Map(), edges = [], notes = new Map(), drawn = new Map(), current = null
+  let nodes = new Map(), edges = [], notes = new Map(), drawn = new Map(), curves = '', current = null
 
   const nodeOf = event => nodes.get(event.target.closest?.('[data-id]')?.dataset.id)
   frame.addEventListener('click', event => { const node = nodeOf(event); if (node) onchoose(node) })
@@ -42,24 +42,26 @@ export function makeGraph({onchoose}) {
     drawn.get(current).focus()  // which scrolls it into sight
   }
 
-  function isInSight(node) {
-    const left = x(node) - frame.scrollLeft, top = y(node) - frame.scrollTop
-    return left > -BOX - SPARE && left < frame.clientWidth + SPARE && top > -TALL - SPARE && top < frame.clientHeight + SPARE
-  }
-
+  // What is read of the frame is read before anything is written: else each box would lay the page out.
   function paint() {
+    const {scrollLeft, scrollTop, clientWidth, clientHeight} = frame
+    const isInSight = node => {
+      const left = x(node) - scrollLeft, top = y(node) - scrollTop
+      return left > -BOX - SPARE && left < clientWidth + SPARE && top > -TALL - SPARE && top < clientHeight + SPARE
+    }
     const shown = new Map()
     for (const node of nodes.values()) {
       if (node.id !== current && !isInSight(node)) continue
       const box = drawn.get(node.id) ?? makeBox(node)
       update(box, node, notes.get(node.name))
-      box.setAttribute('tabindex', node.id === current ? 0 : -1)
+      setAttribute(box, 'tabindex', node.id === current ? 0 : -1)
       shown.set(node.id, box)
     }
     for (const [id, box] of drawn) if (!shown.has(id)) box.remove()
     boxes.append(...[...shown.values()].filter(box => !box.isConnected))
     drawn = shown
-    lines.replaceChildren(...edges.filter(each => shown.has(each.from) || shown.has(each.to)).map(each => curve(nodes.get(each.from), nodes.get(each.to))))
+    const next = edges.filter(each => shown.has(each.from) || shown.has(each.to)).map(each => path(nodes.get(each.from), nodes.get(each.to)))
+    if (next.join() !== curves) { curves = next.join(); lines.replaceChildren(...next.map(d => svg('path.edge', {d}))) }
   }
 
   return {
@@ -69,9 +71,9 @@ export function makeGraph({onchoose}) {
       edges = document.edges.filter(each => nodes.has(each.from) && nodes.has(each.to))
       notes = said
       if (!nodes.has(current)) current = document.nodes[0].id
-      picture.setAttribute('width', (Math.max(...document.nodes.map(each => each.layer)) + 1) * WIDE)
-      picture.setAttribute('height', (Math.max(...document.nodes.map(each => each.row)) + 1) * HIGH + 8)
-      picture.setAttribute('aria-label', `${nodes.size} resources; arrows move between them`)
+      setAttribute(picture, 'width', (Math.max(...document.nodes.map(each => each.layer)) + 1) * WIDE)
+      setAttribute(picture, 'height', (Math.max(...document.nodes.map(each => each.row)) + 1) * HIGH + 8)
+      setAttribute(picture, 'aria-label', `${nodes.size} resources; arrows move between them`)
       paint()
     },
   }
@@ -80,9 +82,9 @@ export function makeGraph({onchoose}) {
 const x = node => node.layer * WIDE + 8
 const y = node => node.row * HIGH + 8
 
-function curve(from, to) {
+function path(from, to) {
   const start = x(from) + BOX, end = x(to), startY = y(from) + TALL / 2, endY = y(to) + TALL / 2
-  return svg('path.edge', {d: `M${start} ${startY}C${start + 16} ${startY} ${end - 16} ${endY} ${end} ${endY}`})
+  return `M${start} ${startY}C${start + 16} ${startY} ${end - 16} ${endY} ${end} ${endY}`
 }
 
 function makeBox(node) {
@@ -95,7 +97,7 @@ function update(box, node, note) {
   const kind = statusKind(node.status ?? ''), failed = node.counts?.FAILED, place = `translate(${x(node)} ${y(node)})`
   const state = `${node.name}, ${node.status ? `${node.action} ${node.status}`.toLowerCase() : 'to come'}`
   const title = [`${state} (${node.type})`, note ?? node.reason, node.count && `${node.count} members`, failed && `${failed} failed`].filter(Boolean).join('\n')
-  if (box.getAttribute('transform') !== place) box.setAttribute('transform', place)
+  setAttribute(box, 'transform', place)
   const text = box.querySelector('title')
   if (text.textContent === title) return
   text.textContent = title
@@ -104,6 +106,11 @@ function update(box, node, note) {
   box.querySelector('.sign').textContent = KINDS[kind].sign
   box.querySelector('.count').textContent = node.count ? `× ${node.count}` : ''
   box.querySelector('.mark').textContent = failed ? `✕ ${failed}` : note?.startsWith('differs') ? '≠' : ''
+}
+
+// A value that stays is not written: the browser would lay the picture out anew.
+function setAttribute(element, name, value) {
+  if (element.getAttribute(name) !== String(value)) element.setAttribute(name, value)
 }
 
 const clip = (text, most) => text.length > most ? `${text.slice(0, most - 1)}…` : text

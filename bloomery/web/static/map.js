@@ -1,5 +1,6 @@
 // A map of the fleet on a canvas: a square for each machine, in groups, with a sign for its kind.
 //
+// Squares are copied as pixels: ten thousand calls that draw would hold the page up.
 // The table beneath shows the same machines to keyboards and screen readers.
 
 import {h, replace} from './dom.js'
@@ -13,13 +14,13 @@ export function makeMap({onopen, signal}) {
   const legend = h('ul.legend', {ariaLabel: 'Legend'}, Object.entries(KINDS).map(([kind, {sign, label}]) =>
     h(`li.k-${kind}`, {'data-kind': kind}, h('span.sign', {ariaHidden: 'true'}, sign), label)), h('li.k-attention', {}, h('span.sign', {ariaHidden: 'true'}, '▣'), 'needs attention'))
   const element = h('div.map-frame', {}, h('div.map-scroll', {}, canvas), tip, legend)
-  const pen = canvas.getContext('2d'), stamps = new Map()
-  let rows = [], group = 'rack', names = {}, places = [], size = 16, colour = {}, drawn = []
+  const pen = canvas.getContext('2d', {willReadFrequently: true}), stamps = new Map()
+  let rows = [], group = 'rack', names = {}, places = [], squares = new Map(), size = 16, colour = {}, ratio = 1, image = null, pixels = null
 
   function colours() {
     const of = each => getComputedStyle(each).color
     const result = Object.fromEntries([...legend.querySelectorAll('[data-kind]')].map(each => [each.dataset.kind, of(each)]))
-    return {...result, text: of(element), attention: of(legend.lastChild), paper: getComputedStyle(element).backgroundColor}
+    return {...result, text: of(element), attention: of(legend.lastChild)}
   }
 
   // Groups side by side, each as many squares wide as it needs to be about twice as wide as high.
@@ -58,11 +59,12 @@ export function makeMap({onopen, signal}) {
   function draw() {
     const width = element.clientWidth - 24
     if (width <= 0) return
-    const height = layout(width), ratio = devicePixelRatio || 1
+    const height = layout(width), step = size + GAP
+    ratio = devicePixelRatio || 1
     colour = colours()
     stamps.clear()
     canvas.width = width * ratio
-    canvas.height = height * ratio
+    canvas.height = height * ratio + 1
     canvas.style.width = `${width}px`
     canvas.style.height = `${height}px`
     pen.scale(ratio, ratio)
@@ -70,37 +72,38 @@ export function makeMap({onopen, signal}) {
     pen.font = '12px system-ui, sans-serif'
     pen.fillStyle = colour.text
     for (const {name, members, x, y} of places) pen.fillText(`${name} ${members.length}`, x, y + 1)
-    drawn = []
+    image = pen.getImageData(0, 0, canvas.width, canvas.height)
+    pixels = new Uint32Array(image.data.buffer)
+    squares = new Map(places.flatMap(({members, x, y, across}) => members.map((row, index) =>
+      [row.uuid, {row, x: x + (index % across) * step, y: y + LABEL + Math.floor(index / across) * step}])))
     paint()
   }
 
   // Draw the squares that look different from before.
   function paint() {
-    let number = 0
-    for (const {members, x, y, across} of places) {
-      for (const [index, row] of members.entries()) {
-        const look = `${kindOf(row.provision_state)} ${Boolean(row.maintenance || row.fault)}`
-        if (drawn[number] !== look) square(look, x + (index % across) * (size + GAP), y + LABEL + Math.floor(index / across) * (size + GAP))
-        drawn[number++] = look
-      }
+    const old = [...squares.values()].filter(each => each.look !== lookOf(each.row))
+    for (const square of old) {
+      square.look = lookOf(square.row)
+      stampOf(square.look).forEach((line, index) => pixels.set(line, (Math.round(square.y * ratio) + index) * canvas.width + Math.round(square.x * ratio)))
     }
+    if (old.length) pen.putImageData(image, 0, 0)
     const failing = rows.filter(needsAttention).length
     canvas.setAttribute('aria-label', `Map of ${rows.length} nodes in ${places.length} groups; ${failing} need attention. The table beneath lists them.`)
   }
 
-  // A square is a stamp, made once for each look.
-  function square(look, x, y) {
-    if (!stamps.has(look)) stamps.set(look, stamp(...look.split(' ')))
-    pen.clearRect(x - 1.5, y - 1.5, size + 3, size + 3)
-    pen.drawImage(stamps.get(look), x - 2, y - 2, size + 4, size + 4)
+  const lookOf = row => `${kindOf(row.provision_state)} ${Boolean(row.maintenance || row.fault)}`
+
+  // A stamp is made once for each look: a list of lines of pixels.
+  function stampOf(look) {
+    if (!stamps.has(look)) stamps.set(look, makeStamp(...look.split(' ')))
+    return stamps.get(look)
   }
 
   // The sign is drawn, so that colour is not the only mark: full, half, ring, cross, bars.
-  function stamp(kind, marked) {
-    const image = document.createElement('canvas'), pen = image.getContext('2d'), ratio = devicePixelRatio || 1
-    image.width = image.height = (size + 4) * ratio
+  function makeStamp(kind, marked) {
+    const wide = Math.floor((size + GAP) * ratio), pen = new OffscreenCanvas(wide, wide).getContext('2d', {willReadFrequently: true})
     pen.scale(ratio, ratio)
-    pen.translate(2, 2)
+    pen.translate(1, 1)
     pen.fillStyle = pen.strokeStyle = colour[kind]
     pen.lineWidth = Math.max(1, size / 12)
     if (kind === 'active') pen.fillRect(0, 0, size, size)
@@ -116,33 +119,25 @@ export function makeMap({onopen, signal}) {
       if (kind === 'hold') { pen.fillRect(near, near, size * .14, far - near); pen.fillRect(size * .58, near, size * .14, far - near) }
       if (kind === 'idle') { line([middle, near], [far, middle], [middle, far], [near, middle]); pen.fill() }
     }
-    if (marked === 'true') { pen.strokeStyle = colour.attention; pen.lineWidth = 2; pen.strokeRect(-.5, -.5, size + 1, size + 1) }
-    return image
+    if (marked === 'true') { pen.strokeStyle = colour.attention; pen.lineWidth = 2; pen.strokeRect(0, 0, size, size) }
+    const stamp = new Uint32Array(pen.getImageData(0, 0, wide, wide).data.buffer)
+    return Array.from({length: wide}, (_, index) => stamp.subarray(index * wide, (index + 1) * wide))
   }
 
   // The same machines in the same groups stay where they are.
-  function isSame(next, by) {
-    return by === group && next.length === rows.length && next.every((row, index) => row.uuid === rows[index].uuid && row[by] === rows[index][by])
-  }
-
   function show(next, by, labels) {
-    const stays = isSame(next, by)
+    const stays = by === group && next.length === rows.length && next.every((row, index) => row.uuid === rows[index].uuid && row[by] === rows[index][by])
     rows = next
     group = by
     names = labels
-    if (!stays || !places.length) return draw()
-    const present = new Map(rows.map(row => [row.uuid, row]))
-    for (const place of places) place.members = place.members.map(row => present.get(row.uuid))
+    if (!stays || !squares.size) return draw()
+    for (const row of rows) squares.get(row.uuid).row = row
     paint()
   }
 
   function at(event) {
     const box = canvas.getBoundingClientRect(), x = event.clientX - box.left, y = event.clientY - box.top, step = size + GAP
-    for (const {members, x: left, y: top, across} of places) {
-      const column = Math.floor((x - left) / step), line = Math.floor((y - top - LABEL) / step)
-      if (column >= 0 && column < across && line >= 0 && members[line * across + column]) return members[line * across + column]
-    }
-    return null
+    return [...squares.values()].find(each => x >= each.x && x < each.x + step && y >= each.y && y < each.y + step)?.row
   }
 
   canvas.addEventListener('mousemove', event => {

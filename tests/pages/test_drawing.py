@@ -1,0 +1,61 @@
+"""The graph and the map draw what has changed, and nothing else."""
+
+from __future__ import annotations
+
+from tests.kit.clients.window import Window
+
+ONE_OF_A_GRAPH = """
+    const done = arguments[0];
+    import(`${location.origin}/ui/graph.js`).then(async ({makeGraph}) => {
+        const graph = makeGraph({onchoose() {}}), written = [];
+        document.getElementById('main').replaceChildren(graph.element);
+        const show = status => graph.show({
+            nodes: Array.from({length: 20}, (_, index) => ({id: `r${index}`, name: `r${index}`,
+                type: 'OS::Heat::Value', action: 'CREATE', layer: index % 4, row: index >> 2,
+                status: index === 7 ? status : 'COMPLETE'})),
+            edges: [{from: 'r6', to: 'r7'}, {from: 'r7', to: 'r8'}]});
+        show('IN_PROGRESS');
+        new MutationObserver(list => written.push(...list.map(each => {
+            const element = each.target.nodeType === 1 ? each.target : each.target.parentElement;
+            return element.closest('[data-id]')?.dataset.id ?? element.tagName;
+        }))).observe(graph.element,
+            {attributes: true, childList: true, characterData: true, subtree: true});
+        show('FAILED');
+        await new Promise(resolve => setTimeout(resolve));
+        done([...new Set(written)]);
+    });
+"""
+ONE_OF_A_MAP = """
+    const [state, done] = arguments;
+    import(`${location.origin}/ui/map.js`).then(({makeMap}) => {
+        const map = makeMap({onopen() {}, signal: new AbortController().signal});
+        document.getElementById('main').replaceChildren(map.element);
+        const canvas = map.element.querySelector('canvas'), places = [];
+        const show = changed => map.show(Array.from({length: 200}, (_, index) => ({
+            uuid: `n${index}`, rack: `rack-${index >> 5}`, cause_code: null,
+            provision_state: index === 70 ? changed : 'available'})), 'rack', {rack: 'rack'});
+        const read = () => new Uint32Array(
+            canvas.getContext('2d').getImageData(0, 0, canvas.width, canvas.height).data.buffer);
+        show('available');
+        const before = read();
+        show(state);
+        read().forEach((pixel, index) => { if (pixel !== before[index]) places.push(index); });
+        const extent = list => Math.max(...list) - Math.min(...list) + 1;
+        done(places.length ? [extent(places.map(each => each % canvas.width)),
+            extent(places.map(each => Math.floor(each / canvas.width)))] : null);
+    });
+"""
+MOST_OF_A_SQUARE = 22  # pixels: 18, and the frame around it
+
+
+def test_a_resource_that_changes_is_the_only_box_that_is_written(window: Window) -> None:
+    window.open("/about")
+    assert window.driver.execute_async_script(ONE_OF_A_GRAPH) == ["r7"]
+
+
+def test_a_machine_that_moves_changes_its_own_square(window: Window) -> None:
+    window.open("/about")
+    width, height = window.driver.execute_async_script(ONE_OF_A_MAP, "deploy failed")
+    assert 5 < width < MOST_OF_A_SQUARE
+    assert 5 < height < MOST_OF_A_SQUARE
+    assert window.driver.execute_async_script(ONE_OF_A_MAP, "available") is None
