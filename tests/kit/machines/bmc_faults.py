@@ -43,6 +43,7 @@ LONG_S: Final = 60.0  # far beyond what any budget below allows
 GRACE_S: Final = 30.0  # for a machine that is busy with other things
 PAUSE_S: Final = 0.4
 AT_ONCE: Final = 28
+LOST_AT_ONCE: Final = 4  # answers of one operation, each lost in a run of its own
 DONE: Final = "done"
 OVER_TLS: Final = ("manage", "power on", "deploy")
 MODELS: Final = {"redfish": "generic", "idrac": "dell-idrac"}  # by driver
@@ -410,15 +411,19 @@ class Trial:
             return list(pool.map(self._row, listed, machines))
 
     def lose_each_answer(self) -> list[Row]:
-        """Lose the answers of each operation one by one, until it asks for no more."""
-        rows, cells = [], list(first_lost_answers())
-        while cells:
-            tried = self.run(cells)
+        """Lose the answers of each operation one by one, a few of them at a time, to its end."""
+        rows, begun = [], list(first_lost_answers())
+        while begun:
+            tried = self.run(
+                dataclasses.replace(cell, passed=cell.passed + further)
+                for cell in begun
+                for further in range(LOST_AT_ONCE)
+            )
             rows += tried
-            cells = [
-                dataclasses.replace(row.cell, passed=row.cell.passed + 1)
-                for row in tried
-                if row.hits
+            begun = [
+                dataclasses.replace(last.cell, passed=last.cell.passed + 1)
+                for last in tried[LOST_AT_ONCE - 1 :: LOST_AT_ONCE]
+                if last.hits
             ]
         return rows
 
