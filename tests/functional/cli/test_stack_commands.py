@@ -391,13 +391,11 @@ POOL = {"type": "OS::Ironic::Node", "properties": {"driver": "fake-hardware"}}
 SELECTOR = {"selector": {"resource_class": "lost"}, "image": {"boot_iso": "http://a.iso"}}
 
 
-def lost(kind: str, properties: dict[str, Any]) -> dict[str, Any]:
+def lost(kind: str, machine: dict[str, Any]) -> dict[str, Any]:
     """A node, and what is deployed on it."""
     node = {"type": POOL["type"], "properties": {
         **POOL["properties"], "name": "l1", "resource_class": "lost"}}  # fmt: skip
-    return template(
-        {"node": node, "machine": {"type": kind, "properties": properties, "depends_on": "node"}}
-    )
+    return template({"node": node, "machine": {"type": kind, **machine, "depends_on": "node"}})
 
 
 def take_away(site: Orchestration, node: str) -> str:
@@ -410,16 +408,22 @@ def take_away(site: Orchestration, node: str) -> str:
 
 
 @pytest.mark.parametrize(
-    ("kind", "properties"),
+    ("kind", "machine"),
     [
-        ("OS::Ironic::Instance", SELECTOR),
-        ("OS::Ironic::InstanceGroup", {"count": 1, "member": SELECTOR}),
+        ("OS::Ironic::Instance", {"properties": SELECTOR}),
+        (
+            "OS::Ironic::InstanceGroup",
+            {
+                "properties": {"count": 1, "member": SELECTOR},
+                "update_policy": {"rolling_update": {"health_gate": {"settle_seconds": 0}}},
+            },
+        ),
     ],
 )
 def test_an_instance_that_is_gone_is_named_and_brought_back(
-    run: Run, site: Orchestration, tmp_path: Path, kind: str, properties: dict[str, Any]
+    run: Run, site: Orchestration, tmp_path: Path, kind: str, machine: dict[str, Any]
 ) -> None:
-    file = write(tmp_path, "lost.yaml", lost(kind, properties))
+    file = write(tmp_path, "lost.yaml", lost(kind, machine))
     assert run(f"stack up {file} --yes").exit_code == 0
     assert run("stack check lost").exit_code == 0
     image = take_away(site, "l1")
