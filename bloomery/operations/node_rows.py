@@ -13,7 +13,6 @@ from urllib.parse import urlsplit
 
 from bloomery import errors, secrets
 from bloomery.conductor import states
-from bloomery.conductor.states import State
 from bloomery.db import events, nodes, rows
 from bloomery.model.page import Page
 from bloomery.operations import policy
@@ -21,10 +20,6 @@ from bloomery.operations.context import Context
 
 Json = dict[str, Any]
 
-PROBLEM_COLUMNS: Final = (
-    "provision_state", "provision_updated_at", "maintenance", "fault", "last_error", "owner",
-    "lessee",
-)  # fmt: skip
 _SHOWN: Final = (
     "uuid", "name", "provision_state", "target_provision_state", "power_state", "maintenance",
     "fault", "resource_class", "conductor_group", "chassis_uuid", "owner", "lessee", "description",
@@ -34,8 +29,7 @@ _COLUMNS: Final = (
     *_SHOWN, "driver", "properties", "extra", "driver_info", "last_error", "maintenance_reason",
     "macs",
 )  # fmt: skip
-BAD_STATES: Final = states.FAILURE_STATES | states.HOLD_STATES | {State.ERROR}
-BAD_STATE_CODES: Final = frozenset(state.replace(" ", "_") for state in BAD_STATES)
+BAD_STATE_CODES: Final = frozenset(state.replace(" ", "_") for state in states.BAD_STATES)
 TEXTS: Final = {
     "power_failure": "the BMC does not answer",
     "error": "tear-down failed",
@@ -85,7 +79,7 @@ def find_problem(row: Any, host: str | None, *, hides_error: bool = False) -> st
     """Return the code of what is wrong with a node, the worst first; None: nothing is."""
     if row.maintenance and row.fault:
         return str(row.fault).replace(" ", "_")
-    if row.provision_state in BAD_STATES:
+    if row.provision_state in states.BAD_STATES:
         return str(row.provision_state).replace(" ", "_")
     if host is None:
         return "no_conductor"

@@ -27,7 +27,7 @@ class States(Rest):
                     "name": state,
                     "advice": states.ADVICE.get(state),
                     "is_stable": state in states.STABLE_STATES,
-                    "is_problem": state in node_rows.BAD_STATES,
+                    "is_problem": state in states.BAD_STATES,
                 }
                 for state in states.State
             ],
