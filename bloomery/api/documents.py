@@ -232,6 +232,7 @@ _TIMELINE: Final = _object(
 )  # fmt: skip
 
 _COUNT: Final[Json] = {"type": "integer"}
+_COUNT_OR_NULL: Final[Json] = {"type": ["integer", "null"]}
 _CHECK: Final = _object(
     {"name": TEXT, "works": BOOLEAN, "detail": TEXT, "allowed": _array(TEXT)},
     "name", "works", "detail", "allowed",
@@ -325,6 +326,32 @@ _BMCS: Final = _array(
         },
         "address", "left_alone", "latency", "accounts", "refused_logins", "sessions",
     )
+)  # fmt: skip
+_STATUS: Final = _object(
+    {
+        "release": TEXT,
+        "conductors": _CONDUCTORS,
+        "flows": _array(
+            _object({"phase": TEXT, "state": TEXT, "flows": _COUNT}, "phase", "state", "flows")
+        ),
+        "stacks": _mapping(_COUNT),
+        "sinks": _array(
+            _object(
+                {"sink": TEXT, "lag_s": {"type": "number"}, "is_parked": BOOLEAN},
+                "sink", "lag_s", "is_parked",
+            )
+        ),
+        "database": _object(
+            {
+                "kind": TEXT,
+                **dict.fromkeys(("schema", "refusal"), TEXT_OR_NULL),
+                **dict.fromkeys(("connections_in_use", "connections_limit"), _COUNT_OR_NULL),
+            },
+            "kind", "schema", "refusal", "connections_in_use", "connections_limit",
+        ),
+        "message_broker_connected": {"type": ["boolean", "null"]},
+    },
+    "release", "conductors", "flows", "stacks", "sinks", "database", "message_broker_connected",
 )  # fmt: skip
 _STEPS: Final = _object(
     {
@@ -425,6 +452,7 @@ _ENDS: Final[Mapping[str, Json]] = {
     ),
     "/ext/v1": _object({"id": TEXT, "links": LINKS}, "id", "links"),
     "/ext/v1/fleet": _FLEET,
+    "/ext/v1/status": _STATUS,
     "/ext/v1/nodes": _NODE_ROWS,
     "/ext/v1/conductors": _object({"conductors": _CONDUCTORS}, "conductors"),
     "/ext/v1/conductors/{}/bmcs": _object({"bmcs": _BMCS}, "bmcs"),

@@ -5,10 +5,22 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable, Sequence
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
+
+if TYPE_CHECKING:
+    from rich.console import Console
 
 SHOWN_CHARS: Final = 100  # of one value on one line
+_WIDTH: Final = 160  # characters of a line where the output is no terminal
 OBEYED: Final = re.compile(r"[\x00-\x08\x0a-\x1f\x7f-\x9f]")  # a tab is harmless
+
+
+def console() -> Console:
+    """Return a console for tables; wide where the output is no terminal."""
+    from rich.console import Console  # slow to import
+
+    console = Console()
+    return console if console.is_terminal else Console(width=_WIDTH)
 
 
 def columns(rows: Iterable[Sequence[Any]]) -> list[str]:

@@ -36,6 +36,9 @@ COMMANDS: Final = {
     ),
     "engine": Command("bloomery.cmd.engine:engine", "Run an engine of stacks in its own process."),
     "db": Command("bloomery.cmd.db:db", "Upgrade, check, back up or copy the database."),
+    "status": Command(
+        "bloomery.cmd.status:status", "Show a service on one screen; check it before an upgrade."
+    ),
     "keys": Command("bloomery.cmd.keys:keys", "Make the key that seals secrets, or replace it."),
     "events": Command("bloomery.cmd.events:events", "Follow events; show or forget their sinks."),
     "config": Command("bloomery.cmd.config:config", "Print a sample of the configuration."),

@@ -14,6 +14,7 @@ from typing import Final
 import click
 
 from bloomery import conf, errors
+from bloomery.cli import terminal
 from bloomery.cmd import options
 from bloomery.conf import Conf
 from bloomery.db import conductors, locks, nodes, rows, schema
@@ -23,7 +24,6 @@ from bloomery.rpc.ring import Ring
 from bloomery.state_dir import StateDir
 
 _LOOK_S: Final = 0.5
-_WIDTH: Final = 160  # characters of a line where the output is no terminal
 
 
 def _open(state_dir: Path, config_files: Sequence[str]) -> tuple[Conf, Database]:
@@ -42,7 +42,6 @@ def list_conductors(state_dir: Path, config_files: tuple[str, ...]) -> None:
     The age of the heartbeat compares the clocks of two machines; peers decide by the counter alone.
     """
     from rich import box
-    from rich.console import Console
     from rich.table import Table
 
     settings, db = _open(state_dir, config_files)
@@ -57,10 +56,7 @@ def list_conductors(state_dir: Path, config_files: tuple[str, ...]) -> None:
             each.hostname, each.conductor_group or "-", _state_by_age(each, settings), _age(each),
             str(counts[each.hostname]), _process(each), ", ".join(each.drivers),
         )  # fmt: skip
-    console = Console()
-    if not console.is_terminal:
-        console = Console(width=_WIDTH)
-    console.print(table if rows else "no conductor has ever started on this database")
+    terminal.console().print(table if rows else "no conductor has ever started on this database")
 
 
 def _state_by_age(conductor: Conductor, settings: Conf) -> str:

@@ -15,9 +15,11 @@ import dataclasses
 import json
 import os
 import socket
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
+
+import bloomery
 
 _BOOT_ID: Final = Path("/proc/sys/kernel/random/boot_id")
 _MOST_OF_A_NAME: Final = 64  # characters: the row has room for 255
@@ -26,13 +28,17 @@ _STARTED_AT: Final = 19  # index of starttime behind the program's name in /proc
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProcessIdentity:
-    """``boot`` and ``namespace`` qualify ``pid``; ``ticks`` is its start time."""
+    """``boot`` and ``namespace`` qualify ``pid``; ``ticks`` is its start time.
+
+    ``release``: of the program; "": one that did not tell.
+    """
 
     pid: int
     machine: str
     boot: str = ""
     namespace: int = 0
     ticks: int = 0
+    release: str = field(default="", compare=False)
 
     def __str__(self) -> str:
         return f"process {self.pid} on {self.machine}"
@@ -51,6 +57,9 @@ class ProcessIdentity:
         return self == mine or _ticks(self.pid) != self.ticks
 
 
+_FACTS: Final = frozenset(each.name for each in dataclasses.fields(ProcessIdentity))
+
+
 def ours() -> ProcessIdentity:
     pid = os.getpid()
     return ProcessIdentity(
@@ -59,13 +68,15 @@ def ours() -> ProcessIdentity:
         boot=_boot_id(),
         namespace=_namespace(),
         ticks=_ticks(pid),
+        release=bloomery.__version__,
     )
 
 
 def decoded(text: str | None) -> ProcessIdentity | None:
     """Return the identity in a row; None where it is missing or unreadable."""
     try:
-        return ProcessIdentity(**json.loads(text or ""))
+        facts = json.loads(text or "")
+        return ProcessIdentity(**{name: facts[name] for name in facts if name in _FACTS})
     except (ValueError, TypeError):
         return None
 

@@ -89,7 +89,8 @@ class Database:
         """
         self.settings = settings or Settings()
         self.url = parse_url(url)
-        self.is_sqlite = self.url.get_backend_name() == "sqlite"
+        self.backend = self.url.get_backend_name()
+        self.is_sqlite = self.backend == "sqlite"
         with _driver_named(self.url):
             self._edge: _SqliteEdge | ServerEdge = (
                 _SqliteEdge(self.url, self.settings, foreign_writer_timeout_s)

@@ -188,6 +188,14 @@ def list_left(conn: sa.Connection) -> list[tuple[RingKey, str | None]]:
     return [(RingKey(*key), conductor) for *key, conductor in conn.execute(query)]
 
 
+def count_open_flows(conn: sa.Connection) -> list[tuple[str, str, int]]:
+    """Return phase, state of the current step and number of the flows that have not ended."""
+    count = sa.func.count(sa.distinct(_T.flow))
+    current = _T.state.in_((Run.RUNNING, Run.AGAIN, Run.WAITING, Run.HELD))
+    query = sa.select(_T.phase, _T.state, count).where(current).group_by(_T.phase, _T.state)
+    return [(phase, state, n) for phase, state, n in conn.execute(query)]
+
+
 def list_deadlines(conn: sa.Connection) -> list[tuple[RingKey, datetime, datetime | None]]:
     """Return the nodes whose step waits within a time of its own: node, its end, its beginning."""
     query = (

@@ -17,6 +17,7 @@ from bloomery.api.controllers.ext import (
     fleet,
     nodes,
     session,
+    status,
     webhooks,
 )
 from bloomery.api.declare import Call, endpoint
@@ -65,6 +66,7 @@ def make(root: Callable[[], Rest]) -> Rest:
         "openapi.json": description.Openapi(root),
         "session": session.Session(),
         "states": caller.States(),
+        "status": status.Status(),
         "webhooks": webhooks.Webhooks(),
     }
     return Folder(v1=V1(**children))
