@@ -47,7 +47,7 @@ def begin(task: TaskManager, arguments: ProvisionArguments) -> None:
 
 def begin_automatic(task: TaskManager, arguments: ProvisionArguments) -> None:
     """Set the node's fields for any cleaning."""
-    cleanup.wipe_internal_info(task, "clean")
+    cleanup.wipe_internal_info(task, "clean", may_keep_agent=True)
 
 
 def is_automatic(task: TaskManager) -> bool:
@@ -176,6 +176,11 @@ def _prepare(task: TaskManager) -> Outcome | None:
     return task.driver.deploy.prepare_cleaning(task)
 
 
+def _release_agent(task: TaskManager) -> Outcome | None:
+    """Remove the agent, unless fast track keeps it with its boot files and power."""
+    return None if cleanup.keeps_agent(task) else task.driver.deploy.tear_down_cleaning(task)
+
+
 def tear_down(task: TaskManager) -> None:
     """Remove the agent; log a failure only, because the flow has failed already."""
     cleanup.tidy_in_turns(task, task.driver.deploy.tear_down_cleaning)
@@ -186,7 +191,7 @@ def _is_manual(node: Node) -> bool:
 
 
 def _finish(task: TaskManager, result: Mapping[str, Any]) -> Transition:
-    cleanup.wipe_internal_info(task, "clean")
+    cleanup.wipe_internal_info(task, "clean", may_keep_agent=True)
     keep = task.node.retired and is_automatic(task)  # as in Ironic, where nothing was cleaned
     return Transition(event="manage" if _is_manual(task.node) or keep else "done")
 
@@ -210,7 +215,7 @@ CLEAN: Final = Phase(
         "refuse": _refuse,
         "read_hardware": hardware.read,
         "prepare_cleaning": _prepare,
-        "tear_down_cleaning": lambda task: task.driver.deploy.tear_down_cleaning(task),
+        "tear_down_cleaning": _release_agent,
     },
     finish=_finish,
     fail=_fail,

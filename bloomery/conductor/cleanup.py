@@ -8,12 +8,13 @@ import time
 from collections.abc import Callable
 from typing import Final
 
-from bloomery import errors, secrets
+from bloomery import clock, errors, secrets
 from bloomery.conductor.phase import FlowFailure
 from bloomery.conductor.states import Power
 from bloomery.conductor.task_manager import TaskManager
 from bloomery.drivers import substeps
 from bloomery.model.node import Node
+from bloomery.model.rules import agents
 from bloomery.outcome import Again, Outcome
 
 LOG = logging.getLogger(__name__)
@@ -77,7 +78,7 @@ def power_off(task: TaskManager) -> str | None:
 
 # ------------------------------------------------- driver_internal_info (spec: what is cleared)
 
-_AGENT: Final = (
+_AGENT: Final[tuple[str, ...]] = (
     "agent_secret_token", "agent_secret_token_pregenerated", "agent_url", "agent_verify_ca",
 )  # fmt: skip
 _ASYNC: Final = (
@@ -108,8 +109,26 @@ _KEYS_OF: Final = {
 }  # fmt: skip
 
 
-def wipe_internal_info(task: TaskManager, *flows: str) -> None:
-    """Remove the keys of these flows, all flags, and the agent's token and URL."""
-    info, task.ends_agent_session = task.node.driver_internal_info, True
-    for key in (*_AGENT, *_ASYNC, *(key for flow in flows for key in _KEYS_OF[flow])):
+def wipe_internal_info(task: TaskManager, *flows: str, may_keep_agent: bool = False) -> None:
+    """Remove the keys of these flows, all flags, and the agent's token and URL.
+
+    ``may_keep_agent``: fast track keeps token and URL for the next flow.
+    """
+    info, session = task.node.driver_internal_info, _AGENT
+    if may_keep_agent and is_fast_track(task):
+        session = ()
+    else:
+        task.ends_agent_session = True
+    for key in (*session, *_ASYNC, *(key for flow in flows for key in _KEYS_OF[flow])):
         info.pop(key, None)
+
+
+def is_fast_track(task: TaskManager) -> bool:
+    """Return whether agents stay for the next flow."""
+    return agents.is_fast_track(task.node.driver_info, task.runtime.conf.deploy.fast_track)
+
+
+def keeps_agent(task: TaskManager) -> bool:
+    """Return whether fast track keeps the node's agent: it is alive."""
+    timeout_s, info = task.runtime.conf.deploy.fast_track_timeout, task.node.driver_internal_info
+    return is_fast_track(task) and agents.has_live_agent(info, timeout_s, clock.now())

@@ -73,7 +73,7 @@ def _check_deployable(task: TaskManager, arguments: ProvisionArguments) -> None:
 
 def begin(task: TaskManager, arguments: ProvisionArguments) -> None:
     """Set the node's fields for a deployment."""
-    cleanup.wipe_internal_info(task, "deploy")
+    cleanup.wipe_internal_info(task, "deploy", may_keep_agent=True)
     _lease(task)
     if arguments.configdrive:
         with configdrive.ONE_AT_A_TIME:

@@ -115,7 +115,7 @@ def check_inspect(task: TaskManager, arguments: ProvisionArguments) -> None:
 
 
 def begin_inspect(task: TaskManager, arguments: ProvisionArguments) -> None:
-    cleanup.wipe_internal_info(task)
+    cleanup.wipe_internal_info(task, may_keep_agent=True)
 
 
 def inspect_steps(task: TaskManager, arguments: ProvisionArguments) -> list[Step]:
@@ -145,7 +145,7 @@ def _inspect(
 def _finish_inspect(task: TaskManager, result: Mapping[str, Any]) -> Transition:
     if not task.driver.inspect.in_band:
         return Transition(event="done")
-    if task.runtime.conf.inspector.power_off:
+    if task.runtime.conf.inspector.power_off and not cleanup.is_fast_track(task):
         task.forget_agent()
     return Transition(event="done", writes=[_forget_inventory(task)])
 

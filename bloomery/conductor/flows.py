@@ -12,7 +12,6 @@ from bloomery.conductor import (
     console,
     deployments,
     enrollment,
-    heartbeats,
     power,
     rescue,
     runner,
@@ -33,6 +32,7 @@ from bloomery.db import rows
 from bloomery.db import steps as step_rows
 from bloomery.drivers.base import Heartbeat
 from bloomery.model.node import Node
+from bloomery.model.rules import agents
 from bloomery.model.step import ABORTED, Run, StepRun, find_parked, internal_step
 from bloomery.outcome import Done, Outcome
 
@@ -81,7 +81,7 @@ def _is_awaited(task: TaskManager) -> bool:
 def note_agent(task: TaskManager, heartbeat: Heartbeat) -> None:
     """Store what the heartbeat says of the agent; values that it leaves out stay."""
     task.node.driver_internal_info |= facts(heartbeat)
-    task.node.driver_internal_info[heartbeats.LAST] = rows.now().isoformat()
+    task.node.driver_internal_info[agents.LAST_HEARTBEAT] = rows.now().isoformat()
 
 
 def facts(heartbeat: Heartbeat) -> dict[str, str]:

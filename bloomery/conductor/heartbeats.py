@@ -25,12 +25,12 @@ from bloomery.conf.conductor import Conductor
 from bloomery.db import nodes, rows
 from bloomery.db.engine import Database
 from bloomery.model.node import Node
+from bloomery.model.rules import agents
 
 LOG = logging.getLogger(__name__)
 
 _EVERY_S: Final = 1.0
 _SHARE: Final = 3  # a heartbeat is deferred within the first third of the time-out
-LAST: Final = "agent_last_heartbeat"  # in driver_internal_info
 
 
 def may_be_deferred(node: Node, options: Conductor, now: datetime) -> bool:
@@ -50,7 +50,7 @@ class Heartbeats:
 
     def note(self, node: Node, now: datetime, *, counts_anew: bool) -> None:
         """Keep a heartbeat of ``node`` as read; ``counts_anew`` restarts the node's time-out."""
-        info = node.driver_internal_info | {LAST: now.isoformat()}
+        info = node.driver_internal_info | {agents.LAST_HEARTBEAT: now.isoformat()}
         call = {
             "ident": node.uuid, "generation": node.lock_generation, "at": now,
             "info": rows.dump(info), "since": now if counts_anew else node.provision_updated_at,

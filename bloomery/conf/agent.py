@@ -95,7 +95,15 @@ class MetricsStatsd:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Deploy:
     fast_track: bool = option(
-        False, "accept heartbeats of nodes in enroll, manageable and available as well"
+        False,
+        "keep agents running after inspection and cleaning, and use them in the next flow without "
+        "a boot; driver_info/fast_track overrides it",
+    )
+    fast_track_timeout: int = option(
+        300,
+        "seconds after its last heartbeat in which fast track uses an agent",
+        least=0,
+        most=300,
     )
     default_boot_mode: str = option(
         "uefi", "boot mode of nodes without one", choices=("uefi", "bios")

@@ -22,6 +22,7 @@ from bloomery.conf.conductor import Conductor as Options
 from bloomery.db.engine import Refusal
 from bloomery.model.conductor import Conductor
 from bloomery.model.node import Node
+from bloomery.model.rules import agents
 from bloomery.model.step import Run, StepRun
 
 Json = dict[str, Any]
@@ -202,7 +203,7 @@ def _waits_for_call(s: Standing) -> Cause | None:
     if s.run is None or s.run.state != Run.WAITING:
         return None
     info = s.node.driver_internal_info
-    last, place = info.get("agent_last_heartbeat"), info.get("agent_url")
+    last, place = info.get(agents.LAST_HEARTBEAT), info.get("agent_url")
     heard = f"heard of last at {last} from {place}" if place else "not heard of in this boot"
     return Cause(
         f"step {s.run.step.name} of {s.run.phase} waits for a call of the agent, {heard}",

@@ -18,6 +18,7 @@ from bloomery.conductor.states import State
 from bloomery.db import history, nodes, steps
 from bloomery.model.history import POWER_CORRECTION, POWER_CORRECTIONS_KEPT
 from bloomery.model.node import Node
+from bloomery.model.rules import agents
 from bloomery.model.step import Run, StepRun
 from bloomery.operations import causes, lookup, policy, provision
 from bloomery.operations.causes import Standing
@@ -252,7 +253,7 @@ def _step(run: StepRun, runs: list[StepRun], now: datetime, deadline: datetime |
 
 
 def _agent(node: Node) -> Json | None:
-    last = node.driver_internal_info.get("agent_last_heartbeat")
+    last = node.driver_internal_info.get(agents.LAST_HEARTBEAT)
     return None if last is None else {"last_heartbeat": last}
 
 

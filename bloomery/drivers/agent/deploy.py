@@ -15,7 +15,7 @@ from oslo_utils import strutils
 from bloomery import errors
 from bloomery.conductor.states import Power as PowerState
 from bloomery.drivers import base, secure_boot, steps, substeps
-from bloomery.drivers.agent import agent_steps, client, commands, image, ramdisk
+from bloomery.drivers.agent import agent_steps, client, commands, fast_track, image, ramdisk
 from bloomery.model import capabilities
 from bloomery.model.node import Node
 from bloomery.model.step import Step
@@ -77,8 +77,8 @@ class CustomAgentDeploy(base.Deploy):
 
     @steps.deploy_step(priority=100, resumable=True)
     def deploy(self, task: base.DriverTask) -> Outcome:
-        """Boot the agent and cache its steps."""
-        return self._boot_agent(task, "deploy")
+        """Boot the agent, unless fast track uses one that runs; cache its steps."""
+        return self._start_agent(task, "deploy")
 
     @steps.deploy_step(priority=60, resumable=True)
     def prepare_instance_boot(self, task: base.DriverTask) -> Outcome:
@@ -143,8 +143,8 @@ class CustomAgentDeploy(base.Deploy):
     # -------------------------------------------------------------------- cleaning and servicing
 
     def prepare_cleaning(self, task: base.DriverTask) -> Outcome:
-        """Boot the agent and cache its steps."""
-        return self._boot_agent(task, "clean")
+        """Boot the agent, unless fast track uses one that runs; cache its steps."""
+        return self._start_agent(task, "clean")
 
     def tear_down_cleaning(self, task: base.DriverTask) -> Outcome | None:
         return ramdisk.take_away(task)
@@ -165,12 +165,17 @@ class CustomAgentDeploy(base.Deploy):
 
     # ------------------------------------------------------------------------------ their parts
 
-    def _boot_agent(self, task: base.DriverTask, phase: str) -> Outcome:
+    def _start_agent(self, task: base.DriverTask, phase: str) -> Outcome:
+        """Use the agent that runs; boot one otherwise."""
+        is_ready = not task.turn and fast_track.is_ready(task, self.conf)
+        return self._boot_agent(task, phase, boots=not is_ready)
+
+    def _boot_agent(self, task: base.DriverTask, phase: str, *, boots: bool = True) -> Outcome:
         params = ramdisk.kernel_parameters(self.conf)
         return substeps.run_in_order(
             task,
             "agent_start",
-            lambda: ramdisk.boot(task, params),
+            lambda: ramdisk.boot(task, params) if boots else None,
             lambda: commands.with_retries(
                 task, self.conf, lambda: agent_steps.refresh(task, self.conf, phase)
             ),

@@ -18,8 +18,8 @@ from oslo_utils import strutils
 from bloomery import errors, secrets
 from bloomery.conductor.states import Power as PowerState
 from bloomery.drivers import base, substeps
-from bloomery.drivers.agent import ramdisk
-from bloomery.outcome import Done, Outcome, WaitForCall
+from bloomery.drivers.agent import fast_track, ramdisk
+from bloomery.outcome import DONE, Done, Outcome, WaitForCall
 
 LOG = logging.getLogger(__name__)
 
@@ -45,10 +45,12 @@ class AgentInspect(base.Inspect):
         self._manages_boot(task)
 
     def inspect_hardware(self, task: base.DriverTask) -> Outcome:
-        """Boot the agent and wait for its inventory."""
+        """Boot the agent and wait for its inventory; fast track asks an agent that runs."""
         info = task.node.driver_internal_info
         if not task.turn:
             info[_MANAGED] = self._manages_boot(task)
+            if inventory := fast_track.ask_inventory(task, self.conf):
+                return Done(result={"inventory": {"inventory": inventory}})
             info[ADDRESSES] = sorted(_bmc_addresses(task))
         boot = self._boot_ramdisk if info.get(_MANAGED) else _boot_from_network
         outcome = substeps.run_in_order(
@@ -65,6 +67,13 @@ class AgentInspect(base.Inspect):
         return outcome
 
     def finish(self, task: base.DriverTask) -> Outcome:
+        """Remove the agent and its boot; fast track keeps them."""
+        if fast_track.is_on(task, self.conf):
+            _forget(task)
+            return DONE
+        return self.abort(task)
+
+    def abort(self, task: base.DriverTask) -> Outcome:
         """Remove the agent's boot and switch off; restart where power off is forbidden."""
         outcome = substeps.run_in_order(
             task, "agent_inspect", lambda: _clean_up_boot(task), lambda: self._switch_off(task)
@@ -72,10 +81,6 @@ class AgentInspect(base.Inspect):
         if isinstance(outcome, Done):
             _forget(task)
         return outcome
-
-    def abort(self, task: base.DriverTask) -> Outcome:
-        """Remove the agent's boot and switch off."""
-        return self.finish(task)
 
     def _manages_boot(self, task: base.DriverTask) -> bool:
         """Return whether the boot interface boots the agent.

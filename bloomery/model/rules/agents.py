@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import Any
+from datetime import datetime, timedelta
+from typing import Any, Final
 
 from oslo_utils import strutils
 
 from bloomery import errors
 from bloomery.model.rules import idents
+
+LAST_HEARTBEAT: Final = "agent_last_heartbeat"  # in driver_internal_info
+_SESSION: Final = ("agent_url", "agent_secret_token")
 
 
 def is_fast_track(driver_info: Mapping[str, Any], default: bool) -> bool:
@@ -18,6 +22,14 @@ def is_fast_track(driver_info: Mapping[str, Any], default: bool) -> bool:
     """
     own = driver_info.get("fast_track")
     return default if own is None else strutils.bool_from_string(own)
+
+
+def has_live_agent(internal_info: Mapping[str, Any], timeout_s: float, now: datetime) -> bool:
+    """Return whether the session of an agent is open, with a heartbeat within ``timeout_s``."""
+    last = internal_info.get(LAST_HEARTBEAT)
+    if last is None or not all(internal_info.get(key) for key in _SESSION):
+        return False
+    return now - datetime.fromisoformat(last) <= timedelta(seconds=timeout_s)
 
 
 def valid_addresses(addresses: Iterable[Any]) -> list[str]:

@@ -182,6 +182,7 @@ def inspect(operator: Operator, machine: AgentMachine, node: str) -> None:
     operator.stage.wait_until_free(node)
     operator.provision("inspect again", node, "inspect")
     operator.wait("inspected", node, "manageable", machine.live)
+    machine.call()
     operator.ask(
         "inventory",
         f"GET /v1/nodes/{node}/inventory",

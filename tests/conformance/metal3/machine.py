@@ -30,6 +30,7 @@ class AgentMachine:
         system = self.lab.system
         image = str(system.booted.get("image") or "")
         if system.power != "On" or f"/{boot_files.FOLDER}/" not in image:
+            self.server.token = None  # no agent runs any longer
             return
         boots = system.happened.count("power is On")
         if boots != self._boots:
@@ -41,7 +42,7 @@ class AgentMachine:
             self.agent.boot(line)
             self.agent.look_up()
             self.server.token = self.agent.token
-        elif self.server.running is not None and self.server.told[-1] == "standby.power_off":
+        elif self.server.running is not None and self.server.told[-1:] == ["standby.power_off"]:
             system.reset("ForceOff")
             return
         node = self.stage.site.node(self.agent.node["uuid"])
@@ -66,6 +67,10 @@ class AgentMachine:
             self.agent.try_to_hand_in({"inventory": inventory, "plugin_data": {}})
             return
         self.server.finish()
+        self.call()
+
+    def call(self) -> None:
+        """Send a heartbeat."""
         self.agent.call(callback_url=self.server.url, agent_verify_ca=self.server.certificate)
 
     def _kernel_line(self, image: str) -> str | None:

@@ -6,6 +6,7 @@ Beside the BMC of the lab there is an agent that looks up, calls, and takes comm
 from __future__ import annotations
 
 import dataclasses
+import itertools
 import logging
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -51,6 +52,7 @@ class Ramdisk:
         self.stage, self.machine, self.server = stage, machine, server
         self.agent = Agent(stage.api, [MAC])
         self.boots = 0  # of the machine, so far
+        self._begins_at = 0
 
     def live(self) -> None:
         """Do what an agent does next, if its machine runs it and its node waits."""
@@ -62,11 +64,23 @@ class Ramdisk:
             self.server.boot()
             self.agent.look_up()
             self.server.token = self.agent.config["agent_token"]
-        elif self.server.running is not None and self.server.told[-1] == "standby.power_off":
+        elif self.server.running is not None and self.server.told[-1:] == ["standby.power_off"]:
             self.machine.system.reset("ForceOff")
             return
         self.server.finish()
         self.call()
+
+    def begin(self) -> None:
+        """Count commands and changes of power from here on."""
+        self.server.told.clear()
+        self._begins_at = len(self.machine.system.happened)
+
+    @property
+    def switches(self) -> list[str]:
+        """The changes of power in order."""
+        happened = self.machine.system.happened[self._begins_at :]
+        states = [what.removeprefix("power is ") for what in happened if "power is" in what]
+        return [state for state, _ in itertools.groupby(states)]
 
     def call(self) -> Answer:
         """Send a heartbeat."""
@@ -115,7 +129,10 @@ def stage(make_site, tmp_path) -> Iterator[Stage]:
     plain = conf()
     changed = dataclasses.replace(
         plain,
-        default=dataclasses.replace(plain.default, enabled_deploy_interfaces=DEPLOYS),
+        default=dataclasses.replace(
+            plain.default, enabled_deploy_interfaces=DEPLOYS,
+            enabled_inspect_interfaces=("redfish", "agent"),
+        ),
         agent=AgentOptions(
             certificates_path=str(tmp_path / "certificates"),
             command_timeout=3, post_deploy_get_power_state_retry_interval=0,

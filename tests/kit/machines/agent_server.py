@@ -44,6 +44,7 @@ class AgentServer:
         self.mismatches = 0  # so many steps end with a mismatch of versions
         self.steps = {phase: [step(*each) for each in rows] for phase, rows in STEPS.items()}
         self.versions = {"generic_hardware_manager": "1.2"}
+        self.inventory: Json = {"interfaces": []}
         self.loses_answers_to: set[str] = set()  # names taken once without an answer
         self._mutex = threading.Lock()
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
@@ -117,9 +118,11 @@ class AgentServer:
             "id": str(uuid.uuid4()), "command_name": short, "command_status": "RUNNING",
             "command_error": None, "command_result": None,
         }  # fmt: skip
-        if short.startswith("get_"):
+        if short == "get_hardware_info":
+            result: Json = self.inventory
+        elif short.startswith("get_"):
             phase = short.split("_")[1]
-            result: Json = {
+            result = {
                 f"{phase}_steps": {"GenericHardwareManager": self.steps[phase]},
                 "hardware_manager_version": self.versions,
             }
