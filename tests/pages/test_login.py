@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 
 import bcrypt
@@ -13,6 +14,7 @@ from tests.kit.clients.window import Window
 from tests.kit.servers import web
 from tests.kit.servers.identity import SYSTEM, Identity, password
 from tests.kit.servers.served import Served
+from tests.kit.waiting import wait_for
 
 PASSWORD = "correct horse"
 JSON = {"Content-Type": "application/json"}
@@ -104,6 +106,20 @@ def test_a_password_is_in_this_window_only_and_gone_after_the_logout(door: Windo
     door.click("Log out")
     door.see("Log in", "dialog")
     assert door.driver.execute_script("return sessionStorage.length") == 0
+
+
+@pytest.mark.parametrize("name", ["bare-metal", "orchestration"])
+def test_descriptions_are_read_with_the_login(door: Window, name: str) -> None:
+    log_in(door, "ann", PASSWORD)
+    door.go("/about")
+    door.find(f"Save the OpenAPI document of the {name} API")
+    door.driver.execute_script(
+        "URL.createObjectURL = blob => {"
+        " blob.text().then(text => { window.saved = text }); return '#' }"
+    )
+    door.click(f"Save the OpenAPI document of the {name} API")
+    saved = wait_for(lambda: door.driver.execute_script("return window.saved"), "the document")
+    assert json.loads(saved)["openapi"] == "3.1.0"
 
 
 def test_a_login_that_ends_loses_nothing_that_was_typed(door: Window) -> None:

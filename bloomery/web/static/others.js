@@ -1,6 +1,6 @@
 // Allocations, webhooks, and what this service is.
 
-import {get, may, me, patch, post, remove} from './api.js'
+import {get, may, me, patch, post, remove, send, stacksExt} from './api.js'
 import {ask, field} from './dialog.js'
 import {empty, h, replace, throttled, toast} from './dom.js'
 import {pairs, simple} from './node.js'
@@ -68,11 +68,21 @@ export async function webhooks({root, signal}) {
   await read()
 }
 
+// A plain link would ask without the login of this window.
+function description(path, name) {
+  const save = async () => {
+    const url = URL.createObjectURL(await (await send('GET', path)).blob())
+    h('a', {href: url, download: `${name}-openapi.json`}).click()
+    setTimeout(() => URL.revokeObjectURL(url), 1000)
+  }
+  return h('p', {}, h('button', {type: 'button', onclick: () => attempt(save, () => {})}, `Save the OpenAPI document of the ${name} API`))
+}
+
 export async function about({root, signal}) {
   const [service, build] = await Promise.all([get('', signal), get('ext/v1/orchestration/v1/admin/build_info', signal).catch(() => null)])
   const version = service.default_version
   replace(root, h('h1', {}, 'About'), pairs({Service: service.description, Release: build?.api?.revision, 'Bare-metal API': `${version.min_version} to ${version.version}`, 'Orchestration API': 'v1, as Heat',
     Login: me.auth_strategy, User: me.user, Project: me.project, Roles: me.roles.join(', ')}),
-  h('h2', {}, 'For programs'), h('p', {}, h('a', {href: '../ext/v1/openapi.json'}, 'OpenAPI document of the bare-metal API')), h('p', {}, h('a', {href: '../ext/v1/orchestration/ext/v1/openapi.json'}, 'OpenAPI document of the orchestration API')),
+  h('h2', {}, 'For programs'), description('ext/v1/openapi.json', 'bare-metal'), description(stacksExt('openapi.json'), 'orchestration'),
   h('h2', {}, 'Licences'), h('p', {}, 'Bloomery has the Apache License 2.0. These pages have no library of others, and load nothing from elsewhere.'))
 }
