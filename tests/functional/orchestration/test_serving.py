@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import email.utils
+import json
+import urllib.error
 import urllib.request
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from typing import Any
 
 import pytest
 import yaml
@@ -42,8 +47,23 @@ def test_checks_of_templates_wait_for_their_turn(site: Orchestration) -> None:
             wait_for(lambda: jobs._turn.waiting == count, "all of them to wait")
             status, document = site.ask("POST", "/validate", {"template": template({})})
             assert (status, document["error"]["type"]) == (503, "HeavyJobsBusy")
+            assert below_the_other_api(site, "validate", template({})) == (503, "5")
             assert site.ask("GET", "/stacks")[0] == 200
         assert [each.result()[0] for each in asked] == [200] * count
+
+
+def below_the_other_api(site: Orchestration, path: str, body: Any) -> tuple[int, str | None]:
+    """Return the status and Retry-After; each answer has the date of the service."""
+    request = urllib.request.Request(
+        f"{site.service.url}/ext/v1/orchestration/v1/admin/{path}",
+        json.dumps({"template": body}).encode(), {"Content-Type": "application/json"},
+    )  # fmt: skip
+    with pytest.raises(urllib.error.HTTPError) as refusal:
+        urllib.request.urlopen(request)
+    refusal.value.close()
+    date = email.utils.parsedate_to_datetime(refusal.value.headers["Date"])
+    assert abs(datetime.now(UTC) - date) < timedelta(minutes=1)
+    return refusal.value.code, refusal.value.headers["Retry-After"]
 
 
 def test_clouds_name_both_apis(site: Orchestration) -> None:
