@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 ROOT: Final = Path(__file__).resolve().parent.parent
 SOURCE: Final = ROOT / "build/docs/source"
 SITE: Final = ROOT / "build/docs/html"
+MANUAL: Final = ROOT / "build/docs/man"  # of the commands
 HOST: Final = r"((?:https?:)?//[^\"'\s>)]+)"
 REMOTE: Final = re.compile(
     rf"<(?:script|link|img|iframe|source)\b[^>]*?\b(?:src|href)\s*=\s*[\"']?{HOST}"
@@ -35,11 +36,13 @@ def main() -> int:
     shutil.copytree(ROOT / "doc", SOURCE)
     reference_pages.write(SOURCE / "reference")
     _run("reno", "--quiet", "report", "--output", str(SOURCE / "release-notes.rst"))
-    _run("sphinx-build", "-W", "--keep-going", "-q", "-E", "-b", "html", str(SOURCE), str(SITE))
+    for builder, folder in (("html", SITE), ("man", MANUAL)):
+        options = ("-W", "--keep-going", "-q", "-E", "-b", builder)
+        _run("sphinx-build", *options, str(SOURCE), str(folder))
     if loads := list(remote_loads(SITE)):
         print("\n".join(loads))
         return 1
-    print(f"wrote {SITE.relative_to(ROOT)}/index.html")
+    print(f"wrote {SITE.relative_to(ROOT)}/index.html and {MANUAL.relative_to(ROOT)}/bloomery.1")
     return 0
 
 

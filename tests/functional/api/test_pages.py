@@ -10,7 +10,6 @@ from pathlib import Path
 import bcrypt
 import pytest
 
-from bloomery import web
 from bloomery.api import app, server
 from bloomery.api.orchestration import app as orchestration
 from bloomery.conf import Conf
@@ -163,8 +162,3 @@ def test_every_answer_says_what_a_browser_may_do_with_it(world, of_stacks: bool,
             assert answer.headers["Referrer-Policy"] == "no-referrer"
     finally:
         serving.stop()
-
-
-def test_a_wheel_has_the_pages() -> None:
-    setup = Path(web.__file__).parents[2] / "setup.cfg"
-    assert "bloomery.web =\n    static/**\n" in setup.read_text()
