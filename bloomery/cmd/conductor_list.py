@@ -46,7 +46,7 @@ def list_conductors(state_dir: Path, config_files: tuple[str, ...]) -> None:
 
     settings, db = _open(state_dir, config_files)
     table = Table(box=box.SIMPLE_HEAD)
-    for heading in ("conductor", "group", "state", "sign of life", "nodes", "process", "drivers"):
+    for heading in ("conductor", "group", "state", "heartbeat", "nodes", "process", "drivers"):
         table.add_column(heading, no_wrap=heading != "drivers", overflow="fold")
     counts = _nodes_by_host(db, settings)
     with db.read() as conn:
@@ -60,10 +60,10 @@ def list_conductors(state_dir: Path, config_files: tuple[str, ...]) -> None:
 
 
 def _state_by_age(conductor: Conductor, settings: Conf) -> str:
-    """Return the state, or "no sign of life" for a conductor silent beyond the time-out."""
+    """Return the state, or "no heartbeat" for a conductor silent beyond the time-out."""
     timeout_s = settings.conductor.heartbeat_timeout
     is_silent = conductor.incarnation is not None and (_age_s(conductor) or 0.0) > timeout_s
-    return "no sign of life" if is_silent else conductor.state
+    return "no heartbeat" if is_silent else conductor.state
 
 
 def _age(conductor: Conductor) -> str:

@@ -403,22 +403,21 @@ def verbs_from(state: str | None) -> list[str]:
 
 
 ADVICE: Final[dict[State, str]] = {
-    State.ENROLL: "ask for manage (baremetal node manage): the node is known but was not "
-    "checked yet",
+    State.ENROLL: "ask for manage (baremetal node manage): the node was not checked yet",
     State.MANAGEABLE: "ask for provide, inspect, clean or adopt (baremetal node provide, and "
     "so on)",
     State.AVAILABLE: "nothing: it waits for a user to deploy it (baremetal node deploy)",
     State.ACTIVE: "nothing: it runs its user's system",
     State.RESCUE: "ask for unrescue when the rescue work is done (baremetal node unrescue)",
-    State.ERROR: "read last_error, set it right, and ask for deleted again (baremetal node "
+    State.ERROR: "read last_error, correct its cause, and ask for deleted again (baremetal node "
     "undeploy)",
-    State.DEPLOYFAIL: "read last_error, set it right, and ask for active, or for deleted "
+    State.DEPLOYFAIL: "read last_error, correct its cause, and ask for active, or for deleted "
     "(baremetal node deploy, baremetal node undeploy)",
-    State.CLEANFAIL: "read last_error, set it right, end maintenance, and ask for manage and then "
-    "for provide (baremetal node manage, baremetal node provide)",
-    State.INSPECTFAIL: "read last_error, set it right, and ask for inspect, or for manage "
+    State.CLEANFAIL: "read last_error, correct its cause, end maintenance, and ask for manage and "
+    "then for provide (baremetal node manage, baremetal node provide)",
+    State.INSPECTFAIL: "read last_error, correct its cause, and ask for inspect, or for manage "
     "(baremetal node inspect, baremetal node manage)",
-    State.ADOPTFAIL: "read last_error, set it right, and ask for adopt, or for manage "
+    State.ADOPTFAIL: "read last_error, correct its cause, and ask for adopt, or for manage "
     "(baremetal node adopt, baremetal node manage)",
     State.RESCUEFAIL: "read last_error, and ask for rescue, unrescue or deleted (baremetal node "
     "rescue, baremetal node unrescue, baremetal node undeploy)",

@@ -1,7 +1,7 @@
 """Find what keeps a node in its state: one rule for each cause, asked in order.
 
-    causes.find(standing).next_action
-    # "wait: step deploy.deploy of deploy is going on"
+    causes.find(situation).next_action
+    # "wait: step deploy.deploy of deploy runs"
 
 A rule returns a cause or None; the first cause is shown.  Causes that block all others come first:
 a dead conductor, then the flow's current step, then the reasons to skip the node, then the verbs
@@ -27,10 +27,10 @@ from bloomery.model.step import Run, StepRun
 
 Json = dict[str, Any]
 
-_LATE_BEATS: Final = 2  # signs of life that failed to come: something is wrong with their sender
+_LATE_HEARTBEATS: Final = 2  # missing heartbeats: the conductor may be dead
 _LOOK_AT_BMC: Final = "look at the BMC (its address: baremetal node show --fields driver_info)"
 _ADVICE_IF_OFF: Final = (
-    "power it on (baremetal node power on), unless it is to be off: its user's system does not run"
+    "power it on (baremetal node power on), unless it shall be off: its user's system does not run"
 )
 
 
@@ -46,7 +46,7 @@ _ACTIONS_IF_RETIRED: Final = {
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Standing:
+class NodeSituation:
     """The facts about a node that the rules read.
 
     ``refusal``: why nothing can be written.
@@ -86,18 +86,18 @@ class Cause:
     next_action: str
 
 
-Rule = Callable[[Standing], Cause | None]
+Rule = Callable[[NodeSituation], Cause | None]
 
 
-def find(standing: Standing) -> Cause:
+def find(situation: NodeSituation) -> Cause:
     """Return the first cause that applies; the state's own at the end."""
-    return next(cause for rule in _RULES if (cause := rule(standing)) is not None)
+    return next(cause for rule in _RULES if (cause := rule(situation)) is not None)
 
 
 # ------------------------------------------------------------------------------- conductors
 
 
-def _nothing_can_be_written(s: Standing) -> Cause | None:
+def _nothing_can_be_written(s: NodeSituation) -> Cause | None:
     """The database refuses writes; heartbeats, locks and steps are stale meanwhile."""
     if s.refusal is None:
         return None
@@ -108,7 +108,7 @@ def _nothing_can_be_written(s: Standing) -> Cause | None:
     )  # fmt: skip
 
 
-def _holder_is_away(s: Standing) -> Cause | None:
+def _holder_is_away(s: NodeSituation) -> Cause | None:
     """The node's lock belongs to a conductor that is dead, paused, or ends its work."""
     node = s.node
     holder = s.conductors.get(node.reservation) if node.reservation else None
@@ -123,23 +123,23 @@ def _holder_is_away(s: Standing) -> Cause | None:
     if not holder.online and holder.silent_s < s.options.heartbeat_timeout:
         return Cause(
             f"{reservation}, is off line and ends its work", node.reserved_at,
-            "wait: when it has ended the node is free, or its flow goes on elsewhere",
+            "wait: when it ends the node is free, or another conductor continues its flow",
         )  # fmt: skip
     timeout_s, silent_s = s.options.heartbeat_timeout, holder.silent_s
     return Cause(
-        f"{reservation}, and gave no sign of life for {silent_s:.0f} s",
+        f"{reservation}, and sent no heartbeat for {silent_s:.0f} s",
         s.now - timedelta(seconds=silent_s),
-        f"look at conductor {holder.hostname} (bloomery conductor list); its nodes are freed, and "
-        f"their flows taken up, by another one when {timeout_s} s are over, or by itself when it "
+        f"look at conductor {holder.hostname} (bloomery conductor list); another conductor frees "
+        f"its nodes and continues their flows after {timeout_s} s, or it does so itself when it "
         "starts again",
     )
 
 
-def _is_late(s: Standing, conductor: Conductor) -> bool:
-    return conductor.silent_s > _LATE_BEATS * s.options.heartbeat_interval
+def _is_late(s: NodeSituation, conductor: Conductor) -> bool:
+    return conductor.silent_s > _LATE_HEARTBEATS * s.options.heartbeat_interval
 
 
-def _nobody_serves(s: Standing) -> Cause | None:
+def _nobody_serves(s: NodeSituation) -> Cause | None:
     if s.nobody is None or s.node.reservation is not None:
         return None
     return Cause(
@@ -149,40 +149,39 @@ def _nobody_serves(s: Standing) -> Cause | None:
     )  # fmt: skip
 
 
-def _flow_is_orphaned(s: Standing) -> Cause | None:
+def _flow_is_orphaned(s: NodeSituation) -> Cause | None:
     """The node has an open flow but no lock, and the flow waits for no call."""
     if s.run is None or s.node.reservation or s.run.state not in (Run.RUNNING, Run.AGAIN):
         return None
     left_by = f", left by conductor {s.run.conductor}" if s.run.conductor else ""
     return Cause(
-        f"nobody walks its flow{left_by}: it stands at step {s.run.step.name}", s.run.started_at,
-        f"wait: conductor {s.host} takes it up within "
+        f"no conductor runs its flow{left_by}: step {s.run.step.name}", s.run.started_at,
+        f"wait: conductor {s.host} continues the flow within "
         f"{s.options.check_provision_state_interval} s",
     )  # fmt: skip
 
 
-def _conductor_is_out_of_reach(s: Standing) -> Cause | None:
+def _conductor_is_out_of_reach(s: NodeSituation) -> Cause | None:
     if s.unreachable is None or s.host is None:
         return None
     conductor = s.conductors.get(s.host)
     late = "" if conductor is None or not _is_late(s, conductor) else (
-        f", and it gave no sign of life for {conductor.silent_s:.0f} s"
+        f", and it sent no heartbeat for {conductor.silent_s:.0f} s"
     )  # fmt: skip
     return Cause(
         f"conductor {s.host} serves the node and cannot be asked from here: {s.unreachable}{late}",
         s.now - timedelta(seconds=conductor.silent_s) if conductor and late else None,
-        f"look at the way to conductor {s.host}: its network, the message broker "
-        "([DEFAULT]transport_url), its process (bloomery conductor list); what goes on there goes "
-        "on",
+        f"check the connection to conductor {s.host}: its network, the message broker "
+        "([DEFAULT]transport_url), its process (bloomery conductor list); its work continues",
     )
 
 
-def _driver_is_unusable(s: Standing) -> Cause | None:
+def _driver_is_unusable(s: NodeSituation) -> Cause | None:
     if s.unusable is None:
         return None
     return Cause(
         f"conductor {s.host} cannot use the node's driver: {s.unusable}", None,
-        "enable what it names on that conductor ([DEFAULT]enabled_hardware_types, and those of "
+        "enable it on that conductor ([DEFAULT]enabled_hardware_types, and those of "
         "interfaces), or change the node's driver or interfaces (baremetal node set)",
     )  # fmt: skip
 
@@ -190,21 +189,25 @@ def _driver_is_unusable(s: Standing) -> Cause | None:
 # ------------------------------------------------------------------------------------- flows
 
 
-def _step_is_held(s: Standing) -> Cause | None:
+def _step_is_held(s: NodeSituation) -> Cause | None:
     if s.run is None or s.run.state != Run.HELD:
         return None
     return Cause(
         f"{s.run.phase} is held: {s.run.reason}", s.run.started_at,
-        "ask for unhold to go on, or for abort (baremetal node unhold, baremetal node abort)",
+        "unhold it to continue, or abort it (baremetal node unhold, baremetal node abort)",
     )  # fmt: skip
 
 
-def _waits_for_call(s: Standing) -> Cause | None:
+def _waits_for_call(s: NodeSituation) -> Cause | None:
     if s.run is None or s.run.state != Run.WAITING:
         return None
     info = s.node.driver_internal_info
     last, place = info.get(agents.LAST_HEARTBEAT), info.get("agent_url")
-    heard = f"heard of last at {last} from {place}" if place else "not heard of in this boot"
+    heard = (
+        f"whose last heartbeat came at {last} from {place}"
+        if place
+        else "which sent no heartbeat in this boot"
+    )
     return Cause(
         f"step {s.run.step.name} of {s.run.phase} waits for a call of the agent, {heard}",
         s.run.started_at,
@@ -212,7 +215,7 @@ def _waits_for_call(s: Standing) -> Cause | None:
     )  # fmt: skip
 
 
-def _step_bears_an_outage(s: Standing) -> Cause | None:
+def _step_bears_an_outage(s: NodeSituation) -> Cause | None:
     if s.run is None or s.run.state != Run.AGAIN or s.run.deadline_at is None:
         return None
     return Cause(
@@ -221,18 +224,18 @@ def _step_bears_an_outage(s: Standing) -> Cause | None:
     )  # fmt: skip
 
 
-def _step_waits_for_a_worker(s: Standing) -> Cause | None:
+def _step_waits_for_a_worker(s: NodeSituation) -> Cause | None:
     """The step is due, and the conductor has no free worker."""
     if s.run is None or s.run.state != Run.AGAIN or s.no_worker_since is None:
         return None
     return Cause(
-        f"step {s.run.step.name} of {s.run.phase} has its turn, and no worker of conductor "
+        f"step {s.run.step.name} of {s.run.phase} is due, and no worker of conductor "
         f"{s.node.reservation} is free", s.no_worker_since,
         "wait, or give that conductor more workers: [conductor]workers_pool_size",
     )  # fmt: skip
 
 
-def _step_waits_for_the_bmc(s: Standing) -> Cause | None:
+def _step_waits_for_the_bmc(s: NodeSituation) -> Cause | None:
     """The BMC failed to answer during the step, which tolerates that for a while."""
     run = s.run
     if run is None or run.step.child or (silence := _silence(s, run.started_at)) is None:
@@ -245,57 +248,56 @@ def _step_waits_for_the_bmc(s: Standing) -> Cause | None:
     )  # fmt: skip
 
 
-def _step_goes_on(s: Standing) -> Cause | None:
+def _step_goes_on(s: NodeSituation) -> Cause | None:
     if s.run is None:
         return None
     on_child = f" on child node {s.run.step.child}" if s.run.step.child else ""
-    again = "; it was begun anew after an interruption" if s.run.recovery_weight else ""
+    again = "; it was repeated after an interruption" if s.run.recovery_weight else ""
     paused = f": {s.run.reason}" if s.run.state == Run.AGAIN and s.run.reason else ""
     return Cause(
         f"step {s.run.step.name} of {s.run.phase} runs{on_child}{paused}{again}", s.run.started_at,
-        f"wait: step {s.run.step.name} of {s.run.phase} is going on",
+        f"wait: step {s.run.step.name} of {s.run.phase} runs",
     )  # fmt: skip
 
 
-def _is_locked(s: Standing) -> Cause | None:
+def _is_locked(s: NodeSituation) -> Cause | None:
     node = s.node
     if node.reservation is None:
         return None
-    power = f"; its power is on the way to {node.target_power_state}" if (
+    power = f"; its power changes to {node.target_power_state}" if (
         node.target_power_state
     ) else ""  # fmt: skip
     return Cause(
         f"conductor {node.reservation} holds the node for {node.reserved_for}{power}",
-        node.reserved_at, "wait: others may hold the node when that is done",
+        node.reserved_at, "wait: the lock is free when that is done",
     )  # fmt: skip
 
 
-def _is_underway_alone(s: Standing) -> Cause | None:
+def _is_underway_alone(s: NodeSituation) -> Cause | None:
     if s.node.provision_state not in states.UNSTABLE_STATES:
         return None
     return Cause(
-        f"it is {s.node.provision_state}, and no flow accounts for that",
-        s.node.provision_updated_at, "wait: the conductor takes it up at its next check",
+        f"it is {s.node.provision_state}, and has no flow",
+        s.node.provision_updated_at, "wait: the conductor ends this state at its next check",
     )  # fmt: skip
 
 
 # -------------------------------------------------------------------------------- left alone
 
 
-def _login_is_refused(s: Standing) -> Cause | None:
+def _login_is_refused(s: NodeSituation) -> Cause | None:
     refusal = None if s.bmc is None else s.bmc.get("login_refused")
     if not refusal:
         return None
     return Cause(
         f"the BMC refuses the login, {refusal['tries']} times so far",
         _time(refusal["since"]),
-        "set user name and password in driver_info right (baremetal node set --driver-info): "
-        f"the BMC refuses them, and is tried again at {refusal['next_try_at']}, or when "
-        "driver_info changes",
+        "correct user name and password in driver_info (baremetal node set --driver-info): "
+        f"the next attempt is at {refusal['next_try_at']}, or when driver_info changes",
     )
 
 
-def _power_failed(s: Standing) -> Cause | None:
+def _power_failed(s: NodeSituation) -> Cause | None:
     if not s.node.maintenance or s.node.fault != "power failure":
         return None
     every_s = s.options.power_failure_recovery_interval
@@ -306,20 +308,22 @@ def _power_failed(s: Standing) -> Cause | None:
     if every_s:
         action = (
             f"{_LOOK_AT_BMC}: maintenance ends by itself when it answers again; it is asked after "
-            f"{every_s} to {4 * every_s} s, and within {every_s} s once anybody has reached it"
+            f"{every_s} to {4 * every_s} s, and within {every_s} s once anything has reached it"
         )
     return Cause(f"the BMC does not answer: {_reason(s)}", _since_bmc(s), action)
 
 
-def _reason(s: Standing) -> str:
-    return str(secrets.mask(s.node.maintenance_reason or s.node.last_error or "no reason is told"))
+def _reason(s: NodeSituation) -> str:
+    return str(
+        secrets.mask(s.node.maintenance_reason or s.node.last_error or "no reason is recorded")
+    )
 
 
-def _since_bmc(s: Standing) -> datetime | None:
+def _since_bmc(s: NodeSituation) -> datetime | None:
     return None if s.bmc is None else _time(s.bmc.get("last_contact_at"))
 
 
-def _silence(s: Standing, after: datetime | None = None) -> tuple[datetime, str] | None:
+def _silence(s: NodeSituation, after: datetime | None = None) -> tuple[datetime, str] | None:
     """Return the time of the BMC's first silence, and a sentence; None: the BMC is not silent."""
     bmc = s.bmc or {}
     since, asked_at = _time(bmc.get("silent_since")), _time(bmc.get("last_error_at"))
@@ -331,7 +335,7 @@ def _silence(s: Standing, after: datetime | None = None) -> tuple[datetime, str]
     )
 
 
-def _bmc_is_left_alone(s: Standing) -> Cause | None:
+def _bmc_is_left_alone(s: NodeSituation) -> Cause | None:
     if s.bmc is None or not s.bmc.get("left_alone"):
         return None
     return Cause(
@@ -343,7 +347,7 @@ def _bmc_is_left_alone(s: Standing) -> Cause | None:
     )
 
 
-def _bmc_is_silent(s: Standing) -> Cause | None:
+def _bmc_is_silent(s: NodeSituation) -> Cause | None:
     if s.node.maintenance or (silence := _silence(s)) is None:
         return None
     since, sentence = silence
@@ -354,7 +358,7 @@ def _bmc_is_silent(s: Standing) -> Cause | None:
     )  # fmt: skip
 
 
-def _fault_is_set(s: Standing) -> Cause | None:
+def _fault_is_set(s: NodeSituation) -> Cause | None:
     """A flow that failed has put the node into maintenance."""
     node = s.node
     if not node.maintenance or node.fault is None:
@@ -365,7 +369,7 @@ def _fault_is_set(s: Standing) -> Cause | None:
     )  # fmt: skip
 
 
-def _is_in_maintenance(s: Standing) -> Cause | None:
+def _is_in_maintenance(s: NodeSituation) -> Cause | None:
     if not s.node.maintenance:
         return None
     reason = secrets.mask(s.node.maintenance_reason)
@@ -378,7 +382,7 @@ def _is_in_maintenance(s: Standing) -> Cause | None:
 # ------------------------------------------------------------------------ what may be asked
 
 
-def _limit_is_reached(s: Standing) -> Cause | None:
+def _limit_is_reached(s: NodeSituation) -> Cause | None:
     """A deployment, or the cleaning on the way to available, would be refused now."""
     options, state = s.options, s.node.provision_state
     if state == State.AVAILABLE and s.deploying >= options.max_concurrent_deploy:
@@ -388,12 +392,12 @@ def _limit_is_reached(s: Standing) -> Cause | None:
     else:
         return None
     return Cause(
-        f"{count} {work} go on, as many as [conductor]{option} allows: one more is refused", None,
+        f"{count} {work} run, the limit of [conductor]{option}: another one is refused", None,
         f"{_action_by_state(s)}; wait for others to end first, or raise [conductor]{option}",
     )  # fmt: skip
 
 
-def _bmc_is_shared(s: Standing) -> Cause | None:
+def _bmc_is_shared(s: NodeSituation) -> Cause | None:
     """Another node has the same BMC and system: both are synchronised with one machine."""
     if s.bmc_shared is None:
         return None
@@ -403,32 +407,32 @@ def _bmc_is_shared(s: Standing) -> Cause | None:
     )  # fmt: skip
 
 
-def _power_was_corrected(s: Standing) -> Cause | None:
+def _power_was_corrected(s: NodeSituation) -> Cause | None:
     """The machine was in another power state than recorded, less than a day ago."""
     if not s.power_corrections:
         return None
     at, event = s.power_corrections[-1]
     return Cause(
         f"it is in {s.node.provision_state}; {secrets.mask(event)} (at {at:%H:%M:%S} UTC)", at,
-        "see what changes its power without an order (its user's system, heat, a power supply, a "
-        "button), and order the power that it is to have (baremetal node power on, or off)",
+        "find what switches it other than Bloomery (its system, heat, a power supply, a button), "
+        "and set the wanted power state (baremetal node power on, or off)",
     )  # fmt: skip
 
 
-def _console_is_down(s: Standing) -> Cause | None:
+def _console_is_down(s: NodeSituation) -> Cause | None:
     """The node's conductor is gone, and its successor could not start the console."""
     console = s.node.driver_internal_info.get("console") or {}
     if not s.node.console_enabled or not console.get("error"):
         return None
     return Cause(
-        f"its console is to be on, and conductor {console['conductor']} could not start it: "
+        f"its console is enabled, and conductor {console['conductor']} could not start it: "
         f"{secrets.mask(console['error'])}", None,
-        f"{_action_by_state(s)}; see to the console, and switch it on once more "
+        f"{_action_by_state(s)}; correct the cause, and enable the console again "
         "(baremetal node console enable)",
     )  # fmt: skip
 
 
-def _is_protected(s: Standing) -> Cause | None:
+def _is_protected(s: NodeSituation) -> Cause | None:
     if not s.node.protected or s.node.provision_state not in (State.ACTIVE, State.RESCUE):
         return None
     reason = secrets.mask(s.node.protected_reason)
@@ -440,7 +444,7 @@ def _is_protected(s: Standing) -> Cause | None:
     )  # fmt: skip
 
 
-def _is_retired(s: Standing) -> Cause | None:
+def _is_retired(s: NodeSituation) -> Cause | None:
     """An available node gets there where automated cleaning is off; see ``cleaning.check``."""
     state = s.node.provision_state
     action = _ACTIONS_IF_RETIRED.get(State(state)) if s.node.retired and state else None
@@ -456,24 +460,22 @@ def _is_retired(s: Standing) -> Cause | None:
     )  # fmt: skip
 
 
-def _is_allocated(s: Standing) -> Cause | None:
+def _is_allocated(s: NodeSituation) -> Cause | None:
     node = s.node
     if node.provision_state != State.AVAILABLE or node.instance_uuid is None:
         return None
     whose = "a user"
-    way_back = (
-        "take its instance away (baremetal node deploy, baremetal node unset --instance-uuid)"
-    )
+    way_back = "remove its instance (baremetal node deploy, baremetal node unset --instance-uuid)"
     if node.allocation_uuid:
         whose = f"allocation {node.allocation_uuid}"
         way_back = "delete the allocation (baremetal node deploy, baremetal allocation delete)"
     return Cause(
-        f"{whose} has taken it for instance {node.instance_uuid}", None,
+        f"{whose} has reserved it for instance {node.instance_uuid}", None,
         f"ask for active, or {way_back}",
     )  # fmt: skip
 
 
-def _state_says_all(s: Standing) -> Cause:
+def _state_says_all(s: NodeSituation) -> Cause:
     node, state = s.node, str(s.node.provision_state or "unknown")
     off = ", and is powered off" if _is_off(node) else ""
     error = ""
@@ -493,18 +495,20 @@ def _failed(node: Node) -> bool:
     return state in states.FAILURE_STATES or state in (State.ERROR, State.ENROLL)
 
 
-def _action_by_state(s: Standing) -> str:
+def _action_by_state(s: NodeSituation) -> str:
     node, state = s.node, s.node.provision_state
     if state == State.ENROLL and node.last_error is not None:
-        return "read last_error, set it right, and ask for manage again (baremetal node manage)"
+        return (
+            "read last_error, correct its cause, and ask for manage again (baremetal node manage)"
+        )
     words = states.advice(state, maintenance=bool(node.maintenance))
     if _is_off(node) and not node.maintenance:
         words = _ADVICE_IF_OFF
     if node.last_error is None or node.maintenance or _failed(node):
         return words
     return (
-        "set right what last_error tells (baremetal node show --fields last_error), and ask again "
-        f"for what failed; or {words}"
+        "correct the cause in last_error (baremetal node show --fields last_error), and repeat "
+        f"what failed; or {words}"
     )
 
 

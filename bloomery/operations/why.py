@@ -1,7 +1,7 @@
 """Explain a node's state: its holder, its wait, its fault, and the next action.
 
 why.explain(ctx, "web-1")["next_action"]
-# "wait: step deploy.deploy of deploy is going on"
+# "wait: step deploy.deploy of deploy runs"
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from bloomery.model.node import Node
 from bloomery.model.rules import agents
 from bloomery.model.step import Run, StepRun
 from bloomery.operations import causes, lookup, policy, provision
-from bloomery.operations.causes import Standing
+from bloomery.operations.causes import NodeSituation
 from bloomery.operations.context import Context
 
 Json = dict[str, Any]
@@ -46,8 +46,8 @@ def explain(ctx: Context, ident: str) -> Json:
         counts = _counts(ctx, conn, node)
         corrections = _power_corrections(conn, node, now)
     facts = _ask_conductor(ctx, node)
-    standing = _standing(ctx, node, runs, counts, corrections, now, facts)
-    run, cause = standing.run, causes.find(standing)
+    situation = _situation(ctx, node, runs, counts, corrections, now, facts)
+    run, cause = situation.run, causes.find(situation)
     return {
         "uuid": node.uuid,
         "name": node.name,
@@ -60,8 +60,8 @@ def explain(ctx: Context, ident: str) -> Json:
         "maintenance": _maintenance(node),
         "lock": _lock(node, now),
         "step": None if run is None else _step(run, runs, now, _deadline(ctx, node, run)),
-        "conductor": _conductor(standing),
-        "contact": {"agent": _agent(node), "bmc": standing.bmc},
+        "conductor": _conductor(situation),
+        "contact": {"agent": _agent(node), "bmc": situation.bmc},
         "last_error": _error(node, failed),
         "cause": cause.cause,
         "since": _iso(cause.since),
@@ -83,7 +83,7 @@ def outline(ctx: Context, uuid: str) -> Json:
         counts = _counts(ctx, conn, node)
         corrections = _power_corrections(conn, node, now)
     serving = _serving_host(ctx, node)
-    cause = causes.find(_standing(ctx, node, runs, counts, corrections, now, serving))
+    cause = causes.find(_situation(ctx, node, runs, counts, corrections, now, serving))
     return {
         "uuid": node.uuid,
         "name": node.name,
@@ -112,7 +112,7 @@ def _power_corrections(
     return history.list_of_type_since(conn, node.uuid, POWER_CORRECTION, since)
 
 
-def _standing(
+def _situation(
     ctx: Context,
     node: Node,
     runs: list[StepRun],
@@ -120,11 +120,11 @@ def _standing(
     power_corrections: Sequence[tuple[datetime, str]],
     now: datetime,
     facts: Json,
-) -> Standing:
+) -> NodeSituation:
     ring = ctx.services.rpc.ring
-    return Standing(
+    return NodeSituation(
         refusal=ctx.services.db.refusal,
-        node=node, runs=runs, run=_standing_at(runs), bmc=facts.get("bmc"),
+        node=node, runs=runs, run=_current_run(runs), bmc=facts.get("bmc"),
         bmc_shared=facts.get("bmc_shared"),
         no_worker_since=_at(facts.get("no_worker_since")),
         host=facts.get("host"), nobody=facts.get("nobody"), unreachable=facts.get("unreachable"),
@@ -168,7 +168,7 @@ def _reason(failure: errors.Failure) -> str:
     return str(secrets.mask(failure.facts.get("reason") or str(failure)))
 
 
-def _standing_at(runs: list[StepRun]) -> StepRun | None:
+def _current_run(runs: list[StepRun]) -> StepRun | None:
     """Return the current step of a flow."""
     going_on = (Run.RUNNING, Run.AGAIN, Run.WAITING, Run.HELD)
     return next((run for run in runs if run.state in going_on), None)
@@ -203,9 +203,9 @@ def _lock(node: Node, now: datetime) -> Json | None:
     }
 
 
-def _conductor(standing: Standing) -> Json | None:
+def _conductor(situation: NodeSituation) -> Json | None:
     """Return the node's conductor, as this process sees it."""
-    conductor = standing.conductors.get(standing.host or "")
+    conductor = situation.conductors.get(situation.host or "")
     if conductor is None:
         return None
     return {

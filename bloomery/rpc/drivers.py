@@ -64,12 +64,12 @@ def absence(driver: str, served: Collection[str]) -> str:
     installed, listed = installed_types(), ", ".join(served)
     if driver in installed:
         return (
-            f"driver {driver!r} is known, but no conductor has it enabled; name it in "
+            f"driver {driver!r} is installed, but no conductor has it enabled; name it in "
             "[DEFAULT]enabled_hardware_types and restart the conductor; drivers that are "
             f"served: {listed}"
         )
     others = [name for name in installed if name not in served]
-    not_enabled = f"; known, but not enabled: {', '.join(others)}" if others else ""
+    not_enabled = f"; installed, but not enabled: {', '.join(others)}" if others else ""
     return (
         f"driver {shortened(driver)!r} is unknown; drivers that are served: {listed}{not_enabled}"
     )

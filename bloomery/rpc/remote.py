@@ -146,7 +146,7 @@ class Remote:
         while not futures.wait([reply], self._look_every_s).done:
             if self._is_silent(call.host):
                 raise errors.ConductorSilent(
-                    host=call.host, method=call.method, reason="it gives no sign of life"
+                    host=call.host, method=call.method, reason="it sends no heartbeat"
                 )
         return reply.result()
 

@@ -321,7 +321,7 @@ def absence(conductor: Conductor) -> str:
     """Return why a conductor gets no work, in a few words."""
     if not conductor.online:
         return f"{conductor.hostname} is off line"
-    return f"{conductor.hostname} gave no sign of life for {conductor.silent_s:.0f} s"
+    return f"{conductor.hostname} sent no heartbeat for {conductor.silent_s:.0f} s"
 
 
 def _names(hosts: dict[tuple[str, str], _Hosts]) -> dict[tuple[str, str], tuple[str, ...]]:

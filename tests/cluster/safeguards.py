@@ -57,7 +57,7 @@ def _incarnation_off() -> None:
 
 
 def _lease_off() -> None:
-    """Who gave no sign of life for long sends orders to BMCs as long as nobody has noticed."""
+    """Who sent no heartbeat for long sends orders to BMCs as long as nobody has noticed."""
     Lease.require = lambda self, *_: None
 
 

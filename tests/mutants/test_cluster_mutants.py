@@ -18,7 +18,7 @@ OFF = {
     "own-only": SEEDS,  # whoever starts frees everybody's nodes
     "burial": SEEDS,  # nobody frees what a dead conductor held
     "journal": SEEDS,  # flows leave no rows
-    "lease": MUTE,  # who gave no sign of life for long goes on with its orders to BMCs
+    "lease": MUTE,  # who sent no heartbeat for long goes on with its orders to BMCs
 }
 
 

@@ -98,13 +98,13 @@ class EngineService:
         self.wakes.begin()
         self.liveness.begin()
         if orphans := self.sweeper.sweep():
-            LOG.warning("took up %d stacks of a former life", orphans)
+            LOG.warning("continues %d stacks that no engine works on", orphans)
 
     def missing(self) -> list[str]:
         if self._stopping:
             return ["the engine ends its work"]
         if not self.liveness.may_act():
-            return ["the engine could not write a sign of life for too long"]
+            return ["the engine could not write a heartbeat for too long"]
         return []
 
     def begin_stop(self) -> None:

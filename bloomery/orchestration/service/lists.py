@@ -17,7 +17,7 @@ from bloomery.orchestration.resources.states import Status
 from bloomery.orchestration.service import access
 from bloomery.orchestration.service.access import StackContext
 
-_INTERVALS: Final = 2  # without a sign of life: an engine is shown as down
+_INTERVALS: Final = 2  # without a heartbeat: an engine is shown as down
 _TRUTH: Final = {"true": True, "false": False}
 _STATUSES: Final = frozenset(str(status) for status in Status)
 _SORTABLE: Final = frozenset(STACK_SORT_KEYS.values())

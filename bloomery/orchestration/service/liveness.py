@@ -1,4 +1,4 @@
-"""Which engines live: our own sign of life, and what we have seen of the others.
+"""Which engines live: our own heartbeat, and what we have seen of the others.
 
 A living engine raises the counter in its row.  Whose counter stood still for
 ``engine_life_check_timeout`` on our own monotonic clock is dead, as is one that has retired; no
@@ -134,7 +134,7 @@ class Liveness:
                 if not self._alone:
                     self.observe()
             except (errors.Failure, sa.exc.SQLAlchemyError) as exc:
-                LOG.warning("engine %s: no sign of life: %s", self.engine_id, errors.brief(exc))
+                LOG.warning("engine %s: no heartbeat: %s", self.engine_id, errors.brief(exc))
 
     def beat(self) -> None:
         if self._db.transact(lambda conn: engines.beat(conn, self.engine_id)):

@@ -30,7 +30,7 @@ class Sweeper:
         self._live_ids, self._wake = live_ids, wake
 
     def sweep(self) -> int:
-        """Wake whoever has news, and take up what nobody works on; return how many there were."""
+        """Wake stacks that have orders or no live engine; return their number."""
         with self._db.read() as conn:
             orphans = stack_locks.list_orphans(conn, self._live_ids())
             ordered = stack_orders.list_roots(conn)

@@ -134,7 +134,7 @@ def test_driver_properties_come_from_its_conductor(api):
 @pytest.mark.parametrize(
     ("driver", "sentence"),
     [
-        ("ipmi", "is known, but no conductor has it enabled; name it in"),
+        ("ipmi", "is installed, but no conductor has it enabled; name it in"),
         ("magic", "is unknown; drivers that are served: fake-hardware, redfish"),
     ],
 )

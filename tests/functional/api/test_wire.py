@@ -363,15 +363,15 @@ def test_site_whose_conductors_fell_silent_is_not_ready_and_says_so_at_once(worl
     ring._clock = lambda: now[0]
     ring.liveness = Liveness.of(world.site.conf, ring._clock)
     while (answer := world.api.get("/readyz")).status == 200:
-        assert now[0] < 60, "nobody gave a sign of life for so long"
+        assert now[0] < 60, "nobody sent a heartbeat for so long"
         now[0] += 10
     [sentence] = answer.json["missing"]
     assert "no conductor is alive" in sentence
-    assert "host-1 gave no sign of life for 60 s" in sentence
+    assert "host-1 sent no heartbeat for 60 s" in sentence
     assert world.api.get("/v1/conductors/host-1").json["alive"] is False
     assert world.api.get("/v1/conductors").json["conductors"][0]["alive"] is False
     refused = world.api.post("/v1/nodes", {"driver": "fake-hardware"})
-    assert (refused.status, "host-1 gave no sign of life" in refused.said) == (503, True)
+    assert (refused.status, "host-1 sent no heartbeat" in refused.said) == (503, True)
     assert world.api.get("/v1/nodes").status == 200
 
 

@@ -100,7 +100,7 @@ def test_a_paused_conductor_is_waited_for_until_its_counter_stood_still_for_too_
         return looks[-1]
 
     remote = silent_remote(look)
-    with pytest.raises(errors.ConductorSilent, match="it gives no sign of life; it may have been"):
+    with pytest.raises(errors.ConductorSilent, match="it sends no heartbeat; it may have been"):
         remote.proxy(paused).inject_nmi(Request.new(), "a")
     assert looks == [False] * 5 + [True]
     remote.close()

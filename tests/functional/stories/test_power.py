@@ -122,7 +122,7 @@ def test_what_is_asked_shows_while_the_bmc_works(watched, bmc):
     told = watched.why(node)
     assert told["lock"]["purpose"] == "power on"
     assert told["step"]["reason"] == "the BMC is busy"
-    assert told["next_action"] == "wait: step power.change of power is going on"
+    assert told["next_action"] == "wait: step power.change of power runs"
     assert watched.try_power(node, "power off").status == 409
     bmc.is_busy = False
     watched.wait_until_free(node)

@@ -38,7 +38,7 @@ def why(stage, node):
 def test_node_that_is_new(stage):
     told = why(stage, stage.enrol(**SECRET))
     assert told["next_action"] == (
-        "ask for manage (baremetal node manage): the node is known but was not checked yet"
+        "ask for manage (baremetal node manage): the node was not checked yet"
     )
     assert (told["last_error"], told["lock"], told["step"]) == (None, None, None)
 
@@ -49,7 +49,7 @@ def test_node_whose_bmc_refused(stage):
     stage.wait_for(node, "enroll")
     told = why(stage, node)
     assert told["next_action"] == (
-        "read last_error, set it right, and ask for manage again (baremetal node manage)"
+        "read last_error, correct its cause, and ask for manage again (baremetal node manage)"
     )
     assert "was told to fail" in told["last_error"]["now"]
     assert told["last_error"]["last"] == told["last_error"]["now"]
@@ -64,7 +64,7 @@ def test_node_whose_bmc_takes_its_time(watched, bmc):
     wait_for(lambda: bmc.looks, "the BMC to be asked")
     told = why(watched, node)
     assert told["provision_state"] == "verifying"
-    assert told["next_action"] == "wait: step power.check_power of verify is going on"
+    assert told["next_action"] == "wait: step power.check_power of verify runs"
     assert told["lock"]["holder"] == watched.site.runtime.host
     assert told["lock"]["purpose"] == "manage"
     assert told["lock"]["age_s"] >= 0
@@ -97,7 +97,7 @@ def test_node_that_is_held_and_then_unheld(stage):
     stage.wait_for(node, "clean hold")
     told = why(stage, node)
     assert told["next_action"] == (
-        "ask for unhold to go on, or for abort (baremetal node unhold, baremetal node abort)"
+        "unhold it to continue, or abort it (baremetal node unhold, baremetal node abort)"
     )
     assert told["step"]["reason"] == "a hold step: unhold the node to go on, or abort"
     stage.ask(node, "unhold")
@@ -114,15 +114,15 @@ def test_node_whose_cleaning_failed_in_a_step(stage):
     stage.wait_for(node, "clean failed")
     told = why(stage, node)
     assert told["next_action"] == (
-        "read last_error, set it right, end maintenance, and ask for manage and then for provide "
-        "(baremetal node manage, baremetal node provide)"
+        "read last_error, correct its cause, end maintenance, and ask for manage and then for "
+        "provide (baremetal node manage, baremetal node provide)"
     )
     assert told["maintenance"]["fault"] == "clean failure"
     assert told["maintenance"]["reason"] == told["last_error"]["now"]
     assert stage.api.delete(f"/v1/nodes/{node}/maintenance").status == 202
     told = why(stage, node)
     assert told["next_action"] == (
-        "read last_error, set it right, and ask for manage and then for provide "
+        "read last_error, correct its cause, and ask for manage and then for provide "
         "(baremetal node manage, baremetal node provide)"
     )
 
@@ -136,7 +136,7 @@ def test_node_whose_bmc_fell_silent(watched, bmc):
     assert told["next_action"] == (
         "look at the BMC (its address: baremetal node show --fields driver_info): maintenance ends "
         "by itself when it answers again; it is asked after 300 to 1200 s, and within 300 s once "
-        "anybody has reached it"
+        "anything has reached it"
     )
     assert told["maintenance"]["fault"] == "power failure"
     assert "no route" in told["last_error"]["now"]

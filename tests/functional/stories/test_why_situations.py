@@ -74,7 +74,7 @@ class Scene:
         return self.set(self.deploying(**run), reservation=OURS, reserved_for="deploy")
 
     def peer(self, *, silent_s=0, online=True, drivers=()):
-        """Let there be another conductor that gave no sign of life for so long."""
+        """Let there be another conductor that sent no heartbeat for so long."""
         db, ring, now = self.stage.site.db, self.stage.services.rpc.ring, [0.0]
         peers.join(db, PEER, drivers)
         peers.beat(db, PEER, online=online)
@@ -123,16 +123,16 @@ def situation(cause, action, since=None):
 
 
 @situation(
-    "conductor host-b holds the node for deploy, and gave no sign of life for 60 s",
-    r"look at conductor host-b \(bloomery conductor list\); its nodes are freed, and their flows "
-    "taken up, by another one when 60 s are over", since=60,
+    "conductor host-b holds the node for deploy, and sent no heartbeat for 60 s",
+    r"look at conductor host-b \(bloomery conductor list\); another conductor frees its nodes and "
+    "continues their flows after 60 s", since=60,
 )  # fmt: skip
 def conductor_dead(scene):
     scene.peer(silent_s=60)
     return scene.held_by(PEER)
 
 
-@situation("host-b holds the node for deploy, and gave no sign of life for 30 s",
+@situation("host-b holds the node for deploy, and sent no heartbeat for 30 s",
            "look at conductor host-b", since=30)  # fmt: skip
 def conductor_paused(scene):
     scene.peer(silent_s=30)
@@ -140,7 +140,7 @@ def conductor_paused(scene):
 
 
 @situation("conductor host-b holds the node for deploy, is off line and ends its work",
-           "wait: when it has ended the node is free", since=90)  # fmt: skip
+           "wait: when it ends the node is free", since=90)  # fmt: skip
 def conductor_draining(scene):
     scene.peer(online=False)
     return scene.held_by(PEER)
@@ -152,7 +152,7 @@ def conductor_gone_for_good(scene):
     return scene.held_by("host-z")
 
 
-@situation("no conductor serves the node: .*driver 'redfish' is known, but no conductor has it",
+@situation("no conductor serves the node: .*driver 'redfish' is installed, but no conductor has it",
            "start a conductor with this driver and conductor group .*, or change")  # fmt: skip
 def none_for_driver(scene):
     return scene.node("enroll", driver="redfish")
@@ -165,7 +165,7 @@ def none_for_group(scene):
 
 
 @situation("no conductor serves the node: .*no conductor of driver 'redfish' .* is alive: host-b "
-           "gave no sign of life for 60 s", "start a conductor with this driver")  # fmt: skip
+           "sent no heartbeat for 60 s", "start a conductor with this driver")  # fmt: skip
 def all_of_driver_dead(scene):
     scene.peer(silent_s=60, drivers=["redfish"])
     return scene.node("enroll", driver="redfish")
@@ -173,15 +173,15 @@ def all_of_driver_dead(scene):
 
 @situation(
     "conductor host-b serves the node and cannot be asked from here: it is not in",
-    "look at the way to conductor host-b: its network, the message broker .*, its process",
+    "check the connection to conductor host-b: its network, the message broker .*, its process",
 )
 def broker_away(scene):
     scene.peer(drivers=["fake-hardware"])
     return scene.nodes_of_peer()
 
 
-@situation("conductor host-b serves the node and cannot be asked .* no sign of life for 30 s",
-           "look at the way to conductor host-b", since=30)  # fmt: skip
+@situation("conductor host-b serves the node and cannot be asked .* no heartbeat for 30 s",
+           "check the connection to conductor host-b", since=30)  # fmt: skip
 def serving_conductor_paused(scene):
     scene.peer(drivers=["fake-hardware"], silent_s=30)
     return scene.nodes_of_peer()
@@ -189,7 +189,7 @@ def serving_conductor_paused(scene):
 
 @situation(
     "conductor host-a cannot use the node's driver: .*nonsense",
-    "enable what it names on that conductor .*, or change the node's driver or interfaces",
+    "enable it on that conductor .*, or change the node's driver or interfaces",
 )
 def interface_not_enabled(scene):
     return scene.node("enroll", power_interface="nonsense")
@@ -207,20 +207,21 @@ def conductor_of_another_release(scene):
 # -------------------------------------------------------------------------------------- flows
 
 
-@situation("step deploy.deploy of deploy waits for a call of the agent, not heard of in this boot",
+@situation("step deploy.deploy of deploy waits for a call of the agent, which sent no heartbeat in "
+           "this boot",
            "wait for the call, or ask for abort .*: waiting for the fake", since=0)  # fmt: skip
 def agent_silent(scene):
     return scene.deploying()
 
 
-@situation("step deploy.deploy .* agent, heard of last at 2026-01-02T03:04:05.* from https://a",
+@situation("step deploy.deploy .* agent, whose last heartbeat came at 2026-01-02T03:04:05.* from https://a",
            "wait for the call, or ask for abort", since=0)  # fmt: skip
 def agent_fell_silent(scene):
     info = {"agent_last_heartbeat": "2026-01-02T03:04:05.000000", "agent_url": "https://a"}
     return scene.set(scene.deploying(), driver_internal_info=rows.dump(info))
 
 
-@situation("clean is held: a hold step", "ask for unhold to go on, or for abort", since=0)
+@situation("clean is held: a hold step", "unhold it to continue, or abort it", since=0)
 def step_held(scene):
     node = scene.stage.bring_to("manageable")
     hold = {"interface": "deploy", "step": "hold", "args": {}}
@@ -238,7 +239,7 @@ def step_bears_an_outage(scene):
 
 
 @situation(
-    "step deploy.deploy of deploy has its turn, and no worker of conductor host-a is free",
+    "step deploy.deploy of deploy is due, and no worker of conductor host-a is free",
     "wait, or give that conductor more workers: .conductor.workers_pool_size",
     since=90,
 )
@@ -258,7 +259,7 @@ def worker_pool_full(scene):
 
 
 @situation("step deploy.deploy of deploy runs: waiting for power off",
-           "wait: step deploy.deploy of deploy is going on", since=0)  # fmt: skip
+           "wait: step deploy.deploy of deploy runs", since=0)  # fmt: skip
 def turn_that_takes_long(scene):
     """A worker is at it: the row keeps the time of the first of many turns."""
     return scene.working(state="again", reason="waiting for power off", due_at=rows.now() - AGO)
@@ -277,49 +278,49 @@ def bmc_silent_in_a_step(scene):
 
 
 @situation("step deploy.deploy of deploy runs: waiting for power off",
-           "wait: step deploy.deploy of deploy is going on", since=0)  # fmt: skip
+           "wait: step deploy.deploy of deploy runs", since=0)  # fmt: skip
 def bmc_silent_before_a_step_that_has_not_asked_it(scene):
     scene.is_silent(rows.now() - AGO)
     return scene.working(state="again", reason="waiting for power off", due_at=rows.now() - AGO)
 
 
 @situation("step deploy.deploy of deploy runs: disks are slow",
-           "wait: step deploy.deploy of deploy is going on", since=0)  # fmt: skip
+           "wait: step deploy.deploy of deploy runs", since=0)  # fmt: skip
 def step_waits_for_its_turn(scene):
     return scene.working(state="again", reason="disks are slow", due_at=rows.now() + AGO)
 
 
 @situation("step deploy.deploy of deploy runs on child node 1be26c0b",
-           "wait: step deploy.deploy of deploy is going on", since=0)  # fmt: skip
+           "wait: step deploy.deploy of deploy runs", since=0)  # fmt: skip
 def parent_waits_for_child(scene):
     return scene.working(state="running", facts=rows.dump({"child": "1be26c0b"}))
 
 
-@situation("step deploy.deploy of deploy runs; it was begun anew after an interruption",
-           "wait: step deploy.deploy of deploy is going on", since=0)  # fmt: skip
+@situation("step deploy.deploy of deploy runs; it was repeated after an interruption",
+           "wait: step deploy.deploy of deploy runs", since=0)  # fmt: skip
 def step_repeated(scene):
     return scene.working(state="running", recovery_weight=1)
 
 
-@situation("nobody walks its flow, left by conductor host-z: it stands at step deploy.deploy",
-           "wait: conductor host-a takes it up within 60 s", since=0)  # fmt: skip
+@situation("no conductor runs its flow, left by conductor host-z: step deploy.deploy",
+           "wait: conductor host-a continues the flow within 60 s", since=0)  # fmt: skip
 def flow_orphaned(scene):
     return scene.deploying(state="running", conductor="host-z")
 
 
-@situation("it is cleaning, and no flow accounts for that",
-           "wait: the conductor takes it up at its next check")  # fmt: skip
+@situation("it is cleaning, and has no flow",
+           "wait: the conductor ends this state at its next check")  # fmt: skip
 def state_without_flow(scene):
     return scene.node("enroll", provision_state="cleaning", target_provision_state="available")
 
 
-@situation("conductor host-a holds the node for power on; its power is on the way to power on",
-           "wait: others may hold the node when that is done", since=90)  # fmt: skip
+@situation("conductor host-a holds the node for power on; its power changes to power on",
+           "wait: the lock is free when that is done", since=90)  # fmt: skip
 def lock_of_a_power_order(scene):
     return scene.held_by(OURS, "power on", target_power_state="power on")
 
 
-@situation("conductor host-a holds the node for vendor call", "wait: others may hold", since=90)
+@situation("conductor host-a holds the node for vendor call", "wait: the lock is free", since=90)
 def lock_of_a_call(scene):
     return scene.held_by(OURS, "vendor call")
 
@@ -329,7 +330,7 @@ def lock_of_a_call(scene):
 
 @situation("the BMC does not answer: .*no route",
            "look at the BMC .*: maintenance ends by itself when it answers again; it is asked "
-           "after 300 to 1200 s, and within 300 s once anybody has reached it")  # fmt: skip
+           "after 300 to 1200 s, and within 300 s once anything has reached it")  # fmt: skip
 def bmc_dead(scene):
     node = scene.stage.bring_to("active")
     scene.stage.power(node, "power on")
@@ -340,7 +341,7 @@ def bmc_dead(scene):
 
 @situation(
     "^it is in active; power sync: was power off, recorded power on: switched on again .at ",
-    "see what changes its power without an order .its user's system, heat, a power supply",
+    "find what switches it other than Bloomery .its system, heat, a power supply",
     since=0,
 )
 def machine_switched_itself_off(scene):
@@ -357,8 +358,8 @@ def machine_switched_itself_off(scene):
 
 
 @situation("the BMC refuses the login, 3 times so far",
-           "set user name and password in driver_info right .*: the BMC refuses them, and is tried "
-           "again at 2026-01-02T04:00:00", since=None)  # fmt: skip
+           "correct user name and password in driver_info .*: the next attempt is "
+           "at 2026-01-02T04:00:00", since=None)  # fmt: skip
 def wrong_password(scene):
     scene.remembers(login_refused={
         "since": "2026-01-02T03:00:00+00:00", "tries": 3,
@@ -398,7 +399,7 @@ def maintenance_by_hand(scene):
 
 @situation(
     "it is in clean failed, and in maintenance for clean failure: .*vendor",
-    "read last_error, set it right, end maintenance, and ask for manage and then for provide "
+    "read last_error, correct its cause, end maintenance, and ask for manage and then for provide "
     r"\(baremetal node manage, baremetal node provide\)",
     since=0,
 )
@@ -409,9 +410,9 @@ def maintenance_by_fault(scene):
     return node
 
 
-@situation("its console is to be on, and conductor host-a could not start it: cannot restart the "
+@situation("its console is enabled, and conductor host-a could not start it: cannot restart the "
            "console: .*told to fail",
-           "nothing: it runs its user's system; see to the console, and switch it on")  # fmt: skip
+           "nothing: it runs its user's system; correct the cause, and enable")  # fmt: skip
 def console_down(scene):
     scene.stage.site.service.periodics.stop()
     node = scene.stage.bring_to("active", {"fail": ["console.start_console"]})
@@ -424,7 +425,7 @@ def console_down(scene):
 
 
 @situation(
-    "3 deployments go on, as many as .conductor.max_concurrent_deploy allows",
+    "3 deployments run, the limit of .conductor.max_concurrent_deploy: another one is",
     "nothing: it waits for a user .*; wait for others to end first, or raise .conductor.max_",
 )
 def limit_of_deployments(scene):
@@ -435,7 +436,7 @@ def limit_of_deployments(scene):
 
 
 @situation(
-    "2 cleanings go on, as many as .conductor.max_concurrent_clean allows",
+    "2 cleanings run, the limit of .conductor.max_concurrent_clean: another one is",
     "ask for provide, .*; wait for others to end first, or raise .conductor.max_",
 )
 def limit_of_cleanings(scene):
@@ -472,15 +473,15 @@ def retired_and_available(scene):
     return scene.node("available", retired=True, retired_reason="too old")
 
 
-@situation("a user has taken it for instance 8d5a2f52",
-           r"ask for active, or take its instance away \(baremetal node deploy, ")  # fmt: skip
+@situation("a user has reserved it for instance 8d5a2f52",
+           r"ask for active, or remove its instance \(baremetal node deploy, ")  # fmt: skip
 def taken_by_hand(scene):
     return scene.node("available", instance_uuid="8d5a2f52-97b1-4b0a-a9c4-7a7de1a3e1b5")
 
 
 @situation(
     "it is in deploy failed: .*deploy.deploy",
-    "read last_error, set it right, and ask for active, or for deleted",
+    "read last_error, correct its cause, and ask for active, or for deleted",
     since=0,
 )
 def deployment_failed(scene):
@@ -491,7 +492,7 @@ def deployment_failed(scene):
 
 
 @situation("it is in enroll: .*no route",
-           "read last_error, set it right, and ask for manage again")  # fmt: skip
+           "read last_error, correct its cause, and ask for manage again")  # fmt: skip
 def verification_failed(scene):
     node = scene.node("enroll")
     scene.bmc.reads = UNREACHABLE
@@ -510,14 +511,14 @@ def provided_with_maintenance_of_a_failure(scene):
 
 
 @situation("it is in active; the last error is: failed power: cannot reach the BMC",
-           "set right what last_error tells .*, and ask again for what failed; or nothing: it runs",
+           "correct the cause in last_error .*, and repeat what failed; or nothing: it runs",
            since=0)  # fmt: skip
 def order_failed(scene):
     return scene.node("active", last_error="failed power: cannot reach the BMC")
 
 
 @situation("it is in active, and is powered off$",
-           "power it on .baremetal node power on., unless it is to be off: its user's system does",
+           "power it on .baremetal node power on., unless it shall be off: its user's system does",
            since=0)  # fmt: skip
 def powered_off(scene):
     return scene.node("active", power_state="power off")

@@ -258,7 +258,7 @@ def test_a_conductor_registers_and_beats(make_site: MakeSite):
     first = row()
     assert (first.hostname, first.online) == (HOST, True)
     assert first.heartbeat >= 1
-    wait_for(lambda: row().heartbeat > first.heartbeat, "a second sign of life")
+    wait_for(lambda: row().heartbeat > first.heartbeat, "a second heartbeat")
 
 
 def test_a_conductor_that_stops_waits_for_its_work_and_goes_off_line(make_site: MakeSite):

@@ -61,8 +61,11 @@ def test_nobody_for_the_driver_or_group_is_told_what_is_served(db):
 @pytest.mark.parametrize(
     ("name", "sentence"),
     [
-        ("redfish", r"'redfish' is known, but no .* name it in \[DEFAULT\]enabled_hardware_types"),
-        ("no-such", "'no-such' is unknown; .* served: fake-hardware; known, .*: idrac, ipmi"),
+        (
+            "redfish",
+            r"'redfish' is installed, but no .* name it in \[DEFAULT\]enabled_hardware_types",
+        ),
+        ("no-such", "'no-such' is unknown; .* served: fake-hardware; installed, .*: idrac, ipmi"),
         ("n" * 500, r"'n{100}\.\.\.' is unknown"),
     ],
 )
@@ -217,7 +220,7 @@ def test_all_silent_is_told_at_once_with_who_and_since_when(db, clock):
     ring = Ring(db, clock=clock)
     ring.refresh()
     watch(ring, clock, 70)
-    with pytest.raises(errors.TemporaryFailure, match="a gave no sign of life for 70 s"):
+    with pytest.raises(errors.TemporaryFailure, match="a sent no heartbeat for 70 s"):
         host(ring)
     with pytest.raises(errors.TemporaryFailure, match="no conductor is alive"):
         ring.living_hosts()
@@ -229,7 +232,7 @@ def test_silent_conductor_of_a_group_is_not_replaced_by_another_group(db, clock)
     ring = Ring(db, clock=clock)
     ring.refresh()
     watch(ring, clock, 60, beating="a", db=db)
-    with pytest.raises(errors.TemporaryFailure, match="group 'east' is alive: b gave no sign"):
+    with pytest.raises(errors.TemporaryFailure, match="group 'east' is alive: b sent no heartbeat"):
         host(ring, group="east")
 
 
@@ -239,7 +242,7 @@ def test_driver_of_a_silent_conductor_is_told_apart_from_one_that_is_not_enabled
     ring = Ring(db, clock=clock)
     ring.refresh()
     watch(ring, clock, 60, beating="a", db=db)
-    with pytest.raises(errors.DriverNotFound, match="b gave no sign of life for 60 s"):
+    with pytest.raises(errors.DriverNotFound, match="b sent no heartbeat for 60 s"):
         ring.get_driver("redfish")
 
 
