@@ -66,6 +66,9 @@ class TcpProxy:
         self.exchanges = 0
         self.on_request: Callable[[bytes], Cut] = lambda data: Cut.NOT
         self.is_open = True  # False: new connections are ended at once
+        self.rewrite: Callable[[bytes], bytes] = lambda data: data  # of requests
+        self.left: int | None = None  # bytes of answers until every connection is cut
+        self.cuts = 0
 
     @property
     def connections(self) -> int:
@@ -141,7 +144,7 @@ class TcpProxy:
                 if cut is Cut.BEFORE:
                     break
                 pair.loses_answer = cut is Cut.AFTER
-                pair.server.sendall(data)
+                pair.server.sendall(self.rewrite(data))
         if not pair.loses_answer:
             pair.close()
 
@@ -156,5 +159,18 @@ class TcpProxy:
                 if pair.loses_answer:
                     break
                 pair.is_answered = True
-                pair.client.sendall(data)  # fails where the client has lost the connection
+                passed = self._count_down(data)
+                pair.client.sendall(passed)  # fails where the client has lost the connection
+                if len(passed) < len(data):
+                    self.cut()
         pair.close()
+
+    def _count_down(self, data: bytes) -> bytes:
+        """Return what of an answer still passes."""
+        with self._mutex:
+            if self.left is None or len(data) <= self.left:
+                self.left = None if self.left is None else self.left - len(data)
+                return data
+            passed, self.left = data[: self.left], None
+            self.cuts += 1
+            return passed
