@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import json
+import urllib.error
+import urllib.request
 from collections.abc import Iterator
+from typing import Any
 
 import bcrypt
 import pytest
 from selenium.webdriver.remote.webdriver import WebDriver
 
 from tests.kit.clients.browser import fetch
-from tests.kit.clients.window import Window
+from tests.kit.clients.window import PATIENCE_S, Window
 from tests.kit.servers import web
 from tests.kit.servers.identity import SYSTEM, Identity, password
 from tests.kit.servers.served import Served
@@ -18,12 +21,74 @@ from tests.kit.waiting import wait_for
 
 PASSWORD = "correct horse"
 JSON = {"Content-Type": "application/json"}
-NODE = '{"driver": "fake-hardware"}'
-BUTTONS = {  # page: a button, and the roles that may use it
-    "/webhooks": {"Add a webhook": ["admin"]},
-    "/stacks/new": {"Create the stack": ["admin", "member"]},
-    "/conductors": {"Drain": ["admin"]},
-    "/allocations": {"New allocation": ["admin", "member"]},
+FAKE_NODE = '{"driver": "fake-hardware"}'
+ROLES = {  # the user, and the project in which the user has a role
+    "system admin": ("root", SYSTEM, "admin"), "admin": ("pat", "web", "admin"),
+    "manager": ("max", "web", "manager"), "member": ("eve", "web", "member"),
+    "reader": ("bob", "web", "reader"),
+}  # fmt: skip
+EMPTY = {"heat_template_version": "2021-04-16", "resources": {}}
+NODE = "/v1/nodes/{node}"
+HOOK = "/ext/v1/webhooks/{webhook}"
+STACKS = "/ext/v1/orchestration/v1/web-id/stacks"
+STACK = f"{STACKS}/roles/{{stack}}"
+SECRET = f"whsec_{'a' * 32}"
+SYSTEM_ONLY = {"system admin"}
+OF_PROJECT = {"admin", "manager", "member"}
+MANAGERS = {"system admin", "admin", "manager"}
+ALL = SYSTEM_ONLY | OF_PROJECT
+BUTTONS = {  # by page: the button, the roles that may use it, and the request that it sends
+    "/nodes": [
+        (
+            "Enrol a node",
+            {"system admin", "admin"},
+            "POST",
+            "/v1/nodes",
+            {"driver": "fake-hardware"},
+        ),
+    ],
+    "/nodes/{node}": [
+        ("Provide", ALL, "PUT", f"{NODE}/states/provision", {"target": "provide"}),
+        ("Power on", ALL, "PUT", f"{NODE}/states/power", {"target": "power on"}),
+        ("Maintenance", ALL, "PUT", f"{NODE}/maintenance", {"reason": "x"}),
+        ("Add a note", ALL, "PATCH", NODE, [{"op": "remove", "path": "/description"}]),
+    ],
+    "/allocations": [
+        ("New allocation", ALL, "POST", "/v1/allocations", {"resource_class": "x"}),
+        ("Delete", ALL, "DELETE", "/v1/allocations/{allocation}", None),
+    ],
+    "/books": [
+        (
+            "Run",
+            MANAGERS,
+            "PUT",
+            f"{NODE}/states/provision",
+            {"target": "clean", "runbook": "CUSTOM_R"},
+        ),
+    ],
+    "/conductors": [
+        ("Drain", SYSTEM_ONLY, "PUT", "/ext/v1/conductors/{host}/drain", {}),
+    ],
+    "/webhooks": [
+        (
+            "Add a webhook",
+            SYSTEM_ONLY,
+            "POST",
+            "/ext/v1/webhooks",
+            {"url": "http://a", "secret": SECRET},
+        ),
+        ("Park", SYSTEM_ONLY, "PATCH", HOOK, [{"op": "remove", "path": "/description"}]),
+        ("Delete", SYSTEM_ONLY, "DELETE", HOOK, None),
+    ],
+    "/stacks/roles/{stack}": [
+        ("Plan an update", OF_PROJECT, "PUT", STACK, {"template": EMPTY}),
+        ("Check", OF_PROJECT, "POST", f"{STACK}/actions", {"check": None}),
+        ("Suspend", OF_PROJECT, "POST", f"{STACK}/actions", {"suspend": None}),
+        ("Delete", OF_PROJECT, "DELETE", STACK, None),
+    ],
+    "/stacks/new": [
+        ("Create the stack", ALL, "POST", STACKS, {"stack_name": "b", "template": EMPTY}),
+    ],
 }
 
 
@@ -41,9 +106,8 @@ def guarded(tmp_path_factory) -> Iterator[Served]:
 @pytest.fixture(scope="module")
 def identity() -> Iterator[Identity]:
     with Identity() as identity:
-        identity.grant("root", SYSTEM, "admin")
-        identity.grant("bob", "web", "reader")
-        identity.grant("eve", "web", "member")
+        for user, project, role in ROLES.values():
+            identity.grant(user, project, role)
         yield identity
 
 
@@ -144,7 +208,7 @@ def test_another_site_or_port_orders_nothing_beside_a_login(
     door.see("No node is enrolled yet")
     with web.serving({"/": web.text("<p>a page", Content_Type="text/html")}) as stranger:
         door.driver.get(stranger.url("/", host=host))
-        for body, headers in ((NODE, JSON), (NODE, {"Content-Type": "text/plain"})):
+        for body, headers in ((FAKE_NODE, JSON), (FAKE_NODE, {"Content-Type": "text/plain"})):
             options = {"method": "POST", "body": body, "headers": headers}
             status, _ = fetch(
                 door.driver, f"{door.url}/v1/nodes", credentials=credentials, **options
@@ -155,46 +219,103 @@ def test_another_site_or_port_orders_nothing_beside_a_login(
     door.see("No node is enrolled yet")
 
 
-@pytest.mark.parametrize(
-    ("role", "user", "scope"),
-    [
-        ("admin", "root", {}),
-        ("member", "eve", {"Project": "web"}),
-        ("reader", "bob", {"Project": "web"}),
-    ],
-)
-def test_what_a_role_may_not_do_is_grey(token_door: Window, role, user, scope) -> None:
-    if role == "admin":
-        token_door.click("of the whole system instead")
-    log_in(token_door, user, password(user), **scope)
-    token_door.see(user, "#account")
-    for path, buttons in BUTTONS.items():
-        for name, roles in buttons.items():
-            token_door.go(path)
-            if path == "/stacks/new" and role == "reader":
-                token_door.see("policy")  # of templates, too
-                continue
-            if path == "/stacks/new":
-                token_door.see("How the sentence begins")
-                token_door.click("Show the plan")
-            if path in ("/webhooks", "/conductors") and role != "admin":
-                token_door.see("policy")  # the list itself is refused
-                continue
-            assert token_door.find(name).is_enabled() is (role in roles), (path, name)
+def ask(served: Served, token: str, method: str, path: str, body: Any = None) -> tuple[int, Any]:
+    """Send a request with a token; return the status and the document."""
+    headers = {"X-Auth-Token": token, "X-OpenStack-Ironic-API-Version": "latest"} | JSON
+    data = None if body is None else json.dumps(body).encode()
+    request = urllib.request.Request(f"{served.url}{path}", data, headers, method=method)
+    try:
+        with urllib.request.urlopen(request, timeout=30) as answer:
+            text = answer.read()
+            return answer.status, json.loads(text) if text else None
+    except urllib.error.HTTPError as error:
+        return error.code, error.read()
 
 
-def test_what_is_grey_is_refused_by_the_api_all_the_same(token_door: Window) -> None:
+@pytest.fixture(scope="module")
+def records(tokens: Served, identity: Identity) -> dict[str, str]:
+    """What the buttons are about: one of each, of the project ``web`` where it has an owner."""
+    root, eve = identity.token("root", SYSTEM), identity.token("eve", "web")
+
+    def create(token: str, path: str, **body: Any) -> Any:
+        status, document = ask(tokens, token, "POST", path, body)
+        assert status < 300, document
+        return document
+
+    step = {"interface": "vendor", "step": "log_passthrough", "args": {}, "order": 1}
+    create(root, "/v1/runbooks", name="CUSTOM_R", owner="web-id", steps=[step])
+    node = create(root, "/v1/nodes", driver="fake-hardware", name="roles", owner="web-id")
+    path = f"/v1/nodes/{node['uuid']}"
+    ask(tokens, root, "PUT", f"{path}/states/provision", {"target": "manage"})
+    state = lambda: ask(tokens, root, "GET", path)[1]["provision_state"]  # noqa: E731
+    wait_for(lambda: state() == "manageable", "the node", timeout_s=PATIENCE_S)
+    hook = create(root, "/ext/v1/webhooks", url="https://192.0.2.1/", secret=SECRET)
+    allocation = create(eve, "/v1/allocations", name="roles", resource_class="none-such")
+    stack = create(eve, STACKS, stack_name="roles", template=EMPTY)["stack"]
+    _, conductors = ask(tokens, root, "GET", "/ext/v1/conductors")
+    return {"node": node["uuid"], "webhook": hook["uuid"], "allocation": allocation["uuid"],
+            "stack": stack["id"], "host": conductors["conductors"][0]["hostname"]}  # fmt: skip
+
+
+def is_offered(window: Window, name: str) -> bool:
+    """Is there such a button that is not grey?  A page that is refused has none."""
+    wait_for(
+        lambda: window.shows(name) or "Failed:" in window.main(), f"{name!r}", timeout_s=PATIENCE_S
+    )
+    return window.shows(name) and window.find(name).is_enabled()
+
+
+@pytest.mark.parametrize("role", ROLES)
+def test_what_a_role_may_not_do_is_grey_and_refused_by_the_api(
+    token_door: Window, tokens: Served, identity: Identity, records: dict[str, str], role: str
+) -> None:
+    user, project, _ = ROLES[role]
+    window, token, offered, served = token_door, identity.token(user, project), set(), set()
+    if project == SYSTEM:
+        window.click("of the whole system instead")
+    log_in(window, user, password(user), **({} if project == SYSTEM else {"Project": project}))
+    window.see(user, "#account")
+    for page, buttons in BUTTONS.items():
+        if page == "/stacks/roles/{stack}" and project == SYSTEM:
+            continue  # the stack is of another project
+        window.go("/about")
+        window.see("Licences", "main")
+        window.go(page.format(**records))
+        if page == "/stacks/new":
+            window.see("Failed:" if role == "reader" else "How the sentence begins", "main")
+            window.click("Show the plan")
+        for name, roles, method, path, body in buttons:
+            if is_offered(window, name):
+                offered.add((page, name))
+            if role in roles:
+                served.add((page, name))
+            else:
+                status, text = ask(tokens, token, method, path.format(**records), body)
+                assert status in (403, 404), (name, status, text)
+    assert offered == served
+
+
+def test_a_login_that_ends_in_a_dialogue_keeps_what_was_typed(
+    token_door: Window, identity: Identity
+) -> None:
+    token_door.click("of the whole system instead")
+    log_in(token_door, "root", password("root"))
+    token_door.see("root", "#account")
+    token_door.go("/nodes")
+    token_door.click("Enrol a node")
+    token_door.fill("Driver", "fake-hardware")
+    token_door.fill("Name", "typed-1")
+    token_door.driver.execute_script(
+        "sessionStorage.setItem('bloomery.login', JSON.stringify({'X-Auth-Token': 'over'}))"
+    )
+    token_door.click("Enrol")
+    token_door.click("of the whole system instead")
+    log_in(token_door, "root", password("root"))
+    token_door.see("typed-1", "h1")
+
+
+def test_a_token_is_kept_and_no_password(token_door: Window) -> None:
     log_in(token_door, "bob", password("bob"), Project="web")
     token_door.see("bob", "#account")
-    headers = token_door.driver.execute_script(
-        "return JSON.parse(sessionStorage.getItem('bloomery.login'))"
-    )
-    for path, body in (
-        ("/v1/nodes", NODE),
-        ("/ext/v1/webhooks", '{"url": "http://a", "secret": "b"}'),
-    ):
-        status, text = fetch(
-            token_door.driver, path, method="POST", body=body, headers=headers | JSON
-        )
-        assert status == 403, text
-    assert password("bob") not in str(headers)
+    kept = "return [JSON.stringify(sessionStorage), JSON.stringify(localStorage), document.cookie]"
+    assert password("bob") not in str(token_door.driver.execute_script(kept))

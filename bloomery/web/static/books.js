@@ -2,7 +2,7 @@
 
 import {get, may, put} from './api.js'
 import {ask, field} from './dialog.js'
-import {empty, h, replace, toast} from './dom.js'
+import {empty, failure, h, replace, toast} from './dom.js'
 import {simple} from './node.js'
 import {rows} from './store.js'
 
@@ -13,13 +13,12 @@ const KINDS = {
 }
 
 export async function page({root, signal}) {
-  const read = async kind => (await get(`v1/${kind}?detail=true&limit=1000`, signal))[kind]
-  const parts = await Promise.all(Object.entries(KINDS).map(async ([kind, [title, none, command]]) => {
-    const list = await read(kind)
-    const heads = ['Name', 'Steps', kind === 'runbooks' ? 'Owner' : 'UUID', '']
-    return [h('h2', {}, title), list.length ? simple(heads, list.map(each => line(kind, each))) : empty(none, command)]
-  }))
-  replace(root, h('h1', {}, 'Runbooks and deploy templates'), parts)
+  const read = async (kind, none, command) => {
+    const list = (await get(`v1/${kind}?detail=true&limit=1000`, signal))[kind]
+    return list.length ? simple(['Name', 'Steps', kind === 'runbooks' ? 'Owner' : 'UUID', ''], list.map(each => line(kind, each))) : empty(none, command)
+  }
+  const parts = Object.entries(KINDS).map(async ([kind, [title, none, command]]) => [h('h2', {}, title), await read(kind, none, command).catch(error => failure(error))])
+  replace(root, h('h1', {}, 'Runbooks and deploy templates'), await Promise.all(parts))
 }
 
 function line(kind, book) {
@@ -31,13 +30,13 @@ function line(kind, book) {
 const steps = list => h('ol', {}, list.map(each => h('li', {}, h('code', {}, `${each.interface}.${each.step}`), each.priority !== undefined && ` priority ${each.priority}`,
   Object.keys(each.args ?? {}).length > 0 && h('pre', {tabIndex: 0}, JSON.stringify(each.args, null, 2)))))
 
-// Nodes with the trait of the runbook's name take it, to be cleaned or serviced.
+// Nodes with a trait of the runbook take it, to be cleaned or serviced.
 function run(book) {
   const fitting = [...rows.values()].filter(row => Object.values(RUNS).includes(row.provision_state)).sort((a, b) => String(a.name).localeCompare(b.name, undefined, {numeric: true}))
   const select = h('select', {name: 'node', required: true}, fitting.map(row => h('option', {value: row.uuid}, `${row.name ?? row.uuid} (${row.provision_state})`)))
   return ask({
     title: `Run ${book.name}`, submit: 'Run', danger: true,
-    body: [fitting.length ? field('Node', select, 'manageable nodes are cleaned, active ones serviced; the node needs the trait of this name') : h('p.notice', {}, 'No node is manageable or active.'), steps(book.steps),
+    body: [fitting.length ? field('Node', select, 'manageable nodes are cleaned, active ones serviced; the node needs one of the traits of the runbook') : h('p.notice', {}, 'No node is manageable or active.'), steps(book.steps),
       h('p.notice', {}, 'Steps may erase disks, change firmware, and reboot the machine.')],
     order: async form => {
       const row = rows.get(form.get('node'))

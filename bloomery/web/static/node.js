@@ -68,10 +68,10 @@ export async function page({root, params, query, signal}) {
       step.deadline_at && [', ends ', ago(step.deadline_at), ' at the latest']), h('progress', {max: step.of, value: step.position - 1, ariaLabel: 'Steps done'}))
   }
 
-  // The actions that may be ordered now: verbs as the service says, the others as they fit.
+  // The actions that the state allows: verbs as the service says, others as they fit.  Without the right they are grey.
   function open() {
     const verbs = new Map(view.why.verbs.map(each => [each.target, each]))
-    return allActions().filter(each => verbs.has(each.key) ? verbs.get(each.key).allowed : each.fits(view.node))
+    return allActions().filter(each => each.allowed() && verbs.has(each.key) ? verbs.get(each.key).allowed : each.fits(view.node))
   }
 
   // Those whose command a sentence of the service names: "ask for manage (baremetal node manage)".
@@ -81,7 +81,7 @@ export async function page({root, params, query, signal}) {
     title: action.allowed() ? action.commands(view.node).join('; ') : 'your roles do not allow it', onclick: () => order(action, [view.node])}, action.label)
 
   function drawOrders() {
-    const closed = view.why.verbs.filter(each => !each.allowed), ready = open()
+    const ready = open(), closed = view.why.verbs.filter(verb => !ready.some(each => each.key === verb.target))
     const focused = orders.contains(document.activeElement) ? document.activeElement.textContent : null
     const isOpen = [...orders.querySelectorAll('details')].map(each => each.open)
     replace(orders, h('div.row', {}, ready.map(each => button(each)),
