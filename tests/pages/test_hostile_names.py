@@ -30,6 +30,9 @@ TEMPLATE = {
 }  # fmt: skip
 
 
+WORDS = {"/webhooks": "127.0.0.1:9", "/books": "CUSTOM_HOSTILE", "/conductors": "online"}
+
+
 @pytest.fixture(scope="module")
 def hostile(service: Served) -> Iterator[dict[str, str]]:
     api, stacks = Client(service.url), conftest.stacks_client(service)
@@ -43,6 +46,17 @@ def hostile(service: Served) -> Iterator[dict[str, str]]:
         {"op": "add", "path": f"/{field}", "value": MARKUP} for field in ("owner", "lessee")
     ])  # fmt: skip
     api.put("/v1/nodes/hostile/maintenance", {"reason": MARKUP})
+    port = api.post("/v1/ports", {
+        "node_uuid": node["uuid"], "address": "52:54:00:66:00:01", "physical_network": IMAGE,
+        "local_link_connection": {
+            "switch_id": "52:54:00:66:00:02", "port_id": MARKUP, "switch_info": MARKUP,
+        },
+    })  # fmt: skip
+    steps = [{"interface": "deploy", "step": "x", "args": {MARKUP: MARKUP}, "order": 1}]
+    book = api.post("/v1/runbooks", {"name": "CUSTOM_HOSTILE", "steps": steps})
+    allocation = api.post("/v1/allocations", {
+        "name": "hostile", "resource_class": MARKUP[:80], "owner": MARKUP,
+    })  # fmt: skip
     api.post("/ext/v1/webhooks", {
         "url": "http://127.0.0.1:9/", "secret": f"whsec_{'a' * 32}", "description": MARKUP,
     })  # fmt: skip
@@ -56,19 +70,22 @@ def hostile(service: Served) -> Iterator[dict[str, str]]:
     wait_for(lambda: stacks.get(path)["stack"]["stack_status"] == "CREATE_FAILED", "it to fail")
     yield {"node": node["uuid"], "stack": path}
     stacks.delete(path)
-    api.delete("/v1/nodes/hostile")
+    for record in (f"allocations/{allocation['uuid']}", f"runbooks/{book['uuid']}",
+                   f"ports/{port['uuid']}", "nodes/hostile"):  # fmt: skip
+        api.delete(f"/v1/{record}")
 
 
 @pytest.mark.parametrize(
     "page",
     ["/nodes", "/nodes?q=hostile&columns=owner,lessee,rack,resource_class,cause", "/nodes/{node}",
      "/nodes/{node}?tab=json", "/nodes/{node}?tab=hardware", "/nodes/{node}?tab=events", "/events",
-     "/webhooks", "/stacks", "{stack}", "{stack}?tab=events", "{stack}?tab=outputs",
-     "{stack}?tab=parameters", "{stack}?tab=template", "{stack}/update"],
+     "/webhooks", "/allocations", "/books", "/conductors", "/stacks", "{stack}",
+     "{stack}?tab=events", "{stack}?tab=outputs", "{stack}?tab=parameters",
+     "{stack}?tab=template", "{stack}/update"],
 )  # fmt: skip
 def test_markup_is_text(window: Window, hostile: dict[str, str], page: str) -> None:
     window.open(page.format(**hostile))
-    window.see("hostile" if "webhooks" not in page else "127.0.0.1:9")
+    window.see(WORDS.get(page, "hostile"))
     made = (
         "return [window.hacked, document.querySelectorAll('img, main script, main b > b').length]"
     )

@@ -171,6 +171,21 @@ def test_a_refused_order_keeps_what_was_typed(window, service, make) -> None:
     window.see("manageable", "h1 + .badge")
 
 
+def test_a_second_operator_is_told_who_holds_the_node_and_may_order_again(
+    window, service, make, state_dir: Path
+) -> None:
+    node = make("held-1")
+    bring(service, node, "manage")
+    show(window, node)
+    set_row(state_dir, node, reservation="conductor-of-ann")
+    window.click("Power on")
+    window.see("conductor-of-ann", ".toast.error")
+    set_row(state_dir, node, reservation=None)
+    window.click("Retry")
+    window.see("Power on: ordered of held-1")
+    window.see("power on", ".title")
+
+
 def test_a_note_is_written(window, service, make) -> None:
     node = make("note-1")
     show(window, node)

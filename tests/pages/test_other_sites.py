@@ -46,11 +46,15 @@ def stacks(served: Served) -> list[Any]:
         return json.loads(answer.read())["stacks"]
 
 
-def test_a_stranger_s_page_makes_no_node_and_no_stack(served: Served, browser):  # noqa: F811
+HOSTS: Final = ("stranger.example", "127.0.0.1")  # another site; another port of this host
+
+
+@pytest.mark.parametrize("host", HOSTS)
+def test_a_stranger_s_page_makes_no_node_and_no_stack(served, browser, host: str):  # noqa: F811
     targets = ((f"{served.url}/v1/nodes", NODE),
                (f"{served.orchestration_url}/v1/p/stacks", STACK))  # fmt: skip
     with web.serving({"/": web.text("<p>a page", Content_Type="text/html")}) as stranger:
-        browser.get(stranger.url("/", host="stranger.example"))
+        browser.get(stranger.url("/", host=host))
         for url, body in targets:
             for options in SIMPLE:
                 fetch(browser, url, method="POST", body=body, **options)
@@ -60,11 +64,12 @@ def test_a_stranger_s_page_makes_no_node_and_no_stack(served: Served, browser): 
     assert (nodes(served), stacks(served)) == ([], [])
 
 
-def test_a_stranger_s_form_makes_no_node(served: Served, browser):  # noqa: F811
+@pytest.mark.parametrize("host", HOSTS)
+def test_a_stranger_s_form_makes_no_node(served: Served, browser, host: str):  # noqa: F811
     name = NODE[:-1] + ', "description": "'
     form = FORM.format(url=f"{served.url}/v1/nodes", name=name)
     with web.serving({"/": web.text(form, Content_Type="text/html")}) as stranger:
-        browser.get(stranger.url("/", host="stranger.example"))
+        browser.get(stranger.url("/", host=host))
         browser.find_element(By.TAG_NAME, "form").submit()
         browser.switch_to.frame("frame")
         wait_for(lambda: "error" in browser.page_source or nodes(served), "an answer")

@@ -1,0 +1,83 @@
+"""Orders of the other pages: a runbook run, a webhook that gets events, a conductor drained."""
+
+from __future__ import annotations
+
+import base64
+from pathlib import Path
+from typing import Any
+
+import pytest
+from selenium.webdriver.remote.webdriver import WebDriver
+
+from bloomery.cli.client import Client
+from tests.kit.clients.browser import browser  # noqa: F401  a fixture
+from tests.kit.clients.window import PATIENCE_S, Window
+from tests.kit.servers import web
+from tests.kit.servers.served import Served
+from tests.kit.waiting import wait_for
+
+STEP = {"interface": "vendor", "step": "log_passthrough", "args": {}, "order": 1}
+SECRET = f"whsec_{base64.b64encode(b'k' * 32).decode()}"
+
+
+@pytest.fixture
+def api(service: Served) -> Client:
+    return Client(service.url)
+
+
+def steps_run(api: Client, node: str) -> list[Any]:
+    entries = api.get(f"/ext/v1/nodes/{node}/timeline")["timeline"]
+    return [each["name"] for each in entries if each["kind"] == "step"]
+
+
+def test_a_runbook_is_run_on_a_machine(window: Window, api: Client, make) -> None:
+    node = make("book-1")
+    api.put(f"/v1/nodes/{node}/states/provision", {"target": "manage"})
+    api.put(f"/v1/nodes/{node}/traits/CUSTOM_TIDY", None)
+    book = api.post("/v1/runbooks", {"name": "CUSTOM_TIDY", "steps": [STEP]})
+    api.put("/v1/runbooks/CUSTOM_TIDY/traits/CUSTOM_TIDY", None)
+    window.open("/books")
+    window.click("Run")
+    window.fill("Node", node)
+    window.see("Steps may erase disks", "dialog")
+    window.click("Run")
+    window.see("CUSTOM_TIDY: ordered of book-1")
+    ran = lambda: "vendor.log_passthrough" in steps_run(api, node)  # noqa: E731
+    wait_for(ran, "the step", timeout_s=PATIENCE_S)
+    state = lambda: api.get(f"/v1/nodes/{node}")["provision_state"]  # noqa: E731
+    wait_for(lambda: state() == "manageable", "its end", timeout_s=PATIENCE_S)
+    api.delete(f"/v1/runbooks/{book['uuid']}")
+
+
+def test_a_webhook_is_added_parked_activated_and_deleted(window: Window, api, make) -> None:
+    with web.serving({"/hook": web.text("", 204)}) as site:
+        window.open("/webhooks")
+        window.click("Add a webhook")
+        window.fill("URL", site.url("/hook"))
+        window.fill("Secret", SECRET)
+        window.fill("Type of event", "baremetal.node")
+        window.click("Add")
+        window.see(site.url("/hook"), "main")
+        make("told-1")
+        wait_for(lambda: "/hook" in site.asked, "an event", timeout_s=PATIENCE_S)
+        assert SECRET not in window.driver.page_source
+        window.click("Park")
+        window.see("parked", "main")
+        window.click("Activate")
+        window.see("active", "main")
+        window.click("Delete")
+        window.see("No webhook yet.")
+    assert api.get("/ext/v1/webhooks")["webhooks"] == []
+
+
+def test_a_conductor_is_drained(tmp_path: Path, browser: WebDriver) -> None:  # noqa: F811
+    with Served(tmp_path / "state") as served:
+        served.wait_until_it_answers()
+        window = Window(browser, served.url or "")
+        window.open("/conductors")
+        window.click("Drain")
+        window.see("bloomery conductor drain", "dialog")
+        window.click("Drain")
+        assert served.code() == 0
+        window.see("The stream of events is lost")
+    window.complaints()
