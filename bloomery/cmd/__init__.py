@@ -43,6 +43,9 @@ COMMANDS: Final = {
     "events": Command("bloomery.cmd.events:events", "Follow events; show or forget their sinks."),
     "config": Command("bloomery.cmd.config:config", "Print a sample of the configuration."),
     "demo": Command("bloomery.cmd.demo:demo", "Show simulated servers being deployed."),
+    "discover": Command(
+        "bloomery.cli.discover:discover", "Find BMCs in networks, and write them for enrol."
+    ),
     "enrol": Command("bloomery.cli.enrol.commands:enrol", "Create nodes from files of machines."),
     "node": Command(
         "bloomery.cli.node_commands:node", "List, explain, deploy and switch machines of a service."

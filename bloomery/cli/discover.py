@@ -1,0 +1,210 @@
+"""``bloomery discover``: find BMCs in networks, and write the file for ``bloomery enrol``.
+
+An address gets at most three small questions without a login: the service root of Redfish over TLS,
+over plain HTTP where TLS is not spoken, and the presence ping of IPMI.  Nothing is changed.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import ipaddress
+import json
+import socket
+import threading
+import time
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import asdict, dataclass, field
+from typing import Any, Final
+
+import click
+import urllib3
+
+from bloomery.cli import groups, terminal
+
+Address = ipaddress.IPv4Address | ipaddress.IPv6Address
+
+_MOST_ADDRESSES: Final = 4096
+_AT_ONCE: Final = 64
+_MOST_BYTES: Final = 65536  # of a service root
+_SHOWN: Final = 64  # characters of what a BMC says of itself
+_DELL: Final = "Dell"
+# ASF 2.0: RMCP version 6, no acknowledgement, class ASF; enterprise 4542, Presence Ping, tag 0.
+_PING: Final = bytes.fromhex("0600ff06 000011be 80000000")
+_PONG: Final = 0x40
+_PONG_TYPE_AT: Final = 8
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Bmc:
+    """A BMC that answered; ``bmc`` is the address that a row of ``bloomery enrol`` takes."""
+
+    name: str
+    driver: str
+    bmc: str
+    vendor: str = ""
+    product: str = ""
+    uuid: str = ""
+
+
+@dataclass(slots=True, kw_only=True)
+class Pace:
+    """At most so many addresses a second, whichever thread asks."""
+
+    every_s: float
+    clock: Callable[[], float] = time.monotonic
+    wait: Callable[[float], object] = field(default_factory=lambda: threading.Event().wait)
+    _next_at: float = 0.0
+    _lock: threading.Lock = field(default_factory=threading.Lock)
+
+    def take_turn(self) -> None:
+        with self._lock:
+            now = self.clock()
+            at = max(self._next_at, now)
+            self._next_at = at + self.every_s
+        if at > now:
+            self.wait(at - now)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Prober:
+    redfish_port: int
+    timeout_s: float
+    pace: Pace
+    ipmi_port: int = 623
+
+    def probe(self, address: Address) -> Bmc | None:
+        self.pace.take_turn()
+        return self._redfish(address) or self._ipmi(address)
+
+    def _redfish(self, address: Address) -> Bmc | None:
+        host = f"[{address}]" if address.version == 6 else str(address)
+        for scheme, default in (("https", 443), ("http", 80)):
+            port = "" if self.redfish_port == default else f":{self.redfish_port}"
+            url = f"{scheme}://{host}{port}"
+            try:
+                root = self._service_root(url)
+            except urllib3.exceptions.SSLError:
+                continue  # it speaks, but not TLS
+            except (urllib3.exceptions.HTTPError, ValueError):
+                return None
+            vendor = _text(root.get("Vendor"))
+            driver = "idrac" if vendor.startswith(_DELL) else "redfish"
+            return Bmc(
+                name=_name(address), driver=driver, bmc=url, vendor=vendor,
+                product=_text(root.get("Product")), uuid=_text(root.get("UUID")),
+            )  # fmt: skip
+        return None
+
+    def _service_root(self, url: str) -> dict[str, Any]:
+        """Return the service root, which needs no login.  No certificate is checked for it."""
+        with urllib3.PoolManager(cert_reqs="CERT_NONE", assert_hostname=False) as pool:
+            answer = pool.request(
+                "GET", f"{url}/redfish/v1/", timeout=self.timeout_s, retries=False, redirect=False,
+                preload_content=False,
+            )  # fmt: skip
+            with answer:
+                root = json.loads(answer.read(_MOST_BYTES))
+        if not isinstance(root, dict) or "RedfishVersion" not in root:
+            raise ValueError(f"{url} is no service of Redfish")
+        return root
+
+    def _ipmi(self, address: Address) -> Bmc | None:
+        family = socket.AF_INET6 if address.version == 6 else socket.AF_INET
+        with socket.socket(family, socket.SOCK_DGRAM) as asked:
+            asked.settimeout(self.timeout_s)
+            try:
+                asked.connect((str(address), self.ipmi_port))
+                asked.send(_PING)
+                answer = asked.recv(_MOST_BYTES)
+            except OSError:
+                return None
+        if len(answer) <= _PONG_TYPE_AT or answer[_PONG_TYPE_AT] != _PONG:
+            return None
+        return Bmc(name=_name(address), driver="ipmi", bmc=str(address))
+
+
+def _name(address: Address) -> str:
+    return f"bmc-{str(address).replace('.', '-').replace(':', '-')}"
+
+
+def _text(value: object) -> str:
+    """Return a text of a BMC in one short line; other values are no text."""
+    return terminal.visible(value)[:_SHOWN] if isinstance(value, str) else ""
+
+
+def find(addresses: Iterable[Address], prober: Prober) -> Iterator[Bmc]:
+    """Yield the BMCs in the order of addresses."""
+    pool = ThreadPoolExecutor(_AT_ONCE)
+    try:
+        yield from filter(None, pool.map(prober.probe, addresses))
+    finally:
+        pool.shutdown(cancel_futures=True)
+
+
+def expand(networks: Iterable[str]) -> list[Address]:
+    """Return the addresses of the networks.  Raises UsageError."""
+    addresses: dict[Address, None] = {}
+    for text in networks:
+        try:
+            network = ipaddress.ip_network(text, strict=False)
+        except ValueError as exc:
+            raise click.UsageError(
+                f"cannot read the network {text!r}: {exc}; write it as 10.0.0.0/24"
+            ) from exc
+        if len(addresses) + network.num_addresses > _MOST_ADDRESSES:
+            raise click.UsageError(
+                f"cannot search {text}: one command takes {_MOST_ADDRESSES} addresses at most, as "
+                "in a /20; name the networks of BMCs alone"
+            )
+        addresses |= dict.fromkeys(network.hosts())
+    return list(addresses)
+
+
+@click.command()
+@click.argument("networks", metavar="CIDR...", nargs=-1, required=True)
+@click.option("--redfish-port", type=click.IntRange(1, 65535), default=443, show_default=True)
+@click.option(
+    "--rate", type=click.FloatRange(0.1, 1000), default=50.0, show_default=True,
+    help="Addresses a second at most.",
+)  # fmt: skip
+@click.option(
+    "--timeout", "timeout_s", type=click.FloatRange(0.1, 60), default=2.0, show_default=True,
+    help="Seconds that a BMC has for an answer.",
+)  # fmt: skip
+@groups.AS_JSON
+def discover(
+    networks: tuple[str, ...],
+    redfish_port: int,
+    rate: float,
+    timeout_s: float,
+    as_json: bool,
+) -> None:
+    """Find BMCs by Redfish and IPMI, and print the CSV that `bloomery enrol` reads.
+
+    Search only networks that are yours.  No login is tried: add users and passwords to the file.
+    """
+    addresses = expand(networks)
+    urllib3.disable_warnings(urllib3.exceptions.InsecureRequestWarning)
+    prober = Prober(
+        redfish_port=redfish_port, timeout_s=timeout_s, pace=Pace(every_s=1 / rate)
+    )  # fmt: skip
+    bmcs = []
+    if not as_json:
+        click.echo("name,driver,bmc,username,password,extra.vendor,extra.product")
+    for bmc in find(addresses, prober):
+        bmcs.append(bmc)
+        if not as_json:
+            click.echo(_row(bmc))
+    if as_json:
+        click.echo(terminal.as_json([asdict(bmc) for bmc in bmcs], indent=2))
+    click.echo(f"{len(bmcs)} BMCs answered at {len(addresses)} addresses", err=True)
+
+
+def _row(bmc: Bmc) -> str:
+    line = io.StringIO()
+    csv.writer(line, lineterminator="").writerow(
+        [bmc.name, bmc.driver, bmc.bmc, "", "", bmc.vendor, bmc.product]
+    )
+    return line.getvalue()
