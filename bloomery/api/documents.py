@@ -327,6 +327,18 @@ _BMCS: Final = _array(
         "address", "left_alone", "latency", "accounts", "refused_logins", "sessions",
     )
 )  # fmt: skip
+
+
+def _results(*results: str, **more: Json) -> Json:
+    """Return the schema of the results of many nodes; the first of ``more`` is always there."""
+    error = _object(
+        {"code": TEXT, "status": {"type": "integer"}, "message": TEXT}, "code", "status", "message"
+    )
+    item: Json = {"result": {"enum": list(results)}, "error": {"anyOf": [error, {"type": "null"}]}}
+    required = ("result", "error", *list(more)[:1])
+    return _object({"results": _array(_object(item | more, *required))}, "results")
+
+
 _STATUS: Final = _object(
     {
         "release": TEXT,
@@ -454,6 +466,10 @@ _ENDS: Final[Mapping[str, Json]] = {
     "/ext/v1/fleet": _FLEET,
     "/ext/v1/status": _STATUS,
     "/ext/v1/nodes": _NODE_ROWS,
+    "/ext/v1/nodes:batch/{}": _results(
+        "created", "completed", "present", "refused", name=TEXT_OR_NULL, uuid=TEXT
+    ),
+    "/ext/v1/nodes:act/{}": _results("accepted", "refused", node=TEXT),
     "/ext/v1/conductors": _object({"conductors": _CONDUCTORS}, "conductors"),
     "/ext/v1/conductors/{}/bmcs": _object({"bmcs": _BMCS}, "bmcs"),
     "/ext/v1/session": _object({"auth_strategy": TEXT}, "auth_strategy"),

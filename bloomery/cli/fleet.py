@@ -8,10 +8,10 @@ fleet.take("manage", "manageable")      # raises FleetStuck with the nodes and t
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypeVar
 
 import rich.console
 import rich.live
@@ -22,6 +22,7 @@ from bloomery import errors
 from bloomery.cli import terminal
 from bloomery.cli.client import Client
 
+AT_ONCE = 50  # machines in one request; the service takes up to 200
 _POLL_S = 0.2
 _FIELDS = (
     "uuid,name,provision_state,power_state,target_power_state,last_error,reservation,deploy_step,"
@@ -49,21 +50,37 @@ class Machine:
     more: dict[str, Any] = field(default_factory=dict)
 
 
+T = TypeVar("T")
+
+
+def batches(items: Sequence[T]) -> Iterator[Sequence[T]]:
+    """Yield the items in parts, each for one request."""
+    for start in range(0, len(items), AT_ONCE):
+        yield items[start : start + AT_ONCE]
+
+
 def create(client: Client, machine: Machine) -> None:
-    """Create the node of a machine, and its ports."""
-    body = {
-        "name": machine.name,
-        "driver": machine.driver,
-        "driver_info": machine.driver_info,
-        "properties": machine.properties,
-    }
-    node = client.post("/v1/nodes", body | machine.more)
-    for port in machine.ports:
-        create_port(client, node["uuid"], port)
+    """Create the node of a machine, and its ports.  Raises FleetStuck."""
+    [result] = enrol(client, [machine])
+    if result["error"] is not None:
+        raise FleetStuck(reason=f"{machine.name}: {result['error']['message']}")
 
 
-def create_port(client: Client, node_uuid: str, port: dict[str, Any]) -> None:
-    client.post("/v1/ports", {"node_uuid": node_uuid, **port})
+def enrol(client: Client, machines: Sequence[Machine]) -> Iterator[dict[str, Any]]:
+    """Create what is missing of the machines; yield the service's result for each."""
+    for batch in batches(machines):
+        nodes = [
+            {
+                "name": each.name,
+                "driver": each.driver,
+                "driver_info": each.driver_info,
+                "properties": each.properties,
+                "ports": list(each.ports),
+                **each.more,
+            }
+            for each in batch
+        ]
+        yield from client.post("/ext/v1/nodes:batch", {"nodes": nodes})["results"]
 
 
 class Fleet:

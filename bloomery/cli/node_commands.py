@@ -14,7 +14,7 @@ import click
 
 from bloomery.cli import cloud, groups, terminal
 from bloomery.cli.client import ApiError, Client
-from bloomery.cli.fleet import Fleet
+from bloomery.cli.fleet import Fleet, batches
 
 NODE: Final = click.argument("node")
 NODES: Final = click.argument("nodes", nargs=-1, required=True, metavar="NODE...")
@@ -214,8 +214,8 @@ def power(
     if soft and action == "on":
         raise click.UsageError("--soft is for off and reboot")
     target = ("soft " if soft else "") + {"reboot": "rebooting"}.get(action, f"power {action}")
-    client, body = find(), {"target": target}
-    nodes = _ordered(client, nodes, lambda to, path: to.put(f"{path}/states/power", body))
+    client = find()
+    nodes = _act(client, nodes, {"power": {"target": target}})
     if wait:
         _watch(client, nodes, _POWER[action], limit_s, "power_state")
 
@@ -227,13 +227,9 @@ def power(
 @click.pass_obj
 def maintenance(find: Find, action: str, nodes: tuple[str, ...], reason: str | None) -> None:
     """Take nodes into maintenance, or out of it."""
-    if action == "on":
-        body = {"reason": reason}
-        _ordered(find(), nodes, lambda to, path: to.put(f"{path}/maintenance", body))
-        return
-    if reason is not None:
+    if action == "off" and reason is not None:
         raise click.UsageError("--reason is for on")
-    _ordered(find(), nodes, lambda to, path: to.delete(f"{path}/maintenance"))
+    _act(find(), nodes, {"maintenance": {"on": action == "on", "reason": reason}})
 
 
 @node.command()
@@ -268,28 +264,53 @@ def _provision(
     client: Client, nodes: Sequence[str], target: str, state: str | None, limit_s: float | None
 ) -> None:
     """Order a provision state, and watch until ``state``; None: do not watch."""
-    body = {"target": target}
-    nodes = _ordered(client, nodes, lambda to, path: to.put(f"{path}/states/provision", body))
+    nodes = _act(client, nodes, {"provision": {"target": target}})
     if state is not None:
         _watch(client, nodes, state, limit_s, "provision_state")
 
 
+def _act(client: Client, nodes: Sequence[str], action: Json) -> tuple[str, ...]:
+    """Order an action of the nodes; return the nodes.  Exit with 1 if one is refused."""
+
+    def errors() -> Iterator[tuple[str, str | None]]:
+        for batch in batches(list(dict.fromkeys(nodes))):
+            body = {"nodes": batch, **action}
+            for result in client.post("/ext/v1/nodes:act", body)["results"]:
+                yield result["node"], result["error"] and result["error"]["message"]
+
+    return _reported(errors())
+
+
 def _ordered(client: Client, nodes: Sequence[str], order: Order) -> tuple[str, ...]:
     """Send an order for each node; return the nodes.  Exit with 1 if one is refused."""
-    refused = False
-    for each in nodes:
-        try:
-            order(client, _path(each))
-        except ApiError as exc:
-            if exc.facts.get("answer") is None:
-                raise
-            refused = True
-            click.echo(terminal.visible(f"{each}: {exc}"), err=True)
+
+    def errors() -> Iterator[tuple[str, str | None]]:
+        for each in nodes:
+            try:
+                order(client, _path(each))
+            except ApiError as exc:
+                if exc.facts.get("answer") is None:
+                    raise
+                yield each, str(exc)
+            else:
+                yield each, None
+
+    return _reported(errors())
+
+
+def _reported(results: Iterable[tuple[str, str | None]]) -> tuple[str, ...]:
+    """Print each node with its error, if any; return the nodes.  Exit with 1 after an error."""
+    accepted, refused = [], False
+    for node, error in results:
+        if error is None:
+            accepted.append(node)
+            _echo(f"{node}: accepted")
         else:
-            _echo(f"{each}: accepted")
+            refused = True
+            click.echo(terminal.visible(f"{node}: {error}"), err=True)
     if refused:
         raise SystemExit(1)
-    return tuple(nodes)
+    return tuple(accepted)
 
 
 def _watch(

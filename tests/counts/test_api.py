@@ -50,6 +50,37 @@ def test_a_page_of_short_rows_is_the_last_event_the_marker_and_the_rows(
         assert (meter.commits, len(meter.statements)) == (0, statements)
 
 
+def test_a_machine_of_a_batch_costs_what_a_single_one_does_and_its_lookup(
+    api: Client, meter: Meter
+) -> None:
+    fields = {"driver": "fake-hardware"}
+    api.post("/v1/nodes", fields | {"name": "single"})
+    alone = len(meter.statements), meter.commits
+    costs = []
+    for count in (1, 5):
+        nodes = [fields | {"name": f"of-{count}-{number}"} for number in range(count)]
+        meter.reset()
+        api.post("/ext/v1/nodes:batch", {"nodes": nodes})
+        costs.append((len(meter.statements), meter.commits))
+    assert costs[1] == (5 * costs[0][0], 5)
+    assert costs[0][0] <= alone[0]  # the lookup by its key, and no read of the answer
+    meter.reset()
+    api.post("/ext/v1/nodes:batch", {"nodes": nodes})
+    assert (len(meter.statements), meter.commits) == (5, 0)
+
+
+def test_an_order_of_many_costs_what_single_ones_do(api: Client, meter: Meter) -> None:
+    names = ["many-1", "many-2", "many-3"]
+    for name in ["alone", *names]:
+        api.post("/v1/nodes", {"name": name, "driver": "fake-hardware"})
+    meter.reset()
+    api.put("/v1/nodes/alone/maintenance", {})
+    alone = len(meter.statements), meter.commits
+    meter.reset()
+    api.post("/ext/v1/nodes:act", {"nodes": names, "maintenance": {"on": True}})
+    assert (len(meter.statements), meter.commits) == (3 * alone[0], 3 * alone[1])
+
+
 def test_a_post_and_a_patch_are_one_commit_each(api: Client, meter: Meter) -> None:
     api.post("/v1/nodes", {"name": "web-2", "driver": "fake-hardware"})
     assert meter.commits == 1

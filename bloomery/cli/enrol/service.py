@@ -7,14 +7,17 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
-from bloomery.cli.client import ApiError, Client
+from bloomery.cli import fleet
+from bloomery.cli.client import Client
 from bloomery.cli.enrol.machines import Entry, bmc_of
 from bloomery.cli.enrol.records import Json
-from bloomery.cli.fleet import create, create_port
 
 _FIELDS = "uuid,name,driver,driver_info"
+_ACTIONS: Final = {
+    "created": "enrolled", "completed": "ports added", "present": "is there", "refused": "refused",
+}  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -83,28 +86,15 @@ def plan(entry: Entry, inventory: Inventory) -> Order:
     return Order(entry=entry, node=uuid, ports=missing, faults=tuple(faults))
 
 
-def carry_out(client: Client, order: Order) -> str:
-    """Write a machine; return what was done.  Raises ApiError."""
-    if order.node is None:
-        create(client, order.entry.machine)
-        return "enrolled"
-    for port in order.ports:
-        create_port(client, order.node, port)
-    return "ports added" if order.ports else "is there"
-
-
 def write(client: Client, orders: Sequence[Order]) -> Iterator[tuple[Order, str, str | None]]:
     """Carry out the orders; yield each with its result and error.  A refused row stops none.
 
     Raises ApiError when the service does not answer.
     """
-    for order in orders:
-        try:
-            yield order, carry_out(client, order), None
-        except ApiError as exc:
-            if exc.facts.get("answer") is None:
-                raise
-            yield order, "refused", str(exc)
+    results = fleet.enrol(client, [order.entry.machine for order in orders])
+    for order, result in zip(orders, results, strict=True):
+        error = result["error"]
+        yield order, _ACTIONS[result["result"]], None if error is None else error["message"]
 
 
 def _label(node: Json) -> str:

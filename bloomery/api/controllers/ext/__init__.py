@@ -10,6 +10,7 @@ from webob import exc as statuses
 from bloomery.api import routing
 from bloomery.api.controllers.ext import (
     allocations,
+    bulk,
     caller,
     conductors,
     description,
@@ -63,6 +64,8 @@ def make(root: Callable[[], Rest]) -> Rest:
         "fleet": fleet.Fleet(),
         "me": caller.Me(),
         "nodes": nodes.Nodes(),
+        "nodes:act": bulk.Act(),
+        "nodes:batch": bulk.Batch(),
         "openapi.json": description.Openapi(root),
         "session": session.Session(),
         "states": caller.States(),

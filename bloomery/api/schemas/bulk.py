@@ -1,0 +1,77 @@
+"""Schemas of bodies about many nodes."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from bloomery.api.declare import Schema
+
+_TEXT_OR_NULL: Final = {"type": ["string", "null"]}
+_STEPS: Final = {"type": ["array", "null"]}
+
+ENROL: Final = Schema(
+    thing="nodes",
+    source={
+        "type": "object",
+        "properties": {
+            "nodes": {
+                "type": "array",
+                "minItems": 1,
+                "items": {
+                    "type": "object",
+                    "description": "as POST /v1/nodes takes it, and ports, as POST /v1/ports",
+                    "properties": {"ports": {"type": "array", "items": {"type": "object"}}},
+                },
+            },
+        },
+        "required": ["nodes"],
+        "additionalProperties": False,
+    },
+    secret=frozenset({"nodes"}),
+)
+
+ACT: Final = Schema(
+    thing="order",
+    source={
+        "type": "object",
+        "properties": {
+            "nodes": {
+                "type": "array", "minItems": 1, "uniqueItems": True,
+                "items": {"type": "string", "minLength": 1},
+            },
+            "provision": {
+                "type": "object",
+                "properties": {
+                    "target": {"type": "string"},
+                    "configdrive": {"type": ["string", "object", "null"]},
+                    "clean_steps": _STEPS,
+                    "deploy_steps": _STEPS,
+                    "service_steps": _STEPS,
+                    "rescue_password": _TEXT_OR_NULL,
+                    "disable_ramdisk": {"type": ["boolean", "null"]},
+                    "runbook": _TEXT_OR_NULL,
+                },
+                "required": ["target"],
+                "additionalProperties": False,
+            },
+            "power": {
+                "type": "object",
+                "properties": {
+                    "target": {"type": "string"},
+                    "timeout": {"type": ["integer", "null"]},
+                },
+                "required": ["target"],
+                "additionalProperties": False,
+            },
+            "maintenance": {
+                "type": "object",
+                "properties": {"on": {"type": "boolean"}, "reason": _TEXT_OR_NULL},
+                "required": ["on"],
+                "additionalProperties": False,
+            },
+        },
+        "required": ["nodes"],
+        "additionalProperties": False,
+    },
+    secret=frozenset({"provision"}),
+)  # fmt: skip

@@ -1,0 +1,157 @@
+"""Many nodes in one request: enrol machines, or order one action of them.
+
+Each machine has a result of its own, in the order of the request, and stops no other one.
+
+    bulk.enrol(ctx, [Machine(fields={"name": "web-1", "driver": "redfish"}, ports=[...])])
+    bulk.act(ctx, ["web-1", "web-2"], "provision", {"target": "manage"})
+"""
+
+from __future__ import annotations
+
+import uuid as uuids
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from bloomery import errors
+from bloomery.db import rows
+from bloomery.model import nouns
+from bloomery.operations import management, nodes, policy, provision, records
+from bloomery.operations.context import Context
+
+Json = dict[str, Any]
+
+MOST: Final = 200  # nodes in one request
+ENROL_RULE: Final = "baremetal:node:create"
+ACT_RULE: Final = "baremetal:node:list"
+_COLUMNS: Final = ("uuid", "driver", "driver_info", "macs")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Machine:
+    """A node to create and its ports; both have passed their schemas, except for ``fault``.
+
+    ``fields`` have a UUID or a name: the key by which a repetition finds the node again.
+    """
+
+    fields: Json
+    ports: Sequence[Json] = ()
+    fault: errors.Failure | None = None
+
+
+def enrol(ctx: Context, machines: Sequence[Machine]) -> list[Json]:
+    """Create the nodes and ports that are missing; return a result for each machine.
+
+    A node that is there keeps its fields: only its missing ports are created.
+    """
+    policy.authorize(ctx, ENROL_RULE)
+    _check_count(machines)
+    return [
+        _attempted(lambda machine=machine: _enrol(ctx, machine))  # type: ignore[misc]
+        | {"name": machine.fields.get("name")}
+        for machine in machines
+    ]
+
+
+def act(ctx: Context, idents: Sequence[str], action: str, body: Json) -> list[Json]:
+    """Order an action of each node, with the policy of a single request; return the results."""
+    policy.authorize(ctx, ACT_RULE)
+    _check_count(idents)
+    send = ACTIONS[action]
+
+    def order(ident: str) -> Json:
+        send(ctx, ident, body)
+        return {"result": "accepted"}
+
+    return [
+        _attempted(lambda ident=ident: order(ident)) | {"node": ident}  # type: ignore[misc]
+        for ident in idents
+    ]
+
+
+def _check_count(items: Sequence[Any]) -> None:
+    if len(items) > MOST:
+        raise errors.Invalid(
+            reason=f"cannot take {len(items)} nodes in one request: {MOST} are allowed; send "
+            "several requests",
+        )
+
+
+def _attempted(work: Callable[[], Json]) -> Json:
+    """Return the result of ``work``, or its refusal."""
+    try:
+        return work() | {"error": None}
+    except errors.Failure as exc:
+        error = {"code": exc.code, "status": exc.status, "message": errors.brief(exc)}
+        return {"result": "refused", "error": error}
+
+
+# -------------------------------------------------------------------------------------- enrol
+
+
+def _enrol(ctx: Context, machine: Machine) -> Json:
+    if machine.fault is not None:
+        raise machine.fault
+    key = machine.fields.get("uuid") or machine.fields.get("name")
+    if not key:
+        raise errors.Invalid(
+            reason="cannot enrol a machine without a key: give it a name or a uuid, by which a "
+            "repeated request finds it again",
+        )
+    node = _find(ctx, key)
+    if node is None:
+        fields = {"uuid": str(uuids.uuid4())} | machine.fields
+        uuid, result, macs = nodes.create(ctx, fields), "created", frozenset[str]()
+    else:
+        _check_same(node, machine.fields)
+        uuid, result, macs = node.uuid, "present", frozenset((node.macs or "").split(","))
+    missing = [port for port in machine.ports if str(port["address"]).lower() not in macs]
+    for port in missing:
+        records.create(ctx, nouns.PORT, {**port, "node_uuid": uuid})
+    if missing and result == "present":
+        result = "completed"
+    return {"result": result, "uuid": uuid}
+
+
+def _find(ctx: Context, key: str) -> Any:
+    """Return the row of the node with this key, or None."""
+    try:
+        return policy.get_node(ctx, key, columns=_COLUMNS)
+    except errors.NodeNotFound:
+        return None
+
+
+def _check_same(node: Any, fields: Json) -> None:
+    """Raise Conflict where the node is another machine: other driver, or address of the BMC."""
+    stored = {"driver": node.driver, **_addresses(rows.load(node.driver_info))}
+    asked = {"driver": fields["driver"], **_addresses(fields.get("driver_info") or {})}
+    other = sorted(name for name, value in asked.items() if stored.get(name) != value)
+    if other:
+        raise errors.Conflict(
+            reason=f"cannot enrol it as node {node.uuid}, which is there with another "
+            f"{' and '.join(other)}: choose another name, or PATCH that node",
+        )
+
+
+def _addresses(driver_info: Json) -> Json:
+    return {name: value for name, value in driver_info.items() if name.endswith("_address")}
+
+
+# ---------------------------------------------------------------------------------------- act
+
+
+def _provision(ctx: Context, ident: str, body: Json) -> None:
+    provision.set_provision_state(ctx, ident, body)
+
+
+def _power(ctx: Context, ident: str, body: Json) -> None:
+    management.set_power_state(ctx, ident, body["target"], body.get("timeout"))
+
+
+def _maintenance(ctx: Context, ident: str, body: Json) -> None:
+    nodes.set_maintenance(ctx, ident, body["on"], body.get("reason"))
+
+
+ACTIONS: Final[Mapping[str, Callable[[Context, str, Json], None]]] = {
+    "maintenance": _maintenance, "power": _power, "provision": _provision,
+}  # fmt: skip
