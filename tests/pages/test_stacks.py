@@ -191,3 +191,5 @@ def test_resources_are_coloured_by_their_events(window, stacks) -> None:
     wait_for(lambda: window.driver.execute_script(active), "its colour", timeout_s=20)
     window.see("complete 1", ".counts")
     window.see("create in progress")
+    window.open("/events?type=orchestration.resource")
+    window.see("coloured/slow")

@@ -15,7 +15,7 @@ const NODE = 'baremetal.node.', STACK = /^orchestration\.(stack|resource)\./
 function linkOf({event_type: type, object_uuid: uuid, facts}) {
   const name = facts.stack_name ?? facts.name ?? rows.get(uuid)?.name ?? uuid ?? '–'
   if (type.startsWith(NODE)) return h('a', {href: `#/nodes/${uuid}`}, name)
-  return STACK.test(type) ? h('a', {href: `#/stacks/${encodeURIComponent(name)}/${uuid}`}, name) : name
+  return STACK.test(type) ? h('a', {href: `#/stacks/${encodeURIComponent(name)}/${uuid}`}, [name, facts.resource_name].filter(Boolean).join('/')) : name
 }
 
 const brief = facts => Object.entries(facts).filter(([, value]) => value !== null && String(value).length)
