@@ -18,7 +18,7 @@ from typing import Any, Final
 
 import sqlalchemy as sa
 
-from bloomery import errors
+from bloomery import errors, secrets
 from bloomery.db import events, rows, stack_locks, stack_orders, tree_values, upserts
 from bloomery.db.tables import (
     PROPERTIES_DATA,
@@ -37,6 +37,7 @@ from bloomery.secrets import Sealer
 
 _S = STACKS.c
 _R = RESOURCES.c
+_SIGNAL: Final = "SIGNAL"  # its reason is what a machine sent: for readers of the stack alone
 _RELAY_STATUS: Final = {"IN_PROGRESS": "start", "COMPLETE": "end", "FAILED": "error"}
 _KEPT: Final = frozenset(  # columns of a stack that a turn leaves alone once the row is there
     {
@@ -134,7 +135,7 @@ def encode(
             if is_of_stack(event)
             else (None, _resource_row(event, publisher))
             for event in turn.events
-            if event.status in _RELAY_STATUS
+            if event.status in _RELAY_STATUS and event.action != _SIGNAL
         ],
         orders=list(turn.orders),
         rests=turn.rests,
@@ -183,7 +184,9 @@ def _resource_row(event: Event, publisher: str | None) -> Row:
 def _relay_row(
     kind: str, event: Event, facts: Mapping[str, Any], *, publisher: str | None, owner: str | None
 ) -> Row:
-    reason = tree_values.storable(event.reason)[: tree_values.MOST_EVENT_REASON]
+    is_failure = event.status == "FAILED"
+    text = secrets.mask(event.reason) if is_failure else event.reason  # a failure quotes others
+    reason = tree_values.storable(text)[: tree_values.MOST_EVENT_REASON]
     state = {"state": event.state, "state_reason": reason, "root": event.root_uuid}
     return events.encode(
         events.Event(
@@ -191,7 +194,7 @@ def _relay_row(
             object_uuid=event.stack_uuid,
             action=event.action.lower(),
             status=_RELAY_STATUS[event.status],
-            level="error" if event.status == "FAILED" else "info",
+            level="error" if is_failure else "info",
             publisher=publisher,
             facts={**facts, **state},
             owner=owner,

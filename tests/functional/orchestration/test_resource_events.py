@@ -5,8 +5,11 @@ from __future__ import annotations
 import pytest
 
 from bloomery.db import events, tables
+from bloomery.db import trees as rows
+from bloomery.model.stacks import Turn
 from tests.functional.orchestration.test_lives import BROKEN, TEST
 from tests.kit.clients.stack_calls import VALUE, StackCalls
+from tests.kit.stacks import trees
 
 SLOW = {"type": TEST, "properties": {"value": "x", "wait_secs": 1}}
 
@@ -87,6 +90,17 @@ def test_a_hidden_value_is_in_no_event(calls):
     calls.work(web)
     assert ("bad", "create", "error") in of_resources(calls)
     assert secret not in repr([each.facts_text for each in all_events(calls)])
+
+
+def test_a_failure_is_masked_and_a_signal_is_no_event():
+    broken = trees.event(
+        "FAILED", name="bad", physical_id="7", reason="refused: password=hush-hush " + "x" * 300
+    )
+    signal = trees.event(name="bad", physical_id="7", action="SIGNAL", reason="Signal: hush-hush")
+    turn = rows.encode(Turn(events=[broken, signal]), trees.SEALER, traversals={})
+    ((_, row),) = turn.relay
+    assert "hush-hush" not in row["facts"]
+    assert len(turn.events) == 2
 
 
 def test_events_of_a_stack_and_of_its_resources_are_one_list(tmp_path, world):
