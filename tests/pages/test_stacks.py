@@ -176,20 +176,24 @@ def test_a_roll_out_is_paused_and_resumed_and_members_are_folded(window, stacks)
 
 
 def test_resources_are_coloured_by_their_events(window, stacks) -> None:
-    """The page reads nothing of the stack from its first sight on."""
-    slow = {"type": "OS::Heat::TestResource", "properties": {"value": "x", "wait_secs": 3}}
-    template = {"heat_template_version": "2021-04-16", "resources": {"slow": slow}}
-    window.open(create(stacks, "coloured", template, "CREATE_IN_PROGRESS"))
-    window.see("1", ".counts")
+    """The page reads nothing of the stack once the resource waits."""
+    waiting = {"handle": {"get_resource": "handle"}, "timeout": 600}
+    resources = {
+        "handle": {"type": "OS::Heat::WaitConditionHandle"},
+        "slow": {"type": "OS::Heat::WaitCondition", "properties": waiting},
+    }
+    template = {"heat_template_version": "2021-04-16", "resources": resources}
+    path = create(stacks, "coloured", template, "CREATE_IN_PROGRESS")
+    window.open(path)
+    window.see("in progress 1", ".counts")
     window.driver.execute_script(
         "const before = fetch; fetch = (url, more) =>"
         " String(url).includes('stacks') ? new Promise(() => {}) : before(url, more)"
     )
-    busy = "return document.querySelector('.resource.k-busy') !== null"
-    active = busy.replace("k-busy", "k-active")
-    assert window.driver.execute_script(busy)
-    wait_for(lambda: window.driver.execute_script(active), "its colour", timeout_s=20)
-    window.see("complete 1", ".counts")
+    stacks.post(f"{path}/resources/handle/signal", {"status": "SUCCESS"})
+    window.see("complete 2", ".counts")
+    classes = "return [...document.querySelectorAll('.resource')].map(e => e.getAttribute('class'))"
+    assert window.driver.execute_script(classes) == ["resource k-active"] * 2
     window.see("create in progress")
     window.open("/events?type=orchestration.resource")
     window.see("coloured/slow")
