@@ -45,6 +45,18 @@ ONE_OF_A_MAP = """
             extent(places.map(each => Math.floor(each / canvas.width)))] : null);
     });
 """
+FOCUS = """
+    const done = arguments[0];
+    import(`${location.origin}/ui/dom.js`).then(({h, replace}) => {
+        const main = document.getElementById('main');
+        const draw = count => replace(main, h('button', {}, 'Other'),
+            h('button', {'data-key': 'failed'}, `failed ${count}`));
+        draw(1);
+        main.lastChild.focus();
+        draw(2);
+        done(document.activeElement.textContent);
+    });
+"""
 MOST_OF_A_SQUARE = 22  # pixels: 18, and the frame around it
 
 
@@ -59,3 +71,8 @@ def test_a_machine_that_moves_changes_its_own_square(window: Window) -> None:
     assert 5 < width < MOST_OF_A_SQUARE
     assert 5 < height < MOST_OF_A_SQUARE
     assert window.driver.execute_async_script(ONE_OF_A_MAP, "available") is None
+
+
+def test_a_button_that_is_drawn_anew_keeps_the_focus(window: Window) -> None:
+    window.open("/about")
+    assert window.driver.execute_async_script(FOCUS) == "failed 2"

@@ -44,12 +44,12 @@ def type_keys(window: Window, *keys: str) -> None:
 def test_counts_are_filters_and_the_filter_is_in_the_address(window: Window) -> None:
     window.open()
     window.see("available 3")
-    press(window, "[data-filter=available]")
+    press(window, "[data-key=available]")
     wait_for(lambda: len(names(window)) == 3, "the available nodes", timeout_s=PATIENCE_S)
     assert window.driver.current_url.endswith("#/nodes?state=available")
     window.driver.refresh()
     wait_for(lambda: len(names(window)) == 3, "the same again", timeout_s=PATIENCE_S)
-    press(window, "[data-filter=all]")
+    press(window, "[data-key=all]")
     wait_for(lambda: len(names(window)) == 4, "all nodes", timeout_s=PATIENCE_S)
 
 

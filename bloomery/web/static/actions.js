@@ -4,7 +4,7 @@
 
 import {may, patch, put, remove} from './api.js'
 import {ask, field} from './dialog.js'
-import {copyable, h, toast} from './dom.js'
+import {attempt, copyable, h} from './dom.js'
 import {POWER, COMMANDS, label, table} from './states.js'
 import {stepsField} from './steps.js'
 
@@ -108,7 +108,7 @@ export const actionOf = key => actions().find(each => each.key === key)
 // each machine; without it a refusal is shown where the order was given.
 export async function order(action, chosen, progress) {
   const needsDialog = progress || action.form || action.losesData || action.asks
-  if (!needsDialog) return attempt(action, chosen[0])
+  if (!needsDialog) return attempt(() => action.send(chosen[0]), `${action.label}: ordered of ${nameOf(chosen[0])}`)
   let answers
   const [first] = chosen, isOne = chosen.length === 1
   const confirmed = await ask({
@@ -128,10 +128,10 @@ export async function order(action, chosen, progress) {
 export const nameOf = row => row.name ?? row.uuid
 
 export async function sendAll(action, chosen, form, progress) {
-  const left = [...chosen]
+  const remaining = [...chosen]
   chosen.forEach(row => progress(row, 'waiting', '', form))
   await Promise.all(Array.from({length: AT_ONCE}, async () => {
-    for (let row = left.shift(); row; row = left.shift()) {
+    for (let row = remaining.shift(); row; row = remaining.shift()) {
       try {
         await action.send(row, form)
         progress(row, 'ordered', '', form)
@@ -140,14 +140,4 @@ export async function sendAll(action, chosen, form, progress) {
       }
     }
   }))
-}
-
-async function attempt(action, row) {
-  try {
-    await action.send(row)
-    toast(`${action.label}: ordered of ${nameOf(row)}`)
-  } catch (error) {
-    const wait = error.retryAfter ? ` The service asks to wait ${error.retryAfter} s.` : ''
-    toast(error.message + wait, {error: true, retry: error.isPassing && (() => attempt(action, row))})
-  }
 }

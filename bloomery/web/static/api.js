@@ -4,13 +4,13 @@ import {observe} from './time.js'
 
 const ROOT = new URL('../', document.baseURI)  // relative, so that the pages work behind a prefix
 const KEY = 'bloomery.login'
-let asked = null  // the login that all refused requests wait for
+let pendingLogin = null  // the login that all refused requests wait for
 let askLogin = async () => { throw new ApiError(401, 'a login is needed') }
 
 export class ApiError extends Error {
   constructor(status, message, retryAfter) {
-    super(message)
-    Object.assign(this, {status, retryAfter, isPassing: [0, 409, 503].includes(status)})
+    super(message + (retryAfter ? ` The service asks to wait ${retryAfter} s.` : ''))
+    Object.assign(this, {status, isPassing: [0, 409, 503].includes(status)})
   }
 }
 
@@ -66,8 +66,8 @@ export async function send(method, path, {body, signal, login = true, accept = '
   }
   observe(answer.headers.get('Date'))
   if (answer.status === 401 && login) {
-    asked ??= askLogin().finally(() => { asked = null })
-    await asked
+    pendingLogin ??= askLogin().finally(() => { pendingLogin = null })
+    await pendingLogin
     return send(method, path, {body, signal, login, accept})
   }
   if (!answer.ok) throw await problem(answer)

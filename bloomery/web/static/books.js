@@ -2,8 +2,7 @@
 
 import {get, may, put} from './api.js'
 import {ask, field} from './dialog.js'
-import {empty, failure, h, replace, toast} from './dom.js'
-import {simple} from './node.js'
+import {empty, failure, h, plainTable, replace, toast} from './dom.js'
 import {rows} from './store.js'
 
 const RUNS = {clean: 'manageable', service: 'active'}  // the verb, and the state in which a node takes it
@@ -15,7 +14,7 @@ const KINDS = {
 export async function page({root, signal}) {
   const read = async (kind, none, command) => {
     const list = (await get(`v1/${kind}?detail=true&limit=1000`, signal))[kind]
-    return list.length ? simple(['Name', 'Steps', kind === 'runbooks' ? 'Owner' : 'UUID', ''], list.map(each => line(kind, each))) : empty(none, command)
+    return plainTable(['Name', 'Steps', kind === 'runbooks' ? 'Owner' : 'UUID', ''], list.map(each => line(kind, each)), empty(none, command))
   }
   const parts = Object.entries(KINDS).map(async ([kind, [title, none, command]]) => [h('h2', {}, title), await read(kind, none, command).catch(error => failure(error))])
   replace(root, h('h1', {}, 'Runbooks and deploy templates'), await Promise.all(parts))
@@ -24,7 +23,7 @@ export async function page({root, signal}) {
 function line(kind, book) {
   return [h('strong', {}, book.name), h('details', {}, h('summary', {}, `${book.steps.length} steps: ${book.steps.map(each => each.step).join(', ')}`), steps(book.steps)),
     kind === 'runbooks' ? book.public ? 'public' : book.owner : h('code', {}, book.uuid),
-    kind === 'runbooks' && h('button', {type: 'button', disabled: !may('baremetal:runbook:use') || !may('baremetal:node:set_provision_state'), onclick: () => run(book)}, 'Run')]
+    kind === 'runbooks' && h('button', {disabled: !may('baremetal:runbook:use') || !may('baremetal:node:set_provision_state'), onclick: () => run(book)}, 'Run')]
 }
 
 const steps = list => h('ol', {}, list.map(each => h('li', {}, h('code', {}, `${each.interface}.${each.step}`), each.priority !== undefined && ` priority ${each.priority}`,
@@ -44,7 +43,6 @@ function run(book) {
       if (!target) throw new Error('no node that takes it')
       await put(`v1/nodes/${row.uuid}/states/provision`, {target, runbook: book.name})
       toast(`${book.name}: ordered of ${row.name ?? row.uuid}`)
-      return true
     },
   })
 }

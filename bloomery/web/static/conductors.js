@@ -2,17 +2,13 @@
 
 import {get, may, put, stacksPath} from './api.js'
 import {ask} from './dialog.js'
-import {copyable, empty, failure, h, replace} from './dom.js'
-import {simple} from './node.js'
+import {copyable, empty, failure, h, plainTable, replace} from './dom.js'
+import {kindBadge} from './states.js'
 import {ago, duration} from './time.js'
 
 const READ_MS = 10000
-const STATES = {online: ['active', '●'], draining: ['busy', '◐'], restarting: ['busy', '◐'], offline: ['idle', '◇'], dead: ['failed', '✕'], silent: ['failed', '✕']}
-
-function state(name) {
-  const [kind, sign] = STATES[name]
-  return h(`span.badge.k-${kind}`, {}, h('span.sign', {ariaHidden: 'true'}, sign), name)
-}
+const KINDS_OF_STATES = {online: 'active', draining: 'busy', restarting: 'busy', offline: 'idle', dead: 'failed', silent: 'failed'}
+const state = name => kindBadge(KINDS_OF_STATES[name], name)
 
 export async function page({root, signal}) {
   const conductors = h('div'), engines = h('div'), bmcs = h('div')
@@ -21,31 +17,31 @@ export async function page({root, signal}) {
   async function read() {
     const [{conductors: list}, fleet] = await Promise.all([get('ext/v1/conductors', signal), get('ext/v1/fleet', signal)])
     const nodes = new Map(fleet.conductors.map(each => [each.hostname, each.nodes]))
-    replace(conductors, simple(['Host', 'State', 'Group', 'Nodes', 'Works on', 'Heard', 'Started', 'Hardware types', ''], list.map(each => [
+    replace(conductors, plainTable(['Host', 'State', 'Group', 'Nodes', 'Works on', 'Heard', 'Started', 'Hardware types', ''], list.map(each => [
       h('a', {href: `#/nodes?group=conductor&q=${encodeURIComponent(each.hostname)}`}, each.hostname), state(each.state === 'online' && !each.alive ? 'silent' : each.state), each.conductor_group || '–',
       nodes.get(each.hostname) ?? 0, each.reserved, ago(each.updated_at), ago(each.started_at), each.drivers.join(', '),
-      each.state === 'online' && h('button', {type: 'button', disabled: !may('baremetal:conductor:drain') || each.drain_ordered_at, onclick: () => drain(each)}, each.drain_ordered_at ? 'Drain ordered' : 'Drain')])))
+      each.state === 'online' && h('button', {disabled: !may('baremetal:conductor:drain') || each.drain_ordered_at, onclick: () => drain(each)}, each.drain_ordered_at ? 'Drain ordered' : 'Drain')])))
     await Promise.all([readEngines(), readBmcs(list.filter(each => each.alive))])
   }
 
   const drain = ({hostname, reserved}) => ask({
-    title: `Drain conductor ${hostname}`, submit: 'Drain', order: () => put(`ext/v1/conductors/${encodeURIComponent(hostname)}/drain`).then(read).then(() => true),
+    title: `Drain conductor ${hostname}`, submit: 'Drain', order: () => put(`ext/v1/conductors/${encodeURIComponent(hostname)}/drain`).then(read),
     body: [h('p', {}, 'It takes no new nodes, ends its work, and stops; other conductors take over its nodes. ', reserved > 0 && `It works on ${reserved} nodes now. `),
       h('p.notice', {}, 'Its process ends. Where one process runs everything, these pages end with it.'), copyable(`bloomery conductor drain ${hostname}`)]})
 
   async function readEngines() {
     if (!may('service:index')) return replace(engines, h('p.muted', {}, 'Your roles do not list engines.'))
     const {services} = await get(stacksPath('services'), signal)
-    replace(engines, services.length ? simple(['Host', 'State', 'Engine', 'Heard', 'Started'], services.map(each => [each.hostname, state(each.status === 'up' ? 'online' : 'silent'), h('code', {}, each.engine_id),
-      ago(`${each.updated_at ?? each.created_at}Z`), ago(`${each.created_at}Z`)])) : empty('No engine has started yet.', 'bloomery engine'))
+    replace(engines, plainTable(['Host', 'State', 'Engine', 'Heard', 'Started'], services.map(each => [each.hostname, state(each.status === 'up' ? 'online' : 'silent'), h('code', {}, each.engine_id),
+      ago(`${each.updated_at ?? each.created_at}Z`), ago(`${each.created_at}Z`)]), empty('No engine has started yet.', 'bloomery engine')))
   }
 
   async function readBmcs(list) {
     if (!may('baremetal:bmc:list')) return replace(bmcs, h('p.muted', {}, 'Your roles do not list BMCs.'))
     const answers = await Promise.all(list.map(each => get(`ext/v1/conductors/${encodeURIComponent(each.hostname)}/bmcs`, signal)
       .then(answer => answer.bmcs.map(bmc => ({...bmc, host: each.hostname})), error => [{error, host: each.hostname}])))
-    const all = answers.flat(), failed = all.filter(each => each.error), known = all.filter(each => !each.error).sort((a, b) => worth(b) - worth(a))
-    replace(bmcs, failed.map(each => failure(each.error)), known.length ? simple(['BMC', 'State', 'Latency', 'Requests', 'Sessions', 'Refused logins', 'Last answer', 'Last error', 'Conductor'], known.slice(0, 500).map(line)) : empty('No BMC has been called yet.'))
+    const all = answers.flat(), failed = all.filter(each => each.error), called = all.filter(each => !each.error).sort((a, b) => worth(b) - worth(a))
+    replace(bmcs, failed.map(each => failure(each.error)), plainTable(['BMC', 'State', 'Latency', 'Requests', 'Sessions', 'Refused logins', 'Last answer', 'Last error', 'Conductor'], called.slice(0, 500).map(line), empty('No BMC has been called yet.')))
   }
 
   const timer = setInterval(() => read().catch(() => {}), READ_MS)
@@ -57,11 +53,10 @@ export async function page({root, signal}) {
 const worth = bmc => (bmc.left_alone ? 1e6 : 0) + (bmc.silent_since ? 1e5 : 0) + bmc.refused_logins * 1e4 + (bmc.latency?.median_s ?? 0)
 
 function line(bmc) {
-  const badge = (kind, sign, text, title) => h(`span.badge.k-${kind}`, {title}, h('span.sign', {ariaHidden: 'true'}, sign), text)
   return [
     h('a', {href: `#/nodes?q=${encodeURIComponent(bmc.address)}`}, bmc.address),
-    bmc.left_alone ? [badge('failed', '✕', 'left alone'), ' next try ', ago(bmc.next_try_at)] : bmc.silent_since ? [badge('busy', '◐', 'silent'), ' since ', ago(bmc.silent_since)] : badge('active', '●', 'answers'),
+    bmc.left_alone ? [kindBadge('failed', 'left alone'), ' next try ', ago(bmc.next_try_at)] : bmc.silent_since ? [kindBadge('busy', 'silent'), ' since ', ago(bmc.silent_since)] : kindBadge('active', 'answers'),
     bmc.latency && h('span', {title: `${duration(bmc.latency.least_s)} to ${duration(bmc.latency.most_s)}, of the last 64 requests`}, duration(bmc.latency.median_s)), bmc.latency?.count,
-    bmc.sessions, bmc.refused_logins > 0 ? badge('failed', '✕', bmc.refused_logins) : 0, ago(bmc.last_contact_at), bmc.last_error && h('span', {}, bmc.last_error, ' ', ago(bmc.last_error_at)), bmc.host,
+    bmc.sessions, bmc.refused_logins > 0 ? kindBadge('failed', bmc.refused_logins) : 0, ago(bmc.last_contact_at), bmc.last_error && h('span', {}, bmc.last_error, ' ', ago(bmc.last_error_at)), bmc.host,
   ]
 }

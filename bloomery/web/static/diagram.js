@@ -43,7 +43,7 @@ export function makeDiagram() {
       all.findIndex(other => other.source === each.source && other.target === each.target) === index)
     const lit = edges.filter(each => each.source === state)
     const open = (verbs ?? []).filter(each => each.allowed)
-    const verbTo = name => open.find(verb => table.edges.some(each => each.source === state && each.target === name && each.event === verb.verb || each.source === state && each.target === name && label(each.event) === label(verb.target)))
+    const verbTo = name => open.find(verb => table.edges.some(each => each.source === state && each.target === name && (each.event === verb.verb || label(each.event) === label(verb.target))))
     replace(drawing, svg('title', {}, `State ${state}; next: ${lit.map(each => each.target).join(', ') || 'none'}`),
       svg('defs', {}, arrow('arrow'), arrow('arrow-lit')),
       edges.filter(each => each.source !== state && isShort(each)).map(each => edge(each, false)), lit.map(each => edge(each, true)),

@@ -30,7 +30,7 @@ export function ask({title, body = [], submit = 'OK', danger = false, order, typ
       h('h2', {}, title), body, previewed,
       typed && h('label', {}, typed.label, ' ', h('strong', {}, typed.text), confirmation),
       problem,
-      h('div.row.end', {}, modal && h('button', {type: 'button', onclick: () => dialog.close()}, 'Cancel'), button))
+      h('div.row.end', {}, modal && h('button', {onclick: () => dialog.close()}, 'Cancel'), button))
     const show = () => { try { replace(previewed, preview(new FormData(form))) } catch { /* half typed */ } }
     if (preview) { form.addEventListener('input', show); show() }
     const dialog = h(wide ? 'dialog.wide' : 'dialog', {ariaLabel: title, onclose: () => { dialog.remove(); resolve(result) }}, form)

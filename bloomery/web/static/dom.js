@@ -7,7 +7,7 @@ const MOST_SHOWN = 4000  // characters of one text; an error of 10,000 stays rea
 
 export function h(selector, props, ...children) {
   const [tag, ...classes] = selector.split('.')
-  return fill(document.createElement(tag), classes, props, children)
+  return fill(document.createElement(tag), classes, tag === 'button' ? {type: 'button', ...props} : props, children)
 }
 
 export function svg(selector, props, ...children) {
@@ -36,10 +36,15 @@ function short(text) {
   return text.length > MOST_SHOWN ? `${text.slice(0, MOST_SHOWN)}… (${text.length} characters)` : text
 }
 
+// Put other children into an element; the focus goes to the new one of the same name.
 export function replace(element, ...children) {
+  const focused = element.contains(document.activeElement) && element !== document.activeElement && nameOf(document.activeElement)
   element.replaceChildren(...nodes(children))
+  if (focused) [...element.querySelectorAll('a, button, input, select')].find(each => nameOf(each) === focused)?.focus()
   return element
 }
+
+const nameOf = element => `${element.tagName} ${element.dataset.key ?? (element.name || element.ariaLabel || element.textContent)}`
 
 // Tell a screen reader what changed, without moving the focus.
 export function announce(text) {
@@ -49,17 +54,26 @@ export function announce(text) {
 // A note in the corner; it goes away by itself unless it is of an error.
 export function toast(message, {error = false, retry} = {}) {
   const note = h(error ? 'div.toast.error' : 'div.toast', {role: error ? 'alert' : 'status'}, h('span', {}, message),
-    retry && h('button', {type: 'button', onclick: () => { note.remove(); retry() }}, 'Retry'),
-    h('button.quiet', {type: 'button', ariaLabel: 'Dismiss', onclick: () => note.remove()}, '×'))
+    retry && h('button', {onclick: () => { note.remove(); retry() }}, 'Retry'),
+    h('button.quiet', {ariaLabel: 'Dismiss', onclick: () => note.remove()}, '×'))
   document.getElementById('toasts').append(note)
   if (!error) setTimeout(() => note.remove(), 6000)
 }
 
+// Send an order at once; a refusal is shown, to be repeated where that may help.
+export async function attempt(send, done) {
+  try {
+    await send()
+    if (done) toast(done)
+  } catch (error) {
+    toast(error.message, {error: true, retry: error.isPassing && (() => attempt(send, done))})
+  }
+}
+
 // What went wrong, with the service's words, and the way to ask again.
 export function failure(error, retry) {
-  const wait = error.retryAfter ? ` The service asks to wait ${error.retryAfter} s.` : ''
-  return h('div.notice.failed', {role: 'alert'}, h('strong', {}, 'Failed: '), error.message + wait, ' ',
-    retry && h('button', {type: 'button', onclick: retry}, 'Retry'))
+  return h('div.notice.failed', {role: 'alert'}, h('strong', {}, 'Failed: '), error.message, ' ',
+    retry && h('button', {onclick: retry}, 'Retry'))
 }
 
 export function empty(message, command, ...more) {
@@ -71,7 +85,7 @@ export function copyable(text) {
 }
 
 export function copyButton(text, label = 'Copy') {
-  return h('button.quiet', {type: 'button', onclick: async event => {
+  return h('button.quiet', {onclick: async event => {
     try {
       await navigator.clipboard.writeText(text())
       announce('Copied')
@@ -96,4 +110,18 @@ export function throttled(draw, signal) {
       next = performance.now() + Math.max(250, 3 * (performance.now() - began))
     }, Math.max(0, next - performance.now()))
   }
+}
+
+export const card = (title, content) => h('section.card', {}, h('h2', {}, title), content)
+
+// Names and values; `none` stands where no value is set.
+export function pairs(object, none) {
+  const entries = Object.entries(object ?? {}).filter(([, value]) => value !== null && value !== undefined && value !== '')
+  return entries.length > 0 ? h('dl.pairs', {}, entries.map(([name, value]) => [h('dt', {}, name), h('dd', {}, typeof value === 'object' ? JSON.stringify(value) : String(value))])) : none
+}
+
+// A table of a few lines; `none` stands where there is no line.
+export function plainTable(heads, lines, none) {
+  return lines.length || !none ? h('div.scroll', {tabIndex: 0}, h('table', {}, h('thead', {}, h('tr', {}, heads.map(each => each ? h('th', {scope: 'col'}, each) : h('td')))),
+    h('tbody', {}, lines.map(line => h('tr', {}, line.map(cell => h('td', {}, cell ?? '–'))))))) : none
 }

@@ -34,7 +34,7 @@ export async function page({root, query, signal}) {
   const words = h('input', {type: 'search', value: view.words, placeholder: 'name, UUID, request, error', ariaLabel: 'Words in the event', oninput: () => change({words: words.value})})
   replace(root, h('h1', {}, 'Events'), h('div.row.tools', {}, h('label', {}, 'Type ', type), h('datalist', {id: 'types'}, TYPES.map(each => h('option', {value: each}))), h('label', {}, 'With ', words),
     h('label', {}, h('input', {type: 'checkbox', checked: view.errors, onchange: event => change({errors: event.target.checked})}), ' errors only'),
-    h('button', {type: 'button', 'aria-pressed': 'false', onclick: pause}, 'Pause'), count), note, table.element)
+    h('button', {'aria-pressed': 'false', onclick: pause}, 'Pause'), count), note, table.element)
 
   function change(part) {
     const reads = 'type' in part

@@ -113,8 +113,8 @@ export async function page({root, query, signal}) {
     replace(hint,
       status.error && failure(status.error, load),
       status.loaded && !total && empty('No node is enrolled yet. Enrol one, or begin with a rack of simulated servers:', 'baremetal node create --driver fake-hardware --name node-1',
-        h('button.primary', {type: 'button', disabled: !may('baremetal:node:create'), onclick: enrol}, 'Enrol a node'), h('p.muted', {}, 'A simulated rack: ', h('code', {}, 'bloomery lab up'))),
-      total > 0 && !shown.length && empty('No node fits the filter.', null, h('button', {type: 'button', onclick: clear}, 'Show all nodes')),
+        h('button.primary', {disabled: !may('baremetal:node:create'), onclick: enrol}, 'Enrol a node'), h('p.muted', {}, 'A simulated rack: ', h('code', {}, 'bloomery lab up'))),
+      total > 0 && !shown.length && empty('No node fits the filter.', null, h('button', {onclick: clear}, 'Show all nodes')),
       !status.loaded && !status.error && h('p.muted', {}, 'Listing nodes…'))
     table.element.hidden = map.element.hidden = !shown.length
   }
@@ -133,7 +133,6 @@ export async function page({root, query, signal}) {
     }
     const order = Object.keys(KINDS)
     const names = [...new Set([...counts.keys(), ...view.states])].sort((a, b) => order.indexOf(kindOf(a)) - order.indexOf(kindOf(b)) || (counts.get(b) ?? 0) - (counts.get(a) ?? 0))
-    const focused = chips.contains(document.activeElement) && document.activeElement.dataset.filter
     replace(chips,
       chip('all', 'All', all.length, !view.states.size && !view.attention && !view.problem, clear),
       chip('attention', 'Needs attention', attention, view.attention, () => change({attention: !view.attention}), attention ? 'k-failed' : '', '!'),
@@ -141,11 +140,10 @@ export async function page({root, query, signal}) {
         view.states.has(name) ? view.states.delete(name) : view.states.add(name)
         change({})
       }, `k-${kindOf(name)}`, KINDS[kindOf(name)].sign)))
-    if (focused) chips.querySelector(`[data-filter="${CSS.escape(focused)}"]`)?.focus()
   }
 
   function chip(key, text, count, pressed, onclick, kind, sign) {
-    return h(kind ? `button.chip.${kind}` : 'button.chip', {type: 'button', 'aria-pressed': String(pressed), 'data-filter': key, onclick},
+    return h(kind ? `button.chip.${kind}` : 'button.chip', {'aria-pressed': String(pressed), 'data-key': key, onclick},
       sign && h('span.sign', {ariaHidden: 'true'}, sign), `${text} `, h('b', {}, count.toLocaleString()))
   }
 
@@ -156,7 +154,7 @@ export async function page({root, query, signal}) {
         Object.entries(GROUPS).map(([key, label]) => h('option', {value: key, selected: view.group === key}, label)))),
       h('label', {}, h('span', {}, 'Class'), ' ', h('select', {onchange: event => change({klass: event.target.value})},
         h('option', {value: ''}, 'all'), classes.map(name => h('option', {value: name, selected: view.klass === name}, name)))),
-      view.rack && h('button.chip', {type: 'button', 'aria-pressed': 'true', onclick: () => { change({rack: ''}); drawTools() }}, `rack ${view.rack} ×`),
+      view.rack && h('button.chip', {'aria-pressed': 'true', onclick: () => { change({rack: ''}); drawTools() }}, `rack ${view.rack} ×`),
       h('details.menu', {}, h('summary', {}, 'Columns'), h('div', {}, Object.entries(COLUMNS).map(([key, [label]]) =>
         h('label', {}, h('input', {type: 'checkbox', checked: view.columns.includes(key), onchange: event => {
           view.columns = Object.keys(COLUMNS).filter(name => name === key ? event.target.checked : view.columns.includes(name))
@@ -165,7 +163,7 @@ export async function page({root, query, signal}) {
           table.setColumns(columns())
           table.redraw()
         }}), label)))),
-      h('button', {type: 'button', disabled: !may('baremetal:node:create'), onclick: enrol}, 'Enrol a node'))
+      h('button', {disabled: !may('baremetal:node:create'), onclick: enrol}, 'Enrol a node'))
   }
 
   function drawBulk() {
@@ -173,18 +171,16 @@ export async function page({root, query, signal}) {
     if (all) Object.assign(all, {checked: chosen.size > 0 && shown.every(row => chosen.has(row.uuid)), indeterminate: chosen.size > 0 && !shown.every(row => chosen.has(row.uuid))})
     for (const uuid of chosen) if (!rows.has(uuid)) chosen.delete(uuid)
     const selected = [...chosen].map(uuid => rows.get(uuid))
-    const focused = bulk.contains(document.activeElement) ? document.activeElement.textContent : null
     replace(bulk,
       selected.length > 0 && h('div.row.selection', {role: 'group', ariaLabel: 'Orders for the selection'}, h('strong', {}, `${selected.length.toLocaleString()} selected`),
         actions().map(action => {
           const fitting = selected.filter(action.fits)
-          return fitting.length > 0 && h(action.losesData ? 'button.danger' : 'button', {type: 'button', disabled: !action.allowed(),
+          return fitting.length > 0 && h(action.losesData ? 'button.danger' : 'button', {disabled: !action.allowed(),
             title: action.allowed() ? action.commands(fitting[0]).join('; ') : 'your roles do not allow it', onclick: () => orderOf(action, fitting)},
             action.label, fitting.length < selected.length && ` (${fitting.length})`)
         }),
-        h('button.quiet', {type: 'button', onclick: () => { chosen.clear(); table.redraw(); drawBulk() }}, 'Clear')),
+        h('button.quiet', {onclick: () => { chosen.clear(); table.redraw(); drawBulk() }}, 'Clear')),
       outcomes.size > 0 && drawOutcomes())
-    if (focused) [...bulk.querySelectorAll('button')].find(each => each.textContent === focused)?.focus()
   }
 
   // What became of each machine: of those ordered, the state and the step, until it is at rest.
@@ -197,8 +193,8 @@ export async function page({root, query, signal}) {
       h('progress', {max: list.length, value: list.filter(each => ['done', 'failed', 'refused'].includes(each.outcome)).length, ariaLabel: 'Orders at their end'}),
       h('ul', {}, list.slice(0, 200).map(each => h('li', {}, h('a', {href: `#/nodes/${each.row.uuid}`}, nameOf(each.row)), ' ', each.outcome, ' ',
         rows.has(each.row.uuid) && badge(rows.get(each.row.uuid).provision_state), ' ', each.message || stepOf(each.row.uuid)))),
-      refused.length > 0 && h('button', {type: 'button', onclick: () => sendAll(outcomes.action, refused.map(each => each.row), refused[0].form, note)}, `Order the ${refused.length} refused again`),
-      h('button.quiet', {type: 'button', onclick: () => { outcomes.clear(); drawBulk() }}, 'Dismiss'))
+      refused.length > 0 && h('button', {onclick: () => sendAll(outcomes.action, refused.map(each => each.row), refused[0].form, note)}, `Order the ${refused.length} refused again`),
+      h('button.quiet', {onclick: () => { outcomes.clear(); drawBulk() }}, 'Dismiss'))
   }
 
   function outcomeNow({row, outcome}) {
@@ -224,13 +220,11 @@ export async function page({root, query, signal}) {
   }
 
   function drawProblems(all) {
-    const found = Map.groupBy(all.filter(needsAttention), row => row.cause_code)
-    const focused = problems.contains(document.activeElement) && document.activeElement.dataset.code
-    replace(problems, [...found].sort((a, b) => b[1].length - a[1].length).slice(0, 5).map(([code, list]) =>
-      h('button.problem', {type: 'button', 'data-code': code, 'aria-pressed': String(view.problem === code), title: 'Show these nodes', onclick: () => { search.value = ''; change({q: '', problem: view.problem === code ? '' : code}) }},
+    const byCode = Map.groupBy(all.filter(needsAttention), row => row.cause_code)
+    replace(problems, [...byCode].sort((a, b) => b[1].length - a[1].length).slice(0, 5).map(([code, list]) =>
+      h('button.problem', {'data-key': code, 'aria-pressed': String(view.problem === code), title: 'Show these nodes', onclick: () => { search.value = ''; change({q: '', problem: view.problem === code ? '' : code}) }},
         h('span.sign', {ariaHidden: 'true'}, '!'), h('b', {}, list.length.toLocaleString()), ' ', textOf(code),
         h('span.muted', {}, ' since ', ago(list.map(row => row.provision_updated_at ?? row.updated_at).sort()[0])))))
-    if (focused) problems.querySelector(`[data-code="${CSS.escape(focused)}"]`)?.focus()
   }
 
   table.setColumns(columns())

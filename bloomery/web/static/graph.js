@@ -26,8 +26,8 @@ export function makeGraph({onchoose}) {
     else return
     event.preventDefault()
   })
-  let asked = 0
-  frame.addEventListener('scroll', () => { asked ||= requestAnimationFrame(() => { asked = 0; paint() }) }, {passive: true})
+  let frameId = 0
+  frame.addEventListener('scroll', () => { frameId ||= requestAnimationFrame(() => { frameId = 0; paint() }) }, {passive: true})
   new ResizeObserver(() => paint()).observe(frame)
 
   // One box is in the order of Tab; arrows lead to the nearest box in their direction.
@@ -66,10 +66,10 @@ export function makeGraph({onchoose}) {
 
   return {
     element: frame,
-    show(document, said = new Map()) {
+    show(document, texts = new Map()) {
       nodes = new Map(document.nodes.map(node => [node.id, node]))
       edges = document.edges.filter(each => nodes.has(each.from) && nodes.has(each.to))
-      notes = said
+      notes = texts
       if (!nodes.has(current)) current = document.nodes[0].id
       setAttribute(picture, 'width', (Math.max(...document.nodes.map(each => each.layer)) + 1) * WIDE)
       setAttribute(picture, 'height', (Math.max(...document.nodes.map(each => each.row)) + 1) * HIGH + 8)

@@ -17,25 +17,16 @@ import * as states from './states.js'
 import * as store from './store.js'
 import {reconnect, run, stream} from './stream.js'
 
-const PAGES = [['nodes', 'Fleet'], ['stacks', 'Stacks'], ['events', 'Events'], ['allocations', 'Allocations'],
-  ['books', 'Runbooks'], ['conductors', 'Conductors'], ['webhooks', 'Webhooks'], ['about', 'About']]
+const PAGES = [  // those of one word are in the navigation
+  ['nodes', 'Fleet', fleetPage], ['nodes/:node', 'Node', nodePage],
+  ['stacks', 'Stacks', stacksPage], ['stacks/new', 'New stack', planPage], ['stacks/:name/:id', 'Stack', stackPage], ['stacks/:name/:id/update', 'Update', planPage],
+  ['events', 'Events', eventsPage], ['allocations', 'Allocations', others.allocations], ['books', 'Runbooks', booksPage],
+  ['conductors', 'Conductors', conductorsPage], ['webhooks', 'Webhooks', others.webhooks], ['about', 'About', others.about],
+]
 const KEYS = [['/', 'search nodes'], ['g f', 'fleet'], ['g s', 'stacks'], ['g e', 'events'], ['j, k', 'next and previous row'],
   ['Enter', 'open the row'], ['x', 'select the row'], ['?', 'these keys'], ['Esc', 'leave a dialogue or the search']]
 const GO = {f: 'nodes', s: 'stacks', e: 'events', a: 'allocations', r: 'books', c: 'conductors', w: 'webhooks'}
 const byId = id => document.getElementById(id)
-
-route('nodes', 'Fleet', fleetPage)
-route('nodes/:node', 'Node', nodePage)
-route('stacks', 'Stacks', stacksPage)
-route('stacks/new', 'New stack', planPage)
-route('stacks/:name/:id', 'Stack', stackPage)
-route('stacks/:name/:id/update', 'Update', planPage)
-route('events', 'Events', eventsPage)
-route('allocations', 'Allocations', others.allocations)
-route('books', 'Runbooks', booksPage)
-route('conductors', 'Conductors', conductorsPage)
-route('webhooks', 'Webhooks', others.webhooks)
-route('about', 'About', others.about)
 
 // ------------------------------------------------------------------------------------ theme
 
@@ -63,7 +54,7 @@ stream.addEventListener('state', ({detail: {state, message}}) => {
   showStream(state)
   replace(byId('banner'), state === 'lost' && h('div.notice.lost', {}, h('strong', {}, 'The stream of events is lost: '),
     message ?? '', '. This page shows what was known before, and is brought up to date once the service answers. ',
-    h('button', {type: 'button', onclick: reconnect}, 'Retry now')))
+    h('button', {onclick: reconnect}, 'Retry now')))
 })
 
 // ------------------------------------------------------------------------------------ login
@@ -84,7 +75,7 @@ onLoginNeeded(async () => {
 
 function showAccount() {
   replace(byId('account'), me.user && h('span.muted', {title: `roles: ${me.roles.join(', ') || 'none'}`}, me.user),
-    isLoggedIn() && h('button.quiet', {type: 'button', onclick: logOut}, 'Log out'))
+    isLoggedIn() && h('button.quiet', {onclick: logOut}, 'Log out'))
 }
 
 // ------------------------------------------------------------------------------------ keys
@@ -132,7 +123,8 @@ document.querySelector('.skip').addEventListener('click', event => { event.preve
 // ------------------------------------------------------------------------------------ begin
 
 setTheme(localStorage.getItem('bloomery.theme') ?? 'auto')
-replace(byId('nav'), PAGES.map(([path, label]) => h('a', {href: `#/${path}`}, label)))
+PAGES.forEach(page => route(...page))
+replace(byId('nav'), PAGES.filter(([pattern]) => !pattern.includes('/')).map(([path, title]) => h('a', {href: `#/${path}`}, title)))
 showStream('connecting')
 
 async function begin() {
@@ -140,7 +132,7 @@ async function begin() {
     await loadMe()
     await states.load()
   } catch (error) {
-    replace(byId('main'), h('div.notice.failed', {role: 'alert'}, `cannot begin: ${error.message} `, h('button', {type: 'button', onclick: begin}, 'Retry')))
+    replace(byId('main'), h('div.notice.failed', {role: 'alert'}, `cannot begin: ${error.message} `, h('button', {onclick: begin}, 'Retry')))
     return
   }
   showAccount()

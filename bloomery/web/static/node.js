@@ -4,10 +4,10 @@ import {get, may, patch} from './api.js'
 import {actionOf, actions as allActions, nameOf, order} from './actions.js'
 import {ask, field} from './dialog.js'
 import {makeDiagram} from './diagram.js'
-import {announce, copyButton, copyable, empty, failure, h, replace, throttled} from './dom.js'
-import {setQuery} from './router.js'
+import {announce, card, copyButton, copyable, empty, h, pairs, plainTable, replace} from './dom.js'
 import {COMMANDS, badge, label} from './states.js'
-import {stream} from './stream.js'
+import {keepCurrent} from './stream.js'
+import {makeTabs} from './tabs.js'
 import {ago, duration, now} from './time.js'
 
 const TABS = {timeline: 'Timeline', hardware: 'Hardware', events: 'Events', json: 'JSON'}
@@ -15,9 +15,9 @@ const TABS = {timeline: 'Timeline', hardware: 'Hardware', events: 'Events', json
 export async function page({root, params, query, signal}) {
   const path = `nodes/${encodeURIComponent(params.node)}`
   const head = h('div'), why = h('section.card.why', {ariaLabel: 'Why'}), orders = h('section.actions', {ariaLabel: 'Orders'})
-  const diagram = makeDiagram(), tabs = h('div.tabs', {role: 'tablist'}), panel = h('section.panel', {role: 'tabpanel', tabIndex: 0})
-  const view = {node: null, why: null, tab: TABS[query.get('tab')] ? query.get('tab') : 'timeline', filter: ''}
-  replace(root, head, h('div.columns', {}, why, h('section.card.flow', {ariaLabel: 'State diagram'}, diagram.element)), orders, tabs, panel)
+  const diagram = makeDiagram(), tabs = makeTabs(TABS, {timeline, hardware, events, json}, {query, signal})
+  const view = {node: null, why: null, filter: ''}
+  replace(root, head, h('div.columns', {}, why, h('section.card.flow', {ariaLabel: 'State diagram'}, diagram.element)), orders, tabs.list, tabs.panel)
 
   async function read() {
     const [node, answer] = await Promise.all([get(`v1/${path}`, signal), get(`ext/v1/${path}/why`, signal)])
@@ -39,7 +39,7 @@ export async function page({root, params, query, signal}) {
       h('dl.facts', {}, [['UUID', node.uuid], ['Driver', node.driver], ['Class', node.resource_class], ['Conductor', node.conductor], ['Owner', node.owner], ['Lessee', node.lessee],
         ['Instance', node.instance_name ?? node.instance_uuid], ['In this state since', node.provision_updated_at && [ago(node.provision_updated_at), view.why.by && ` by ${view.why.by}`]]]
         .filter(pair => pair[1]).map(([name, value]) => h('div', {}, h('dt', {}, name), h('dd', {}, value)))),
-      h('p.note', {}, node.description && h('span', {}, node.description, ' '), h('button.quiet', {type: 'button', disabled: !may('baremetal:node:update'), onclick: editNote}, node.description ? 'Edit the note' : 'Add a note')))
+      h('p.note', {}, node.description && h('span', {}, node.description, ' '), h('button.quiet', {disabled: !may('baremetal:node:update'), onclick: editNote}, node.description ? 'Edit the note' : 'Add a note')))
   }
 
   function editNote() {
@@ -77,46 +77,18 @@ export async function page({root, params, query, signal}) {
   // Those whose command a sentence of the service names: "ask for manage (baremetal node manage)".
   const namedIn = text => open().filter(each => text.includes(`baremetal node ${COMMANDS[each.key] ?? each.commands(view.node)[0].split(' ').slice(2, -1).join(' ')}`))
 
-  const button = (action, kind = action.losesData && 'danger') => h(kind ? `button.${kind}` : 'button', {type: 'button', disabled: !action.allowed(),
+  const button = (action, kind = action.losesData && 'danger') => h(kind ? `button.${kind}` : 'button', {disabled: !action.allowed(),
     title: action.allowed() ? action.commands(view.node).join('; ') : 'your roles do not allow it', onclick: () => order(action, [view.node])}, action.label)
 
   function drawOrders() {
     const ready = open(), closed = view.why.verbs.filter(verb => !ready.some(each => each.key === verb.target))
-    const focused = orders.contains(document.activeElement) ? document.activeElement.textContent : null
     const isOpen = [...orders.querySelectorAll('details')].map(each => each.open)
     replace(orders, h('div.row', {}, ready.map(each => button(each)),
       h('details.menu', {open: isOpen[0]}, h('summary', {}, 'Commands'), h('div', {}, ready.map(each => each.commands(view.node).map(copyable)))),
       closed.length > 0 && h('details.menu', {open: isOpen[1]}, h('summary', {}, 'Not now'), h('dl', {}, closed.map(each => [h('dt', {}, label(each.target)), h('dd', {}, each.reason ?? '')])))))
-    if (focused) [...orders.querySelectorAll('button')].find(each => each.textContent === focused)?.focus()
   }
 
   // ---------------------------------------------------------------------------------- tabs
-
-  function drawTabs() {
-    replace(tabs, Object.entries(TABS).map(([key, text]) => h('button', {type: 'button', role: 'tab', id: `tab-${key}`, 'aria-selected': String(view.tab === key), tabIndex: view.tab === key ? 0 : -1,
-      onclick: () => choose(key), onkeydown: event => {
-        const step = {ArrowRight: 1, ArrowLeft: -1}[event.key]
-        if (step) { const keys = Object.keys(TABS); choose(keys[(keys.indexOf(key) + step + keys.length) % keys.length]); tabs.querySelector('[aria-selected=true]').focus() }
-      }}, text)))
-    panel.setAttribute('aria-labelledby', `tab-${view.tab}`)
-  }
-
-  function choose(tab) {
-    view.tab = tab
-    setQuery({tab: tab === 'timeline' ? '' : tab})
-    drawTabs()
-    drawPanel()
-  }
-
-  async function drawPanel() {
-    const tab = view.tab
-    try {
-      const content = await {timeline, hardware, events, json}[tab]()
-      if (tab === view.tab && !signal.aborted) replace(panel, content)
-    } catch (error) {
-      if (!signal.aborted) replace(panel, failure(error, drawPanel))
-    }
-  }
 
   async function timeline() {
     const {timeline: entries, running} = await get(`ext/v1/${path}/timeline?limit=100`, signal)
@@ -144,15 +116,15 @@ export async function page({root, params, query, signal}) {
       part(`v1/${path}/bios`, 'bios'), part(`v1/${path}/firmware`, 'firmware'), part(`v1/${path}/traits`, 'traits')])
     const {node} = view
     const settings = h('div')
-    const drawSettings = () => replace(settings, simple(['Setting', 'Value'], (bios ?? []).filter(each => `${each.name} ${each.value}`.toLowerCase().includes(view.filter)).map(each => [each.name, each.value])))
+    const drawSettings = () => replace(settings, plainTable(['Setting', 'Value'], (bios ?? []).filter(each => `${each.name} ${each.value}`.toLowerCase().includes(view.filter)).map(each => [each.name, each.value])))
     drawSettings()
     return h('div.hardware', {},
-      card('Properties', pairs(node.properties), empty('No properties yet. Inspect the node to fill them.', `baremetal node inspect ${node.name ?? node.uuid}`)),
+      card('Properties', pairs(node.properties, empty('No properties yet. Inspect the node to fill them.', `baremetal node inspect ${node.name ?? node.uuid}`))),
       inventory && card('Inventory', pairs({...inventory.system_vendor, processor: inventory.cpu && `${inventory.cpu.count} × ${inventory.cpu.model_name ?? inventory.cpu.architecture}`, memory: inventory.memory?.physical_mb && `${(inventory.memory.physical_mb / 1024).toFixed(0)} GiB`})),
-      inventory?.disks?.length > 0 && card('Disks', simple(['Name', 'Size', 'Model', 'Serial'], inventory.disks.map(each => [each.name, each.size && `${(each.size / 1e9).toFixed(0)} GB`, each.model, each.serial]))),
-      card('Ports', ports.length > 0 && simple(['MAC', 'PXE', 'Physical network', 'Neighbour'], ports.map(each => [each.address, each.pxe_enabled ? 'yes' : 'no', each.physical_network,
-        [each.local_link_connection?.switch_info, each.local_link_connection?.port_id].filter(Boolean).join(' ')])), empty('No ports.', `baremetal port create --node ${node.uuid} MAC`)),
-      firmware?.length > 0 && card('Firmware', simple(['Component', 'Version', 'At first'], firmware.map(each => [each.component, each.current_version, each.initial_version]))),
+      inventory?.disks?.length > 0 && card('Disks', plainTable(['Name', 'Size', 'Model', 'Serial'], inventory.disks.map(each => [each.name, each.size && `${(each.size / 1e9).toFixed(0)} GB`, each.model, each.serial]))),
+      card('Ports', plainTable(['MAC', 'PXE', 'Physical network', 'Neighbour'], ports.map(each => [each.address, each.pxe_enabled ? 'yes' : 'no', each.physical_network,
+        [each.local_link_connection?.switch_info, each.local_link_connection?.port_id].filter(Boolean).join(' ')]), empty('No ports.', `baremetal port create --node ${node.uuid} MAC`))),
+      firmware?.length > 0 && card('Firmware', plainTable(['Component', 'Version', 'At first'], firmware.map(each => [each.component, each.current_version, each.initial_version]))),
       Object.keys(node.raid_config ?? {}).length > 0 && card('RAID', h('pre', {tabIndex: 0}, JSON.stringify(node.raid_config, null, 2))),
       traits?.length > 0 && card('Traits', h('p', {}, traits.map(each => h('span.tag', {}, each)))),
       bios?.length > 0 && card('BIOS settings', h('div', {}, h('input', {type: 'search', ariaLabel: 'Search BIOS settings', placeholder: 'Search settings', oninput: event => { view.filter = event.target.value.toLowerCase(); drawSettings() }}), settings)))
@@ -160,7 +132,7 @@ export async function page({root, params, query, signal}) {
 
   async function events() {
     const {events: list} = await get(`ext/v1/events?order=desc&limit=100&node=${encodeURIComponent(view.node.uuid)}`, signal)
-    return list.length ? simple(['When', 'Event', 'Facts'], list.map(each => [ago(each.at), each.event_type.replace('baremetal.', ''), h('code.clip', {}, JSON.stringify(each.facts))])) : empty('No events are kept of this node.')
+    return plainTable(['When', 'Event', 'Facts'], list.map(each => [ago(each.at), each.event_type.replace('baremetal.', ''), h('code.clip', {}, JSON.stringify(each.facts))]), empty('No events are kept of this node.'))
   }
 
   async function json() {
@@ -168,32 +140,21 @@ export async function page({root, params, query, signal}) {
     return h('div', {}, copyButton(() => text), h('pre', {tabIndex: 0}, text))
   }
 
-  const again = throttled(async () => {
-    try {
-      await read()
-      if (view.tab !== 'hardware' && !panel.contains(document.getSelection().anchorNode)) await drawPanel()
-    } catch (error) {
-      if (signal.aborted) return
-      if (error.status === 404) { view.node = view.why = null; replace(root, empty('This node is gone.', null, h('a', {href: '#/nodes'}, 'Back to the fleet'))); announce('The node was deleted') }
-    }
-  }, signal)
-  stream.addEventListener('event', ({detail}) => { if (detail.object_uuid === view.node?.uuid) again() }, {signal})
-  stream.addEventListener('state', ({detail}) => { if (detail.state === 'live') again() }, {signal})
+  function gone() {
+    view.node = view.why = null
+    replace(root, empty('This node is gone.', null, h('a', {href: '#/nodes'}, 'Back to the fleet')))
+    announce('The node was deleted')
+  }
+
+  async function readAgain() {
+    if (!view.node) return
+    await read()
+    if (tabs.current() !== 'hardware' && !tabs.panel.contains(document.getSelection().anchorNode)) await tabs.draw()
+  }
+
+  const again = keepCurrent(readAgain, {fits: event => event.object_uuid === view.node?.uuid, gone, signal})
   await read()
-  drawTabs()
-  await drawPanel()
+  await tabs.draw()
   const pulse = setInterval(() => { if (view.why?.step || view.why?.lock) again() }, 3000)
   signal.addEventListener('abort', () => clearInterval(pulse))
-}
-
-export const card = (title, content, otherwise) => h('section.card', {}, h('h2', {}, title), content || otherwise)
-
-export function pairs(object) {
-  const entries = Object.entries(object ?? {}).filter(pair => pair[1] !== null && pair[1] !== undefined && pair[1] !== '')
-  return entries.length > 0 && h('dl.pairs', {}, entries.map(([name, value]) => [h('dt', {}, name), h('dd', {}, typeof value === 'object' ? JSON.stringify(value) : String(value))]))
-}
-
-export function simple(heads, lines) {
-  return h('div.scroll', {tabIndex: 0}, h('table', {}, h('thead', {}, h('tr', {}, heads.map(each => each ? h('th', {scope: 'col'}, each) : h('td')))),
-    h('tbody', {}, lines.map(line => h('tr', {}, line.map(cell => h('td', {}, cell ?? '–')))))))
 }

@@ -2,52 +2,44 @@
 
 import {get, may, me, patch, post, remove, send, stacksExt} from './api.js'
 import {ask, field} from './dialog.js'
-import {empty, h, replace, throttled, toast} from './dom.js'
-import {pairs, simple} from './node.js'
+import {attempt, empty, h, pairs, plainTable, replace} from './dom.js'
+import {kindBadge} from './states.js'
 import {rows} from './store.js'
-import {stream} from './stream.js'
+import {keepCurrent} from './stream.js'
 import {ago} from './time.js'
 
 const nodeLink = uuid => h('a', {href: `#/nodes/${uuid}`}, rows.get(uuid)?.name ?? uuid)
-const ALLOCATION = {active: ['active', '●'], error: ['failed', '✕'], allocating: ['busy', '◐']}
-const WEBHOOK = {active: ['active', '●'], failing: ['failed', '✕'], parked: ['hold', '‖']}
-const stateBadge = (kinds, state) => {
-  const [kind, sign] = kinds[state] ?? ['busy', '◐']
-  return h(`span.badge.k-${kind}`, {}, h('span.sign', {ariaHidden: 'true'}, sign), state)
-}
-const attempt = async (order, read) => {
-  try { await order() } catch (error) { toast(error.message, {error: true}) }
-  await read()
-}
+const KINDS_OF_STATES = {active: 'active', error: 'failed', failing: 'failed', parked: 'hold'}
+const stateBadge = state => kindBadge(KINDS_OF_STATES[state] ?? 'busy', state)
+const valuesOf = form => Object.fromEntries([...form.entries()].filter(pair => pair[1]))
 
 export async function allocations({root, signal}) {
   const table = h('div')
-  replace(root, h('div.row.title', {}, h('h1', {}, 'Allocations'), h('button.primary', {type: 'button', disabled: !may('baremetal:allocation:create'), onclick: add}, 'New allocation')), table)
+  replace(root, h('div.row.title', {}, h('h1', {}, 'Allocations'), h('button.primary', {disabled: !may('baremetal:allocation:create'), onclick: add}, 'New allocation')), table)
 
   async function read() {
     const {allocations: list} = await get('v1/allocations?limit=1000', signal)
-    replace(table, list.length ? simple(['Name', 'State', 'Class', 'Node', 'Error', 'Created', ''], list.map(each => [each.name ?? each.uuid, stateBadge(ALLOCATION, each.state), each.resource_class,
-      each.node_uuid && nodeLink(each.node_uuid), each.last_error, ago(each.created_at), h('div.row', {}, each.state !== 'active' && h('button', {type: 'button', onclick: () => explain(each)}, 'Why'),
-        h('button.danger', {type: 'button', disabled: !may('baremetal:allocation:delete'), onclick: () => drop(each)}, 'Delete'))]))
-      : empty('No allocation yet. An allocation takes an available node of a class:', 'baremetal allocation create --resource-class bm.small'))
+    replace(table, plainTable(['Name', 'State', 'Class', 'Node', 'Error', 'Created', ''], list.map(each => [each.name ?? each.uuid, stateBadge(each.state), each.resource_class,
+      each.node_uuid && nodeLink(each.node_uuid), each.last_error, ago(each.created_at), h('div.row', {}, each.state !== 'active' && h('button', {onclick: () => explain(each)}, 'Why'),
+        h('button.danger', {disabled: !may('baremetal:allocation:delete'), onclick: () => drop(each)}, 'Delete'))]),
+    empty('No allocation yet. An allocation takes an available node of a class:', 'baremetal allocation create --resource-class bm.small')))
   }
 
   async function explain(allocation) {
     const answer = await get(`ext/v1/allocations/${allocation.uuid}/why`, signal)
-    ask({title: `Why ${allocation.name ?? allocation.uuid}`, submit: 'Close', body: pairs(answer) || h('p', {}, 'nothing is known')})
+    ask({title: `Why ${allocation.name ?? allocation.uuid}`, submit: 'Close', body: pairs(answer, h('p', {}, 'nothing is known'))})
   }
 
   const drop = allocation => ask({title: `Delete allocation ${allocation.name ?? allocation.uuid}`, danger: true, submit: 'Delete', body: h('p', {}, 'Its node is free for other allocations then.'),
-    order: () => remove(`v1/allocations/${allocation.uuid}`).then(read).then(() => true)})
+    order: () => remove(`v1/allocations/${allocation.uuid}`).then(read)})
 
   function add() {
     const classes = [...new Set([...rows.values()].map(row => row.resource_class).filter(Boolean))].sort()
-    return ask({title: 'New allocation', submit: 'Allocate', order: form => post('v1/allocations', Object.fromEntries([...form.entries()].filter(pair => pair[1]))).then(read).then(() => true),
+    return ask({title: 'New allocation', submit: 'Allocate', order: form => post('v1/allocations', valuesOf(form)).then(read),
       body: [field('Class', h('input', {name: 'resource_class', required: true, list: 'classes'})), h('datalist', {id: 'classes'}, classes.map(each => h('option', {value: each}))), field('Name', h('input', {name: 'name'}))]})
   }
 
-  const again = throttled(() => read().catch(() => {}), signal)
-  stream.addEventListener('event', ({detail}) => { if (detail.event_type.startsWith('baremetal.allocation.')) again() }, {signal})
+  keepCurrent(read, {fits: event => event.event_type.startsWith('baremetal.allocation.'), signal})
   await read()
 }
 
@@ -55,16 +47,16 @@ export async function webhooks({root, signal}) {
   const place = h('div')
   async function read() {
     const {webhooks: list} = await get('ext/v1/webhooks', signal)
-    const change = (each, state) => attempt(() => patch(`ext/v1/webhooks/${each.uuid}`, [{op: 'replace', path: '/state', value: state}]), read)
-    replace(place, list.length ? simple(['URL', 'State', 'Events', 'Error', ''], list.map(each => [each.url, stateBadge(WEBHOOK, each.state), each.type ?? 'all', each.last_error, h('div.row', {},
-      h('button', {type: 'button', disabled: !may('baremetal:webhook:update'), onclick: () => change(each, each.state === 'parked' ? 'active' : 'parked')}, each.state === 'parked' ? 'Activate' : 'Park'),
-      h('button.danger', {type: 'button', disabled: !may('baremetal:webhook:delete'), onclick: () => attempt(() => remove(`ext/v1/webhooks/${each.uuid}`), read)}, 'Delete'))]))
-      : empty('No webhook yet. A webhook is an address that gets each event as a signed POST.'))
+    const change = (each, state) => attempt(() => patch(`ext/v1/webhooks/${each.uuid}`, [{op: 'replace', path: '/state', value: state}]).finally(read))
+    replace(place, plainTable(['URL', 'State', 'Events', 'Error', ''], list.map(each => [each.url, stateBadge(each.state), each.type ?? 'all', each.last_error, h('div.row', {},
+      h('button', {disabled: !may('baremetal:webhook:update'), onclick: () => change(each, each.state === 'parked' ? 'active' : 'parked')}, each.state === 'parked' ? 'Activate' : 'Park'),
+      h('button.danger', {disabled: !may('baremetal:webhook:delete'), onclick: () => attempt(() => remove(`ext/v1/webhooks/${each.uuid}`).finally(read))}, 'Delete'))]),
+    empty('No webhook yet. A webhook is an address that gets each event as a signed POST.')))
   }
-  const add = () => ask({title: 'New webhook', submit: 'Add', order: form => post('ext/v1/webhooks', Object.fromEntries([...form.entries()].filter(pair => pair[1]))).then(read).then(() => true),
+  const add = () => ask({title: 'New webhook', submit: 'Add', order: form => post('ext/v1/webhooks', valuesOf(form)).then(read),
     body: [field('URL', h('input', {name: 'url', type: 'url', required: true})), field('Secret', h('input', {name: 'secret', type: 'password', required: true, autocomplete: 'new-password'}), 'whsec_ and base64; it is never shown again'),
       field('Type of event', h('input', {name: 'type', placeholder: 'baremetal.node'}), 'empty: all events'), field('Description', h('input', {name: 'description'}))]})
-  replace(root, h('div.row.title', {}, h('h1', {}, 'Webhooks'), h('button.primary', {type: 'button', disabled: !may('baremetal:webhook:create'), onclick: add}, 'Add a webhook')), place)
+  replace(root, h('div.row.title', {}, h('h1', {}, 'Webhooks'), h('button.primary', {disabled: !may('baremetal:webhook:create'), onclick: add}, 'Add a webhook')), place)
   await read()
 }
 
@@ -75,7 +67,7 @@ function description(path, name) {
     h('a', {href: url, download: `${name}-openapi.json`}).click()
     setTimeout(() => URL.revokeObjectURL(url), 1000)
   }
-  return h('p', {}, h('button', {type: 'button', onclick: () => attempt(save, () => {})}, `Save the OpenAPI document of the ${name} API`))
+  return h('p', {}, h('button', {onclick: () => attempt(save)}, `Save the OpenAPI document of the ${name} API`))
 }
 
 export async function about({root, signal}) {

@@ -110,7 +110,7 @@ export async function page({root, params, query, signal}) {
     const losing = String(plan.loses_data.length), trouble = h('div')
     const hasChanges = plan.steps.length > 0 || plan.differs || !present, isGranted = may(present ? 'stacks:update_patch' : 'stacks:create')
     const typed = h('input', {ariaLabel: 'Number of resources that lose data', autocomplete: 'off', inputMode: 'numeric', oninput: () => { apply.disabled = !isGranted || typed.value !== losing }})
-    const apply = h(losing === '0' ? 'button.primary' : 'button.danger', {type: 'button', disabled: losing !== '0' || !hasChanges || !isGranted, title: isGranted ? '' : 'your roles do not allow it', onclick: async () => {
+    const apply = h(losing === '0' ? 'button.primary' : 'button.danger', {disabled: losing !== '0' || !hasChanges || !isGranted, title: isGranted ? '' : 'your roles do not allow it', onclick: async () => {
       apply.disabled = true
       try {
         await send(order)

@@ -41,18 +41,18 @@ export async function draw() {
   control = new AbortController()
   const {signal} = control
   const main = document.getElementById('main')
-  const found = find(path)
+  const match = find(path)
   for (const link of document.querySelectorAll('#nav a')) {
     link.hash.slice(2) === path.split('/')[0] ? link.setAttribute('aria-current', 'page') : link.removeAttribute('aria-current')
   }
-  document.title = `${found?.title ?? 'Not found'} · Bloomery`
+  document.title = `${match?.title ?? 'Not found'} · Bloomery`
   const root = h('div.page')
   replace(main, root)
   if (shown !== null && shown !== path) { scrollTo(0, 0); main.focus({preventScroll: true}) }
   shown = path
-  if (!found) return replace(root, h('p.empty', {}, 'There is no such page. ', h('a', {href: '#/nodes'}, 'Go to the fleet')))
+  if (!match) return replace(root, h('p.empty', {}, 'There is no such page. ', h('a', {href: '#/nodes'}, 'Go to the fleet')))
   try {
-    await found.page({root, params: found.params, query, signal})
+    await match.page({root, params: match.params, query, signal})
   } catch (error) {
     if (!signal.aborted && error.name !== 'AbortError') {
       replace(root, failure(error, draw))

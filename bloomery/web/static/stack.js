@@ -2,17 +2,18 @@
 
 import {ApiError, get, may, post, put, remove, stacksExt, stacksPath} from './api.js'
 import {ask} from './dialog.js'
-import {announce, copyable, empty, failure, h, replace, throttled, toast} from './dom.js'
+import {announce, attempt, copyable, empty, failure, h, replace, throttled, toast} from './dom.js'
 import {makeGraph} from './graph.js'
 import {drawPlan} from './plan_table.js'
-import {setQuery} from './router.js'
 import * as tabsOf from './stack_tabs.js'
 import {stackLink} from './stacks.js'
 import {statusBadge} from './states.js'
-import {stream} from './stream.js'
+import {keepCurrent} from './stream.js'
+import {makeTabs} from './tabs.js'
 import {ago} from './time.js'
 
 const TABS = {graph: 'Graph', events: 'Events', outputs: 'Outputs', parameters: 'Parameters', template: 'Template'}
+const PLAIN = ['events', 'outputs', 'parameters', 'template']
 const LIVE = ['graph', 'events', 'outputs']
 const ACTIONS = {
   check: ['Check', () => true], suspend: ['Suspend', status => !/SUSPEND|IN_PROGRESS/.test(status)], resume: ['Resume', status => /SUSPEND_COMPLETE/.test(status)],
@@ -23,11 +24,12 @@ const MOST_RESTS = 4  // without a change, while an action goes on: reasons to w
 
 export async function page({root, params, query, signal}) {
   const path = stacksPath(`stacks/${encodeURIComponent(params.name)}/${params.id}`)
-  const head = h('div'), why = h('section.card.why', {ariaLabel: 'Why'}), tabs = h('div.tabs', {role: 'tablist'}), panel = h('section.panel', {role: 'tabpanel', tabIndex: 0})
+  const head = h('div'), why = h('section.card.why', {ariaLabel: 'Why'})
   const counts = h('p.counts'), detail = h('div.detail')
-  const view = {stack: null, why: null, tab: TABS[query.get('tab')] ? query.get('tab') : 'graph', chosen: null, notes: new Map(), graph: null, rests: 0}
+  const view = {stack: null, why: null, chosen: null, notes: new Map(), graph: null, rests: 0}
   const drawing = makeGraph({onchoose: node => { view.chosen = node.id; drawDetail(node); detail.scrollIntoView({block: 'nearest'}) }})
-  replace(root, head, why, tabs, panel)
+  const tabs = makeTabs(TABS, {graph, ...Object.fromEntries(PLAIN.map(key => [key, () => tabsOf[key]({path, stack: view.stack, signal})]))}, {query, signal})
+  replace(root, head, why, tabs.list, tabs.panel)
 
   async function read() {
     const [{stack}, answer] = await Promise.all([get(path, signal), get(stacksExt(`stacks/${params.id}/why`), signal).catch(() => null)])
@@ -43,12 +45,12 @@ export async function page({root, params, query, signal}) {
     const key = `${stack.stack_status}\n${stack.description}`
     if (head.dataset.key === key) return  // a button that is about to be clicked stays
     head.dataset.key = key
-    const status = stack.stack_status, button = (name, label) => h('button', {type: 'button', disabled: !may(`actions:${name}`), onclick: () => act(name, label)}, label)
-    replace(head, h('p.path', {}, h('a', {href: '#/stacks'}, 'Stacks'), ' / ', stack.parent && 'nested'),
+    const status = stack.stack_status, button = (name, label) => h('button', {disabled: !may(`actions:${name}`), onclick: () => act(name, label)}, label)
+    replace(head, h('p.path', {}, h('a', {href: '#/stacks'}, 'Stacks'), stack.parent && ' / nested'),
       h('div.row.title', {}, h('h1', {}, stack.stack_name), statusBadge(status), h('span.gap'),
-        may('stacks:update') ? h('a.button.primary', {href: `${stackLink(stack)}/update`}, 'Plan an update') : h('button', {type: 'button', disabled: true}, 'Plan an update'),
+        may('stacks:update') ? h('a.button.primary', {href: `${stackLink(stack)}/update`}, 'Plan an update') : h('button', {disabled: true}, 'Plan an update'),
         Object.entries(ACTIONS).filter(([, [, fits]]) => fits(status)).map(([name, [label]]) => button(name, label)),
-        h('button.danger', {type: 'button', disabled: !may('stacks:delete'), onclick: destroy}, 'Delete')),
+        h('button.danger', {disabled: !may('stacks:delete'), onclick: destroy}, 'Delete')),
       stack.description !== 'No description' && h('p.muted', {}, stack.description))
   }
 
@@ -62,12 +64,7 @@ export async function page({root, params, query, signal}) {
   const list = (title, entries, text) => entries?.length > 0 && h('details', {open: entries.length < 6}, h('summary', {}, `${title}: ${entries.length}`),
     h('ul', {}, entries.slice(0, 50).map(each => h('li', {}, h('strong', {}, each.path), ' ', text(each)))))
 
-  async function act(action, label) {
-    try {
-      await post(`${path}/actions`, {[action]: null})
-      toast(`${label}: ordered`)
-    } catch (error) { toast(error.message, {error: true, retry: () => act(action, label)}) }
-  }
+  const act = (action, label) => attempt(() => post(`${path}/actions`, {[action]: null}), `${label}: ordered`)
 
   // Deletion has a plan, too: that of an update to a template without resources.
   async function destroy() {
@@ -75,35 +72,13 @@ export async function page({root, params, query, signal}) {
     const plan = await put(`${path}/preview`, {template: {heat_template_version: '2021-04-16'}}).then(answer => answer.plan, () => null)
     const done = await ask({title: `Delete stack ${name}`, danger: true, submit: 'Delete', wide: true, typed: {label: 'To confirm, type', text: name},
       body: [plan ? drawPlan(plan) : h('p.notice', {}, 'There is no plan of it: the stack is busy, or its parameters have changed.'), copyable(`bloomery stack down ${name}`)],
-      order: () => remove(path).then(() => true)})
+      order: () => remove(path)})
     if (done) toast(`${name}: deletion ordered`)
   }
 
   // ------------------------------------------------------------------------------------ tabs
 
-  function drawTabs() {
-    replace(tabs, Object.entries(TABS).map(([key, text]) => h('button', {type: 'button', role: 'tab', id: `tab-${key}`, 'aria-selected': String(view.tab === key), onclick: () => {
-      view.tab = key
-      setQuery({tab: key === 'graph' ? '' : key})
-      drawTabs()
-      drawPanel()
-    }}, text)))
-    panel.setAttribute('aria-labelledby', `tab-${view.tab}`)
-  }
-
-  async function drawPanel() {
-    const tab = view.tab
-    try {
-      const content = tab === 'graph' ? await graph() : await tabsOf[tab]({path, stack: view.stack, signal})
-      if (tab === view.tab && !signal.aborted && content !== drawn) replace(panel, content)
-      drawn = content
-    } catch (error) {
-      if (!signal.aborted) replace(panel, failure(error, drawPanel))
-    }
-  }
-
   const graphParts = [counts, drawing.element, detail]
-  let drawn = null
 
   async function graph() {
     const answer = await get(stacksExt(`stacks/${params.id}/graph`), signal)
@@ -140,31 +115,33 @@ export async function page({root, params, query, signal}) {
 
   // ------------------------------------------------------------------------------------ live
 
-  const again = throttled(async () => {
+  function gone() {
+    announce('The stack was deleted')
+    replace(root, empty('This stack is gone.', null, h('a', {href: '#/stacks'}, 'Back to the stacks')))
+  }
+
+  async function readAgain() {
     view.rests = 0
-    try {
-      await read()
-      if (LIVE.includes(view.tab)) await drawPanel()
-    } catch (error) {
-      if (signal.aborted || error.status !== 404) return
-      announce('The stack was deleted')
-      replace(root, empty('This stack is gone.', null, h('a', {href: '#/stacks'}, 'Back to the stacks')))
-    }
-  }, signal)
-  stream.addEventListener('event', ({detail: event}) => {
+    await read()
+    if (LIVE.includes(tabs.current())) await tabs.draw()
+  }
+
+  function fits(event) {
     const {event_type: type, object_uuid: uuid, facts} = event
-    if (!type.startsWith('orchestration.') || ![uuid, facts.root, facts.stack].includes(params.id)) return
-    type.startsWith('orchestration.resource.') ? change(event) : again()
-  }, {signal})
-  stream.addEventListener('state', ({detail: {state}}) => { if (state === 'live') again() }, {signal})
+    if (!type.startsWith('orchestration.') || ![uuid, facts.root, facts.stack].includes(params.id)) return false
+    if (!type.startsWith('orchestration.resource.')) return true
+    change(event)
+    return false
+  }
+
+  const again = keepCurrent(readAgain, {fits, gone, signal})
   const pulse = setInterval(() => {
     if (/IN_PROGRESS/.test(view.stack?.stack_status)) view.rests++
     if (view.rests >= MOST_RESTS) again()
   }, REST_MS)
   signal.addEventListener('abort', () => clearInterval(pulse))
   await read()
-  drawTabs()
-  await drawPanel()
+  await tabs.draw()
 }
 
 // What a resource waits for, or how it differs from its machine, by the name of the resource of this stack.

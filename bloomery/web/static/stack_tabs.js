@@ -1,8 +1,7 @@
 // The parts of a stack's page below its graph: a resource, events, outputs, parameters, template.
 
 import {get, may, post, stacksPath} from './api.js'
-import {copyButton, empty, h, toast} from './dom.js'
-import {simple} from './node.js'
+import {attempt, copyButton, empty, h, plainTable} from './dom.js'
 import {go} from './router.js'
 import {stackLink} from './stacks.js'
 import {statusBadge} from './states.js'
@@ -21,13 +20,11 @@ export async function describe(path, node, note, signal) {
   return h('div.card', {}, h('h2', {}, node.name, ' ', statusBadge(node.status && `${node.action}_${node.status}`)),
     h('p.muted', {}, node.type), (note ?? node.reason) && h('p', {}, note ?? node.reason),
     node.physical_resource_id && MACHINES.test(node.type) && h('p', {}, h('a', {href: `#/nodes/${node.physical_resource_id}`}, 'Open the node')),
-    node.children && h('p', {}, h('button', {type: 'button', onclick: () => openStack(node.physical_resource_id)}, 'Open the nested stack')),
+    node.children && h('p', {}, h('button', {onclick: () => openStack(node.physical_resource_id)}, 'Open the nested stack')),
     rollout && drawRollout(resource, rollout), node.children && members(node))
 }
 
-async function openStack(id) {
-  try { go(stackLink((await get(stacksPath(`stacks/${id}`))).stack).slice(1)) } catch (error) { toast(error.message, {error: true}) }
-}
+const openStack = id => attempt(async () => go(stackLink((await get(stacksPath(`stacks/${id}`))).stack).slice(1)))
 
 function members(node) {
   const names = h('ul.members', {}, node.children.map(each => h('li', {}, statusBadge(each.status && `${each.action}_${each.status}`), ' ',
@@ -38,34 +35,27 @@ function members(node) {
 }
 
 function drawRollout(resource, {state, batch, of, reason, failed}) {
-  const send = async order => {
-    try {
-      await post(`${resource}/signal`, {rollout: order})
-      toast(`${LABELS[order]}: ordered`)
-    } catch (error) { toast(error.message, {error: true, retry: () => send(order)}) }
-  }
+  const send = order => attempt(() => post(`${resource}/signal`, {rollout: order}), `${LABELS[order]}: ordered`)
   return h('div.rollout', {}, h('p', {}, h('strong', {}, `Roll-out: ${state}`), of > 0 && `, batch ${batch} of ${of}`, failed?.length > 0 && `, failed: ${failed.join(', ')}`),
     of > 0 && h('progress', {max: of, value: batch, ariaLabel: 'Batches'}), reason && h('p', {}, reason),
-    h('div.row', {}, (ROLLOUT[state] ?? []).map(order => h('button', {type: 'button', disabled: !may('resource:signal'), onclick: () => send(order)}, LABELS[order]))))
+    h('div.row', {}, (ROLLOUT[state] ?? []).map(order => h('button', {disabled: !may('resource:signal'), onclick: () => send(order)}, LABELS[order]))))
 }
 
 export async function events({path, signal}) {
   const {events: entries} = await get(`${path}/events?sort_dir=desc&limit=200&nested_depth=5`, signal)
-  return entries.length > 0 ? simple(['When', 'Resource', 'Status', 'Reason'],
-    entries.map(each => [ago(each.event_time), each.resource_name, statusBadge(each.resource_status), each.resource_status_reason])) : empty('No events yet.')
+  return plainTable(['When', 'Resource', 'Status', 'Reason'],
+    entries.map(each => [ago(each.event_time), each.resource_name, statusBadge(each.resource_status), each.resource_status_reason]), empty('No events yet.'))
 }
 
 export function outputs({stack}) {
-  const list = stack.outputs ?? []
-  return list.length > 0 ? simple(['Output', 'Value', 'Description'], list.map(each =>
-    [each.output_key, each.output_error ? h('span.error-text', {}, each.output_error) : h('code', {}, text(each.output_value)), each.description])) : empty('The template has no outputs.')
+  return plainTable(['Output', 'Value', 'Description'], (stack.outputs ?? []).map(each =>
+    [each.output_key, each.output_error ? h('span.error-text', {}, each.output_error) : h('code', {}, text(each.output_value)), each.description]), empty('The template has no outputs.'))
 }
 
 export async function parameters({path, stack, signal}) {
   const {parameters: schemas = {}} = await get(`${path}/template`, signal)
-  const list = Object.entries(stack.parameters ?? {})
-  return list.length > 0 ? simple(['Parameter', 'Value', 'Description'],
-    list.map(([name, value]) => [name, h('code', {}, text(value)), schemas[name]?.description])) : empty('The template has no parameters.')
+  return plainTable(['Parameter', 'Value', 'Description'],
+    Object.entries(stack.parameters ?? {}).map(([name, value]) => [name, h('code', {}, text(value)), schemas[name]?.description]), empty('The template has no parameters.'))
 }
 
 export async function template({path, signal}) {

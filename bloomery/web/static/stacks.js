@@ -1,10 +1,10 @@
 // The list of stacks, with those below others folded into their root.
 
 import {get, stacksPath} from './api.js'
-import {empty, h, replace, throttled} from './dom.js'
+import {empty, h, replace} from './dom.js'
 import {statusBadge, statusKind} from './states.js'
 import {setQuery} from './router.js'
-import {stream} from './stream.js'
+import {keepCurrent} from './stream.js'
 import {makeTable} from './table.js'
 import {ago} from './time.js'
 
@@ -25,7 +25,7 @@ export async function stacksPage({root, query, signal}) {
     const inside = view.stacks.filter(each => each.parent === stack.id).length
     const indent = h('span.indent')
     indent.style.width = `${depth(stack) * 1.2}rem`
-    return [indent, inside > 0 && h('button.quiet', {type: 'button', 'aria-expanded': String(view.open.has(stack.id)), ariaLabel: `${inside} stacks below ${stack.stack_name}`,
+    return [indent, inside > 0 && h('button.quiet', {'aria-expanded': String(view.open.has(stack.id)), ariaLabel: `${inside} stacks below ${stack.stack_name}`,
       onclick: () => { view.open.has(stack.id) ? view.open.delete(stack.id) : view.open.add(stack.id); table.redraw(); draw() }}, view.open.has(stack.id) ? '▾' : `▸ ${inside}`), ' ']
   }
 
@@ -40,10 +40,8 @@ export async function stacksPage({root, query, signal}) {
   function draw() {
     const kinds = {failed: 'Failed', busy: 'Working', active: 'Complete'}
     const roots = view.stacks.filter(each => !parent(each))
-    const focused = chips.contains(document.activeElement) ? document.activeElement.dataset.filter : null
-    const chip = (kind, text, count) => h(kind ? `button.chip.k-${kind}` : 'button.chip', {type: 'button', 'data-filter': kind, 'aria-pressed': String(view.kind === kind), onclick: () => { view.kind = kind; setQuery({kind}); draw() }}, `${text} `, h('b', {}, count))
+    const chip = (kind, text, count) => h(kind ? `button.chip.k-${kind}` : 'button.chip', {'data-key': kind, 'aria-pressed': String(view.kind === kind), onclick: () => { view.kind = kind; setQuery({kind}); draw() }}, `${text} `, h('b', {}, count))
     replace(chips, chip('', 'All', roots.length), Object.entries(kinds).map(([kind, text]) => chip(kind, text, roots.filter(each => statusKind(each.stack_status) === kind).length)))
-    if (focused !== null) chips.querySelector(`[data-filter="${focused}"]`)?.focus()
     const shown = inOrder(view.stacks).filter(each => isOpen(each) && (!view.kind || statusKind(each.stack_status) === view.kind))
     table.element.hidden = !shown.length
     table.show(shown)
@@ -55,8 +53,6 @@ export async function stacksPage({root, query, signal}) {
     draw()
   }
 
-  const again = throttled(() => read().catch(() => {}), signal)
-  stream.addEventListener('event', ({detail}) => { if (detail.event_type.startsWith('orchestration.stack.')) again() }, {signal})
-  stream.addEventListener('state', ({detail}) => { if (detail.state === 'live') again() }, {signal})
+  keepCurrent(read, {fits: event => event.event_type.startsWith('orchestration.stack.'), signal})
   await read()
 }

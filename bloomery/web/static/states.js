@@ -58,10 +58,11 @@ export const textOf = code => table.problems[code] ?? code.replaceAll('_', ' ')
 
 export const needsAttention = row => row.cause_code !== null
 
+export const kindBadge = (kind, text, title) => h(`span.badge.k-${kind}`, {title}, h('span.sign', {ariaHidden: 'true'}, KINDS[kind].sign), text)
+
 export function badge(state, target) {
   const kind = kindOf(state)
-  return h(`span.badge.k-${kind}`, {title: `${KINDS[kind].label}${target ? `, on the way to ${target}` : ''}`},
-    h('span.sign', {ariaHidden: 'true'}, KINDS[kind].sign), state ?? 'enroll')
+  return kindBadge(kind, state ?? 'enroll', `${KINDS[kind].label}${target ? `, on the way to ${target}` : ''}`)
 }
 
 // The same for stacks and their resources: CREATE_IN_PROGRESS and so on.
@@ -72,9 +73,6 @@ export function statusKind(status) {
   return 'idle'
 }
 
-export function statusBadge(status) {
-  const kind = statusKind(status ?? '')
-  return h(`span.badge.k-${kind}`, {}, h('span.sign', {ariaHidden: 'true'}, KINDS[kind].sign), (status ?? 'to come').toLowerCase().replaceAll('_', ' '))
-}
+export const statusBadge = status => kindBadge(statusKind(status ?? ''), (status ?? 'to come').toLowerCase().replaceAll('_', ' '))
 
 export const label = verb => { const word = COMMANDS[verb] ?? verb; return word[0].toUpperCase() + word.slice(1) }

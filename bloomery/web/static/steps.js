@@ -39,7 +39,7 @@ export function stepsField(node, phase, required = false) {
     write()
   }
 
-  const button = (text, where, disabled, change) => h('button.quiet', {type: 'button', disabled, ariaLabel: `Move the step ${where}`, onclick: () => { change(); draw() }}, text)
+  const button = (text, where, disabled, change) => h('button.quiet', {disabled, ariaLabel: `Move the step ${where}`, onclick: () => { change(); draw() }}, text)
 
   function argument(each, name, {description, required: isRequired}) {
     const input = h('input', {value: each.args[name] ?? '', required: isRequired, oninput: () => { each.args[name] = input.value; write() }})

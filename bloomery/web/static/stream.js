@@ -3,6 +3,7 @@
 // A stream that ends is opened again after the last event that came; nothing is missed.
 
 import {send} from './api.js'
+import {throttled} from './dom.js'
 
 const SILENCE_MS = 40000  // the service sends a comment every 15 s
 const HIDDEN_MS = 60000  // a window out of sight gives its connection back: a browser has six for a host
@@ -10,9 +11,6 @@ const PAUSES_MS = [500, 1000, 2000, 5000]
 
 export const stream = new EventTarget()
 let lastId = null, state = 'connecting', failures = 0, control = null, retryTimer = 0, wake = null
-
-export const streamState = () => state
-export const lastEventId = () => lastId
 
 let hiddenTimer = 0
 document.addEventListener('visibilitychange', () => {
@@ -33,7 +31,7 @@ function become(next, message) {
 export async function run() {
   for (;;) {
     try {
-      await follow()
+      await readEvents()
     } catch (error) {
       become('lost', error.message)
     }
@@ -48,7 +46,7 @@ export function reconnect() {
   wake?.()
 }
 
-async function follow() {
+async function readEvents() {
   control = new AbortController()
   const since = lastId === null ? '' : `?since=${lastId}`  // none: what comes from now on
   const watchdog = {timer: 0}
@@ -86,4 +84,13 @@ export function rewind(newestId) {
   lastId = newestId
   control?.abort()
   return true
+}
+
+// Call `read` soon after each event that fits, and after a lost connection, while `signal` stands.
+// Returns what does the same at once; `gone` is called where the service has no such object any more.
+export function keepCurrent(read, {fits, gone, signal}) {
+  const again = throttled(() => read().catch(error => { if (error.status === 404 && !signal.aborted) gone?.() }), signal)
+  stream.addEventListener('event', ({detail}) => { if (fits(detail)) again() }, {signal})
+  stream.addEventListener('state', ({detail}) => { if (detail.state === 'live') again() }, {signal})
+  return again
 }

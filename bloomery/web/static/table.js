@@ -24,10 +24,8 @@ export function makeTable({columns, label, keyOf = row => row, rowHeight = 34, o
   }
 
   function drawHead() {
-    const focused = document.activeElement?.dataset.key
     replace(head, columns.map(column => h('div', {role: 'columnheader', 'aria-sort': ariaSort(column)}, column.head ? column.head() :
-      onsort && column.sortable !== false ? h('button.sort', {type: 'button', 'data-key': column.key, onclick: () => onsort(nextSort(column))}, column.label, mark(column)) : column.label)))
-    if (focused) head.querySelector(`[data-key="${focused}"]`)?.focus()
+      onsort && column.sortable !== false ? h('button.sort', {'data-key': column.key, onclick: () => onsort(nextSort(column))}, column.label, mark(column)) : column.label)))
   }
 
   const mark = column => sort === column.key ? ' ↑' : sort === `-${column.key}` ? ' ↓' : ''
@@ -57,11 +55,9 @@ export function makeTable({columns, label, keyOf = row => row, rowHeight = 34, o
 
   // A row that changed keeps its element, so that the focus in it stays.
   function fresh(row, old) {
-    const focused = old && old.element.contains(document.activeElement) ? [...old.element.querySelectorAll('a,button,input')].indexOf(document.activeElement) : -1
     const element = old?.element ?? h('div.vrow', {role: 'row'})
     element.style.height = `${rowHeight}px`
     replace(element, columns.map(column => h('div', {role: 'cell', 'data-column': column.key}, column.cell ? column.cell(row) : row[column.key] ?? '')))
-    if (focused >= 0) element.querySelectorAll('a,button,input')[focused]?.focus()
     return element
   }
 
