@@ -166,7 +166,9 @@ def with_folders(conf: Conf, state_dir: Path) -> Conf:
     """Return the configuration with default folders in the state dir."""
     agent, deploy = conf.agent, conf.deploy
     agent = dataclasses.replace(
-        agent, certificates_path=agent.certificates_path or str(state_dir / "certificates")
+        agent,
+        certificates_path=agent.certificates_path or str(state_dir / "certificates"),
+        deploy_logs_local_path=agent.deploy_logs_local_path or str(state_dir / "ramdisk-logs"),
     )
     deploy = dataclasses.replace(
         deploy,

@@ -178,11 +178,14 @@ def _prepare(task: TaskManager) -> Outcome | None:
 
 def _release_agent(task: TaskManager) -> Outcome | None:
     """Remove the agent, unless fast track keeps it with its boot files and power."""
+    if not task.turn:
+        task.driver.deploy.collect_logs(task, "cleaning", failed=False)
     return None if cleanup.keeps_agent(task) else task.driver.deploy.tear_down_cleaning(task)
 
 
 def tear_down(task: TaskManager) -> None:
     """Remove the agent; log a failure only, because the flow has failed already."""
+    cleanup.collect_logs(task, "cleaning")
     cleanup.tidy_in_turns(task, task.driver.deploy.tear_down_cleaning)
 
 

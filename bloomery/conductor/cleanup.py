@@ -58,6 +58,11 @@ def tidy_in_turns(task: TaskManager, call: Callable[[TaskManager], Outcome | Non
     return tidy(task, run)
 
 
+def collect_logs(task: TaskManager, flow: str) -> None:
+    """Store the logs of the agent of a failed flow."""
+    tidy(task, lambda task: task.driver.deploy.collect_logs(task, flow, failed=True))
+
+
 def call_operator(node: Node, failure: FlowFailure, fault: str) -> None:
     """Put a node into maintenance whose step failed.
 

@@ -153,6 +153,7 @@ def _steps_of(task: TaskManager, template: DeployTemplate) -> list[Step]:
 
 def clean_up(task: TaskManager) -> None:
     """Remove what was prepared; log a failure only, because the flow has failed already."""
+    cleanup.collect_logs(task, "deploy")
     cleanup.tidy_in_turns(task, task.driver.deploy.clean_up)
 
 

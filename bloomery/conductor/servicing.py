@@ -11,6 +11,7 @@ from bloomery.conductor.task_manager import TaskManager
 from bloomery.model.provision import ProvisionArguments
 from bloomery.model.rules import verbs
 from bloomery.model.step import Step, internal_step
+from bloomery.outcome import Outcome
 
 _PREPARE: Final = internal_step("deploy", "prepare_service")
 _TEAR_DOWN: Final = internal_step("deploy", "tear_down_service")
@@ -37,8 +38,16 @@ def user_steps(task: TaskManager, arguments: ProvisionArguments) -> list[Step]:
     return [_PREPARE, *planned, _TEAR_DOWN]
 
 
+def _release_agent(task: TaskManager) -> Outcome | None:
+    """Remove the agent and boot the instance."""
+    if not task.turn:
+        task.driver.deploy.collect_logs(task, "service", failed=False)
+    return task.driver.deploy.tear_down_service(task)
+
+
 def tear_down(task: TaskManager) -> None:
     """Remove the agent; log a failure only, because the flow has failed already."""
+    cleanup.collect_logs(task, "service")
     cleanup.tidy_in_turns(task, task.driver.deploy.tear_down_service)
 
 
@@ -61,7 +70,7 @@ SERVICE: Final = Phase(
     shows="service_step",
     own_steps={
         "prepare_service": lambda task: task.driver.deploy.prepare_service(task),
-        "tear_down_service": lambda task: task.driver.deploy.tear_down_service(task),
+        "tear_down_service": _release_agent,
     },
     finish=_finish,
     fail=_fail,

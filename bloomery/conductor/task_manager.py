@@ -500,6 +500,10 @@ class TaskManager:
             self.save()
         return str(self.opened(info[_TOKEN]))
 
+    def record(self, sentence: str) -> None:
+        """Add a sentence to the node's history, with the node's changes."""
+        self.save(writes.history_entry(self.context, self.node, sentence, event_type="agent"))
+
     @property
     def is_changed(self) -> bool:
         """Whether the node has changes that are not saved."""

@@ -48,6 +48,25 @@ class Agent:
     post_deploy_get_power_state_retry_interval: int = option(
         5, "seconds between two reads of the power state after the agent's shutdown", least=0
     )
+    deploy_logs_collect: str = option(
+        "on_failure",
+        "when the logs of an agent's ramdisk are stored: after each deployment, cleaning and "
+        "service, after failed ones, or never",
+        choices=("always", "on_failure", "never"),
+    )
+    deploy_logs_storage_backend: str = option(
+        "local",
+        "where the logs of ramdisks are stored; local: in deploy_logs_local_path; swift is refused",
+        choices=("local", "swift"),
+    )
+    deploy_logs_local_path: str | None = option(
+        None,
+        "folder of the logs of ramdisks; unset: ramdisk-logs in the state dir",
+        sample="<state dir>/ramdisk-logs",
+    )
+    deploy_logs_local_size: int = option(
+        1024, "MiB of all logs of ramdisks in the folder; the oldest are removed", least=1
+    )
     tls_minimum_version: str = option("1.3", "oldest TLS version that agents offer on their API")
     tls_ciphers: str | None = option(
         None, "cipher suites that agents offer on their API; unset: the agent's own"

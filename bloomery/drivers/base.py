@@ -108,6 +108,9 @@ class DriverTask(Protocol):
         It is stored first, and stays the same until ``forget_agent``.  Never log it.
         """
 
+    def record(self, sentence: str) -> None:
+        """Add a sentence to the node's history, with the node's changes.  Raises LockLost."""
+
     def assert_exclusive(self) -> None:
         """Raise ExclusiveLockRequired unless the lock is exclusive."""
 
@@ -555,6 +558,12 @@ class Deploy(Interface):
 
     def tear_down_service(self, task: DriverTask) -> Outcome | None:
         """As ``tear_down_cleaning``, and boot the instance again.  When: after servicing."""
+
+    def collect_logs(self, task: DriverTask, flow: str, *, failed: bool) -> None:
+        """Store the logs of the node's agent, if the options ask for them; never fail.
+
+        When: a cleaning has ended; and before the agent of a failed or aborted flow is removed.
+        """
 
     def take_over(self, task: DriverTask) -> None:
         """Take over an active node without changing its machine.  When: adopt."""

@@ -504,6 +504,8 @@ def _action_by_state(s: NodeSituation) -> str:
     words = states.advice(state, maintenance=bool(node.maintenance))
     if _is_off(node) and not node.maintenance:
         words = _ADVICE_IF_OFF
+    if _failed(node) and (logs := node.driver_internal_info.get("agent_logs")):
+        words += f"; the logs of its ramdisk are in {logs['file']} on {logs['host']}"
     if node.last_error is None or node.maintenance or _failed(node):
         return words
     return (

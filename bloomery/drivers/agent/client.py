@@ -65,11 +65,16 @@ class AgentClient:
     """A client of one agent during one boot of its machine."""
 
     def __init__(
-        self, node: str, url: str, token: str, trust: bool | str, timeout_s: float
-    ) -> None:
-        """``trust``: a certificate file; True: the system's CAs; False: no verification."""
+        self, node: str, url: str, token: str, trust: bool | str, timeout_s: float,
+        most_bytes: int | None = None,
+    ) -> None:  # fmt: skip
+        """``trust``: a certificate file; True: the system's CAs; False: no verification.
+
+        ``most_bytes``: of an answer; None: 4 MiB.
+        """
         self._node, self._url, self._token = node, url.rstrip("/"), token
         self._trust, self._timeout_s = trust, timeout_s
+        self._most_bytes = most_bytes or _MOST_BYTES
 
     def commands(self) -> list[Command]:
         """Return the commands of this boot, the oldest first.  Raises as ``send``."""
@@ -121,7 +126,7 @@ class AgentClient:
         try:
             connection.request(method, url.path + target, body=data, headers=_HEADERS)
             with connection.getresponse() as answer:
-                return answer.status, connection.content(answer, _MOST_BYTES)
+                return answer.status, connection.content(answer, self._most_bytes)
         except (http.client.HTTPException, OSError):
             connection.check_time()
             raise
@@ -168,8 +173,8 @@ class AgentClient:
         return getattr(exc, "strerror", None) or type(exc).__name__
 
     def _document(self, name: str, status: int, content: bytes) -> Json:
-        if len(content) > _MOST_BYTES:
-            raise self._refused(name, f"its answer has more than {_MOST_BYTES >> 20} MiB")
+        if len(content) > self._most_bytes:
+            raise self._refused(name, f"its answer has more than {self._most_bytes >> 20} MiB")
         try:
             document = orjson.loads(content)
         except orjson.JSONDecodeError:
@@ -188,10 +193,13 @@ class AgentClient:
         )  # fmt: skip
 
 
-def of(task: DriverTask, conf: Conf, timeout_s: float | None = None) -> AgentClient:
+def of(
+    task: DriverTask, conf: Conf, timeout_s: float | None = None, most_bytes: int | None = None
+) -> AgentClient:
     """Return a client of the node's agent.  Raises StepFailure before its first heartbeat.
 
-    ``timeout_s``: of one request; None: [agent]command_timeout.
+    ``timeout_s``: of one request; None: [agent]command_timeout.  ``most_bytes``: of an answer;
+    None: 4 MiB.
     """
     info = task.node.driver_internal_info
     url, token = info.get(URL), task.opened(info.get(TOKEN))
@@ -200,7 +208,9 @@ def of(task: DriverTask, conf: Conf, timeout_s: float | None = None) -> AgentCli
             reason="no agent has sent a heartbeat since the machine was booted"
         )
     limit_s = timeout_s or conf.agent.command_timeout
-    return AgentClient(task.node.uuid, str(url), str(token), _trust(task, conf), limit_s)
+    return AgentClient(
+        task.node.uuid, str(url), str(token), _trust(task, conf), limit_s, most_bytes
+    )
 
 
 def _trust(task: DriverTask, conf: Conf) -> bool | str:

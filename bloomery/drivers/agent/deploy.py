@@ -14,8 +14,9 @@ from oslo_utils import strutils
 
 from bloomery import errors
 from bloomery.conductor.states import Power as PowerState
+from bloomery.conf import Conf
 from bloomery.drivers import base, secure_boot, steps, substeps
-from bloomery.drivers.agent import agent_steps, client, commands, fast_track, image, ramdisk
+from bloomery.drivers.agent import agent_steps, client, commands, fast_track, image, logs, ramdisk
 from bloomery.model import capabilities
 from bloomery.model.node import Node
 from bloomery.model.step import Step
@@ -31,6 +32,10 @@ class CustomAgentDeploy(base.Deploy):
     """An agent whose own steps, of priorities 61 to 99, install the machine."""
 
     asks_agents = True
+
+    def __init__(self, conf: Conf) -> None:
+        super().__init__(conf)
+        self._logs = logs.RamdiskLogs(conf)
 
     def get_properties(self) -> dict[str, str]:
         return {
@@ -109,7 +114,13 @@ class CustomAgentDeploy(base.Deploy):
                 lambda: self._until_off(task),
                 lambda: task.driver.power.set_power_state(task, PowerState.OFF),
             )
-        return substeps.run_in_order(task, "agent_tear_down", *parts, task.forget_agent)
+        return substeps.run_in_order(
+            task,
+            "agent_tear_down",
+            lambda: self.collect_logs(task, "deploy", failed=False),
+            *parts,
+            task.forget_agent,
+        )
 
     @steps.deploy_step(priority=30, resumable=True)
     def switch_to_tenant_network(self, task: base.DriverTask) -> None:
@@ -162,6 +173,9 @@ class CustomAgentDeploy(base.Deploy):
             lambda: task.driver.boot.prepare_instance(task),
             lambda: ramdisk.switch_on(task),
         )
+
+    def collect_logs(self, task: base.DriverTask, flow: str, *, failed: bool) -> None:
+        self._logs.collect(task, flow, failed=failed)
 
     # ------------------------------------------------------------------------------ their parts
 

@@ -37,6 +37,7 @@ def conf(tmp_path: Path) -> Conf:
         agent=dataclasses.replace(
             plain.agent,
             certificates_path=str(tmp_path / "certificates"),
+            deploy_logs_local_path=str(tmp_path / "logs"),
             post_deploy_get_power_state_retry_interval=0,
         ),
         conductor=dataclasses.replace(

@@ -13,6 +13,7 @@ from bloomery.conf.conductor import Conductor
 from bloomery.conf.default import Default
 from bloomery.conf.redfish import BmcOptions, Redfish
 from bloomery.drivers import registry
+from bloomery.lab import wire
 from bloomery.lab.rack import Machine, Rack
 from tests.kit.servers.stories import Stage
 
@@ -55,6 +56,21 @@ def stage(make_site) -> Iterator[Stage]:
     made = Stage(make_site(registry=registry.load(conf()), bmc_outage_budget=int(BUDGET_S)))
     yield made
     assert made.nothing_is_left(), "a reservation is left"
+
+
+@pytest.fixture
+def asked(monkeypatch):
+    """Every request to the lab's BMCs since it was cleared, as "METHOD path"."""
+    seen: list[str] = []
+    serve = wire.Handler.do_any
+
+    def noted(self):
+        seen.append(f"{self.command} {self.path.removeprefix('/redfish/v1')}")
+        serve(self)
+
+    for method in ("GET", "POST", "PATCH", "DELETE"):
+        monkeypatch.setattr(wire.Handler, f"do_{method}", noted)
+    return seen
 
 
 def enrol(stage: Stage, machine: Machine, **driver_info: Any) -> str:

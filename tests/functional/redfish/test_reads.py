@@ -12,23 +12,6 @@ from tests.functional.redfish.conftest import manageable
 from tests.kit.waiting import wait_for
 
 
-@pytest.fixture
-def asked(monkeypatch):
-    """Every request to the lab's BMCs since it was cleared, as "METHOD path"."""
-    from bloomery.lab import wire
-
-    seen: list[str] = []
-    serve = wire.Handler.do_any
-
-    def noted(self):
-        seen.append(f"{self.command} {self.path.removeprefix('/redfish/v1')}")
-        serve(self)
-
-    for method in ("GET", "POST", "PATCH", "DELETE"):
-        monkeypatch.setattr(wire.Handler, f"do_{method}", noted)
-    return seen
-
-
 @pytest.fixture(autouse=True)
 def quiet(stage):
     """Let no periodic ask in between, as one would on a busy machine."""

@@ -26,6 +26,7 @@ class FakeTask:
         self.budget_s: float | None = None
         self.shared = shared
         self.saves = 0
+        self.history: list[str] = []
 
     def opened(self, value: Any) -> Any:
         return value
@@ -39,6 +40,9 @@ class FakeTask:
 
     def save(self) -> None:
         self.saves += 1
+
+    def record(self, sentence: str) -> None:
+        self.history.append(sentence)
 
     def assert_exclusive(self) -> None:
         if self.shared:
