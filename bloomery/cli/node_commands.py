@@ -55,7 +55,7 @@ Find = Callable[[], Client]
 def list_(find: Find, state: str | None, problems: bool, as_json: bool) -> None:
     """List the nodes, each with its problem."""
     rows = [
-        row for row in _rows(find())
+        row for row in list_rows(find())
         if state in (None, row["provision_state"]) and (row["cause"] or not problems)
     ]  # fmt: skip
     if as_json:
@@ -323,7 +323,8 @@ def _watch(
         raise SystemExit(groups.INTERRUPTED) from None
 
 
-def _rows(client: Client) -> Iterator[Json]:
+def list_rows(client: Client) -> Iterator[Json]:
+    """Yield the short row of each node, from all pages."""
     path: str | None = "/ext/v1/nodes"
     while path:
         document = client.get(path)

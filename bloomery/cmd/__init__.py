@@ -39,6 +39,9 @@ COMMANDS: Final = {
     "status": Command(
         "bloomery.cmd.status:status", "Show a service on one screen; check it before an upgrade."
     ),
+    "support-bundle": Command(
+        "bloomery.cmd.support:support_bundle", "Pack status, settings and logs without secrets."
+    ),
     "keys": Command("bloomery.cmd.keys:keys", "Make the key that seals secrets, or replace it."),
     "events": Command("bloomery.cmd.events:events", "Follow events; show or forget their sinks."),
     "config": Command("bloomery.cmd.config:config", "Print a sample of the configuration."),

@@ -194,15 +194,20 @@ def _hint(group: str, name: str, ours: Collection[tuple[str, str]]) -> str:
 
 def _said(config_files: Sequence[str]) -> set[tuple[str, str]]:
     """Return group and option of each line, without those that other packages read."""
-    sections: dict[str, dict[str, list[str]]] = {}
-    for name in config_files:
-        cfg.ConfigParser(name, sections).parse()
     return {
         (group, option)
-        for group, options_said in sections.items()
+        for group, options_said in read_files(config_files).items()
         if not group.startswith("oslo_messaging") and group != KEYSTONE_GROUP
         for option in options_said
     }
+
+
+def read_files(config_files: Sequence[str]) -> dict[str, dict[str, list[str]]]:
+    """Return the values of each group and option as the files have them."""
+    sections: dict[str, dict[str, list[str]]] = {}
+    for name in config_files:
+        cfg.ConfigParser(name, sections).parse()
+    return sections
 
 
 def _line(exc: Exception) -> str:
