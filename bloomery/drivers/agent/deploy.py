@@ -17,7 +17,6 @@ from bloomery.conductor.states import Power as PowerState
 from bloomery.conf import Conf
 from bloomery.drivers import base, secure_boot, steps, substeps
 from bloomery.drivers.agent import agent_steps, client, commands, fast_track, image, logs, ramdisk
-from bloomery.model import capabilities
 from bloomery.model.node import Node
 from bloomery.model.step import Step
 from bloomery.outcome import DONE, Again, Done, Outcome
@@ -25,6 +24,12 @@ from bloomery.outcome import DONE, Again, Done, Outcome
 LOG = logging.getLogger(__name__)
 
 _LOOKS: Final = "agent_power_looks"  # in driver_internal_info: how often the machine was still on
+_PARTITIONS: Final = "agent_partitions"  # in driver_internal_info: _UUIDS of a partition image
+_UUIDS: Final = {  # parameters of the boot loader, and their names in the agent's answer
+    "root_uuid": "root uuid",
+    "efi_system_part_uuid": "efi system partition uuid",
+    "prep_boot_part_uuid": "PReP Boot partition uuid",
+}
 _BY_BMC: Final = "deploy_forces_oob_reboot"  # in driver_info
 
 
@@ -92,8 +97,9 @@ class CustomAgentDeploy(base.Deploy):
         Secure boot may restart the machine and end the agent, so ``boot_instance`` handles it.
         """
         parts: list[substeps.Substep] = []
-        if self._boot_mode(task) == "uefi":
-            parts.append(lambda: self._install_bootloader(task))
+        mode = image.boot_mode(task, self.conf)
+        if mode == "uefi" or task.node.driver_internal_info.get(_PARTITIONS):
+            parts.append(lambda: self._install_bootloader(task, mode))
         if not secure_boot.is_asked(task.node):
             parts.append(lambda: task.driver.boot.prepare_instance(task))
         return substeps.run_in_order(task, "agent_instance_boot", *parts)
@@ -195,21 +201,16 @@ class CustomAgentDeploy(base.Deploy):
             ),
         )
 
-    def _boot_mode(self, task: base.DriverTask) -> str:
-        """Return the requested boot mode, else the current one, else the default."""
-        node = task.node
-        asked = capabilities.boot_mode(node.instance_info, node.properties)
-        return asked or node.boot_mode or self.conf.deploy.default_boot_mode
+    def _install_bootloader(self, task: base.DriverTask, mode: str) -> Outcome:
+        """Have the agent write the firmware's boot entry, and the boot loader of a partition.
 
-    def _install_bootloader(self, task: base.DriverTask) -> Outcome:
-        """Have the agent write the firmware's boot entry; it finds the EFI partition itself."""
-        params = {
-            "root_uuid": None, "efi_system_part_uuid": None, "prep_boot_part_uuid": None,
-            "target_boot_mode": "uefi",
-        }  # fmt: skip
+        On a whole disk the agent finds the EFI partition itself.
+        """
+        partitions = task.node.driver_internal_info.get(_PARTITIONS) or {}
+        params = {name: partitions.get(name) for name in _UUIDS} | {"target_boot_mode": mode}
         return commands.run(
             task, self.conf, "image.install_bootloader", lambda: params,
-            "the agent writes the boot entry of the firmware",
+            "the agent writes the boot entry of the machine",
         )  # fmt: skip
 
     def _tell(self, task: base.DriverTask, name: str) -> Outcome:
@@ -244,7 +245,7 @@ class CustomAgentDeploy(base.Deploy):
 
 
 class AgentDeploy(CustomAgentDeploy):
-    """The interface ``direct``: the agent writes an image to the whole disk."""
+    """The interface ``direct``: the agent writes an image to the disk, or to a partition."""
 
     def get_properties(self) -> dict[str, str]:
         return image.PROPERTIES | super().get_properties()
@@ -260,7 +261,27 @@ class AgentDeploy(CustomAgentDeploy):
     @steps.deploy_step(priority=80, resumable=True)
     def write_image(self, task: base.DriverTask) -> Outcome:
         """Have the agent write the image and the config drive."""
+        parts: list[substeps.Substep] = [lambda: self._write(task)]
+        if image.is_partition(task.node.instance_info):
+            parts.append(lambda: self._note_partitions(task))
+        return substeps.run_in_order(task, "agent_write", *parts)
+
+    def _write(self, task: base.DriverTask) -> Outcome:
         return commands.run(
             task, self.conf, "standby.prepare_image",
             lambda: image.parameters(task, self.conf), "the agent writes the image",
         )  # fmt: skip
+
+    def _note_partitions(self, task: base.DriverTask) -> Outcome:
+        """Ask the agent for the UUIDs of its partitions, which the boot loader needs."""
+
+        def work() -> None:
+            answer = commands.call(client.of(task, self.conf), "standby.get_partition_uuids", {})
+            uuids = {ours: answer.get(theirs) for ours, theirs in _UUIDS.items()}
+            if not isinstance(uuids["root_uuid"], str):
+                raise errors.StepFailure(
+                    reason="the agent does not name the root partition that it has made",
+                )
+            task.node.driver_internal_info[_PARTITIONS] = uuids
+
+        return commands.with_retries(task, self.conf, work)

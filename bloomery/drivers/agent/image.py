@@ -1,18 +1,23 @@
 """The image that an agent writes: the checks of ``instance_info``, and the command's parameters.
 
-The agent downloads the image from ``image_source`` and writes it to the whole disk.  Source of the
-names: Ironic's instance_info, and ironic-python-agent's prepare_image.
+The agent downloads the image from ``image_source``, and writes it to the whole disk or to a root
+partition that it makes, beside those for swap and ephemeral data.
+
+Source of the names: Ironic's instance_info, and ironic-python-agent's prepare_image.
 """
 
 from __future__ import annotations
 
 import urllib.parse
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, Final
+
+from oslo_utils import strutils
 
 from bloomery import errors, secrets
 from bloomery.conf import Conf
 from bloomery.drivers.base import DriverTask
+from bloomery.model import capabilities
 
 Json = dict[str, Any]
 
@@ -26,12 +31,33 @@ PROPERTIES: Final = {
     _PROXIES["https"]: "URL of the proxy by which agents fetch images of https. Optional.",
     _NO_PROXY: "Hosts, with commas between them, that agents reach without a proxy. Optional.",
 }
+_NETBOOT: Final = ("kernel", "ramdisk")  # of a boot over the network, which is not offered
+_SIZES: Final = {"root_gb": 1, "swap_mb": 0, "ephemeral_gb": 0}  # name: least
+_CHOICES: Final = {"boot_option": ("local",), "disk_label": ("gpt", "msdos")}
+_EPHEMERAL_FORMAT: Final = "ext4"
+_MIB_OF_GIB: Final = 1024
 _HINTS: Final = frozenset(
     {
         "by_path", "hctl", "model", "name", "rotational", "serial", "size", "vendor", "wwn",
         "wwn_vendor_extension", "wwn_with_extension",
     },
 )  # fmt: skip
+
+
+def is_partition(info: Mapping[str, Any]) -> bool:
+    """Return whether an instance_info names the image of a root partition.
+
+    ``image_type`` decides; without it, a kernel or a ramdisk means a partition, as in Ironic.
+    """
+    kind = info.get("image_type")
+    return str(kind).startswith("partition") if kind else any(map(info.get, _NETBOOT))
+
+
+def boot_mode(task: DriverTask, conf: Conf) -> str:
+    """Return the requested boot mode, else the current one, else the default."""
+    node = task.node
+    asked = capabilities.boot_mode(node.instance_info, node.properties)
+    return asked or node.boot_mode or conf.deploy.default_boot_mode
 
 
 def check(task: DriverTask, conf: Conf) -> None:
@@ -41,7 +67,8 @@ def check(task: DriverTask, conf: Conf) -> None:
     """
     info = task.opened(task.node.instance_info)
     _check_source(info.get("image_source"))
-    _check_kind(info)
+    if is_partition(info):
+        _check_partitions(info, boot_mode(task, conf), conf)
     _check_download(info, task.driver_info)
     _check_format(info.get("image_disk_format"))
     _check_checksum(info, conf)
@@ -67,7 +94,22 @@ def parameters(task: DriverTask, conf: Conf) -> Json:
     }
     image |= _checksums(info) | _proxies(task.driver_info) | _login(conf)
     drive = info.get("configdrive")
+    if is_partition(info):
+        image |= _partitions(info, boot_mode(task, conf)) | {"configdrive": drive}
     return {"image_info": image} | ({"configdrive": drive} if drive else {})
+
+
+def _partitions(info: Mapping[str, Any], mode: str) -> Json:
+    """Return the partitions that the agent makes."""
+    label = capabilities.of(info).get("disk_label") or ("gpt" if mode == "uefi" else "msdos")
+    root_gb, ephemeral_gb = int(info["root_gb"]), int(info.get("ephemeral_gb") or 0)
+    return {
+        "image_type": "partition", "root_gb": root_gb, "root_mb": root_gb * _MIB_OF_GIB,
+        "swap_mb": int(info.get("swap_mb") or 0), "ephemeral_mb": ephemeral_gb * _MIB_OF_GIB,
+        "ephemeral_format": info.get("ephemeral_format") or _EPHEMERAL_FORMAT,
+        "preserve_ephemeral": False, "boot_option": "local", "deploy_boot_mode": mode,
+        "disk_label": label,
+    }  # fmt: skip
 
 
 def _checksums(info: Mapping[str, Any]) -> Json:
@@ -100,20 +142,51 @@ def _login(conf: Conf) -> Json:
 def _check_source(source: Any) -> None:
     if source is None:
         raise errors.MissingParameterValue(
-            reason="instance_info/image_source is missing: the URL of a whole-disk image "
+            reason="instance_info/image_source is missing: the URL of an image "
             f"({', '.join(FORMATS)})",
         )
     _check_url("instance_info/image_source", source)
 
 
-def _check_kind(info: Mapping[str, Any]) -> None:
-    """Raise InvalidParameterValue for a partition image, which would need a boot loader."""
-    is_partition = str(info.get("image_type") or "").startswith("partition")
-    named = ["image_type"] if is_partition else [n for n in ("kernel", "ramdisk") if info.get(n)]
-    if named:
+def _check_partitions(info: Mapping[str, Any], mode: str, conf: Conf) -> None:
+    """Raise unless the agent can make the partitions and install a boot loader."""
+    if info.get("root_gb") is None:
+        raise errors.MissingParameterValue(
+            reason="instance_info/root_gb is missing: the GiB of the root partition for the image; "
+            "an image of a whole disk needs image_type = whole-disk, without kernel and ramdisk",
+        )
+    for name, least in _SIZES.items():
+        _check_size(name, info.get(name), least)
+    if strutils.bool_from_string(info.get("preserve_ephemeral")):
         raise errors.InvalidParameterValue(
-            reason=f"instance_info/{named[0]} means an image of a partition, and only images of "
-            "whole disks are written: name one, and take image_type, kernel and ramdisk away",
+            reason="instance_info/preserve_ephemeral is not offered: all partitions are made anew",
+        )
+    if not str(info.get("ephemeral_format") or _EPHEMERAL_FORMAT).isalnum():
+        raise errors.InvalidParameterValue(
+            reason="instance_info/ephemeral_format takes the name of a file system, such as "
+            f"{_EPHEMERAL_FORMAT}",
+        )
+    for name, values in _CHOICES.items():
+        _check_capability(name, capabilities.of(info).get(name), values)
+    if mode == "bios" and not conf.agent.enable_bios_bootloader_install:
+        raise errors.InvalidParameterValue(
+            reason="an image of a partition in boot mode bios needs a boot loader from the agent: "
+            "set [agent]enable_bios_bootloader_install = true, or take boot mode uefi",
+        )
+
+
+def _check_size(name: str, value: Any, least: int) -> None:
+    if value is not None and (not str(value).isdecimal() or int(value) < least):
+        raise errors.InvalidParameterValue(
+            reason=f"instance_info/{name} takes a whole number from {least} on, not {value!r}",
+        )
+
+
+def _check_capability(name: str, value: str | None, values: Sequence[str]) -> None:
+    if value is not None and value not in values:
+        raise errors.InvalidParameterValue(
+            reason=f"the capability {name} of an image of a partition takes {' or '.join(values)}, "
+            f"not {value!r}",
         )
 
 

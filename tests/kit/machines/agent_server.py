@@ -47,6 +47,7 @@ class AgentServer:
         self.steps = {phase: [step(*each) for each in rows] for phase, rows in STEPS.items()}
         self.versions = {"generic_hardware_manager": "1.2"}
         self.logs = gzip.compress(b"journal")
+        self.partitions: Json = {"root uuid": "r-1", "efi system partition uuid": "e-1"}
         self.inventory: Json = {"interfaces": []}
         self.loses_answers_to: set[str] = set()  # names taken once without an answer
         self._mutex = threading.Lock()
@@ -121,8 +122,10 @@ class AgentServer:
             "id": str(uuid.uuid4()), "command_name": short, "command_status": "RUNNING",
             "command_error": None, "command_result": None,
         }  # fmt: skip
-        if short == "get_hardware_info":
-            result: Json = self.inventory
+        if short == "get_partition_uuids":
+            result: Json = self.partitions
+        elif short == "get_hardware_info":
+            result = self.inventory
         elif short.startswith("get_"):
             phase = short.split("_")[1]
             result = {

@@ -24,6 +24,7 @@ def task(driver_info: dict[str, Any] | None = None, **info: Any) -> FakeTask:
     return FakeTask(driver_info or {}, instance_info=kept)
 
 
+PARTITION = {"image_type": "partition", "root_gb": "10", "swap_mb": 512, "ephemeral_gb": 2}
 RIGHT = [
     {},
     {"image_checksum": MD5},
@@ -35,6 +36,10 @@ RIGHT = [
     {"image_disk_format": "raw"},
     {"image_type": "whole-disk", "image_download_source": "http"},
     {"root_device": {"size": ">= 40", "rotational": False}},
+    PARTITION,
+    {"kernel": "http://images.test/vmlinuz", "root_gb": 10},
+    {"kernel": "http://images.test/vmlinuz", "image_type": "whole-disk"},
+    PARTITION | {"capabilities": "boot_option:local,disk_label:msdos", "ephemeral_format": "xfs"},
 ]  # fmt: skip
 
 
@@ -46,6 +51,8 @@ def test_what_an_agent_can_write_is_fine(info: dict[str, Any]) -> None:
 MISSING = [
     ({"image_source": None}, "image_source"),
     ({"image_checksum": None}, "image_checksum"),
+    ({"image_type": "partition"}, "root_gb"),
+    ({"kernel": "http://images.test/vmlinuz"}, "root_gb"),
     ({"image_checksum": None, "image_os_hash_algo": "sha256"}, "image_os_hash_value"),
 ]
 WRONG = [
@@ -55,8 +62,15 @@ WRONG = [
     ({"image_source": "http://"}, "image_source"),
     ({"image_source": "http://[::1"}, "image_source"),
     ({"image_source": 7}, "image_source"),
-    ({"image_type": "partition"}, "image_type"),
-    ({"kernel": "http://images.test/vmlinuz"}, "kernel"),
+    ({"image_type": "partition", "root_gb": 0}, "root_gb"),
+    ({"image_type": "partition", "root_gb": "ten"}, "root_gb"),
+    (PARTITION | {"swap_mb": -1}, "swap_mb"),
+    (PARTITION | {"ephemeral_gb": 1.5}, "ephemeral_gb"),
+    (PARTITION | {"ephemeral_format": "ext4 -F"}, "ephemeral_format"),
+    (PARTITION | {"preserve_ephemeral": True}, "preserve_ephemeral"),
+    (PARTITION | {"capabilities": "boot_option:netboot"}, "boot_option"),
+    (PARTITION | {"capabilities": {"disk_label": "loop"}}, "disk_label"),
+    (PARTITION | {"capabilities": "boot_mode:bios"}, "enable_bios_bootloader_install"),
     ({"image_download_source": "local"}, "image_download_source"),
     ({"image_disk_format": "vmdk"}, "image_disk_format"),
     ({"image_checksum": "abc"}, "image_checksum"),
@@ -126,3 +140,21 @@ def test_an_agent_is_told_of_proxies_login_and_config_drive() -> None:
 def test_an_agent_is_told_nothing_that_is_not_there() -> None:
     found = image.parameters(task(), Conf())["image_info"]
     assert not {"proxies", "no_proxy", "os_hash_algo", "image_server_user"} & set(found)
+
+
+@pytest.mark.parametrize(("mode", "label"), [("uefi", "gpt"), ("bios", "msdos")])
+def test_an_agent_is_told_the_partitions_to_make(mode: str, label: str) -> None:
+    node = task(**PARTITION, capabilities=f"boot_mode:{mode}", configdrive="H4sI")
+    found = image.parameters(node, Conf())["image_info"]
+    expected = {
+        "image_type": "partition", "root_gb": 10, "root_mb": 10240, "swap_mb": 512,
+        "ephemeral_mb": 2048, "ephemeral_format": "ext4", "preserve_ephemeral": False,
+        "boot_option": "local", "deploy_boot_mode": mode, "disk_label": label,
+        "configdrive": "H4sI",
+    }  # fmt: skip
+    assert expected.items() <= found.items()
+
+
+def test_a_partition_boots_in_bios_mode_where_agents_install_boot_loaders() -> None:
+    installs = dataclasses.replace(Conf(), agent=Agent(enable_bios_bootloader_install=True))
+    image.check(task(**PARTITION, capabilities="boot_mode:bios"), installs)

@@ -18,7 +18,7 @@ from bloomery.api import app
 from bloomery.api import server as api_server
 from bloomery.conf import Conf
 from bloomery.conf.api import Api
-from tests.functional.redfish.agents.conftest import DIGEST, IMAGE, MAC, Ramdisk
+from tests.functional.redfish.agents.conftest import DIGEST, IMAGE, INSTANCE, MAC, Ramdisk
 from tests.functional.redfish.conftest import ISO, manageable
 from tests.kit.machines.agent_server import step
 from tests.kit.servers.stories import Stage
@@ -79,6 +79,32 @@ def test_an_image_is_written_and_booted_with_its_config_drive(stage, available, 
         "deploy.prepare", "deploy.deploy", "deploy.write_image", "deploy.prepare_instance_boot",
         "deploy.tear_down_agent", "deploy.switch_to_tenant_network", "deploy.boot_instance",
     ]  # fmt: skip
+
+
+def test_an_image_of_a_partition_gets_the_boot_loader_of_its_root(stage, available, ramdisk):
+    sizes = {"root_gb": 10, "swap_mb": 512, "ephemeral_gb": 1}
+    stage.patch(available, instance_info=INSTANCE | sizes | {"image_type": "partition"})
+    stage.ask(available, "active")
+    shown = ramdisk.live_until(available, "active", "deploy failed")
+    assert (shown["provision_state"], shown["last_error"]) == ("active", None)
+    assert ramdisk.server.told == [
+        "boot", "deploy.get_deploy_steps", "standby.prepare_image", "standby.get_partition_uuids",
+        "image.install_bootloader", "standby.power_off",
+    ]  # fmt: skip
+    told = ramdisk.server.params["standby.prepare_image"]["image_info"]
+    assert (told["image_type"], told["root_mb"], told["swap_mb"]) == ("partition", 10240, 512)
+    assert ramdisk.server.params["image.install_bootloader"] == {
+        "root_uuid": "r-1", "efi_system_part_uuid": "e-1", "prep_boot_part_uuid": None,
+        "target_boot_mode": "uefi",
+    }  # fmt: skip
+    assert "agent_partitions" not in shown["driver_internal_info"]
+
+
+def test_an_agent_without_a_root_partition_fails_the_deployment(stage, available, ramdisk):
+    ramdisk.server.partitions = {}
+    partition = {"root_gb": 10, "image_type": "partition"}
+    stage.patch(available, instance_info=INSTANCE | partition)
+    assert "does not name the root partition" in failed(stage, available, ramdisk)
 
 
 def test_an_agent_of_its_own_installs_the_machine_without_an_image(
