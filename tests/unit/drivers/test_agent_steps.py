@@ -12,7 +12,7 @@ import pytest
 from bloomery import errors
 from bloomery.conf import Conf
 from bloomery.conf.agent import Agent, Deploy
-from bloomery.drivers.agent import agent_steps
+from bloomery.drivers.agent import agent_steps, image
 from bloomery.drivers.agent.deploy import AgentDeploy
 from bloomery.model.node import Node
 from bloomery.model.step import Step
@@ -143,4 +143,4 @@ def test_a_machine_boots_as_asked_else_as_seen_else_as_most_do(
 ) -> None:
     task.node.instance_info, task.node.properties = instance, properties
     task.node.boot_mode = seen
-    assert AgentDeploy(CONF)._boot_mode(task) == mode
+    assert image.boot_mode(task, CONF) == mode
