@@ -142,18 +142,26 @@ def manage(find: Find, nodes: tuple[str, ...], wait: bool, limit_s: float | None
     _provision(find(), nodes, "manage", "manageable" if wait else None, limit_s)
 
 
-@node.command()
-@NODES
-@WAIT
-@TIMEOUT
-@groups.YES
-@click.pass_obj
-def provide(
-    find: Find, nodes: tuple[str, ...], wait: bool, limit_s: float | None, yes: bool
-) -> None:
-    """Clean nodes, and make them available; cleaning may erase their disks."""
-    groups.confirm(f"Clean {_listed(nodes)}? Cleaning may erase the disks.", yes=yes)
-    _provision(find(), nodes, "provide", "available" if wait else None, limit_s)
+def _add_cleaning(name: str, target: str, question: str, summary: str) -> None:
+    """Add a command that asks first, and ends in available; cleaning erases disks."""
+
+    @node.command(name, help=summary)
+    @NODES
+    @WAIT
+    @TIMEOUT
+    @groups.YES
+    @click.pass_obj
+    def command(
+        find: Find, nodes: tuple[str, ...], wait: bool, limit_s: float | None, yes: bool
+    ) -> None:
+        groups.confirm(question.format(_listed(nodes)), yes=yes)
+        _provision(find(), nodes, target, "available" if wait else None, limit_s)
+
+
+_add_cleaning(
+    "provide", "provide", "Clean {}? Cleaning may erase the disks.",
+    "Clean nodes, and make them available; cleaning may erase their disks.",
+)  # fmt: skip
 
 
 @node.command()
@@ -181,18 +189,10 @@ def deploy(
     _provision(client, nodes, "active", "active" if wait else None, limit_s)
 
 
-@node.command()
-@NODES
-@WAIT
-@TIMEOUT
-@groups.YES
-@click.pass_obj
-def undeploy(
-    find: Find, nodes: tuple[str, ...], wait: bool, limit_s: float | None, yes: bool
-) -> None:
-    """Free deployed nodes, and clean them; their data is lost."""
-    groups.confirm(f"Undeploy {_listed(nodes)}? The data is lost.", yes=yes)
-    _provision(find(), nodes, "deleted", "available" if wait else None, limit_s)
+_add_cleaning(
+    "undeploy", "deleted", "Undeploy {}? The data is lost.",
+    "Free deployed nodes, and clean them; their data is lost.",
+)  # fmt: skip
 
 
 @node.command()
