@@ -1,4 +1,4 @@
-"""Why a stack is where it is: what waits for what, since when, and what to do about it."""
+"""Explain the state of a stack: what it waits for, since when, and the next action."""
 
 from __future__ import annotations
 
@@ -34,26 +34,26 @@ from bloomery.orchestration.template.resource_rules import HOOKS
 
 _MOST: Final = 200  # resources that are named
 _DRIFTED: Final = (
-    "mend the machines that differ, or let an update bring back what it can: "
+    "repair the machines that differ, or let an update repair them: "
     "bloomery stack up FILE {} --converge"
 )
 _DELETE_FAILED: Final = (
-    "read the reasons of the resources that failed, mend what stands in the way (of a machine, "
-    "/ext/v1/nodes/NODE/why says what), and delete the stack again: openstack stack delete {}"
+    "read the reasons of the resources that failed, correct the causes (of a machine: "
+    "/ext/v1/nodes/NODE/why), and delete the stack again: openstack stack delete {}"
 )
 _DELETE: Final = "delete it (openstack stack delete {0})"
 _CANCEL: Final = f"; or cancel (openstack stack cancel {{0}}), or {_DELETE}"
 _ENDS: Final = {Action.CREATE: _CANCEL, Action.UPDATE: _CANCEL, Action.DELETE: ""}
 _ADVICE: Final = {
-    Status.COMPLETE: "nothing: the stack is as it was ordered",
+    Status.COMPLETE: "nothing: the last action is complete",
     Status.FAILED: "read the reasons of the resources that failed (openstack stack failures list "
-    "{0}), mend them, and update or delete the stack (bloomery stack up FILE {0}, openstack stack "
-    "delete {0})",
+    "{0}), correct the causes, and update or delete the stack (bloomery stack up FILE {0}, "
+    "openstack stack delete {0})",
 }
 
 
 def explain_stack(ctx: StackContext, identity: StackIdentity) -> Json:
-    """Return what of a stack and those below waits for what, and since when.
+    """Return what a stack and its child stacks wait for, and since when.
 
     {id, stack_name, stack_status, stack_status_reason, since, age_s, timeout_at, engine,
     orders: [{kind, accepted_at}], waiting: [{resource, stack, state, since, age_s, for}],
@@ -70,7 +70,7 @@ def explain_stack(ctx: StackContext, identity: StackIdentity) -> Json:
         drifted = _list_drifted(conn, row, below)
         since = _in_state_since(conn, row)
     stored = [each for each in stored if each.stack_uuid in below]
-    things = _Things(ctx, below, stored)
+    targets = _WaitTargets(ctx, below, stored)
     waiting = [each for each in stored if each.status == Status.IN_PROGRESS or _hooks(each)]
     failed = [each for each in stored if each.status == Status.FAILED]
     return {
@@ -88,11 +88,11 @@ def explain_stack(ctx: StackContext, identity: StackIdentity) -> Json:
             for each in orders
             if each.stack_uuid in below
         ],
-        "waiting": [_waiting(each, things, now) for each in waiting[:_MOST]],
-        "failed": [_failed(each, things) for each in failed[:_MOST]],
+        "waiting": [_waiting(each, targets, now) for each in waiting[:_MOST]],
+        "failed": [_failed(each, targets) for each in failed[:_MOST]],
         "drifted": drifted,
         "leaving": [_place(each, below) for each in _list_leaving(stored)[:_MOST]],
-        "next_action": _next_action(row, waiting, things, bool(orders), engine, bool(drifted)),
+        "next_action": _next_action(row, waiting, targets, bool(orders), engine, bool(drifted)),
     }
 
 
@@ -111,8 +111,8 @@ def _subtree(conn: sa.Connection, row: Stack) -> list[Stack]:
     return list(within.values())
 
 
-class _Things:
-    """What resources of a tree may wait for, in words."""
+class _WaitTargets:
+    """Describe what resources of a tree wait for."""
 
     def __init__(
         self, ctx: StackContext, below: Mapping[str, Stack], stored: Sequence[StoredResource]
@@ -121,27 +121,27 @@ class _Things:
         self.stacks = below
         self._resources = {each.uuid: each for each in stored}
 
-    def awaited(self, resource: StoredResource) -> str:
+    def describe(self, resource: StoredResource) -> str:
         if hooks := _hooks(resource):
             return f"hook {', '.join(hooks)} to be cleared"
         if resource.reason not in ("", CHANGED):
-            return resource.reason  # somebody keeps it waiting, and it says who
+            return resource.reason
         uuid = resource.waits_for or ""
         if uuid in self.stacks:
-            return f"stack {self.stacks[uuid].name} below it"
+            return f"child stack {self.stacks[uuid].name}"
         if uuid in self._resources:
             other = self._resources[uuid]
             return f"resource {other.name} ({other.type}), such as a signal to it"
         if uuid and (node := self.node(uuid)):
             return f"{_name_of(node)}: {node['cause']}"
         if uuid:
-            return f"what is called {uuid}"
+            return f"the object {uuid}"
         if resource.attempt:
-            return f"its next attempt, after {resource.attempt} that failed"
-        return "its next look" if resource.due_at else "its engine"
+            return f"its next attempt, after {resource.attempt} failed ones"
+        return "its next check" if resource.due_at else "an engine"
 
     def node(self, uuid: str | None) -> Json | None:
-        """Return how a node stands; None: there is none, or none that the caller may ask about."""
+        """Return the outline of a node; None: there is none, or the caller may not read it."""
         try:
             return nodes_why.outline(self._ctx, uuid) if uuid else None
         except errors.Failure:
@@ -152,14 +152,14 @@ def _name_of(node: Json) -> str:
     return f"node {node['name'] or node['uuid']}"
 
 
-def _waiting(resource: StoredResource, things: _Things, now: datetime) -> Json:
+def _waiting(resource: StoredResource, targets: _WaitTargets, now: datetime) -> Json:
     since = _began_at(resource)
     return {
-        **_place(resource, things.stacks),
+        **_place(resource, targets.stacks),
         "state": f"{resource.action}_{resource.status}",
         "since": _iso(since),
         "age_s": _age(since, now),
-        "for": things.awaited(resource),
+        "for": targets.describe(resource),
         "for_uuid": resource.waits_for,
         "due_at": _iso(resource.due_at),
         "attempt": resource.attempt,
@@ -167,14 +167,14 @@ def _waiting(resource: StoredResource, things: _Things, now: datetime) -> Json:
 
 
 def _began_at(resource: StoredResource) -> datetime:
-    """Return when what is under way began; of what rests before a hook, when it last changed."""
+    """Return the begin of the pending action; at a hook: the last change."""
     began_at = (
         None if resource.pending_action is None else resource.pending_action.arguments.get(BEGAN_AT)
     )
     if began_at is not None:
         return datetime.fromisoformat(began_at)
     at = resource.updated_at or resource.created_at
-    assert at is not None, "what is stored was created"
+    assert at is not None, "a stored resource has a creation time"
     return at
 
 
@@ -197,12 +197,12 @@ def _signal_command(row: Stack, resource: StoredResource, data: str) -> str:
     return f"{order} --data {shlex.quote(data)}"
 
 
-def _failed(resource: StoredResource, things: _Things) -> Json:
+def _failed(resource: StoredResource, targets: _WaitTargets) -> Json:
     return {
-        **_place(resource, things.stacks),
+        **_place(resource, targets.stacks),
         "state": f"{resource.action}_{resource.status}",
         "reason": resource.reason,
-        "node": things.node(resource.physical_id),
+        "node": targets.node(resource.physical_id),
     }
 
 
@@ -248,7 +248,7 @@ def _list_leaving(stored: Sequence[StoredResource]) -> list[StoredResource]:
 def _next_action(
     row: Stack,
     waiting: Sequence[StoredResource],
-    things: _Things,
+    targets: _WaitTargets,
     has_orders: bool,
     engine: str | None,
     has_drifted: bool,
@@ -256,7 +256,7 @@ def _next_action(
     hooked = next((each for each in waiting if _hooks(each)), None)
     if hooked is not None:
         command = _signal_command(row, hooked, json.dumps({"unset_hook": _hooks(hooked)[0]}))
-        return f"{command} lets it go on"
+        return f"{command} continues it"
     if (paused := next(filter(_is_paused, waiting), None)) is not None:
         return _signal_advice(row, paused)
     name = shlex.quote(row.name)
@@ -267,14 +267,14 @@ def _next_action(
         return (_DRIFTED if is_drifted else _ADVICE[Status(row.status)]).format(name)
     if engine is None and has_orders:
         return (
-            "wait: no engine has taken the order yet; look whether one runs (openstack "
+            "wait: no engine has taken the request yet; check that one runs (openstack "
             "orchestration service list)"
         )
     if waiting:
         ends = _ENDS.get(Action(row.action), f"; or {_DELETE}").format(name)
-        place = _path(waiting[0], things.stacks)
-        return f"wait for {place}: {things.awaited(waiting[0])}{ends}"
-    return "wait: the engine is at work"
+        place = _path(waiting[0], targets.stacks)
+        return f"wait for {place}: {targets.describe(waiting[0])}{ends}"
+    return "wait: the engine is working"
 
 
 def _iso(at: datetime | None) -> str | None:

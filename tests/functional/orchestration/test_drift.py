@@ -243,7 +243,7 @@ def test_a_difference_is_told_once_and_so_is_its_end(site: Orchestration) -> Non
     assert [(each["resource"], sorted(each["differences"])) for each in found] == [
         ("web", ["maintenance", "power_state"])
     ]
-    assert "mend the machines" in told_why["next_action"]
+    assert "repair the machines" in told_why["next_action"]
     assert why(site, "web")["drifted"] == []
     assert "nothing" in why(site, "web")["next_action"]
     assert site.resources(path_of(site, "web"))["web"]["resource_status"] != "CHECK_FAILED"

@@ -217,10 +217,10 @@ def test_why_names_what_waits_for_what(calls, web):
 @pytest.mark.parametrize(
     ("more", "expected"),
     [
-        ({"waits_for": "17"}, "what is called 17"),
-        ({"attempt": 2}, "its next attempt, after 2 that failed"),
-        ({"due_at": trees.AT}, "its next look"),
-        ({}, "its engine"),
+        ({"waits_for": "17"}, "the object 17"),
+        ({"attempt": 2}, "its next attempt, after 2 failed ones"),
+        ({"due_at": trees.AT}, "its next check"),
+        ({}, "an engine"),
     ],
 )
 def test_why_has_words_for_every_wait(calls, web, more, expected):
@@ -233,7 +233,7 @@ def test_why_names_the_stack_below_that_is_waited_for(calls, web):
     calls.change(below, root_uuid=web.uuid, owner_uuid=web.uuid, owner_resource="a", depth=1)
     calls.add_resource(web, "a", {"value": 1}, status="IN_PROGRESS", waits_for=below.uuid)
     waiting = calls.operations.explain_stack(calls.member, web)["waiting"]
-    assert [each["for"] for each in waiting] == ["stack below below it"]
+    assert [each["for"] for each in waiting] == ["child stack below"]
 
 
 CANCEL_OR_DELETE = (
@@ -245,8 +245,8 @@ CANCEL_OR_DELETE = (
     ("action", "ends"),
     [
         ("CREATE", CANCEL_OR_DELETE), ("UPDATE", CANCEL_OR_DELETE),
-        ("CHECK", "its engine; or delete it (openstack stack delete web)"),
-        ("DELETE", "its engine"),
+        ("CHECK", "an engine; or delete it (openstack stack delete web)"),
+        ("DELETE", "an engine"),
     ],
 )  # fmt: skip
 def test_why_advises_only_what_the_service_takes(calls, web, action, ends):
@@ -267,8 +267,8 @@ def test_why_says_what_to_do(calls, web):
     calls.add_resource(web, "a", action="INIT", data={"pre-create": True})
     advice = calls.operations.explain_stack(calls.member, web)["next_action"]
     assert advice == (
-        """openstack stack resource signal web a --data '{"unset_hook": "pre-create"}' lets it """
-        "go on"
+        """openstack stack resource signal web a --data '{"unset_hook": "pre-create"}' """
+        "continues it"
     )
     new = calls.create("new")
     why = calls.operations.explain_stack(calls.member, new)
