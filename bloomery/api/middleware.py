@@ -118,7 +118,7 @@ class Middleware:
         except versions.Unacceptable as exc:
             return _unacceptable(exc, environ)
         except bodies.TooLarge:
-            return replies.bare(413, "Request body too large: " + self._limits_told())
+            return replies.bare(413, "Request body too large: " + self._size_limits())
         except bodies.TooDeep:
             most = self._site.conf.api.max_json_body_depth
             return replies.bare(400, f"JSON body nests too deep: {most} levels are allowed")
@@ -161,7 +161,7 @@ class Middleware:
         environ |= {"QUERY_STRING": "", "CONTENT_TYPE": _OPAQUE, "CONTENT_LENGTH": "0"}
         return call
 
-    def _limits_told(self) -> str:
+    def _size_limits(self) -> str:
         conf = self._site.conf.api
         return (
             f"{conf.max_json_body_size} KiB are allowed, "
@@ -279,6 +279,6 @@ def _unauthorized() -> webob.Response:
 
 def _unacceptable(error: versions.Unacceptable, environ: dict[str, Any]) -> webob.Response:
     """Answer 406 in the second form, with the range of versions; under / in the first form."""
-    headers = versions.RANGE if error.range_told else ()
+    headers = versions.RANGE if error.shows_range else ()
     form = replies.first_form if environ.get("PATH_INFO", "") in ("", "/") else replies.second_form
     return form(406, str(error), headers)

@@ -38,13 +38,13 @@ class Negotiated:
 
 
 class Unacceptable(Exception):
-    """No common version; ``range_told``: the refusal carries the range."""
+    """No common version; ``shows_range``: the refusal carries the range."""
 
-    def __init__(self, version: str, *, range_told: bool) -> None:
+    def __init__(self, version: str, *, shows_range: bool) -> None:
         super().__init__(
             f"cannot answer in version {version!r}: ask with {NAME}: 1.{MIN} to 1.{MAX}, or latest",
         )
-        self.range_told = range_told
+        self.shows_range = shows_range
 
 
 def headers(minor: int) -> list[tuple[str, str]]:
@@ -74,10 +74,10 @@ def _minor(text: str) -> int:
         return MAX
     numbers = _NUMBERS.fullmatch(text)
     if numbers is None:
-        raise Unacceptable(text, range_told=False)
+        raise Unacceptable(text, shows_range=False)
     major, minor = int(numbers[1]), int(numbers[2])
     if major != 1 or not MIN <= minor <= MAX:
-        raise Unacceptable(text, range_told=True)
+        raise Unacceptable(text, shows_range=True)
     return minor
 
 

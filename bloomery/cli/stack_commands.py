@@ -363,7 +363,7 @@ def _watched(run: stacks.StackRun, name: str, order: Callable[[], None]) -> None
         raise SystemExit(groups.INTERRUPTED) from None
     if not stack["stack_status"].endswith("COMPLETE") or "ROLLBACK" in stack["stack_status"]:
         reason = terminal.visible(str(stack["stack_status_reason"]))
-        why = "" if run.has_told(reason) else f": {reason}"
+        why = "" if run.has_printed(reason) else f": {reason}"
         raise click.ClickException(f"stack {name} is {stack['stack_status']}{why}")
 
 

@@ -170,7 +170,7 @@ class StackRun:
         self._log = EventLog(client, "")
         self._rows: dict[tuple[str, str], Json] = {}  # by stack and name
         self._news: list[Json] = []  # events that the rows do not have yet
-        self._told: list[str] = []
+        self._printed: list[str] = []
         self._began = time.monotonic()
 
     def create(self, body: Json) -> None:
@@ -274,7 +274,7 @@ class StackRun:
         else:
             current = {}
         for event in news:
-            self._rows[_key(event)] = _told(self._rows.get(_key(event)), event)
+            self._rows[_key(event)] = _updated(self._rows.get(_key(event)), event)
         self._rows |= current
         self._news = []
         if news and not self._console.is_terminal:
@@ -306,8 +306,8 @@ class StackRun:
     def _print(self, path: str, state: str, reason: str) -> None:
         """Print a change; a group does not repeat the sentence of its member."""
         why = ""
-        if state.endswith("FAILED") and not self.has_told(reason):
-            self._told.append(_PATH.split(reason)[-1])
+        if state.endswith("FAILED") and not self.has_printed(reason):
+            self._printed.append(_PATH.split(reason)[-1])
             why = f": {reason}"
         elif says_more(state, reason):
             why = f": {reason}"
@@ -315,9 +315,9 @@ class StackRun:
         line = f"[{took:5.1f} s] {path}: {state}{why}"
         self._console.print(terminal.visible(line), markup=False, soft_wrap=True)
 
-    def has_told(self, reason: str) -> bool:
+    def has_printed(self, reason: str) -> bool:
         """Was this sentence, or one that it contains, printed?"""
-        return any(each in reason for each in self._told)
+        return any(each in reason for each in self._printed)
 
     def _tree(self, stack: Json, most_lines: int | None = None) -> rich.tree.Tree:
         """Return the tree; beyond ``most_lines`` only resources that are not complete."""
@@ -390,7 +390,7 @@ def _is_of_stack(event: Json) -> bool:
     return bool(event["physical_resource_id"] == _stack_id(event))
 
 
-def _told(row: Json | None, event: Json) -> Json:
+def _updated(row: Json | None, event: Json) -> Json:
     """Return a resource updated by an event, which has no type and no required_by."""
     physical_id = event["physical_resource_id"] or (row or {}).get("physical_resource_id")
     return {"resource_type": "", **(row or {}), **event, "physical_resource_id": physical_id}

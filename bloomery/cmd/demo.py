@@ -53,7 +53,7 @@ def demo(once: bool, port: int) -> None:
             return
         life = DemoLife(Client(service.url), servers, shutdown.requested.wait)
         click.echo("two deployments fail; one of them is repaired")
-        click.echo(_told(service, home, deployed, *life.show_failures(_name)))
+        click.echo(_next_commands(service, home, deployed, *life.show_failures(_name)))
         while life.take_turn():
             pass
         click.echo("stopping")
@@ -138,7 +138,7 @@ def _name(number: int) -> str:
     return f"rack-1-u{number}"
 
 
-def _told(service: Service, home: StateDir, node: str, repaired: str, failed: str) -> str:
+def _next_commands(service: Service, home: StateDir, node: str, repaired: str, failed: str) -> str:
     """Return the addresses and some commands to try; ``node``: a deployed one."""
     return "\n".join(
         (

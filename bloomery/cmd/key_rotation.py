@@ -107,14 +107,14 @@ class Rotation:
 
     def _outlast_flows(self) -> None:
         """Wait for the flows of now: they may write values that they have read before the pass."""
-        flows, is_said = self._flows(), False
+        flows, is_announced = self._flows(), False
         while flows:
-            if not is_said:
+            if not is_announced:
                 nodes = ", ".join(sorted(node for node, _ in flows)[:5])
                 self.say(
                     f"waiting for the flows of {len(flows)} locked nodes to end, such as {nodes}"
                 )
-                is_said = True
+                is_announced = True
             self.wait(_POLL_S)
             flows &= self._flows()
 

@@ -140,15 +140,15 @@ def receive(context: Context, node_uuid: str, heartbeat: Heartbeat, token: str |
         if node.provision_state not in _states(runtime, node):
             LOG.info("node %s: a heartbeat in %s is ignored", node_uuid, node.provision_state)
             return
-        if is_kept and _is_known(node, heartbeat) and _defer(task, heartbeat):
+        if is_kept and _is_stored(node, heartbeat) and _defer(task, heartbeat):
             return
     _take_locked(context, node, heartbeat, token)
 
 
-def _is_known(node: Node, heartbeat: Heartbeat) -> bool:
+def _is_stored(node: Node, heartbeat: Heartbeat) -> bool:
     """Return whether the row of an unreserved node holds all that the heartbeat says."""
-    is_said = flows.facts(heartbeat).items() <= node.driver_internal_info.items()
-    return is_said and node.reservation is None
+    is_stored = flows.facts(heartbeat).items() <= node.driver_internal_info.items()
+    return is_stored and node.reservation is None
 
 
 def _defer(task: TaskManager, heartbeat: Heartbeat) -> bool:

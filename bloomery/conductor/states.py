@@ -435,5 +435,6 @@ def advice(state: str | None, *, maintenance: bool) -> str:
     words = ADVICE.get(State(state), "wait")
     if not maintenance:
         return words.replace(" end maintenance,", "")
-    is_said = "end maintenance" in words or State(state) not in ADVICE
-    return words if is_said else f"end maintenance (baremetal node maintenance unset); then {words}"
+    if "end maintenance" in words or State(state) not in ADVICE:
+        return words
+    return f"end maintenance (baremetal node maintenance unset); then {words}"

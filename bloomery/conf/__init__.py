@@ -177,7 +177,8 @@ def unknown(config_files: Sequence[str]) -> list[str]:
         for old in option.deprecated_opts
     }
     return sorted(
-        f"[{group}]{name}" + _hint(group, name, ours) for group, name in _said(config_files) - ours
+        f"[{group}]{name}" + _hint(group, name, ours)
+        for group, name in _options_in(config_files) - ours
     )
 
 
@@ -192,13 +193,13 @@ def _hint(group: str, name: str, ours: Collection[tuple[str, str]]) -> str:
     return near and f" ({near.strip()})"
 
 
-def _said(config_files: Sequence[str]) -> set[tuple[str, str]]:
+def _options_in(config_files: Sequence[str]) -> set[tuple[str, str]]:
     """Return group and option of each line, without those that other packages read."""
     return {
         (group, option)
-        for group, options_said in read_files(config_files).items()
+        for group, names in read_files(config_files).items()
         if not group.startswith("oslo_messaging") and group != KEYSTONE_GROUP
-        for option in options_said
+        for option in names
     }
 
 

@@ -81,8 +81,8 @@ def _resealed(
     row: sa.Row[Any], texts: Sequence[sa.Column[Any]], sealer: Sealer, former: str
 ) -> dict[str, tuple[str, str]]:
     """Return the former and the new text of each column that changes."""
-    found = {text.name: row._mapping[text] for text in texts}  # noqa: SLF001
-    pairs = {name: (old, sealer.reseal(old, former)) for name, old in found.items() if old}
+    values = {text.name: row._mapping[text] for text in texts}  # noqa: SLF001
+    pairs = {name: (old, sealer.reseal(old, former)) for name, old in values.items() if old}
     return {name: pair for name, pair in pairs.items() if pair[0] != pair[1]}
 
 

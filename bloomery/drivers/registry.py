@@ -200,8 +200,8 @@ def unknown_names(conf: Conf) -> list[str]:
 
 def _unknown(option: str, names: Sequence[str], group: str) -> str:
     installed = _entry_points(group)
-    known = (*installed, *upstream.NAMES[_kind(group)])
-    missing = ", ".join(name for name in names if name not in known)
+    valid = (*installed, *upstream.NAMES[_kind(group)])
+    missing = ", ".join(name for name in names if name not in valid)
     return missing and (
         f"cannot use [DEFAULT]{option}: {missing} not installed, installed are "
         f"{', '.join(installed)}"

@@ -94,7 +94,7 @@ def _context(settings: Settings) -> ssl.SSLContext:
     context.minimum_version = _VERSIONS[settings.minimum_version]
     context.options |= ssl.OP_NO_RENEGOTIATION
     context.set_alpn_protocols(["http/1.1"])
-    with _told(f"{cert_option} {certificate} with {key_option} {key}"):
+    with _ssl_errors_of(f"{cert_option} {certificate} with {key_option} {key}"):
         context.load_cert_chain(certificate, key, password="")  # never prompt on a terminal
     if settings.asks_clients:
         _ask_clients(context, settings)
@@ -105,10 +105,10 @@ def _ask_clients(context: ssl.SSLContext, settings: Settings) -> None:
     if settings.ssl.ca_file:
         context.verify_mode = ssl.CERT_REQUIRED
         ca_option, authorities = _file(settings, "ca_file")
-        with _told(f"{ca_option} {authorities}"):
+        with _ssl_errors_of(f"{ca_option} {authorities}"):
             context.load_verify_locations(authorities)
     if ciphers := settings.ssl.ciphers:
-        with _told(f"[ssl]ciphers {ciphers}"):
+        with _ssl_errors_of(f"[ssl]ciphers {ciphers}"):
             context.set_ciphers(ciphers)
 
 
@@ -131,8 +131,8 @@ def _file(settings: Settings, option: str) -> tuple[str, str]:
 
 
 @contextlib.contextmanager
-def _told(what: str) -> Any:
-    """Add the option to OpenSSL's error."""
+def _ssl_errors_of(option: str) -> Any:
+    """Name the option in OpenSSL's errors."""
     try:
         yield
     except ssl.SSLError as exc:
@@ -140,4 +140,4 @@ def _told(what: str) -> Any:
         why = why.replace("_", " ").lower()
         if "pem lib" in why:  # OpenSSL's whole message
             why = "one of them is not PEM, or its key has a password"
-        raise errors.CannotStart(reason=f"cannot use {what}: {why}") from exc
+        raise errors.CannotStart(reason=f"cannot use {option}: {why}") from exc

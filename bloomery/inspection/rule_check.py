@@ -82,7 +82,7 @@ def _check_condition(condition: Json) -> None:
     arguments = inspection.named(inspection.CONDITIONS[op], condition["args"])
     if isinstance(arguments.get("values"), str):
         raise errors.Invalid(reason="values takes a list: a format makes text of whatever it names")
-    literals = _known(op, arguments)
+    literals = _literals(op, arguments)
     if op in _ANY_TEXT and literals.keys() >= arguments.keys():
         conditions.OPERATORS[op](**literals)
 
@@ -90,7 +90,7 @@ def _check_condition(condition: Json) -> None:
 def _check_action(action: Json) -> None:
     op = action["op"]
     arguments = inspection.named(inspection.ACTIONS[op], action["args"])
-    literals = _known(op, arguments)
+    literals = _literals(op, arguments)
     if op == "api-call":
         calls.check(**literals)
     elif op not in ("fail", "log"):
@@ -105,7 +105,7 @@ def _try(op: str, arguments: Json, *, is_whole: bool) -> None:
         actions.check_path(op, arguments["path"])
 
 
-def _known(op: str, arguments: Json) -> Json:
+def _literals(op: str, arguments: Json) -> Json:
     literal = {name: value for name, value in arguments.items() if _is_literal(value)}
     literals = _ANY_TEXT.get(op, {}) | literal
     return literals | {"port_id": _PORT.uuid} if "port_id" in arguments else literals

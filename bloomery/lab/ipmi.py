@@ -160,18 +160,18 @@ class IpmiMachine:
 
     @property
     def is_on(self) -> bool:
-        return self._said("power") == "1"
+        return self._read_file("power") == "1"
 
     @property
     def boot_device(self) -> str:
-        return self._said("bootdev")
+        return self._read_file("bootdev")
 
     @property
     def calls(self) -> list[str]:
         """The BMC's commands in order: ``get power``, ``set power 1``."""
-        return self._said("calls").splitlines()
+        return self._read_file("calls").splitlines()
 
-    def _said(self, file: str) -> str:
+    def _read_file(self, file: str) -> str:
         return (self.folder / file).read_text(encoding="utf-8").strip()
 
     def behave(self, how: str, *, so: bool = True) -> None:

@@ -166,8 +166,8 @@ def stamp(seconds: float) -> str:
     return time.strftime("%Y-%m-%dT%H:%M:%S+00:00", time.gmtime(seconds))
 
 
-def item(things: Sequence[Any], index: str) -> Any:
+def item(items: Sequence[Any], index: str) -> Any:
     """Return the item with this index, a string from a path."""
-    if not re.fullmatch("[0-9]{1,4}", index) or int(index) >= len(things):
+    if not re.fullmatch("[0-9]{1,4}", index) or int(index) >= len(items):
         raise missing(index)
-    return things[int(index)]
+    return items[int(index)]

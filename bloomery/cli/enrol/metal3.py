@@ -93,8 +93,8 @@ def _address(text: str, faults: list[str]) -> Json:
     url = urlsplit(text if "://" in text else f"ipmi://{text}")
     kind, _, scheme = url.scheme.partition("+")
     if not text or kind not in _TYPES or scheme not in ("", "http", "https"):
-        known = ", ".join(_TYPES)
-        faults.append(f"spec.bmc.address: no driver for its type; the types are {known}")
+        types = ", ".join(_TYPES)
+        faults.append(f"spec.bmc.address: no driver for its type; the types are {types}")
         return {"driver_info": {}}
     driver, boot = _TYPES[kind]
     host = url.netloc

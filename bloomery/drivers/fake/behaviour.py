@@ -94,10 +94,10 @@ def _waited_s(node: str, since: datetime) -> float:
     return (now - began[1]).total_seconds()
 
 
-def check(driver_info: Mapping[str, Any], known: Collection[str]) -> None:
+def check(driver_info: Mapping[str, Any], names: Collection[str]) -> None:
     """Raise InvalidParameterValue for an unknown behaviour, interface or method.
 
-    ``known``: the interfaces and methods: deploy, deploy.deploy ...
+    ``names``: the interfaces and methods: deploy, deploy.deploy ...
     """
     script = driver_info.get("fake")
     if script is None:
@@ -117,10 +117,10 @@ def check(driver_info: Mapping[str, Any], known: Collection[str]) -> None:
                     + (" but -1: never" if name == "wait" else "")
                 ),
             )
-        for unknown in sorted(set(value) - set(known)):
+        for unknown in sorted(set(value) - set(names)):
             raise errors.InvalidParameterValue(
                 reason=f"driver_info/fake/{name} names {unknown[:_MOST_SHOWN]!r}, which is none of "
-                f"{', '.join(sorted(key for key in known if '.' not in key))}, nor one of their "
+                f"{', '.join(sorted(key for key in names if '.' not in key))}, nor one of their "
                 "methods, such as deploy.deploy",
             )
 

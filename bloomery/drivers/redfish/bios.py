@@ -52,12 +52,14 @@ _POST: Final = (  # values of BootProgress during POST; None tells nothing
 
 class RedfishBios(RedfishInterface, base.Bios):
     def cache_bios_settings(self, task: base.DriverTask) -> Done | None:
-        return _told(self.access.read(task, lambda system: settings(system, self.access.documents)))
+        return _settings_result(
+            self.access.read(task, lambda system: settings(system, self.access.documents))
+        )
 
     def cache_bios_values(self, task: base.DriverTask) -> Done | None:
         """Leave the registry out, unless it is cached for the model."""
         find = self.access.documents.find
-        return _told(self.access.read(task, lambda system: _settings(system, find)))
+        return _settings_result(self.access.read(task, lambda system: _settings(system, find)))
 
     @steps.out_of_band_step(_APPLY_ARGS)
     def apply_configuration(self, task: base.DriverTask, settings: Any) -> Outcome:
@@ -93,7 +95,7 @@ class RedfishBios(RedfishInterface, base.Bios):
         return self.cache_bios_settings(task) or outcome
 
 
-def _told(rows: list[Json] | None) -> Done | None:
+def _settings_result(rows: list[Json] | None) -> Done | None:
     return None if rows is None else Done(result={"bios_settings": rows})
 
 

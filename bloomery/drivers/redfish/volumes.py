@@ -229,11 +229,11 @@ def _request(controllers: Sequence[Controller], disk: Json) -> Json:
                 return _payload(controller, level, disk, chosen)
     raise errors.StepFailure(
         reason=f"no controller has free drives for a volume of RAID level {disk['raid_level']} and "
-        f"size_gb {disk['size_gb']}: it has {_told(controllers)}",
+        f"size_gb {disk['size_gb']}: it has {_free_drives(controllers)}",
     )
 
 
-def _told(controllers: Sequence[Controller]) -> str:
+def _free_drives(controllers: Sequence[Controller]) -> str:
     free = [
         f"{controller.ident}:{drive.ident} ({drive.capacity_bytes // _GIB} GiB)"
         for controller in controllers

@@ -100,10 +100,10 @@ def replace_deleted(stack: EngineStack, row: EngineResource) -> EngineResource:
     ``returns``: the traversal goes back to what was before the row that was deleted.
     """
     failed = stack.row.previous_template_uuid if stack.action is Action.ROLLBACK else None
-    known = row.resource().data_for_replacement(returns=row.template_uuid == failed)
+    data = row.resource().data_for_replacement(returns=row.template_uuid == failed)
     drop(stack, row)
     successor = new(stack, row.name)
-    successor.data.update(known)
+    successor.data.update(data)
     add(stack, successor)
     return successor
 

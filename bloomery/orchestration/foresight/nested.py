@@ -49,8 +49,8 @@ def is_composite(side: TemplateSide, name: str) -> bool:
 def updated(builder: PlanBuilder, name: str, change: Change) -> NestedPlan | None:
     """Return what becomes of the members of a resource that stays; None where it cannot be told."""
     record = builder.records.get(name)
-    known = change.known_before and change.known_after
-    if not (known and change.before and change.after):
+    is_known = change.known_before and change.known_after
+    if not (is_known and change.before and change.after):
         return _nested_plan(
             builder, name, lambda: _was(builder, name), lambda: _will_be(builder, name)
         )
@@ -133,8 +133,8 @@ def _below(
 def _was(builder: PlanBuilder, name: str) -> composite.Composite:
     def judge(reference: Reference) -> Knowledge:
         stays = reference.resource in builder.new.definitions
-        known = stays and builder.judge(reference) is Knowledge.KNOWN
-        return Knowledge.KNOWN if known else Knowledge.STEADY
+        is_known = stays and builder.judge(reference) is Knowledge.KNOWN
+        return Knowledge.KNOWN if is_known else Knowledge.STEADY
 
     view, record = Guesses(builder.old.view, judge, builder.present.live), builder.records.get(name)
     side = _old_side(builder, name)
@@ -208,8 +208,8 @@ class Guess:
         return self.view.placeholder(reference)
 
     def _live(self, attribute: str | None) -> ResourceView | None:
-        known = self.view.judge(Reference(self.name, attribute)) is Knowledge.KNOWN
-        return self.view.live[self.name] if known else None
+        is_known = self.view.judge(Reference(self.name, attribute)) is Knowledge.KNOWN
+        return self.view.live[self.name] if is_known else None
 
     def reference_id(self) -> Any:
         live = self._live(None)

@@ -58,8 +58,8 @@ class Replace:
     def apply(self, data: dict[str, Any]) -> None:
         taken = [item for item in _taken(data, self.source) if item is not None]
         for place, key in _places(data, self.path):
-            found = [place.pop(self.name, None)] if self.name is not None else taken
-            new = [item for item in found if item is not None]
+            values = [place.pop(self.name, None)] if self.name is not None else taken
+            new = [item for item in values if item is not None]
             if self.value is not None:
                 place[key] = self.value
             elif new:

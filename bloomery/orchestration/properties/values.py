@@ -170,8 +170,8 @@ def _member(name: str, schema: Schema, values: Mapping[str, Any], conversion: Co
 def _refuse_unknown(raw: Iterable[str], schemas: Schemas) -> None:
     for name in raw:
         if name not in schemas:
-            said = str(name)[:_SHOWN]
-            raise _fault(f"Unknown Property {said}.{errors.nearest(name, schemas)}")
+            short = str(name)[:_SHOWN]
+            raise _fault(f"Unknown Property {short}.{errors.nearest(name, schemas)}")
 
 
 def converted(schema: Schema, raw: Any, conversion: Conversion) -> Any:

@@ -346,7 +346,7 @@ class Instance(stepwise.OnNode):
         if name == "console_url":
             return self.console_url()
         if name == "steps":
-            return stepwise.if_told(lambda: self.machines.list_steps(node["uuid"], "deploy"))
+            return stepwise.value_or_none(lambda: self.machines.list_steps(node["uuid"], "deploy"))
         if name == "image":
             info = node["instance_info"]
             return info.get("image_source") or info.get("boot_iso")

@@ -480,7 +480,7 @@ class Node(stepwise.OnNode):
             if name == "ports":
                 return [port["address"] for port in self.machines.list_ports(self.node_uuid())[0]]
             if name == "inventory":
-                return stepwise.if_told(lambda: self.machines.get_inventory(self.node_uuid()))
+                return stepwise.value_or_none(lambda: self.machines.get_inventory(self.node_uuid()))
             if name == "console_url":
                 return self.console_url()
             return self.get_node().get(name)

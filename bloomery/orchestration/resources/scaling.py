@@ -189,8 +189,8 @@ class ScaledGroup(rolling.Rolling):
         return current, capacity
 
     def get_reference_id(self) -> Any:
-        known = self.record.physical_id is not None
-        return self.physical_resource_name() if known else self.record.name
+        exists = self.record.physical_id is not None
+        return self.physical_resource_name() if exists else self.record.name
 
     def members(self) -> dict[str, Any]:
         members = super().members()

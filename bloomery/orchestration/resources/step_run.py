@@ -480,7 +480,9 @@ class HardwareConfiguration(StepRun):
         if name == "pending":
             return self.pending() if self.properties["apply_when"] == DEPLOY else []
         if name == "drift":
-            return stepwise.if_told(lambda: [each.sentence for each in self.find_differences()])
+            return stepwise.value_or_none(
+                lambda: [each.sentence for each in self.find_differences()]
+            )
         return super().resolve_attribute(name, path)
 
 

@@ -197,7 +197,7 @@ class Stepwise(base.Resource):
         raise NotImplementedError
 
     def show(self) -> Any:
-        return if_told(self.real) if self.compares else None
+        return value_or_none(self.real) if self.compares else None
 
     def differences(self, real: Json) -> Iterator[drift.Difference]:
         raise NotImplementedError
@@ -301,7 +301,7 @@ class OnNode(Stepwise):
         node = self.get_node()
         url: str | None = None
         if node["console_enabled"]:
-            url = if_told(lambda: self.machines.find_console(node["uuid"]))
+            url = value_or_none(lambda: self.machines.find_console(node["uuid"]))
         return url
 
     def step_mark(self) -> str | None:
@@ -389,10 +389,10 @@ def reason_to_refuse(node: Mapping[str, Any], verbs: Collection[str]) -> str:
     )
 
 
-def if_told(ask: Callable[[], Any]) -> Any:
+def value_or_none(read: Callable[[], Any]) -> Any:
     """Return the value of an attribute; None where the caller may not read it, or cannot now."""
     try:
-        return ask()
+        return read()
     except (errors.Failure, Busy):
         return None
 

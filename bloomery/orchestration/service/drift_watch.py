@@ -148,7 +148,7 @@ class DriftWatch:
     def _differences(self, look: Look, row: sa.Row[Any]) -> Differences | None:
         """Return sentences by field; None: a conductor is at work, and the next round will tell."""
         try:
-            found = self._resource(look, row).find_differences()
+            differences = self._resource(look, row).find_differences()
         except Busy:
             return None
         except errors.NotFound as exc:
@@ -158,7 +158,7 @@ class DriftWatch:
                         row.stack_name, row.name, secrets.brief(exc))  # fmt: skip
             return None
         sentences: dict[str, str] = {}
-        for field, sentence in found:
+        for field, sentence in differences:
             sentences[field] = f"{sentences[field]}; {sentence}" if field in sentences else sentence
         return sentences
 
@@ -200,8 +200,8 @@ class DriftWatch:
             on_accepted=self._on_accepted,
         )  # fmt: skip
         masked = [self._masked(ctx, stack, each) for each in news]
-        told = self._services.db.transact(lambda conn: self._write(conn, stack, masked))
-        acceptance.send(ctx, stack, None, told)
+        written = self._services.db.transact(lambda conn: self._write(conn, stack, masked))
+        acceptance.send(ctx, stack, None, written)
         for each in masked:
             METRICS.send_counter("stack_drift:begun", len(each.begun))
             METRICS.send_counter("stack_drift:ended", len(each.ended))
@@ -219,28 +219,28 @@ class DriftWatch:
         """Store what is told, unless the resource has moved on, or another engine was first."""
         stack_locks.hold(conn, stack.root_uuid)
         stored = stack_drift.stored(conn, [each.resource.uuid for each in news])
-        told: list[Event] = []
+        new: list[Event] = []
         for each in news:
             row = each.resource
-            known = stored.get(row.uuid, {})
-            if known != dict(each.former) or known == each.differences:
+            former = stored.get(row.uuid, {})
+            if former != dict(each.former) or former == each.differences:
                 continue
             if not stack_drift.is_unchanged(conn, row):
                 continue
             stack_drift.replace(conn, row.uuid, each.differences, now=rows.now())
-            told += self._events(stack, each)
-        trees.insert_events(conn, [tree_values.encode_event(event) for event in told])
-        events.insert(conn, [trees.relay_row(each, stack) for each in _of_stack(stack, told)])
-        return told
+            new += self._events(stack, each)
+        trees.insert_events(conn, [tree_values.encode_event(event) for event in new])
+        events.insert(conn, [trees.relay_row(each, stack) for each in _of_stack(stack, new)])
+        return new
 
     def _events(self, stack: Stack, news: News) -> list[Event]:
-        told = []
+        new = []
         if news.begun:
-            told.append(self._event(stack, news, Status.FAILED, "; ".join(news.begun)))
+            new.append(self._event(stack, news, Status.FAILED, "; ".join(news.begun)))
         if news.ended:
             reason = f"as the template says again: {', '.join(news.ended)}"
-            told.append(self._event(stack, news, Status.COMPLETE, reason))
-        return told
+            new.append(self._event(stack, news, Status.COMPLETE, reason))
+        return new
 
     def _event(self, stack: Stack, news: News, status: Status, reason: str) -> Event:
         return Event(

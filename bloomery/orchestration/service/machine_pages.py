@@ -48,19 +48,19 @@ def read(conn: sa.Connection, uuids: Mapping[str, Collection[str]]) -> MachinePa
     Ports of the nodes and nodes of the records are read as well.
     """
     idents = set(uuids.get("node", ()))
-    found: dict[str, dict[str, sa.Row[Any]]] = {}
+    records_by_noun: dict[str, dict[str, sa.Row[Any]]] = {}
     for word in _NOUNS:
         if wanted := uuids.get(word):
             declared = nouns.BY_NAME[word]
             records = record_rows.list_rows_where(conn, declared, "uuid", wanted)
-            found[word] = {row.uuid: row for row in records}
+            records_by_noun[word] = {row.uuid: row for row in records}
             if "node_uuid" in declared.columns:
                 idents |= {row.node_uuid for row in records if row.node_uuid}
     if wanted := uuids.get("ports_of"):
         ports = record_rows.list_rows_where(conn, nouns.PORT, "node_uuid", wanted)
-        found.setdefault(machines.PORT, {}).update({row.uuid: row for row in ports})
+        records_by_noun.setdefault(machines.PORT, {}).update({row.uuid: row for row in ports})
     nodes = node_rows.list_rows_of(conn, idents, service_machines.COLUMNS)
-    return MachinePage({row.uuid: row for row in nodes}, found)
+    return MachinePage({row.uuid: row for row in nodes}, records_by_noun)
 
 
 class PageMachines(ServiceMachines):

@@ -73,7 +73,7 @@ class ServiceMachines:
 
     def get_node(self, ident: str) -> Json:
         context = self._context()
-        with _busy_is_told(None):
+        with _raises_busy(None):
             row = nodes.get_row(context, ident, COLUMNS)
         return shown_node(context, row)
 
@@ -88,28 +88,28 @@ class ServiceMachines:
         return self._list(_PLACES, {"resource_class": resource_class})
 
     def _list(self, columns: tuple[str, ...], filters: Json) -> list[Json]:
-        with _busy_is_told(None):
+        with _raises_busy(None):
             page, _ = nodes.list_rows(self._context(), columns, filters, Page(limit=_MOST))
         return [dict(zip(columns, row, strict=True)) for row in page]
 
     def create_node(self, fields: Json) -> None:
-        with _busy_is_told(None):
+        with _raises_busy(None):
             nodes.create(self._context(), fields)
 
     def update_node(self, uuid: str, patch: Patch) -> None:
-        with _busy_is_told(uuid):
+        with _raises_busy(uuid):
             nodes.update(self._context(), uuid, _plain(patch))
 
     def delete_node(self, uuid: str) -> None:
-        with _busy_is_told(uuid):
+        with _raises_busy(uuid):
             nodes.delete(self._context(), uuid)
 
     def set_traits(self, uuid: str, names: Sequence[str]) -> None:
-        with _busy_is_told(uuid):
+        with _raises_busy(uuid):
             traits.replace(self._context(), uuid, list(names))
 
     def set_maintenance(self, uuid: str, on: bool, reason: str | None = None) -> None:
-        with _busy_is_told(uuid):
+        with _raises_busy(uuid):
             nodes.set_maintenance(self._context(), uuid, on, reason)
 
     def set_provision_state(
@@ -118,7 +118,7 @@ class ServiceMachines:
         body = {"target": verb} | {n: value for n, value in arguments.items() if value is not None}
         budgets.check(self._services, uuid, verb)
         context = self._context() if order_id is None else self._context_of(order_id)
-        with _busy_is_told(uuid):
+        with _raises_busy(uuid):
             provision.set_provision_state(context, uuid, body)
 
     def find_flow(self, uuid: str, order_id: str) -> FlowOutcome | None:
@@ -138,12 +138,12 @@ class ServiceMachines:
         return replace(context, request=replace(context.request, request_id=request_id))
 
     def set_power_state(self, uuid: str, target: str) -> None:
-        with _busy_is_told(uuid):
+        with _raises_busy(uuid):
             management.set_power_state(self._context(), uuid, target)
 
     def set_boot(self, uuid: str, field: str, value: Any) -> None:
         ask = {"boot_mode": management.set_boot_mode, "secure_boot": management.set_secure_boot}
-        with _busy_is_told(uuid):
+        with _raises_busy(uuid):
             ask[field](self._context(), uuid, value)
 
     def list_ports(self, uuid: str) -> tuple[list[Json], list[Json]]:
@@ -151,20 +151,20 @@ class ServiceMachines:
 
     def _of_node(self, noun: Noun, uuid: str) -> list[Json]:
         context = self._context()
-        with _busy_is_told(None):
+        with _raises_busy(None):
             page = records.list_rows(context, noun, noun.columns, {"node": uuid}, Page())
         return [shown_record(context, noun, row) for row in page]
 
     def list_vifs(self, uuid: str) -> list[str]:
-        with _busy_is_told(uuid):
+        with _raises_busy(uuid):
             return [str(vif["id"]) for vif in management.list_vifs(self._context(), uuid)]
 
     def attach_vif(self, uuid: str, vif: Json) -> None:
-        with _busy_is_told(uuid):
+        with _raises_busy(uuid):
             management.attach_vif(self._context(), uuid, vif)
 
     def detach_vif(self, uuid: str, vif_id: str) -> None:
-        with _busy_is_told(uuid):
+        with _raises_busy(uuid):
             management.detach_vif(self._context(), uuid, vif_id)
 
     def list_bios_settings(self, uuid: str) -> dict[str, str | None]:
@@ -178,7 +178,7 @@ class ServiceMachines:
         return node_facts.get_inventory(self._context(), uuid)
 
     def find_console(self, uuid: str) -> str | None:
-        with _busy_is_told(uuid):
+        with _raises_busy(uuid):
             console = management.get_console(self._context(), uuid)
         return (console["console_info"] or {}).get("url")
 
@@ -197,7 +197,7 @@ class ServiceMachines:
 
     def create(self, noun: str, fields: Json) -> None:
         declared, context = nouns.BY_NAME[noun], self._context()
-        with _busy_is_told(None):
+        with _raises_busy(None):
             if declared is nouns.ALLOCATION:
                 allocations.create(context, fields)
             elif declared is nouns.RUNBOOK:
@@ -207,21 +207,21 @@ class ServiceMachines:
 
     def update(self, noun: str, uuid: str, patch: Patch) -> None:
         declared, context, plain = nouns.BY_NAME[noun], self._context(), _plain(patch)
-        with _busy_is_told(None):
+        with _raises_busy(None):
             if declared is nouns.RUNBOOK:
                 runbooks.authorize_change(context, uuid, plain)
             records.update(context, declared, uuid, plain)
 
     def delete(self, noun: str, uuid: str) -> None:
         declared, context = nouns.BY_NAME[noun], self._context()
-        with _busy_is_told(None):
+        with _raises_busy(None):
             if declared is nouns.ALLOCATION:
                 allocations.destroy(context, uuid)
             else:
                 records.destroy(context, declared, uuid)
 
     def set_runbook_traits(self, uuid: str, names: Sequence[str]) -> None:
-        with _busy_is_told(uuid):
+        with _raises_busy(uuid):
             runbooks.set_traits(self._context(), uuid, list(names))
 
     # -------------------------------------------------------------------------------- stacks
@@ -233,7 +233,7 @@ class ServiceMachines:
 
 
 @contextmanager
-def _busy_is_told(uuid: str | None) -> Iterator[None]:
+def _raises_busy(uuid: str | None) -> Iterator[None]:
     try:
         yield
     except _BUSY as exc:

@@ -52,7 +52,10 @@ def list_stack_resources(
     stored = {uuid: StoredStack(ctx, each) for uuid, each in listed.items()}
     for each in stored.values():
         each.fetch(None)
-    return [details.of(row, **_told(stored[row.stack_uuid], row.name)) for row in fitting]
+    return [
+        details.of(row, **_description_and_attributes(stored[row.stack_uuid], row.name))
+        for row in fitting
+    ]
 
 
 def _tree(conn: Any, stack: Stack, depth: int) -> list[Stack]:
@@ -119,10 +122,12 @@ def describe_stack_resource(
     identities = {each.uuid: StackIdentity.of(each) for each in (stack, *below)}
     row = next(each for each in rows if each.name == name)
     details = _Details({stack.uuid: stack}, identities, rows)
-    return details.of(row, **_told(stored, name, with_attr))
+    return details.of(row, **_description_and_attributes(stored, name, with_attr))
 
 
-def _told(stored: StoredStack, name: str, with_attr: Sequence[str] = ()) -> dict[str, Any]:
+def _description_and_attributes(
+    stored: StoredStack, name: str, with_attr: Sequence[str] = ()
+) -> dict[str, Any]:
     definition = stored.definition.definition
     description = definitions.description_of(definition.template, name)
     return {

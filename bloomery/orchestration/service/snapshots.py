@@ -80,7 +80,7 @@ def stack_list_snapshots(ctx: StackContext, identity: StackIdentity) -> list[Sna
 
 def show_snapshot(ctx: StackContext, identity: StackIdentity, snapshot: str) -> Snapshot:
     row = access.living(ctx, identity)
-    return _visible(ctx, _found(ctx, row, snapshot))
+    return _visible(ctx, _get(ctx, row, snapshot))
 
 
 def delete_snapshot(ctx: StackContext, identity: StackIdentity, snapshot: str) -> None:
@@ -89,14 +89,14 @@ def delete_snapshot(ctx: StackContext, identity: StackIdentity, snapshot: str) -
     Raises NotSupported while an engine makes the snapshot.
     """
     row = access.living(ctx, identity)
-    stored = _found(ctx, row, snapshot)
+    stored = _get(ctx, row, snapshot)
     if stored.status == Status.IN_PROGRESS:
         raise errors.NotSupported(feature="Deleting in-progress snapshot")
     snapshot_handlers.clean(ctx, row, stored.data)
     ctx.services.db.transact(lambda conn: db.delete(conn, snapshot))
 
 
-def _found(ctx: StackContext, row: Stack, uuid: str) -> Snapshot:
+def _get(ctx: StackContext, row: Stack, uuid: str) -> Snapshot:
     with ctx.services.db.read() as conn:
         snapshot = db.find(conn, row.uuid, uuid, acceptance.sealer_of(ctx))
     if snapshot is None:
@@ -136,7 +136,7 @@ def stack_restore(ctx: StackContext, identity: StackIdentity, snapshot: str) -> 
 
 def _restore(ctx: StackContext, identity: StackIdentity, uuid: str) -> None:
     row = access.living(ctx, identity)
-    snapshot = _found(ctx, row, uuid)
+    snapshot = _get(ctx, row, uuid)
     if snapshot.status != Status.COMPLETE:
         raise errors.NotSupported(feature="Restoring a snapshot that is not complete")
     checks.not_deleting(row, "Restoring")

@@ -21,7 +21,7 @@ from bloomery.orchestration.service.inputs import Inputs
 from bloomery.orchestration.template import environment, merging, versions
 from bloomery.orchestration.template.dialect import Identity, Section
 
-_SAID_NOTHING: Final = StackArguments(existing=True)
+_NO_CHANGES: Final = StackArguments(existing=True)
 
 
 # ---------------------------------------------------------------------------------------- create
@@ -130,8 +130,8 @@ def update_rule(arguments: StackArguments) -> str:
     """Return the policy of an update: one that says nothing only runs the stack again."""
     if not arguments.existing:
         return "stacks:update"
-    said = dataclasses.replace(arguments, converge=False)
-    return "stacks:update_no_change" if said == _SAID_NOTHING else "stacks:update_patch"
+    changes = dataclasses.replace(arguments, converge=False)
+    return "stacks:update_no_change" if changes == _NO_CHANGES else "stacks:update_patch"
 
 
 def _update(ctx: StackContext, identity: StackIdentity, arguments: StackArguments) -> None:

@@ -43,8 +43,8 @@ Kind = tuple[str | None, str | None]  # driver and resource class; None: any
 def document(ctx: StackContext, root: model.Stack | None, plan: Plan) -> dict[str, Any]:
     changed = {key: each for key, each in plan.actions.items() if each.verb is not Verb.UNCHANGED}
     with ctx.services.db.read() as conn:
-        things = _things(conn, root, changed)
-        kinds = timelines.kinds_of_nodes(conn, sorted(set(things.values())))
+        physical_ids = _physical_ids(conn, root, changed)
+        kinds = timelines.kinds_of_nodes(conn, sorted(set(physical_ids.values())))
         named = {each.effect.node for each in changed.values() if each.effect.node}
         nodes = {name: uuid for name in named if (uuid := node_rows.find_uuid(conn, name))}
         phases = {_PHASES[verb] for each in changed.values() for verb in each.effect.verbs}
@@ -54,30 +54,30 @@ def document(ctx: StackContext, root: model.Stack | None, plan: Plan) -> dict[st
     experience = _Experience(flows)
 
     def times_of(key: Key, action: Action) -> Times | None:
-        kind = kinds.get(things.get(key, ""))
+        kind = kinds.get(physical_ids.get(key, ""))
         return experience.times_of(action.effect.verbs, kind or _planned_kind(plan, action))
 
     laid_out = schedule.schedule_of(plan, times_of)
-    machines = {key: uuid for key, uuid in things.items() if uuid in kinds}
+    machines = {key: uuid for key, uuid in physical_ids.items() if uuid in kinds}
     return plan_document.document(plan, laid_out, machines, nodes)
 
 
 # ------------------------------------------------------------------------------------ machines
 
 
-def _things(
+def _physical_ids(
     conn: sa.Connection, root: model.Stack | None, changed: Mapping[Key, Action]
 ) -> dict[Key, str]:
     present = {key: each for key, each in changed.items() if each.verb not in _MADE_BESIDE}
-    things = {
+    physical_ids = {
         key: each.record.physical_id
         for key, each in present.items()
         if each.record is not None and each.record.physical_id is not None
     }
     if root is not None and any("/" in key.name for key in present):
         below = _below(conn, root)
-        things |= {key: below[key.name] for key in present if key.name in below}
-    return things
+        physical_ids |= {key: below[key.name] for key in present if key.name in below}
+    return physical_ids
 
 
 def _below(conn: sa.Connection, root: model.Stack) -> dict[str, str]:

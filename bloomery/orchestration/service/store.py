@@ -86,10 +86,10 @@ class RowStore:
         with self._db.snapshot() as conn:
             rows = trees.load_accepted(conn, root_uuid, after_id)
         news = trees.decode(rows, self._sealer)
-        known = self._traversals.get(root_uuid)
-        if news.orders and known is not None:
+        traversals = self._traversals.get(root_uuid)
+        if news.orders and traversals is not None:
             ids = frozenset(order.id for order in news.orders)
-            known.accepted.append((ids, _traversals(news.stacks)))
+            traversals.accepted.append((ids, _traversals(news.stacks)))
         return news
 
     def write(self, root_uuid: str, lease: Lease, turn: Turn) -> TurnResult:
@@ -98,13 +98,13 @@ class RowStore:
         Raises StackLockLost: another engine has the tree, drop it; DatabaseBusy: nothing was
         written, write the same turn again before another one is made.
         """
-        known = self._traversals.setdefault(root_uuid, _Traversals({}))
+        traversals = self._traversals.setdefault(root_uuid, _Traversals({}))
         encoded = trees.encode(
-            turn, self._sealer, traversals=known.after(turn.orders), publisher=self._publisher
+            turn, self._sealer, traversals=traversals.after(turn.orders), publisher=self._publisher
         )
         written = self._db.transact(lambda conn: trees.write(conn, lease.guard, encoded))
         lease.advance()
-        known.settle(turn, written.overtaken)
+        traversals.settle(turn, written.overtaken)
         if written.released:
             self.forget(root_uuid)
         return written

@@ -119,7 +119,7 @@ class EventTail:
         self._last_id: int | None = None
         self._orders: frozenset[int] = frozenset()  # that were there at the last look
         self._change = threading.Condition()
-        self._told = False
+        self._is_woken = False
         self._stopping = threading.Event()
         self._thread = threading.Thread(target=self._run, name="stacks-wakes", daemon=True)
 
@@ -132,7 +132,7 @@ class EventTail:
             if self._alone and self.index.is_empty:
                 self._last_id = None  # what is new now is nobody's news
                 return
-            self._told = True
+            self._is_woken = True
             self._change.notify()
 
     def watch(self, root: str, objects: Collection[str]) -> bool:
@@ -182,8 +182,8 @@ class EventTail:
 
     def _wait(self, pause_s: float | None) -> bool:
         with self._change:
-            self._change.wait_for(lambda: self._stopping.is_set() or self._told, pause_s)
-            self._told = False
+            self._change.wait_for(lambda: self._stopping.is_set() or self._is_woken, pause_s)
+            self._is_woken = False
             return self._stopping.is_set()
 
     def read(self) -> bool:

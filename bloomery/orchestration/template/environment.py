@@ -170,10 +170,10 @@ def _check_sinks(sinks: Sequence[Any], names: Collection[str]) -> None:
     for index, sink in enumerate(sinks):
         kind = sink.get("type") if isinstance(sink, dict) else None
         if not isinstance(kind, str) or kind not in names:
-            said = "needs a type" if kind is None else f"{str(kind)[:100]!r} is no type of sink"
+            fault = "needs a type" if kind is None else f"{str(kind)[:100]!r} is no type of sink"
             these = f"known are {', '.join(sorted(names))}" if names else "none is installed"
             raise errors.StackValidationFailed(
-                reason=f"{said}: {these}.{errors.nearest(kind, names)}", path=(SINKS, index)
+                reason=f"{fault}: {these}.{errors.nearest(kind, names)}", path=(SINKS, index)
             )
 
 

@@ -126,12 +126,12 @@ _SHAPES: Final[Mapping[Key, tuple[tuple[type, ...], str]]] = {
 class Bodies:
     """Checks the bodies of one version's resources: keys, and the kind of value under each."""
 
-    __slots__ = ("_depends_on", "_is_hot", "_known", "_shapes", "_takes_unknown", "_word")
+    __slots__ = ("_depends_on", "_is_hot", "_keys", "_shapes", "_takes_unknown", "_word")
 
     def __init__(self, template: Template) -> None:
         keys = template.features.resource_keys
         self._word = template.word(Section.RESOURCES)
-        self._known = dict.fromkeys(keys.values())
+        self._keys = dict.fromkeys(keys.values())
         self._depends_on = keys[Key.DEPENDS_ON]
         self._shapes = {word: _SHAPES[key] for key, word in keys.items() if key in _SHAPES}
         self._takes_unknown = template.features.takes_unknown_keys
@@ -139,7 +139,7 @@ class Bodies:
 
     def check(self, name: str, body: Mapping[str, Any]) -> None:
         for key, value in body.items():
-            if key not in self._known:
+            if key not in self._keys:
                 if self._takes_unknown:
                     continue
                 raise fault(self._unknown(key), self._word, name)
@@ -153,8 +153,8 @@ class Bodies:
     def _unknown(self, key: str) -> str:
         if self._is_hot and key in {Key.CONDITION, Key.EXTERNAL_ID}:
             return f'"{key}" is not a valid key of a resource in this version; 2016-10-14 has it'
-        names = ", ".join(self._known)
-        near = errors.nearest(key, self._known)
+        names = ", ".join(self._keys)
+        near = errors.nearest(key, self._keys)
         return f'"{key}" is not a valid key of a resource; valid are {names}.{near}'
 
 

@@ -114,10 +114,10 @@ def evaluated(expression: str, data: Any, limits: Limits) -> Any:
         context["$"] = utils.convert_input_data({"data": data})
         return _Output(meter, limits).value(tree(utils.NO_VALUE, context, engine))
     except library.faults() as exc:
-        raise errors.StackValidationFailed(reason=_said(exc)) from exc
+        raise errors.StackValidationFailed(reason=_reason(exc)) from exc
 
 
-def _said(exc: BaseException) -> str:
+def _reason(exc: BaseException) -> str:
     if isinstance(exc, RecursionError):
         return "the expression is nested too deep, or calls itself too often"
     exc = getattr(exc, "wrapped", exc)
