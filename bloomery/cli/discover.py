@@ -181,7 +181,7 @@ def discover(
     timeout_s: float,
     as_json: bool,
 ) -> None:
-    """Find BMCs by Redfish and IPMI, and print the CSV that `bloomery enrol` reads.
+    """Find BMCs by Redfish and IPMI, and print the CSV that bloomery enrol reads.
 
     Search only networks that are yours.  No login is tried: add users and passwords to the file.
     """

@@ -5,8 +5,6 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from bloomery.db import event_numbers
-
 LOG = {"interface": "vendor", "step": "log_passthrough"}
 SHOWN = (
     "provision_state", "target_provision_state", "provision_updated_at", "power_state",
@@ -20,9 +18,7 @@ def rows(stage, node: str) -> list[dict[str, Any]]:
 
 def asked(stage, query: str) -> list[dict[str, Any]]:
     """Ask for events, once they have their numbers: no relay runs here."""
-    if not stage.site.db.is_sqlite:  # whose rows need none
-        stage.site.db.transact(event_numbers.settle)
-        stage.site.db.transact(event_numbers.assign)
+    stage.site.number_events()
     return stage.api.get(f"/ext/v1/events?{query}").json["events"]
 
 

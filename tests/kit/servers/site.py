@@ -31,7 +31,7 @@ from bloomery.conductor.task_manager import TaskManager
 from bloomery.conf import Conf
 from bloomery.conf.conductor import Conductor
 from bloomery.conf.default import Default
-from bloomery.db import nodes
+from bloomery.db import event_numbers, nodes
 from bloomery.db.engine import Database
 from bloomery.db.tables import EVENTS, NODE_HISTORY, NODES, STEP_RUNS
 from bloomery.drivers import registry
@@ -208,6 +208,12 @@ class Site:
                 f"it is {now.provision_state}, held by {now.reservation}, {now.last_error}"
             )
             raise
+
+    def number_events(self) -> None:
+        """Number the events, as the relay of a running service does."""
+        if not self.db.is_sqlite:  # whose rows need none
+            self.db.transact(event_numbers.settle)
+            self.db.transact(event_numbers.assign)
 
     def set(self, node: str, **values: Any) -> None:
         """Put values into the node's row, past every rule."""
