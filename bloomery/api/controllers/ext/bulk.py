@@ -12,7 +12,6 @@ from bloomery.api.schemas import bulk as schemas
 from bloomery.api.schemas import node as node_schemas
 from bloomery.model import nouns
 from bloomery.operations import bulk
-from bloomery.operations.bulk import Machine
 
 Json = dict[str, Any]
 
@@ -30,7 +29,7 @@ class Batch(Rest):
         return {"results": bulk.enrol(call.context, [_machine(each) for each in body["nodes"]])}
 
 
-def _machine(document: Json) -> Machine:
+def _machine(document: Json) -> bulk.Machine:
     """Return the machine of an item; a faulty one with its fault."""
     ports = document.get("ports", [])
     fields = {name: value for name, value in document.items() if name != "ports"}
@@ -39,8 +38,8 @@ def _machine(document: Json) -> Machine:
         for port in ports:
             _PORT.check(_SOME_NODE | port)
     except errors.Invalid as exc:
-        return Machine(fields=fields, fault=exc)
-    return Machine(fields=fields, ports=ports)
+        return bulk.Machine(fields=fields, fault=exc)
+    return bulk.Machine(fields=fields, ports=ports)
 
 
 class Act(Rest):
