@@ -9,15 +9,14 @@ import pytest
 
 from bloomery.cmd import upgrade_checks
 from bloomery.conf import Conf
+from bloomery.db.engine import Database
 from bloomery.state_dir import StateDir
-from tests.kit.servers import databases
 
 
 @pytest.mark.parametrize(("most", "result"), [(10, "success"), (100_000, "warning")])
 def test_connections_are_compared_with_the_limit_of_the_server(
-    tmp_path: Path, most: int, result: str
+    db: Database, tmp_path: Path, most: int, result: str
 ) -> None:
-    db = databases.open_at(tmp_path / "site.sqlite")
     settings = dataclasses.replace(db.settings, max_pool_size=most)
     site = upgrade_checks.Site(
         settings=dataclasses.replace(Conf(), database=settings), config_files=(),
@@ -30,4 +29,3 @@ def test_connections_are_compared_with_the_limit_of_the_server(
     assert db.pool is not None
     with db.read():
         assert (db.pool.in_use, db.pool.most) == (1, 20)
-    db.close()
