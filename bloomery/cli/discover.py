@@ -7,23 +7,25 @@ over plain HTTP where TLS is not spoken, and the presence ping of IPMI.  Nothing
 from __future__ import annotations
 
 import csv
+import http.client
 import io
 import ipaddress
 import json
 import socket
+import ssl
 import threading
 import time
+import urllib.parse
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass, field
 from typing import Any, Final
 
 import click
-import urllib3
 
+from bloomery import fetching
 from bloomery.cli import groups, terminal
-
-Address = ipaddress.IPv4Address | ipaddress.IPv6Address
+from bloomery.fetching import Address
 
 _MOST_ADDRESSES: Final = 4096
 _AT_ONCE: Final = 64
@@ -85,9 +87,9 @@ class Prober:
             url = f"{scheme}://{host}{port}"
             try:
                 root = self._service_root(url)
-            except urllib3.exceptions.SSLError:
+            except ssl.SSLError:
                 continue  # it speaks, but not TLS
-            except (urllib3.exceptions.HTTPError, ValueError):
+            except (http.client.HTTPException, OSError, ValueError):
                 return None
             vendor = _text(root.get("Vendor"))
             driver = "idrac" if vendor.startswith(_DELL) else "redfish"
@@ -98,14 +100,17 @@ class Prober:
         return None
 
     def _service_root(self, url: str) -> dict[str, Any]:
-        """Return the service root, which needs no login.  No certificate is checked for it."""
-        with urllib3.PoolManager(cert_reqs="CERT_NONE", assert_hostname=False) as pool:
-            answer = pool.request(
-                "GET", f"{url}/redfish/v1/", timeout=self.timeout_s, retries=False, redirect=False,
-                preload_content=False,
-            )  # fmt: skip
-            with answer:
-                root = json.loads(answer.read(_MOST_BYTES))
+        """Return the service root, which needs no login; the time limit covers the answer."""
+        until_s = time.monotonic() + self.timeout_s
+        connection = fetching.Connection(
+            urllib.parse.urlsplit(url), fetching.resolved, until_s, _unverified()
+        )
+        try:
+            connection.request("GET", "/redfish/v1/", headers=fetching.HEADERS)
+            with connection.getresponse() as answer:
+                root = json.loads(connection.content(answer, _MOST_BYTES))
+        finally:
+            connection.end()
         if not isinstance(root, dict) or "RedfishVersion" not in root:
             raise ValueError(f"{url} is no service of Redfish")
         return root
@@ -123,6 +128,13 @@ class Prober:
         if len(answer) <= _PONG_TYPE_AT or answer[_PONG_TYPE_AT] != _PONG:
             return None
         return Bmc(name=_name(address), driver="ipmi", bmc=str(address))
+
+
+def _unverified() -> ssl.SSLContext:
+    """Return a context without verification: nothing secret is sent or taken."""
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
+    return context
 
 
 def _name(address: Address) -> str:
@@ -186,7 +198,6 @@ def discover(
     Search only networks that are yours.  No login is tried: add users and passwords to the file.
     """
     addresses = expand(networks)
-    urllib3.disable_warnings(urllib3.exceptions.InsecureRequestWarning)
     prober = Prober(
         redfish_port=redfish_port, timeout_s=timeout_s, pace=Pace(every_s=1 / rate)
     )  # fmt: skip

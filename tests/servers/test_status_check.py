@@ -22,10 +22,10 @@ def test_connections_are_compared_with_the_limit_of_the_server(
         settings=dataclasses.replace(Conf(), database=settings), config_files=(),
         home=StateDir(tmp_path), db=db,
     )  # fmt: skip
-    found = upgrade_checks.check_connections(site)
-    assert found.result == result
-    assert f"may open {most + settings.max_overflow + 2} each" in found.text
-    assert ("lower [database]max_pool_size" in found.text) == (result == "warning")
+    checked = upgrade_checks.check_connections(site)
+    assert checked.result == result
+    assert f"may open {most + settings.max_overflow + 2} each" in checked.text
+    assert ("lower [database]max_pool_size" in checked.text) == (result == "warning")
     assert db.pool is not None
     with db.read():
         assert (db.pool.in_use, db.pool.most) == (1, 20)

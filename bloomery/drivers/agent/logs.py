@@ -44,8 +44,8 @@ class RamdiskLogs:
     def collect(self, task: base.DriverTask, flow: str, *, failed: bool) -> None:
         """Store the logs of the node's agent where [agent]deploy_logs_collect asks for them.
 
-        The node's history names the file, or why there is none.  Does nothing where no agent has
-        called.  Raises LockLost.
+        The node's history names the file; a warning says why there is none.  Does nothing where no
+        agent has called.  Raises LockLost.
         """
         info = task.node.driver_internal_info
         info.pop(FILE, None)

@@ -87,6 +87,16 @@ def test_other_servers_are_no_bmcs_and_strange_texts_are_left_out(body: str) -> 
     assert [each.uuid for each in bmcs] == ([""] if "UUID" in body else [])
 
 
+def test_a_server_that_drips_has_no_more_than_the_timeout() -> None:
+    enough = threading.Event()
+    with web.serving({"/redfish/v1/": web.dripping(enough)}) as server:
+        prober = Prober(redfish_port=server.port, timeout_s=0.2, pace=UNPACED, ipmi_port=9)
+        try:
+            assert list(find([ipaddress.ip_address("127.0.0.1")], prober)) == []
+        finally:
+            enough.set()
+
+
 def test_addresses_take_turns() -> None:
     waits: list[float] = []
     pace = Pace(every_s=0.5, clock=lambda: 100.0, wait=waits.append)

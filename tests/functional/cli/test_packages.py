@@ -98,7 +98,8 @@ def serving(bloomery: Path, folder: Path) -> Iterator[str]:
         )
     try:
         clouds = folder / "state" / "clouds.yaml"
-        wait_for(lambda: clouds.exists() or service.poll(), log.read_text(), timeout_s=STARTED)
+        wait_for(lambda: clouds.exists() or service.poll(), "clouds.yaml", timeout_s=STARTED)
+        assert service.poll() is None, log.read_text()
         [line] = [each for each in clouds.read_text().splitlines() if "baremetal_endpoint" in each]
         yield line.split(": ")[1].strip("'\" ")
     finally:

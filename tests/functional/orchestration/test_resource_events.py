@@ -16,9 +16,9 @@ SLOW = {"type": TEST, "properties": {"value": "x", "wait_secs": 1}}
 
 @pytest.fixture
 def calls(tmp_path):
-    made = StackCalls(tmp_path)
-    yield made
-    made.db.close()
+    calls = StackCalls(tmp_path)
+    yield calls
+    calls.db.close()
 
 
 def all_events(calls):

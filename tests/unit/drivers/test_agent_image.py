@@ -145,14 +145,14 @@ def test_an_agent_is_told_nothing_that_is_not_there() -> None:
 @pytest.mark.parametrize(("mode", "label"), [("uefi", "gpt"), ("bios", "msdos")])
 def test_an_agent_is_told_the_partitions_to_make(mode: str, label: str) -> None:
     node = task(**PARTITION, capabilities=f"boot_mode:{mode}", configdrive="H4sI")
-    found = image.parameters(node, Conf())["image_info"]
+    image_info = image.parameters(node, Conf())["image_info"]
     expected = {
         "image_type": "partition", "root_gb": 10, "root_mb": 10240, "swap_mb": 512,
         "ephemeral_mb": 2048, "ephemeral_format": "ext4", "preserve_ephemeral": False,
         "boot_option": "local", "deploy_boot_mode": mode, "disk_label": label,
         "configdrive": "H4sI",
     }  # fmt: skip
-    assert expected.items() <= found.items()
+    assert expected.items() <= image_info.items()
 
 
 def test_a_partition_boots_in_bios_mode_where_agents_install_boot_loaders() -> None:

@@ -127,10 +127,10 @@ def stage(make_site, tmp_path) -> Iterator[Stage]:
         ),
         deploy=Deploy(erase_devices_priority=0),
     )  # fmt: skip
-    made = Stage(make_site(registry=registry.load(changed), bmc_outage_budget=int(BUDGET_S)))
-    made.configure("agent", certificates_path=str(tmp_path / "certificates"))
-    yield made
-    assert made.nothing_is_left(), "a reservation is left"
+    stage = Stage(make_site(registry=registry.load(changed), bmc_outage_budget=int(BUDGET_S)))
+    stage.configure("agent", certificates_path=str(tmp_path / "certificates"))
+    yield stage
+    assert stage.nothing_is_left(), "a reservation is left"
 
 
 @pytest.fixture

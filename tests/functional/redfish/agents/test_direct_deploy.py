@@ -91,8 +91,8 @@ def test_an_image_of_a_partition_gets_the_boot_loader_of_its_root(stage, availab
         "boot", "deploy.get_deploy_steps", "standby.prepare_image", "standby.get_partition_uuids",
         "image.install_bootloader", "standby.power_off",
     ]  # fmt: skip
-    told = ramdisk.server.params["standby.prepare_image"]["image_info"]
-    assert (told["image_type"], told["root_mb"], told["swap_mb"]) == ("partition", 10240, 512)
+    image = ramdisk.server.params["standby.prepare_image"]["image_info"]
+    assert (image["image_type"], image["root_mb"], image["swap_mb"]) == ("partition", 10240, 512)
     assert ramdisk.server.params["image.install_bootloader"] == {
         "root_uuid": "r-1", "efi_system_part_uuid": "e-1", "prep_boot_part_uuid": None,
         "target_boot_mode": "uefi",
