@@ -78,20 +78,31 @@ def support_bundle(
 
 def write(path: Path, sources: Sources) -> dict[str, str]:
     """Write the bundle; return the parts that could not be read.  Raises CannotStart."""
-    masker, missing = Masker(_secrets_of(sources)), {}
     try:
         descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
     except OSError as exc:
         raise errors.CannotStart(
             reason=f"cannot write {path}: {exc.strerror}; name another --output"
         ) from exc
-    with os.fdopen(descriptor, "wb") as file, tarfile.open(fileobj=file, mode="w:gz") as bundle:
-        for name, read in _parts(sources).items():
-            try:
-                _add(bundle, name, masker.masked(read()))
-            except (errors.Failure, OSError, ValueError) as exc:
-                missing[name] = masker.masked(errors.brief(exc))
-                _add(bundle, f"{name}.error", missing[name])
+    try:
+        with os.fdopen(descriptor, "wb") as file, tarfile.open(fileobj=file, mode="w:gz") as bundle:
+            return _write_parts(bundle, sources)
+    except OSError as exc:
+        path.unlink(missing_ok=True)
+        raise errors.CannotStart(
+            reason=f"cannot write {path}: {exc.strerror}; make room, or name another --output"
+        ) from exc
+
+
+def _write_parts(bundle: tarfile.TarFile, sources: Sources) -> dict[str, str]:
+    masker, missing = Masker(_secrets_of(sources)), {}
+    for name, read in _parts(sources).items():
+        try:
+            member, text = name, masker.masked(read())
+        except (errors.Failure, OSError, ValueError) as exc:
+            member = f"{name}.error"
+            text = missing[name] = masker.masked(errors.brief(exc))
+        _add(bundle, member, text)
     return missing
 
 

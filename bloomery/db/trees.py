@@ -32,12 +32,11 @@ from bloomery.db.tables import (
     TEMPLATE_FILES,
 )
 from bloomery.db.tree_values import Row
-from bloomery.model.stacks import Event, Stack, Tree, Turn
+from bloomery.model.stacks import Action, Event, Stack, Tree, Turn
 from bloomery.secrets import Sealer
 
 _S = STACKS.c
 _R = RESOURCES.c
-_SIGNAL: Final = "SIGNAL"  # its reason is what a machine sent: for readers of the stack alone
 _RELAY_STATUS: Final = {"IN_PROGRESS": "start", "COMPLETE": "end", "FAILED": "error"}
 _KEPT: Final = frozenset(  # columns of a stack that a turn leaves alone once the row is there
     {
@@ -135,7 +134,8 @@ def encode(
             if is_of_stack(event)
             else (None, _resource_row(event, publisher))
             for event in turn.events
-            if event.status in _RELAY_STATUS and event.action != _SIGNAL
+            # the reason of a signal is what a machine sent: for readers of the stack alone
+            if event.status in _RELAY_STATUS and event.action != Action.SIGNAL
         ],
         orders=list(turn.orders),
         rests=turn.rests,

@@ -28,7 +28,8 @@ _MOST_BYTES: Final = 32 << 20  # of an answer, in base64
 _AT_ONCE: Final = threading.BoundedSemaphore(4)  # answers in memory
 _GZIP: Final = b"\x1f\x8b"
 _MIB: Final = 1 << 20
-_OURS: Final = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}_.*\.tar\.gz")
+# A crash leaves a part.
+_OURS: Final = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}_.*\.tar\.(gz|part)")
 
 
 class RamdiskLogs:
@@ -115,6 +116,10 @@ def _file_name(task: base.DriverTask, flow: str) -> str:
 def _write(path: Path, content: bytes) -> None:
     """Write the file whole or not at all, readable for this user only."""
     fresh = path.with_suffix(".part")
-    fresh.touch(0o600)
-    fresh.write_bytes(content)
-    fresh.replace(path)
+    try:
+        fresh.touch(0o600)
+        fresh.write_bytes(content)
+        fresh.replace(path)
+    except OSError:
+        fresh.unlink(missing_ok=True)
+        raise

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import errno
 import json
+import os
 import tarfile
 from pathlib import Path
 
@@ -145,6 +147,20 @@ def test_a_file_that_is_there_is_kept(tmp_path: Path) -> None:
     assert result.exit_code == 1
     assert "name another --output" in result.output
     assert output.read_text() == "mine"
+
+
+def test_a_full_disk_is_named_and_no_half_bundle_stays(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def no_room(*_arguments: object) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(tarfile.TarFile, "addfile", no_room)
+    output = tmp_path / "x.tar.gz"
+    result = CliRunner().invoke(main, ["support-bundle", "--output", str(output)])
+    assert result.exit_code == 1
+    assert f"cannot write {output}: No space left on device; make room" in result.output
+    assert not output.exists()
 
 
 def test_only_the_end_of_a_long_log_is_read(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import errno
 import gzip
 import os
 from pathlib import Path
@@ -130,12 +131,26 @@ def test_a_folder_that_cannot_be_written_changes_nothing(
     assert "no such disk" in fail(stage, available, ramdisk)["last_error"]
 
 
+def test_a_full_disk_keeps_no_part_of_the_logs(
+    stage, available, ramdisk, collects, folder, monkeypatch
+):
+    def write_a_part(path: Path, content: bytes) -> int:
+        path.write_text("half")
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(Path, "write_bytes", write_a_part)
+    collects("on_failure")
+    assert "no such disk" in fail(stage, available, ramdisk)["last_error"]
+    assert stored(folder) == []
+
+
 def test_the_oldest_logs_make_room_and_no_other_file_does(
     stage, available, ramdisk, collects, folder
 ):
     folder.mkdir()
     for number in range(3):
-        path = folder / f"{available}_deploy_{number}.tar.gz"
+        ending = "gz" if number else "part"  # which a crash has left
+        path = folder / f"{available}_deploy_{number}.tar.{ending}"
         path.write_bytes(b"\0" * (400 << 10))
         os.utime(path, (number, number))
     other = folder / "other.tar.gz"
@@ -144,7 +159,7 @@ def test_the_oldest_logs_make_room_and_no_other_file_does(
     collects("on_failure", deploy_logs_local_size=1)
     fail(stage, available, ramdisk)
     names = [path.name for path in stored(folder)]
-    assert f"{available}_deploy_0.tar.gz" not in names
+    assert f"{available}_deploy_0.tar.part" not in names
     assert {f"{available}_deploy_1.tar.gz", "other.tar.gz"} < set(names)
     assert len(names) == 4
 
