@@ -293,7 +293,8 @@ class Session:
         status = self.runner.run(f"{PYTEST} {shlex.join(first.failed)}", env, left_s, again)
         result, detail = judge(suite, status, again)
         if result is Result.FAILED:
-            return result, f"{first.counted}; once more, alone: {detail}"
+            failed = " ".join(again.failed or first.failed)
+            return result, f"{first.counted}; once more, alone: {detail}: {failed}"
         return result, f"{first.counted}; passed when run once more: {' '.join(first.failed)}"
 
 

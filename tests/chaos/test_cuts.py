@@ -112,7 +112,8 @@ class Site:
         return node.provision_state == state and node.reservation is None
 
     def trace(self, uuid: str) -> dict[str, list[tuple[Any, ...]]]:
-        """What its life left, without numbers and times that differ from node to node."""
+        """What its life left, without numbers and times that differ from node to node, and without
+        the history's word that a step was begun again."""
         events, steps, history = tables.EVENTS.c, tables.STEP_RUNS.c, tables.NODE_HISTORY.c
         queries = {
             "events": sa.select(events.action, events.status).where(events.object_uuid == uuid),
@@ -120,7 +121,7 @@ class Site:
                 steps.node_uuid == uuid
             ),
             "history": sa.select(history.event_type, history.state).where(
-                history.node_uuid == uuid
+                history.node_uuid == uuid, history.event_type != "recovery"
             ),
         }
         with self.db.read() as conn:
