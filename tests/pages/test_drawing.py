@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from selenium.webdriver.common.action_chains import ActionChains
+
 from tests.kit.clients.window import Window
+from tests.kit.waiting import wait_for
 
 ONE_OF_A_GRAPH = """
     const done = arguments[0];
@@ -76,3 +79,25 @@ def test_a_machine_that_moves_changes_its_own_square(window: Window) -> None:
 def test_a_button_that_is_drawn_anew_keeps_the_focus(window: Window) -> None:
     window.open("/about")
     assert window.driver.execute_async_script(FOCUS) == "failed 2"
+
+
+DRAW = """
+    const done = arguments[0];
+    import(new URL('dom.js', document.baseURI)).then(({throttled}) => {
+        window.drawn = 0;
+        throttled(() => { window.drawn += 1 })();
+        setTimeout(() => setTimeout(done, 60), 60);
+    });
+"""
+
+
+def test_a_page_is_drawn_anew_once_the_button_is_released(window: Window) -> None:
+    window.open("/allocations")
+    pointer = ActionChains(window.driver)
+    pointer.click_and_hold(window.find("New allocation")).perform()
+    window.driver.execute_async_script(DRAW)
+    assert window.driver.execute_script("return window.drawn") == 0
+    pointer = ActionChains(window.driver)
+    pointer.release().perform()
+    window.see("Allocate", "dialog")
+    wait_for(lambda: window.driver.execute_script("return window.drawn") == 1, "it is drawn")

@@ -97,13 +97,18 @@ export function copyButton(text, label = 'Copy') {
   }}, label)
 }
 
-// Call `draw` soon while `signal` stands: at most four times a second, and a quarter of the time.
+let pressed = false  // a button that is drawn anew between press and release is not clicked
+for (const [name, value] of [['pointerdown', true], ['pointerup', false], ['pointercancel', false]]) addEventListener(name, () => { pressed = value }, true)
+
+// Call `draw` soon while `signal` stands: at most four times a second, a quarter of the time, and
+// never while the pointer is pressed.
 export function throttled(draw, signal) {
   let timer = 0, next = 0
   signal?.addEventListener('abort', () => clearTimeout(timer))
   return () => {
     if (timer || signal?.aborted) return
-    timer = setTimeout(() => {
+    timer = setTimeout(function drawn() {
+      if (pressed) { timer = setTimeout(drawn, 50); return }
       const began = performance.now()
       timer = 0
       draw()
