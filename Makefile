@@ -19,7 +19,7 @@ SEED ?= 1
 SUITES := $(BIN)/python tools/suites.py
 SUITE_NAMES := lint types floors unit conformance functional invariants cluster mutants chaos chaos-long counts pages on-postgresql on-mariadb postgresql mariadb coverage fuzz
 
-.PHONY: help run test test-long bench heat ironic vm conformance-api docs ui-shots faults states lock clean $(SUITE_NAMES)
+.PHONY: help run test test-long bench bench-peers heat ironic vm conformance-api docs ui-shots faults states lock clean $(SUITE_NAMES)
 
 help:  ## Show this list
 	@awk -F ':.*## ' '/^[a-z][a-z -]*:.*## /{printf "  make %-16s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -57,6 +57,9 @@ $(SUITE_NAMES): $(VENV)/test.stamp
 
 bench: $(VENV)/test.stamp  ## Measure against the targets, five interleaved runs
 	@$(BIN)/python bench/run.py $(ARGS)
+
+bench-peers: $(VENV)/test.stamp build/heat/made.stamp build/ironic/made.stamp  ## Measure beside the published Ironic and Heat, and write doc/reference/benchmarks.md
+	@$(BIN)/python -m bench.peers
 
 heat: $(VENV)/test.stamp build/heat/made.stamp  ## Ask the published Heat itself, beside ours, case by case; then run its own functional tests
 	@$(BIN)/python -m tests.conformance.compare --heat build/heat/bin/python $(ARGS)
