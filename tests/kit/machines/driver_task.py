@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 import uuid
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -62,4 +63,5 @@ def walk(
         if not isinstance(outcome, Again):
             return said
         said.append(outcome)
+        time.sleep(0.001)  # a simulated machine works beside
     raise AssertionError(f"still not done after {most} turns: {said[-1]}")
