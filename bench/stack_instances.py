@@ -220,7 +220,7 @@ def _ask(site: Service, query: sa.Select[Any]) -> list[Any]:
 
 def _turns(site: Service) -> int:
     """How many turns the last stack has written."""
-    return int(_ask(site, sa.select(sa.func.max(STACK_LOCKS.c.turn)))[0])
+    return int(_ask(site, sa.select(sa.func.max(STACK_LOCKS.c.transactions)))[0])
 
 
 if __name__ == "__main__":
