@@ -11,7 +11,7 @@ from bloomery.conductor.phase import FlowFailure, Phase, Transition, ends_with
 from bloomery.conductor.task_manager import TaskManager
 from bloomery.model.node import Node
 from bloomery.model.provision import ProvisionArguments
-from bloomery.model.rules import verbs
+from bloomery.model.rules import agents, verbs
 from bloomery.model.step import Run, internal_step
 
 RESCUE_STEP: Final = internal_step("rescue", "rescue")
@@ -54,7 +54,7 @@ def forget_password(node: Node) -> None:
 
 def clean_up(task: TaskManager) -> str | None:
     """Undo a rescue; return the error, if any."""
-    return cleanup.tidy(task, task.driver.rescue.clean_up)
+    return cleanup.tidy_in_turns(task, task.driver.rescue.clean_up)
 
 
 def _finish_unrescue(task: TaskManager, result: Mapping[str, Any]) -> Transition:
@@ -64,7 +64,8 @@ def _finish_unrescue(task: TaskManager, result: Mapping[str, Any]) -> Transition
 
 
 def _fail(task: TaskManager, failure: FlowFailure) -> Transition:
-    if failure.run.state == Run.WAITING:  # the ramdisk sent no heartbeat
+    has_agent = agents.has_session(task.node.driver_internal_info)
+    if has_agent or failure.run.state == Run.WAITING:  # the ramdisk sent no heartbeat
         cleanup.power_off(task)
         clean_up(task)
     forget_password(task.node)

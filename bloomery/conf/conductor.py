@@ -95,6 +95,9 @@ class Conductor:
         'seconds in "service wait" without a heartbeat, after which the service fails; 0: no limit',
         least=0,
     )
+    rescue_password_hash_algorithm: str = option(
+        "sha256", "how agents get the password of a rescue hashed", choices=("sha256", "sha512")
+    )
     rescue_callback_timeout: int = option(
         1800,
         'seconds in "rescue wait" without a heartbeat, after which the rescue fails; 0: no limit',
@@ -209,6 +212,14 @@ class Conductor:
     deploy_ramdisk: str | None = option(
         None, "URL (http, https or file) of the agent's ramdisk; driver_info overrides it"
     )
+    rescue_kernel: str | None = option(
+        None,
+        "URL of the kernel of a rescue; unset: deploy_kernel; driver_info overrides it",
+    )
+    rescue_ramdisk: str | None = option(
+        None,
+        "URL of the ramdisk of a rescue; unset: deploy_ramdisk; driver_info overrides it",
+    )
     bootloader: str | None = option(
         None,
         "URL of an EFI system partition image whose GRUB reads [DEFAULT]grub_config_path; boot "
@@ -219,6 +230,12 @@ class Conductor:
     )
     deploy_ramdisk_by_arch: dict[str, str] = option(
         {}, "ramdisks by architecture, each cpu_arch:URL; overrides deploy_ramdisk"
+    )
+    rescue_kernel_by_arch: dict[str, str] = option(
+        {}, "kernels of a rescue by architecture, each cpu_arch:URL; overrides rescue_kernel"
+    )
+    rescue_ramdisk_by_arch: dict[str, str] = option(
+        {}, "ramdisks of a rescue by architecture, each cpu_arch:URL; overrides rescue_ramdisk"
     )
     bootloader_by_arch: dict[str, str] = option(
         {}, "boot loaders by architecture, each cpu_arch:URL; overrides bootloader"

@@ -443,6 +443,13 @@ class Boot(Interface):
         """
         raise self.unsupported(task, f"an agent's ramdisk by boot interface {self.name}")
 
+    def validate_rescue(self, task: DriverTask) -> None:
+        """Check that an agent for a rescue can be booted.  When: ``validate`` of ``agent`` rescue.
+
+        Raises as ``validate_ramdisk``.
+        """
+        self.validate_ramdisk(task)
+
     def validate_inspection(self, task: DriverTask) -> None:
         """Check that an agent for inspection can be booted.  When: in-band inspection.
 

@@ -50,8 +50,14 @@ class IpxeBoot(base.Boot):
 
     def validate_ramdisk(self, task: base.DriverTask) -> None:
         """Raise unless kernel and ramdisk are named and the command line is valid."""
+        self._validate_agent(task, sources.purpose_of(task))
+
+    def validate_rescue(self, task: base.DriverTask) -> None:
+        self._validate_agent(task, sources.RESCUE)
+
+    def _validate_agent(self, task: base.DriverTask, purpose: str) -> None:
         self.validate(task)
-        sources.of(task, self.conf.conductor, None)
+        sources.of(task, self.conf.conductor, None, purpose)
         self._command_line(task, {})
 
     def list_ineffective(self, task: base.DriverTask) -> list[str]:
@@ -91,7 +97,7 @@ class IpxeBoot(base.Boot):
         self._publication.remove(task)
         own = {parameters.AGENT_TOKEN: task.make_agent_token()}
         line = self._command_line(task, {**params, **own})
-        named = sources.of(task, self.conf.conductor, None)
+        named = sources.of(task, self.conf.conductor, None, sources.purpose_of(task))
         with contextlib.ExitStack() as opened:
             try:
                 files = [opened.enter_context(self._files.open(url))

@@ -24,7 +24,7 @@ class ManualHardware(base.HardwareType):
         "network": ("noop",),
         "power": ("fake",),
         "raid": ("no-raid",),
-        "rescue": ("no-rescue",),
+        "rescue": ("no-rescue", "agent"),
         "storage": ("noop",),
         "vendor": ("no-vendor",),
     }

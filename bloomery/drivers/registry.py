@@ -27,7 +27,9 @@ LOG = logging.getLogger(__name__)
 _WITH_AGENT: Final = {"ramdisk": "direct"}  # other default where an agent is configured
 _TYPES: Final = "bloomery.hardware.types"
 _INTERFACES: Final = "bloomery.hardware.interfaces."
-_BESIDE: Final = {"boot": ("ipxe",), "deploy": ("direct",)}  # also enabled, but no default
+_BESIDE: Final = {  # also enabled, but no default
+    "boot": ("ipxe",), "deploy": ("direct",), "rescue": ("agent",),
+}  # fmt: skip
 
 
 class Registry:

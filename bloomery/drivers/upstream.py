@@ -24,7 +24,7 @@ NAMES: Final[Mapping[str, tuple[str, ...]]] = {  # of Ironic 39, and older ones
     "network": ("flat", "ironic-networking", "neutron"),
     "power": ("agent", "ilo", "irmc"),
     "raid": ("agent", "ilo5", "irmc"),
-    "rescue": ("agent",),
+    "rescue": (),
     "storage": ("cinder", "external"),
     "vendor": ("ilo", "irmc"),
 }  # fmt: skip

@@ -21,12 +21,13 @@ from bloomery.conf.agent import Deploy
 from bloomery.db import rows
 from bloomery.drivers import base
 from bloomery.drivers.agent.deploy import AgentDeploy
+from bloomery.drivers.agent.rescue import AgentRescue
 from bloomery.drivers.fake.hardware import FakeBoot
 from bloomery.drivers.ipxe import IpxeBoot
 from bloomery.drivers.registry import Registry
 from bloomery.model.node import Node
 from bloomery.outcome import Again, Outcome
-from tests.invariants.test_crashes import LIFE, Life, assert_clean, crash_and_recover
+from tests.invariants.test_crashes import LIFE, OTHER_VERBS, Life, assert_clean, crash_and_recover
 from tests.kit.machines.agent_server import AgentServer
 from tests.kit.machines.scripted import Script
 from tests.kit.servers import site
@@ -34,13 +35,15 @@ from tests.kit.servers.dying import Mortal
 from tests.kit.servers.stories import Stage
 
 ORDERS = (LIFE[1], LIFE[2])  # provide, active
+RESCUED = OTHER_VERBS[4:6]  # rescue, unrescue
 TOLD = [
     "boot", "clean.get_clean_steps", "clean.execute_clean_step",
     "boot", "deploy.get_deploy_steps", "standby.prepare_image", "image.install_bootloader",
     "standby.power_off",
 ]  # fmt: skip
+TOLD_IN_RESCUE = ["boot", "rescue.finalize_rescue"]
 FAST = [*TOLD[:3], *TOLD[4:]]  # the agent that has cleaned deploys
-MOST_ONCE = ("clean.execute_clean_step", "standby.prepare_image", "image.install_bootloader")
+ONCE = ("clean.execute_clean_step", "standby.prepare_image", "image.install_bootloader")
 MAC = "52:54:00:00:00:77"
 INSTANCE = {"image_source": "http://images.test/os.raw", "image_checksum": "ab" * 32}
 
@@ -79,6 +82,7 @@ class Directed(Script):
         )  # fmt: skip
         interfaces = found.interfaces | {
             "boot": {"fake": boot}, "deploy": {"fake": AgentDeploy(conf)},
+            "rescue": {"fake": AgentRescue(conf)},
         }  # fmt: skip
         return Registry(found.types, interfaces, dict.fromkeys(interfaces))
 
@@ -101,7 +105,7 @@ class AgentLife(Life):
         self, path: Path, server: AgentServer, folder: Path | None, *, fast: bool = False
     ) -> None:
         self.server, self.folder = server, folder
-        super().__init__(path, Directed(folder), ORDERS)
+        super().__init__(path, Directed(folder), ORDERS if fast else ORDERS + RESCUED)
         info = rows.dump({"fast_track": fast})
         self.site.set(self.node, instance_info=rows.dump(INSTANCE), driver_info=info)
         if folder is not None:
@@ -143,10 +147,10 @@ def whole(tmp_path: Path, server: AgentServer, folder: Path | None, *, fast: boo
     db = life.site.db
     assert isinstance(db, Mortal)
     began = db.commits
-    for order in ORDERS:
+    for order in life.orders:
         life.obey(order)
     life.die()
-    assert server.told == (FAST if fast else TOLD)
+    assert server.told == (FAST if fast else TOLD + TOLD_IN_RESCUE)
     return db.commits - began
 
 
@@ -162,7 +166,7 @@ def test_a_life_with_an_agent_goes_on_after_a_crash_at_any_commit(
         life = AgentLife(tmp_path / f"{lives}.sqlite", server, folder, fast=fast)
         try:
             assert_clean(crash_and_recover(life, lives))
-            for name in MOST_ONCE:
+            for name in ONCE if fast else (*ONCE, TOLD_IN_RESCUE[1]):
                 assert server.told.count(name) == 1, server.told
             assert boot_files.list_files(str(tmp_path / "http")) == []
         except AssertionError as exc:

@@ -172,13 +172,7 @@ class CustomAgentDeploy(base.Deploy):
 
     def tear_down_service(self, task: base.DriverTask) -> Outcome:
         """Remove the agent and boot the instance again."""
-        return substeps.run_in_order(
-            task,
-            "agent_service_end",
-            lambda: ramdisk.take_away(task),
-            lambda: task.driver.boot.prepare_instance(task),
-            lambda: ramdisk.switch_on(task),
-        )
+        return ramdisk.boot_instance(task, "agent_service_end")
 
     def collect_logs(self, task: base.DriverTask, flow: str, *, failed: bool) -> None:
         self._logs.collect(task, flow, failed=failed)

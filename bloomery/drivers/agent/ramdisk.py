@@ -71,6 +71,17 @@ def take_away(task: base.DriverTask) -> Outcome | None:
     )
 
 
+def boot_instance(task: base.DriverTask, name: str) -> Outcome:
+    """Remove the agent and boot the instance again; ``name`` is that of the substeps."""
+    return substeps.run_in_order(
+        task,
+        name,
+        lambda: take_away(task),
+        lambda: task.driver.boot.prepare_instance(task),
+        lambda: switch_on(task),
+    )
+
+
 def _await_call(task: base.DriverTask) -> Outcome | None:
     if task.node.driver_internal_info.get(client.URL):
         return None

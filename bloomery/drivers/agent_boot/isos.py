@@ -1,6 +1,6 @@
 """Boot CDs of agents: built for one boot of one node, published, and removed afterwards.
 
-isos.validate(task, mode)            # raises unless one can be built
+isos.validate(task, mode, purpose)   # raises unless one can be built
 isos.build(task, mode, params)       # Again while another node fetches its files
 isos.url(task)                       # the URL for the BMC; None: not on this host
 isos.remove(task)
@@ -38,12 +38,12 @@ class AgentIsos:
         self._isolinux = image.find_isolinux(conf.default)
         self._publication = publication.Publication(conf)
 
-    def validate(self, task: DriverTask, mode: str | None) -> None:
+    def validate(self, task: DriverTask, mode: str | None, purpose: str = sources.DEPLOY) -> None:
         """Raise MissingParameterValue or InvalidParameterValue unless a CD can be built.
 
         ``mode``: uefi, bios, or None where the machine's mode is unknown.
         """
-        named = sources.of(task, self._conf.conductor, mode)
+        named = sources.of(task, self._conf.conductor, mode, purpose)
         parameters.command_line(task, self._conf.redfish.kernel_append_params, {})
         if self._isolinux is None and (mode == "bios" or named.bootloader is None):
             raise errors.MissingParameterValue(
@@ -60,7 +60,7 @@ class AgentIsos:
             task, self._conf.redfish.kernel_append_params,
             {**params, **parameters.boot_interface(task), **own},
         )  # fmt: skip
-        named = sources.of(task, self._conf.conductor, mode)
+        named = sources.of(task, self._conf.conductor, mode, sources.purpose_of(task))
         with contextlib.ExitStack() as opened:
             try:
                 contents = self._contents(named, line, _files(task.node), opened)

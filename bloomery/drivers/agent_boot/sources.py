@@ -8,13 +8,19 @@ from pathlib import Path
 from typing import Any, Final
 
 from bloomery import errors, secrets
+from bloomery.conductor.states import State
 from bloomery.conf.conductor import Conductor
 from bloomery.drivers.base import DriverTask
 
+DEPLOY, RESCUE = "deploy", "rescue"  # what an agent boots for; its files are named by it
 RAMDISK_PROPERTIES: Final = {
     "deploy_kernel": "URL of the agent's kernel, http, https or file; unset: "
     "[conductor]deploy_kernel. Optional.",
     "deploy_ramdisk": "URL of the agent's ramdisk; unset: [conductor]deploy_ramdisk. Optional.",
+    "rescue_kernel": "URL of the kernel of a rescue; unset: [conductor]rescue_kernel, else as for "
+    "a deployment. Optional.",
+    "rescue_ramdisk": "URL of the ramdisk of a rescue; unset: [conductor]rescue_ramdisk, else as "
+    "for a deployment. Optional.",
 }
 PROPERTIES: Final = RAMDISK_PROPERTIES | {
     "bootloader": "URL of an EFI system partition image with GRUB, for machines that boot in UEFI "
@@ -32,14 +38,22 @@ class Sources:
     bootloader: str | None
 
 
-def of(task: DriverTask, conf: Conductor, mode: str | None) -> Sources:
+def purpose_of(task: DriverTask) -> str:
+    """Return what the agent of the node's flow boots for."""
+    return RESCUE if task.node.provision_state == State.RESCUING else DEPLOY
+
+
+def of(task: DriverTask, conf: Conductor, mode: str | None, purpose: str = DEPLOY) -> Sources:
     """Return the node's files for ``mode``: uefi, which needs a boot loader, bios or None.
 
     Raises MissingParameterValue with each missing name, InvalidParameterValue.
     """
     defaults = _defaults(conf, str(task.node.properties.get("cpu_arch")))
     urls: dict[str, Any] = {key: task.driver_info.get(key) or defaults[key] for key in PROPERTIES}
-    needed = set(PROPERTIES) - (set() if mode == "uefi" else {"bootloader"})
+    if purpose == RESCUE:
+        urls |= {f"deploy_{file}": urls[f"rescue_{file}"] or urls[f"deploy_{file}"]
+                 for file in ("kernel", "ramdisk")}  # fmt: skip
+    needed = {"deploy_kernel", "deploy_ramdisk"} | ({"bootloader"} if mode == "uefi" else set())
     missing = sorted(key for key in needed if urls[key] is None)
     if missing:
         raise errors.MissingParameterValue(
@@ -58,6 +72,8 @@ def _defaults(conf: Conductor, arch: str) -> dict[str, str | None]:
     return {
         "deploy_kernel": conf.deploy_kernel_by_arch.get(arch) or conf.deploy_kernel,
         "deploy_ramdisk": conf.deploy_ramdisk_by_arch.get(arch) or conf.deploy_ramdisk,
+        "rescue_kernel": conf.rescue_kernel_by_arch.get(arch) or conf.rescue_kernel,
+        "rescue_ramdisk": conf.rescue_ramdisk_by_arch.get(arch) or conf.rescue_ramdisk,
         "bootloader": conf.bootloader_by_arch.get(arch) or conf.bootloader,
     }
 

@@ -37,7 +37,7 @@ class FakeHardware(base.HardwareType):
         "network": ("noop",),
         "power": ("fake",),
         "raid": ("fake", "no-raid"),
-        "rescue": ("fake", "no-rescue"),
+        "rescue": ("fake", "no-rescue", "agent"),
         "storage": ("fake", "noop"),
         "vendor": ("fake", "no-vendor"),
     }

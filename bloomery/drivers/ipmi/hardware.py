@@ -31,7 +31,7 @@ class IpmiHardware(base.HardwareType):
         "network": ("noop",),
         "power": ("ipmitool",),
         "raid": ("no-raid",),
-        "rescue": ("no-rescue",),
+        "rescue": ("no-rescue", "agent"),
         "storage": ("noop",),
         "vendor": ("ipmitool", "no-vendor"),
     }

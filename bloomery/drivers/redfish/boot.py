@@ -14,7 +14,7 @@ from bloomery import errors, secrets
 from bloomery.conductor.states import Power as PowerState
 from bloomery.conf import Conf
 from bloomery.drivers import base, boot_persistence, secure_boot, substeps
-from bloomery.drivers.agent_boot import isos, parameters
+from bloomery.drivers.agent_boot import isos, parameters, sources
 from bloomery.drivers.redfish import boot_device, media
 from bloomery.drivers.redfish.hardware import RedfishInterface
 from bloomery.model import capabilities
@@ -34,22 +34,34 @@ class RedfishVirtualMedia(RedfishInterface, base.Boot):
         self._isos = isos.AgentIsos(conf)
 
     def get_properties(self) -> dict[str, str]:
-        ready = {"deploy_iso": "URL of a ready ISO with the agent; it beats the others. Optional."}
+        ready = {
+            "deploy_iso": "URL of a ready ISO with the agent; it beats the others. Optional.",
+            "rescue_iso": "URL of a ready ISO for a rescue; unset: as for a deployment, unless a "
+            "rescue_kernel is named. Optional.",
+        }
         return super().get_properties() | ready | isos.PROPERTIES | boot_persistence.PROPERTIES
 
     def validate(self, task: base.DriverTask) -> None:
         """Raise unless the BMC and the image URLs are valid."""
         super().validate(task)
         boot_persistence.check(task)
-        for where, key in ((task.node.instance_info, "boot_iso"), (task.driver_info, "deploy_iso")):
-            if where.get(key) is not None:
-                _check_url(key, task.opened(where[key]))
+        ready = {key: task.driver_info.get(key) for key in ("deploy_iso", "rescue_iso")}
+        named = ready | {"boot_iso": task.opened(task.node.instance_info.get("boot_iso"))}
+        for key, url in named.items():
+            if url is not None:
+                _check_url(key, url)
 
     def validate_ramdisk(self, task: base.DriverTask) -> None:
         """Raise unless the agent's ISO is named or can be built."""
+        self._validate_agent(task, sources.purpose_of(task))
+
+    def validate_rescue(self, task: base.DriverTask) -> None:
+        self._validate_agent(task, sources.RESCUE)
+
+    def _validate_agent(self, task: base.DriverTask, purpose: str) -> None:
         self.validate(task)
-        if task.driver_info.get("deploy_iso") is None:
-            self._isos.validate(task, _mode(task))
+        if _ready_iso(task, purpose) is None:
+            self._isos.validate(task, _mode(task), purpose)
 
     def list_ineffective(self, task: base.DriverTask) -> list[str]:
         """Return the settings that a ready ISO ignores."""
@@ -65,7 +77,7 @@ class RedfishVirtualMedia(RedfishInterface, base.Boot):
     def prepare_ramdisk(self, task: base.DriverTask, params: Mapping[str, str]) -> Outcome:
         """Boot the agent's ISO once; ``params`` reach only an ISO that is built here."""
         self.validate_ramdisk(task)
-        ready = task.driver_info.get("deploy_iso")
+        ready = _ready_iso(task, sources.purpose_of(task))
         return substeps.run_in_order(
             task,
             "redfish_boot",
@@ -171,6 +183,14 @@ class RedfishVirtualMedia(RedfishInterface, base.Boot):
             return Again(after_s=pause_s, reason="the machine is in POST")
         _settled(task, "redfish_post")
         return None
+
+
+def _ready_iso(task: base.DriverTask, purpose: str) -> str | None:
+    """Return the URL of the ISO that the node names for an agent; None: one is built."""
+    info = task.driver_info
+    own = info.get("rescue_iso") if purpose == sources.RESCUE else None
+    builds = purpose == sources.RESCUE and info.get("rescue_kernel")
+    return own or (None if builds else info.get("deploy_iso"))
 
 
 def _off(task: base.DriverTask) -> Outcome | None:

@@ -26,7 +26,7 @@ class RedfishHardware(base.HardwareType):
         "network": ("noop",),
         "power": ("redfish",),
         "raid": ("redfish", "no-raid"),
-        "rescue": ("no-rescue",),
+        "rescue": ("no-rescue", "agent"),
         "storage": ("noop",),
         "vendor": ("redfish", "no-vendor"),
     }

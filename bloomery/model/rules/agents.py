@@ -24,10 +24,15 @@ def is_fast_track(driver_info: Mapping[str, Any], default: bool) -> bool:
     return default if own is None else strutils.bool_from_string(own)
 
 
+def has_session(internal_info: Mapping[str, Any]) -> bool:
+    """Return whether an agent has sent a heartbeat since the machine was booted."""
+    return all(internal_info.get(key) for key in _SESSION)
+
+
 def has_live_agent(internal_info: Mapping[str, Any], timeout_s: float, now: datetime) -> bool:
     """Return whether the session of an agent is open, with a heartbeat within ``timeout_s``."""
     last = internal_info.get(LAST_HEARTBEAT)
-    if last is None or not all(internal_info.get(key) for key in _SESSION):
+    if last is None or not has_session(internal_info):
         return False
     return now - datetime.fromisoformat(last) <= timedelta(seconds=timeout_s)
 

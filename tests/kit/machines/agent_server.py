@@ -51,23 +51,33 @@ class AgentServer:
         self.inventory: Json = {"interfaces": []}
         self.loses_answers_to: set[str] = set()  # names taken once without an answer
         self._mutex = threading.Lock()
-        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-        context.load_cert_chain(certificate, key)
-        handler = type("Handler", (_Handler,), {"agent": self})
-        self._http = http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler)
+        self._context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        self._context.load_cert_chain(certificate, key)
+        self._handler = type("Handler", (_Handler,), {"agent": self})
+        self._port, self.has_ended = 0, False
+        self._listen()
+
+    def _listen(self) -> None:
+        self._http = http.server.ThreadingHTTPServer(("127.0.0.1", self._port), self._handler)
+        self._port = self._http.server_address[1]
         self._http.daemon_threads = True
-        self._http.socket = context.wrap_socket(self._http.socket, server_side=True)
+        self._http.socket = self._context.wrap_socket(self._http.socket, server_side=True)
         self._thread = threading.Thread(target=self._http.serve_forever, args=(0.02,))
         self._thread.start()
 
     @property
     def url(self) -> str:
-        return f"https://127.0.0.1:{self._http.server_address[1]}"
+        return f"https://127.0.0.1:{self._port}"
 
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_exc: object) -> None:
+        self.end()
+
+    def end(self) -> None:
+        """Listen no more until the next boot, as an agent that has set a password."""
+        self.has_ended = True
         self._http.shutdown()
         self._http.server_close()
         self._thread.join()
@@ -78,6 +88,9 @@ class AgentServer:
         with self._mutex:
             self.commands, self.token = [], None
             self.told.append("boot")
+        if self.has_ended:
+            self.has_ended = False
+            self._listen()
 
     @property
     def running(self) -> Json | None:
@@ -134,7 +147,7 @@ class AgentServer:
             }
         elif short == "collect_system_logs":
             result = {"system_logs": base64.b64encode(self.logs).decode()}
-        elif short in ("sync", "lockdown"):
+        elif short in ("sync", "lockdown", "finalize_rescue"):
             result = {"result": ""}
         else:
             return command
@@ -165,6 +178,8 @@ class _Handler(http.server.BaseHTTPRequestHandler):
         if not self._is_known():
             return
         status, answer = self.agent.take(body["name"], body["params"])
+        if body["name"] == "rescue.finalize_rescue" and status == 200:
+            self.agent.end()
         if body["name"] in self.agent.loses_answers_to:
             self.agent.loses_answers_to.discard(body["name"])
             self.close_connection = True
