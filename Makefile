@@ -73,8 +73,9 @@ build/heat/made.stamp:
 		heat-tempest-plugin==3.0.0 tempest==47.0.0 testscenarios==0.7.0 python-novaclient==18.13.1
 	@touch $@
 
-ironic: $(VENV)/test.stamp build/ironic/made.stamp  ## Ask the published Ironic itself, beside ours, request by request
+ironic: $(VENV)/test.stamp build/ironic/made.stamp  ## Ask the published Ironic itself, beside ours, request by request; then import its machines
 	@$(BIN)/python -m tests.conformance.ironic.compare --ironic build/ironic/bin $(ARGS)
+	@$(BIN)/python -m tests.conformance.ironic.move_in --ironic build/ironic/bin
 
 build/ironic/made.stamp:
 	@echo "installing the published Ironic into build/ironic"

@@ -17,6 +17,7 @@ from typing import Any
 from bloomery import errors
 
 VERSION = "1.115"
+_VERSION = "X-OpenStack-Ironic-API-Version"
 _TIMEOUT_S = 30.0
 _MOST_SILENT_S = 60.0  # an event stream sends a comment every 15 s
 
@@ -47,6 +48,10 @@ class Client:
     @property
     def url(self) -> str:
         return self._url
+
+    def latest(self) -> Client:
+        """Return a client that asks for the newest version which the service knows."""
+        return Client(self._url, lambda: {**self._headers(), _VERSION: "latest"}, self._tls)
 
     def get(self, path: str) -> Any:
         return self._ask("GET", path)
@@ -85,7 +90,7 @@ class Client:
     def _request(
         self, method: str, path: str, body: Any, headers: Mapping[str, str]
     ) -> urllib.request.Request:
-        plain = {"Content-Type": "application/json", "X-OpenStack-Ironic-API-Version": VERSION}
+        plain = {"Content-Type": "application/json", _VERSION: VERSION}
         return urllib.request.Request(  # noqa: S310  the operator's own URL
             self._url + path,
             method=method,

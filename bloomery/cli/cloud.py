@@ -76,6 +76,19 @@ def find(name: str | None) -> Cloud:
     )
 
 
+def find_nodes(name: str | None) -> Client:
+    """Return the client of a cloud's bare-metal API; the cloud may have no other.
+
+    Raises CloudNotUsable.
+    """
+    settings = _settings(name or os.environ.get("OS_CLOUD"))
+    login = _login(settings)
+    url = settings.get("baremetal_endpoint_override") or login.endpoint("baremetal")
+    if not url:
+        raise CloudNotUsable(reason=f"cloud {name or DEFAULT} has no baremetal endpoint")
+    return Client(url, login.headers, _tls(settings))
+
+
 # ------------------------------------------------------------------------------------- settings
 
 

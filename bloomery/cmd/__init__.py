@@ -49,6 +49,9 @@ COMMANDS: Final = {
     "discover": Command(
         "bloomery.cli.discover:discover", "Find BMCs in networks, and write them for enrol."
     ),
+    "import": Command(
+        "bloomery.cli.imports.commands:imports", "Take the machines of a running Ironic over."
+    ),
     "enrol": Command("bloomery.cli.enrol.commands:enrol", "Create nodes from files of machines."),
     "node": Command(
         "bloomery.cli.node_commands:node", "List, explain, deploy and switch machines of a service."

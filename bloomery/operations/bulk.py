@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from bloomery import errors
+from bloomery.conductor.states import State
 from bloomery.db import rows
 from bloomery.model import nouns
 from bloomery.operations import management, nodes, policy, provision, records
@@ -23,6 +24,7 @@ Json = dict[str, Any]
 
 MOST: Final = 200  # nodes in one request
 ENROL_RULE: Final = "baremetal:node:create"
+IMPORT_RULE: Final = "baremetal:node:import"
 ACT_RULE: Final = "baremetal:node:list"
 _COLUMNS: Final = ("uuid", "driver", "driver_info", "macs")
 
@@ -32,9 +34,11 @@ class Machine:
     """A node to create and its ports; both have passed their schemas, except for ``fault``.
 
     ``fields`` have a UUID or a name: the key by which a repetition finds the node again.
+    ``imported``: the state in which another service has left the node; it begins in maintenance.
     """
 
     fields: Json
+    imported: Json | None = None
     ports: Sequence[Json] = ()
     fault: errors.Failure | None = None
 
@@ -101,7 +105,7 @@ def _enrol(ctx: Context, machine: Machine) -> Json:
     node = _find(ctx, key)
     if node is None:
         fields = {"uuid": str(uuids.uuid4())} | machine.fields
-        uuid, result, macs = nodes.create(ctx, fields), "created", frozenset[str]()
+        uuid, result, macs = _create(ctx, fields, machine.imported), "created", frozenset[str]()
     else:
         _check_same(node, machine.fields)
         uuid, result, macs = node.uuid, "present", frozenset((node.macs or "").split(","))
@@ -111,6 +115,15 @@ def _enrol(ctx: Context, machine: Machine) -> Json:
     if missing and result == "present":
         result = "completed"
     return {"result": result, "uuid": uuid}
+
+
+def _create(ctx: Context, fields: Json, imported: Json | None) -> str:
+    if imported is None:
+        return nodes.create(ctx, fields)
+    policy.authorize(ctx, IMPORT_RULE)
+    more = {name: value for name, value in imported.items() if name != "provision_state"}
+    state = State(imported["provision_state"])
+    return nodes.create(ctx, fields, state, more | {"maintenance": True})
 
 
 def _find(ctx: Context, key: str) -> Any:

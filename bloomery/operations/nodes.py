@@ -159,16 +159,18 @@ def list_children(ctx: Context, ident: str) -> tuple[str, list[str]]:
 # ------------------------------------------------------------------------------------- create
 
 
-def create(ctx: Context, fields: Json, state: State = State.ENROLL) -> str:
+def create(
+    ctx: Context, fields: Json, state: State = State.ENROLL, also: Json | None = None
+) -> str:
     """Enrol a node in ``state``; return its UUID.
 
     Checks in Ironic's order: name, owner, chassis, conductor and interfaces, uniqueness. ``fields``
-    have passed the schema.
+    have passed the schema; ``also``: what else is stored of a node that was another service's.
     """
     policy.authorize(ctx, "baremetal:node:create")
     fields = {name: value for name, value in fields.items() if value is not None}
     _check_fields(ctx, fields)
-    values = {"provision_state": state} | _stored(ctx, fields)
+    values = {"provision_state": state} | _stored(ctx, fields) | (also or {})
     with lookup.no_host_is_a_bad_request():
         conductor = ctx.services.rpc.conductor_for_node(
             driver=values["driver"],

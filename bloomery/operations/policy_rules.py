@@ -88,6 +88,7 @@ SHARED: Final = (
 _NODE: Final = (
     ("create", _any(_ADMIN, _SERVICE), "Enroll a node of any owner"),
     ("create:self_owned_node", "role:admin or role:service", "Enroll a node in the own project"),
+    ("import", _ADMIN, "Enroll a node in the state in which another service has left it"),
     ("list", ANY_READER, "List the nodes of the caller's project"),
     ("list_all", READER, "List the nodes of all projects"),
     ("get", TENANT_READER, "Read a node; callers without this rule get 404"),

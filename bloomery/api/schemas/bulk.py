@@ -5,8 +5,23 @@ from __future__ import annotations
 from typing import Final
 
 from bloomery.api.declare import Schema
+from bloomery.conductor.states import FAILURE_STATES, STABLE_STATES
 
 _TEXT_OR_NULL: Final = {"type": ["string", "null"]}
+_IMPORTED: Final = {
+    "type": "object",
+    "description": "what another service has left; the node begins in maintenance",
+    "properties": {
+        "provision_state": {"enum": sorted(STABLE_STATES | FAILURE_STATES)},
+        "power_state": {"enum": ["power on", "power off", None]},
+        "last_error": _TEXT_OR_NULL,
+        "maintenance_reason": {"type": ["string", "null"], "maxLength": 4096},
+        "raid_config": {"type": "object"},
+        "target_raid_config": {"type": "object"},
+    },
+    "required": ["provision_state"],
+    "additionalProperties": False,
+}
 _STEPS: Final = {"type": ["array", "null"]}
 
 ENROL: Final = Schema(
@@ -20,7 +35,10 @@ ENROL: Final = Schema(
                 "items": {
                     "type": "object",
                     "description": "as POST /v1/nodes takes it, and ports, as POST /v1/ports",
-                    "properties": {"ports": {"type": "array", "items": {"type": "object"}}},
+                    "properties": {
+                        "ports": {"type": "array", "items": {"type": "object"}},
+                        "imported": _IMPORTED,
+                    },
                 },
             },
         },

@@ -43,6 +43,16 @@ def test_rules_are_told_as_they_are_for_objects_of_the_own_project(site, role, g
     assert me["project"]
 
 
+def test_who_may_enrol_own_nodes_may_not_import_nodes(site) -> None:
+    site.become("owner", "admin")
+    nodes = [{"name": "own-1", "driver": "fake-hardware"}]
+    nodes.append(nodes[0] | {"name": "own-2", "imported": {"provision_state": "active"}})
+    results = site.ask("POST", "/ext/v1/nodes:batch", {"nodes": nodes}).json["results"]
+    assert [(each["result"], (each["error"] or {}).get("status")) for each in results] == [
+        ("created", None), ("refused", 403),
+    ]  # fmt: skip
+
+
 def test_states_are_told_without_a_login(site) -> None:
     site.become("stranger", "nobody")
     document = site.api.get("/ext/v1/states").json

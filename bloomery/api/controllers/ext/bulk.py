@@ -32,14 +32,15 @@ class Batch(Rest):
 def _machine(document: Json) -> bulk.Machine:
     """Return the machine of an item; a faulty one with its fault."""
     ports = document.get("ports", [])
-    fields = {name: value for name, value in document.items() if name != "ports"}
+    imported = document.get("imported")
+    fields = {n: value for n, value in document.items() if n not in ("imported", "ports")}
     try:
         node_schemas.CREATE.check(fields)
         for port in ports:
             _PORT.check(_SOME_NODE | port)
     except errors.Invalid as exc:
         return bulk.Machine(fields=fields, fault=exc)
-    return bulk.Machine(fields=fields, ports=ports)
+    return bulk.Machine(fields=fields, ports=ports, imported=imported)
 
 
 class Act(Rest):
