@@ -1,7 +1,7 @@
 """Boot files for machines and BMCs, served without a login, below [deploy]http_root.
 
-    boot-files/UUID-SECRET.iso      a boot CD, a kernel, a ramdisk or an iPXE script; each boot
-                                    has another secret
+    boot-files/UUID-SECRET.iso      a boot CD, a kernel, a ramdisk, an iPXE script, or a link to
+                                    an image; each boot has another secret
     pxelinux.cfg/52-54-00-00-00-01  a link to the script of the machine with that MAC address
     boot.ipxe                       chains each machine that runs iPXE to its link
 
@@ -11,6 +11,7 @@ never listed.
 
 from __future__ import annotations
 
+import contextlib
 import re
 import secrets
 from pathlib import Path
@@ -19,7 +20,7 @@ from typing import Final
 FOLDER: Final = "boot-files"
 LINKS: Final = "pxelinux.cfg"  # Ironic's name, for external web servers
 ENTRY: Final = "boot.ipxe"
-ISO, KERNEL, RAMDISK, SCRIPT = KINDS = ("iso", "kernel", "ramdisk", "ipxe")
+ISO, KERNEL, RAMDISK, SCRIPT, IMAGE = KINDS = ("iso", "kernel", "ramdisk", "ipxe", "image")
 PART: Final = ".part"  # suffix of an incomplete file
 _SECRET: Final = r"[A-Za-z0-9_-]{43}"  # noqa: S105  a pattern
 _NAME: Final = re.compile(rf"[0-9a-fA-F-]{{36}}-({_SECRET})\.(?:{'|'.join(KINDS)})")
@@ -64,10 +65,10 @@ def _entries(http_root: str | None, folder: str) -> list[Path]:
 
 def owner(path: Path) -> str:
     """Return the UUID of the node that boots from a file or link, else ""."""
-    try:
-        name = path.readlink().name
-    except OSError:  # no link, or removed meanwhile
-        name = path.name
+    name = path.name
+    if path.parent.name == LINKS:
+        with contextlib.suppress(OSError):  # no link, or removed meanwhile
+            name = path.readlink().name
     return name[:_UUID] if name[_UUID:][:1] == "-" else ""
 
 

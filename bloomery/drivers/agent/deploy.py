@@ -12,11 +12,12 @@ from typing import Final
 
 from oslo_utils import strutils
 
-from bloomery import errors
+from bloomery import boot_files, errors
 from bloomery.conductor.states import Power as PowerState
 from bloomery.conf import Conf
 from bloomery.drivers import base, secure_boot, steps, substeps
 from bloomery.drivers.agent import agent_steps, client, commands, fast_track, image, logs, ramdisk
+from bloomery.drivers.agent_boot.publication import Publication
 from bloomery.model.node import Node
 from bloomery.model.step import Step
 from bloomery.outcome import DONE, Again, Done, Outcome
@@ -241,6 +242,10 @@ class CustomAgentDeploy(base.Deploy):
 class AgentDeploy(CustomAgentDeploy):
     """The interface ``direct``: the agent writes an image to the disk, or to a partition."""
 
+    def __init__(self, conf: Conf) -> None:
+        super().__init__(conf)
+        self._publication = Publication(conf)
+
     def get_properties(self) -> dict[str, str]:
         return image.PROPERTIES | super().get_properties()
 
@@ -251,6 +256,8 @@ class AgentDeploy(CustomAgentDeploy):
         """Raise unless an agent can boot and can write the image of instance_info."""
         super().validate(task)  # first: cleaning needs only the agent
         image.check(task, self.conf)
+        if image.local_file(task) is not None:
+            self._publication.base_url()
 
     @steps.deploy_step(priority=80, resumable=True)
     def write_image(self, task: base.DriverTask) -> Outcome:
@@ -263,8 +270,16 @@ class AgentDeploy(CustomAgentDeploy):
     def _write(self, task: base.DriverTask) -> Outcome:
         return commands.run(
             task, self.conf, "standby.prepare_image",
-            lambda: image.parameters(task, self.conf), "the agent writes the image",
+            lambda: image.parameters(task, self.conf, self._publish(task)),
+            "the agent writes the image",
         )  # fmt: skip
+
+    def _publish(self, task: base.DriverTask) -> str | None:
+        """Return the URL of an image on this host; the boot interface removes it with its files."""
+        path = image.local_file(task)
+        if path is None:
+            return None
+        return self._publication.publish_link(task, boot_files.IMAGE, path)
 
     def _note_partitions(self, task: base.DriverTask) -> Outcome:
         """Ask the agent for the UUIDs of its partitions, which the boot loader needs."""

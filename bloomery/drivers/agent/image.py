@@ -10,12 +10,14 @@ from __future__ import annotations
 
 import urllib.parse
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any, Final
 
 from oslo_utils import strutils
 
 from bloomery import errors, secrets
 from bloomery.conf import Conf
+from bloomery.drivers.agent_boot import sources
 from bloomery.drivers.base import DriverTask
 from bloomery.model import capabilities
 
@@ -66,7 +68,7 @@ def check(task: DriverTask, conf: Conf) -> None:
     Raises MissingParameterValue, InvalidParameterValue.
     """
     info = task.opened(task.node.instance_info)
-    _check_source(info.get("image_source"))
+    _check_source(info.get("image_source"), conf)
     if is_partition(info):
         _check_partitions(info, boot_mode(task, conf), conf)
     _check_download(info, task.driver_info)
@@ -79,13 +81,21 @@ def check(task: DriverTask, conf: Conf) -> None:
             _check_url(f"driver_info/{name}", task.driver_info[name])
 
 
-def parameters(task: DriverTask, conf: Conf) -> Json:
-    """Return the parameters of prepare_image: the image, and the config drive if any."""
+def local_file(task: DriverTask) -> Path | None:
+    """Return the image on this host that a file URL names; None for another URL."""
+    return sources.local_path(str(task.opened(task.node.instance_info["image_source"])))
+
+
+def parameters(task: DriverTask, conf: Conf, url: str | None = None) -> Json:
+    """Return the parameters of prepare_image: the image, and the config drive if any.
+
+    ``url``: where the agent fetches an image that a file URL names.
+    """
     info = task.opened(task.node.instance_info)
     source = str(info["image_source"])
     image = {
         "id": urllib.parse.urlsplit(source).path.rpartition("/")[2] or source,
-        "urls": [source],
+        "urls": [url or source],
         "container_format": "bare",
         "disk_format": info.get("image_disk_format"),
         "image_type": "whole-disk-image",
@@ -139,13 +149,21 @@ def _login(conf: Conf) -> Json:
 # ------------------------------------------------------------------------------------- checks
 
 
-def _check_source(source: Any) -> None:
+def _check_source(source: Any, conf: Conf) -> None:
     if source is None:
         raise errors.MissingParameterValue(
             reason="instance_info/image_source is missing: the URL of an image "
             f"({', '.join(FORMATS)})",
         )
-    _check_url("instance_info/image_source", source)
+    if not str(source).startswith("file://"):
+        _check_url("instance_info/image_source", source)
+        return
+    sources.check_url("image_source", source, conf.conductor.file_url_allowed_paths)
+    path = sources.local_path(source)
+    if path is None or not path.is_file():
+        raise errors.InvalidParameterValue(
+            reason=f"image_source names {path}, which is no file on this conductor's host",
+        )
 
 
 def _check_partitions(info: Mapping[str, Any], mode: str, conf: Conf) -> None:
@@ -267,5 +285,5 @@ def _check_url(name: str, url: Any) -> None:
         shown = secrets.mask_address(url) if isinstance(url, str) else url
         raise errors.InvalidParameterValue(
             reason=f"{name} must be an http or https URL that the agent can fetch, not {shown!r}: "
-            "images of Glance, of files and of registries are not written",
+            "images of Glance and of registries are not written",
         )

@@ -33,6 +33,17 @@ class Publication:
             raise self._failure(exc) from exc
         return self._url_of(name)
 
+    def publish_link(self, task: DriverTask, kind: str, target: Path) -> str:
+        """Publish a file that stays where it is; return its URL.  Raises StepFailure."""
+        name = boot_files.new_name(task.node.uuid, kind)
+        try:
+            path = self._folder() / boot_files.FOLDER / name
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.symlink_to(target)
+        except OSError as exc:
+            raise self._failure(exc) from exc
+        return self._url_of(name)
+
     def lead(self, macs: list[str], url: str, entry: str) -> None:
         """Lead machines with these MAC addresses from ``entry`` to their script at ``url``.
 

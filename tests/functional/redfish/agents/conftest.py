@@ -125,7 +125,12 @@ def stage(make_site, tmp_path) -> Iterator[Stage]:
             certificates_path=str(tmp_path / "certificates"),
             command_timeout=3, post_deploy_get_power_state_retry_interval=0,
         ),
-        deploy=Deploy(erase_devices_priority=0),
+        deploy=Deploy(
+            erase_devices_priority=0, http_root=str(tmp_path / "http"), http_url="http://web.test"
+        ),
+        conductor=dataclasses.replace(
+            plain.conductor, file_url_allowed_paths=(str(tmp_path / "images"),)
+        ),
     )  # fmt: skip
     stage = Stage(make_site(registry=registry.load(changed), bmc_outage_budget=int(BUDGET_S)))
     stage.configure("agent", certificates_path=str(tmp_path / "certificates"))

@@ -1,0 +1,67 @@
+"""An image on the conductor's host is handed out to the agent, and to nobody afterwards."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+import pytest
+
+from bloomery import boot_files
+from tests.functional.redfish.agents.conftest import INSTANCE
+from tests.kit.servers.stories import Stage
+
+CONTENT = b"an operating system"
+
+
+@pytest.fixture
+def image(tmp_path: Path) -> Path:
+    path = tmp_path / "images" / "os.raw"
+    path.parent.mkdir()
+    path.write_bytes(CONTENT)
+    return path
+
+
+def name(stage: Stage, node: str, url: str) -> dict[str, Any]:
+    """Name the image of a node; return what ``validate`` says of deployments."""
+    stage.patch(node, instance_info=INSTANCE | {"image_source": url, "image_disk_format": "raw"})
+    return dict(stage.api.get(f"/v1/nodes/{node}/validate").json["deploy"])
+
+
+def test_the_agent_gets_the_address_of_the_file(stage, available, ramdisk, image, tmp_path):
+    assert name(stage, available, image.as_uri()) == {"result": True}
+    stage.ask(available, "active")
+    ramdisk.live_until_it_writes(available)
+    told = ramdisk.server.params["standby.prepare_image"]["image_info"]
+    (url,) = told["urls"]
+    assert (told["id"], url.startswith("http://web.test/boot-files/")) == ("os.raw", True)
+    found = boot_files.find(tmp_path / "http", urlsplit(url).path.lstrip("/"))
+    assert found is not None
+    assert found.read_bytes() == CONTENT
+    ramdisk.server.endless.clear()
+    shown = ramdisk.live_until(available, "active", "deploy failed")
+    assert (shown["provision_state"], shown["last_error"]) == ("active", None)
+    assert boot_files.list_files(str(tmp_path / "http")) == []
+    assert image.read_bytes() == CONTENT
+
+
+@pytest.mark.parametrize(
+    ("path", "said"),
+    [
+        ("images/gone.raw", "which is no file on this conductor's host"),
+        ("elsewhere.raw", "may not name"), ("images/../elsewhere.raw", "may not name"),
+        ("images/link.raw", "may not name"), ("images", "which is no file"),
+    ],
+)  # fmt: skip
+def test_what_is_no_file_of_an_allowed_folder_is_refused(
+    stage, available, image, tmp_path, path, said
+):
+    (tmp_path / "elsewhere.raw").write_bytes(b"private")
+    (image.parent / "link.raw").symlink_to(tmp_path / "elsewhere.raw")
+    refusal = name(stage, available, f"file://{tmp_path}/{path}")
+    assert (refusal["result"], said in refusal["reason"]) == (False, True), refusal
+
+
+def test_a_malformed_address_is_refused(stage, available):
+    assert name(stage, available, "http://[x/os.raw")["result"] is False
