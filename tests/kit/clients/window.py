@@ -142,7 +142,7 @@ class Window:
 
     @property
     def _own(self) -> tuple[str, ...]:
-        return f"{self.url}/", "data:", "about:", "blob:"
+        return f"{self.url}/", "data:", "about:", "blob:", "chrome:"  # of the browser's own pages
 
     def _requests(self) -> list[str]:
         messages = [

@@ -28,7 +28,10 @@ _PROGRAM = "from bloomery.cmd import main; main()"
 
 
 class Served:
-    """The process; ``options`` are groups of the configuration file, ``more`` arguments."""
+    """The process; ``options`` are groups of the configuration file, ``more`` arguments.
+
+    Commits to its own SQLite do not wait for the disk, which other tests may keep busy for long.
+    """
 
     def __init__(
         self,
@@ -39,6 +42,7 @@ class Served:
         more: Sequence[str] = (),
         **options: Mapping[str, Any],
     ) -> None:
+        options.setdefault("database", {"synchronous": "NORMAL"})
         config = state_dir.with_name(f"{state_dir.name}.conf")
         config.write_text(
             "".join(
