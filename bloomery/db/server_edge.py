@@ -206,7 +206,10 @@ class ServerEdge:
             engine.dispose()
 
     def close(self) -> None:
-        self.engine.dispose()
+        """Close the connections; those in use are closed once they are given back."""
+        pool = self.engine.pool
+        self.engine.dispose()  # begins another pool, for whoever uses the database again
+        sa.event.listen(pool, "checkin", lambda _connection, record: record.close())
 
 
 @contextmanager

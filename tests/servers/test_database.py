@@ -164,6 +164,20 @@ def test_a_start_frees_what_its_own_name_held_and_nothing_of_others(
         locks.require_held(conn, held)
 
 
+def test_a_connection_in_use_at_a_close_is_closed_when_it_is_given_back(db: engine.Database):
+    with db.read() as conn:
+        connection = conn.connection.driver_connection
+        db.close()
+    is_open = getattr(connection, "open", None)  # of PyMySQL; psycopg has ``closed``
+    assert connection.closed if is_open is None else not is_open
+    for _ in range(2):  # used again, its connections stay
+        with db.read() as conn:
+            assert conn.connection.driver_connection is not connection
+            again = conn.connection.driver_connection
+    with db.read() as conn:
+        assert conn.connection.driver_connection is again
+
+
 def test_one_of_many_who_reserve_at_once_wins(db: engine.Database, add_node):
     uuid_ = db.transact(add_node)
 
