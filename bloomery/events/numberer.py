@@ -53,9 +53,13 @@ class Numberer:
 
     def prepare(self) -> None:
         """Number all committed events; new sinks begin after them."""
-        self._db.transact(_settle)
-        while not self._poll():
-            pass
+        try:
+            self._db.transact(_settle)
+            while not self._poll():
+                pass
+        except BaseException:
+            self._db.close()  # nobody stops what has not started
+            raise
 
     def start(self) -> None:
         self._bell = EventBell(self._db)
