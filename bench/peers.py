@@ -263,9 +263,13 @@ def _row(line: Line) -> str:
     times = sorted(1 / ratio for ratio in line.figures())
     middle = len(times) // 2
     return (
-        f"| {line.what} | {values[middle]:.3g} | {floors[middle]:.3g} | {times[middle]:.0f} "
+        f"| {line.what} | {_ms(values[middle])} | {_ms(floors[middle])} | {times[middle]:.0f} "
         f"| {times[0]:.0f} to {times[-1]:.0f} |"
     )
+
+
+def _ms(value: float) -> str:
+    return f"{value:.0f}" if value >= 100 else f"{value:.3g}"
 
 
 if __name__ == "__main__":
