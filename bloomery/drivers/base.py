@@ -126,6 +126,7 @@ class Interface:
 
     kind: ClassVar[str]
     name: str = "unnamed"
+    asks_agents: ClassVar[bool] = False  # runs steps of the node's agent, which may take seconds
     _steps: ClassVar[dict[str, tuple[Step, ...]]] = {}
 
     def __init_subclass__(cls, **more: Any) -> None:
@@ -514,7 +515,6 @@ class Deploy(Interface):
     """
 
     kind = "deploy"
-    asks_agents: ClassVar[bool] = False  # on_heartbeat may take seconds
 
     def takes(self, node: Node) -> bool:
         """Return whether ``autodetect`` may choose this interface for the node's instance.
@@ -788,7 +788,10 @@ class Driver:
         own = [step for kind in kinds for step in self.interface(kind).steps(phase)]
         if agents := self.deploy.agent_steps(node, phase):
             names = {step.name for step in own}
-            own += [step for step in agents if step.name not in names]
+            own += [
+                step for step in agents
+                if step.name not in names and self.interface(step.interface).asks_agents
+            ]  # fmt: skip
         return own
 
 

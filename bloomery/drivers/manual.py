@@ -23,7 +23,7 @@ class ManualHardware(base.HardwareType):
         "management": ("noop", "fake"),
         "network": ("noop",),
         "power": ("fake",),
-        "raid": ("no-raid",),
+        "raid": ("no-raid", "agent"),
         "rescue": ("no-rescue", "agent"),
         "storage": ("noop",),
         "vendor": ("no-vendor",),

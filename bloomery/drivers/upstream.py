@@ -23,7 +23,7 @@ NAMES: Final[Mapping[str, tuple[str, ...]]] = {  # of Ironic 39, and older ones
     "management": ("ilo", "ilo5", "intel-ipmitool", "irmc"),
     "network": ("flat", "ironic-networking", "neutron"),
     "power": ("agent", "ilo", "irmc"),
-    "raid": ("agent", "ilo5", "irmc"),
+    "raid": ("ilo5", "irmc"),
     "rescue": (),
     "storage": ("cinder", "external"),
     "vendor": ("ilo", "irmc"),

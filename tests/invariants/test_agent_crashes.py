@@ -21,6 +21,7 @@ from bloomery.conf.agent import Deploy
 from bloomery.db import rows
 from bloomery.drivers import base
 from bloomery.drivers.agent.deploy import AgentDeploy
+from bloomery.drivers.agent.raid import AgentRaid
 from bloomery.drivers.agent.rescue import AgentRescue
 from bloomery.drivers.fake.hardware import FakeBoot
 from bloomery.drivers.ipxe import IpxeBoot
@@ -28,23 +29,29 @@ from bloomery.drivers.registry import Registry
 from bloomery.model.node import Node
 from bloomery.outcome import Again, Outcome
 from tests.invariants.test_crashes import LIFE, OTHER_VERBS, Life, assert_clean, crash_and_recover
-from tests.kit.machines.agent_server import AgentServer
+from tests.kit.machines.agent_server import AgentServer, step
 from tests.kit.machines.scripted import Script
 from tests.kit.servers import site
 from tests.kit.servers.dying import Mortal
 from tests.kit.servers.stories import Stage
 
-ORDERS = (LIFE[1], LIFE[2])  # provide, active
+CREATE = [{"interface": "raid", "step": "create_configuration"}]
+ORDERS = (
+    OTHER_VERBS[1]._replace(args=("clean", {"steps": CREATE})),
+    LIFE[1], LIFE[2],  # provide, active
+)  # fmt: skip
 RESCUED = OTHER_VERBS[4:6]  # rescue, unrescue
+BUILT = ["boot", "clean.get_clean_steps", "clean.execute_clean_step"]
 TOLD = [
-    "boot", "clean.get_clean_steps", "clean.execute_clean_step",
+    *BUILT, "boot", "clean.get_clean_steps", "clean.execute_clean_step",
     "boot", "deploy.get_deploy_steps", "standby.prepare_image", "image.install_bootloader",
     "standby.power_off",
 ]  # fmt: skip
 TOLD_IN_RESCUE = ["boot", "rescue.finalize_rescue"]
-FAST = [*TOLD[:3], *TOLD[4:]]  # the agent that has cleaned deploys
-ONCE = ("clean.execute_clean_step", "standby.prepare_image", "image.install_bootloader")
+FAST = [*TOLD[:3], *TOLD[4:6], *TOLD[7:]]  # the agent that has built RAID cleans and deploys
+ONCE = ("standby.prepare_image", "image.install_bootloader")
 MAC = "52:54:00:00:00:77"
+MIRROR = {"logical_disks": [{"size_gb": "MAX", "raid_level": "1", "controller": "software"}]}
 INSTANCE = {"image_source": "http://images.test/os.raw", "image_checksum": "ab" * 32}
 
 
@@ -82,7 +89,7 @@ class Directed(Script):
         )  # fmt: skip
         interfaces = found.interfaces | {
             "boot": {"fake": boot}, "deploy": {"fake": AgentDeploy(conf)},
-            "rescue": {"fake": AgentRescue(conf)},
+            "raid": {"fake": AgentRaid(conf)}, "rescue": {"fake": AgentRescue(conf)},
         }  # fmt: skip
         return Registry(found.types, interfaces, dict.fromkeys(interfaces))
 
@@ -107,7 +114,11 @@ class AgentLife(Life):
         self.server, self.folder = server, folder
         super().__init__(path, Directed(folder), ORDERS if fast else ORDERS + RESCUED)
         info = rows.dump({"fast_track": fast})
-        self.site.set(self.node, instance_info=rows.dump(INSTANCE), driver_info=info)
+        target = rows.dump(MIRROR)
+        self.site.set(
+            self.node, instance_info=rows.dump(INSTANCE), driver_info=info,
+            target_raid_config=target,
+        )  # fmt: skip
         if folder is not None:
             Stage(self.site).api.post("/v1/ports", {"node_uuid": self.node, "address": MAC})
 
@@ -138,6 +149,8 @@ class AgentLife(Life):
 @pytest.fixture
 def server(tmp_path: Path) -> Iterator[AgentServer]:
     with AgentServer(tmp_path) as made:
+        made.steps["clean"].append(step("create_configuration", interface="raid"))
+        made.results["create_configuration"] = MIRROR
         yield made
 
 
@@ -166,6 +179,8 @@ def test_a_life_with_an_agent_goes_on_after_a_crash_at_any_commit(
         life = AgentLife(tmp_path / f"{lives}.sqlite", server, folder, fast=fast)
         try:
             assert_clean(crash_and_recover(life, lives))
+            assert life.site.node(life.node).raid_config["logical_disks"] == MIRROR["logical_disks"]
+            assert server.told.count("clean.execute_clean_step") == 2, server.told
             for name in ONCE if fast else (*ONCE, TOLD_IN_RESCUE[1]):
                 assert server.told.count(name) == 1, server.told
             assert boot_files.list_files(str(tmp_path / "http")) == []

@@ -1,5 +1,7 @@
 """Steps that an agent offers: the list, and running one.
 
+The interfaces ``deploy`` and ``raid`` have such steps.
+
 A flow is planned before its agent boots.  The plan uses the steps that the node's agent offered
 last (``agent_cached_clean_steps`` and others in driver_internal_info), at first those of
 ironic-python-agent without extra hardware managers.
@@ -8,7 +10,7 @@ ironic-python-agent without extra hardware managers.
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Final
 
 import orjson
@@ -17,7 +19,8 @@ from bloomery import errors, secrets
 from bloomery.clock import now
 from bloomery.conductor.states import State
 from bloomery.conf import Conf
-from bloomery.drivers.agent import client, commands
+from bloomery.drivers import substeps
+from bloomery.drivers.agent import client, commands, ramdisk
 from bloomery.drivers.base import DriverTask
 from bloomery.model.node import Node
 from bloomery.model.step import Step
@@ -28,7 +31,7 @@ Json = dict[str, Any]
 _VERSION: Final = "hardware_manager_version"  # in driver_internal_info and in the agent's answer
 _REREAD: Final = "agent_steps_reread"  # in driver_internal_info: the list was read again
 _MOST_BYTES: Final = 256 << 10  # of the cached steps, which are part of the node's row
-_KIND: Final = "deploy"  # steps of other interfaces are not supported
+_KINDS: Final = ("deploy", "raid")  # steps of other interfaces are not supported
 _PHASES: Final[dict[str, str]] = {
     State.CLEANING: "clean", State.DEPLOYING: "deploy", State.SERVICING: "service",
 }  # fmt: skip
@@ -40,10 +43,25 @@ _FILES: Final = {
 _NVRAM: Final = {"match_patterns": {"description": "which boot entries are removed, as patterns"}}
 
 
-def _step(name: str, priority: int = 0, argsinfo: Json | None = None) -> Json:
-    return {"step": name, "interface": _KIND, "priority": priority, "abortable": True} | (
+_RAID: Final = {
+    "raid_config": {"description": "the RAID configuration to apply", "required": True},
+    "delete_existing": {"description": "whether the existing configuration is deleted first"},
+}
+
+
+def _step(
+    name: str, priority: int = 0, argsinfo: Json | None = None, interface: str = "deploy"
+) -> Json:
+    return {"step": name, "interface": interface, "priority": priority, "abortable": True} | (
         {"argsinfo": argsinfo} if argsinfo else {}
     )
+
+
+_CREATE: Final = _step("create_configuration", interface="raid")
+_DELETE: Final = _step("delete_configuration", interface="raid")
+_APPLY: Final = _step("apply_configuration", argsinfo=_RAID, interface="raid") | {
+    "abortable": False
+}
 
 
 # The steps of ironic-python-agent 13 with its generic hardware manager.
@@ -55,13 +73,22 @@ _GENERIC: Final[dict[str, list[Json]]] = {
         _step("erase_pstore"),
         _step("clean_uefi_nvram", argsinfo=_NVRAM),
         *map(_step, _BURN_IN),
+        _DELETE,
+        _CREATE,
     ],
     "deploy": [
         _step("erase_devices_metadata"),
         _step("clean_uefi_nvram", argsinfo=_NVRAM),
         _step("inject_files", argsinfo=_FILES),
+        _APPLY,
     ],
-    "service": [*map(_step, _BURN_IN), _step("inject_files", argsinfo=_FILES)],
+    "service": [
+        *map(_step, _BURN_IN),
+        _step("inject_files", argsinfo=_FILES),
+        _DELETE,
+        _APPLY,
+        _CREATE,
+    ],
 }
 
 
@@ -78,7 +105,7 @@ def list_steps(node: Node, phase: str, conf: Conf) -> list[Step]:
     if phase != "clean":
         return planned
     return [
-        step if (priority := own.get(step.step)) is None
+        step if (priority := own.get(step.step)) is None or step.interface != "deploy"
         else dataclasses.replace(step, priority=priority)
         for step in planned
     ]  # fmt: skip
@@ -86,7 +113,7 @@ def list_steps(node: Node, phase: str, conf: Conf) -> list[Step]:
 
 def _planned(entry: Json) -> Step:
     return Step(
-        interface=_KIND,
+        interface=entry["interface"],
         step=entry["step"],
         priority=int(entry.get("priority") or 0),
         abortable=bool(entry.get("abortable")),
@@ -104,7 +131,7 @@ def _entries(node: Node, phase: str) -> list[Json]:
     cache: Json | None = node.driver_internal_info.get(_key(phase))
     if cache is None:
         return _GENERIC.get(phase, [])
-    return list(cache[_KIND])
+    return [entry for kind in _KINDS for entry in cache.get(kind, ())]
 
 
 def _key(phase: str) -> str:
@@ -117,13 +144,19 @@ def refresh(task: DriverTask, conf: Conf, phase: str) -> None:
     name = f"{phase}.get_{phase}_steps"
     answer = commands.call(client.of(task, conf), name, params)
     try:
-        entries = {entry["step"]: entry for entry in _valid(answer[f"{phase}_steps"])}
+        entries = {
+            (entry["interface"], entry["step"]): entry for entry in _valid(answer[f"{phase}_steps"])
+        }
         version = dict(answer[_VERSION])
     except (AttributeError, KeyError, TypeError, ValueError) as exc:
         raise errors.StepFailure(
             reason=f"the agent's answer to {name} is no list of steps: {exc!r}"
         ) from exc
-    offer = {_key(phase): {_KIND: list(entries.values())}, _VERSION: version}
+    by_kind = {
+        kind: [entry for (its_kind, _), entry in entries.items() if its_kind == kind]
+        for kind in _KINDS
+    }
+    offer = {_key(phase): by_kind, _VERSION: version}
     if (size := len(orjson.dumps(offer))) > _MOST_BYTES:
         raise errors.StepFailure(
             reason=f"the agent's answer to {name} has {size >> 10} KiB, and {_MOST_BYTES >> 10} "
@@ -139,7 +172,7 @@ def _valid(by_manager: Mapping[str, list[Json]]) -> Iterator[Json]:
             if not isinstance(entry["step"], str) or not all(map(_is_object, args.values())):
                 raise TypeError(entry["step"])
             int(entry.get("priority") or 0)
-            if entry["interface"] == _KIND:
+            if entry["interface"] in _KINDS:
                 yield entry
 
 
@@ -155,22 +188,49 @@ def phase_of(task: DriverTask) -> str | None:
     return _PHASES.get(str(task.node.provision_state))
 
 
-def require_offered(node: Node, phase: str, step: Step) -> None:
-    """Raise StepNotFound for a step that the node's agent does not offer."""
-    names = sorted(f"{_KIND}.{entry['step']}" for entry in _entries(node, phase))
-    if step.name not in names:
+def run(
+    task: DriverTask,
+    conf: Conf,
+    step: Step,
+    phase: str,
+    store: Callable[[Any], None] = lambda _result: None,
+) -> Outcome:
+    """Run one of the agent's steps, and boot the agent again where the step asks for it.
+
+    ``store`` gets the step's result.  Raises StepNotFound for a step that the node's agent does not
+    offer, else as ``commands.run``.
+    """
+    offered = {
+        f"{entry['interface']}.{entry['step']}": entry for entry in _entries(task.node, phase)
+    }
+    if step.name not in offered:
         raise errors.StepNotFound(
-            verb=phase, node=node.uuid, steps=step.name, offered=", ".join(names) or "none"
-        )
+            verb=phase, node=task.node.uuid, steps=step.name,
+            offered=", ".join(sorted(offered)) or "none",
+        )  # fmt: skip
+    parts = [lambda: _execute(task, conf, step, phase, store)]
+    if offered[step.name].get("reboot_requested"):
+        parts.append(lambda: start_agent(task, conf, phase))
+    outcome = substeps.run_in_order(task, "agent_step", *parts)
+    if isinstance(outcome, Done):
+        commands.forget(task)
+    return outcome
 
 
-def wants_reboot(node: Node, phase: str, name: str) -> bool:
-    """Return whether the agent asks for a reboot after the step."""
-    return any(e["step"] == name and e.get("reboot_requested") for e in _entries(node, phase))
+def start_agent(task: DriverTask, conf: Conf, phase: str, *, boots: bool = True) -> Outcome:
+    """Boot the agent and cache its steps; ``boots`` False: the agent runs already."""
+    params = ramdisk.kernel_parameters(conf)
+    return substeps.run_in_order(
+        task,
+        "agent_start",
+        lambda: ramdisk.boot(task, params) if boots else None,
+        lambda: commands.with_retries(task, conf, lambda: refresh(task, conf, phase)),
+    )
 
 
-def execute(task: DriverTask, conf: Conf, step: Step, phase: str) -> Outcome:
-    """Run one of the agent's steps.  Raises as ``commands.run``."""
+def _execute(
+    task: DriverTask, conf: Conf, step: Step, phase: str, store: Callable[[Any], None]
+) -> Outcome:
     command = f"{phase}.execute_{phase}_step"
 
     def params() -> Json:
@@ -181,12 +241,15 @@ def execute(task: DriverTask, conf: Conf, step: Step, phase: str) -> Outcome:
             f"{phase}_version": task.node.driver_internal_info.get(_VERSION),
         }
 
-    def run() -> Outcome:
-        return commands.run(task, conf, command, params, f"the agent runs {step.step}")
+    def run_command() -> Outcome:
+        return commands.run(
+            task, conf, command, params, f"the agent runs {step.step}",
+            store=lambda result: store(result.get(f"{phase}_result")),
+        )  # fmt: skip
 
     info = task.node.driver_internal_info
     try:
-        outcome = run()
+        outcome = run_command()
     except commands.VersionMismatch as exc:  # the agent's ramdisk has changed
         if info.get(_REREAD):
             raise errors.StepFailure(
@@ -195,7 +258,7 @@ def execute(task: DriverTask, conf: Conf, step: Step, phase: str) -> Outcome:
         outcome = commands.with_retries(task, conf, lambda: refresh(task, conf, phase))
         if isinstance(outcome, Done):
             info[_REREAD] = True
-            outcome = run()
+            outcome = run_command()
     if isinstance(outcome, Done):
         info.pop(_REREAD, None)
     return outcome

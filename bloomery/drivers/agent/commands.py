@@ -31,13 +31,19 @@ class VersionMismatch(Exception):
 
 
 def run(
-    task: DriverTask, conf: Conf, name: str, params: Callable[[], Json], reason: str
+    task: DriverTask,
+    conf: Conf,
+    name: str,
+    params: Callable[[], Json],
+    reason: str,
+    store: Callable[[Json], None] = lambda _result: None,
 ) -> Outcome:
     """Run an asynchronous command; wait for heartbeats until it has ended.
 
-    ``params`` is called only to send the command; ``reason`` describes the wait.  Raises
-    StepFailure with the agent's message, AgentUnreachable after [agent]max_command_attempts
-    heartbeats, AgentRefused, VersionMismatch.
+    ``params`` is called only to send the command; ``reason`` describes the wait.  ``store`` sets
+    fields of the task's node from the command's result.  Raises StepFailure with the agent's
+    message, AgentUnreachable after [agent]max_command_attempts heartbeats, AgentRefused,
+    VersionMismatch.
     """
 
     def work() -> Outcome | None:
@@ -49,6 +55,7 @@ def run(
             return WaitForCall(reason=reason, then="same")
         forget(task)
         _check(name, command)
+        store(command.result)
         task.node.driver_internal_info[MEMORY] = {"name": name, "done": True}
         return None
 

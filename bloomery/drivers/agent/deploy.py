@@ -16,7 +16,16 @@ from bloomery import boot_files, errors
 from bloomery.conductor.states import Power as PowerState
 from bloomery.conf import Conf
 from bloomery.drivers import base, secure_boot, steps, substeps
-from bloomery.drivers.agent import agent_steps, client, commands, fast_track, image, logs, ramdisk
+from bloomery.drivers.agent import (
+    agent_steps,
+    client,
+    commands,
+    fast_track,
+    image,
+    logs,
+    raid,
+    ramdisk,
+)
 from bloomery.drivers.agent_boot.publication import Publication
 from bloomery.model.node import Node
 from bloomery.model.step import Step
@@ -31,6 +40,7 @@ _UUIDS: Final = {  # parameters of the boot loader, and their names in the agent
     "efi_system_part_uuid": "efi system partition uuid",
     "prep_boot_part_uuid": "PReP Boot partition uuid",
 }
+_ROOT_UUID: Final = "image_rootfs_uuid"  # in instance_info: of the image's root file system
 _BY_BMC: Final = "deploy_forces_oob_reboot"  # in driver_info
 
 
@@ -68,17 +78,10 @@ class CustomAgentDeploy(base.Deploy):
         if phase is None or name in {own.step for own in self.steps(phase)}:
             outcome = super().run_step(task, step)
         else:
-            agent_steps.require_offered(task.node, phase, step)
-            outcome = self._run_in_band(task, step, phase)
+            outcome = agent_steps.run(task, self.conf, step, phase)
         if isinstance(outcome, Done):
             commands.forget(task)
         return outcome
-
-    def _run_in_band(self, task: base.DriverTask, step: Step, phase: str) -> Outcome:
-        parts = [lambda: agent_steps.execute(task, self.conf, step, phase)]
-        if agent_steps.wants_reboot(task.node, phase, step.step):
-            parts.append(lambda: self._boot_agent(task, phase))
-        return substeps.run_in_order(task, "agent_step", *parts)
 
     def on_heartbeat(self, task: base.DriverTask, heartbeat: base.Heartbeat) -> Outcome | None:
         """Resume the step, unless the agent still runs its command."""
@@ -99,7 +102,8 @@ class CustomAgentDeploy(base.Deploy):
         """
         parts: list[substeps.Substep] = []
         mode = image.boot_mode(task, self.conf)
-        if mode == "uefi" or task.node.driver_internal_info.get(_PARTITIONS):
+        partitioned = task.node.driver_internal_info.get(_PARTITIONS)
+        if mode == "uefi" or partitioned or raid.is_on_software_raid(task):
             parts.append(lambda: self._install_bootloader(task, mode))
         if not secure_boot.is_asked(task.node):
             parts.append(lambda: task.driver.boot.prepare_instance(task))
@@ -169,7 +173,7 @@ class CustomAgentDeploy(base.Deploy):
 
     def prepare_service(self, task: base.DriverTask) -> Outcome:
         """Boot the agent in place of the instance and cache its steps."""
-        return self._boot_agent(task, "service")
+        return agent_steps.start_agent(task, self.conf, "service")
 
     def tear_down_service(self, task: base.DriverTask) -> Outcome:
         """Remove the agent and boot the instance again."""
@@ -183,26 +187,18 @@ class CustomAgentDeploy(base.Deploy):
     def _start_agent(self, task: base.DriverTask, phase: str) -> Outcome:
         """Use the agent that runs; boot one otherwise."""
         is_ready = not task.turn and fast_track.is_ready(task, self.conf)
-        return self._boot_agent(task, phase, boots=not is_ready)
-
-    def _boot_agent(self, task: base.DriverTask, phase: str, *, boots: bool = True) -> Outcome:
-        params = ramdisk.kernel_parameters(self.conf)
-        return substeps.run_in_order(
-            task,
-            "agent_start",
-            lambda: ramdisk.boot(task, params) if boots else None,
-            lambda: commands.with_retries(
-                task, self.conf, lambda: agent_steps.refresh(task, self.conf, phase)
-            ),
-        )
+        return agent_steps.start_agent(task, self.conf, phase, boots=not is_ready)
 
     def _install_bootloader(self, task: base.DriverTask, mode: str) -> Outcome:
         """Have the agent write the firmware's boot entry, and the boot loader of a partition.
 
-        On a whole disk the agent finds the EFI partition itself.
+        On a whole disk the agent finds the EFI partition itself.  On software RAID in mode bios it
+        needs ``image_rootfs_uuid``.
         """
         partitions = task.node.driver_internal_info.get(_PARTITIONS) or {}
         params = {name: partitions.get(name) for name in _UUIDS} | {"target_boot_mode": mode}
+        if not partitions and raid.is_on_software_raid(task):
+            params["root_uuid"] = task.node.instance_info.get(_ROOT_UUID)
         return commands.run(
             task, self.conf, "image.install_bootloader", lambda: params,
             "the agent writes the boot entry of the machine",

@@ -36,7 +36,7 @@ class FakeHardware(base.HardwareType):
         "management": ("fake",),
         "network": ("noop",),
         "power": ("fake",),
-        "raid": ("fake", "no-raid"),
+        "raid": ("fake", "no-raid", "agent"),
         "rescue": ("fake", "no-rescue", "agent"),
         "storage": ("fake", "noop"),
         "vendor": ("fake", "no-vendor"),

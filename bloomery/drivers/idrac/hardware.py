@@ -18,6 +18,6 @@ class IdracHardware(RedfishHardware):
         "inspect": ("idrac-redfish", "agent", "no-inspect"),
         "management": ("idrac-redfish",),
         "power": ("idrac-redfish", "redfish"),
-        "raid": ("idrac-redfish", "no-raid"),
+        "raid": ("idrac-redfish", "no-raid", "agent"),
         "vendor": ("idrac-redfish", "redfish", "no-vendor"),
     }

@@ -30,7 +30,7 @@ class IpmiHardware(base.HardwareType):
         "management": ("ipmitool", "noop"),
         "network": ("noop",),
         "power": ("ipmitool",),
-        "raid": ("no-raid",),
+        "raid": ("no-raid", "agent"),
         "rescue": ("no-rescue", "agent"),
         "storage": ("noop",),
         "vendor": ("ipmitool", "no-vendor"),

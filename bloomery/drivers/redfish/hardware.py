@@ -25,7 +25,7 @@ class RedfishHardware(base.HardwareType):
         "management": ("redfish", "noop"),
         "network": ("noop",),
         "power": ("redfish",),
-        "raid": ("redfish", "no-raid"),
+        "raid": ("redfish", "no-raid", "agent"),
         "rescue": ("no-rescue", "agent"),
         "storage": ("noop",),
         "vendor": ("redfish", "no-vendor"),

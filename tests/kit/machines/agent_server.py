@@ -43,6 +43,7 @@ class AgentServer:
         self.fails: dict[str, str] = {}  # name: message, of those that end as FAILED
         self.refuses: dict[str, int] = {}  # name: HTTP status of the answer
         self.endless: set[str] = set()  # names of those that run until they are taken out
+        self.results: dict[str, Any] = {}  # of steps, by name
         self.mismatches = 0  # so many steps end with a mismatch of versions
         self.steps = {phase: [step(*each) for each in rows] for phase, rows in STEPS.items()}
         self.versions = {"generic_hardware_manager": "1.2"}
@@ -113,7 +114,14 @@ class AgentServer:
                 self.mismatches -= 1
                 command["command_status"] = "CLEAN_VERSION_MISMATCH"
             else:
-                command |= {"command_status": "SUCCEEDED", "command_result": {"result": name}}
+                command |= {"command_status": "SUCCEEDED", "command_result": self._result(name)}
+
+    def _result(self, name: str) -> Json:
+        if not name.startswith("execute_"):
+            return {"result": name}
+        phase = name.split("_")[1]
+        ran = self.params[f"{phase}.{name}"]["step"]
+        return {f"{phase}_step": ran, f"{phase}_result": self.results.get(ran["step"])}
 
     # ----------------------------------------------------------------------- what it answers
 

@@ -47,7 +47,9 @@ def priorities(node: Node, phase: str = "clean", **options: Any) -> dict[str, in
 def test_an_agent_that_never_booted_is_taken_to_be_the_published_one(task: FakeTask) -> None:
     assert priorities(task.node) == {"erase_devices": 10, "erase_devices_metadata": 99}
     names = {step.step for step in agent_steps.list_steps(task.node, "deploy", Conf())}
-    assert names == {"erase_devices_metadata", "clean_uefi_nvram", "inject_files"}
+    assert names == {
+        "apply_configuration", "erase_devices_metadata", "clean_uefi_nvram", "inject_files",
+    }  # fmt: skip
     assert agent_steps.list_steps(task.node, "verify", Conf()) == []
 
 
@@ -62,14 +64,14 @@ def test_what_an_agent_told_is_remembered_for_the_next_plan(
 ) -> None:
     server.steps["clean"] = [
         step("flash", 50, reboot_requested=True, abortable=False, argsinfo={"url": {}}),
-        step("create_configuration", 0, interface="raid"),
+        step("create_configuration", 0, interface="raid", abortable=False),
+        step("factory_reset", 0, interface="bios"),
     ]
     agent_steps.refresh(task, CONF, "clean")
-    (offered,) = agent_steps.list_steps(task.node, "clean", Conf())
-    assert offered == Step(
-        interface="deploy", step="flash", priority=50, argsinfo={"url": {}}, resumable=True
-    )
-    assert agent_steps.wants_reboot(task.node, "clean", "flash")
+    assert agent_steps.list_steps(task.node, "clean", Conf()) == [
+        Step(interface="deploy", step="flash", priority=50, argsinfo={"url": {}}, resumable=True),
+        Step(interface="raid", step="create_configuration", resumable=True),
+    ]
     assert task.node.driver_internal_info["hardware_manager_version"] == server.versions
 
 
