@@ -20,7 +20,7 @@ PYTHON=3.11 # of the suite
 PACKAGES=linux-image-cloud-amd64,python3,udev,kmod,iproute2,ca-certificates,busybox-static
 PACKAGES+=,qemu-utils,util-linux,fdisk,gdisk,parted,e2fsprogs,dosfstools,mdadm,dmidecode,lshw
 PACKAGES+=,efibootmgr,pciutils,psmisc,hdparm,nvme-cli,ethtool,bsdextrautils
-MODULES="part_gpt fat iso9660 normal configfile linux search search_fs_file search_label"
+MODULES="part_gpt fat mdraid1x iso9660 normal configfile linux search search_fs_file search_label"
 
 TOOLS="qemu-system-x86_64 qemu-img debootstrap grub-mkstandalone mkfs.vfat mmd mcopy syslinux sfdisk cpio zstd ip"
 missing=$(for tool in $TOOLS; do command -v "$tool" >/dev/null || echo "$tool"; done)

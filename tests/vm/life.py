@@ -3,9 +3,12 @@
     make vm                 with UEFI, then with BIOS
     make vm ARGS=bios       with one of them
 
-Enrol, inspect, clean by hand, provide, deploy with a config drive, undeploy.  The service is killed
-while the agent writes the image, and another one goes on.  What the machine says on its console and
-the service in its log stays in build/vm/uefi and build/vm/bios.
+Enrol, inspect, clean by hand, provide, deploy with a config drive, rescue, undeploy.  The service
+is killed while the agent writes the image, and another one goes on.  With UEFI, the agent then
+builds software RAID, and writes the image to it by fast track.
+
+What the machine says on its console and the service in its log stays in build/vm/uefi and
+build/vm/bios.
 
 The Makefile starts this as process 1 of a namespace: whatever it started ends with it.
 """
@@ -28,6 +31,8 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final, Self
 
+from oslo_utils import secretutils
+
 from bloomery.lab.bmc import ROOT, Rules, SimulatedBmc
 from bloomery.lab.system import Spec
 from bloomery.lab.wire import Server
@@ -44,13 +49,24 @@ API_PORT: Final = 6385
 IMAGES_PORT: Final = 8080
 MAC: Final = "52:54:00:00:00:01"
 UUID: Final = "11111111-2222-3333-4444-555555555551"
+DRIVE: Final = {"meta_data": {"uuid": UUID, "hostname": "web-1"}}
 BOOT_S: Final = 600  # from power on to a call of the agent, without KVM and on a busy machine
 DEPLOYED: Final = re.compile(r"VM-OS up, config drive (\{.*\})")
+RESCUED: Final = re.compile(r"VM-RESCUE up, password hash (\S+)")
+PASSWORD: Final = "open sesame"
+MIRROR: Final = {
+    "size_gb": "MAX",
+    "raid_level": "1",
+    "controller": "software",
+    "is_root_volume": True,
+}
 OPTIONS: Final[Mapping[str, Mapping[str, Any]]] = {
     "DEFAULT": {
         "enabled_hardware_types": "redfish",
         "enabled_inspect_interfaces": "agent",
         "enabled_deploy_interfaces": "direct",
+        "enabled_rescue_interfaces": "agent",
+        "enabled_raid_interfaces": "no-raid,agent",
     },
     "api": {
         "host_ip": ADDRESS,
@@ -85,6 +101,7 @@ class Life:
         self.service = self._start()
         self._began_at = time.monotonic()
         self._shown: tuple[str, ...] = ()
+        self._read_to = 0  # where on the console the next line is looked for
 
     def __enter__(self) -> Self:
         return self
@@ -171,36 +188,82 @@ class Life:
 
     def deploy(self) -> None:
         """Deploy, with a service that is killed in the middle; wait for the system's own word."""
-        image = BUILT / "http/os.qcow2"
-        instance = {
-            "image_source": f"http://{ADDRESS}:{IMAGES_PORT}/{image.name}",
-            "image_os_hash_algo": "sha256",
-            "image_os_hash_value": hashlib.sha256(image.read_bytes()).hexdigest(),
-            "image_disk_format": "qcow2",
-        }
-        patch = [{"op": "add", "path": "/instance_info", "value": instance}]
+        patch = [{"op": "add", "path": "/instance_info", "value": _image()}]
         self.service.api("PATCH", "/v1/nodes/vm-1", patch)
-        self.ask("active", configdrive={"meta_data": {"uuid": UUID, "hostname": "web-1"}})
+        self.ask("active", configdrive=DRIVE)
         self.wait_until(_writes_image, "the agent to write the image")
         self._stop(signal.SIGKILL)
         self.say("the service is killed, and started again")
         self.service = self._start()
         self.wait_until(lambda node: _rests_in(node, "active"), "active")
-        meta_data = wait_for(self._deployed, "the deployed system", timeout_s=BOOT_S, every_s=0.1)
+        self._see_system()
+
+    def rescue(self) -> None:
+        """Boot the agent with a login for a user, then the deployed system again."""
+        self.move("rescue", "rescue", rescue_password=PASSWORD)
+        found = self._see(RESCUED, "the rescue system")
+        assert secretutils.crypt_password(PASSWORD, found) == found, found
+        self.say("the rescue system has the password's hash")
+        self.move("unrescue", "active")
+        self._see_system()
+
+    def mirror(self) -> None:
+        """Build RAID 1 of both disks, and deploy to it the agent that has built it."""
+        changes = {
+            "/raid_interface": "agent", "/driver_info/fast_track": True, "/instance_info": _image(),
+        }  # fmt: skip
+        patch = [{"op": "add", "path": path, "value": value} for path, value in changes.items()]
+        self.move("manage", "manageable")
+        self.service.api("PATCH", "/v1/nodes/vm-1", patch)
+        self.service.api("PUT", "/v1/nodes/vm-1/states/raid", {"logical_disks": [MIRROR]})
+        steps = [
+            {"interface": interface, "step": step}
+            for interface, step in (
+                ("raid", "delete_configuration"), ("deploy", "erase_devices_metadata"),
+                ("raid", "create_configuration"),
+            )
+        ]  # fmt: skip
+        self.move("clean", "manageable", clean_steps=steps)
+        built = self.node()["raid_config"]["logical_disks"]
+        assert [disk["raid_level"] for disk in built] == ["1"], built
+        boots = self._count_boots()
+        self.move("provide", "available")
+        self.move("active", "active", configdrive=DRIVE)
+        assert self._count_boots() == boots, "fast track booted the agent"
+        self._see_system()
+        self.say("the deployed system runs from software RAID")
+
+    def _count_boots(self) -> int:
+        return self.machine.console.read_text(errors="replace").count("VM-AGENT starts")
+
+    def _see_system(self) -> None:
+        meta_data = json.loads(self._see(DEPLOYED, "the deployed system"))
         assert meta_data["hostname"] == "web-1", meta_data
         self.say("the deployed system runs and has its config drive")
 
-    def _deployed(self) -> dict[str, Any] | None:
-        line = DEPLOYED.search(self.machine.console.read_text(errors="replace"))
-        return line and json.loads(line[1])
+    def _see(self, pattern: re.Pattern[str], what: str) -> str:
+        """Wait for a line on the console, of a boot after the last one seen."""
+
+        def seen() -> re.Match[str] | None:
+            text = self.machine.console.read_text(errors="replace")
+            return pattern.search(text, self._read_to)
+
+        line = wait_for(seen, what, timeout_s=BOOT_S, every_s=0.1)
+        self._read_to = line.end()
+        return str(line[1])
 
     def run(self) -> None:
         self.enrol()
         self.inspect()
         self.clean()
         self.deploy()
+        self.rescue()
         self.move("deleted", "available")
         assert not self.machine.is_on
+        if self.firmware == "uefi":  # with BIOS, the image itself would have to install GRUB
+            self.mirror()
+            self.move("deleted", "available")
+            assert self.machine.is_on, "fast track has to keep the agent running"
 
 
 def _rests_in(node: Mapping[str, Any], state: str) -> bool:
@@ -211,6 +274,16 @@ def _writes_image(node: Mapping[str, Any]) -> bool:
     return bool(
         node["provision_state"] == "wait call-back" and node["deploy_step"]["step"] == "write_image"
     )
+
+
+def _image() -> dict[str, str]:
+    image = BUILT / "http/os.qcow2"
+    return {
+        "image_source": f"http://{ADDRESS}:{IMAGES_PORT}/{image.name}",
+        "image_os_hash_algo": "sha256",
+        "image_os_hash_value": hashlib.sha256(image.read_bytes()).hexdigest(),
+        "image_disk_format": "qcow2",
+    }
 
 
 def serve_images() -> None:

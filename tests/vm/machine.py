@@ -18,19 +18,21 @@ from typing import Final
 from bloomery.lab.system import Spec, System
 
 OVMF: Final = Path("/usr/share/OVMF")
-DISK: Final = "6G"
+DISKS: Final = ("disk.qcow2", "second.qcow2")
+SIZE: Final = "6G"
 
 
 class VirtualMachine(System):
-    """``folder``: of its disk, its NVRAM and ``console.log``; ``tap``: its network device."""
+    """``folder``: of its disks, its NVRAM and ``console.log``; ``tap``: its network device."""
 
     def __init__(self, spec: Spec, stopping: threading.Event, folder: Path, tap: str) -> None:
         super().__init__(spec, stopping)
         self.console = folder / "console.log"
         self._folder, self._tap = folder, tap
         self._qemu: subprocess.Popen[bytes] | None = None
-        disk = ["qemu-img", "create", "-q", "-f", "qcow2", str(folder / "disk.qcow2"), DISK]
-        subprocess.run(disk, check=True)
+        for name in DISKS:
+            disk = ["qemu-img", "create", "-q", "-f", "qcow2", str(folder / name), SIZE]
+            subprocess.run(disk, check=True)
         shutil.copy(OVMF / "OVMF_VARS_4M.fd", folder / "nvram.fd")
 
     @property
@@ -59,8 +61,10 @@ class VirtualMachine(System):
             pflash = "if=pflash,format=raw"
             yield from ("-drive", f"{pflash},readonly=on,file={OVMF / 'OVMF_CODE_4M.fd'}")
             yield from ("-drive", f"{pflash},file={folder / 'nvram.fd'}")
-        yield from ("-drive", f"if=none,id=disk,file={folder / 'disk.qcow2'},cache=unsafe")
-        yield from ("-device", f"virtio-blk-pci,drive=disk,bootindex={2 if boots_cd else 1}")
+        for number, name in enumerate(DISKS):
+            yield from ("-drive", f"if=none,id=disk{number},file={folder / name},cache=unsafe")
+            order = number + (2 if boots_cd else 1)
+            yield from ("-device", f"virtio-blk-pci,drive=disk{number},bootindex={order}")
         if boots_cd:
             cd, _ = urllib.request.urlretrieve(self.booted["image"], folder / "cd.iso")
             yield from ("-drive", f"if=none,id=cd,media=cdrom,format=raw,file={cd}")
