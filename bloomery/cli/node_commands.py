@@ -7,11 +7,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from http import HTTPStatus
 from typing import Any, Final
 from urllib.parse import quote, urlsplit
 
 import click
 
+from bloomery import errors
 from bloomery.cli import cloud, groups, terminal
 from bloomery.cli.client import ApiError, Client
 from bloomery.cli.fleet import Fleet, batches
@@ -30,6 +32,15 @@ _POWER: Final = {"on": "power on", "off": "power off", "reboot": "power on"}  # 
 _LONG: Final = frozenset({"links", "ports", "portgroups", "states", "volume"})  # of show
 
 Json = dict[str, Any]
+
+
+class NodeNotThere(errors.Failure):
+    """The service has no node of that name."""
+
+    code = "client.node_not_there"
+    text = "cannot find a node called {node}; bloomery node list shows those that are there"
+
+
 Order = Callable[[Client, str], object]  # sends one request, with the path of a node
 
 
@@ -78,7 +89,7 @@ def list_(find: Find, state: str | None, problems: bool, as_json: bool) -> None:
 @click.pass_obj
 def show(find: Find, node: str, as_json: bool) -> None:
     """Show the fields of a node that are set."""
-    document = find().get(_path(node))
+    document = _get(find(), node)
     if as_json:
         click.echo(json.dumps(document, indent=2))
         return
@@ -95,20 +106,21 @@ def show(find: Find, node: str, as_json: bool) -> None:
 @click.pass_obj
 def why(find: Find, node: str, as_json: bool) -> None:
     """Explain why a node is in its state, and what to do next."""
-    document = find().get(f"/ext{_path(node)}/why")
+    document = _get(find(), node, "/ext", "/why")
     if as_json:
         click.echo(json.dumps(document, indent=2))
         return
     target = document["target_provision_state"]
     state = document["provision_state"] + (f", on the way to {target}" if target else "")
-    _echo(f"{_name(document)}: {state}")
-    _echo(f"  {document['cause']}")
+    terminal.echo(f"{_name(document)}: {state}")
+    terminal.echo(f"  {document['cause']}")
     if step := document["step"]:
         reason = f": {step['reason']}" if step["reason"] else ""
-        _echo(f"  step {step['position']} of {step['of']}, {step['name']}{reason}")
-    if document["last_error"] and document["last_error"]["now"]:
-        _echo(f"  last error: {document['last_error']['now']}")
-    _echo(f"next: {document['next_action']}")
+        terminal.echo(f"  step {step['position']} of {step['of']}, {step['name']}{reason}")
+    error = document["last_error"] and document["last_error"]["now"]
+    if error and error not in document["cause"]:
+        terminal.echo(f"  last error: {error}")
+    terminal.echo(f"next: {document['next_action']}")
 
 
 @node.command()
@@ -118,7 +130,7 @@ def why(find: Find, node: str, as_json: bool) -> None:
 @click.pass_obj
 def timeline(find: Find, node: str, limit: int, as_json: bool) -> None:
     """Print the newest steps and events of a node, oldest first."""
-    document = find().get(f"/ext{_path(node)}/timeline?limit={limit}")
+    document = _get(find(), node, "/ext", f"/timeline?limit={limit}")
     if as_json:
         click.echo(json.dumps(document, indent=2))
         return
@@ -304,10 +316,10 @@ def _reported(results: Iterable[tuple[str, str | None]]) -> tuple[str, ...]:
     for node, error in results:
         if error is None:
             accepted.append(node)
-            _echo(f"{node}: accepted")
+            terminal.echo(f"{node}: accepted")
         else:
             refused = True
-            click.echo(terminal.visible(f"{node}: {error}"), err=True)
+            terminal.echo(f"{node}: {error}", err=True)
     if refused:
         raise SystemExit(1)
     return tuple(accepted)
@@ -331,6 +343,17 @@ def list_rows(client: Client) -> Iterator[Json]:
         yield from document["nodes"]
         following = document.get("next")
         path = f"/ext/v1/nodes?{urlsplit(following).query}" if following else None
+
+
+def _get(client: Client, node: str, root: str = "", below: str = "") -> Json:
+    """Return a document of a node.  Raises NodeNotThere."""
+    try:
+        document: Json = client.get(f"{root}{_path(node)}{below}")
+    except ApiError as exc:
+        if exc.facts["answer"] == HTTPStatus.NOT_FOUND:
+            raise NodeNotThere(node=node) from None
+        raise
+    return document
 
 
 def _path(node: str) -> str:
@@ -368,10 +391,6 @@ def _entry(entry: Json) -> tuple[Any, ...]:
         took, text = "", entry.get("event") or entry.get("event_type") or ""
         more = entry.get("provision_state") or ""
     return entry["at"], took, text.strip(), terminal.brief(more)
-
-
-def _echo(line: str) -> None:
-    click.echo(terminal.visible(line))
 
 
 def _echo_rows(rows: Iterable[Iterable[Any]]) -> None:

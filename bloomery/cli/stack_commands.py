@@ -77,7 +77,7 @@ def show(find: Find, name: str, as_json: bool) -> None:
     if as_json:
         click.echo(json.dumps(document | {"resources": resources}, indent=2))
         return
-    click.echo(terminal.visible(f"{document['stack_name']}: {_state(document)}"))
+    terminal.echo(f"{document['stack_name']}: {_state(document)}")
     owners, leaving = stacks.by_thing(resources), set[str]()
     if document["stack_status"] == "UPDATE_IN_PROGRESS":
         leaving = stacks.leaving(service.extensions, document["id"])
@@ -102,21 +102,21 @@ def why(find: Find, name: str, as_json: bool) -> None:
     if as_json:
         click.echo(json.dumps(document, indent=2))
         return
-    click.echo(terminal.visible(f"{document['stack_name']}: {_state(document)}"))
+    terminal.echo(f"{document['stack_name']}: {_state(document)}")
     for each in document["waiting"]:
         line = f"{_place(each)} waits for {each['for']}, {each['state']} since {each['since']}"
-        click.echo(terminal.visible(f"  {line}"))
+        terminal.echo(f"  {line}")
     for each in document["failed"]:
-        click.echo(terminal.visible(f"  {_place(each)} is {each['state']}: {each['reason']}"))
+        terminal.echo(f"  {_place(each)} is {each['state']}: {each['reason']}")
         node = each.get("node")
         if node and node["next_action"] not in each["reason"]:
             line = f"node {node['name'] or node['uuid']} is {node['provision_state']}; "
-            click.echo(terminal.visible(f"    {line}{node['next_action']}"))
+            terminal.echo(f"    {line}{node['next_action']}")
     for each in document["drifted"]:
-        click.echo(terminal.visible(f"  {_drift_line(each)}"))
+        terminal.echo(f"  {_drift_line(each)}")
     for each in document.get("leaving", ()):
-        click.echo(terminal.visible(f"  {_place(each)} {stacks.LEAVES}"))
-    click.echo(terminal.visible(f"next: {document['next_action']}"))
+        terminal.echo(f"  {_place(each)} {stacks.LEAVES}")
+    terminal.echo(f"next: {document['next_action']}")
 
 
 @stack.command()
@@ -246,7 +246,7 @@ def down(find: Find, name: str, yes: bool) -> None:
     client = find().orchestration
     present = stacks.get(client, name)
     for line in _losses(client, present):
-        click.echo(terminal.visible(line))
+        terminal.echo(line)
     groups.confirm(f"Delete stack {present['stack_name']}?", yes=yes)
     run = stacks.StackRun(client, present["stack_name"], limit_s=None)
     _watched(run, present["stack_name"], lambda: run.delete(present))
@@ -261,7 +261,7 @@ def _body(file: str, environments: tuple[str, ...], parameters: tuple[str, ...])
     template = _read(bundle.template, file)
     texts = {each: json.dumps(_read(bundle.environment, each)) for each in environments}
     for key, reason in bundle.unread.items():
-        click.echo(terminal.visible(f"{file}: hint: cannot read {key}: {reason}"), err=True)
+        terminal.echo(f"{file}: hint: cannot read {key}: {reason}", err=True)
     return {
         "template": template,
         "files": bundle.files | texts,
@@ -302,10 +302,10 @@ def _echo_plan(plan: Json, file: str, name: str, *, converge: bool) -> None:
     click.echo(plan_text.text(plan))
     drifted = () if converge else plan.get("drifted", ())
     for each in drifted:
-        click.echo(terminal.visible(_drift_line(each)), err=True)
+        terminal.echo(_drift_line(each), err=True)
     if drifted:
         command = f"bloomery stack up {file} {name} --converge"
-        click.echo(terminal.visible(f"an update leaves that as it is, unless: {command}"), err=True)
+        terminal.echo(f"an update leaves that as it is, unless: {command}", err=True)
 
 
 def _drift_line(entry: Json) -> str:
@@ -326,7 +326,7 @@ def _preview(
     if not existing:
         for key in _defaulted(client.get(f"{path}/environment"), body):
             line = f"{key} goes back to its default (keep it with --existing)"
-            click.echo(terminal.visible(line), err=True)
+            terminal.echo(line, err=True)
     return changed
 
 
@@ -385,7 +385,7 @@ def _echo_event(event: Json) -> None:
         f"{event['event_time']}  {event['resource_status']:20}  "
         f"{event['resource_name']}  {event['resource_status_reason'] or ''}"
     )
-    click.echo(terminal.visible(line.rstrip()))
+    terminal.echo(line.rstrip())
 
 
 def _place(entry: Json) -> str:
@@ -410,4 +410,4 @@ def _echo_rows(rows: Iterable[Iterable[Any]]) -> None:
 def _echo_outputs(outputs: Iterable[Json]) -> None:
     for each in sorted(outputs, key=lambda each: str(each["output_key"])):
         value = each.get("output_error") or terminal.brief(each.get("output_value"))
-        click.echo(terminal.visible(f"{each['output_key']}: {value}"))
+        terminal.echo(f"{each['output_key']}: {value}")

@@ -10,6 +10,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Final
 
+from bloomery.cli import terminal
 from bloomery.cli.client import ApiError, Client
 from bloomery.cli.cloud import Cloud
 
@@ -122,10 +123,10 @@ def _of_nodes(status: Json) -> Iterator[str]:
             yield f"{bmcs['refused_logins']} BMCs of conductor {host} refuse their login"
     for each in status["fleet"]["problems"]:
         if each["code"] != "maintenance":
-            yield f"{each['count']} nodes: {each['text']}"
+            yield f"{terminal.amount(each['count'], 'node')}: {each['text']}"
     failed = sum(n for state, n in status["stacks"].items() if state.endswith("_FAILED"))
     if failed:
-        yield f"{failed} stacks failed"
+        yield f"{terminal.amount(failed, 'stack')} failed"
 
 
 # ---------------------------------------------------------------------------------------- lines
@@ -153,7 +154,7 @@ def lines(status: Json) -> Iterator[tuple[str, str]]:
 
 
 def _counts(counts: Mapping[str, int]) -> str:
-    return ", ".join(f"{n} {name.replace('_', ' ')}" for name, n in counts.items()) or "none"
+    return ", ".join(f"{n} {name.replace('_', ' ')}" for name, n in counts.items() if n) or "none"
 
 
 def _sum(counts: Iterable[Mapping[str, int]]) -> Counter[str]:

@@ -4,14 +4,21 @@ from __future__ import annotations
 
 import json
 import re
+import shutil
+import sys
+import textwrap
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any, Final
+
+import click
 
 if TYPE_CHECKING:
     from rich.console import Console
 
 SHOWN_CHARS: Final = 100  # of one value on one line
 _WIDTH: Final = 160  # characters of a line where the output is no terminal
+_NARROW: Final = 20  # characters; a narrower last column is not wrapped
 OBEYED: Final = re.compile(r"[\x00-\x08\x0a-\x1f\x7f-\x9f]")  # a tab is harmless
 
 
@@ -24,13 +31,50 @@ def console() -> Console:
 
 
 def columns(rows: Iterable[Sequence[Any]]) -> list[str]:
-    """Align rows of texts in columns."""
+    """Align rows of texts in columns; a terminal's edge wraps the last column between words."""
     rows = [tuple(visible(" ".join(str(cell).split())) for cell in row) for row in rows]
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    indent = sum(width + 2 for width in widths[:-1])
     return [
-        "  ".join(f"{cell:{width}}" for cell, width in zip(row, widths, strict=True)).rstrip()
+        wrapped(
+            "  ".join(f"{cell:{width}}" for cell, width in zip(row, widths, strict=True)).rstrip(),
+            indent,
+        )
         for row in rows
     ]
+
+
+def echo(line: str, *, err: bool = False) -> None:
+    """Print a line without control characters, wrapped at a terminal's edge between words."""
+    own_indent = len(line) - len(line.lstrip())
+    click.echo(wrapped(visible(line), own_indent + 2), err=err)
+
+
+def wrapped(line: str, indent: int) -> str:
+    """Wrap a line at the terminal's edge, if there is one; further lines are indented."""
+    width = edge()
+    if width is None or len(line) <= width or width - indent < _NARROW:
+        return line
+    head, rest = line[:indent], line[indent:]
+    return head + textwrap.fill(
+        rest, width - indent, break_long_words=False, break_on_hyphens=False
+    ).replace("\n", "\n" + " " * indent)
+
+
+def edge() -> int | None:
+    """Return the width of the terminal; None: the output is no terminal."""
+    return shutil.get_terminal_size().columns if sys.stdout.isatty() else None
+
+
+def amount(number: int, noun: str) -> str:
+    """Return a number with its noun: 1 node, 2 nodes."""
+    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
+
+
+def tally(noun: str, actions: Sequence[str]) -> str:
+    """Return what was done to how many: ``3 machines: 2 created, 1 refused``."""
+    counts = Counter(actions).items()
+    return f"{amount(len(actions), noun)}: " + (", ".join(f"{n} {a}" for a, n in counts) or "-")
 
 
 def visible(line: str) -> str:

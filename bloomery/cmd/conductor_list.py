@@ -124,7 +124,7 @@ def _wait_until_gone(db: Database, host: str) -> None:
         state = row.state
         if (state, reserved) != shown:
             shown = (state, reserved)
-            click.echo(f"{state}: works on {reserved} nodes")
+            click.echo(f"{state}: works on {terminal.amount(reserved, 'node')}")
         if row.incarnation is None:
             return
         pause.wait(_LOOK_S)

@@ -51,7 +51,7 @@ def _print(document: status_text.Json, problems: list[str]) -> None:
     console, table = terminal.console(), Table(box=None, show_header=False, pad_edge=False)
     for heading, text in status_text.lines(document):
         table.add_row(Text(heading, style="bold"), Text(terminal.visible(text)))
-    verdict = f"{len(problems)} problems" if problems else "nothing is wrong"
+    verdict = terminal.amount(len(problems), "problem") if problems else "nothing is wrong"
     console.print(
         Text(f"Bloomery {document['release']} at {document['url']}: {verdict}",
              style="bold red" if problems else "green")

@@ -108,9 +108,9 @@ class ConductorService:
         runtime.ring.forget()  # we are on it now
         adopted = recovery.adopt_all(runtime, recovery.CRASH)
         if freed or adopted:
-            LOG.warning("recovered %d flows, freed %d nodes of a previous run", adopted, freed)
+            LOG.warning("from a previous run: flows recovered: %d, nodes freed: %d", adopted, freed)
         if waiting := allocator.adopt(runtime):
-            LOG.warning("recovered %d allocations that need nodes", waiting)
+            LOG.warning("from a previous run: allocations that need nodes: %d", waiting)
         self.periodics.start()
 
     def _adopt_soon(self, uuid: str) -> None:

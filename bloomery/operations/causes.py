@@ -290,10 +290,10 @@ def _login_is_refused(s: NodeSituation) -> Cause | None:
     if not refusal:
         return None
     return Cause(
-        f"the BMC refuses the login, {refusal['tries']} times so far",
+        f"the BMC refuses the login; attempts so far: {refusal['tries']}",
         _time(refusal["since"]),
         "correct user name and password in driver_info (baremetal node set --driver-info): "
-        f"the next attempt is at {refusal['next_try_at']}, or when driver_info changes",
+        f"the next attempt is at {_short(refusal['next_try_at'])}, or when driver_info changes",
     )
 
 
@@ -341,9 +341,9 @@ def _bmc_is_left_alone(s: NodeSituation) -> Cause | None:
     return Cause(
         f"the BMC failed again and again and is left alone: {secrets.mask(s.bmc['last_error'])}",
         _time(s.bmc.get("last_error_at")),
-        f"{_LOOK_AT_BMC}; it is tried again at {s.bmc['next_try_at']}, and at once by an order of "
-        "power or boot device, or by manage (baremetal node power, baremetal node boot device "
-        "set, baremetal node manage)",
+        f"{_LOOK_AT_BMC}; it is tried again at {_short(s.bmc['next_try_at'])}, and at once by an "
+        "order of power or boot device, or by manage (baremetal node power, baremetal node boot "
+        "device set, baremetal node manage)",
     )
 
 
@@ -482,7 +482,11 @@ def _state_says_all(s: NodeSituation) -> Cause:
     if node.last_error is not None:
         rests = "" if _failed(node) else "; the last error is"
         error = f"{rests}: {secrets.mask(node.last_error)}"
-    return Cause(f"it is in {state}{off}{error}", node.provision_updated_at, _action_by_state(s))
+    is_well = not (off or error or state in (*states.FAILURE_STATES, State.ERROR))
+    return Cause(
+        f"{'nothing is wrong: ' if is_well else ''}it is in {state}{off}{error}",
+        node.provision_updated_at, _action_by_state(s),
+    )  # fmt: skip
 
 
 def _is_off(node: Node) -> bool:
@@ -512,6 +516,12 @@ def _action_by_state(s: NodeSituation) -> str:
         "correct the cause in last_error (baremetal node show --fields last_error), and repeat "
         f"what failed; or {words}"
     )
+
+
+def _short(time: str | None) -> str:
+    """Return a time of the conductor's facts to the second."""
+    at = _time(time)
+    return "an unknown time" if at is None else f"{at:%Y-%m-%d %H:%M:%S} UTC"
 
 
 def _time(text: str | None) -> datetime | None:

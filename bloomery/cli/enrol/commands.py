@@ -66,18 +66,17 @@ def _report(results: Sequence[Json], *, as_json: bool, is_echoed: bool) -> None:
     for result in () if is_echoed else results:
         _echo(result)
     actions = [result["action"] for result in results]
-    counts = {action: actions.count(action) for action in dict.fromkeys(actions)}
-    click.echo(f"{len(results)} machines: " + ", ".join(f"{n} {a}" for a, n in counts.items()))
-    if "refused" in counts and not is_echoed:
+    click.echo(terminal.tally("machine", actions))
+    if "refused" in actions and not is_echoed:
         click.echo("nothing was created; correct the rows, and run it again", err=True)
-    elif "refused" in counts:
+    elif "refused" in actions:
         click.echo("correct the refused rows, and run it again", err=True)
 
 
 def _echo(result: Json) -> None:
-    click.echo(terminal.visible(f"{result['name'] or '-'}: {result['action']}"))
+    terminal.echo(f"{result['name'] or '-'}: {result['action']}")
     for error in result["errors"]:
-        click.echo(terminal.visible(f"{result['place']}: {error}"), err=True)
+        terminal.echo(f"{result['place']}: {error}", err=True)
     if result["left_out"]:
         left_out = ", ".join(result["left_out"])
-        click.echo(terminal.visible(f"{result['place']}: left out: {left_out}"), err=True)
+        terminal.echo(f"{result['place']}: left out: {left_out}", err=True)

@@ -99,9 +99,9 @@ def _echoed(rows: Iterable[Row], *, as_json: bool) -> list[Row]:
     for row in rows:
         found.append(row)
         if not as_json:
-            click.echo(terminal.visible(f"{row.kind} {row.name}: {row.action}"))
+            terminal.echo(f"{row.kind} {row.name}: {row.action}")
             for words in (*row.faults, *(f"left out: {each}" for each in row.left_out)):
-                click.echo(terminal.visible(f"  {words}"), err=True)
+                terminal.echo(f"  {words}", err=True)
     return found
 
 
@@ -113,10 +113,9 @@ def _report(rows: Sequence[Row], *, as_json: bool, is_stopped: bool) -> None:
         )
         return
     actions = [row.action for row in rows]
-    counts = {action: actions.count(action) for action in dict.fromkeys(actions)}
-    click.echo(f"{len(rows)} rows: " + (", ".join(f"{n} {a}" for a, n in counts.items()) or "-"))
+    click.echo(terminal.tally("row", actions))
     click.echo(_NEVER_COMES)
     if is_stopped:
         click.echo("nothing was written: mend what is refused, or give --skip", err=True)
-    elif LEFT in counts:
+    elif LEFT in actions:
         click.echo("run it again for what was left out", err=True)

@@ -223,7 +223,7 @@ export async function page({root, query, signal}) {
     const byCode = Map.groupBy(all.filter(needsAttention), row => row.cause_code)
     replace(problems, [...byCode].sort((a, b) => b[1].length - a[1].length).slice(0, 5).map(([code, list]) =>
       h('button.problem', {'data-key': code, 'aria-pressed': String(view.problem === code), title: 'Show these nodes', onclick: () => { search.value = ''; change({q: '', problem: view.problem === code ? '' : code}) }},
-        h('span.sign', {ariaHidden: 'true'}, '!'), h('b', {}, list.length.toLocaleString()), ' ', textOf(code),
+        h('span.sign', {ariaHidden: 'true'}, '!'), h('b', {}, list.length.toLocaleString()), list.length === 1 ? ' node: ' : ' nodes: ', textOf(code),
         h('span.muted', {}, ' since ', ago(list.map(row => row.provision_updated_at ?? row.updated_at).sort()[0])))))
   }
 

@@ -42,7 +42,10 @@ def test_the_day_of_the_page(run: Run, api: Client) -> None:
         "list", "show", "why", "timeline", "manage", "provide", "deploy", "undeploy", "power",
         "maintenance", "retire", "delete",
     }  # fmt: skip
-    assert run("node show web-1").exit_code == 1
+    for command in ("show", "why", "timeline"):
+        gone = run(f"node {command} web-1")
+        assert gone.exit_code == 1
+        assert "cannot find a node called web-1; bloomery node list" in gone.stderr
 
 
 def test_nodes_are_listed_shown_and_explained(run: Run, api: Client) -> None:
@@ -97,6 +100,8 @@ def test_a_node_that_fails_ends_the_watch_with_its_error(run: Run, api: Client) 
     failed = run("node manage sick --wait")
     assert failed.exit_code == 1
     assert "Error: cannot take every node to manageable: sick is in enroll: " in failed.stderr
+    error = node(api, "sick")["last_error"]
+    assert run("node why sick").stdout.count(error) == 1, "an error is told twice"
 
 
 @pytest.mark.parametrize("line", ["provide ask", "undeploy ask", "delete ask"])

@@ -195,7 +195,7 @@ def interface_not_enabled(scene):
     return scene.node("enroll", power_interface="nonsense")
 
 
-@situation("^it is in enroll$", "ask for manage")
+@situation("^nothing is wrong: it is in enroll$", "ask for manage")
 def conductor_of_another_release(scene):
     def describe_work(request, node_uuid):
         raise errors.MethodUnknown(method="describe_work", version="1.0", host=OURS, known="1.0")
@@ -357,9 +357,9 @@ def machine_switched_itself_off(scene):
     return node
 
 
-@situation("the BMC refuses the login, 3 times so far",
+@situation("the BMC refuses the login; attempts so far: 3",
            "correct user name and password in driver_info .*: the next attempt is "
-           "at 2026-01-02T04:00:00", since=None)  # fmt: skip
+           "at 2026-01-02 04:00:00 UTC, or", since=None)  # fmt: skip
 def wrong_password(scene):
     scene.remembers(login_refused={
         "since": "2026-01-02T03:00:00+00:00", "tries": 3,
@@ -370,7 +370,7 @@ def wrong_password(scene):
 
 @situation(
     "the BMC failed again and again and is left alone: no route",
-    "look at the BMC .*; it is tried again at 2026-01-02T04:00:00.*, and at once by an order",
+    "look at the BMC .*; it is tried again at 2026-01-02 04:00:00 UTC, and at once by an order",
 )
 def breaker_open(scene):
     scene.remembers(left_alone=True, last_error="no route",
@@ -524,7 +524,7 @@ def powered_off(scene):
     return scene.node("active", power_state="power off")
 
 
-@situation("it is in active$", "nothing: it runs its user's system", since=0)
+@situation("^nothing is wrong: it is in active$", "nothing: it runs its user's system", since=0)
 def nothing_is_wrong(scene):
     return scene.node("active")
 
