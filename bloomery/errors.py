@@ -716,6 +716,16 @@ class Unavailable(Failure):
     code, status = "unavailable", 503
 
 
+class AuditUnwritable(Failure):
+    """An order cannot be recorded, and so it is not carried out."""
+
+    code, status = "audit.unwritable", 503
+    text = (
+        "cannot record the order in [audit]file, so nothing was done: {reason}; the operator has "
+        "to see to its disk"
+    )
+
+
 class TemporaryFailure(Unavailable):
     code = "unavailable.conductor"
     text = "Resource temporarily unavailable, please retry. {reason}"

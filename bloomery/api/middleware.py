@@ -16,14 +16,24 @@ from urllib.parse import parse_qsl
 
 import webob
 
-from bloomery.api import auth, auth_strategy, boot_files, browsers, layers, replies, versions
+from bloomery import errors
+from bloomery.api import (
+    auditing,
+    auth,
+    auth_strategy,
+    boot_files,
+    browsers,
+    layers,
+    replies,
+    versions,
+)
 from bloomery.api.declare import EVENT_STREAM, KEY, Call
 from bloomery.conf.api import Api
 from bloomery.http_server import bodies
 from bloomery.http_server.readiness import Readiness
 from bloomery.http_server.wsgi import REQUEST_ID_HEADERS, Wsgi
 from bloomery.metrics import METRICS
-from bloomery.model.request import IN_LOG, Request, begin
+from bloomery.model.request import IN_LOG, Parking, Request, begin
 from bloomery.operations import agent_callers, health
 from bloomery.operations.context import Context, Services
 
@@ -39,6 +49,10 @@ _METHODS: Final = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE"})
 _WAIT: Final = re.compile(r"\bwait=(\d{1,6})\b")
 _PROVISION: Final = re.compile(r"/states/provision/?\Z")
 _USUAL_PORTS: Final = {"http": ":80", "https": ":443"}
+_LATER: Final = {  # what to say, and when to retry
+    auth.IdentityUnavailable: (auth.UNAVAILABLE, auth.RETRY_S),
+    auth.Busy: ("Too many logins are being checked", "1"),
+}
 _INSPECTION: Final = re.compile(r"/continue_inspection(\.json)?/?\Z")
 _OPAQUE: Final = "application/octet-stream"  # Pecan does not parse bodies of this type
 
@@ -65,6 +79,7 @@ class Middleware:
         self._inner = inner
         self._site = services
         self._auth = logins or auth_strategy.logins(services.conf)
+        self._auditor = auditing.make(services.conf, "bare metal")
         self._readiness = Readiness(health.parts(services))
         self._plain: dict[str, Wsgi] = {"/healthz": self._alive, "/readyz": self._ready}
         self._plain |= layers.healthcheck(services.conf)
@@ -90,9 +105,11 @@ class Middleware:
         IN_LOG.set(request)
         start = counted(start_response, environ["REQUEST_METHOD"], parking.began)
         start = with_ids(start, request, environ)
-        return self._answer(request, environ)(environ, start)
+        if self._auditor is not None:
+            start = self._auditor.answering(start, parking, environ)
+        return self._answer(parking, environ)(environ, start)
 
-    def _answer(self, request: Request, environ: dict[str, Any]) -> Wsgi:
+    def _answer(self, parking: Parking, environ: dict[str, Any]) -> Wsgi:
         """Return the answer: from the application, or a refusal."""
         refusal = self._browsers.refusal(environ.get("HTTP_HOST"), environ.get("HTTP_ORIGIN"))
         if refusal is not None:
@@ -102,17 +119,16 @@ class Middleware:
         if public is not None:
             return public
         try:
-            environ[KEY] = self._understood(request, environ)
+            call = environ[KEY] = self._understood(parking.request, environ)
+            if self._auditor is not None:
+                self._auditor.ask(parking, call.context.request, environ, call.body)
         except auth.Unauthorized:
             return _unauthorized()
         except auth.Refused as exc:
             return exc.response
-        except auth.IdentityUnavailable:
-            again = [("Retry-After", auth.RETRY_S)]
-            return replies.second_form(503, auth.UNAVAILABLE, again)
-        except auth.Busy:
-            again = [("Retry-After", "1")]
-            return replies.second_form(503, "Too many logins are being checked", again)
+        except (auth.IdentityUnavailable, auth.Busy) as exc:
+            text, after_s = _LATER[type(exc)]
+            return replies.second_form(503, text, [("Retry-After", after_s)])
         except auth.Malformed:
             return replies.second_form(400, "Could not decode the Authorization header")
         except versions.Unacceptable as exc:
@@ -124,6 +140,8 @@ class Middleware:
             return replies.bare(400, f"JSON body nests too deep: {most} levels are allowed")
         except UnicodeDecodeError:
             return replies.second_form(400, "The path or the query is not UTF-8")
+        except errors.AuditUnwritable as exc:
+            return replies.second_form(exc.status, str(exc))
         return self._inner
 
     def _find_public(self, path: str, environ: dict[str, Any]) -> Wsgi | None:

@@ -44,6 +44,7 @@ COMMANDS: Final = {
     ),
     "keys": Command("bloomery.cmd.keys:keys", "Make the key that seals secrets, or replace it."),
     "events": Command("bloomery.cmd.events:events", "Follow events; show or forget their sinks."),
+    "audit": Command("bloomery.cmd.audit:audit", "Check or export the record of all orders."),
     "config": Command("bloomery.cmd.config:config", "Print a sample of the configuration."),
     "demo": Command("bloomery.cmd.demo:demo", "Show simulated servers being deployed."),
     "discover": Command(

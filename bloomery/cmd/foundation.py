@@ -163,7 +163,7 @@ def with_host(conf: Conf, host: str) -> Conf:
 
 
 def with_folders(conf: Conf, state_dir: Path) -> Conf:
-    """Return the configuration with default folders in the state dir."""
+    """Return the configuration with folders and files in the state dir."""
     agent, deploy = conf.agent, conf.deploy
     agent = dataclasses.replace(
         agent,
@@ -175,7 +175,10 @@ def with_folders(conf: Conf, state_dir: Path) -> Conf:
         http_root=deploy.http_root or str(state_dir / "http"),
         ramdisk_cache_path=deploy.ramdisk_cache_path or str(state_dir / "cache"),
     )
-    return dataclasses.replace(conf, agent=agent, deploy=deploy)
+    audit = dataclasses.replace(
+        conf.audit, file=conf.audit.file and str(state_dir / conf.audit.file)
+    )
+    return dataclasses.replace(conf, agent=agent, audit=audit, deploy=deploy)
 
 
 def prepare_schema(db: Database, home: StateDir, config_files: Sequence[str] = ()) -> None:

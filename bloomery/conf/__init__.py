@@ -21,6 +21,7 @@ from bloomery import errors
 from bloomery.conf import (
     agent,
     api,
+    audit,
     conductor,
     console,
     database,
@@ -44,6 +45,7 @@ GROUPS: dict[str, type[Any]] = {
     "agent": agent.Agent,
     "agent_containers": agent.AgentContainers,
     "api": api.Api,
+    "audit": audit.Audit,
     "auto_discovery": inspection.AutoDiscovery,
     "bmc": redfish.BmcOptions,
     "conductor": conductor.Conductor,
@@ -89,6 +91,7 @@ class Conf:
     agent: agent.Agent = field(default_factory=agent.Agent)
     oslo_policy: api.OsloPolicy = field(default_factory=api.OsloPolicy)  # before ``api`` is a field
     api: api.Api = field(default_factory=api.Api)
+    audit: audit.Audit = field(default_factory=audit.Audit)
     auto_discovery: inspection.AutoDiscovery = field(default_factory=inspection.AutoDiscovery)
     bmc: redfish.BmcOptions = field(default_factory=redfish.BmcOptions)
     conductor: conductor.Conductor = field(default_factory=conductor.Conductor)

@@ -76,11 +76,15 @@ class Parked(Exception):
 
 
 class Parking:
-    """The passes of one request: its identity, its arrival, and its pending work."""
+    """The passes of one request: its identity, its arrival, and its pending work.
 
-    __slots__ = ("_outcomes", "began", "request")
+    ``is_audited``: the audit has recorded its order.
+    """
+
+    __slots__ = ("_outcomes", "began", "is_audited", "request")
 
     def __init__(self) -> None:
+        self.is_audited = False
         self.request = Request.new()
         self.began = time.perf_counter()
         self._outcomes: dict[str, Future[Any]] = {}

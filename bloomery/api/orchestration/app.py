@@ -15,12 +15,12 @@ from typing import Any, Final
 import webob
 
 from bloomery import errors
-from bloomery.api import auth, auth_strategy, browsers, layers, middleware
+from bloomery.api import auditing, auth, auth_strategy, browsers, layers, middleware
 from bloomery.api.orchestration import answers, callers, faults, routes, routing, versions
 from bloomery.api.orchestration.call import Call, Reply
 from bloomery.http_server import bodies, login
 from bloomery.http_server.wsgi import Wsgi
-from bloomery.model.request import IN_LOG, Parked, Request, begin
+from bloomery.model.request import IN_LOG, Parked, Parking, Request, begin
 from bloomery.operations.context import Services
 from bloomery.orchestration.limits import LIMITS
 from bloomery.orchestration.service.operations import StackOperations
@@ -57,6 +57,7 @@ class Application:
         self._operations = operations
         self._browsers = browsers.Guard(services.conf)
         self._callers = callers.Callers(logins, services.policies)
+        self._auditor = auditing.make(services.conf, "orchestration")
         self._router = routing.Router(routes.ROUTES)
         self._extensions = routing.Router(routes.EXTENSIONS)
 
@@ -66,13 +67,15 @@ class Application:
         IN_LOG.set(request)
         counted = middleware.counted(start_response, environ["REQUEST_METHOD"], parking.began)
         start = middleware.with_ids(counted, request, environ)
-        return self._response(request, environ)(environ, start)
+        if self._auditor is not None:
+            start = self._auditor.answering(start, parking, environ)
+        return self._response(parking, environ)(environ, start)
 
-    def _response(self, request: Request, environ: dict[str, Any]) -> webob.Response:
+    def _response(self, parking: Parking, environ: dict[str, Any]) -> webob.Response:
         """Return the answer, also for errors."""
         url = middleware.base_url(self._public_endpoint(environ), environ)
         try:
-            return self._answer(request, environ, url)
+            return self._answer(parking, environ, url)
         except versions.OtherVersion:
             return versions.document(url)
         except routing.NoPath:
@@ -105,7 +108,7 @@ class Application:
             return conf.orchestration.public_endpoint
         return conf.api.public_endpoint and conf.api.public_endpoint.rstrip("/") + mount
 
-    def _answer(self, request: Request, environ: dict[str, Any], url: str) -> webob.Response:
+    def _answer(self, parking: Parking, environ: dict[str, Any], url: str) -> webob.Response:
         refusal = self._browsers.refusal(environ.get("HTTP_HOST"), environ.get("HTTP_ORIGIN"))
         if refusal is not None:
             return faults.refusal(*refusal)
@@ -115,7 +118,7 @@ class Application:
         if NUL in path or NUL_ESCAPE in environ.get("QUERY_STRING", ""):
             raise faults.BadRequest(reason="a path and a query must not hold the character NUL")
         router, project, rest = self._place(path, environ.get("HTTP_ACCEPT", ""))
-        request, token = self._identified(request, environ, project, rest)
+        request, token = self._identified(parking.request, environ, project, rest)
         IN_LOG.set(request)
         method = environ["REQUEST_METHOD"]
         if method == "OPTIONS":
@@ -137,6 +140,8 @@ class Application:
             content_type=_content_type(environ),
             token=token,
         )
+        if self._auditor is not None and not route.only_reads:
+            self._auditor.ask(parking, request, environ, call.body)
         return _shaped(route, route.endpoint(call, **values))
 
     def _place(self, path: str, accept: str) -> tuple[routing.Router, str | None, str]:

@@ -1,0 +1,122 @@
+"""What the APIs record of orders: asked before anything is done, and how they were answered.
+
+Orders of callers are recorded: all requests but reads and the calls of agents.  Names of changed
+fields are kept, and of values only targets and nodes: bodies hold secrets.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Final
+
+import bloomery
+from bloomery import errors
+from bloomery.api import auth
+from bloomery.audit import Trail
+from bloomery.conf import Conf
+from bloomery.model.request import Parking, Request
+
+LOG = logging.getLogger(__name__)
+
+_READS: Final = ("GET", "HEAD", "OPTIONS")
+_REFUSED: Final = ("401", "403")
+_MOST_CHARS, _MOST_FIELDS, _MOST_NODES = 255, 50, 200
+
+Json = dict[str, Any]
+
+
+class Auditor:
+    """Records the orders of one API.  Raises AuditUnwritable."""
+
+    def __init__(self, trail: Trail, api: str, host: str) -> None:
+        self._trail = trail
+        facts = {"api": api, "host": host, "release": bloomery.__version__}
+        trail.add("started", facts, is_durable=True)
+
+    def ask(
+        self, parking: Parking, request: Request, environ: Mapping[str, Any], body: bytes
+    ) -> None:
+        """Record an order, once in all passes of its request."""
+        if parking.is_audited or not _is_order(environ):
+            return
+        who = {"user": request.user, "user_name": request.user_name, "project": request.project}
+        facts = _place(parking, environ) | who | _order(body)
+        self._trail.add("asked", facts, is_durable=True)
+        parking.is_audited = True
+
+    def answering(self, start_response: Any, parking: Parking, environ: Mapping[str, Any]) -> Any:
+        """Record the answer to an order, and orders that are refused before they are recorded."""
+        place = _place(parking, environ) if _is_order(environ) else None
+
+        def start(status: str, headers: list[tuple[str, str]], exc_info: Any = None) -> Any:
+            if place is not None:
+                self._answer(parking, place, status)
+            return start_response(status, headers, exc_info)
+
+        return start
+
+    def _answer(self, parking: Parking, place: Json, status: str) -> None:
+        answer = {"status": int(status[:3])}
+        try:
+            if parking.is_audited:
+                self._trail.add("answered", {"request_id": place["request_id"]} | answer)
+            elif status.startswith(_REFUSED):
+                self._trail.add("refused", place | answer)
+        except errors.AuditUnwritable as exc:
+            LOG.warning("the answer %s to %s: %s", status, place["request_id"], exc)
+
+
+def make(conf: Conf, api: str) -> Auditor | None:
+    """Return the auditor of an API; None: no file is configured.  Raises CannotStart."""
+    if not conf.audit.file:
+        return None
+    try:
+        return Auditor(Trail(Path(conf.audit.file)), api, str(conf.default.host))
+    except errors.AuditUnwritable as exc:
+        raise errors.CannotStart(
+            reason=f"cannot start: cannot write [audit]file {conf.audit.file}: "
+            f"{exc.facts['reason']}; name a file in a folder that this user may write"
+        ) from exc
+
+
+def _is_order(environ: Mapping[str, Any]) -> bool:
+    is_read = environ["REQUEST_METHOD"] in _READS
+    return not (is_read or auth.PUBLIC.fullmatch(environ.get("PATH_INFO", "")))
+
+
+def _place(parking: Parking, environ: Mapping[str, Any]) -> Json:
+    path = environ.get("SCRIPT_NAME", "") + environ.get("PATH_INFO", "")
+    return {
+        "request_id": parking.request.request_id,
+        "address": environ.get("REMOTE_ADDR", ""),
+        "method": environ["REQUEST_METHOD"][:_MOST_CHARS],
+        "path": path.encode("latin-1").decode(errors="replace")[: 2 * _MOST_CHARS],
+    }
+
+
+def _order(body: bytes) -> Json:
+    """Return what a body orders: names of fields, targets, nodes."""
+    try:
+        document = json.loads(body)
+    except (ValueError, RecursionError):
+        return {}
+    if isinstance(document, list):  # a JSON patch
+        paths = [each.get("path") for each in document if isinstance(each, dict)]
+        return {"fields": _texts(paths, _MOST_FIELDS)}
+    if not isinstance(document, dict):
+        return {}
+    order: Json = {"fields": _texts(document, _MOST_FIELDS)}
+    parts = [document, *(each for each in document.values() if isinstance(each, dict))]
+    targets = [part["target"] for part in parts if isinstance(part.get("target"), str)]
+    if targets:
+        order["target"] = targets[0][:_MOST_CHARS]
+    if isinstance(document.get("nodes"), list):
+        order["nodes"] = _texts(document["nodes"], _MOST_NODES)
+    return order
+
+
+def _texts(values: Any, most: int) -> list[str]:
+    return [each[:_MOST_CHARS] for each in values if isinstance(each, str)][:most]

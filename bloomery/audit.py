@@ -1,0 +1,231 @@
+"""A file of who ordered what: one JSON object a line, chained to the line before by its hash.
+
+    Trail(path).add("asked", {"user": "ann", "method": "PUT"}, is_durable=True)
+    check([path]).faults        # ["audit.jsonl:17: record 17 was changed"]
+
+``FILE.head`` holds number and hash of the last record.  A new or empty FILE continues the chain
+from there, so FILE may be moved away at any time.  Several processes of a host may write one FILE.
+
+A crash may leave half a line.  The next writer ends it, and records ``torn`` with its hash.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import hashlib
+import json
+import os
+import re
+import threading
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, Final
+
+from bloomery import errors
+
+TORN: Final = "torn"
+FIRST: Final = "0" * 64  # the hash before the first record
+_LINE: Final = re.compile(rb'(\{.*),"hash":"([0-9a-f]{64})"\}\n?')
+_LONGEST: Final = 1 << 17  # bytes of a line
+_MODE: Final = 0o600
+
+Json = dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Head:
+    """The end of a chain.  ``size``: that of FILE behind its last record."""
+
+    number: int = 0
+    hash: str = FIRST
+    size: int = -1
+
+
+class Trail:
+    """Writes records.  Raises AuditUnwritable."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._mutex = threading.Lock()
+
+    def add(self, kind: str, facts: Mapping[str, Any], *, is_durable: bool = False) -> None:
+        """Append a record.  ``is_durable``: return when it is on the disk."""
+        try:
+            with self._mutex, _opened(head_of(self._path)) as beside, _opened(self._path) as file:
+                fcntl.flock(beside, fcntl.LOCK_EX)
+                head, half = _end(file, _read_head(beside))
+                if half:
+                    mark = {"bytes": len(half), "sha256": hashlib.sha256(half).hexdigest()}
+                    head = _append(file, head, TORN, mark, end_of_half=b"\n")
+                head = _append(file, head, kind, facts)
+                if is_durable:
+                    os.fdatasync(file)
+                _write_head(beside, head)
+        except OSError as exc:
+            raise errors.AuditUnwritable(reason=exc.strerror, log=str(self._path)) from exc
+
+
+def head_of(path: Path) -> Path:
+    return path.with_name(f"{path.name}.head")
+
+
+@contextlib.contextmanager
+def _opened(path: Path) -> Iterator[int]:
+    descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, _MODE)
+    try:
+        yield descriptor
+    finally:
+        os.close(descriptor)
+
+
+def _append(
+    file: int, head: Head, kind: str, facts: Mapping[str, Any], end_of_half: bytes = b""
+) -> Head:
+    """Write a record behind ``head``; a write that fails leaves nothing, or half a line."""
+    record = {"number": head.number + 1, "at": datetime.now(UTC).isoformat(), "kind": kind}
+    body = json.dumps({**record, **facts, "previous": head.hash}, separators=(",", ":"))[:-1]
+    own = hashlib.sha256(body.encode()).hexdigest()
+    line = end_of_half + f'{body},"hash":"{own}"}}\n'.encode()
+    size = os.fstat(file).st_size
+    written = os.pwrite(file, line, size)
+    if written < len(line):
+        with contextlib.suppress(OSError):
+            os.ftruncate(file, size)
+        raise OSError(0, "the disk is full")
+    return Head(head.number + 1, own, size + written)
+
+
+def _end(file: int, head: Head) -> tuple[Head, bytes]:
+    """Return the end of the chain, and half a line behind it, which a crash has left."""
+    size = os.fstat(file).st_size
+    if size == head.size:
+        return head, b""
+    *lines, half = os.pread(file, _LONGEST, max(size - _LONGEST, 0)).split(b"\n")
+    last = lines and _parsed(lines[-1])
+    if last and last["number"] > head.number:
+        head = Head(last["number"], last["hash"], size)
+    return head, half
+
+
+def _read_head(beside: int) -> Head:
+    try:
+        return Head(**json.loads(os.pread(beside, _LONGEST, 0)))
+    except (ValueError, TypeError):  # it is new, or a loss of power has damaged it
+        return Head()
+
+
+def _write_head(beside: int, head: Head) -> None:
+    content = json.dumps({"number": head.number, "hash": head.hash, "size": head.size}).encode()
+    os.pwrite(beside, content, 0)
+    os.ftruncate(beside, len(content))
+
+
+def _parsed(line: bytes) -> Json | None:
+    """Return a record, whether its hash is right or not; None: the line is no record."""
+    try:
+        record = json.loads(line)
+    except ValueError:
+        return None
+    is_record = isinstance(record, dict) and isinstance(record.get("number"), int)
+    return record if is_record and _LINE.fullmatch(line) else None
+
+
+# ---------------------------------------------------------------------------------- checking
+
+
+@dataclass(slots=True)
+class Check:
+    """What a chain is.  ``first`` and ``last``: numbers of records, 0 where there is none."""
+
+    first: int = 0
+    last: int = 0
+    hash: str = FIRST
+    faults: list[str] = field(default_factory=list)
+
+
+def check(paths: Sequence[Path], kept_hash: str | None = None) -> Check:
+    """Check the files of one chain, the oldest first.  Raises OSError.
+
+    ``kept_hash``: a hash that somebody has kept elsewhere; a rewritten chain has lost it.
+    """
+    chain, link, half, is_kept = Check(), {FIRST}, None, kept_hash in (None, FIRST)
+    for place, line in _lines(paths):
+        record, found = _parsed(line), _LINE.fullmatch(line)
+        if record is None or found is None:
+            _blame(chain, half)
+            half = place, line.rstrip(b"\n")
+            continue
+        if half and not (record["kind"] == TORN and record.get("sha256") == _hash(half[1])):
+            _blame(chain, half)
+        half = None
+        own, stored = _hash(found[1]), found[2].decode()
+        number, is_changed = record["number"], own != stored
+        chain.first = chain.first or number
+        if is_changed:
+            number = chain.last + 1
+            chain.faults.append(f"{place}: record {number} was changed")
+        elif chain.last and number != chain.last + 1:
+            chain.faults.append(f"{place}: record {number} comes behind record {chain.last}")
+        elif (chain.last or number == 1) and record.get("previous") not in link:
+            chain.faults.append(f"{place}: record {number} does not belong behind the one before")
+        is_kept = is_kept or kept_hash == stored
+        chain.last, chain.hash, link = number, stored, {own, stored}
+    _blame(chain, half)
+    if paths and (missing := _cut_off(paths[-1], chain)):
+        chain.faults.append(missing)
+    if not is_kept:
+        chain.faults.append(f"no record has the hash {kept_hash}: the chain was made anew, or cut")
+    return chain
+
+
+def _blame(chain: Check, half: tuple[str, bytes] | None) -> None:
+    if half:
+        chain.faults.append(f"{half[0]}: this line is no record: it was changed or cut off")
+
+
+def _cut_off(path: Path, chain: Check) -> str | None:
+    """Return that the end is missing, where FILE.head is there to tell."""
+    try:
+        head = Head(**json.loads(head_of(path).read_bytes()))
+    except FileNotFoundError:
+        return None
+    except (ValueError, TypeError):
+        return f"{head_of(path)} was changed"
+    if head.number > chain.last:
+        return f"{path}: the end is missing: the last record was {head.number}"
+    if head.number == chain.last and head.hash != chain.hash:
+        return f"{path}: the last record is not the one that {head_of(path).name} names"
+    return None
+
+
+def _hash(content: bytes) -> str:
+    return hashlib.sha256(content).hexdigest()
+
+
+def _lines(paths: Iterable[Path]) -> Iterator[tuple[str, bytes]]:
+    for path in paths:
+        with path.open("rb") as file:
+            for number, line in enumerate(file, 1):
+                yield f"{path}:{number}", line
+
+
+def orders(paths: Iterable[Path]) -> list[Json]:
+    """Return each order with the status of its answer; None: it was not answered.
+
+    Refused logins are among them, without user.  Raises OSError.
+    """
+    found: dict[str, Json] = {}
+    for _place, line in _lines(paths):
+        record = _parsed(line) or {}
+        if record.get("kind") == "answered":
+            found.get(record["request_id"], {})["status"] = record["status"]
+        elif record.get("kind") in ("asked", "refused"):
+            found[record["request_id"]] = {"status": None} | {
+                key: value
+                for key, value in record.items()
+                if key not in ("number", "kind", "previous", "hash")
+            }
+    return list(found.values())

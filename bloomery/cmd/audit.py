@@ -1,0 +1,77 @@
+"""``bloomery audit``: check or export the files of [audit]file."""
+
+from __future__ import annotations
+
+import csv
+import json
+import sys
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Final, TypeVar
+
+import click
+
+from bloomery import audit as trails
+from bloomery import errors
+from bloomery.cli import groups, terminal
+
+FILES: Final = click.argument(
+    "files", nargs=-1, required=True, type=click.Path(path_type=Path), metavar="FILE..."
+)
+_COLUMNS: Final = (
+    "at", "user", "user_name", "project", "address", "method", "path", "target", "nodes", "fields",
+    "status", "request_id",
+)  # fmt: skip
+_FORMULA: Final = ("=", "+", "-", "@", "\t", "\r")  # a spreadsheet would run such a cell
+
+T = TypeVar("T")
+
+
+@click.group(cls=groups.Group)
+def audit() -> None:
+    """Check or export the record of all orders.  FILE: the files of one record, oldest first."""
+
+
+@audit.command()
+@FILES
+@click.option("--hash", "kept_hash", metavar="HASH", help="Of a record, kept elsewhere before.")
+def verify(files: Sequence[Path], kept_hash: str | None) -> None:
+    """Name each record that was changed, moved or removed; exit with 1 if there is any.
+
+    Keep the printed hash in another place: with --hash, a record that was made anew is found.
+    """
+    found = _read(lambda: trails.check(files, kept_hash))
+    for fault in found.faults:
+        terminal.echo(fault, err=True)
+    count = found.last - found.first + 1 if found.last else 0
+    span = f", {found.first} to {found.last}" if count else ""
+    click.echo(f"{terminal.amount(count, 'record')}{span}; hash {found.hash}")
+    raise SystemExit(bool(found.faults))
+
+
+@audit.command()
+@FILES
+@groups.AS_JSON
+def export(files: Sequence[Path], as_json: bool) -> None:
+    """Print each order with its caller and the status of its answer, as CSV."""
+    orders = _read(lambda: trails.orders(files))
+    if as_json:
+        click.echo(json.dumps(orders, indent=2))
+        return
+    table = csv.writer(sys.stdout)
+    table.writerow(_COLUMNS)
+    table.writerows([_cell(order.get(column)) for column in _COLUMNS] for order in orders)
+
+
+def _read(work: Callable[[], T]) -> T:
+    try:
+        return work()
+    except OSError as exc:
+        raise errors.CannotStart(
+            reason=f"cannot read {exc.filename}: {exc.strerror}; name the files of [audit]file"
+        ) from exc
+
+
+def _cell(value: object) -> str:
+    text = " ".join(value) if isinstance(value, list) else str("" if value is None else value)
+    return f"'{text}" if text.startswith(_FORMULA) else text
