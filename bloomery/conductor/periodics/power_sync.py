@@ -228,9 +228,12 @@ class PowerSync:
         self._runtime.on_events_written()
 
     def _differs(self, task: TaskManager, actual: str, count: int) -> None:
+        """Correct a difference, unless others have had the node since: ``actual`` may be older."""
+        polled_at = task.node.lock_generation
         task.upgrade_lock(purpose="power sync", retry=False)
         node, recorded = task.node, task.node.power_state
-        if not _is_idle(node) or recorded == actual:
+        was_taken = node.lock_generation != polled_at + 1
+        if was_taken or not _is_idle(node) or recorded == actual:
             return
         force = self._runtime.conf.conductor.force_power_state_during_sync
         if recorded is None:

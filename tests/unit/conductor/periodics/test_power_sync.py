@@ -567,6 +567,23 @@ def test_node_that_somebody_takes_meanwhile_is_left_alone(rack, bmc):
         assert rack.site.everything() == before
 
 
+def test_a_power_state_read_before_another_flow_corrects_nothing(rack, bmc, monkeypatch):
+    """A reboot takes and frees the node between the poll and the lock of the correction."""
+    node, read = rack.node(), bmc.read
+    bmc.one[node] = OFF
+
+    def off_in_the_middle_of_a_reboot(row):
+        with rack.site.acquire(node, purpose="a reboot"):
+            return read(row)
+
+    monkeypatch.setattr(bmc, "read", off_in_the_middle_of_a_reboot)
+    rack.sync._sync(rack.site.context(), node)
+    assert (bmc.orders, warnings_in_history(rack, node)) == ([], [])
+    monkeypatch.undo()
+    rack.run()
+    assert bmc.orders == [(ON, None)], "the next poll has to correct it"
+
+
 def test_nothing_to_do_is_nothing(rack):
     rack.run()
 
