@@ -113,7 +113,7 @@ def _may_see(context: Context, row: sa.Row[Any]) -> bool:
 def _list_sharers(runtime: ConductorRuntime, conn: sa.Connection, node: Node) -> list[sa.Row[Any]]:
     """Return the nodes of the same driver with the same BMC and system.
 
-    The database searches the nodes of the driver for the BMC's host.
+    The database searches the nodes of the driver for the BMC's address.
     """
     ours = _system_of(runtime, node)
     if ours is None:
@@ -121,7 +121,7 @@ def _list_sharers(runtime: ConductorRuntime, conn: sa.Connection, node: Node) ->
     hardware_type = runtime.registry.types[node.driver]
     return [
         row
-        for row in nodes.list_naming(conn, node.driver, ours.host)
+        for row in nodes.list_naming(conn, node.driver, ours.text)
         if row.uuid != node.uuid
         and (theirs := hardware_type.bmc_system(rows.load(row.driver_info))) is not None
         and ours.is_same(theirs)

@@ -30,7 +30,7 @@ no secrets.  Any other exception fails the step, too, and is logged with its tra
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, ClassVar, Final, Protocol, TypedDict
 
@@ -800,11 +800,13 @@ class BmcSystem:
     """A system behind a BMC, normalised for comparison.
 
     ``host``: as in driver_info; ``port`` None: the default; ``system`` None: the BMC's only one.
+    ``text``: what each driver_info of this BMC contains, to search for.
     """
 
     host: str
     port: int | None = None
     system: str | None = None
+    text: str = field(compare=False)
 
     def is_same(self, other: BmcSystem) -> bool:
         """Return whether both are one system; a missing system name matches any."""

@@ -116,6 +116,7 @@ def bmc_system(driver_info: Mapping[str, Any]) -> BmcSystem | None:
         return None
     return BmcSystem(
         host=address.lower(),
+        text=address.lower(),
         port=None if port == _USUAL_PORT else port,
         system="/".join(str(part) for part in bridge.values()),
     )

@@ -100,10 +100,13 @@ def bmc_system(info: Mapping[str, Any]) -> BmcSystem | None:
     except errors.Invalid:
         return None
     parts = urllib.parse.urlsplit(address)
+    port = None if parts.port == _USUAL_PORTS[parts.scheme] else parts.port
+    host = str(parts.hostname)
     return BmcSystem(
-        host=str(parts.hostname),
-        port=None if parts.port == _USUAL_PORTS[parts.scheme] else parts.port,
+        host=host,
+        port=port,
         system=system and system.rstrip("/").lower(),
+        text=parts.netloc.lower() if port else host,
     )
 
 
