@@ -25,11 +25,12 @@ from typing import TYPE_CHECKING, Any, Final
 import orjson
 from oslo_utils import strutils
 
-from bloomery import boot_files, errors, key_file
+from bloomery import boot_files, errors, key_file, signatures
 from bloomery.model.rules import attributes
 
 if TYPE_CHECKING:
     from cryptography.fernet import Fernet
+    from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 MASK: Final = attributes.MASK
 SEALED: Final = attributes.SEALED
@@ -246,6 +247,10 @@ class Key:
 
         return Fernet(self._key)
 
+    @functools.cached_property
+    def signer(self) -> Ed25519PrivateKey:
+        return signatures.signer(self._key)
+
 
 class Sealer:
     """Seal secret values with the first key; unseal those of every key.
@@ -276,6 +281,15 @@ class Sealer:
             keys = self._changed_keys()
             if keys is not None:
                 self._keys = _by_id(keys)
+
+    def sign(self, document: dict[str, Any]) -> dict[str, Any]:
+        """Return the signature of a JSON document by the newest key."""
+        self.refresh()
+        return signatures.sign(document, next(iter(self._keys.values())).signer)
+
+    def public_keys(self) -> list[str]:
+        """Return the public keys of signatures as PEM, the newest first."""
+        return [signatures.public_key(key.signer) for key in self._keys.values()]
 
     def _sealed(self, value: bytes) -> tuple[str, str]:
         """Return the id of the newest key, and the token."""

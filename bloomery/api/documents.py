@@ -301,6 +301,37 @@ _NODE_ROWS: Final = _object(
     "nodes", "last_event_id",
 )  # fmt: skip
 
+_DISK: Final = dict.fromkeys(("name", "serial", "wwn", "vendor", "model"), TEXT_OR_NULL) | {
+    "size": {"type": ["integer", "null"]}
+}
+_ERASURES: Final = _array(
+    _object(
+        {
+            **dict.fromkeys(("uuid", "step", "began_at", "ended_at"), TEXT),
+            "methods": _array(TEXT), "agent": TEXT_OR_NULL,
+            "disks": _array(
+                _object(
+                    _DISK | {"rotational": _ANY, "is_erased": BOOLEAN}, *_DISK, "is_erased"
+                )
+            ),
+        },
+        "uuid", "step", "began_at", "ended_at", "methods", "agent", "disks",
+    )
+)  # fmt: skip
+_ERASURE: Final = _object(
+    {
+        "proof": _object(
+            {
+                "node_uuid": TEXT, "node_name": TEXT_OR_NULL, "issued_at": TEXT,
+                "erasures": _ERASURES, "missing": _array(_object(_DISK, "name")),
+            },
+            "node_uuid", "node_name", "issued_at", "erasures", "missing",
+        ),
+        "signature": _OBJECT_OR_NULL,
+    },
+    "proof", "signature",
+)  # fmt: skip
+
 _CONDUCTORS: Final = _array(
     _object(
         {
@@ -481,6 +512,7 @@ _ENDS: Final[Mapping[str, Json]] = {
     "/ext/v1/me": _ME,
     "/ext/v1/states": _STATES,
     "/ext/v1/nodes/{}/bmc": _BMC,
+    "/ext/v1/nodes/{}/erasure": _ERASURE,
     "/ext/v1/nodes/{}/why": _WHY,
     "/ext/v1/allocations/{}/why": _ALLOCATION_WHY,
     "/ext/v1/events": _EVENTS,

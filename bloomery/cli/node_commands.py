@@ -6,14 +6,15 @@ clouds.yaml names the service (cloud.py).  A NODE is a name or a UUID.
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from http import HTTPStatus
-from typing import Any, Final
+from typing import Any, BinaryIO, Final, TextIO
 from urllib.parse import quote, urlsplit
 
 import click
 
-from bloomery import errors
+from bloomery import errors, signatures
 from bloomery.cli import cloud, groups, terminal
 from bloomery.cli.client import ApiError, Client
 from bloomery.cli.fleet import Fleet, batches
@@ -29,6 +30,7 @@ TIMEOUT: Final = click.option(
 )  # fmt: skip
 REASON: Final = click.option("--reason", metavar="TEXT", help="Shown with the node.")
 _POWER: Final = {"on": "power on", "off": "power off", "reboot": "power on"}  # states at the end
+_PEM: Final = r"-----BEGIN PUBLIC KEY-----.*?-----END PUBLIC KEY-----"
 _LONG: Final = frozenset({"links", "ports", "portgroups", "states", "volume"})  # of show
 
 Json = dict[str, Any]
@@ -139,6 +141,53 @@ def timeline(find: Find, node: str, limit: int, as_json: bool) -> None:
         _echo_rows(map(_entry, entries))
     else:
         click.echo("no events yet", err=True)
+
+
+@node.command()
+@NODE
+@groups.AS_JSON
+@click.pass_obj
+def erasure(find: Find, node: str, as_json: bool) -> None:
+    """Show which disks were erased, newest first; --json prints the signed proof."""
+    document = _get(find(), node, "/ext", "/erasure")
+    if as_json:
+        click.echo(json.dumps(document, indent=2))
+        return
+    for each in document["proof"]["erasures"]:
+        terminal.echo(f"{each['ended_at']}  {each['step']}: {'; '.join(each['methods'])}")
+        _echo_rows(
+            ("", disk["name"], disk["serial"] or "-", disk["model"] or "-",
+             "erased" if disk["is_erased"] else "NOT ERASED")
+            for disk in each["disks"]
+        )  # fmt: skip
+    for disk in document["proof"]["missing"]:
+        terminal.echo(
+            f"not erased since the last inspection: {disk['name']} {disk['serial'] or ''}"
+        )
+    if not document["proof"]["erasures"]:
+        click.echo("no erasure is recorded", err=True)
+
+
+@node.command("check-erasure")
+@click.argument("file", type=click.File("rb"))
+@click.option(
+    "--public-key", type=click.File(), required=True, metavar="FILE",
+    help="Public keys that you trust, as bloomery keys public prints them.",
+)  # fmt: skip
+def check_erasure(file: BinaryIO, public_key: TextIO) -> None:
+    """Check the signature of a proof: the output of erasure --json.  Needs no service."""
+    try:
+        document = json.loads(file.read())
+        proof, signature = document["proof"], document["signature"] or {"value": ""}
+        keys = re.findall(_PEM, public_key.read(), re.DOTALL)
+        is_signed = any(signatures.is_valid(proof, signature, key) for key in keys)
+    except (ValueError, KeyError, TypeError) as exc:
+        raise click.ClickException(f"cannot check {file.name}: {exc!r}") from exc
+    if not is_signed:
+        raise click.ClickException(
+            f"none of the {len(keys)} public keys has signed {file.name}, or it was changed"
+        )
+    click.echo(f"{file.name} is signed, and unchanged")
 
 
 # -------------------------------------------------------------------------------------- orders

@@ -1,4 +1,4 @@
-"""``bloomery keys``: make the key that seals secrets, or replace it."""
+"""``bloomery keys``: make the key that seals secrets, replace it, or print what it signs with."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _SETTLE_S: Final = 60.0
 
 @click.group(cls=groups.Group)
 def keys() -> None:
-    """Make the key that seals secrets, or replace it while services run."""
+    """Make the key that seals secrets, replace it, or print the public keys of signatures."""
 
 
 @keys.command()
@@ -67,6 +67,18 @@ def rotate(
             wait=threading.Event().wait, say=click.echo,
         )  # fmt: skip
         run(rotation, is_shared=shared or database.is_sqlite, is_copied=copied, settle_s=settle)
+
+
+@keys.command()
+@options.state_dir
+@options.config_file
+def public(state_dir: Path, config_files: tuple[str, ...]) -> None:
+    """Print the public keys that check proofs of erasure, the newest first."""
+    settings = conf.load(config_files)
+    with StateDir(state_dir, role="keys") as home:
+        database = home.existing_database(settings.database)
+        sealer = home.sealer(database, settings.default.sealing_key_file)
+        click.echo("".join(sealer.public_keys()), nl=False)
 
 
 def run(rotation: Rotation, *, is_shared: bool, is_copied: bool, settle_s: float) -> None:

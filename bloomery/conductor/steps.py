@@ -302,6 +302,7 @@ _RESERVED_ARGSINFO: Final[dict[str, dict[str, Any]]] = {
 
 _STORES: Final[dict[str, Callable[..., None]]] = {
     "bios_settings": hardware.replace_bios_settings,
+    "erasure": hardware.add_erasure,
     "firmware": hardware.replace_firmware,
     "inspection": inspection.store,
 }
@@ -311,8 +312,8 @@ def store_result(task: TaskManager, result: Mapping[str, Any]) -> list[EncodedWr
     """Set the node's fields from a step's result; return the writes for its other parts.
 
     ``node``: fields of the node, set at once.  ``inspection``: the result of
-    ``inspection.process``. ``bios_settings`` and ``firmware``: lists of rows.  The transaction that
-    ends the step takes the writes.
+    ``inspection.process``. ``bios_settings`` and ``firmware``: lists of rows.  ``erasure``: a
+    proof.  The transaction that ends the step takes the writes.
     """
     for name, value in result.get("node", {}).items():
         setattr(task.node, name, value)

@@ -160,6 +160,11 @@ class Deploy:
     erase_skip_read_only: bool = option(
         False, "skip read-only disks; false: they fail the cleaning"
     )
+    allow_partial_erasure: bool = option(
+        False,
+        "let nodes become available whose agent left a disk out of erase_devices; false: the "
+        "cleaning fails, unless properties/skip_block_devices excludes disks",
+    )
     disk_erasure_concurrency: int = option(
         4, "disks of one machine that are erased at the same time", least=1
     )

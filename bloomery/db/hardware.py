@@ -1,13 +1,14 @@
-"""Queries on hardware facts of nodes: BIOS settings, firmware, inventory."""
+"""Queries on hardware facts of nodes: BIOS settings, firmware, inventory, erasures."""
 
 from __future__ import annotations
 
+import uuid
 from typing import Any
 
 import sqlalchemy as sa
 
 from bloomery.db import rows
-from bloomery.db.tables import BIOS_SETTINGS, FIRMWARE, NODE_INVENTORY
+from bloomery.db.tables import BIOS_SETTINGS, ERASURES, FIRMWARE, NODE_INVENTORY
 from bloomery.model import hardware as model
 
 _B, _F, _I = BIOS_SETTINGS.c, FIRMWARE.c, NODE_INVENTORY.c
@@ -57,6 +58,24 @@ def replace_inventory(conn: sa.Connection, node_uuid: str, inventory: dict[str, 
         "created_at": rows.now(),
     }
     conn.execute(sa.insert(NODE_INVENTORY), row)
+
+
+def add_erasure(conn: sa.Connection, node_uuid: str, proof: dict[str, Any]) -> None:
+    """Store the proof of a step that has erased disks."""
+    row = {
+        "uuid": str(uuid.uuid4()),
+        "node_uuid": node_uuid,
+        "proof": rows.dump(proof),
+        "created_at": rows.now(),
+    }
+    conn.execute(sa.insert(ERASURES), row)
+
+
+def list_erasures(conn: sa.Connection, node_uuid: str) -> list[dict[str, Any]]:
+    """Return the proofs of a node with their UUIDs, newest first."""
+    query = sa.select(ERASURES.c.uuid, ERASURES.c.proof).where(ERASURES.c.node_uuid == node_uuid)
+    found = conn.execute(query.order_by(ERASURES.c.id.desc()))
+    return [{"uuid": row.uuid} | rows.load(row.proof) for row in found]
 
 
 def replace_bios_settings(

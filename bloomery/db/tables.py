@@ -340,6 +340,8 @@ NODE_INVENTORY = _table(
     _json("plugin_data"),
 )  # fmt: skip
 
+ERASURES = _table("erasures", _uuid(), _of_node(), _json("proof"))
+
 NODE_HISTORY = _table(
     "node_history",
     _uuid(),

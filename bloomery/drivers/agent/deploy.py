@@ -20,6 +20,7 @@ from bloomery.drivers.agent import (
     agent_steps,
     client,
     commands,
+    erasure,
     fast_track,
     image,
     logs,
@@ -77,6 +78,8 @@ class CustomAgentDeploy(base.Deploy):
         phase, name = agent_steps.phase_of(task), step.step
         if phase is None or name in {own.step for own in self.steps(phase)}:
             outcome = super().run_step(task, step)
+        elif name in erasure.STEPS:
+            outcome = erasure.run(task, self.conf, step, phase)
         else:
             outcome = agent_steps.run(task, self.conf, step, phase)
         if isinstance(outcome, Done):

@@ -1,4 +1,4 @@
-"""Nodes in short rows, and what explains one: <ident>/why, /timeline, /steps and /bmc.
+"""Nodes in short rows, and what explains one: <ident>/why, /timeline, /steps, /bmc, /erasure.
 
 Microversions do not apply here: names are always accepted.
 """
@@ -17,7 +17,7 @@ from bloomery.api.arguments import Arg
 from bloomery.api.declare import Call, endpoint
 from bloomery.api.routing import Rest
 from bloomery.model.page import Page
-from bloomery.operations import hardware, node_rows, provision, timeline, why
+from bloomery.operations import erasure, hardware, node_rows, provision, timeline, why
 
 _USUAL_PAGE: Final = 100
 _ROWS: Final = 1000
@@ -37,6 +37,13 @@ class Bmc(Rest):
     def get(self, call: Call, node: str) -> dict[str, Any]:
         """Check the node's BMC by reads: what works, what is missing, and its latency."""
         return hardware.examine_bmc(call.context, node)
+
+
+class Erasure(Rest):
+    @endpoint(rule="baremetal:node:inventory:get")
+    def get(self, call: Call, node: str) -> dict[str, Any]:
+        """Prove what was erased on the node: disks, methods and times, signed."""
+        return erasure.prove(call.context, node)
 
 
 class Timeline(Rest):
@@ -82,7 +89,7 @@ class Parts(Rest):
 
 class Nodes(Parts):
     subresources: ClassVar[Mapping[str, Rest]] = {
-        "bmc": Bmc(), "steps": Steps(), "timeline": Timeline(), "why": Why(),
+        "bmc": Bmc(), "erasure": Erasure(), "steps": Steps(), "timeline": Timeline(), "why": Why(),
     }  # fmt: skip
 
     @endpoint(rule="baremetal:node:list", query=PAGE)
