@@ -10,7 +10,9 @@ The field's type selects the option's type; ``read`` returns an instance.
 from __future__ import annotations
 
 import dataclasses
+import os
 import typing
+from pathlib import Path
 from typing import Any
 
 from oslo_config import cfg
@@ -25,6 +27,8 @@ _TYPES: dict[Any, Any] = {
     tuple[str, ...]: cfg.ListOpt,
     dict[str, str]: cfg.DictOpt,
 }
+_REFERENCES = ("file", "credential")
+_CREDENTIALS = "CREDENTIALS_DIRECTORY"  # set by systemd
 _BOUNDED = (cfg.IntOpt, cfg.FloatOpt)
 
 
@@ -40,7 +44,7 @@ def option(
     default_from: str | None = None,
     in_default: str | None = None,
 ) -> Any:
-    """Declare one option: default, help with unit, and range.
+    """Declare one option: default, help with unit, and range; ``secret``: it may be a reference.
 
     ``sample``: the default in words, where it depends on the machine.  ``default_from``: the option
     of the group whose value is the default.  ``in_default``: Heat's name of the option in
@@ -91,12 +95,39 @@ def read(declared: type[Any], group: Any) -> Any:
     values, faults = {}, []
     for field in dataclasses.fields(declared):
         try:
-            values[field.name] = _frozen(_value(group, field.name))
+            value = _frozen(_value(group, field.name))
+            is_reference = field.metadata["secret"] and isinstance(value, str)
+            values[field.name] = referred(field.name, value) if is_reference else value
         except ValueError as exc:
             faults.append(str(exc))
     if faults:
         raise ValueError("; ".join(faults))
     return declared(**values)
+
+
+def referred(name: str, value: str) -> str:
+    """Return the value of a secret option, from the place that it names, if it names one.
+
+    ``file:PATH`` is a file's content without the end of its line, ``credential:NAME`` that of a
+    credential of systemd.  Raises ValueError.
+    """
+    kind, _, place = value.partition(":")
+    if kind not in _REFERENCES or not place:
+        return value
+    path = Path(place)
+    if kind == "credential":
+        folder = os.environ.get(_CREDENTIALS)
+        if folder is None:
+            raise ValueError(
+                f"option {name}: there is no credential {place}: systemd has given none; write "
+                f"LoadCredential={place}:PATH into the unit"
+            )
+        path = Path(folder, place)
+    try:
+        return path.read_text().rstrip("\r\n")
+    except (OSError, UnicodeDecodeError) as exc:
+        reason = getattr(exc, "strerror", None) or "it is no text"
+        raise ValueError(f"option {name}: cannot read {path}: {reason}") from exc
 
 
 def _value(group: Any, name: str) -> Any:

@@ -230,3 +230,51 @@ def test_a_reference_that_leads_nowhere_is_one_sentence(
     assert option in str(refusal.value)
     assert reason in str(refusal.value)
     assert "$$" in str(refusal.value)
+
+
+URL = "postgresql://bloomery:hunter2@db/bloomery"
+
+
+@pytest.mark.parametrize("kind", ["file", "credential"])
+def test_a_secret_option_may_name_the_place_of_its_value(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str
+) -> None:
+    (tmp_path / "db-url").write_text(f"{URL}\n")
+    monkeypatch.setenv("CREDENTIALS_DIRECTORY", str(tmp_path))
+    place = f"{tmp_path}/db-url" if kind == "file" else "db-url"
+    loaded = conf.load(written(tmp_path, "database", "connection", f"{kind}:{place}"))
+    assert loaded.database.connection == URL
+
+
+def test_an_option_that_is_no_secret_is_no_reference(tmp_path: Path) -> None:
+    loaded = conf.load(written(tmp_path, "DEFAULT", "host", "file:1"))
+    assert loaded.default.host == "file:1"
+
+
+@pytest.mark.parametrize(
+    ("value", "reason"),
+    [
+        ("file:/no/such", "option connection: cannot read /no/such: No such file or directory"),
+        ("credential:db-url", "LoadCredential=db-url:PATH"),
+    ],
+)
+def test_a_place_without_a_value_is_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, value: str, reason: str
+) -> None:
+    monkeypatch.delenv("CREDENTIALS_DIRECTORY", raising=False)
+    with pytest.raises(errors.CannotStart, match=re.escape(reason)):
+        conf.load(written(tmp_path, "database", "connection", value))
+
+
+def test_a_secret_file_of_bytes_is_refused_without_its_content(tmp_path: Path) -> None:
+    (tmp_path / "db-url").write_bytes(b"hunter2\xff")
+    with pytest.raises(errors.CannotStart) as refused:
+        conf.load(written(tmp_path, "database", "connection", f"file:{tmp_path}/db-url"))
+    assert "it is no text" in str(refused.value)
+    assert "hunter2" not in str(refused.value)
+
+
+def test_the_environment_overrides_a_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OS_DATABASE__CONNECTION", URL)
+    files = written(tmp_path, "database", "connection", "sqlite:///other")
+    assert conf.load(files).database.connection == URL
