@@ -88,6 +88,13 @@ def test_paths_that_are_named_exist(page: Path):
 
 
 @every_page
+def test_tests_that_are_named_exist(page: Path):
+    """A page may name the test that shows a claim: ``PATH::NAME``."""
+    for path, name in re.findall(r"`(tests/[\w/]+\.py)::(\w+)`", page.read_text()):
+        assert f"def {name}(" in (ROOT / path).read_text(), f"{path} has no {name}"
+
+
+@every_page
 def test_files_that_are_named_without_their_folder_exist(page: Path):
     rooms = [ROOT / name for name in ROOMS if not name.startswith((".", "build"))]
     there = {path.name for room in rooms for path in room.rglob("*.py")}
