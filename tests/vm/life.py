@@ -184,6 +184,9 @@ class Life:
     def clean(self) -> None:
         step = {"interface": "deploy", "step": "erase_devices_metadata"}
         self.move("clean", "manageable", clean_steps=[step])
+        (erasure,) = self.service.api("GET", "/ext/v1/nodes/vm-1/erasure")["proof"]["erasures"]
+        erased = {disk["name"] for disk in erasure["disks"] if disk["is_erased"]}
+        assert erased == {"/dev/vda", "/dev/vdb"}, erasure
         self.move("provide", "available")
 
     def deploy(self) -> None:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from bloomery.cli.client import Client
+from bloomery.db import hardware
 from tests.functional.cli.conftest import Run
 from tests.invariants.test_docs import ROOT, words_after
 from tests.kit.servers.orchestration import Orchestration
@@ -102,6 +104,29 @@ def test_a_node_that_fails_ends_the_watch_with_its_error(run: Run, api: Client) 
     assert "Error: cannot take every node to manageable: sick is in enroll: " in failed.stderr
     error = node(api, "sick")["last_error"]
     assert run("node why sick").stdout.count(error) == 1, "an error is told twice"
+
+
+def test_erased_disks_are_shown_and_their_proof_checked(
+    run: Run, api: Client, site: Orchestration, tmp_path: Path
+) -> None:
+    create(api, "wiped")
+    assert "no erasure is recorded" in run("node erasure wiped").stderr
+    disks = [
+        {"name": "/dev/sda", "serial": "S-1", "model": None, "is_erased": True},
+        {"name": "/dev/sdb", "serial": None, "model": "SSD", "is_erased": False},
+    ]
+    proof = {"step": "erase_devices", "began_at": "2026-01-01", "ended_at": "2026-01-02",
+             "methods": ["one", "two"], "agent": None, "disks": disks}  # fmt: skip
+    uuid = node(api, "wiped")["uuid"]
+    site.service.db.transact(lambda conn: hardware.add_erasure(conn, uuid, proof))
+    heading, *lines = run("node erasure wiped").stdout.splitlines()
+    assert heading == "2026-01-02  erase_devices: one; two"
+    assert [line.split()[0] for line in lines] == ["/dev/sda", "/dev/sdb"]
+    assert [line.endswith("NOT ERASED") for line in lines] == [False, True]
+    signed, keys = tmp_path / "proof.json", tmp_path / "keys.pem"
+    signed.write_text(run("node erasure wiped --json").stdout)
+    keys.write_text(run(f"keys public --state-dir {site._home.path}").stdout)
+    assert run(f"node check-erasure {signed} --public-key {keys}").exit_code == 0
 
 
 @pytest.mark.parametrize("line", ["provide ask", "undeploy ask", "delete ask"])
