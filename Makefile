@@ -19,7 +19,7 @@ SEED ?= 1
 SUITES := $(BIN)/python tools/suites.py
 SUITE_NAMES := lint types floors unit conformance functional invariants cluster mutants chaos chaos-long counts pages on-postgresql on-mariadb postgresql mariadb coverage fuzz
 
-.PHONY: help run test test-long bench bench-peers heat ironic vm conformance-api docs ui-shots faults states lock clean $(SUITE_NAMES)
+.PHONY: help run test test-long bench bench-peers bench-scale heat ironic vm conformance-api docs ui-shots faults states lock clean $(SUITE_NAMES)
 
 help:  ## Show this list
 	@awk -F ':.*## ' '/^[a-z][a-z -]*:.*## /{printf "  make %-16s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -31,7 +31,7 @@ test: $(VENV)/test.stamp  ## Run every suite within its budget and say what ran 
 	@$(SUITES)
 
 test-long: $(VENV)/test.stamp  ## Run what does not fit into `test`, with a new seed each time
-	@$(SUITES) --seed random unit functional invariants counts fuzz long stories-on-postgresql stories-on-mariadb chaos-long rotating
+	@$(SUITES) --seed random unit functional invariants counts fuzz long stories-on-postgresql stories-on-mariadb chaos-long virtual-machines rotating
 
 lint: ## Check style, words and release notes
 types: ## Check types with mypy
@@ -60,6 +60,9 @@ bench: $(VENV)/test.stamp  ## Measure against the targets, five interleaved runs
 
 bench-peers: $(VENV)/test.stamp build/heat/made.stamp build/ironic/made.stamp  ## Measure beside the published Ironic and Heat, and write doc/reference/benchmarks.md
 	@$(BIN)/python -m bench.peers
+
+bench-scale: $(VENV)/test.stamp  ## Measure 100 to 10,000 simulated machines, and write doc/reference/benchmarks.md
+	@$(BIN)/python -m bench.scale $(ARGS)
 
 heat: $(VENV)/test.stamp build/heat/made.stamp  ## Ask the published Heat itself, beside ours, case by case; then run its own functional tests
 	@$(BIN)/python -m tests.conformance.compare --heat build/heat/bin/python $(ARGS)

@@ -37,11 +37,20 @@ import amqp
 import psycopg
 import pymysql
 
-TOOLS: Final = {  # program: package
+TOOLS: Final = {  # program or path: package
     "ipmi": {"ipmi_sim": "openipmi", "ipmitool": "ipmitool"},
     "curl": {"curl": "curl"},
     "chromium": {"chromium": "chromium", "chromedriver": "chromium-driver"},
-}
+    "qemu": {
+        "qemu-system-x86_64": "qemu-system-x86", "qemu-img": "qemu-utils",
+        "/usr/share/OVMF": "ovmf", "debootstrap": "debootstrap",
+        "/usr/lib/ISOLINUX": "isolinux", "syslinux": "syslinux",
+        "/usr/lib/syslinux/modules": "syslinux-common", "grub-mkimage": "grub-common",
+        "/usr/lib/grub/x86_64-efi": "grub-efi-amd64-bin", "mcopy": "mtools",
+        "mkfs.vfat": "dosfstools", "sfdisk": "fdisk", "zstd": "zstd", "cpio": "cpio",
+        "ip": "iproute2",
+    },
+}  # fmt: skip
 OWN_ONLY: Final = os.environ.get("BLOOMERY_TEST_SERVERS") == "own"
 LOOPBACK: Final = "127.0.0.1"
 DATABASE: Final = "test"
@@ -404,7 +413,8 @@ def version_in_path(path: Path) -> int:
 
 def lacking(tool: str) -> list[str]:
     """The packages that a tool still needs."""
-    return [package for name, package in TOOLS[tool].items() if not shutil.which(name)]
+    there = {name for name in TOOLS[tool] if shutil.which(name) or Path(name).exists()}
+    return [package for name, package in TOOLS[tool].items() if name not in there]
 
 
 @contextlib.contextmanager
@@ -414,6 +424,17 @@ def chromium() -> Iterator[Server]:
     if missing := lacking("chromium"):
         raise ServerMissing(f"there is no Chromium: apt-get install {' '.join(missing)}")
     yield Server(name="Chromium", env={})
+
+
+@contextlib.contextmanager
+def qemu() -> Iterator[Server]:
+    """Installed, for virtual machines with agents, which root alone can connect."""
+    if os.geteuid():
+        raise ServerMissing("virtual machines with agents need root")
+    provide("qemu")
+    if missing := lacking("qemu"):
+        raise ServerMissing(f"there is no qemu: apt-get install {' '.join(missing)}")
+    yield Server(name="qemu", env={})
 
 
 def provide(tool: str) -> None:
@@ -462,6 +483,7 @@ SERVERS: Final[Mapping[str, Callable[[], AbstractContextManager[Server]]]] = {
     "mariadb": mariadb,
     "quick mariadb": quick_mariadb,
     "postgresql": postgresql,
+    "qemu": qemu,
     "rabbitmq": rabbitmq,
     "redis": redis,
 }
