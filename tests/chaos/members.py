@@ -18,6 +18,7 @@ from tests.kit.waiting import wait_for
 
 _ROOT: Final = Path(__file__).resolve().parents[2]
 _PROGRAM: Final = (
+    "import bloomery; print(bloomery.__file__, flush=True);"
     "from tests.chaos import newer_release, witness; newer_release.install(); witness.install();"
     "from bloomery.cmd import main; main()"
 )
@@ -43,6 +44,7 @@ class Member:
             "PYTHONWARNINGS": "ignore",
         }  # fmt: skip
         folder.mkdir()
+        self.code = _ROOT  # where its ``bloomery`` is
         self._config, self._options = folder / "bloomery.conf", options
         self.lives = 0
         self.runs_since: float | None = None  # it serves, and was not disturbed from then on
@@ -60,7 +62,7 @@ class Member:
         self.process = subprocess.Popen(
             [sys.executable, "-c", _PROGRAM, self.role, "--state-dir", str(self._folder / "state"),
              "--config-file", str(self._config), *arguments],
-            stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=self.env, cwd=_ROOT,
+            stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=self.env, cwd=self.code,
         )  # fmt: skip
         pipes = (
             (self.process.stdout, self._output, self._hear),
@@ -91,6 +93,9 @@ class Member:
         serving = _SERVES.search("".join(self._output))
         assert serving is not None
         return serving[1]
+
+    def runs_code_in(self, folder: Path) -> bool:
+        return Path(self._output[0].strip()).is_relative_to(folder)
 
     def kill(self) -> None:
         """kill -9, also of one that stands still."""

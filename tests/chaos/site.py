@@ -86,6 +86,7 @@ class Site:
     witness: Witness = field(default_factory=Witness)
     more: dict[str, dict[str, Any]] = field(default_factory=dict)  # options beside ours
     on_call: Callable[[bytes], Cut] | None = None
+    code: Path | None = None  # of an older release that members begin with
     until_stopped: contextlib.ExitStack = field(default_factory=contextlib.ExitStack)
     members: list[Member] = field(default_factory=list)
     nodes: list[str] = field(default_factory=list)
@@ -157,6 +158,7 @@ class Site:
         self.members += [self._member("api", name) for name in names]
         self.members += [self._conductor(number) for number in range(conductors)]
         for member in self.members:
+            member.code = self.code or member.code
             member.start()
         for member in self.members:
             member.wait_until_it_serves()

@@ -15,9 +15,10 @@ import sqlalchemy as sa
 
 from bloomery.db import schema
 from bloomery.db.tables import EVENTS, NODES
-from tests.chaos import newer_release
+from tests.chaos import newer_release, older_release
 from tests.chaos.members import Member
 from tests.chaos.site import Site, in_use, on_servers_of_the_test, opened
+from tests.functional.cli.test_packages import ROOT
 from tests.kit.waiting import wait_for
 
 VERBS: Final = {"available": ("active",), "active": ("rebuild", "deleted")}
@@ -87,6 +88,26 @@ def test_a_rolling_restart_fails_no_deployment(tmp_path: Path) -> None:
                 wait_for_orders(site, 10)
                 restart(conductor)
             wait_for_orders(site, 10)
+        check(site)
+
+
+@pytest.mark.timeout(240)
+def test_the_release_before_the_newest_schema_is_replaced_process_by_process(
+    tmp_path: Path,
+) -> None:
+    """The schema is the newest from the start; old and new processes work side by side."""
+    with on_servers_of_the_test(tmp_path, "json-rpc", **OPTIONS) as site:
+        site.code = older_release.unpack(tmp_path)
+        site.start(conductors=2, apis=1)
+        site.enrol(20)
+
+        def replace(member: Member) -> None:
+            assert member.runs_code_in(site.code), "it runs another release"
+            member.code = ROOT
+            restart_warm(member)
+            assert member.runs_code_in(ROOT)
+
+        restart_all(site, replace)
         check(site)
 
 
