@@ -37,11 +37,11 @@ _WAY: Final = (("manage", "manageable"), ("provide", "available"), ("active", "a
                ("deleted", "available"))  # fmt: skip
 _PHASES: Final = ("enrol", *(verb for verb, _ in _WAY))
 _SHOWN: Final = {"active": "deploy", "deleted": "undeploy"}  # verbs in words of an operator
-_FIRST_PORT: Final = 11_000
 _IDLE_S: Final = 5.0  # after which a BMC closes a connection; each has a thread of the lab
 _LOOK_S: Final = 0.2
 _MOST_S: Final = 3600.0
 _READY_S: Final = 120.0
+_REST_S: Final = 60.0  # one pass of power sync
 _PAUSE_S: Final = 0.05  # between two samples of GET
 _PERCENT: Final = 100
 _AT_REST: Final = (
@@ -71,6 +71,7 @@ class Size:
     machines: int
     idle_mib: float
     phases: dict[str, Cost] = field(default_factory=dict)
+    rest_percent: float = 0.0  # CPU of a core, of a fleet to which nothing happens
     full_mib: float = 0.0
     database_mib: float = 0.0
 
@@ -106,7 +107,7 @@ def _serve_lab(machines: int, file: Path) -> None:
     from bloomery.lab.rack import Rack
 
     rules = Rules(idle_s=_IDLE_S)
-    with Rack(machines, apart=True, port=_FIRST_PORT, rules=rules, power_s=0.0) as rack:
+    with Rack(machines, apart=True, rules=rules, power_s=0.0) as rack:
         file.write_text(json.dumps([
             {"name": each.name, "driver": "redfish", "driver_info": each.driver_info,
              "ports": [{"address": each.mac}],
@@ -192,6 +193,11 @@ class Fleet(NamedTuple):
         self._wait(state)
         return refusals
 
+    def cpu_at_rest_percent(self) -> float:
+        before = self.server.cpu_s()
+        time.sleep(_REST_S)
+        return (self.server.cpu_s() - before) / _REST_S * 100
+
     def _wait(self, state: str) -> None:
         give_up_at = time.monotonic() + _MOST_S
         while self.database.execute(_AT_REST, (state,)).fetchone()[0] < len(self.nodes):
@@ -212,6 +218,7 @@ def _fleet(machines: int, folder: Path) -> Iterator[Fleet]:
         "conductor/sync_power_state_interval": 60,
         "conductor/max_concurrent_deploy": machines,
         "conductor/max_concurrent_clean": machines,
+        "redfish/connection_cache_size": machines,
     }
     with Lab(machines, folder) as lab, harness.Server(home, options) as server:
         uri = f"file:{home / 'bloomery.sqlite'}?mode=ro"
@@ -230,6 +237,7 @@ def _measured(machines: int) -> Size:
         for verb, state in _WAY:
             size.phases[verb] = fleet.measure(lambda v=verb, s=state: fleet.take(v, s))  # type: ignore[misc]
             _tell(size, verb)
+        size.rest_percent = fleet.cpu_at_rest_percent()
         size.full_mib = fleet.server.rss_mib()
         files = (folder / "home").glob("bloomery.sqlite*")
         size.database_mib = sum(file.stat().st_size for file in files) / 2**20
@@ -269,8 +277,8 @@ def _text(sizes: Sequence[Size]) -> str:
     )
     refusals = sum(cost.refusals for size in sizes for cost in size.phases.values())
     memory = "\n".join(
-        f"| {size.machines:,} | {size.idle_mib:.0f} | {size.full_mib:.0f} "
-        f"| {size.database_mib:.1f} |"
+        f"| {size.machines:,} | {size.rest_percent:.1f} | {size.idle_mib:.0f} "
+        f"| {size.full_mib:.0f} | {size.database_mib:.1f} |"
         for size in sizes
     )
     machine = f"{platform.machine()}, {os.cpu_count()} cores, Python {platform.python_version()}"
@@ -280,8 +288,8 @@ def _text(sizes: Sequence[Size]) -> str:
         f"{span}: {slopes}.",
         f"Orders that were refused at first, and given again: {refusals:,}.", "",
         "![CPU of one machine by size of the fleet](../pictures/scale.svg)", "",
-        "| Machines | memory before, MiB | memory behind, MiB | database behind, MiB |",
-        "|---|---|---|---|", memory, "",
+        "| Machines | CPU at rest, % | MiB at the start | MiB at the end | database, MiB |",
+        "|---|---|---|---|---|", memory, "",
         f"One run; {machine}.", "",
     ])  # fmt: skip
 
