@@ -108,12 +108,8 @@ def _serve_lab(machines: int, file: Path) -> None:
 
     rules = Rules(idle_s=_IDLE_S)
     with Rack(machines, apart=True, rules=rules, power_s=0.0) as rack:
-        file.write_text(json.dumps([
-            {"name": each.name, "driver": "redfish", "driver_info": each.driver_info,
-             "ports": [{"address": each.mac}],
-             "instance_info": {"boot_iso": "http://127.0.0.1/system.iso"}}
-            for each in rack.machines
-        ]))  # fmt: skip
+        boots = {"instance_info": {"boot_iso": "http://127.0.0.1/system.iso"}}
+        file.write_text(json.dumps([each.node | boots for each in rack.machines]))
         print("ready", flush=True)
         for _ in sys.stdin:
             print(sum(bmc.requests for bmc in rack.bmcs), flush=True)
@@ -285,7 +281,8 @@ def _text(sizes: Sequence[Size]) -> str:
     span = f"CPU of one machine among {last.machines:,}, against one among {first.machines:,}"
     return "\n".join([
         "", _heading(), *rows, "",
-        f"{span}: {slopes}.",
+        f"{span}:",
+        f"{slopes}.",
         f"Orders that were refused at first, and given again: {refusals:,}.", "",
         "![CPU of one machine by size of the fleet](../pictures/scale.svg)", "",
         "| Machines | CPU at rest, % | MiB at the start | MiB at the end | database, MiB |",

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import json
 import threading
+from pathlib import Path
 
 import click
 
+from bloomery import errors
 from bloomery.cli import groups
 from bloomery.lab import models, rack
+from bloomery.lab.bmc import Rules
 
 
 @click.group(cls=groups.Group)
@@ -34,17 +37,43 @@ def lab() -> None:
     help="How long a server takes to switch on or off.",
 )
 @click.option(
+    "--answer-seconds",
+    type=click.FloatRange(0),
+    default=0.0,
+    show_default=True,
+    help="How long a BMC takes to answer a request.",
+)
+@click.option(
     "--model",
     type=click.Choice(list(models.ALL)),
     default=models.GENERIC.name,
     show_default=True,
     help="Make of the BMCs; see `bloomery lab models`. All but generic stand apart.",
 )
-def up(nodes: int, port: int, apart: bool, power_seconds: float, model: str) -> None:
+@click.option(
+    "--write",
+    type=click.Path(path_type=Path, dir_okay=False),
+    metavar="FILE",
+    help="Write the machines to FILE, for bloomery enrol.",
+)
+def up(
+    nodes: int,
+    port: int,
+    apart: bool,
+    power_seconds: float,
+    answer_seconds: float,
+    model: str,
+    write: Path | None,
+) -> None:
     """Serve simulated Redfish servers on loopback until Ctrl-C, and print how to enrol them."""
-    built = rack.Rack(nodes, port=port, apart=apart, power_s=power_seconds, model=model)
+    rules = Rules(late_s=answer_seconds)
+    built = rack.Rack(
+        nodes, port=port, apart=apart, rules=rules, power_s=power_seconds, model=model
+    )
     with built:
         try:
+            if write is not None:
+                _write(built, write)
             tell(built)
             threading.Event().wait()
         except KeyboardInterrupt:
@@ -70,6 +99,16 @@ def tell(built: rack.Rack) -> None:
     click.echo(
         f"Faults on request:   curl {built.address}/lab/faults\n\nCtrl-C switches the rack off."
     )
+
+
+def _write(built: rack.Rack, file: Path) -> None:
+    """Write a file that ``bloomery enrol`` reads.  Raises CannotStart."""
+    try:
+        file.write_text(json.dumps({"nodes": [each.node for each in built.machines]}, indent=1))
+    except OSError as exc:
+        raise errors.CannotStart(
+            reason=f"cannot write {file}: {exc.strerror}; choose another --write"
+        ) from exc
 
 
 def enrolment(machine: rack.Machine) -> str:

@@ -56,6 +56,14 @@ class Machine:
         return generic if self.bmc.view is None else self.bmc.view.own(generic)
 
     @property
+    def node(self) -> dict[str, Any]:
+        """The node to enrol, with its port."""
+        return {
+            "name": self.name, "driver": "redfish", "driver_info": self.driver_info,
+            "ports": [{"address": self.mac}],
+        }  # fmt: skip
+
+    @property
     def driver_info(self) -> dict[str, Any]:
         """The driver_info for a node of the driver ``redfish``."""
         return {

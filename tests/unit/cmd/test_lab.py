@@ -6,7 +6,8 @@ import sys
 
 from click.testing import CliRunner
 
-from bloomery.cmd import lab
+from bloomery.cli.enrol import machines
+from bloomery.cmd import lab, main
 from bloomery.lab import models
 from bloomery.lab.rack import Rack
 
@@ -23,16 +24,27 @@ def test_a_rack_says_how_to_enrol_its_machines(capsys):
     assert "baremetal node deploy sim-0000 --wait" in said
 
 
-def test_the_command_serves_until_it_is_interrupted():
+def test_the_command_serves_until_it_is_interrupted(tmp_path):
     program = "from bloomery.cmd import main; main()"
-    words = [sys.executable, "-c", program, "lab", "up", "--nodes", "1", "--port", "0"]
+    file = tmp_path / "rack.json"
+    words = [sys.executable, "-c", program, "lab", "up", "--nodes", "1", "--port", "0",
+             "--answer-seconds", "0.01", "--write", str(file)]  # fmt: skip
     with subprocess.Popen(words, stdout=subprocess.PIPE, text=True) as rack:
         assert rack.stdout is not None
         assert next(rack.stdout).startswith("1 servers at http://127.0.0.1:")
         assert any("Ctrl-C switches the rack off" in line for line in rack.stdout)
+        [entry] = machines.read([file], "redfish")
+        assert (entry.machine.name, entry.faults) == ("sim-0000", ())
         rack.send_signal(signal.SIGINT)
         said, _ = rack.communicate(timeout=20)
     assert (rack.returncode, said) == (0, "\nthe rack is off\n")
+
+
+def test_a_file_that_cannot_be_written_is_named(tmp_path):
+    words = ["up", "--nodes", "1", "--port", "0", "--write", str(tmp_path / "no/rack.json")]
+    refused = CliRunner().invoke(main, ["lab", *words])
+    assert refused.exit_code == 1
+    assert "rack.json: No such file or directory; choose another --write" in refused.output
 
 
 def test_the_makes_are_listed_with_what_they_are():
