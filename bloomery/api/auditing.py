@@ -114,8 +114,13 @@ def _order(body: bytes) -> Json:
     if targets:
         order["target"] = targets[0][:_MOST_CHARS]
     if isinstance(document.get("nodes"), list):
-        order["nodes"] = _texts(document["nodes"], _MOST_NODES)
+        order["nodes"] = _texts(map(_ident, document["nodes"]), _MOST_NODES)
     return order
+
+
+def _ident(node: Any) -> Any:
+    """Return the name or UUID of a node that many are ordered of, or that is enrolled."""
+    return node.get("name") or node.get("uuid") if isinstance(node, dict) else node
 
 
 def _texts(values: Any, most: int) -> list[str]:

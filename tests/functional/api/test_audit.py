@@ -21,6 +21,7 @@ from tests.kit.servers.orchestration import template
 from tests.kit.servers.served import Served
 
 SECRET = "hunter2"
+UUID = "7ab3e4a1-42f5-4e0a-b7cb-d2d4b6b7d2d4"
 STACKS = "/ext/v1/orchestration/v1/admin/stacks"
 ANN = basic("ann", SECRET)
 
@@ -59,6 +60,9 @@ def test_an_order_has_its_caller_its_fields_and_its_answer(api, path):
     acted = {"nodes": ["web-1", "web-2"], "power": {"target": "power on"}}
     api.post("/ext/v1/nodes:act", acted, headers=ANN)
     assert (last(path)["nodes"], last(path)["target"]) == (["web-1", "web-2"], "power on")
+    batch = {"nodes": [body | {"name": "web-3"}, {"uuid": UUID, "driver": "fake-hardware"}, 7]}
+    api.post("/ext/v1/nodes:batch", batch, headers=ANN)
+    assert last(path)["nodes"] == ["web-3", UUID]
     assert SECRET not in path.read_text()
     assert audit.check([path]).faults == []
 
@@ -74,7 +78,7 @@ def test_refusals_are_recorded_and_reads_are_not(api, path):
     assert (last(path)["status"], last(path)["user"]) == (404, "ann")
     api.post("/v1/nodes", raw=b"[", headers=ANN)
     assert last(path)["status"] == 400
-    api.post("/v1/heartbeat/7ab3e4a1-42f5-4e0a-b7cb-d2d4b6b7d2d4", {}, headers=ANN)
+    api.post(f"/v1/heartbeat/{UUID}", {}, headers=ANN)
     assert last(path)["path"] == "/v1/nodes"
 
 
