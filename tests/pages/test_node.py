@@ -12,6 +12,8 @@ from typing import Any
 import pytest
 
 from bloomery.conductor.states import State
+from bloomery.db import hardware
+from bloomery.db.engine import Database
 from tests.kit.clients.window import PATIENCE_S, Window
 from tests.kit.servers.served import Served
 from tests.kit.waiting import wait_for
@@ -233,6 +235,22 @@ def test_each_part_has_a_tab(window: Window) -> None:
     window.see('"driver": "redfish"', ".panel")
     shown = json.loads(window.text(".panel pre"))
     assert shown["driver_info"]["redfish_password"] == "******"
+
+
+def test_erased_disks_are_shown(window: Window, service: Served, state_dir: Path) -> None:
+    disks = [
+        {"name": "/dev/sda", "serial": MARKUP, "is_erased": True},
+        {"name": "/dev/sdb", "serial": "S-2", "is_erased": False},
+    ]
+    proof = {"step": "erase_devices", "ended_at": "2026-01-02T00:00:00+00:00", "disks": disks}
+    node = service.api("GET", "/v1/nodes/rack-1-u1")["uuid"]
+    with closing(Database(f"sqlite:///{state_dir / 'bloomery.sqlite'}")) as database:
+        database.transact(lambda conn: hardware.add_erasure(conn, node, proof))
+    show(window, "rack-1-u1", "hardware")
+    window.see("erase_devices", ".panel")
+    text = window.text(".panel")
+    assert MARKUP in text
+    assert text.count("not erased") == 1
 
 
 @pytest.mark.parametrize("name", ["nobody", "..%2Ffleet", MARKUP.replace(" ", "%20")])

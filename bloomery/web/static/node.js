@@ -5,7 +5,7 @@ import {actionOf, actions as allActions, nameOf, order} from './actions.js'
 import {ask, field} from './dialog.js'
 import {makeDiagram} from './diagram.js'
 import {announce, card, copyButton, copyable, empty, h, pairs, plainTable, replace} from './dom.js'
-import {COMMANDS, badge, label} from './states.js'
+import {COMMANDS, badge, kindBadge, label} from './states.js'
 import {keepCurrent} from './stream.js'
 import {makeTabs} from './tabs.js'
 import {ago, duration, now} from './time.js'
@@ -112,8 +112,8 @@ export async function page({root, params, query, signal}) {
 
   async function hardware() {
     const part = (name, key) => get(name, signal).then(answer => answer[key], () => null)
-    const [inventory, ports, bios, firmware, traits] = await Promise.all([view.node.inspection_finished_at && part(`v1/${path}/inventory`, 'inventory'), get(`v1/ports?node=${encodeURIComponent(params.node)}&detail=true`, signal).then(answer => answer.ports, () => []),
-      part(`v1/${path}/bios`, 'bios'), part(`v1/${path}/firmware`, 'firmware'), part(`v1/${path}/traits`, 'traits')])
+    const [inventory, ports, bios, firmware, traits, proof] = await Promise.all([view.node.inspection_finished_at && part(`v1/${path}/inventory`, 'inventory'), get(`v1/ports?node=${encodeURIComponent(params.node)}&detail=true`, signal).then(answer => answer.ports, () => []),
+      part(`v1/${path}/bios`, 'bios'), part(`v1/${path}/firmware`, 'firmware'), part(`v1/${path}/traits`, 'traits'), part(`ext/v1/${path}/erasure`, 'proof')])
     const {node} = view
     const settings = h('div')
     const drawSettings = () => replace(settings, plainTable(['Setting', 'Value'], (bios ?? []).filter(each => `${each.name} ${each.value}`.toLowerCase().includes(view.filter)).map(each => [each.name, each.value])))
@@ -122,6 +122,8 @@ export async function page({root, params, query, signal}) {
       card('Properties', pairs(node.properties, empty('No properties yet. Inspect the node to fill them.', `baremetal node inspect ${node.name ?? node.uuid}`))),
       inventory && card('Inventory', pairs({...inventory.system_vendor, processor: inventory.cpu && `${inventory.cpu.count} × ${inventory.cpu.model_name ?? inventory.cpu.architecture}`, memory: inventory.memory?.physical_mb && `${(inventory.memory.physical_mb / 1024).toFixed(0)} GiB`})),
       inventory?.disks?.length > 0 && card('Disks', plainTable(['Name', 'Size', 'Model', 'Serial'], inventory.disks.map(each => [each.name, each.size && `${(each.size / 1e9).toFixed(0)} GB`, each.model, each.serial]))),
+      proof?.erasures.length > 0 && card('Erased disks', plainTable(['When', 'Step', 'Disk', 'Serial', ''], proof.erasures.flatMap(each => each.disks.map(disk => [ago(each.ended_at), each.step, disk.name, disk.serial,
+        kindBadge(disk.is_erased ? 'active' : 'failed', disk.is_erased ? 'erased' : 'not erased')])))),
       card('Ports', plainTable(['MAC', 'PXE', 'Physical network', 'Neighbour'], ports.map(each => [each.address, each.pxe_enabled ? 'yes' : 'no', each.physical_network,
         [each.local_link_connection?.switch_info, each.local_link_connection?.port_id].filter(Boolean).join(' ')]), empty('No ports.', `baremetal port create --node ${node.uuid} MAC`))),
       firmware?.length > 0 && card('Firmware', plainTable(['Component', 'Version', 'At first'], firmware.map(each => [each.component, each.current_version, each.initial_version]))),
