@@ -75,6 +75,15 @@ class Answer:
             return json_codec.loads(self.content.decode("latin-1"))
 
 
+@dataclass(slots=True, kw_only=True)
+class _Turn:
+    """What the requests of one thread belong to.  ``is_bare``: they show no credential."""
+
+    call: BmcCall
+    reads: Reads
+    is_bare: bool = False
+
+
 class Wire:
     """The requests of one account; ``during`` sets the call of a thread's requests.
 
@@ -91,7 +100,7 @@ class Wire:
         self._origin, self._conf = _origin(account.address), conf.redfish
         self._keep_s = float(conf.redfish.connection_idle_time)
         self._used_at: float | None = None
-        self._mine = threading.local()
+        self._turns: dict[int, _Turn] = {}  # by thread; a thread has none between its calls
         self._headers = _HEADERS | {"Connection": "keep-alive" if self._keep_s else "close"}
         self._account, self._kept = account, conf.bmc.requests_at_once
         self._pool: urllib3.HTTPConnectionPool | None = None
@@ -101,35 +110,40 @@ class Wire:
     @contextmanager
     def during(self, call: BmcCall, reads: Reads | None = None) -> Iterator[None]:
         """Make this thread's requests part of ``call``; ``reads`` caches their answers."""
-        self._mine.call, self._mine.reads = call, {} if reads is None else reads
-        self._mine.bare = False
+        turn = _Turn(call=call, reads={} if reads is None else reads)
+        thread = threading.get_ident()
+        self._turns[thread] = turn
         try:
             yield
         except BaseException:
-            self._mine.reads.clear()  # a cached document may have caused the error
+            turn.reads.clear()  # a cached document may have caused the error
             raise
         finally:
-            del self._mine.call
+            del self._turns[thread]
 
     @contextmanager
     def bare(self) -> Iterator[None]:
         """Send no credential: this thread is logging in."""
-        self._mine.bare = True
+        turn = self._turn
+        turn.is_bare = True
         try:
             yield
         finally:
-            self._mine.bare = False
+            turn.is_bare = False
+
+    @property
+    def _turn(self) -> _Turn:
+        return self._turns[threading.get_ident()]
 
     @property
     def shows(self) -> str | tuple[str, str] | None:
         """The credential of this thread's requests."""
-        return None if self._mine.bare else self.token or self.basic
+        return None if self._turn.is_bare else self.token or self.basic
 
     @property
     def call(self) -> BmcCall:
         """The call of this thread's requests."""
-        call: BmcCall = self._mine.call
-        return call
+        return self._turn.call
 
     @property
     def token(self) -> str | None:
@@ -161,7 +175,7 @@ class Wire:
 
         Redirects are followed within the BMC, writes only if they stay writes.  Raises NoAnswer.
         """
-        reads = self._mine.reads
+        reads = self._turn.reads
         key = url.partition("#")[0]
         if method == "GET" and key in reads:
             answer: Answer = reads[key]
@@ -188,7 +202,7 @@ class Wire:
         if _origin(url) != self._origin:
             raise no_answer.astray(f"it points to {urllib.parse.urlsplit(url).netloc}")
         self._freshen(method, call.clock)
-        if method not in _HARMLESS and not self._mine.bare:
+        if method not in _HARMLESS and not self._turn.is_bare:
             call.assert_lease()
         began_at = call.clock()
         try:

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import dataclasses
+import gc
 import os
+import threading
 
 import pytest
 
 from bloomery import errors
 from bloomery.conf import Conf
 from bloomery.conf.redfish import Redfish
-from bloomery.drivers.redfish import access
+from bloomery.drivers.redfish import access, wire
 from bloomery.lab.rack import Rack
 from tests.kit.machines.driver_task import FakeTask
 from tests.kit.servers.tls import certificate
@@ -140,3 +142,28 @@ def test_ciphers_that_nobody_knows_are_told(way, tmp_path):
         with pytest.raises(errors.BmcUnreachable, match=r"TLS refused: .*cipher"):
             way.read(FakeTask(info | {"redfish_tls_ciphers": "NOSUCH"}), power)
         way.read(FakeTask(info | {"redfish_tls_minimum_version": "1.3"}), power)
+
+
+def test_threads_that_live_on_keep_nothing_of_their_calls(way, task):
+    """Any worker may call any BMC: what each kept of each would grow for weeks."""
+    way.read(task, power)
+    gc.collect()
+    before = sum(isinstance(each, wire.Answer) for each in gc.get_objects())
+    everybody_has_called = threading.Barrier(5)
+    may_end = threading.Event()
+
+    def call() -> None:
+        way.read(task, power)
+        everybody_has_called.wait()
+        may_end.wait()
+
+    threads = [threading.Thread(target=call) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    everybody_has_called.wait()
+    gc.collect()
+    kept = sum(isinstance(each, wire.Answer) for each in gc.get_objects())
+    may_end.set()
+    for thread in threads:
+        thread.join()
+    assert kept <= before
