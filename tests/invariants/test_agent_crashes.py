@@ -18,7 +18,7 @@ from bloomery.conductor import states
 from bloomery.conf import Conf
 from bloomery.conf.agent import Agent as AgentOptions
 from bloomery.conf.agent import Deploy
-from bloomery.db import rows
+from bloomery.db import hardware, rows
 from bloomery.drivers import base
 from bloomery.drivers.agent.deploy import AgentDeploy
 from bloomery.drivers.agent.raid import AgentRaid
@@ -43,12 +43,12 @@ ORDERS = (
 RESCUED = OTHER_VERBS[4:6]  # rescue, unrescue
 BUILT = ["boot", "clean.get_clean_steps", "clean.execute_clean_step"]
 TOLD = [
-    *BUILT, "boot", "clean.get_clean_steps", "clean.execute_clean_step",
+    *BUILT, "boot", "clean.get_clean_steps", "clean.execute_clean_step", "poll.get_hardware_info",
     "boot", "deploy.get_deploy_steps", "standby.prepare_image", "image.install_bootloader",
     "standby.power_off",
 ]  # fmt: skip
 TOLD_IN_RESCUE = ["boot", "rescue.finalize_rescue"]
-FAST = [*TOLD[:3], *TOLD[4:6], *TOLD[7:]]  # the agent that has built RAID cleans and deploys
+FAST = [*TOLD[:3], *TOLD[4:7], *TOLD[8:]]  # the agent that has built RAID cleans and deploys
 ONCE = ("standby.prepare_image", "image.install_bootloader")
 MAC = "52:54:00:00:00:77"
 MIRROR = {"logical_disks": [{"size_gb": "MAX", "raid_level": "1", "controller": "software"}]}
@@ -181,6 +181,8 @@ def test_a_life_with_an_agent_goes_on_after_a_crash_at_any_commit(
             assert_clean(crash_and_recover(life, lives))
             assert life.site.node(life.node).raid_config["logical_disks"] == MIRROR["logical_disks"]
             assert server.told.count("clean.execute_clean_step") == 2, server.told
+            with life.site.db.read() as conn:
+                assert len(hardware.list_erasures(conn, life.node)) == 1
             for name in ONCE if fast else (*ONCE, TOLD_IN_RESCUE[1]):
                 assert server.told.count(name) == 1, server.told
             assert boot_files.list_files(str(tmp_path / "http")) == []
