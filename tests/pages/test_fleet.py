@@ -74,7 +74,7 @@ def test_what_happens_elsewhere_is_shown_at_once(window, service, make) -> None:
     window.see("manageable", ".vbody")
     service.api("PUT", f"/v1/nodes/{node}/maintenance", {"reason": MARKUP})
     window.see(MARKUP, ".vbody")
-    window.see("1 in maintenance", ".problems")
+    window.see("1 node: in maintenance", ".problems")
     service.api("PATCH", f"/v1/nodes/{node}",
                 [{"op": "add", "path": "/name", "value": "live-2"}])  # fmt: skip
     wait_for_names(window, ["live-2"])
