@@ -308,14 +308,14 @@ _ERASURES: Final = _array(
     _object(
         {
             **dict.fromkeys(("uuid", "step", "began_at", "ended_at"), TEXT),
-            "methods": _array(TEXT), "agent": TEXT_OR_NULL,
+            "methods": _array(TEXT), "excluded": _ANY, "agent": TEXT_OR_NULL,
             "disks": _array(
                 _object(
                     _DISK | {"rotational": _ANY, "is_erased": BOOLEAN}, *_DISK, "is_erased"
                 )
             ),
         },
-        "uuid", "step", "began_at", "ended_at", "methods", "agent", "disks",
+        "uuid", "step", "began_at", "ended_at", "methods", "excluded", "agent", "disks",
     )
 )  # fmt: skip
 _ERASURE: Final = _object(

@@ -49,8 +49,8 @@ def run(task: DriverTask, conf: Conf, step: Step, phase: str) -> Outcome:
         return outcome
     proof = _proof(task, conf, step.step, memory)
     left = [disk["name"] for disk in proof["disks"] if not disk["is_erased"]]
-    is_excluded = bool(task.node.properties.get(_SKIPS))
-    if step.step == WHOLE and left and not (is_excluded or conf.deploy.allow_partial_erasure):
+    is_told = bool(proof["excluded"]) or conf.deploy.allow_partial_erasure
+    if step.step == WHOLE and left and not is_told:
         raise errors.StepFailure(
             reason=f"the agent did not erase {', '.join(left)}: exclude such disks by "
             f"properties/{_SKIPS}, or set [deploy]allow_partial_erasure",
@@ -70,9 +70,15 @@ def _disks(task: DriverTask, conf: Conf) -> list[Json]:
 
 
 def _proof(task: DriverTask, conf: Conf, step: str, memory: Json) -> Json:
-    """Return the proof.  Steps that erase metadata name no disks: they erase all, or fail."""
-    erased = memory.get("erased")
-    named = {disk["name"] for disk in memory["disks"]} if erased is None else set(erased)
+    """Return the proof.
+
+    Steps that erase metadata name no disks: they erase all, or fail.  Where disks are excluded,
+    such a step proves nothing of any disk.
+    """
+    erased, excluded = memory.get("erased"), task.node.properties.get(_SKIPS) or []
+    if erased is None:
+        erased = [] if excluded else [disk["name"] for disk in memory["disks"]]
+    named = set(erased)
     unseen = [dict.fromkeys(_FACTS) | {"name": name} for name in sorted(named)]
     seen = {disk["name"] for disk in memory["disks"]}
     disks = [*memory["disks"], *(disk for disk in unseen if disk["name"] not in seen)]
@@ -81,6 +87,7 @@ def _proof(task: DriverTask, conf: Conf, step: str, memory: Json) -> Json:
         "began_at": memory["began_at"],
         "ended_at": clock.now().isoformat(),
         "methods": _methods(conf, step),
+        "excluded": excluded,
         "agent": task.node.driver_internal_info.get("agent_version"),
         "disks": [disk | {"is_erased": disk["name"] in named} for disk in disks],
     }

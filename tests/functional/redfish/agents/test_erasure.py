@@ -84,6 +84,17 @@ def test_a_disk_may_be_left_out_where_that_was_told(stage, erasing, ramdisk, mon
     assert shown(erasure) == [("/dev/sda", "S-1", True), ("/dev/sdb", "S-2", False)]
 
 
+def test_a_step_that_names_no_disks_proves_nothing_where_disks_are_excluded(
+    stage, erasing, ramdisk
+):
+    hint = [{"name": "/dev/sdb"}]
+    stage.patch(erasing, **{"properties.skip_block_devices": hint})
+    clean(stage, ramdisk, erasing, METADATA)
+    (erasure,) = prove(stage, erasing)["proof"]["erasures"]
+    assert erasure["excluded"] == hint
+    assert shown(erasure) == [("/dev/sda", "S-1", False), ("/dev/sdb", "S-2", False)]
+
+
 def test_a_failed_erasure_proves_nothing(stage, erasing, ramdisk):
     ramdisk.server.fails["execute_clean_step"] = "sdb: Input/output error"
     assert clean(stage, ramdisk, erasing, WHOLE)["provision_state"] == "clean failed"
