@@ -57,7 +57,7 @@ def hostile(service: Served) -> Iterator[dict[str, str]]:
     allocation = api.post("/v1/allocations", {
         "name": "hostile", "resource_class": MARKUP[:80], "owner": MARKUP,
     })  # fmt: skip
-    api.post("/ext/v1/webhooks", {
+    webhook = api.post("/ext/v1/webhooks", {
         "url": "http://127.0.0.1:9/", "secret": f"whsec_{'a' * 32}", "description": MARKUP,
     })  # fmt: skip
     order: dict[str, Any] = {
@@ -70,6 +70,7 @@ def hostile(service: Served) -> Iterator[dict[str, str]]:
     wait_for(lambda: stacks.get(path)["stack"]["stack_status"] == "CREATE_FAILED", "it to fail")
     yield {"node": node["uuid"], "stack": path}
     stacks.delete(path)
+    api.delete(f"/ext/v1/webhooks/{webhook['uuid']}")
     for record in (f"allocations/{allocation['uuid']}", f"runbooks/{book['uuid']}",
                    f"ports/{port['uuid']}", "nodes/hostile"):  # fmt: skip
         api.delete(f"/v1/{record}")
