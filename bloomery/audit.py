@@ -153,15 +153,15 @@ def check(paths: Sequence[Path], kept_hash: str | None = None) -> Check:
     """
     chain, link, half, is_kept = Check(), {FIRST}, None, kept_hash in (None, FIRST)
     for place, line in _lines(paths):
-        record, found = _parsed(line), _LINE.fullmatch(line)
-        if record is None or found is None:
+        record, parts = _parsed(line), _LINE.fullmatch(line)
+        if record is None or parts is None:
             _blame(chain, half)
             half = place, line.rstrip(b"\n")
             continue
         if half and not (record["kind"] == TORN and record.get("sha256") == _hash(half[1])):
             _blame(chain, half)
         half = None
-        own, stored = _hash(found[1]), found[2].decode()
+        own, stored = _hash(parts[1]), parts[2].decode()
         number, is_changed = record["number"], own != stored
         chain.first = chain.first or number
         if is_changed:
@@ -217,15 +217,15 @@ def orders(paths: Iterable[Path]) -> list[Json]:
 
     Refused logins are among them, without user.  Raises OSError.
     """
-    found: dict[str, Json] = {}
+    by_request: dict[str, Json] = {}
     for _place, line in _lines(paths):
         record = _parsed(line) or {}
         if record.get("kind") == "answered":
-            found.get(record["request_id"], {})["status"] = record["status"]
+            by_request.get(record["request_id"], {})["status"] = record["status"]
         elif record.get("kind") in ("asked", "refused"):
-            found[record["request_id"]] = {"status": None} | {
+            by_request[record["request_id"]] = {"status": None} | {
                 key: value
                 for key, value in record.items()
                 if key not in ("number", "kind", "previous", "hash")
             }
-    return list(found.values())
+    return list(by_request.values())

@@ -31,10 +31,12 @@ Json = dict[str, Any]
 class Auditor:
     """Records the orders of one API.  Raises AuditUnwritable."""
 
-    def __init__(self, trail: Trail, api: str, host: str) -> None:
+    def __init__(self, trail: Trail) -> None:
         self._trail = trail
-        facts = {"api": api, "host": host, "release": bloomery.__version__}
-        trail.add("started", facts, is_durable=True)
+
+    def begin(self, host: str) -> None:
+        """Record that the APIs of a process have started."""
+        self._trail.add("started", {"host": host, "release": bloomery.__version__}, is_durable=True)
 
     def ask(
         self, parking: Parking, request: Request, environ: Mapping[str, Any], body: bytes
@@ -69,17 +71,23 @@ class Auditor:
             LOG.warning("the answer %s to %s: %s", status, place["request_id"], exc)
 
 
-def make(conf: Conf, api: str) -> Auditor | None:
-    """Return the auditor of an API; None: no file is configured.  Raises CannotStart."""
-    if not conf.audit.file:
-        return None
+def make(conf: Conf) -> Auditor | None:
+    """Return the auditor of an API; None: no file is configured."""
+    return Auditor(Trail(Path(conf.audit.file))) if conf.audit.file else None
+
+
+def begun(conf: Conf) -> Auditor | None:
+    """Return an auditor that has recorded the start of the process.  Raises CannotStart."""
+    auditor = make(conf)
     try:
-        return Auditor(Trail(Path(conf.audit.file)), api, str(conf.default.host))
+        if auditor is not None:
+            auditor.begin(str(conf.default.host))
     except errors.AuditUnwritable as exc:
         raise errors.CannotStart(
             reason=f"cannot start: cannot write [audit]file {conf.audit.file}: "
             f"{exc.facts['reason']}; name a file in a folder that this user may write"
         ) from exc
+    return auditor
 
 
 def _is_order(environ: Mapping[str, Any]) -> bool:

@@ -79,7 +79,7 @@ class Middleware:
         self._inner = inner
         self._site = services
         self._auth = logins or auth_strategy.logins(services.conf)
-        self._auditor = auditing.make(services.conf, "bare metal")
+        self._auditor = auditing.begun(services.conf)
         self._readiness = Readiness(health.parts(services))
         self._plain: dict[str, Wsgi] = {"/healthz": self._alive, "/readyz": self._ready}
         self._plain |= layers.healthcheck(services.conf)

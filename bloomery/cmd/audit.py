@@ -40,13 +40,13 @@ def verify(files: Sequence[Path], kept_hash: str | None) -> None:
 
     Keep the printed hash in another place: with --hash, a record that was made anew is found.
     """
-    found = _read(lambda: trails.check(files, kept_hash))
-    for fault in found.faults:
+    chain = _read(lambda: trails.check(files, kept_hash))
+    for fault in chain.faults:
         terminal.echo(fault, err=True)
-    count = found.last - found.first + 1 if found.last else 0
-    span = f", {found.first} to {found.last}" if count else ""
-    click.echo(f"{terminal.amount(count, 'record')}{span}; hash {found.hash}")
-    raise SystemExit(bool(found.faults))
+    count = chain.last - chain.first + 1 if chain.last else 0
+    span = f", {chain.first} to {chain.last}" if count else ""
+    click.echo(f"{terminal.amount(count, 'record')}{span}; hash {chain.hash}")
+    raise SystemExit(bool(chain.faults))
 
 
 @audit.command()

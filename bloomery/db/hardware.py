@@ -74,8 +74,8 @@ def add_erasure(conn: sa.Connection, node_uuid: str, proof: dict[str, Any]) -> N
 def list_erasures(conn: sa.Connection, node_uuid: str) -> list[dict[str, Any]]:
     """Return the proofs of a node with their UUIDs, newest first."""
     query = sa.select(ERASURES.c.uuid, ERASURES.c.proof).where(ERASURES.c.node_uuid == node_uuid)
-    found = conn.execute(query.order_by(ERASURES.c.id.desc()))
-    return [{"uuid": row.uuid} | rows.load(row.proof) for row in found]
+    newest_first = conn.execute(query.order_by(ERASURES.c.id.desc()))
+    return [{"uuid": row.uuid} | rows.load(row.proof) for row in newest_first]
 
 
 def replace_bios_settings(

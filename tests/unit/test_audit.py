@@ -156,8 +156,8 @@ def test_orders_have_the_status_of_their_answers(tmp_path: Path) -> None:
     trail.add("refused", {"request_id": "req-2", "status": 401})
     trail.add("asked", {"request_id": "req-3"})
     trail.add("answered", {"request_id": "req-1", "status": 202})
-    found = audit.orders([path])
-    assert [(each["request_id"], each["status"]) for each in found] == [
+    orders = audit.orders([path])
+    assert [(each["request_id"], each["status"]) for each in orders] == [
         ("req-1", 202), ("req-2", 401), ("req-3", None),
     ]  # fmt: skip
-    assert found[0]["user"] == "ann"
+    assert orders[0]["user"] == "ann"

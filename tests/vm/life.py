@@ -204,8 +204,8 @@ class Life:
     def rescue(self) -> None:
         """Boot the agent with a login for a user, then the deployed system again."""
         self.move("rescue", "rescue", rescue_password=PASSWORD)
-        found = self._see(RESCUED, "the rescue system")
-        assert secretutils.crypt_password(PASSWORD, found) == found, found
+        stored = self._see(RESCUED, "the rescue system")
+        assert secretutils.crypt_password(PASSWORD, stored) == stored, stored
         self.say("the rescue system has the password's hash")
         self.move("unrescue", "active")
         self._see_system()

@@ -57,7 +57,7 @@ class Application:
         self._operations = operations
         self._browsers = browsers.Guard(services.conf)
         self._callers = callers.Callers(logins, services.policies)
-        self._auditor = auditing.make(services.conf, "orchestration")
+        self._auditor = auditing.make(services.conf)
         self._router = routing.Router(routes.ROUTES)
         self._extensions = routing.Router(routes.EXTENSIONS)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import signal
+import urllib.error
 from dataclasses import replace
 
 import pytest
@@ -99,6 +100,16 @@ def test_a_file_that_cannot_be_written_prevents_the_start(world, tmp_path):
         app.make_app(replace(world.site, conf=conf))
 
 
+def refuse_a_stack(served, path, stack):
+    """The first order of a stack, which makes its API, finds no file to write."""
+    moved = path.rename(path.with_name("moved"))
+    path.mkdir()
+    with pytest.raises(urllib.error.HTTPError, match="503"):
+        served.api("POST", STACKS, stack)
+    path.rmdir()
+    moved.rename(path)
+
+
 def test_a_service_records_orders_of_both_apis_through_kills(tmp_path):
     """A second process continues the chain, and the commands check and export it."""
     state, path = tmp_path / "state", tmp_path / "state/orders"
@@ -107,6 +118,7 @@ def test_a_service_records_orders_of_both_apis_through_kills(tmp_path):
             served.wait_until_it_answers()
             served.api("POST", "/v1/nodes", {"driver": "fake-hardware", "name": name})
             stack = {"stack_name": name, "template": template({}), "environment": {}}
+            refuse_a_stack(served, path, stack)
             served.api("POST", STACKS, stack)
             served.send(signal.SIGKILL)
     runner = CliRunner()
