@@ -180,6 +180,12 @@ def free_port() -> int:
         return int(listener.getsockname()[1])
 
 
+_NO_RETRY_BY_ITSELF = """
+    const ofTheBrowser = window.setTimeout;
+    window.setTimeout = (work, pause) => pause < 500 ? ofTheBrowser(work, pause) : 0;
+"""
+
+
 def test_a_service_that_was_killed_is_caught_up_with(
     tmp_path: Path,
     browser: WebDriver,  # noqa: F811
@@ -191,6 +197,7 @@ def test_a_service_that_was_killed_is_caught_up_with(
         node = served.api("POST", "/v1/nodes", {"driver": "fake-hardware", "name": "old-1"})
         window.open()
         wait_for_names(window, ["old-1"])
+        browser.execute_script(_NO_RETRY_BY_ITSELF)
         served.send(signal.SIGKILL)
         served.code()
         window.see("The stream of events is lost")

@@ -121,16 +121,23 @@ def test_a_failure_that_cannot_be_stored_does_not_stop_the_queue(
     site = make_site()
     free_node(site)
     faults = [ZeroDivisionError("of a test")]
+    unstored: list[Entry] = []
+    allocate = allocator.allocate
 
-    def faulty(*_args: Any) -> bool:
-        raise faults.pop() if faults else KeyError("of a test")
+    def faulty(*args: Any) -> bool:
+        if faults:
+            raise faults.pop()
+        return allocate(*args)
 
-    with monkeypatch.context() as patch:
-        patch.setattr(allocator, "allocate", faulty)
-        patch.setattr(allocator, "_fail", faulty)
-        first = ask(site)
-        wait_for(lambda: not faults, "the first fault")
+    def never_stored(_runtime: Any, entry: Entry, _reason: str) -> None:
+        unstored.append(entry)
+        raise KeyError("of a test")
+
+    monkeypatch.setattr(allocator, "allocate", faulty)
+    monkeypatch.setattr(allocator, "_fail", never_stored)
+    first = ask(site)
     wait_until_active(site, first)
+    assert [entry.uuid for entry in unstored] == [first]
     free_node(site)
     wait_until_active(site, ask(site))
 
