@@ -7,8 +7,9 @@ the end. Most tests wait rather than compute, so several processes share a long 
 all its children; after a failure the others still run. What needs a server that is not here is
 skipped, except where CI=true is set: there it has failed. Nothing to test is a failure too. Up to
 three tests that fail are run once more, alone: a machine may be busy beyond what a test allows for;
-the table names those that pass only then. The last line counts suites: "N passed, N failed", and
-"N skipped" if any.
+the table names those that pass only then. Before the table stand why tests were skipped, and the
+end of what pytest tells of tests that failed again. The last line counts suites: "N passed, N
+failed", and "N skipped" if any.
 
     tools/suites.py                       every suite of the table that is not marked as extra
     tools/suites.py unit -- -k lock -x    one suite, with arguments for the command behind it
@@ -30,7 +31,7 @@ import sys
 import tempfile
 import threading
 import time
-from collections import ChainMap
+from collections import ChainMap, Counter, deque
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
@@ -47,6 +48,10 @@ CLOSING: Final = re.compile(  # pytest's last line
     r"(?:=+ )?(?P<counted>\d+ (?:passed|failed|skipped|error|deselected|xfailed).*) in \d"
 )
 FAILED_TEST: Final = re.compile(r"(?:FAILED|ERROR) (?P<test>tests/\S.*?)(?: - .*)?\n")
+SKIPPED_TESTS: Final = re.compile(r"SKIPPED \[(?P<count>\d+)\] \S+: (?P<reason>.*)\n")
+FAILURES: Final = re.compile(r"=+ (FAILURES|ERRORS) =+\n")  # pytest tells of each from here
+SUMMARY: Final = re.compile(r"=+ short test summary info =+\n")
+LAST_LINES: Final = 60  # of them, for each suite that failed: who reads it may see the end only
 MOST_RETRIED: Final = 3  # tests that fail in a suite; more are no accident of a busy machine
 TEMPORARY: Final = "PYTEST_DEBUG_TEMPROOT"  # of pytest: where it keeps the folders of tests
 NO_BYTECODE: Final = "PYTHONDONTWRITEBYTECODE"  # each process would compile each module anew
@@ -171,6 +176,8 @@ class Report:
     detail: str
     on: str
     took_s: float = 0.0
+    skips: Counter[str] = field(default_factory=Counter)
+    failure: tuple[str, ...] = ()
 
     def row(self) -> tuple[str, ...]:
         spent = f"{self.took_s:.0f}/{self.suite.budget_s}"
@@ -185,12 +192,23 @@ class Output:
     counted: str = ""  # what pytest counted at its end, such as "3 passed, 1 skipped"
     last_line: str = ""
     failed: list[str] = field(default_factory=list)  # pytest's names of the tests that failed
+    skips: Counter[str] = field(default_factory=Counter)  # tests by the reason, told at the end
+    failure: deque[str] = field(default_factory=lambda: deque(maxlen=LAST_LINES))
+    tells_failures: bool = False
 
     def copy(self, pipe: IO[str]) -> None:
         for line in pipe:
+            if skipped := SKIPPED_TESTS.match(line):
+                self.skips[skipped["reason"]] += int(skipped["count"])
+                continue
             sys.stdout.write(self.prefix + line)
             sys.stdout.flush()
             self.last_line = line.strip() or self.last_line
+            self.tells_failures = not SUMMARY.match(line) and (
+                self.tells_failures or FAILURES.match(line) is not None
+            )
+            if self.tells_failures:
+                self.failure.append(line)
             if closing := CLOSING.match(line):
                 self.counted = closing["counted"]
             if failure := FAILED_TEST.match(line):
@@ -274,23 +292,26 @@ class Session:
     def run_on(self, suite: Suite, servers: Sequence[Server]) -> Report:
         env = dict(ChainMap(dict(suite.env), *(dict(server.env) for server in servers), self.env))
         env[TEMPORARY] = temporary_folder(suite)
-        output = Output(f"{suite.name:{self.width}} | " if self.width else "")
+        output = last = Output(f"{suite.name:{self.width}} | " if self.width else "")
         began = time.monotonic()
         status = self.runner.run(suite.command, env, suite.budget_s, output)
         result, detail = judge(suite, status, output)
         if status == 1 and suite.runs_pytest and 0 < len(output.failed) <= MOST_RETRIED:
             left_s = suite.budget_s - (time.monotonic() - began)
-            result, detail = self.run_again(suite, env, left_s, output)
+            last = Output(output.prefix)
+            result, detail = self.run_again(suite, env, left_s, output, last)
         took_s = time.monotonic() - began
         names = [suite.on, *(server.name for server in servers), *dict(suite.env).values()]
         on = ", ".join(name for name in names if name != "-") or "-"
-        return Report(suite=suite, result=result, detail=detail, on=on, took_s=took_s)
+        return Report(
+            suite=suite, result=result, detail=detail, on=on, took_s=took_s,
+            skips=output.skips, failure=tuple(last.failure),
+        )  # fmt: skip
 
     def run_again(
-        self, suite: Suite, env: dict[str, str], left_s: float, first: Output
+        self, suite: Suite, env: dict[str, str], left_s: float, first: Output, again: Output
     ) -> tuple[Result, str]:
         """Run the tests that failed alone, and name them even where they pass now."""
-        again = Output(first.prefix)
         status = self.runner.run(f"{PYTEST} {shlex.join(first.failed)}", env, left_s, again)
         result, detail = judge(suite, status, again)
         if result is Result.FAILED:
@@ -326,6 +347,19 @@ def print_table(reports: Sequence[Report]) -> None:
     for row in rows:
         cells = (f"{cell:{width}}" for cell, width in zip(row, [*widths, 0], strict=True))
         print("  ".join(cells).rstrip())
+
+
+def print_skips(reports: Sequence[Report]) -> None:
+    for report in reports:
+        for reason, count in report.skips.most_common():
+            print(f"{report.suite.name}: skipped {count}: {reason}")
+
+
+def print_failures(reports: Sequence[Report]) -> None:
+    for report in reports:
+        if report.result is Result.FAILED and report.failure:
+            print(f"\n{report.suite.name}: the last {len(report.failure)} lines of its failures")
+            sys.stdout.writelines(report.failure)
 
 
 def print_counts(reports: Sequence[Report]) -> None:
@@ -393,6 +427,9 @@ def main(argv: Sequence[str]) -> int:
         reports = run_all(suites, Session(runner=Runner(), env=env, width=width), args.jobs)
     except KeyboardInterrupt:
         return 130
+    print()
+    print_skips(reports)
+    print_failures(reports)
     print(f"\nseed {env['BLOOMERY_SEED']}")
     print_table(reports)
     print_counts(reports)
