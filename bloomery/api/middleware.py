@@ -53,7 +53,7 @@ _LATER: Final = {  # what to say, and when to retry
     auth.IdentityUnavailable: (auth.UNAVAILABLE, auth.RETRY_S),
     auth.Busy: ("Too many logins are being checked", "1"),
 }
-_INSPECTION: Final = re.compile(r"/continue_inspection(\.json)?/?\Z")
+_INSPECTION: Final = re.compile(r"/(continue_inspection(\.json)?|past)/?\Z")
 _OPAQUE: Final = "application/octet-stream"  # Pecan does not parse bodies of this type
 
 
@@ -184,7 +184,7 @@ class Middleware:
         return (
             f"{conf.max_json_body_size} KiB are allowed, "
             f"{conf.max_json_body_size_provision} KiB for states/provision, "
-            f"{conf.max_json_body_size_inspection} KiB for continue_inspection"
+            f"{conf.max_json_body_size_inspection} KiB for continue_inspection and past"
         )
 
     def _alive(self, environ: dict[str, Any], start_response: Any) -> Iterable[bytes]:

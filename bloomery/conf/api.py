@@ -41,7 +41,9 @@ class Api:
         "1.3", "oldest TLS version for clients", choices=("1.2", "1.3")
     )
     max_json_body_size_inspection: int = option(
-        16384, "maximum size of a body of continue_inspection, in KiB", least=1
+        16384,
+        "maximum size of a body that has an inventory, in KiB: continue_inspection and past",
+        least=1,
     )
     enable_ramdisk_endpoints: bool = option(
         True,

@@ -10,7 +10,7 @@ from typing import Any, Final
 import sqlalchemy as sa
 
 from bloomery import errors
-from bloomery.db import pagination
+from bloomery.db import pagination, upserts
 from bloomery.db.tables import NODE_HISTORY
 from bloomery.model.history import HistoryEntry
 from bloomery.model.page import Page
@@ -25,6 +25,15 @@ OLDEST_FIRST: Final = Page(sort_key="created_at")
 def insert(conn: sa.Connection, entry: HistoryEntry) -> None:
     # the plain values, since ``asdict`` would copy each deeply
     conn.execute(_INSERT, {name: getattr(entry, name) for name in _COLUMNS})
+
+
+def find_known(conn: sa.Connection, uuids: Sequence[str]) -> set[str]:
+    """Return those of ``uuids`` that are entries of any node."""
+    return {
+        uuid
+        for part in upserts.chunks(uuids)
+        for uuid in conn.execute(sa.select(_T.uuid).where(_T.uuid.in_(part))).scalars()
+    }
 
 
 def get_row(conn: sa.Connection, node_uuid: str, uuid: str) -> sa.RowMapping:

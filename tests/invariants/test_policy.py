@@ -85,6 +85,7 @@ BODIES: dict[str, Any] = {
     "PATCH /v1/chassis/{chassis}": PATCH,
     "POST /ext/v1/nodes:batch": {"nodes": [{"driver": "fake-hardware", "name": "batch-1"}]},
     "POST /ext/v1/nodes:act": {"nodes": ["unknown"], "provision": {"target": "manage"}},
+    "POST /ext/v1/nodes/{node}/past": {"inspected": None},
     "POST /ext/v1/webhooks": {"url": "http://hooks.test/", "secret": SECRET},
     "PATCH /ext/v1/webhooks/{webhook}": [{"op": "add", "path": "/description", "value": "x"}],
 }

@@ -1,4 +1,4 @@
-"""Schemas of bodies about many nodes."""
+"""Schemas of bodies about many nodes, and about imported ones."""
 
 from __future__ import annotations
 
@@ -47,6 +47,49 @@ ENROL: Final = Schema(
     },
     secret=frozenset({"nodes"}),
 )
+
+_SHORT_OR_NULL: Final = _TEXT_OR_NULL | {"maxLength": 255}
+_STATE: Final = _TEXT_OR_NULL | {"maxLength": 15}
+PAST: Final = Schema(
+    thing="past of a node",
+    source={
+        "type": "object",
+        "properties": {
+            "history": {
+                "type": "array",
+                "items": {
+                    "type": "object",
+                    "description": "an entry as GET /v1/nodes/{ident}/history shows it in detail",
+                    "properties": {
+                        "uuid": {"type": "string", "format": "uuid"},
+                        "created_at": {"type": "string"},
+                        "severity": {"type": "string", "maxLength": 10},
+                        "event": {"type": "string"},
+                        "event_type": _SHORT_OR_NULL,
+                        "conductor": _SHORT_OR_NULL,
+                        "user": _SHORT_OR_NULL,
+                        "project": _SHORT_OR_NULL,
+                        "state": _STATE,
+                        "target_provision_state": _STATE,
+                        "duration_seconds": {"type": ["number", "null"]},
+                    },
+                    "required": ["uuid", "created_at", "severity", "event"],
+                    "additionalProperties": False,
+                },
+            },
+            "inspected": {
+                "type": ["object", "null"],
+                "description": "as GET /v1/nodes/{ident}/inventory shows it",
+                "properties": {
+                    "inventory": {"type": "object"}, "plugin_data": {"type": "object"},
+                },
+                "required": ["inventory"],
+                "additionalProperties": False,
+            },
+        },
+        "additionalProperties": False,
+    },
+)  # fmt: skip
 
 ACT: Final = Schema(
     thing="order",

@@ -17,7 +17,8 @@ from bloomery.cli.imports.plan import LEFT, REFUSED, Row, Terms
 Json = dict[str, Any]
 
 _NEVER_COMES: Final = (
-    "not read: history and inventory of nodes, networks of Neutron, images and objects of Swift"
+    "not read: networks of Neutron, images and objects of Swift; history and inventory of a node "
+    "come with --take-over"
 )
 
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from bloomery.cli.imports.site import HELD, HIDDEN, LET_GO, NOUNS, Site
+from bloomery.cli.imports.site import HELD, HIDDEN, LET_GO, NOUNS, OldSite, Site
 
 Json = dict[str, Any]
 
@@ -58,7 +58,7 @@ class Terms:
     instead: Mapping[tuple[str, str], str] = field(default_factory=dict)
 
 
-def make(old: Site, new: Site, terms: Terms) -> list[Row]:
+def make(old: OldSite, new: Site, terms: Terms) -> list[Row]:
     """Return a row for each node and record of ``old``, in the order in which they are written."""
     nodes = [_node_row(node, old, new, terms) for node in _parents_first(old.nodes)]
     begun_anew = {row.uuid for row in nodes if row.action in (CREATE, CHANGE)}
@@ -79,7 +79,7 @@ def _parents_first(nodes: Mapping[str, Json]) -> list[Json]:
 # --------------------------------------------------------------------------------------- nodes
 
 
-def _node_row(node: Json, old: Site, new: Site, terms: Terms) -> Row:
+def _node_row(node: Json, old: OldSite, new: Site, terms: Terms) -> Row:
     known = new.nodes.get(node["uuid"])
     body, faults = _translated(node, terms)
     faults += list(_not_served(body, new))

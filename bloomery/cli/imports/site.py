@@ -1,10 +1,10 @@
-"""What a service has of each noun, read by its API in the newest version that it knows."""
+"""A running service: what it has of each noun, by its API in the newest version that it knows."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, Final, Protocol
 
 from bloomery.cli.client import ApiError, Client
 
@@ -13,7 +13,12 @@ Json = dict[str, Any]
 HIDDEN: Final = "******"  # what Ironic shows in place of a secret
 HELD: Final = "imported, and not taken over yet"  # the maintenance reason begins with it
 
+_WAS_IN_MAINTENANCE: Final = f"{HELD}; in maintenance: "
 LET_GO: Final = "taken over by another service"  # the maintenance reason in the old service
+_OF_HISTORY: Final = (
+    "uuid", "created_at", "severity", "event", "event_type", "conductor", "user", "project",
+    "state", "target_provision_state", "duration_seconds",
+)  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,14 +54,57 @@ NOUNS: Final[Mapping[str, Noun]] = {  # in the order in which they refer to each
 }  # fmt: skip
 
 
+class OldSite(Protocol):
+    """What machines come from: its nodes, and its records by noun, each by UUID."""
+
+    @property
+    def nodes(self) -> Mapping[str, Json]: ...
+
+    @property
+    def records(self) -> Mapping[str, Mapping[str, Json]]: ...
+
+    def let_go(self, uuid: str) -> Json:
+        """Stop working on a node; return the node as it is from then on."""
+
+    def release(self, uuid: str, held: str) -> None:
+        """Set the maintenance that the node had when it was imported, as ``held`` says.
+
+        ``held``: the node's maintenance reason in the new service.
+        """
+
+    def past(self, uuid: str) -> Json:
+        """Return the history of a node and the data of its inspection, as ``past`` takes them."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Site:
-    """The nodes of a service and its records by noun, each by UUID; its drivers by name."""
+    """A service that runs; ``drivers`` by name."""
 
     client: Client
     nodes: Mapping[str, Json]
     records: Mapping[str, Mapping[str, Json]]
     drivers: Mapping[str, Json]
+
+    def let_go(self, uuid: str) -> Json:
+        path = f"/v1/nodes/{uuid}"
+        self.client.put(f"{path}/maintenance", {"reason": LET_GO})
+        node: Json = self.client.get(path)
+        return node
+
+    def release(self, uuid: str, held: str) -> None:
+        path = f"/v1/nodes/{uuid}/maintenance"
+        if held.startswith(_WAS_IN_MAINTENANCE):
+            self.client.put(path, {"reason": held.removeprefix(_WAS_IN_MAINTENANCE)})
+        else:
+            self.client.delete(path)
+
+    def past(self, uuid: str) -> Json:
+        path = f"/v1/nodes/{uuid}"
+        history = [
+            {name: entry[name] for name in _OF_HISTORY if name in entry}
+            for entry in _listed(self.client, f"{path}/history", "history")
+        ]
+        return {"history": history, "inspected": _found(self.client.get, f"{path}/inventory")}
 
 
 def read(client: Client) -> Site:
@@ -73,11 +121,21 @@ def read(client: Client) -> Site:
 
 
 def _by_uuid(client: Client, path: str, list_name: str) -> dict[str, Json]:
+    return {record["uuid"]: record for record in _listed(client, path, list_name)}
+
+
+def _listed(client: Client, path: str, list_name: str) -> list[Json]:
+    """Return all of a list, empty where an older Ironic does not know the noun."""
+    return _found(lambda whole: list(_pages(client, whole, list_name)), path) or []
+
+
+def _found(ask: Callable[[str], Any], path: str) -> Any:
+    """Return what ``ask`` returns, None where the path is not there."""
     try:
-        return {record["uuid"]: record for record in _pages(client, path, list_name)}
+        return ask(path)
     except ApiError as exc:
-        if exc.facts["answer"] == 404:  # an older Ironic does not know the noun
-            return {}
+        if exc.facts["answer"] == 404:
+            return None
         raise
 
 

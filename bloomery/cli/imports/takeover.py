@@ -12,10 +12,9 @@ from typing import Any, Final
 
 from bloomery.cli.client import ApiError
 from bloomery.cli.imports.plan import REFUSED, THERE, Row
-from bloomery.cli.imports.site import HELD, LET_GO, Site
+from bloomery.cli.imports.site import OldSite, Site
 
 TAKE_OVER: Final = "take over"
-_WAS_IN_MAINTENANCE: Final = f"{HELD}; in maintenance: "
 
 
 def rows(plan: Sequence[Row], names: Sequence[str]) -> Iterator[Row]:
@@ -38,7 +37,7 @@ def rows(plan: Sequence[Row], names: Sequence[str]) -> Iterator[Row]:
             yield replace(row, action=REFUSED, faults=(why,))
 
 
-def carry_out(old: Site, new: Site, orders: Sequence[Row]) -> Iterator[Row]:
+def carry_out(old: OldSite, new: Site, orders: Sequence[Row]) -> Iterator[Row]:
     """Take the nodes over, one after the other; yield each row.
 
     A second run goes on with a node at which the first was cut off.  Raises ApiError when a service
@@ -57,31 +56,22 @@ def carry_out(old: Site, new: Site, orders: Sequence[Row]) -> Iterator[Row]:
         yield replace(row, action=REFUSED, faults=(why,)) if why else row
 
 
-def _take(old: Site, new: Site, row: Row) -> str | None:
+def _take(old: OldSite, new: Site, row: Row) -> str | None:
     """Take a node over; return why that is not possible.
 
     The old service may have begun to work on the node since it was read.
     """
     path = f"/v1/nodes/{row.uuid}"
     held = str(new.nodes[row.uuid]["maintenance_reason"])
-    old.client.put(f"{path}/maintenance", {"reason": LET_GO})
-    now = old.client.get(path)
+    now = old.let_go(row.uuid)
     if now["reservation"] or now["provision_state"] != new.nodes[row.uuid]["provision_state"]:
-        _set_maintenance(old, path, held)
+        old.release(row.uuid, held)
         return f"the old service works on it: it is {now['provision_state']}; run the import again"
     if old.nodes[row.uuid].get("protected"):
         _protect(new, path, old.nodes[row.uuid].get("protected_reason"))
-    _set_maintenance(new, path, held)
+    new.client.post(f"/ext{path}/past", old.past(row.uuid))
+    new.release(row.uuid, held)
     return None
-
-
-def _set_maintenance(site: Site, path: str, held: str) -> None:
-    """Set what the old service had when the node was imported, as ``held`` says."""
-    if held.startswith(_WAS_IN_MAINTENANCE):
-        reason = held.removeprefix(_WAS_IN_MAINTENANCE)
-        site.client.put(f"{path}/maintenance", {"reason": reason})
-    else:
-        site.client.delete(f"{path}/maintenance")
 
 
 def _protect(new: Site, path: str, reason: str | None) -> None:

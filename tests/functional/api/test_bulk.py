@@ -153,3 +153,38 @@ def test_too_many_machines_are_refused_before_any_is_created(api: Client) -> Non
         enrol(api, *machines)
     with pytest.raises(ApiError, match="HTTP 404"):
         api.get("/v1/nodes/many-0")
+
+
+PAST: Json = {
+    "history": [{
+        "uuid": "6b1c3ff1-6d1f-4f0e-9c44-0d4a3b7a7c01", "created_at": "2026-01-02T03:04:05.678901",
+        "severity": "ERROR", "event": "deploy failed: the disk is gone", "user": "ann",
+        "duration_seconds": 1.5,
+    }],
+    "inspected": {"inventory": {"disks": []}},
+}  # fmt: skip
+
+
+def test_the_past_of_an_imported_node_is_brought_once(api: Client) -> None:
+    held = machine("past-1", imported={"provision_state": "active"})
+    enrol(api, held)
+    for _ in range(2):
+        api.post("/ext/v1/nodes/past-1/past", PAST)
+    history = api.get("/v1/nodes/past-1/history?detail=True")["history"]
+    (brought,) = [entry for entry in history if entry["severity"] == "ERROR"]
+    assert (brought["event"], brought["user"]) == ("deploy failed: the disk is gone", "ann")
+    assert brought["created_at"].startswith("2026-01-02T03:04:05")
+    assert api.get("/v1/nodes/past-1/inventory") == {
+        "inventory": {"disks": []}, "plugin_data": {},
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("change", "refusal"),
+    [({"created_at": "yesterday"}, "created_at must be a time"), ({"uuid": None}, "history"),
+     ({"state": "x" * 16}, "history"), ({"color": "red"}, "color")],
+)  # fmt: skip
+def test_a_past_that_cannot_be_is_refused(api: Client, change: Json, refusal: str) -> None:
+    enrol(api, machine("past-2", imported={"provision_state": "active"}))
+    with pytest.raises(ApiError, match=refusal):
+        api.post("/ext/v1/nodes/past-2/past", {"history": [PAST["history"][0] | change]})

@@ -33,6 +33,7 @@ Import = Callable[..., Result]
 SECRET = "hunter2hunter2"
 STATES = ("enroll", "manageable", "available", "active", "rescue", "error", "clean failed")
 MAC = "52:54:00:00:01:{:02x}"
+INSPECTED = {"inventory": {"cpu": {"count": 8}}, "plugin_data": {"lldp": ["a"]}}
 COMPARED = (*plan._NODE_FIELDS, "provision_state", "power_state", "last_error", "traits")
 
 
@@ -90,6 +91,7 @@ def fill(old: Client, rack: Rack) -> None:
     ]  # fmt: skip
     for result in old.post("/ext/v1/nodes:batch", {"nodes": nodes})["results"]:
         assert result["error"] is None, result
+        old.post(f"/ext/v1/nodes/{result['uuid']}/past", {"inspected": INSPECTED})
         old.delete(f"/v1/nodes/{result['uuid']}/maintenance")
     old.put("/v1/nodes/node-3/traits", {"traits": ["CUSTOM_FAST"]})
     old.put("/v1/nodes/node-1/maintenance", {"reason": "fan is loud"})
@@ -239,6 +241,24 @@ def test_a_node_is_taken_over_by_one_service_and_let_go_by_the_other(imports, ol
     assert (ours["node-3"]["maintenance"], ours["node-3"]["protected"]) == (False, True)
     again = imports()
     assert (again.exit_code, "node node-3: was taken over" in again.output) == (0, True)
+
+
+def test_history_and_inventory_come_when_a_node_is_taken_over(imports, old, new):
+    old.put("/v1/nodes/node-2/states/provision", {"target": "manage"})
+    theirs = history(old)
+    assert "available" in str(theirs)
+    assert imports().exit_code == 0
+    assert imports("--take-over").exit_code == 0
+    ours = history(new)
+    assert [entry for entry in ours if entry in theirs] == theirs
+    assert new.get("/v1/nodes/node-2/inventory") == INSPECTED
+    with pytest.raises(ApiError, match="not in maintenance"):
+        new.post("/ext/v1/nodes/node-2/past", {"inspected": INSPECTED})
+
+
+def history(client: Client) -> list[Json]:
+    entries: list[Json] = client.get("/v1/nodes/node-2/history?detail=True")["history"]
+    return [{name: value for name, value in entry.items() if name != "links"} for entry in entries]
 
 
 def test_a_node_that_has_changed_or_is_unknown_is_not_taken_over(imports, old):

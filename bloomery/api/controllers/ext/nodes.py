@@ -1,5 +1,7 @@
 """Nodes in short rows, and what explains one: <ident>/why, /timeline, /steps, /bmc, /erasure.
 
+<ident>/past brings what another service knew of an imported node.
+
 Microversions do not apply here: names are always accepted.
 """
 
@@ -16,8 +18,9 @@ from bloomery.api import arguments
 from bloomery.api.arguments import Arg
 from bloomery.api.declare import Call, endpoint
 from bloomery.api.routing import Rest
+from bloomery.api.schemas import bulk as schemas
 from bloomery.model.page import Page
-from bloomery.operations import erasure, hardware, node_rows, provision, timeline, why
+from bloomery.operations import bulk, erasure, hardware, node_rows, past, provision, timeline, why
 
 _USUAL_PAGE: Final = 100
 _ROWS: Final = 1000
@@ -78,6 +81,15 @@ class Steps(Rest):
         return {"steps": provision.list_steps(call.context, node, phase)}
 
 
+class Past(Rest):
+    @endpoint(status=204, rule=bulk.IMPORT_RULE, body=schemas.PAST)
+    def post(self, call: Call, node: str, *, body: dict[str, Any]) -> None:
+        """Bring the history and the inventory of an imported node, which is in maintenance."""
+        past.bring(
+            call.context, node, history=body.get("history", []), inspected=body.get("inspected")
+        )
+
+
 class Parts(Rest):
     """A node's path that answers only below itself."""
 
@@ -89,7 +101,8 @@ class Parts(Rest):
 
 class Nodes(Parts):
     subresources: ClassVar[Mapping[str, Rest]] = {
-        "bmc": Bmc(), "erasure": Erasure(), "steps": Steps(), "timeline": Timeline(), "why": Why(),
+        "bmc": Bmc(), "erasure": Erasure(), "past": Past(), "steps": Steps(),
+        "timeline": Timeline(), "why": Why(),
     }  # fmt: skip
 
     @endpoint(rule="baremetal:node:list", query=PAGE)
