@@ -1,9 +1,10 @@
-"""``bloomery import ironic``: compare a running Ironic with the service, and take machines over."""
+"""``bloomery import ironic``: compare an Ironic with the service, and take machines over."""
 
 from __future__ import annotations
 
+import contextlib
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, Final
 
@@ -11,7 +12,7 @@ import click
 import yaml
 
 from bloomery.cli import cloud, groups, terminal
-from bloomery.cli.imports import plan, site, takeover, writing
+from bloomery.cli.imports import database, plan, site, takeover, writing
 from bloomery.cli.imports.plan import LEFT, REFUSED, Row, Terms
 
 Json = dict[str, Any]
@@ -29,8 +30,11 @@ def imports() -> None:
 
 @imports.command()
 @click.argument("nodes", nargs=-1, metavar="[NODE...]")
-@click.option("--from", "old_name", required=True, metavar="CLOUD",
+@click.option("--from", "old_name", metavar="CLOUD",
               help="Of clouds.yaml: the Ironic that has the machines.")  # fmt: skip
+@click.option("--from-config", "config", metavar="FILE",
+              type=click.Path(path_type=Path, exists=True, dir_okay=False),
+              help="Its ironic.conf: read its database, which has the passwords.")  # fmt: skip
 @click.option("--cloud", "name", metavar="CLOUD",
               help="Of clouds.yaml: the service that gets them.  [default: $OS_CLOUD]")  # fmt: skip
 @click.option("--secrets", type=click.Path(path_type=Path, exists=True, dir_okay=False),
@@ -43,10 +47,14 @@ def imports() -> None:
 @click.option("--dry-run", is_flag=True, help="Compare; change nothing.")
 @groups.AS_JSON
 def ironic(
-    nodes: tuple[str, ...], old_name: str, name: str | None, secrets: Path | None,
-    instead: tuple[str, ...], skip: bool, take_over: bool, dry_run: bool, as_json: bool,
+    nodes: tuple[str, ...], old_name: str | None, config: Path | None, name: str | None,
+    secrets: Path | None, instead: tuple[str, ...], skip: bool, take_over: bool, dry_run: bool,
+    as_json: bool,
 ) -> None:  # fmt: skip
-    """Import the nodes and records of a running Ironic; --take-over hands nodes over.
+    """Import the nodes and records of an Ironic; --take-over hands nodes over.
+
+    Give --from, --from-config or both: with both, the database is read, and --take-over tells the
+    running Ironic. Without --from, --take-over needs that no conductor of the Ironic runs.
 
     An imported node is in maintenance here until it is taken over: no BMC is asked, and nothing is
     ordered. A second run creates what is missing and changes what has changed there. Nothing is
@@ -56,19 +64,39 @@ def ironic(
     if nodes and not take_over:
         raise click.UsageError("NODE limits --take-over: give both")
     terms = Terms(secrets=_secrets(secrets), instead=_instead(instead))
-    old, new = site.read(cloud.find_nodes(old_name)), site.read(cloud.find_nodes(name))
-    rows = plan.make(old, new, terms)
-    if take_over:
-        rows = list(takeover.rows(rows, nodes))
-        work = takeover.carry_out(old, new, rows)
-    else:
-        work = writing.write(new.client, rows)
-    refused = [row for row in rows if row.action == REFUSED]
-    stops = dry_run or (refused and not skip)
-    done = _echoed(rows if stops else work, as_json=as_json)
+    with _old_site(old_name, config, take_over=take_over) as old:
+        new = site.read(cloud.find_nodes(name))
+        rows = plan.make(old, new, terms)
+        if take_over:
+            rows = list(takeover.rows(rows, nodes))
+            work = takeover.carry_out(old, new, rows)
+        else:
+            work = writing.write(new.client, rows)
+        refused = [row for row in rows if row.action == REFUSED]
+        stops = dry_run or (refused and not skip)
+        done = _echoed(rows if stops else work, as_json=as_json)
     _report(done, as_json=as_json, is_stopped=bool(refused and stops and not dry_run))
     if any(row.action == REFUSED for row in done):
         raise SystemExit(1)
+
+
+@contextlib.contextmanager
+def _old_site(name: str | None, config: Path | None, *, take_over: bool) -> Iterator[site.OldSite]:
+    if name is None and config is None:
+        raise click.UsageError("give --from CLOUD, --from-config FILE, or both")
+    running = None if name is None else site.read(cloud.find_nodes(name))
+    if config is None:
+        assert running is not None
+        yield running
+        return
+    with database.opened(config) as conn:
+        old = database.read(conn, running)
+        if take_over and running is None and (living := old.living()):
+            raise click.ClickException(
+                f"the old service still runs, on {', '.join(living)}: stop it and try again in two "
+                "minutes, or give --from CLOUD as well"
+            )
+        yield old
 
 
 def _secrets(path: Path | None) -> dict[str, Json]:

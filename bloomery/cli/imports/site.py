@@ -101,10 +101,15 @@ class Site:
     def past(self, uuid: str) -> Json:
         path = f"/v1/nodes/{uuid}"
         history = [
-            {name: entry[name] for name in _OF_HISTORY if name in entry}
-            for entry in _listed(self.client, f"{path}/history", "history")
+            history_entry(entry) for entry in _listed(self.client, f"{path}/history", "history")
         ]
         return {"history": history, "inspected": _found(self.client.get, f"{path}/inventory")}
+
+
+def history_entry(entry: Json) -> Json:
+    """Return an entry of a node's history as ``past`` takes it."""
+    shown: Json = {name: entry[name] for name in _OF_HISTORY if name in entry}
+    return shown | {"severity": entry["severity"] or "INFO", "event": entry["event"] or ""}
 
 
 def read(client: Client) -> Site:

@@ -1,5 +1,8 @@
 """Import 200 nodes of a published Ironic, kill the import ten times, and compare field by field.
 
+The database of the Ironic says the same as its API.  At the end the nodes are taken over, with
+their history.
+
     python -m tests.conformance.ironic.move_in --ironic BIN
 
 ``make ironic`` runs it.  The nodes stand in every state that fake hardware reaches by itself.
@@ -19,8 +22,8 @@ from typing import Any, Final
 import yaml
 
 from bloomery.cli.client import Client
-from bloomery.cli.imports import plan, site
-from bloomery.cli.imports.site import HIDDEN
+from bloomery.cli.imports import database, plan, site
+from bloomery.cli.imports.site import HELD, HIDDEN, LET_GO, NOUNS
 from tests.conformance.ironic import ours, server
 from tests.kit.waiting import wait_for
 
@@ -56,6 +59,25 @@ def fill(old: Client) -> None:
             old.put(f"/v1/nodes/{name}/states/provision", body)
         wait_for(lambda names=names, end=end: _are(old, names, end), end, timeout_s=300, every_s=1)
     old.put("/v1/nodes/node-1/maintenance", {"reason": "fan is loud"})
+    _fill_records(old)
+
+
+def _fill_records(old: Client) -> None:
+    """Make a record of each noun."""
+    node = old.get("/v1/nodes/node-3")["uuid"]
+    group = old.post("/v1/portgroups", {"node_uuid": node, "name": "bond-3"})["uuid"]
+    mac = {"address": "52:54:00:03:00:00", "portgroup_uuid": group, "pxe_enabled": False}
+    old.post("/v1/ports", {"node_uuid": node, **mac})
+    old.post("/v1/volume/connectors", {"node_uuid": node, "type": "iqn", "connector_id": "iqn.a"})
+    old.post("/v1/volume/targets", {"node_uuid": node, "volume_type": "iscsi", "volume_id": "v-1",
+                                    "boot_index": 0, "properties": {"lun": 1}})  # fmt: skip
+    step = {"interface": "raid", "step": "delete_configuration", "args": {"a": 1}}
+    old.post("/v1/deploy_templates", {"name": "CUSTOM_FAST", "steps": [step | {"priority": 5}]})
+    old.post("/v1/runbooks", {"name": "CUSTOM_BOOK", "steps": [step | {"order": 1}]})
+    condition = {"op": "eq", "args": {"values": ["{inventory[cpu][count]}", 8]}}
+    action = {"op": "fail", "args": {"msg": "no"}}
+    old.post("/v1/inspection_rules", {"conditions": [condition], "actions": [action]})
+    old.post("/v1/allocations", {"name": "web", "resource_class": "bm.large", "node": node})
 
 
 def _are(client: Client, names: list[str], state: str) -> bool:
@@ -91,16 +113,26 @@ def kill_after(count: int, words: list[str], env: dict[str, str]) -> None:
     raise RuntimeError("the import ended before it was killed")
 
 
-def document(client: Client) -> Json:
-    """Return nodes and ports by UUID, as far as they are compared."""
-    read = site.read(client)
-    return {
+def document(read: site.OldSite) -> Json:
+    """Return nodes and records by UUID, as far as they are compared."""
+    records = {
+        kind: {uuid: {name: each.get(name) or None for name in (*noun.fields, "node_uuid")}
+               for uuid, each in read.records[kind].items()}
+        for kind, noun in NOUNS.items()
+    }  # fmt: skip
+    return records | {
         "nodes": {uuid: {name: _plain(name, node.get(name)) for name in COMPARED}
                   for uuid, node in read.nodes.items()},
-        "ports": {uuid: {name: port.get(name) for name in ("address", "node_uuid", "extra")}
-                  for uuid, port in read.records["port"].items()},
-        "chassis": {uuid: each["description"] for uuid, each in read.records["chassis"].items()},
     }  # fmt: skip
+
+
+def differing(theirs: Json, mine: Json) -> list[str]:
+    return [
+        f"{kind} {uuid}: {theirs[kind].get(uuid)} {mine[kind].get(uuid)}"
+        for kind in theirs
+        for uuid in theirs[kind].keys() | mine[kind].keys()
+        if theirs[kind].get(uuid) != mine[kind].get(uuid)
+    ]
 
 
 def _plain(name: str, value: Any) -> Any:
@@ -108,8 +140,15 @@ def _plain(name: str, value: Any) -> Any:
     if name == "traits":
         return sorted(value)
     if name == "instance_info":
-        value = {key: each for key, each in value.items() if each != HIDDEN}
+        value = {key: each for key, each in value.items() if "password" not in key}
+    if name == "driver_info":
+        value = {key: HIDDEN if "password" in key else each for key, each in value.items()}
     return value or None
+
+
+def pasts(read: site.OldSite) -> Json:
+    """Return the history of each node by its entries, and the data of its inspection."""
+    return {uuid: read.past(uuid) for uuid in read.nodes}
 
 
 def main() -> int:
@@ -119,7 +158,7 @@ def main() -> int:
     chance = random.Random(1)
     with (
         tempfile.TemporaryDirectory() as folder,
-        server.running(options.ironic) as (_, old_port),
+        server.running(options.ironic, config_name=f"{folder}/ironic.conf") as (_, old_port),
         ours.running() as (_, new_port),
     ):
         old = Client(f"http://127.0.0.1:{old_port}").latest()
@@ -129,19 +168,40 @@ def main() -> int:
         for _ in range(KILLS):
             kill_after(chance.randrange(1, MOST_ROWS), words, env)
         done = subprocess.run(words, env=env, capture_output=True, text=True, check=False)
-        theirs, mine = document(old), document(new)
-        differing = [
-            f"{kind} {uuid}: {theirs[kind].get(uuid)} {mine[kind].get(uuid)}"
-            for kind in theirs
-            for uuid in theirs[kind].keys() | mine[kind].keys()
-            if theirs[kind].get(uuid) != mine[kind].get(uuid)
-        ]
+        theirs = document(site.read(old))
+        faults = differing(theirs, document(site.read(new)))
+        config = Path(folder, "ironic.conf")
+        with database.opened(config) as conn:
+            stored = database.read(conn, None)
+            faults += differing(theirs, document(stored))
+            faults += _take_over([*words, "--from-config", str(config)], env, stored, old, new)
     refusals = done.stderr if done.returncode else ""
-    sys.stdout.write("\n".join([*differing[:20], refusals]) + (
-        f"{len(mine['nodes'])} of {NODES} nodes imported, {KILLS} imports killed, "
-        f"{len(differing)} nodes or records differ\n"
+    sys.stdout.write("\n".join([*faults[:20], refusals]) + (
+        f"{len(theirs['nodes'])} nodes imported, {KILLS} imports killed, {len(faults)} faults\n"
     ))  # fmt: skip
-    return 1 if differing or done.returncode else 0
+    return 1 if faults or done.returncode else 0
+
+
+def _take_over(
+    words: list[str], env: dict[str, str], stored: database.StoredSite, old: Client, new: Client
+) -> list[str]:
+    """Take all nodes over; return what is wrong afterwards."""
+    before = pasts(stored)
+    for more in ((), ("--take-over",)):  # the database has passwords of rescues in addition
+        subprocess.run([*words, *more], env=env, stdout=subprocess.PIPE, check=True)
+    faults = [] if stored.living() else ["the database names no conductor that lives"]
+    ours, theirs = site.read(new), site.read(old)
+    for uuid, past in before.items():
+        if theirs.nodes[uuid]["maintenance_reason"] != LET_GO:
+            faults.append(f"{uuid} is not let go")
+        if str(ours.nodes[uuid]["maintenance_reason"]).startswith(HELD):
+            faults.append(f"{uuid} is not taken over")
+        there = [entry["event"] for entry in ours.past(uuid)["history"]]
+        faults += [f"{uuid}: lost {entry}" for entry in past["history"]
+                   if entry["event"] not in there]  # fmt: skip
+    if not any(past["history"] for past in before.values()):
+        faults.append("no node has a history to bring")
+    return faults
 
 
 if __name__ == "__main__":

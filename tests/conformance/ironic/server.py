@@ -51,14 +51,17 @@ lock_path = {state}
 
 
 @contextlib.contextmanager
-def running(binaries: Path, keystone: Mapping[str, str] | None = None) -> Iterator[tuple[str, int]]:
+def running(
+    binaries: Path, keystone: Mapping[str, str] | None = None, config_name: str = "ironic.conf"
+) -> Iterator[tuple[str, int]]:
     """Yield the address of a fresh Ironic; ``binaries``: where its commands are.
 
-    ``keystone``: options with which it checks logins; without, it asks for none.
+    ``keystone``: options with which it checks logins; without, it asks for none.  ``config_name``:
+    its configuration, in a folder that is removed at the end unless the name is absolute.
     """
     with tempfile.TemporaryDirectory(prefix="ironic-") as state:
         port = _free_port()
-        settings = Path(state, "ironic.conf")
+        settings = Path(state, config_name)
         lines = [f"enabled_{kind}_interfaces = {names}" for kind, names in INTERFACES.items()]
         text = SETTINGS.format(
             state=state, port=port, interfaces="\n".join(lines),
