@@ -9,7 +9,6 @@ from __future__ import annotations
 import contextlib
 import json
 import sqlite3
-import urllib.parse
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
@@ -142,8 +141,8 @@ def _only_there(url: sa.URL) -> dict[str, Any]:
     """SQLite would make a file that is not there."""
     if url.get_backend_name() != "sqlite":
         return {}
-    file = f"file:{urllib.parse.quote(url.database or '')}?mode=ro"
-    return {"creator": lambda: sqlite3.connect(file, uri=True)}
+    file = Path(url.database or "").absolute().as_uri()
+    return {"creator": lambda: sqlite3.connect(f"{file}?mode=ro", uri=True)}
 
 
 def read(conn: sa.Connection, running: Site | None) -> StoredSite:
