@@ -51,7 +51,10 @@ COMMANDS: Final = {
         "bloomery.cli.discover:discover", "Find BMCs in networks, and write them for enrol."
     ),
     "import": Command(
-        "bloomery.cli.imports.commands:imports", "Take the machines of a running Ironic over."
+        "bloomery.cli.imports.commands:imports", "Take the machines of an Ironic over."
+    ),
+    "export": Command(
+        "bloomery.cli.exports.commands:exports", "Hand machines to an Ironic, the way back."
     ),
     "enrol": Command("bloomery.cli.enrol.commands:enrol", "Create nodes from files of machines."),
     "node": Command(

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from bloomery.cli.imports.site import HELD, HIDDEN, LET_GO, NOUNS, OldSite, Site
+from bloomery.cli.imports.site import HELD, HIDDEN, LET_GO, NOUNS, WAS_IN_MAINTENANCE, OldSite, Site
 
 Json = dict[str, Any]
 
@@ -17,7 +17,7 @@ INTERFACES: Final = (
     "bios", "boot", "console", "deploy", "firmware", "inspect", "management", "network", "power",
     "raid", "rescue", "storage", "vendor",
 )  # fmt: skip
-_NODE_FIELDS: Final = (
+NODE_FIELDS: Final = (
     "uuid", "name", "driver", "driver_info", "properties", "instance_info", "instance_uuid",
     "instance_name", "extra", "chassis_uuid", "parent_node", "resource_class", "conductor_group",
     "automated_clean", "retired", "retired_reason", "owner", "lessee", "description",
@@ -60,19 +60,19 @@ class Terms:
 
 def make(old: OldSite, new: Site, terms: Terms) -> list[Row]:
     """Return a row for each node and record of ``old``, in the order in which they are written."""
-    nodes = [_node_row(node, old, new, terms) for node in _parents_first(old.nodes)]
+    nodes = [_node_row(node, old, new, terms) for node in parents_first(old.nodes)]
     begun_anew = {row.uuid for row in nodes if row.action in (CREATE, CHANGE)}
     closed = {row.uuid for row in nodes if row.action in (LEFT, REFUSED, TAKEN)}
-    rows = [_record_row("chassis", each, new, set()) for each in old.records["chassis"].values()]
+    rows = [record_row("chassis", each, new, set()) for each in old.records["chassis"].values()]
     rows += nodes
     for kind in list(NOUNS)[1:]:
         for record in old.records[kind].values():
             if record.get("node_uuid") not in closed:
-                rows.append(_record_row(kind, record, new, begun_anew))
+                rows.append(record_row(kind, record, new, begun_anew))
     return rows
 
 
-def _parents_first(nodes: Mapping[str, Json]) -> list[Json]:
+def parents_first(nodes: Mapping[str, Json]) -> list[Json]:
     return sorted(nodes.values(), key=lambda node: node.get("parent_node") is not None)
 
 
@@ -81,15 +81,15 @@ def _parents_first(nodes: Mapping[str, Json]) -> list[Json]:
 
 def _node_row(node: Json, old: OldSite, new: Site, terms: Terms) -> Row:
     known = new.nodes.get(node["uuid"])
-    body, faults = _translated(node, terms)
-    faults += list(_not_served(body, new))
+    body, faults = translated(node, terms)
+    faults += list(not_served(body, new))
     hidden = [f"instance_info/{key}" for key, value in (node["instance_info"] or {}).items()
               if value == HIDDEN]  # fmt: skip
     allocation = old.records["allocation"].get(node.get("allocation_uuid") or "")
     if allocation and node["provision_state"] != "active":
         hidden.append(f"allocation {allocation['name'] or allocation['uuid']}: the node is not "
                       "active")  # fmt: skip
-    if known is not None and not str(known["maintenance_reason"]).startswith(HELD):
+    if known is not None and not str(known["maintenance_reason"]).startswith((HELD, LET_GO)):
         action, faults = TAKEN, []
     elif node["provision_state"] not in _STATES or node["reservation"]:
         action, faults = LEFT, [f"it is {node['provision_state']}; run the import again later"]
@@ -109,9 +109,9 @@ def _node_row(node: Json, old: OldSite, new: Site, terms: Terms) -> Row:
     )  # fmt: skip
 
 
-def _translated(node: Json, terms: Terms) -> tuple[Json, list[str]]:
+def translated(node: Json, terms: Terms) -> tuple[Json, list[str]]:
     """Return the body for the new service, and what hides in it."""
-    body = {name: node[name] for name in _NODE_FIELDS if node.get(name) not in (None, {})}
+    body = {name: node[name] for name in NODE_FIELDS if node.get(name) not in (None, {})}
     for name, value in list(body.items()):
         if isinstance(value, str):
             body[name] = terms.instead.get((name, value), value)
@@ -123,7 +123,7 @@ def _translated(node: Json, terms: Terms) -> tuple[Json, list[str]]:
     shown = {key: value for key, value in (node["instance_info"] or {}).items() if value != HIDDEN}
     reason = HELD
     if node["maintenance"]:
-        reason = f"{HELD}; in maintenance: {node['maintenance_reason'] or 'no reason given'}"
+        reason = f"{HELD}{WAS_IN_MAINTENANCE}{node['maintenance_reason'] or 'no reason given'}"
     imported = {"provision_state": node["provision_state"], "maintenance_reason": reason}
     imported |= {name: node[name] for name in _LEFT_FIELDS if node.get(name)}
     if imported.get("power_state") not in _POWER:
@@ -131,7 +131,7 @@ def _translated(node: Json, terms: Terms) -> tuple[Json, list[str]]:
     return body | {"driver_info": info, "instance_info": shown, "imported": imported}, faults
 
 
-def _not_served(body: Json, new: Site) -> Iterator[str]:
+def not_served(body: Json, new: Site) -> Iterator[str]:
     """Yield what the new service does not serve."""
     driver = new.drivers.get(body["driver"])
     if driver is None:
@@ -148,15 +148,15 @@ def _not_served(body: Json, new: Site) -> Iterator[str]:
 def _differs(body: Json, known: Json, *, is_let_go: bool) -> bool:
     """Return whether the node has changed in the old service since it was imported."""
     flat = {**body, **body["imported"]}
-    names = {*_NODE_FIELDS, *_LEFT_FIELDS, "provision_state", "maintenance_reason"}
+    names = {*NODE_FIELDS, *_LEFT_FIELDS, "provision_state", "maintenance_reason"}
     if "resource_class" not in body:  # the new service may have a default
         names.remove("resource_class")
     if is_let_go:  # its own maintenance reason is gone in the old service
         names.remove("maintenance_reason")
-    return any(_is_other(flat.get(name), known.get(name)) for name in names)
+    return any(is_other(flat.get(name), known.get(name)) for name in names)
 
 
-def _is_other(value: Any, known: Any) -> bool:
+def is_other(value: Any, known: Any) -> bool:
     """Compare two values of a field; a service may show none as null, false or empty."""
     if isinstance(value, dict) and isinstance(known, dict):
         return value.keys() != known.keys() or any(
@@ -168,7 +168,7 @@ def _is_other(value: Any, known: Any) -> bool:
 # -------------------------------------------------------------------------------------- records
 
 
-def _record_row(kind: str, record: Json, new: Site, begun_anew: set[str]) -> Row:
+def record_row(kind: str, record: Json, new: Site, begun_anew: set[str]) -> Row:
     """``begun_anew``: nodes that are written, whose records are written with them."""
     body = {name: record[name] for name in NOUNS[kind].fields if record.get(name) is not None}
     name = record.get("name") or record.get("address") or record["uuid"]
@@ -189,7 +189,7 @@ def _record_row(kind: str, record: Json, new: Site, begun_anew: set[str]) -> Row
     else:
         changes = {
             field: value for field, value in body.items()
-            if field in known and _is_other(value, known[field])
+            if field in known and is_other(value, known[field])
         }  # fmt: skip
         action = CHANGE if changes else THERE
     return Row(

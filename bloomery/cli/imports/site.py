@@ -13,7 +13,7 @@ Json = dict[str, Any]
 HIDDEN: Final = "******"  # what Ironic shows in place of a secret
 HELD: Final = "imported, and not taken over yet"  # the maintenance reason begins with it
 
-_WAS_IN_MAINTENANCE: Final = f"{HELD}; in maintenance: "
+WAS_IN_MAINTENANCE: Final = "; in maintenance: "  # the reason goes on so, and then as before
 LET_GO: Final = "taken over by another service"  # the maintenance reason in the old service
 _OF_HISTORY: Final = (
     "uuid", "created_at", "severity", "event", "event_type", "conductor", "user", "project",
@@ -67,9 +67,9 @@ class OldSite(Protocol):
         """Stop working on a node; return the node as it is from then on."""
 
     def release(self, uuid: str, held: str) -> None:
-        """Set the maintenance that the node had when it was imported, as ``held`` says.
+        """Set the maintenance that the node had before it moved, as ``held`` says.
 
-        ``held``: the node's maintenance reason in the new service.
+        ``held``: the node's maintenance reason in the service that does not work on it.
         """
 
     def past(self, uuid: str) -> Json:
@@ -93,10 +93,20 @@ class Site:
 
     def release(self, uuid: str, held: str) -> None:
         path = f"/v1/nodes/{uuid}/maintenance"
-        if held.startswith(_WAS_IN_MAINTENANCE):
-            self.client.put(path, {"reason": held.removeprefix(_WAS_IN_MAINTENANCE)})
+        _, was_in_maintenance, reason = held.partition(WAS_IN_MAINTENANCE)
+        if was_in_maintenance:
+            self.client.put(path, {"reason": reason})
         else:
             self.client.delete(path)
+
+    def protect(self, node: Json) -> None:
+        """Protect a node here where ``node``, as the other service shows it, is protected."""
+        if not node.get("protected"):
+            return
+        patch: list[Json] = [{"op": "add", "path": "/protected", "value": True}]
+        if reason := node.get("protected_reason"):
+            patch.append({"op": "add", "path": "/protected_reason", "value": reason})
+        self.client.patch(f"/v1/nodes/{node['uuid']}", patch)
 
     def past(self, uuid: str) -> Json:
         path = f"/v1/nodes/{uuid}"

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from typing import Any, Final
+from typing import Final
 
-from bloomery.cli.client import ApiError
+from bloomery.cli.imports import writing
 from bloomery.cli.imports.plan import REFUSED, THERE, Row
 from bloomery.cli.imports.site import OldSite, Site
 
@@ -47,12 +47,7 @@ def carry_out(old: OldSite, new: Site, orders: Sequence[Row]) -> Iterator[Row]:
         if row.action == REFUSED:
             yield row
             continue
-        try:
-            why = _take(old, new, row)
-        except ApiError as exc:
-            if exc.facts["answer"] is None:
-                raise
-            why = str(exc)
+        why = writing.refusal(_take, old, new, row)
         yield replace(row, action=REFUSED, faults=(why,)) if why else row
 
 
@@ -61,21 +56,12 @@ def _take(old: OldSite, new: Site, row: Row) -> str | None:
 
     The old service may have begun to work on the node since it was read.
     """
-    path = f"/v1/nodes/{row.uuid}"
     held = str(new.nodes[row.uuid]["maintenance_reason"])
     now = old.let_go(row.uuid)
     if now["reservation"] or now["provision_state"] != new.nodes[row.uuid]["provision_state"]:
         old.release(row.uuid, held)
         return f"the old service works on it: it is {now['provision_state']}; run the import again"
-    if old.nodes[row.uuid].get("protected"):
-        _protect(new, path, old.nodes[row.uuid].get("protected_reason"))
-    new.client.post(f"/ext{path}/past", old.past(row.uuid))
+    new.protect(old.nodes[row.uuid])
+    new.client.post(f"/ext/v1/nodes/{row.uuid}/past", old.past(row.uuid))
     new.release(row.uuid, held)
     return None
-
-
-def _protect(new: Site, path: str, reason: str | None) -> None:
-    patch: list[dict[str, Any]] = [{"op": "add", "path": "/protected", "value": True}]
-    if reason:
-        patch.append({"op": "add", "path": "/protected_reason", "value": reason})
-    new.client.patch(path, patch)

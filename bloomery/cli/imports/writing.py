@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -35,9 +35,9 @@ def _write_nodes(client: Client, rows: Sequence[Row]) -> Iterator[Row]:
     for batch in fleet.batches(rows):
         begun = []
         for row in batch:
-            refusal = _refusal(client.delete, _path(row)) if row.action == CHANGE else None
-            if refusal:
-                yield _refused(row, refusal)
+            why = refusal(client.delete, _path(row)) if row.action == CHANGE else None
+            if why:
+                yield _refused(row, why)
             elif row.action in (CHANGE, CREATE):
                 begun.append(row)
             else:
@@ -54,34 +54,37 @@ def _with_traits(client: Client, row: Row, result: Json) -> Row:
         return _refused(row, result["error"]["message"])
     if not row.traits:
         return row
-    refusal = _refusal(client.put, f"{_path(row)}/traits", {"traits": list(row.traits)})
-    return _refused(row, refusal) if refusal else row
+    why = refusal(client.put, f"{_path(row)}/traits", {"traits": list(row.traits)})
+    return _refused(row, why) if why else row
 
 
 def _write_records(client: Client, rows: Iterator[Row], failed: set[str]) -> Iterator[Row]:
     for row in rows:
         node = row.body.get("node_uuid") or row.body.get("node")
-        refusal = None
+        why = None
         if node in failed:
-            refusal = f"its node {node} was refused"
+            why = f"its node {node} was refused"
         elif row.action == CREATE:
-            refusal = _refusal(client.post, NOUNS[row.kind].path, row.body)
+            why = refusal(client.post, NOUNS[row.kind].path, row.body)
         elif row.action == CHANGE:
             patch = [{"op": "add", "path": f"/{name}", "value": value}
                      for name, value in row.changes.items()]  # fmt: skip
-            refusal = _refusal(client.patch, _path(row), patch)
-        yield _refused(row, refusal) if refusal else row
+            why = refusal(client.patch, _path(row), patch)
+        yield _refused(row, why) if why else row
 
 
-def _refusal(send: Any, *args: Any) -> str | None:
-    """Send a request; return why the service refuses it, None where it does not."""
+def refusal(work: Callable[..., Any], *args: Any) -> str | None:
+    """Do work by requests; return why the service refuses it, None where it does not.
+
+    Work may return such a reason itself.  Raises ApiError when the service does not answer.
+    """
     try:
-        send(*args)
+        found = work(*args)
     except ApiError as exc:
         if exc.facts["answer"] is None:
             raise
         return str(exc)
-    return None
+    return found if isinstance(found, str) else None
 
 
 def _refused(row: Row, why: str) -> Row:

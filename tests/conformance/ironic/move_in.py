@@ -1,7 +1,8 @@
 """Import 200 nodes of a published Ironic, kill the import ten times, and compare field by field.
 
-The database of the Ironic says the same as its API.  At the end the nodes are taken over, with
-their history.
+The database of the Ironic says the same as its API.  Then the nodes are taken over, with their
+history.  At the end they go back by an export that is killed, together with nodes that the Ironic
+has never seen.
 
     python -m tests.conformance.ironic.move_in --ironic BIN
 
@@ -34,7 +35,7 @@ WAYS: Final = ((), ("manage",), ("manage", "provide"), ("manage", "provide", "ac
                ("manage", "provide", "active", "rescue"))  # fmt: skip
 ENDS: Final = {"manage": "manageable", "provide": "available", "active": "active",
                "rescue": "rescue"}  # fmt: skip
-COMPARED: Final = (*plan._NODE_FIELDS, "provision_state", "power_state", "last_error", "traits")
+COMPARED: Final = (*plan.NODE_FIELDS, "provision_state", "power_state", "last_error", "traits")
 
 Json = dict[str, Any]
 
@@ -99,18 +100,18 @@ def command(folder: Path, old: Client, new: Client) -> tuple[list[str], dict[str
     }
 
 
-def kill_after(count: int, words: list[str], env: dict[str, str]) -> None:
-    """Run the import, and kill it once it has created so many rows.  Raises RuntimeError."""
+def kill_after(count: int, words: list[str], env: dict[str, str], action: str = "create") -> None:
+    """Run a command, and kill it once it has told so many rows.  Raises RuntimeError."""
     with subprocess.Popen(
         words, env=env, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
     ) as process:
         assert process.stdout is not None
         for line in process.stdout:
-            count -= line.endswith(": create\n")
+            count -= line.endswith(f": {action}\n")
             if not count:
                 process.kill()
                 return
-    raise RuntimeError("the import ended before it was killed")
+    raise RuntimeError("the command ended before it was killed")
 
 
 def document(read: site.OldSite) -> Json:
@@ -175,6 +176,7 @@ def main() -> int:
             stored = database.read(conn, None)
             faults += differing(theirs, document(stored))
             faults += _take_over([*words, "--from-config", str(config)], env, stored, old, new)
+        faults += _go_back(words, env, old, new)
     refusals = done.stderr if done.returncode else ""
     sys.stdout.write("\n".join([*faults[:20], refusals]) + (
         f"{len(theirs['nodes'])} nodes imported, {KILLS} imports killed, {len(faults)} faults\n"
@@ -202,6 +204,39 @@ def _take_over(
     if not any(past["history"] for past in before.values()):
         faults.append("no node has a history to bring")
     return faults
+
+
+def _go_back(words: list[str], env: dict[str, str], old: Client, new: Client) -> list[str]:
+    """Export all nodes that can go; return what differs afterwards."""
+    for number, way in enumerate(WAYS[:-1]):
+        state = ENDS[way[-1]] if way else "enroll"
+        node = {
+            "name": f"born-{number}", "driver": "fake-hardware", "resource_class": "bm.large",
+            "driver_info": {"fake_password": "hunter2hunter2"}, "automated_clean": True,
+            "ports": [{"address": f"52:54:00:04:00:{number:02x}"}],
+            "imported": {"provision_state": state, "power_state": "power off"},
+        }  # fmt: skip
+        (result,) = new.post("/ext/v1/nodes:batch", {"nodes": [node]})["results"]
+        new.delete(f"/v1/nodes/{result['uuid']}/maintenance")
+    at = words.index("import")
+    back = [*words[:at], "export", "ironic", "--to", "old", "--cloud", "new", "--skip", *words[-2:]]
+    for count in (3, 30, 60):
+        kill_after(count, back, env, "hand over")
+    done = subprocess.run(back, env=env, capture_output=True, text=True, check=False)
+    ours, theirs = site.read(new), site.read(old)
+    gone = {uuid for uuid, node in ours.nodes.items() if node["provision_state"] != "rescue"}
+    faults = [f"{name} stays here" for uuid in gone
+              if not str((node := ours.nodes[uuid])["maintenance_reason"]).startswith(LET_GO)
+              for name in [node["name"]]]  # fmt: skip
+    stays = ours.nodes.keys() - gone
+    mine, other = document(ours), document(theirs)
+    for nodes in (mine["nodes"], other["nodes"]):
+        for uuid in stays:
+            del nodes[uuid]
+        for node in nodes.values():  # each service has a fake BMC of its own
+            del node["power_state"]
+    refused = [line for line in done.stderr.splitlines() if "it is rescue" not in line]
+    return faults + refused + differing(other, mine)
 
 
 if __name__ == "__main__":

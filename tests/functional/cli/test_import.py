@@ -24,6 +24,7 @@ from bloomery.conf.api import Api
 from bloomery.conf.conductor import Conductor
 from bloomery.lab.rack import Rack
 from bloomery.state_dir import StateDir
+from tests.kit.clients.fragile import Changes, Cut, Fragile
 from tests.kit.servers.orchestration import QUIET
 from tests.kit.waiting import wait_for
 
@@ -34,7 +35,7 @@ SECRET = "hunter2hunter2"
 STATES = ("enroll", "manageable", "available", "active", "rescue", "error", "clean failed")
 MAC = "52:54:00:00:01:{:02x}"
 INSPECTED = {"inventory": {"cpu": {"count": 8}}, "plugin_data": {"lldp": ["a"]}}
-COMPARED = (*plan._NODE_FIELDS, "provision_state", "power_state", "last_error", "traits")
+COMPARED = (*plan.NODE_FIELDS, "provision_state", "power_state", "last_error", "traits")
 
 
 @pytest.fixture
@@ -180,16 +181,12 @@ def test_a_second_run_brings_what_has_changed(imports, old, new):
     assert document(new) == document(old)
 
 
-class Cut(Exception):
-    """The command was killed."""
-
-
 def test_an_import_that_is_cut_off_at_any_request_is_completed(old, new):
     """No row comes twice, and none is missing."""
     terms = plan.Terms(secrets={"*": {"redfish_password": "password"}})
     old_site, whole = site.read(old), document(old)
     for requests in range(1000):
-        cut = Fragile(new, requests)
+        cut = Fragile(new, Changes(requests))
         rows = plan.make(old_site, site.read(new), terms)
         try:
             done = list(writing.write(cut, rows))
@@ -199,21 +196,6 @@ def test_an_import_that_is_cut_off_at_any_request_is_completed(old, new):
         break
     assert requests > 3
     assert document(new) == whole
-
-
-class Fragile(Client):
-    """Lets so many changes through, and then none."""
-
-    def __init__(self, client: Client, left: int) -> None:
-        super().__init__(client.url)
-        self.left = left
-
-    def _ask(self, method: str, path: str, body: Any = None) -> Any:
-        if method != "GET":
-            if self.left == 0:
-                raise Cut
-            self.left -= 1
-        return super()._ask(method, path, body)
 
 
 def test_the_bmc_of_a_node_is_asked_once_it_is_taken_over(imports, rack):

@@ -1,0 +1,197 @@
+"""Hand machines to an Ironic, one after the other; no verb on the way boots or cleans a machine.
+
+A node is in maintenance here from the moment at which the Ironic may order, and stays so.  An
+export that was cut off goes on where it was.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Final
+
+from bloomery.cli.client import ApiError
+from bloomery.cli.imports import plan, writing
+from bloomery.cli.imports.plan import REFUSED, Row, Terms
+from bloomery.cli.imports.site import HIDDEN, LET_GO, NOUNS, WAS_IN_MAINTENANCE, Site
+
+Json = dict[str, Any]
+
+HAND_OVER, HANDED_OVER = "hand over", "was handed over"
+LEAVING: Final = "being handed over to another service"  # the maintenance reason begins with it
+_VERBS: Final = {  # by the state there and the state here
+    ("enroll", "manageable"): "manage",
+    ("enroll", "available"): "manage",
+    ("enroll", "active"): "manage",
+    ("manageable", "available"): "provide",
+    ("manageable", "active"): "adopt",
+    ("adopt failed", "active"): "adopt",
+    ("available", "manageable"): "manage",
+    ("available", "active"): "manage",
+}
+_MOVED: Final = ("enroll", "manageable", "available", "active")
+_POLL_S: Final = 0.5
+_PATIENCE_S: Final = 300.0  # for a verb that asks the BMC
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Move:
+    """A node with its records; a record of the whole site alone."""
+
+    row: Row
+    records: Sequence[Row] = ()
+
+
+def make(ours: Site, theirs: Site, terms: Terms, names: Sequence[str]) -> list[Move]:
+    """Return what is written, in this order.  ``names``: nodes by name or UUID, else all."""
+    moves: list[Move] = []
+    of_nodes: dict[str, list[Row]] = {}
+    for kind in NOUNS:
+        for record in ours.records[kind].values():
+            row = plan.record_row(kind, record, theirs, set())
+            if node := record.get("node_uuid"):
+                of_nodes.setdefault(node, []).append(row)
+            elif kind != "allocation":  # one without a node waits for a machine of ours
+                moves.append(Move(row=row))
+    unknown = set(names)
+    for node in plan.parents_first(ours.nodes):
+        known_as = {node["uuid"], node["name"]}
+        if not names or known_as & set(names):
+            row = _node_row(node, theirs, terms)
+            moves.append(Move(row=row, records=of_nodes.get(node["uuid"], ())))
+        unknown -= known_as
+    for name in sorted(unknown):
+        row = Row(kind="node", uuid=name, name=name, action=REFUSED,
+                  faults=("the service has no such node",))  # fmt: skip
+        moves.append(Move(row=row))
+    return moves
+
+
+def _node_row(node: Json, theirs: Site, terms: Terms) -> Row:
+    known = theirs.nodes.get(node["uuid"])
+    body, faults = plan.translated(node, terms)
+    del body["imported"]
+    if known is not None:  # the Ironic has the passwords
+        faults = []
+        info = body["driver_info"].items()
+        body["driver_info"] = {key: value for key, value in info if value != HIDDEN}
+    faults += [*plan.not_served(body, theirs), *_standstill(node, known)]
+    action = REFUSED if faults else HAND_OVER
+    if str(node["maintenance_reason"]).startswith(LET_GO):
+        action, faults = HANDED_OVER, []
+    return Row(
+        kind="node", uuid=node["uuid"], name=node["name"] or node["uuid"], action=action,
+        body=body, traits=node["traits"], faults=tuple(faults),
+    )  # fmt: skip
+
+
+def _standstill(node: Json, known: Json | None) -> Iterator[str]:
+    """Yield why the node cannot get there what it is here."""
+    state = node["provision_state"]
+    there = state if known is None else known["provision_state"]
+    if state not in _MOVED or node["reservation"]:
+        yield f"it is {state}: a node is handed over while it is {', '.join(_MOVED)}, and at rest"
+    elif there != state and (there, state) not in _VERBS:
+        yield f"it is {state} here and {there} there, and no verb leads from one to the other"
+
+
+# ------------------------------------------------------------------------------- carrying out
+
+
+def carry_out(ours: Site, theirs: Site, moves: Sequence[Move]) -> Iterator[Row]:
+    """Hand the nodes over; yield each row, as refused where a service refuses it.
+
+    Raises ApiError when a service does not answer.
+    """
+    for move in moves:
+        if move.row.kind != "node":
+            yield from writing.write(theirs.client, [move.row])
+            continue
+        row = move.row
+        if row.action == HAND_OVER:
+            why = writing.refusal(_hand_over, ours, theirs, move)
+            row = replace(row, action=REFUSED, faults=(why,)) if why else row
+        yield row
+
+
+def _hand_over(ours: Site, theirs: Site, move: Move) -> str | None:
+    """Hand a node over; return why that is not possible."""
+    row, path = move.row, f"/v1/nodes/{move.row.uuid}"
+    node = ours.nodes[row.uuid]
+    reason = _leave(ours, node)
+    here = ours.client.get(path)
+    if here["reservation"] or here["provision_state"] != node["provision_state"]:
+        ours.release(row.uuid, reason)
+        return f"it is {here['provision_state']} now: try again"
+    if row.uuid in theirs.nodes:
+        theirs.client.delete(f"{path}/maintenance")
+    else:
+        theirs.client.post("/v1/nodes", row.body)
+    last = [each for each in move.records if each.kind == "allocation"]
+    first = [each for each in move.records if each.kind != "allocation"]
+    _write(theirs, first)
+    if why := _lead(theirs, row, node["provision_state"]):
+        return why
+    _equal(theirs, row.body, path)
+    theirs.client.put(f"{path}/traits", {"traits": list(row.traits)})
+    _write(theirs, last)
+    theirs.protect(node)
+    if reason != LEAVING:
+        theirs.release(row.uuid, reason)
+    ours.client.put(f"{path}/maintenance", {"reason": reason.replace(LEAVING, LET_GO)})
+    return None
+
+
+def _leave(ours: Site, node: Json) -> str:
+    """Put a node into maintenance here; return the reason, which keeps the one from before."""
+    reason = str(node["maintenance_reason"])
+    if not reason.startswith(LEAVING):
+        reason = LEAVING
+        if node["maintenance"]:
+            reason += f"{WAS_IN_MAINTENANCE}{node['maintenance_reason'] or 'no reason given'}"
+        ours.client.put(f"/v1/nodes/{node['uuid']}/maintenance", {"reason": reason})
+    return reason
+
+
+def _write(theirs: Site, rows: Sequence[Row]) -> None:
+    """Write records of a node.  Raises ApiError with the first refusal."""
+    for row in writing.write(theirs.client, rows):
+        if row.action == REFUSED:
+            raise ApiError(reason=f"{row.kind} {row.name}: {row.faults[-1]}", answer=409)
+
+
+def _lead(theirs: Site, row: Row, state: str) -> str | None:
+    """Lead a node there to the state; return why that is not possible."""
+    path = f"/v1/nodes/{row.uuid}"
+    until = time.monotonic() + _PATIENCE_S
+    ordered: str | None = None
+    while (node := theirs.client.get(path))["provision_state"] != state or node["reservation"]:
+        there = node["provision_state"]
+        verb = _VERBS.get((there, state))
+        is_at_rest = not node["target_provision_state"] and not node["reservation"]
+        if is_at_rest and verb is not None and verb != ordered:
+            changes = {**row.body, "automated_clean": False} if verb == "provide" else row.body
+            _equal(theirs, changes, path)
+            theirs.client.put(f"{path}/states/provision", {"target": verb})
+            ordered = verb
+        elif is_at_rest:
+            return f"it is {there} there: {node['last_error'] or 'no verb leads on'}"
+        elif time.monotonic() > until:
+            return f"it stays {there} there; try again later"
+        time.sleep(_POLL_S)
+    return None
+
+
+def _equal(theirs: Site, body: Json, path: str) -> None:
+    """Give a node there the fields that differ."""
+    known = theirs.client.get(path)
+    wanted = {"automated_clean": None, **body}
+    patch = [
+        {"op": "remove", "path": f"/{name}"} if value is None
+        else {"op": "add", "path": f"/{name}", "value": value}
+        for name, value in wanted.items()
+        if name in known and plan.is_other(value, known[name])
+    ]  # fmt: skip
+    if patch:
+        theirs.client.patch(path, patch)

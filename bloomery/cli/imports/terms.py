@@ -1,0 +1,87 @@
+"""What an import and an export have in common on the command line: their terms, their rows."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any, Final
+
+import click
+import yaml
+
+from bloomery.cli import terminal
+from bloomery.cli.imports.plan import REFUSED, Row, Terms
+
+Json = dict[str, Any]
+
+SECRETS: Final = click.option(
+    "--secrets", type=click.Path(path_type=Path, exists=True, dir_okay=False),
+    help="YAML with the hidden parts of driver_info by node, '*' for all.",
+)  # fmt: skip
+INSTEAD: Final = click.option(
+    "--instead", multiple=True, metavar="FIELD:OLD=NEW",
+    help="Another value of a field of nodes; may be repeated.",
+)  # fmt: skip
+SKIP: Final = click.option("--skip", is_flag=True, help="Leave refused nodes out.")
+DRY_RUN: Final = click.option("--dry-run", is_flag=True, help="Compare; change nothing.")
+_SHOWN: Final = ("kind", "uuid", "name", "action", "faults", "left_out")
+
+
+def of(secrets: Path | None, instead: Sequence[str]) -> Terms:
+    """Return the terms that the options name.  Raises ClickException."""
+    return Terms(secrets=_secrets(secrets), instead=_instead(instead))
+
+
+def _secrets(path: Path | None) -> dict[str, Json]:
+    if path is None:
+        return {}
+    try:
+        document = yaml.safe_load(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError, yaml.YAMLError) as exc:
+        raise click.ClickException(f"cannot read {path}: {type(exc).__name__}") from exc
+    if not isinstance(document, dict) or not all(isinstance(v, dict) for v in document.values()):
+        raise click.ClickException(f"{path} takes a map of nodes, each with parts of driver_info")
+    return {str(node): parts for node, parts in document.items()}
+
+
+def _instead(options: Sequence[str]) -> dict[tuple[str, str], str]:
+    found = {}
+    for option in options:
+        field, colon, values = option.partition(":")
+        old, sign, new = values.partition("=")
+        if not (colon and sign and field and new):
+            raise click.BadParameter(f"{option!r} is not FIELD:OLD=NEW", param_hint="--instead")
+        found[field, old] = new
+    return found
+
+
+def stops(rows: Iterable[Row], *, skip: bool) -> bool:
+    """Return whether nothing may be written, since a row is refused."""
+    return not skip and any(row.action == REFUSED for row in rows)
+
+
+def echoed(rows: Iterable[Row], *, as_json: bool) -> list[Row]:
+    """Return the rows; print each as it comes, or one document at the end."""
+    found = []
+    for row in rows:
+        found.append(row)
+        if not as_json:
+            terminal.echo(f"{row.kind} {row.name}: {row.action}")
+            for words in (*row.faults, *(f"left out: {each}" for each in row.left_out)):
+                terminal.echo(f"  {words}", err=True)
+    if as_json:
+        click.echo(json.dumps([{key: getattr(row, key) for key in _SHOWN} for row in found],
+                              indent=2))  # fmt: skip
+    else:
+        click.echo(terminal.tally("row", [row.action for row in found]))
+    return found
+
+
+def end(rows: Iterable[Row], *, is_stopped: bool) -> None:
+    """End the command with 1 if a row is refused."""
+    if not any(row.action == REFUSED for row in rows):
+        return
+    if is_stopped:
+        click.echo("nothing was written: mend what is refused, or give --skip", err=True)
+    raise SystemExit(1)

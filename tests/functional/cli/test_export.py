@@ -1,0 +1,192 @@
+"""``bloomery export ironic``: machines go to another service, without a boot on the way.
+
+The other service is a Bloomery, whose API is that of Ironic.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from click.testing import CliRunner, Result
+
+from bloomery.cli.client import Client
+from bloomery.cli.exports import handover
+from bloomery.cli.imports import plan, site
+from bloomery.cli.imports.site import LET_GO, NOUNS
+from bloomery.cmd import main
+from bloomery.cmd.service import Service
+from bloomery.conf import Conf
+from bloomery.conf.api import Api
+from bloomery.state_dir import StateDir
+from tests.kit.clients.fragile import Changes, Cut, Fragile
+from tests.kit.servers.orchestration import QUIET
+
+Json = dict[str, Any]
+Export = Callable[..., Result]
+
+STATES = ("enroll", "manageable", "available", "active")
+SECRETS = {"*": {"fake_password": "hunter2hunter2"}}
+MAC = "52:54:00:00:02:{:02x}"
+COMPARED = set(plan.NODE_FIELDS) - {"driver_info"} | {"provision_state", "traits", "protected"}
+
+
+def service(path: Path) -> Iterator[Client]:
+    conf = Conf(api=Api(port=0), conductor=QUIET)
+    with StateDir(path) as home, Service(conf, home) as running:
+        yield Client(running.url)
+
+
+@pytest.fixture
+def ours(tmp_path: Path) -> Iterator[Client]:
+    yield from service(tmp_path / "ours")
+
+
+@pytest.fixture
+def theirs(tmp_path: Path) -> Iterator[Client]:
+    yield from service(tmp_path / "theirs")
+
+
+@pytest.fixture
+def exports(tmp_path: Path, ours: Client, theirs: Client) -> Export:
+    clouds = {name: {"auth_type": "none", "baremetal_endpoint_override": client.url}
+              for name, client in (("ours", ours), ("theirs", theirs))}  # fmt: skip
+    (tmp_path / "clouds.yaml").write_text(yaml.safe_dump({"clouds": clouds}))
+    (tmp_path / "secrets.yaml").write_text(yaml.safe_dump(SECRETS))
+    env = {"OS_CLIENT_CONFIG_FILE": str(tmp_path / "clouds.yaml"), "OS_CLOUD": "ours"}
+
+    def run(line: str = "", *, secrets: bool = True) -> Result:
+        told = ["--secrets", str(tmp_path / "secrets.yaml")] if secrets else []
+        words = ["export", "ironic", "--to", "theirs", *told, *line.split()]
+        return CliRunner(env=env).invoke(main, words)
+
+    return run
+
+
+def fill(client: Client, *states: str) -> None:
+    chassis = client.post("/v1/chassis", {"description": "rack 1"})["uuid"]
+    nodes = [
+        {
+            "name": f"node-{number}", "driver": "fake-hardware", "resource_class": "bm.large",
+            "driver_info": {"fake_password": "hunter2hunter2"}, "chassis_uuid": chassis,
+            "automated_clean": True, "ports": [{"address": MAC.format(number)}],
+            "imported": {"provision_state": state, "power_state": "power on"},
+        }
+        for number, state in enumerate(states)
+    ]  # fmt: skip
+    for result in client.post("/ext/v1/nodes:batch", {"nodes": nodes})["results"]:
+        assert result["error"] is None, result
+        client.delete(f"/v1/nodes/{result['uuid']}/maintenance")
+    step = {"interface": "raid", "step": "delete_configuration", "args": {}, "order": 1}
+    client.post("/v1/runbooks", {"name": "CUSTOM_BOOK", "steps": [step]})
+
+
+def fill_whole(client: Client) -> None:
+    fill(client, *STATES)
+    client.put("/v1/nodes/node-1/maintenance", {"reason": "fan is loud"})
+    client.put("/v1/nodes/node-3/traits", {"traits": ["CUSTOM_FAST"]})
+    client.patch("/v1/nodes/node-3", [{"op": "add", "path": "/protected", "value": True}])
+    node = client.get("/v1/nodes/node-3")["uuid"]
+    client.post("/v1/allocations", {"name": "web", "resource_class": "bm.large", "node": node})
+
+
+def document(client: Client) -> Json:
+    read = site.read(client)
+    shown = {
+        kind: {uuid: {name: each.get(name) for name in (*NOUNS[kind].fields, "node_uuid")}
+               for uuid, each in records.items()}
+        for kind, records in read.records.items()
+    }  # fmt: skip
+    nodes = {uuid: {name: node.get(name) for name in COMPARED}
+             for uuid, node in read.nodes.items()}  # fmt: skip
+    return shown | {"nodes": nodes}
+
+
+def reasons(client: Client) -> dict[str, str | None]:
+    nodes = client.get("/v1/nodes?detail=True")["nodes"]
+    return {node["name"]: node["maintenance_reason"] for node in nodes}
+
+
+def test_nodes_and_records_are_there_as_they_were_here(exports, ours, theirs):
+    fill_whole(ours)
+    result = exports()
+    assert result.exit_code == 0, result.output
+    assert "hunter2" not in result.output
+    assert document(theirs) == document(ours)
+    assert reasons(theirs) == {
+        "node-0": None, "node-1": "fan is loud", "node-2": None, "node-3": None,
+    }  # fmt: skip
+    assert {str(reason)[: len(LET_GO)] for reason in reasons(ours).values()} == {LET_GO}
+    theirs.patch("/v1/nodes/node-2", [{"op": "add", "path": "/description", "value": "of there"}])
+    again = exports("--json")
+    actions = {row["action"] for row in json.loads(again.output)}
+    assert actions == {handover.HANDED_OVER, plan.THERE}
+    assert theirs.get("/v1/nodes/node-2")["description"] == "of there"
+
+
+def test_no_machine_is_booted_or_cleaned(exports, ours, theirs):
+    fill(ours, "available", "active")
+    assert exports().exit_code == 0
+    for name in ("node-0", "node-1"):
+        history = theirs.get(f"/v1/nodes/{name}/history?detail=True")["history"]
+        assert {entry["event_type"] for entry in history} == {"transition"}, history
+        assert theirs.get(f"/v1/nodes/{name}")["automated_clean"] is True
+
+
+def test_an_export_that_is_cut_off_at_any_request_is_completed(ours, theirs):
+    fill_whole(ours)
+    expected = document(ours)
+    terms = plan.Terms(secrets=SECRETS)
+    for requests in range(1000):
+        changes = Changes(requests)
+        sites = [site.read(Fragile(client, changes)) for client in (ours, theirs)]
+        try:
+            done = list(handover.carry_out(*sites, handover.make(*sites, terms, ())))
+        except Cut:
+            continue
+        assert all(row.action != plan.REFUSED for row in done), done
+        break
+    assert requests > 3
+    assert document(theirs) == expected
+    assert reasons(theirs)["node-1"] == "fan is loud"
+
+
+@pytest.mark.parametrize(
+    ("state", "secrets", "refusal"),
+    [
+        ("rescue", True, "it is rescue: a node is handed over while it is enroll,"),
+        ("active", False, "driver_info/fake_password is hidden: name it in --secrets"),
+    ],
+)
+def test_what_cannot_go_is_refused_before_anything_is_written(
+    exports, ours, theirs, state, secrets, refusal
+):
+    fill(ours, "manageable", state)
+    result = exports(secrets=secrets)
+    assert (result.exit_code, refusal in result.output) == (1, True), result.output
+    assert theirs.get("/v1/nodes")["nodes"] == []
+    assert reasons(ours) == {"node-0": None, "node-1": None}
+
+
+def test_named_nodes_go_alone(exports, ours, theirs):
+    fill(ours, "manageable", "rescue", "active")
+    assert "the service has no such node" in exports("node-9").output
+    assert exports("node-0").exit_code == 0
+    assert [node["name"] for node in theirs.get("/v1/nodes")["nodes"]] == ["node-0"]
+
+
+def test_a_node_that_was_taken_over_goes_back_with_what_has_changed(exports, ours, theirs):
+    fill(theirs, "active")
+    node = theirs.get("/v1/nodes/node-0")["uuid"]
+    theirs.put("/v1/nodes/node-0/maintenance", {"reason": LET_GO})
+    held = {"provision_state": "active", "power_state": "power on"}
+    body = {"uuid": node, "name": "renamed", "driver": "fake-hardware", "imported": held}
+    ours.post("/ext/v1/nodes:batch", {"nodes": [body]})
+    ours.delete(f"/v1/nodes/{node}/maintenance")
+    assert exports(secrets=False).exit_code == 0
+    assert reasons(theirs) == {"renamed": None}
+    assert reasons(ours) == {"renamed": LET_GO}
