@@ -67,6 +67,7 @@ bench-scale: $(VENV)/test.stamp  ## Measure 100 to 10,000 simulated machines, an
 heat: $(VENV)/test.stamp build/heat/made.stamp  ## Ask the published Heat itself, beside ours, case by case; then run its own functional tests
 	@$(BIN)/python -m tests.conformance.compare --heat build/heat/bin/python $(ARGS)
 	@$(BIN)/python -m tests.conformance.compare_lives --heat build/heat/bin/python $(ARGS)
+	@$(BIN)/python -m tests.conformance.adopt_stacks --heat build/heat/bin/python
 	@$(BIN)/python -m tests.conformance.heat_suite --heat build/heat/bin/python
 
 build/heat/made.stamp:

@@ -218,9 +218,29 @@ def up(
     run = stacks.StackRun(client, named, limit_s=None, extensions=service.extensions)
     _watched(run, named, lambda: run.update(present, order, existing=existing) if present
              else run.create(order))  # fmt: skip
-    _echo_outputs(
-        {"output_key": key, "output_value": value} for key, value in run.outputs().items()
-    )
+    _echo_outputs_of(run)
+
+
+@stack.command()
+@NAME
+@click.option("--adopt-file", "file", required=True, metavar="FILE",
+              help="What export or abandon of a stack printed, here or in Heat.")  # fmt: skip
+@template_commands.stack_options()
+@click.pass_obj
+def adopt(
+    find: Find, name: str, file: str, environments: tuple[str, ...], parameters: tuple[str, ...]
+) -> None:
+    """Make a stack of resources that are there, and watch; nothing is created.
+
+    Environments and parameters add to those of the file. Ends with 0 if the stack is complete.
+    """
+    service, bundle = find(), files.FileBundle()
+    client, named = service.orchestration, loader.checked_name(name)
+    data = json.dumps(_read(bundle.document, file))
+    order = _inputs(bundle, environments, parameters) | {"disable_rollback": True}
+    run = stacks.StackRun(client, named, limit_s=None, extensions=service.extensions)
+    _watched(run, named, lambda: run.create(order | {"adopt_stack_data": data}))
+    _echo_outputs_of(run)
 
 
 @stack.command()
@@ -259,11 +279,18 @@ def _body(file: str, environments: tuple[str, ...], parameters: tuple[str, ...])
     """Return the request's template, files, environments and parameters."""
     bundle = files.FileBundle()
     template = _read(bundle.template, file)
-    texts = {each: json.dumps(_read(bundle.environment, each)) for each in environments}
+    inputs = _inputs(bundle, environments, parameters)
     for key, reason in bundle.unread.items():
         terminal.echo(f"{file}: hint: cannot read {key}: {reason}", err=True)
+    return {"template": template, **inputs}
+
+
+def _inputs(
+    bundle: files.FileBundle, environments: tuple[str, ...], parameters: tuple[str, ...]
+) -> Json:
+    """Return what a request has beside its template."""
+    texts = {each: json.dumps(_read(bundle.environment, each)) for each in environments}
     return {
-        "template": template,
         "files": bundle.files | texts,
         "environment_files": list(environments),
         "parameters": loader.parameters(parameters),
@@ -378,6 +405,12 @@ def _losses(client: Any, stack: Json) -> Iterable[str]:
     for step in losing:
         node = names.get(step["machine"]) or step["machine"]
         yield f"node {node}: undeployed, and its data is lost ({step['resource']})"
+
+
+def _echo_outputs_of(run: stacks.StackRun) -> None:
+    _echo_outputs(
+        {"output_key": key, "output_value": value} for key, value in run.outputs().items()
+    )
 
 
 def _echo_event(event: Json) -> None:

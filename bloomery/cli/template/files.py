@@ -40,9 +40,12 @@ class FileBundle:
 
     def template(self, path: str) -> dict[str, Any]:
         """Return the template at ``path``, rewritten; add the files that it names to ``files``."""
+        return self._rewritten(self.document(path), path)
+
+    def document(self, path: str) -> dict[str, Any]:
+        """Return the document at ``path`` as it is."""
         self.reading = path
-        document = parse.document(self._must_read(path), self.limits, path)
-        return self._rewritten(document, path)
+        return parse.document(self._must_read(path), self.limits, path)
 
     def environment(self, path: str) -> dict[str, Any]:
         """Return the environment at ``path``, its registry rewritten."""

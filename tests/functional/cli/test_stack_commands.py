@@ -62,6 +62,20 @@ def test_a_stack_is_planned_made_changed_and_deleted(run: Run, tmp_path: Path) -
     assert "cannot find a stack called web" in run("stack show web").output
 
 
+@pytest.mark.parametrize(
+    ("document", "refusal"),
+    [
+        ({"template": template({})}, "enable_stack_adopt"),
+        ({"resources": {}}, "Invalid adopt data: it has no template"),
+        ([], "abandoned.json is a list"),
+    ],
+)
+def test_what_cannot_be_adopted_is_refused(run: Run, tmp_path: Path, document, refusal) -> None:
+    file = write(tmp_path, "abandoned.json", document)
+    result = run(f"stack adopt web --adopt-file {file}")
+    assert (result.exit_code, refusal in result.output) == (1, True), result.output
+
+
 UNREADABLE = "a: 1\nb: [\nc: }\n"
 
 
