@@ -19,7 +19,7 @@ SEED ?= 1
 SUITES := $(BIN)/python tools/suites.py
 SUITE_NAMES := lint types floors unit conformance functional invariants cluster mutants chaos chaos-long counts pages on-postgresql on-mariadb postgresql mariadb coverage fuzz
 
-.PHONY: help run test test-long bench bench-peers bench-scale heat ironic vm conformance-api docs ui-shots faults states lock clean $(SUITE_NAMES)
+.PHONY: help run test test-long bench bench-peers bench-scale heat ironic vm conformance-api docs ui-shots faults states man lock clean $(SUITE_NAMES)
 
 help:  ## Show this list
 	@awk -F ':.*## ' '/^[a-z][a-z -]*:.*## /{printf "  make %-16s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -116,6 +116,9 @@ faults: $(VENV)/test.stamp  ## Try every fault of a BMC in every operation, and 
 
 states: $(VENV)/test.stamp  ## Write doc/reference/states.md from the table of states
 	@$(BIN)/python tools/states.py
+
+man: $(VENV)/test.stamp  ## Write contrib/man/bloomery.1 from the commands
+	@$(BIN)/python tools/man_page.py
 
 lock:  ## Choose the newest versions that fit setup.cfg and pin them in requirements.lock
 	@rm -rf build/lock && tools/make-venv build/lock

@@ -14,5 +14,3 @@ suppress_warnings = ["misc.highlighting_failure"]  # shortened listings end in "
 
 myst_enable_extensions = ["deflist"]
 myst_heading_anchors = 4  # pages link to the headings of other pages as GitHub names them
-
-man_pages = [("reference/commands", "bloomery", "bare-metal provisioning", [author], 1)]

@@ -22,7 +22,6 @@ if TYPE_CHECKING:
 ROOT: Final = Path(__file__).resolve().parent.parent
 SOURCE: Final = ROOT / "build/docs/source"
 SITE: Final = ROOT / "build/docs/html"
-MANUAL: Final = ROOT / "build/docs/man"  # of the commands
 HOST: Final = r"((?:https?:)?//[^\"'\s>)]+)"
 REMOTE: Final = re.compile(
     rf"<(?:script|link|img|iframe|source)\b[^>]*?\b(?:src|href)\s*=\s*[\"']?{HOST}"
@@ -36,13 +35,11 @@ def main() -> int:
     shutil.copytree(ROOT / "doc", SOURCE)
     reference_pages.write(SOURCE / "reference")
     _run("reno", "--quiet", "report", "--output", str(SOURCE / "release-notes.rst"))
-    for builder, folder in (("html", SITE), ("man", MANUAL)):
-        options = ("-W", "--keep-going", "-q", "-E", "-b", builder)
-        _run("sphinx-build", *options, str(SOURCE), str(folder))
+    _run("sphinx-build", "-W", "--keep-going", "-q", "-E", str(SOURCE), str(SITE))
     if loads := list(remote_loads(SITE)):
         print("\n".join(loads))
         return 1
-    print(f"wrote {SITE.relative_to(ROOT)}/index.html and {MANUAL.relative_to(ROOT)}/bloomery.1")
+    print(f"wrote {SITE.relative_to(ROOT)}/index.html")
     return 0
 
 

@@ -42,3 +42,9 @@ def test_a_site_that_loads_from_another_host_is_refused(
     [message] = load("site").remote_loads(tmp_path)
     assert message.startswith(f"{name}: loads ")
     assert "cdn.example" in message
+
+
+def test_the_manual_page_has_every_command_as_it_is() -> None:
+    tool = load("man_page")
+    assert tool.PAGE.read_text(encoding="utf-8") == tool.page(), "run make man"
+    assert ".SS bloomery stack adopt" in tool.page()

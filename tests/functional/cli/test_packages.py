@@ -11,7 +11,7 @@ import subprocess
 import sys
 import tarfile
 import zipfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -33,6 +33,7 @@ EXPECTED = (  # of the wheel, each in a folder whose name depends on the version
     "share/bloomery/systemd/bloomery.service",
     "share/bloomery/sysusers.d/bloomery.conf",
     "share/bloomery/tmpfiles.d/bloomery.conf",
+    "share/man/man1/bloomery.1",
 )
 
 
@@ -108,23 +109,47 @@ def serving(bloomery: Path, folder: Path) -> Iterator[str]:
     assert service.returncode == 0, log.read_text()
 
 
-@pytest.mark.long
-@pytest.mark.timeout(900)
-@pytest.mark.parametrize("python", PYTHONS)
-def test_a_service_runs_from_the_wheel_alone(python: str, wheel: Path, tmp_path: Path) -> None:
+LOCK = ROOT / "requirements.lock"
+
+
+def install_by_pip(python: str, wheel: Path, folder: Path) -> Path:
+    """Return the program of a fresh environment that has the wheel."""
     if shutil.which(python) is None or subprocess.run([python, "-V"], check=False).returncode:
         pytest.skip(f"{python} does not run here")  # a shim of pyenv may be there without it
-    environment = tmp_path / "environment"
-    subprocess.run([python, "-m", "venv", environment], check=True)
-    pip = [environment / "bin/python", "-m", "pip", "--quiet", "--no-input"]
-    subprocess.run([*pip, "install", "--constraint", ROOT / "requirements.lock", wheel], check=True)
+    subprocess.run([python, "-m", "venv", folder], check=True)
+    pip = [folder / "bin/python", "-m", "pip", "--quiet", "--no-input"]
+    subprocess.run([*pip, "install", "--constraint", LOCK, wheel], check=True)
     subprocess.run([*pip, "check"], check=True)
+    return folder / "bin/bloomery"
+
+
+def install_by_uv(_python: str, wheel: Path, folder: Path) -> Path:
+    subprocess.run([sys.executable, "-m", "venv", folder / "of-uv"], check=True)
+    subprocess.run([folder / "of-uv/bin/pip", "--quiet", "install", "uv"], check=True)
+    environment = os.environ | {
+        "UV_TOOL_DIR": str(folder / "tools"), "UV_TOOL_BIN_DIR": str(folder / "bin"),
+    }  # fmt: skip
+    uv = [folder / "of-uv/bin/uv", "--quiet", "tool", "install"]
+    subprocess.run([*uv, "--constraints", LOCK, wheel], env=environment, check=True)
+    return folder / "bin/bloomery"
+
+
+@pytest.mark.long
+@pytest.mark.timeout(900)
+@pytest.mark.parametrize(
+    ("install", "python"),
+    [*((install_by_pip, python) for python in PYTHONS), (install_by_uv, sys.executable)],
+)
+def test_a_service_runs_from_the_wheel_alone(
+    install: Callable[[str, Path, Path], Path], python: str, wheel: Path, tmp_path: Path
+) -> None:
+    program = install(python, wheel, tmp_path / "environment")
     folder = tmp_path / "empty"
     folder.mkdir()
-    with serving(environment / "bin/bloomery", folder) as url:
+    with serving(program, folder) as url:
         assert requests.get(f"{url}/v1/nodes", timeout=STARTED).json() == {"nodes": []}
         assert "<title>" in requests.get(f"{url}/ui/", timeout=STARTED).text
-    demo = [environment / "bin/bloomery", "demo", "--once"]
+    demo = [program, "demo", "--once"]
     subprocess.run(demo, cwd=folder, check=True, capture_output=True, timeout=600)
 
 
