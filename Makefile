@@ -95,6 +95,16 @@ build/vm/made.stamp: tests/vm/build.sh tests/vm/init
 	@PIP=$(BIN)/pip tests/vm/build.sh build/vm
 	@touch $@
 
+newcomer: $(VENV)/test.stamp build/newcomer/made.stamp  ## Do what README and a tutorial say in an empty Debian 12; needs root and debootstrap
+	@unshare --mount --pid --fork --kill-child --mount-proc $(BIN)/python -m tests.newcomer.transcript
+
+build/newcomer/made.stamp:
+	@echo "installing an empty Debian 12 into build/newcomer/root"
+	@rm -rf build/newcomer && mkdir -p build/newcomer
+	@debootstrap --variant=minbase --include=python3,python3-venv,make,git,curl,ca-certificates \
+		bookworm build/newcomer/root > build/newcomer/debootstrap.log
+	@touch $@
+
 conformance-api: $(VENV)/test.stamp build/clients/made.stamp  ## Run the published suites of openstacksdk and Tempest, and write doc/reference/conformance.md
 	@$(BIN)/python -m tests.conformance.clients.suites --clients build/clients/bin/python $(ARGS)
 
