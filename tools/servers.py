@@ -18,6 +18,7 @@ port, with its files in a temporary directory; that is the only kind that is eve
 from __future__ import annotations
 
 import contextlib
+import functools
 import os
 import pwd
 import shutil
@@ -41,6 +42,7 @@ TOOLS: Final = {  # program or path: package
     "ipmi": {"ipmi_sim": "openipmi", "ipmitool": "ipmitool"},
     "curl": {"curl": "curl"},
     "chromium": {"chromium": "chromium", "chromedriver": "chromium-driver"},
+    "debootstrap": {"debootstrap": "debootstrap"},
     "qemu": {
         "qemu-system-x86_64": "qemu-system-x86", "qemu-img": "qemu-utils",
         "/usr/share/OVMF": "ovmf", "debootstrap": "debootstrap",
@@ -427,14 +429,14 @@ def chromium() -> Iterator[Server]:
 
 
 @contextlib.contextmanager
-def qemu() -> Iterator[Server]:
-    """Installed, for virtual machines with agents, which root alone can connect."""
+def of_root(tool: str) -> Iterator[Server]:
+    """Installed, for what root alone may do: connect virtual machines, change the root folder."""
     if os.geteuid():
-        raise ServerMissing("virtual machines with agents need root")
-    provide("qemu")
-    if missing := lacking("qemu"):
-        raise ServerMissing(f"there is no qemu: apt-get install {' '.join(missing)}")
-    yield Server(name="qemu", env={})
+        raise ServerMissing(f"what is done with {tool} needs root")
+    provide(tool)
+    if missing := lacking(tool):
+        raise ServerMissing(f"there is no {tool}: apt-get install {' '.join(missing)}")
+    yield Server(name=tool, env={})
 
 
 def provide(tool: str) -> None:
@@ -480,10 +482,11 @@ def free_port() -> int:
 
 SERVERS: Final[Mapping[str, Callable[[], AbstractContextManager[Server]]]] = {
     "chromium": chromium,
+    "debootstrap": functools.partial(of_root, "debootstrap"),
     "mariadb": mariadb,
     "quick mariadb": quick_mariadb,
     "postgresql": postgresql,
-    "qemu": qemu,
+    "qemu": functools.partial(of_root, "qemu"),
     "rabbitmq": rabbitmq,
     "redis": redis,
 }
