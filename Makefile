@@ -7,7 +7,7 @@ INSTALL := $(PIP) --constraint requirements.lock
 
 # What the service needs, and what its tests need in addition.
 RUN_SET := .
-TEST_SET := .[mysql,postgresql,test]
+TEST_SET := .[mysql,otel,postgresql,test]
 # The tests of the pages use its copy of axe-core (MPL 2.0) alone, and not playwright.
 AXE := --no-deps axe-playwright-python
 DOCS_SET := .[docs]

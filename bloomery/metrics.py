@@ -112,7 +112,9 @@ AnyGauge: TypeAlias = Gauge | SeriesGauges
 
 
 class Exporter(metrics.MetricLogger):  # type: ignore[misc]
-    """Collect metrics in a Prometheus registry."""
+    """Collect metrics in a Prometheus registry; ``on_timer`` is told of each timer, too."""
+
+    on_timer: Callable[[str, float], None] | None = None
 
     def __init__(self) -> None:
         super().__init__()
@@ -143,6 +145,8 @@ class Exporter(metrics.MetricLogger):  # type: ignore[misc]
 
     def _timer(self, name: str, value: float) -> None:
         self._series(name).observe(value / 1000)
+        if self.on_timer is not None:
+            self.on_timer(name, value)
 
 
 class _Watch:

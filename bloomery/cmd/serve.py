@@ -11,7 +11,7 @@ from typing import Any, Final
 
 import click
 
-from bloomery import conf
+from bloomery import conf, tracing
 from bloomery.cmd import log, options, process
 from bloomery.cmd.service import Service
 from bloomery.state_dir import CLOUD, StateDir
@@ -78,11 +78,12 @@ def listening_on(
 
 
 def begin(config_files: Sequence[str], *, verbose: bool) -> conf.Conf:
-    """Prepare the log and the memory of a service's process; return its configuration."""
+    """Prepare log, traces and memory of a service's process; return its configuration."""
     settings = conf.load(config_files)
     level = logging.INFO if verbose else logging.WARNING
     log.to_stderr(level, use_json=settings.default.use_json)
     warn_of(conf.unknown(config_files))
+    tracing.begin(settings.tracing)
     process.give_large_blocks_back()
     process.collect_garbage_seldom()
     return settings

@@ -34,6 +34,7 @@ from bloomery.conf import (
     redfish,
     rpc,
     sensor_data,
+    tracing,
     web,
 )
 from bloomery.conf.declare import options, read
@@ -73,6 +74,7 @@ GROUPS: dict[str, type[Any]] = {
     "redfish": redfish.Redfish,
     "sensor_data": sensor_data.SensorData,
     "ssl": web.Ssl,
+    "tracing": tracing.Tracing,
 }
 
 
@@ -118,6 +120,7 @@ class Conf:
     redfish: redfish.Redfish = field(default_factory=redfish.Redfish)
     sensor_data: sensor_data.SensorData = field(default_factory=sensor_data.SensorData)
     ssl: web.Ssl = field(default_factory=web.Ssl)
+    tracing: tracing.Tracing = field(default_factory=tracing.Tracing)
 
     @property
     def serving_threads(self) -> int:
