@@ -246,9 +246,7 @@ class Server(Process):
         try:
             url = self.line().split(" answers at ")[1].split()[0]
             self.port = urlsplit(url).port or 0
-            clouds = (self._home / "clouds.yaml").read_text()
-            stacks = clouds.split("orchestration_endpoint_override: ")[1].split()[0]
-            self.orchestration_port = urlsplit(stacks).port or 0
+            self.orchestration_port = orchestration_port(self._home)
         except BaseException:
             self.__exit__()
             raise
@@ -259,6 +257,13 @@ class Server(Process):
 
     def orchestration_client(self) -> Client:
         return Client(self.orchestration_port)
+
+
+def orchestration_port(home: Path) -> int:
+    """Return the port that a service on this state dir has told clients of."""
+    clouds = (home / "clouds.yaml").read_text()
+    stacks = clouds.split("orchestration_endpoint_override: ")[1].split()[0]
+    return urlsplit(stacks.strip("'\"")).port or 0
 
 
 def config(options: dict[str, Any]) -> str:

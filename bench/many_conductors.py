@@ -173,34 +173,44 @@ class Role(Process):
     def __init__(self, role: str, folder: Path, options: dict[str, Any]) -> None:
         file = folder / f"{role}-{uuid.uuid4().hex}.conf"
         file.write_text(harness.config(options))
+        self._home = file.with_suffix("")
         listens = ("--port", "0", "--orchestration-port", "0") if role == "api" else ()
         super().__init__(
             sys.executable, "-c", "from bloomery.cmd import main; main()", role,
-            "--state-dir", str(file.with_suffix("")), "--config-file", str(file), *listens,
+            "--state-dir", str(self._home), "--config-file", str(file), *listens,
         )  # fmt: skip
-        self.port = 0
+        self.port = self.orchestration_port = 0
 
     def ready(self) -> Role:
         """Wait until it serves."""
         words = self.line(60).split(" answers at ")
         if len(words) > 1:
             self.port = int(words[1].split()[0].rpartition(":")[2])
+            self.orchestration_port = harness.orchestration_port(self._home)
         return self
 
 
 @contextlib.contextmanager
 def _site(url: sa.URL, count: int, options: dict[str, Any]) -> Iterator[Site]:
+    with event_relay.database(url) as db, started(db, count, options) as roles:
+        yield Site(db, roles)
+
+
+@contextlib.contextmanager
+def started(
+    db: Database, count: int, options: dict[str, Any], *more: str
+) -> Iterator[Sequence[Role]]:
+    """Yield so many conductors, ``more`` roles, and an API as the last."""
     with contextlib.ExitStack() as until_done:
         folder = until_done.enter_context(harness.folder())
-        db = until_done.enter_context(event_relay.database(url))
         shared = _shared(db, folder) | options
         roles = [Role("conductor", folder, shared | _named()) for _ in range(count)]
-        api = Role("api", folder, shared)
-        for role in (*roles, api):
+        roles += [Role(role, folder, shared) for role in (*more, "api")]
+        for role in roles:
             until_done.enter_context(role)
-        for role in (*roles, api):
+        for role in roles:
             role.ready()
-        yield Site(db, [*roles, api])
+        yield roles
 
 
 def _shared(db: Database, folder: Path) -> dict[str, Any]:

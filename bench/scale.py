@@ -1,11 +1,11 @@
 """What one machine costs as the fleet grows: from enrolment to a deployment and back.
 
-    make bench-scale                      # 100, 300, 1,000, 3,000, 10,000 machines
-    make bench-scale ARGS="100 300"       # a quick look, which writes no page
+    make bench-scale                        # 100 to 10,000 machines, on each of SITES
+    make bench-scale ARGS="sqlite 100 300"  # a quick look, which writes no page
 
-Each size has a fresh service with SQLite, and a process with one simulated Redfish BMC a machine.
-All machines are ordered of a verb at once.  CPU is that of the service alone.  Whoever waits looks
-at the database file.  The table and the plot are written into ``doc/reference``.
+Each size has a fresh service, and a process with one simulated Redfish BMC a machine.  All machines
+are ordered of a verb at once.  CPU is that of the service's processes, without the database's.
+Whoever waits looks at the rows.  Tables and plot are written into ``doc/reference``.
 """
 
 from __future__ import annotations
@@ -13,29 +13,40 @@ from __future__ import annotations
 import json
 import os
 import platform
-import sqlite3
 import statistics
 import sys
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import closing, contextmanager
+from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final, NamedTuple, Self
 
-from bench import harness
+import sqlalchemy as sa
+
+from bench import event_relay, harness, many_conductors
 from bench.harness import Client
 from bloomery.cli.fleet import batches
+from bloomery.db.tables import NODES
+from tools import servers
 
-SIZES: Final = (100, 300, 1000, 3000, 10_000)
+SITES: Final = {  # by name: what it is, and the sizes that are measured
+    "sqlite": ("`bloomery serve` with SQLite", (100, 300, 1000, 3000, 10_000)),
+    "postgresql": ("`bloomery serve` with PostgreSQL", (100, 1000, 3000)),
+    "conductors": ("an API, three conductors, PostgreSQL, JSON-RPC", (100, 1000, 3000)),
+}
+CONDUCTORS: Final = 3
 PAGE: Final = harness.ROOT / "doc/reference/benchmarks.md"
 PLOT: Final = harness.ROOT / "doc/pictures/scale.svg"
 MARK: Final = "<!-- what follows is written by make bench-scale -->\n"
 END: Final = "<!-- end of what is written by make bench-scale -->\n"
-_WAY: Final = (("manage", "manageable"), ("provide", "available"), ("active", "active"),
-               ("deleted", "available"))  # fmt: skip
-_PHASES: Final = ("enrol", *(verb for verb, _ in _WAY))
+_WAY: Final = (("manage", "manageable"), ("inspect", "manageable"), ("provide", "available"),
+               ("active", "active"), ("deleted", "available"))  # fmt: skip
+_ROLL_OUT, _TAKE_DOWN = "roll out by a stack", "delete the stack"
+_PHASES: Final = ("enrol", *(verb for verb, _ in _WAY), _ROLL_OUT, _TAKE_DOWN)
+_IMAGE: Final = {"boot_iso": "http://127.0.0.1/system.iso"}
+_CLASS: Final = "bm.scale"
 _SHOWN: Final = {"active": "deploy", "deleted": "undeploy"}  # verbs in words of an operator
 _IDLE_S: Final = 5.0  # after which a BMC closes a connection; each has a thread of the lab
 _LOOK_S: Final = 0.2
@@ -44,11 +55,12 @@ _READY_S: Final = 120.0
 _REST_S: Final = 60.0  # one pass of power sync
 _PAUSE_S: Final = 0.05  # between two samples of GET
 _PERCENT: Final = 100
-_AT_REST: Final = (
-    "SELECT count(*) FROM nodes WHERE provision_state = ? AND reservation IS NULL"
-    " AND target_provision_state IS NULL"
-)
-_FAILED: Final = "SELECT name, last_error FROM nodes WHERE last_error IS NOT NULL LIMIT 1"
+_T: Final = NODES.c
+_AT_REST: Final = sa.select(sa.func.count()).where(
+    _T.provision_state == sa.bindparam("state"), _T.reservation.is_(None),
+    _T.target_provision_state.is_(None),
+)  # fmt: skip
+_FAILED: Final = sa.select(_T.name, _T.last_error).where(_T.last_error.is_not(None)).limit(1)
 
 Json = dict[str, Any]
 
@@ -108,7 +120,7 @@ def _serve_lab(machines: int, file: Path) -> None:
 
     rules = Rules(idle_s=_IDLE_S)
     with Rack(machines, apart=True, rules=rules, power_s=0.0) as rack:
-        boots = {"instance_info": {"boot_iso": "http://127.0.0.1/system.iso"}}
+        boots = {"instance_info": _IMAGE, "resource_class": _CLASS}
         file.write_text(json.dumps([each.node | boots for each in rack.machines]))
         print("ready", flush=True)
         for _ in sys.stdin:
@@ -146,20 +158,37 @@ class Sampler:
 class Fleet(NamedTuple):
     """The machines of one size, and the service that has them."""
 
-    server: harness.Server
+    processes: Sequence[harness.Process]
+    port: int
+    orchestration_port: int
     lab: Lab
     client: Client
-    database: sqlite3.Connection
+    database: sa.Engine
     nodes: Sequence[Json]
+
+    def cpu_s(self) -> float:
+        return sum(process.cpu_s() for process in self.processes)
+
+    def rss_mib(self) -> float:
+        return sum(process.rss_mib() for process in self.processes)
+
+    def database_mib(self) -> float:
+        with self.database.connect() as conn:
+            if conn.dialect.name == "sqlite":
+                sizes = [conn.exec_driver_sql(f"PRAGMA {name}").scalar_one()
+                         for name in ("page_count", "page_size")]  # fmt: skip
+                return sizes[0] * sizes[1] / 2**20
+            size = conn.exec_driver_sql("SELECT pg_database_size(current_database())")
+            return int(size.scalar_one()) / 2**20
 
     def measure(self, work: Callable[[], int]) -> Cost:
         """Return the cost of ``work``, which returns how many orders were refused at first."""
         count, asked = len(self.nodes), self.lab.requests()
-        cpu_s, began = self.server.cpu_s(), time.monotonic()
-        with Sampler(self.server.port) as sampler:
+        cpu_s, began = self.cpu_s(), time.monotonic()
+        with Sampler(self.port) as sampler:
             refusals = work()
             seconds = time.monotonic() - began
-            cpu_ms = (self.server.cpu_s() - cpu_s) * 1000 / count
+            cpu_ms = (self.cpu_s() - cpu_s) * 1000 / count
         took = sampler.took_ms or [0.0]
         percentiles = statistics.quantiles([*took, *took], n=_PERCENT)
         return Cost(
@@ -189,18 +218,52 @@ class Fleet(NamedTuple):
         self._wait(state)
         return refusals
 
+    def roll_out(self) -> int:
+        """Deploy all machines as the members of one stack."""
+        member = {"name": "server-%index%", "selector": {"resource_class": _CLASS}, "image": _IMAGE}
+        pool = {
+            "type": "OS::Ironic::InstanceGroup",
+            "properties": {"count": len(self.nodes), "member": member},
+        }
+        template = {"heat_template_version": "2021-04-16", "resources": {"pool": pool}}
+        self._ask_stacks("POST", "", {"stack_name": "fleet", "template": template})
+        harness.until(lambda: self._stack_has("CREATE_COMPLETE"), "the stack", timeout_s=_MOST_S)
+        self._wait("active")
+        return 0
+
+    def take_down(self) -> int:
+        self._ask_stacks("DELETE", f"/fleet/{self._stack()['id']}")
+        self._wait("available")
+        return 0
+
+    def _stack(self) -> Json:
+        (stack,) = json.loads(self._ask_stacks("GET", ""))["stacks"]
+        return dict(stack)
+
+    def _stack_has(self, status: str) -> bool:
+        return bool(self._stack()["stack_status"] == status)
+
+    def _ask_stacks(self, verb: str, path: str, body: Json | None = None) -> bytes:
+        with closing(Client(self.orchestration_port)) as client:
+            return client.ask(verb, f"/v1/admin/stacks{path}", body)
+
     def cpu_at_rest_percent(self) -> float:
-        before = self.server.cpu_s()
+        before = self.cpu_s()
         time.sleep(_REST_S)
-        return (self.server.cpu_s() - before) / _REST_S * 100
+        return (self.cpu_s() - before) / _REST_S * 100
 
     def _wait(self, state: str) -> None:
         give_up_at = time.monotonic() + _MOST_S
-        while self.database.execute(_AT_REST, (state,)).fetchone()[0] < len(self.nodes):
-            failed = self.database.execute(_FAILED).fetchone()
+        while self._count(state) < len(self.nodes):
+            with self.database.connect() as conn:
+                failed = conn.execute(_FAILED).one_or_none()
             if failed or time.monotonic() > give_up_at:
                 raise RuntimeError(f"not every machine came to {state}: {failed}")
             time.sleep(_LOOK_S)
+
+    def _count(self, state: str) -> int:
+        with self.database.connect() as conn:
+            return int(conn.execute(_AT_REST, {"state": state}).scalar_one())
 
     def _post(self, path: str, body: Json) -> Json:
         answer: Json = json.loads(self.client.ask("POST", path, body))
@@ -208,35 +271,50 @@ class Fleet(NamedTuple):
 
 
 @contextmanager
-def _fleet(machines: int, folder: Path) -> Iterator[Fleet]:
-    home = folder / "home"
+def _fleet(site: str, machines: int, folder: Path) -> Iterator[Fleet]:
     options = {
         "conductor/sync_power_state_interval": 60,
         "conductor/max_concurrent_deploy": machines,
         "conductor/max_concurrent_clean": machines,
         "redfish/connection_cache_size": machines,
+        "engine/max_machines_per_group": machines,
     }
-    with Lab(machines, folder) as lab, harness.Server(home, options) as server:
-        uri = f"file:{home / 'bloomery.sqlite'}?mode=ro"
-        with (
-            closing(server.client()) as client,
-            closing(sqlite3.connect(uri, uri=True)) as database,
-        ):
-            yield Fleet(server, lab, client, database, lab.nodes())
+    with ExitStack() as stack:
+        lab = stack.enter_context(Lab(machines, folder))
+        url = sa.make_url(f"sqlite:///file:{folder}/home/bloomery.sqlite?mode=ro&uri=true")
+        if site != "sqlite":
+            server = stack.enter_context(servers.postgresql())
+            at = sa.make_url(server.env["BLOOMERY_TEST_POSTGRESQL"])
+            made = stack.enter_context(event_relay.database(at))
+            url = made.url
+            options["database/connection"] = url.render_as_string(hide_password=False)
+        if site == "conductors":
+            options["DEFAULT/enabled_hardware_types"] = "redfish"
+            processes = stack.enter_context(
+                many_conductors.started(made, CONDUCTORS, options, "engine")
+            )
+        else:
+            processes = [stack.enter_context(harness.Server(folder / "home", options))]
+        api = processes[-1]
+        client = stack.enter_context(closing(Client(api.port)))
+        database = sa.create_engine(url, poolclass=sa.pool.NullPool)
+        yield Fleet(processes, api.port, api.orchestration_port, lab, client, database, lab.nodes())
 
 
-def _measured(machines: int) -> Size:
-    with harness.folder() as folder, _fleet(machines, folder) as fleet:
-        size = Size(machines, fleet.server.rss_mib())
+def _measured(site: str, machines: int) -> Size:
+    with harness.folder() as folder, _fleet(site, machines, folder) as fleet:
+        size = Size(machines, fleet.rss_mib())
         size.phases["enrol"] = fleet.measure(fleet.enrol)
         _tell(size, "enrol")
         for verb, state in _WAY:
             size.phases[verb] = fleet.measure(lambda v=verb, s=state: fleet.take(v, s))  # type: ignore[misc]
             _tell(size, verb)
+        for phase, work in ((_ROLL_OUT, fleet.roll_out), (_TAKE_DOWN, fleet.take_down)):
+            size.phases[phase] = fleet.measure(work)
+            _tell(size, phase)
         size.rest_percent = fleet.cpu_at_rest_percent()
-        size.full_mib = fleet.server.rss_mib()
-        files = (folder / "home").glob("bloomery.sqlite*")
-        size.database_mib = sum(file.stat().st_size for file in files) / 2**20
+        size.full_mib = fleet.rss_mib()
+        size.database_mib = fleet.database_mib()
     return size
 
 
@@ -263,13 +341,12 @@ def _row(size: Size, phase: str) -> str:
     )
 
 
-def _text(sizes: Sequence[Size]) -> str:
+def _text(site: str, sizes: Sequence[Size]) -> str:
     rows = [_row(size, phase) for size in sizes for phase in _PHASES]
     first, last = sizes[0], sizes[-1]
+    growth = {phase: _own_ms(last, phase) / _own_ms(first, phase) - 1 for phase in _PHASES}
     slopes = ", ".join(
-        f"{_SHOWN.get(phase, phase)} "
-        f"{(last.phases[phase].cpu_ms / first.phases[phase].cpu_ms - 1) * 100:+.0f} %"
-        for phase in _PHASES
+        f"{_SHOWN.get(phase, phase)} {share * 100:+.0f} %" for phase, share in growth.items()
     )
     refusals = sum(cost.refusals for size in sizes for cost in size.phases.values())
     memory = "\n".join(
@@ -277,22 +354,26 @@ def _text(sizes: Sequence[Size]) -> str:
         f"| {size.full_mib:.0f} | {size.database_mib:.1f} |"
         for size in sizes
     )
-    machine = f"{platform.machine()}, {os.cpu_count()} cores, Python {platform.python_version()}"
     span = f"CPU of one machine among {last.machines:,}, against one among {first.machines:,}"
     return "\n".join([
-        "", _heading(), *rows, "",
-        f"{span}:",
-        f"{slopes}.",
+        "", f"### {SITES[site][0]}", "", _heading(), *rows, "",
+        f"{span}, without the share of power sync:", f"{slopes}.",
         f"Orders that were refused at first, and given again: {refusals:,}.", "",
-        "![CPU of one machine by size of the fleet](../pictures/scale.svg)", "",
         "| Machines | CPU at rest, % | MiB at the start | MiB at the end | database, MiB |",
         "|---|---|---|---|---|", memory, "",
-        f"One run; {machine}.", "",
     ])  # fmt: skip
 
 
+def _own_ms(size: Size, phase: str) -> float:
+    """Return the CPU of one machine without what a fleet at rest costs in that time."""
+    cost = size.phases[phase]
+    return cost.cpu_ms - size.rest_percent / 100 * cost.seconds * 1000 / size.machines
+
+
 _WIDTH, _HEIGHT, _LEFT, _TOP, _RIGHT, _FOOT = 640, 360, 60, 20, 110, 50
-_COLOURS: Final = ("#4477aa", "#ee6677", "#228833", "#aa7711", "#aa3377")
+_COLOURS: Final = (
+    "#4477aa", "#ee6677", "#66aadd", "#228833", "#aa7711", "#aa3377", "#333333", "#888888",
+)  # fmt: skip
 
 
 def plot(sizes: Sequence[Size]) -> str:
@@ -334,14 +415,25 @@ def _label(x: float, y: float, text: str, anchor: str, colour: str = "#333333") 
     return f'<text x="{x:.1f}" y="{y:.1f}" text-anchor="{anchor}" fill="{colour}">{text}</text>'
 
 
-def main(names: Sequence[str]) -> None:
-    print(_heading(), flush=True)
-    sizes = [_measured(machines) for machines in map(int, names or SIZES)]
-    print(_text(sizes))
-    if not names:
-        PLOT.write_text(plot(sizes))
+def main(words: Sequence[str]) -> None:
+    """``words``: names of SITES and sizes, all of them where none is given."""
+    sizes = [int(word) for word in words if word.isdigit()]
+    texts = []
+    for site in [word for word in words if word in SITES] or SITES:
+        print(f"\n{SITES[site][0]}\n{_heading()}", flush=True)
+        measured = [_measured(site, machines) for machines in sizes or SITES[site][1]]
+        texts.append(_text(site, measured))
+        print(texts[-1], flush=True)
+        if not words and site == "sqlite":
+            PLOT.write_text(plot(measured))
+    if not words:
+        machine = (
+            f"{platform.machine()}, {os.cpu_count()} cores, Python {platform.python_version()}"
+        )
+        plotted = "![CPU of one machine by size of the fleet, with SQLite](../pictures/scale.svg)"
+        texts += [plotted, "", f"One run; {machine}.", ""]
         before, _, rest = PAGE.read_text().partition(MARK)
-        PAGE.write_text(before + MARK + _text(sizes) + END + rest.partition(END)[2])
+        PAGE.write_text(before + MARK + "\n".join(texts) + END + rest.partition(END)[2])
 
 
 if __name__ == "__main__":

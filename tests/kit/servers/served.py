@@ -50,9 +50,10 @@ class Served:
                 for group, values in options.items()
             )
         )
+        listens = () if role in ("conductor", "engine") else ("--port", str(port))
         self.process = subprocess.Popen(
             [sys.executable, "-c", _PROGRAM, role, "--state-dir", str(state_dir),
-             "--port", str(port), "--config-file", str(config), *more],
+             *listens, "--config-file", str(config), *more],
             stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
         )  # fmt: skip
         self.printed: list[str] = []
