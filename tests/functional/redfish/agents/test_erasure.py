@@ -95,6 +95,17 @@ def test_a_step_that_names_no_disks_proves_nothing_where_disks_are_excluded(
     assert shown(erasure) == [("/dev/sda", "S-1", False), ("/dev/sdb", "S-2", False)]
 
 
+def test_a_retired_machine_ends_erased_switched_off_and_proved(stage, erasing, ramdisk):
+    stage.configure("deploy", erase_devices_priority=10)
+    stage.site.set(erasing, provision_state="active", retired=True, power_state="power on")
+    stage.ask(erasing, "deleted")
+    shown_last = ramdisk.live_until(erasing, "manageable", "clean failed")
+    assert (shown_last["provision_state"], shown_last["power_state"]) == ("manageable", "power off")
+    assert ramdisk.machine.system.power == "Off"
+    (erasure,) = prove(stage, erasing)["proof"]["erasures"]
+    assert shown(erasure) == [("/dev/sda", "S-1", True), ("/dev/sdb", "S-2", True)]
+
+
 def test_a_failed_erasure_proves_nothing(stage, erasing, ramdisk):
     ramdisk.server.fails["execute_clean_step"] = "sdb: Input/output error"
     assert clean(stage, ramdisk, erasing, WHOLE)["provision_state"] == "clean failed"
