@@ -49,7 +49,7 @@ def declared() -> tuple[set[str], set[str]]:
     setup.read(ROOT / "setup.cfg")
     service = distributions(setup["options"]["install_requires"])
     extras = setup["options.extras_require"]
-    optional = distributions(extras["postgresql"], extras["mysql"])
+    optional = distributions(extras["postgresql"], extras["mysql"], extras["otel"])
     return service | optional, service | optional | distributions(extras["test"])
 
 

@@ -85,10 +85,13 @@ BODIES: dict[str, Any] = {
     "PATCH /v1/chassis/{chassis}": PATCH,
     "POST /ext/v1/nodes:batch": {"nodes": [{"driver": "fake-hardware", "name": "batch-1"}]},
     "POST /ext/v1/nodes:act": {"nodes": ["unknown"], "provision": {"target": "manage"}},
-    "POST /ext/v1/nodes/{node}/past": {"inspected": None},
+    "POST /ext/v1/nodes/{node}/past": {"history": []},
     "POST /ext/v1/webhooks": {"url": "http://hooks.test/", "secret": SECRET},
     "PATCH /ext/v1/webhooks/{webhook}": [{"op": "add", "path": "/description", "value": "x"}],
 }
+
+
+OF_IMPORTED_NODES = "POST /ext/v1/nodes/{node}/past"  # and the node is none
 
 
 @pytest.fixture(scope="module")
@@ -172,7 +175,9 @@ def expected_status(name, endpoint, place, role):
         return (REFUSED,)
     if not reads(place, role, path):
         return (hidden(name, place, role),)
-    return (endpoint.status,) if passes(endpoint.rule, place, role) else (403,)
+    if not passes(endpoint.rule, place, role):
+        return (403,)
+    return (409,) if name == OF_IMPORTED_NODES else (endpoint.status,)
 
 
 @pytest.mark.parametrize(("method", "path", "endpoint"), ROWS)

@@ -87,6 +87,7 @@ PAST: Final = Schema(
                 "additionalProperties": False,
             },
         },
+        "required": ["history"],
         "additionalProperties": False,
     },
 )  # fmt: skip

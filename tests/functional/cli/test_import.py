@@ -92,7 +92,7 @@ def fill(old: Client, rack: Rack) -> None:
     ]  # fmt: skip
     for result in old.post("/ext/v1/nodes:batch", {"nodes": nodes})["results"]:
         assert result["error"] is None, result
-        old.post(f"/ext/v1/nodes/{result['uuid']}/past", {"inspected": INSPECTED})
+        old.post(f"/ext/v1/nodes/{result['uuid']}/past", {"history": [], "inspected": INSPECTED})
         old.delete(f"/v1/nodes/{result['uuid']}/maintenance")
     old.put("/v1/nodes/node-3/traits", {"traits": ["CUSTOM_FAST"]})
     old.put("/v1/nodes/node-1/maintenance", {"reason": "fan is loud"})
@@ -235,7 +235,7 @@ def test_history_and_inventory_come_when_a_node_is_taken_over(imports, old, new)
     assert [entry for entry in ours if entry in theirs] == theirs
     assert new.get("/v1/nodes/node-2/inventory") == INSPECTED
     with pytest.raises(ApiError, match="not in maintenance"):
-        new.post("/ext/v1/nodes/node-2/past", {"inspected": INSPECTED})
+        new.post("/ext/v1/nodes/node-2/past", {"history": [], "inspected": INSPECTED})
 
 
 def history(client: Client) -> list[Json]:

@@ -85,9 +85,7 @@ class Past(Rest):
     @endpoint(status=204, rule=bulk.IMPORT_RULE, body=schemas.PAST)
     def post(self, call: Call, node: str, *, body: dict[str, Any]) -> None:
         """Bring the history and the inventory of an imported node, which is in maintenance."""
-        past.bring(
-            call.context, node, history=body.get("history", []), inspected=body.get("inspected")
-        )
+        past.bring(call.context, node, history=body["history"], inspected=body.get("inspected"))
 
 
 class Parts(Rest):
