@@ -227,8 +227,8 @@ class Fleet(NamedTuple):
         }
         template = {"heat_template_version": "2021-04-16", "resources": {"pool": pool}}
         self._ask_stacks("POST", "", {"stack_name": "fleet", "template": template})
+        self._wait("active")  # by the rows: to ask for the stack would cost the service
         harness.until(lambda: self._stack_has("CREATE_COMPLETE"), "the stack", timeout_s=_MOST_S)
-        self._wait("active")
         return 0
 
     def take_down(self) -> int:
