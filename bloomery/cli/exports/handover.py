@@ -188,10 +188,23 @@ def _equal(theirs: Site, body: Json, path: str) -> None:
     known = theirs.client.get(path)
     wanted = {"automated_clean": None, **body}
     patch = [
-        {"op": "remove", "path": f"/{name}"} if value is None
-        else {"op": "add", "path": f"/{name}", "value": value}
-        for name, value in wanted.items()
-        if name in known and plan.is_other(value, known[name])
+        each for name, value in wanted.items() if name in known
+        for each in _changes(f"/{name}", value, known[name])
     ]  # fmt: skip
     if patch:
         theirs.client.patch(path, patch)
+
+
+def _changes(path: str, value: Any, known: Any) -> Iterator[Json]:
+    """Yield the patch of a field; members whose values are hidden there stay as they are."""
+    if isinstance(value, dict) and isinstance(known, dict):
+        for name in known.keys() - value.keys():
+            if known[name] != HIDDEN:
+                yield {"op": "remove", "path": f"{path}/{name}"}
+        for name, each in value.items():
+            if each != known.get(name):
+                yield {"op": "add", "path": f"{path}/{name}", "value": each}
+    elif plan.is_other(value, known):
+        yield {"op": "remove", "path": path} if value is None else {
+            "op": "add", "path": path, "value": value,
+        }  # fmt: skip

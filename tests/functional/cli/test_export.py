@@ -181,12 +181,17 @@ def test_named_nodes_go_alone(exports, ours, theirs):
 
 def test_a_node_that_was_taken_over_goes_back_with_what_has_changed(exports, ours, theirs):
     fill(theirs, "active")
+    theirs.patch("/v1/nodes/node-0", [{"op": "add", "path": "/driver_info/old", "value": 1}])
     node = theirs.get("/v1/nodes/node-0")["uuid"]
     theirs.put("/v1/nodes/node-0/maintenance", {"reason": LET_GO})
     held = {"provision_state": "active", "power_state": "power on"}
-    body = {"uuid": node, "name": "renamed", "driver": "fake-hardware", "imported": held}
+    info = {"driver_info": {"fake_password": "hunter2hunter2", "new_one": 2}}
+    body = {"uuid": node, "name": "renamed", "driver": "fake-hardware", "imported": held, **info}
     ours.post("/ext/v1/nodes:batch", {"nodes": [body]})
     ours.delete(f"/v1/nodes/{node}/maintenance")
-    assert exports(secrets=False).exit_code == 0
+    result = exports(secrets=False)
+    assert result.exit_code == 0, result.output
     assert reasons(theirs) == {"renamed": None}
+    info = theirs.get("/v1/nodes/renamed")["driver_info"]
+    assert info == {"fake_password": "******", "new_one": 2}
     assert reasons(ours) == {"renamed": LET_GO}
