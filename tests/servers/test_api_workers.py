@@ -1,4 +1,4 @@
-"""Several processes of the API behind one port: our own workers, and those of gunicorn."""
+"""Several processes of the API behind one port: our workers, those of gunicorn and of uWSGI."""
 
 from __future__ import annotations
 
@@ -109,8 +109,15 @@ def test_workers_that_cannot_start_end_their_parent(server: sa.URL, tmp_path: Pa
     assert "cannot start: a worker ended; its error is above" in "".join(served.complaints)
 
 
-@pytest.fixture
-def gunicorn(db: Database, tmp_path: Path) -> Iterator[str]:
+WSGI_SERVERS = {
+    "gunicorn": "--workers 2 --threads 4 --bind {address} bloomery.cmd.wsgi:application",
+    "uwsgi": "--http {address} --module bloomery.cmd.wsgi:application --master --processes 2"
+    " --threads 4 --lazy-apps --die-on-term --disable-logging",
+}
+
+
+@pytest.fixture(params=WSGI_SERVERS)
+def wsgi(request: pytest.FixtureRequest, db: Database, tmp_path: Path) -> Iterator[str]:
     config, port = tmp_path / "conf", free_port()
     config.write_text(
         "".join(
@@ -121,32 +128,27 @@ def gunicorn(db: Database, tmp_path: Path) -> Iterator[str]:
     env = os.environ | {
         "BLOOMERY_CONFIG_FILE": str(config), "BLOOMERY_STATE_DIR": str(tmp_path / "state"),
     }  # fmt: skip
-    process = subprocess.Popen(
-        [sys.executable, "-m", "gunicorn", "--workers", "2", "--threads", "4",
-         "--bind", f"127.0.0.1:{port}", "bloomery.cmd.wsgi:application"],
-        env=env,
-    )  # fmt: skip
+    words = WSGI_SERVERS[request.param].format(address=f"127.0.0.1:{port}").split()
+    process = subprocess.Popen([Path(sys.executable).with_name(request.param), *words], env=env)
     yield f"http://127.0.0.1:{port}"
     process.terminate()
     process.wait(60)
 
 
-def test_gunicorn_serves_both_apis(gunicorn: str) -> None:
+def test_a_wsgi_server_serves_both_apis(wsgi: str) -> None:
     def answers() -> bool:
         try:
-            return bool(get(gunicorn, "/v1/nodes")[1])
+            return bool(get(wsgi, "/v1/nodes")[1])
         except OSError:
             return False
 
-    wait_for(answers, "gunicorn", timeout_s=60)
-    headers, body = get(gunicorn, "/v1/nodes")
+    wait_for(answers, "the server", timeout_s=60)
+    headers, body = get(wsgi, "/v1/nodes")
     assert body == b'{"nodes":[]}'
     assert headers["X-Content-Type-Options"] == "nosniff"
-    assert get(gunicorn, "/ext/v1/orchestration/v1/admin/stacks")[1] == b'{"stacks":[]}'
-    assert get(gunicorn, "/ui/")[0]["Content-Type"].startswith("text/html")
+    assert get(wsgi, "/ext/v1/orchestration/v1/admin/stacks")[1] == b'{"stacks":[]}'
+    assert get(wsgi, "/ui/")[0]["Content-Type"].startswith("text/html")
     with pytest.raises(urllib.error.HTTPError, match="406"):
         urllib.request.urlopen(
-            urllib.request.Request(
-                f"{gunicorn}/ext/v1/events", headers={"Accept": "text/event-stream"}
-            )
+            urllib.request.Request(f"{wsgi}/ext/v1/events", headers={"Accept": "text/event-stream"})
         )
