@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import contextlib
 import json
 import os
@@ -24,10 +25,17 @@ import sqlalchemy as sa
 from tests.kit.servers.served import Served
 from tests.kit.waiting import wait_for
 
-PAGE = Path(__file__).parents[2] / "doc/guides" / "many-hosts.md"
+ROOT = Path(__file__).parents[2]
+PAGE = ROOT / "doc/guides/many-hosts.md"
+TUTORIAL = ROOT / "doc/tutorials/three-hosts.md"
 HEADING = "## From one process to three hosts\n"
 HOSTS = ("one", "two", "three")
-SHOWN = re.compile(r"```(console|ini)\n(.*?)```", re.DOTALL)
+SHOWN = re.compile(r"```(console|ini|shell|sql)\n(.*?)```", re.DOTALL)
+QUIET = (  # nine processes share the connections of a server that other tests use
+    "[api]\nport = 0\n[orchestration]\nport = 0\n[conductor]\nheartbeat_interval = 1\n"
+    "[database]\nmax_pool_size = 3\nmax_overflow = 3\n"
+)
+LOGIN = ("ann", "open sesame")
 PROGRAM = "from bloomery.cmd import main; main()"
 BACKGROUND = " &"
 
@@ -69,11 +77,16 @@ class Hosts:
         """Write the configuration that the page shows, and the names of hosts that share ours."""
         for host in HOSTS:
             ours = f"[DEFAULT]\nhost = {host}\n"
-            quiet = (
-                "[api]\nport = 0\n[orchestration]\nport = 0\n[conductor]\nheartbeat_interval = 1\n"
-            )
             text_here = self._here(host, text).replace("[DEFAULT]\n", ours)
-            self.path(host, "/etc/bloomery/bloomery.conf").write_text(f"{text_here}\n{quiet}")
+            self.path(host, "/etc/bloomery/bloomery.conf").write_text(f"{text_here}\n{QUIET}")
+
+    def start_units(self, line: str) -> None:
+        """Start on each host what ``systemctl enable --now`` of the page starts."""
+        for host in HOSTS:
+            for unit in line.split()[3:]:
+                text = (ROOT / f"contrib/systemd/{unit}.service").read_text(encoding="utf-8")
+                (command,) = re.findall(r"^ExecStart=/usr/local/bin/(.+)$", text, re.MULTILINE)
+                self.run(f"{host}$ {command}{BACKGROUND}")
 
     def run(self, line: str) -> str:
         """Run one line of the page; return what it printed."""
@@ -149,9 +162,11 @@ def hosts(server: sa.URL, tmp_path: Path) -> Iterator[Hosts]:
 
 
 def ask(url: str, method: str, path: str, body: Any = None) -> Any:
+    login = base64.b64encode(":".join(LOGIN).encode()).decode()
     request = urllib.request.Request(
         f"{url}{path}", method=method, data=json.dumps(body).encode() if body else None,
-        headers={"Content-Type": "application/json", "X-OpenStack-Ironic-API-Version": "1.90"},
+        headers={"Content-Type": "application/json", "X-OpenStack-Ironic-API-Version": "1.90",
+                 "Authorization": f"Basic {login}"},
     )  # fmt: skip
     with urllib.request.urlopen(request, timeout=60) as answer:
         text = answer.read()
@@ -198,3 +213,31 @@ def test_one_process_becomes_three_hosts(hosts: Hosts):
         move(url, each, "manage", "manageable")
     serving = {ask(url, "GET", f"/v1/nodes/{each}")["conductor"] for each in [node, *others]}
     assert len(serving) > 1, "the nodes are not shared out"
+
+
+@pytest.mark.only_on("postgresql")
+@pytest.mark.timeout(300)  # nine processes start
+def test_three_empty_machines_become_a_site(hosts: Hosts):
+    shown = SHOWN.findall(TUTORIAL.read_text(encoding="utf-8"))
+    lines = [line for kind, text in shown if kind == "console" for line in text.splitlines()]
+    (starts,) = [line for kind, text in shown if kind == "shell"
+                 for line in text.splitlines() if line.startswith("systemctl enable")]  # fmt: skip
+    hosts.path("one", "/etc/bloomery/password").write_text(LOGIN[1])
+    hosts.run(lines[0])
+    for host in HOSTS:  # whose names and ports differ, as they share a machine
+        own = hosts.path(host, "/etc/bloomery/bloomery.conf")
+        written = hosts.path("one", "/etc/bloomery/bloomery.conf").read_text()
+        if host != "one":
+            own.write_text(f"{written}\n[DEFAULT]\nhost = {host}\n{QUIET}")
+    with hosts.path("one", "/etc/bloomery/bloomery.conf").open("a") as own:
+        own.write(f"\n[DEFAULT]\nhost = one\n{QUIET}")
+    for line in lines[1:-2]:
+        hosts.run(line)
+    hosts.start_units(starts)
+    for host in HOSTS:
+        hosts.wait_for(rf"conductor {host} serves")
+    url = hosts.wait_for(r"answers at (\S+)")[1]
+    assert hosts.run(lines[-2]).count("online") == len(HOSTS)
+    assert "processes (conductors, engines and one API) may open" in hosts.run(lines[-1])
+    node = ask(url, "POST", "/v1/nodes", {"driver": "fake-hardware"})["uuid"]
+    move(url, node, "manage", "manageable")
