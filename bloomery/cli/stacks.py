@@ -187,6 +187,7 @@ class StackRun:
     def delete(self, stack: Json) -> None:
         self._follow(path_of(stack))
         self._log.skip()
+        self._rows = {_key(each): each for each in resources(self._client, self._path)}  # as of now
         self._client.delete(self._path)
 
     def check(self, stack: Json) -> None:

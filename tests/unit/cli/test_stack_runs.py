@@ -45,6 +45,9 @@ class Service:
         shown = {"stack_name": "web", "id": "S", "stack_status": self.look[0]}
         return {"stack": shown | {"stack_status_reason": ""}}
 
+    def delete(self, path: str) -> None:
+        """The looks that follow show what is left."""
+
 
 @pytest.fixture(autouse=True)
 def _hurry(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -78,6 +81,15 @@ def test_a_tree_of_a_deletion_leaves_out_what_was_never_begun(
     assert "── a  T  DELETE_COMPLETE" in shown
     assert "INIT_COMPLETE" not in shown
     assert "── b  T  INIT_COMPLETE" in watch(Service(("UPDATE_COMPLETE", [], rows)), capsys)
+
+
+def test_what_is_gone_at_the_first_look_keeps_its_type(capsys: pytest.CaptureFixture[str]) -> None:
+    service = Service(("DELETE_COMPLETE", [event(1, "a", "DELETE_COMPLETE", "t")], []))
+    service.look = ("CREATE_COMPLETE", [], [resource("a", "CREATE_COMPLETE", "t")])
+    run = stacks.StackRun(service, "web")  # type: ignore[arg-type]
+    run.delete({"stack_name": "web", "id": "S"})
+    run.watch("DELETE_COMPLETE")
+    assert "── a  T  DELETE_COMPLETE" in capsys.readouterr().out
 
 
 def test_a_tree_names_the_resources_that_require_another(
