@@ -120,7 +120,7 @@ SUITES: Final = (
         "on-postgresql", f"{SOME_STORIES}{OTHER_HALF} {STORY_OF_NODES}", 600, needs=("postgresql",),
         env=(on_database("postgresql"), over("json-rpc")),
     ),
-    Suite("invariants", f"{TWO} tests/invariants", 600, IN_PROCESS),
+    Suite("invariants", f"{TWO} tests/invariants", 900, IN_PROCESS),
     Suite("chaos", f"{PYTEST} tests/chaos", 420, "SQLite", uses=(*EVERY_SERVER, "redis")),
     Suite("conformance", f"{PYTEST} tests/conformance", 600, "Heat 27.0.1, Ironic 39.0.0"),
     Suite("cluster", f"{PYTEST} tests/cluster", 400, IN_PROCESS),
