@@ -43,12 +43,12 @@ def ironic(
     on where the first was cut off. Nothing is written while a node is refused, except with --skip.
     Ends with 1 if something was refused.
     """
+    if not as_json:
+        click.echo(_NEVER_GOES)
     ours, theirs = site.read(cloud.find_nodes(name)), site.read(cloud.find_nodes(new_name))
     moves = handover.make(ours, theirs, terms.of(secrets, instead), nodes)
     rows = [move.row for move in moves]
     is_stopped = not dry_run and terms.stops(rows, skip=skip)
     work = rows if dry_run or is_stopped else handover.carry_out(ours, theirs, moves)
     done = terms.echoed(work, as_json=as_json)
-    if not as_json:
-        click.echo(_NEVER_GOES)
     terms.end(done, is_stopped=is_stopped)

@@ -57,6 +57,8 @@ def ironic(
     """
     if nodes and not take_over:
         raise click.UsageError("NODE limits --take-over: give both")
+    if not as_json:
+        click.echo(_NEVER_COMES)
     with _old_site(old_name, config, take_over=take_over) as old:
         new = site.read(cloud.find_nodes(name))
         rows = plan.make(old, new, terms.of(secrets, instead))
@@ -67,10 +69,8 @@ def ironic(
             work = writing.write(new.client, rows)
         is_stopped = not dry_run and terms.stops(rows, skip=skip)
         done = terms.echoed(rows if dry_run or is_stopped else work, as_json=as_json)
-    if not as_json:
-        click.echo(_NEVER_COMES)
-        if not is_stopped and any(row.action == LEFT for row in done):
-            click.echo("run it again for what was left out", err=True)
+    if not as_json and not is_stopped and any(row.action == LEFT for row in done):
+        click.echo("run it again for what was left out", err=True)
     terms.end(done, is_stopped=is_stopped)
 
 
