@@ -118,7 +118,8 @@ def test_without_clouds_yaml_it_serves_says_so_and_keeps_the_state_dir(tmp_path:
     (state_dir / "clouds.yaml").mkdir(parents=True)
     with Served(state_dir) as served:
         served.wait_until_it_answers()
-        assert f"{state_dir}/clouds.yaml" in "".join(served.complaints)
+        named = f"{state_dir}/clouds.yaml"
+        wait_for(lambda: named in "".join(served.complaints), "the complaint to be read")
         assert served.api("GET", "/v1/nodes") == {"nodes": []}
         with pytest.raises(errors.StateDirInUse, match=f"process {served.pid}"):
             StateDir(state_dir).take()
