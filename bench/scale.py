@@ -285,13 +285,13 @@ def _fleet(site: str, machines: int, folder: Path) -> Iterator[Fleet]:
         if site != "sqlite":
             server = stack.enter_context(servers.postgresql())
             at = sa.make_url(server.env["BLOOMERY_TEST_POSTGRESQL"])
-            made = stack.enter_context(event_relay.database(at))
-            url = made.url
+            db = stack.enter_context(event_relay.database(at))
+            url = db.url
             options["database/connection"] = url.render_as_string(hide_password=False)
         if site == "conductors":
             options["DEFAULT/enabled_hardware_types"] = "redfish"
             processes = stack.enter_context(
-                many_conductors.started(made, CONDUCTORS, options, "engine")
+                many_conductors.started(db, CONDUCTORS, options, "engine")
             )
         else:
             processes = [stack.enter_context(harness.Server(folder / "home", options))]

@@ -35,7 +35,7 @@ SERVE: Final = "bloomery serve"
 ASKS: Final = re.compile(r"bloomery stack (up|down) ")
 ENDLESS: Final = "--follow"  # until Ctrl-C, as the page says
 STOPPED: Final = 124  # the status of timeout
-PLACEHOLDER: Final = re.compile(r"\bweb\.yaml\b")  # a file of the reader's own
+FILE_OF_THE_READER: Final = re.compile(r"\bweb\.yaml\b")
 COMMAND: Final = re.compile(
     r"    (?:\$ )?(?P<line>(?:\$ |make|pip|python3|export|curl|baremetal|openstack|bloomery"
     r"|\.venv/bin/bloomery)\b.*)"
@@ -51,7 +51,7 @@ def commands(page: str, sections: tuple[str, ...]) -> Iterator[str]:
         if line.startswith("## "):
             section = line.removeprefix("## ")
         shown = COMMAND.match(line)
-        if shown and section.startswith(sections) and not PLACEHOLDER.search(line):
+        if shown and section.startswith(sections) and not FILE_OF_THE_READER.search(line):
             yield shown["line"]
 
 

@@ -69,14 +69,14 @@ def make(ours: Site, theirs: Site, terms: Terms, names: Sequence[str]) -> list[M
 
 
 def _node_row(node: Json, theirs: Site, terms: Terms) -> Row:
-    known = theirs.nodes.get(node["uuid"])
+    there = theirs.nodes.get(node["uuid"])
     body, faults = plan.translated(node, terms)
     del body["imported"]
-    if known is not None:  # the Ironic has the passwords
+    if there is not None:  # the Ironic has the passwords
         faults = []
         info = body["driver_info"].items()
         body["driver_info"] = {key: value for key, value in info if value != HIDDEN}
-    faults += [*plan.not_served(body, theirs), *_standstill(node, known)]
+    faults += [*plan.not_served(body, theirs), *_standstill(node, there)]
     action = REFUSED if faults else HAND_OVER
     if str(node["maintenance_reason"]).startswith(LET_GO):
         action, faults = HANDED_OVER, []
@@ -86,14 +86,14 @@ def _node_row(node: Json, theirs: Site, terms: Terms) -> Row:
     )  # fmt: skip
 
 
-def _standstill(node: Json, known: Json | None) -> Iterator[str]:
-    """Yield why the node cannot get there what it is here."""
-    state = node["provision_state"]
-    there = state if known is None else known["provision_state"]
-    if state not in _MOVED or node["reservation"]:
-        yield f"it is {state}: a node is handed over while it is {', '.join(_MOVED)}, and at rest"
-    elif there != state and (there, state) not in _VERBS:
-        yield f"it is {state} here and {there} there, and no verb leads from one to the other"
+def _standstill(node: Json, there: Json | None) -> Iterator[str]:
+    """Yield why the node cannot become there what it is here."""
+    here = node["provision_state"]
+    state = here if there is None else there["provision_state"]
+    if here not in _MOVED or node["reservation"]:
+        yield f"it is {here}: a node is handed over while it is {', '.join(_MOVED)}, and at rest"
+    elif state != here and (state, here) not in _VERBS:
+        yield f"it is {here} here and {state} there, and no verb leads from one to the other"
 
 
 # ------------------------------------------------------------------------------- carrying out
@@ -124,10 +124,10 @@ def _hand_over(ours: Site, theirs: Site, move: Move) -> str | None:
     if here["reservation"] or here["provision_state"] != node["provision_state"]:
         ours.release(row.uuid, reason)
         return f"it is {here['provision_state']} now: try again"
-    if row.uuid in theirs.nodes:
-        theirs.client.delete(f"{path}/maintenance")
-    else:
+    if row.uuid not in theirs.nodes:
         theirs.client.post("/v1/nodes", row.body)
+    elif why := _wake(theirs, row, here["power_state"]):
+        return why
     last = [each for each in move.records if each.kind == "allocation"]
     first = [each for each in move.records if each.kind != "allocation"]
     _write(theirs, first)
@@ -152,6 +152,29 @@ def _leave(ours: Site, node: Json) -> str:
             reason += f"{WAS_IN_MAINTENANCE}{node['maintenance_reason'] or 'no reason given'}"
         ours.client.put(f"/v1/nodes/{node['uuid']}/maintenance", {"reason": reason})
     return reason
+
+
+def _wake(theirs: Site, row: Row, power: str | None) -> str | None:
+    """End the maintenance with which a node was let go there; return why that is not possible.
+
+    The node first gets the fields and the power state of here: its own are as old as the take-over,
+    and power sync drives a machine to the recorded state.  The machine is in ``power`` already, so
+    that the order switches nothing.
+    """
+    path = f"/v1/nodes/{row.uuid}"
+    there = theirs.client.get(path)
+    if there["maintenance_reason"] != LET_GO:
+        return None
+    _equal(theirs, row.body, path)
+    if power in plan.POWER and there["power_state"] != power:
+        theirs.client.put(f"{path}/states/power", {"target": power})
+        until = time.monotonic() + _PATIENCE_S
+        while (there := theirs.client.get(path))["power_state"] != power or there["reservation"]:
+            if time.monotonic() > until or (there["last_error"] and not there["reservation"]):
+                return f"it is not seen as {power} there: {there['last_error'] or 'try again'}"
+            time.sleep(_POLL_S)
+    theirs.client.delete(f"{path}/maintenance")
+    return None
 
 
 def _write(theirs: Site, rows: Sequence[Row]) -> None:
@@ -185,26 +208,26 @@ def _lead(theirs: Site, row: Row, state: str) -> str | None:
 
 def _equal(theirs: Site, body: Json, path: str) -> None:
     """Give a node there the fields that differ."""
-    known = theirs.client.get(path)
-    wanted = {"automated_clean": None, **body}
+    there = theirs.client.get(path)
+    fields = {"automated_clean": None, **body}
     patch = [
-        each for name, value in wanted.items() if name in known
-        for each in _changes(f"/{name}", value, known[name])
+        each for name, value in fields.items() if name in there
+        for each in _changes(f"/{name}", value, there[name])
     ]  # fmt: skip
     if patch:
         theirs.client.patch(path, patch)
 
 
-def _changes(path: str, value: Any, known: Any) -> Iterator[Json]:
+def _changes(path: str, value: Any, there: Any) -> Iterator[Json]:
     """Yield the patch of a field; members whose values are hidden there stay as they are."""
-    if isinstance(value, dict) and isinstance(known, dict):
-        for name in known.keys() - value.keys():
-            if known[name] != HIDDEN:
+    if isinstance(value, dict) and isinstance(there, dict):
+        for name in there.keys() - value.keys():
+            if there[name] != HIDDEN:
                 yield {"op": "remove", "path": f"{path}/{name}"}
         for name, each in value.items():
-            if each != known.get(name):
+            if each != there.get(name):
                 yield {"op": "add", "path": f"{path}/{name}", "value": each}
-    elif plan.is_other(value, known):
+    elif plan.is_other(value, there):
         yield {"op": "remove", "path": path} if value is None else {
             "op": "add", "path": path, "value": value,
         }  # fmt: skip

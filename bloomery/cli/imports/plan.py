@@ -23,7 +23,7 @@ NODE_FIELDS: Final = (
     "automated_clean", "retired", "retired_reason", "owner", "lessee", "description",
     "network_data", "shard", "disable_power_off", *(f"{kind}_interface" for kind in INTERFACES),
 )  # fmt: skip
-_POWER: Final = ("power on", "power off")
+POWER: Final = ("power on", "power off")
 _LEFT_FIELDS: Final = ("power_state", "last_error", "raid_config", "target_raid_config")
 _STATES: Final = frozenset({  # in which nothing works on a node
     "enroll", "manageable", "available", "active", "error", "rescue", "deploy failed",
@@ -89,7 +89,12 @@ def _node_row(node: Json, old: OldSite, new: Site, terms: Terms) -> Row:
     if allocation and node["provision_state"] != "active":
         hidden.append(f"allocation {allocation['name'] or allocation['uuid']}: the node is not "
                       "active")  # fmt: skip
-    if known is not None and not str(known["maintenance_reason"]).startswith((HELD, LET_GO)):
+    reason = "" if known is None else str(known["maintenance_reason"])
+    if reason.startswith(LET_GO):  # to write it anew would lose its history and erasures here
+        action = LEFT
+        delete = f"baremetal node delete {node['uuid']}"
+        faults = [f"bloomery has handed it over: delete it here ({delete}) and run it again"]
+    elif known is not None and not reason.startswith(HELD):
         action, faults = TAKEN, []
     elif node["provision_state"] not in _STATES or node["reservation"]:
         action, faults = LEFT, [f"it is {node['provision_state']}; run the import again later"]
@@ -126,7 +131,7 @@ def translated(node: Json, terms: Terms) -> tuple[Json, list[str]]:
         reason = f"{HELD}{WAS_IN_MAINTENANCE}{node['maintenance_reason'] or 'no reason given'}"
     imported = {"provision_state": node["provision_state"], "maintenance_reason": reason}
     imported |= {name: node[name] for name in _LEFT_FIELDS if node.get(name)}
-    if imported.get("power_state") not in _POWER:
+    if imported.get("power_state") not in POWER:
         imported.pop("power_state", None)
     return body | {"driver_info": info, "instance_info": shown, "imported": imported}, faults
 

@@ -46,14 +46,14 @@ def _secrets(path: Path | None) -> dict[str, Json]:
 
 
 def _instead(options: Sequence[str]) -> dict[tuple[str, str], str]:
-    found = {}
+    values_instead = {}
     for option in options:
         field, colon, values = option.partition(":")
         old, sign, new = values.partition("=")
         if not (colon and sign and field and new):
             raise click.BadParameter(f"{option!r} is not FIELD:OLD=NEW", param_hint="--instead")
-        found[field, old] = new
-    return found
+        values_instead[field, old] = new
+    return values_instead
 
 
 def stops(rows: Iterable[Row], *, skip: bool) -> bool:
@@ -63,19 +63,19 @@ def stops(rows: Iterable[Row], *, skip: bool) -> bool:
 
 def echoed(rows: Iterable[Row], *, as_json: bool) -> list[Row]:
     """Return the rows; print each as it comes, or one document at the end."""
-    found = []
+    told = []
     for row in rows:
-        found.append(row)
+        told.append(row)
         if not as_json:
             terminal.echo(f"{row.kind} {row.name}: {row.action}")
             for words in (*row.faults, *(f"left out: {each}" for each in row.left_out)):
                 terminal.echo(f"  {words}", err=True)
     if as_json:
-        click.echo(json.dumps([{key: getattr(row, key) for key in _SHOWN} for row in found],
+        click.echo(json.dumps([{key: getattr(row, key) for key in _SHOWN} for row in told],
                               indent=2))  # fmt: skip
     else:
-        click.echo(terminal.tally("row", [row.action for row in found]))
-    return found
+        click.echo(terminal.tally("row", [row.action for row in told]))
+    return told
 
 
 def end(rows: Iterable[Row], *, is_stopped: bool) -> None:

@@ -79,12 +79,12 @@ def refusal(work: Callable[..., Any], *args: Any) -> str | None:
     Work may return such a reason itself.  Raises ApiError when the service does not answer.
     """
     try:
-        found = work(*args)
+        reason = work(*args)
     except ApiError as exc:
         if exc.facts["answer"] is None:
             raise
         return str(exc)
-    return found if isinstance(found, str) else None
+    return reason if isinstance(reason, str) else None
 
 
 def _refused(row: Row, why: str) -> Row:

@@ -30,6 +30,7 @@ from tests.kit.waiting import wait_for
 
 NODES: Final = 200
 KILLS: Final = 10
+SWITCHED: Final = "node-8"  # an active one, whose power changes before it goes back
 MOST_ROWS: Final = 40  # that an import creates until it is killed
 WAYS: Final = ((), ("manage",), ("manage", "provide"), ("manage", "provide", "active"),
                ("manage", "provide", "active", "rescue"))  # fmt: skip
@@ -218,6 +219,8 @@ def _go_back(words: list[str], env: dict[str, str], old: Client, new: Client) ->
         }  # fmt: skip
         (result,) = new.post("/ext/v1/nodes:batch", {"nodes": [node]})["results"]
         new.delete(f"/v1/nodes/{result['uuid']}/maintenance")
+    new.put(f"/v1/nodes/{SWITCHED}/states/power", {"target": "power off"})
+    wait_for(lambda: new.get(f"/v1/nodes/{SWITCHED}")["power_state"] == "power off", "power off")
     at = words.index("import")
     back = [*words[:at], "export", "ironic", "--to", "old", "--cloud", "new", "--skip", *words[-2:]]
     for count in (3, 30, 60):
@@ -235,6 +238,8 @@ def _go_back(words: list[str], env: dict[str, str], old: Client, new: Client) ->
             del nodes[uuid]
         for node in nodes.values():  # each service has a fake BMC of its own
             del node["power_state"]
+    if old.get(f"/v1/nodes/{SWITCHED}")["power_state"] != "power off":
+        faults.append(f"{SWITCHED} has not the power state of here")
     refused = [line for line in done.stderr.splitlines() if "it is rescue" not in line]
     return faults + refused + differing(other, mine)
 

@@ -166,8 +166,7 @@ PAST: Json = {
 
 
 def test_the_past_of_an_imported_node_is_brought_once(api: Client) -> None:
-    held = machine("past-1", imported={"provision_state": "active"})
-    enrol(api, held)
+    enrol(api, machine("past-1", imported={"provision_state": "active"}))
     for _ in range(2):
         api.post("/ext/v1/nodes/past-1/past", PAST)
     history = api.get("/v1/nodes/past-1/history?detail=True")["history"]

@@ -17,14 +17,18 @@ from click.testing import CliRunner, Result
 from bloomery.cli.client import Client
 from bloomery.cli.exports import handover
 from bloomery.cli.imports import plan, site
-from bloomery.cli.imports.site import LET_GO, NOUNS
+from bloomery.cli.imports.site import LET_GO
 from bloomery.cmd import main
 from bloomery.cmd.service import Service
 from bloomery.conf import Conf
 from bloomery.conf.api import Api
+from bloomery.conf.conductor import Conductor
+from bloomery.lab.rack import Rack
 from bloomery.state_dir import StateDir
+from tests.kit.clients import moved
 from tests.kit.clients.fragile import Changes, Cut, Fragile
 from tests.kit.servers.orchestration import QUIET
+from tests.kit.waiting import wait_for
 
 Json = dict[str, Any]
 Export = Callable[..., Result]
@@ -35,8 +39,13 @@ MAC = "52:54:00:00:02:{:02x}"
 COMPARED = set(plan.NODE_FIELDS) - {"driver_info"} | {"provision_state", "traits", "protected"}
 
 
-def service(path: Path) -> Iterator[Client]:
-    conf = Conf(api=Api(port=0), conductor=QUIET)
+@pytest.fixture(autouse=True)
+def _hurry(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(handover, "_POLL_S", 0.01)
+
+
+def service(path: Path, conductor: Conductor = QUIET) -> Iterator[Client]:
+    conf = Conf(api=Api(port=0), conductor=conductor)
     with StateDir(path) as home, Service(conf, home) as running:
         yield Client(running.url)
 
@@ -48,7 +57,9 @@ def ours(tmp_path: Path) -> Iterator[Client]:
 
 @pytest.fixture
 def theirs(tmp_path: Path) -> Iterator[Client]:
-    yield from service(tmp_path / "theirs")
+    """Its power sync, like Ironic's, drives a machine to the recorded state."""
+    busy = Conductor(sync_power_state_interval=1, power_failure_recovery_interval=1)
+    yield from service(tmp_path / "theirs", busy)
 
 
 @pytest.fixture
@@ -95,15 +106,7 @@ def fill_whole(client: Client) -> None:
 
 
 def document(client: Client) -> Json:
-    read = site.read(client)
-    shown = {
-        kind: {uuid: {name: each.get(name) for name in (*NOUNS[kind].fields, "node_uuid")}
-               for uuid, each in records.items()}
-        for kind, records in read.records.items()
-    }  # fmt: skip
-    nodes = {uuid: {name: node.get(name) for name in COMPARED}
-             for uuid, node in read.nodes.items()}  # fmt: skip
-    return shown | {"nodes": nodes}
+    return moved.document(client, COMPARED)
 
 
 def reasons(client: Client) -> dict[str, str | None]:
@@ -195,3 +198,26 @@ def test_a_node_that_was_taken_over_goes_back_with_what_has_changed(exports, our
     info = theirs.get("/v1/nodes/renamed")["driver_info"]
     assert info == {"fake_password": "******", "new_one": 2}
     assert reasons(ours) == {"renamed": LET_GO}
+
+
+def test_a_machine_that_was_switched_here_is_not_switched_back_there(exports, ours, theirs):
+    """The power state that the other service has recorded is as old as the take-over."""
+    with Rack(1, apart=True) as rack:
+        (machine,) = rack.machines
+        body = {"name": "node-0", "driver": "redfish", "driver_info": machine.driver_info}
+        (there,) = theirs.post("/ext/v1/nodes:batch", {"nodes": [
+            body | {"imported": {"provision_state": "active", "power_state": "power on"}},
+        ]})["results"]  # fmt: skip
+        theirs.put("/v1/nodes/node-0/maintenance", {"reason": LET_GO})
+        ours.post("/ext/v1/nodes:batch", {"nodes": [
+            body | {"uuid": there["uuid"],
+                    "imported": {"provision_state": "active", "power_state": "power off"}},
+        ]})  # fmt: skip
+        ours.delete("/v1/nodes/node-0/maintenance")
+        assert machine.system.power == "Off"
+        result = exports(secrets=False)
+        assert result.exit_code == 0, result.output
+        asked = machine.bmc.requests
+        wait_for(lambda: machine.bmc.requests > asked + 1, "two looks of the power sync")
+        assert (machine.system.power, machine.system.happened) == ("Off", [])
+        assert theirs.get("/v1/nodes/node-0")["power_state"] == "power off"

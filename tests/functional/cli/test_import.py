@@ -24,6 +24,7 @@ from bloomery.conf.api import Api
 from bloomery.conf.conductor import Conductor
 from bloomery.lab.rack import Rack
 from bloomery.state_dir import StateDir
+from tests.kit.clients import moved
 from tests.kit.clients.fragile import Changes, Cut, Fragile
 from tests.kit.servers.orchestration import QUIET
 from tests.kit.waiting import wait_for
@@ -111,15 +112,7 @@ def fill(old: Client, rack: Rack) -> None:
 
 
 def document(client: Client) -> Json:
-    """Return nodes and records by UUID, without times and what each service keeps for itself."""
-    read = site.read(client)
-    shown = {
-        kind: {uuid: {name: each.get(name) for name in (*NOUNS[kind].fields, "node_uuid")}
-               for uuid, each in records.items()}
-        for kind, records in read.records.items()
-    }  # fmt: skip
-    nodes = {uuid: {n: node.get(n) for n in COMPARED} for uuid, node in read.nodes.items()}
-    return shown | {"nodes": nodes}
+    return moved.document(client, COMPARED)
 
 
 def test_nodes_and_records_come_over_as_they_are(imports, old, new):
@@ -241,6 +234,19 @@ def test_history_and_inventory_come_when_a_node_is_taken_over(imports, old, new)
 def history(client: Client) -> list[Json]:
     entries: list[Json] = client.get("/v1/nodes/node-2/history?detail=True")["history"]
     return [{name: value for name, value in entry.items() if name != "links"} for entry in entries]
+
+
+def test_a_node_that_was_handed_back_keeps_what_is_here_until_it_is_deleted(imports, old, new):
+    assert imports().exit_code == 0
+    new.put("/v1/nodes/node-3/maintenance", {"reason": LET_GO})  # as an export does
+    uuid = new.get("/v1/nodes/node-3")["uuid"]
+    result = imports()
+    assert (result.exit_code, "node node-3: left out" in result.output) == (0, True)
+    assert f"bloomery has handed it over: delete it here (baremetal node delete {uuid})" in (
+        result.output
+    )
+    new.delete("/v1/nodes/node-3")
+    assert "node node-3: create" in imports().output
 
 
 def test_a_node_that_has_changed_or_is_unknown_is_not_taken_over(imports, old):
