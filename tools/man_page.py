@@ -65,7 +65,7 @@ The configuration that the units of systemd give to the services.
 
 
 def page() -> str:
-    return HEAD + "".join(_command(main, click.Context(main, info_name="bloomery")))
+    return HEAD + "".join(_command(main, main.make_context("bloomery", [], resilient_parsing=True)))
 
 
 def _command(command: click.Command, context: click.Context) -> Iterator[str]:

@@ -208,7 +208,7 @@ def notifications() -> Lines:
 
 def commands() -> Lines:
     yield from _head("Commands", "`bloomery COMMAND --help` prints the same.")
-    context = click.Context(main, info_name="bloomery")
+    context = main.make_context("bloomery", [], resilient_parsing=True)
     for name in COMMANDS:
         command = main.get_command(context, name)
         assert command is not None
