@@ -73,6 +73,22 @@ def reference_pages() -> ModuleType:
     return module
 
 
+def headings(page: Path) -> set[str]:
+    """Return the anchors of a page's headings, as Markdown's tools make them."""
+    lines = re.findall(r"^#+ (.+)$", page.read_text(encoding="utf-8"), re.MULTILINE)
+    return {re.sub(r"[^\w\s-]", "", line.lower()).replace(" ", "-") for line in lines}
+
+
+@every_page
+def test_links_lead_to_headings(page: Path):
+    for link, anchor in re.findall(
+        r"\]\(([^)#:]*\.md|)#([^)]+)\)", page.read_text(encoding="utf-8")
+    ):
+        target = page.parent / link if link else page
+        if target.exists():  # the others are generated
+            assert anchor in headings(target), f"{link}#{anchor}"
+
+
 @every_page
 def test_local_links_lead_somewhere(page: Path, reference_pages: ModuleType):
     for link in re.findall(r"\]\(([^)#]+)", page.read_text(encoding="utf-8")):
