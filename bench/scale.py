@@ -15,6 +15,7 @@ import os
 import platform
 import statistics
 import sys
+import textwrap
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -357,7 +358,7 @@ def _text(site: str, sizes: Sequence[Size]) -> str:
     span = f"CPU of one machine among {last.machines:,}, against one among {first.machines:,}"
     return "\n".join([
         "", f"### {SITES[site][0]}", "", _heading(), *rows, "",
-        f"{span}, without the share of power sync:", f"{slopes}.",
+        f"{span}, without the share of power sync:", textwrap.fill(f"{slopes}.", 119),
         f"Orders that were refused at first, and given again: {refusals:,}.", "",
         "| Machines | CPU at rest, % | MiB at the start | MiB at the end | database, MiB |",
         "|---|---|---|---|---|", memory, "",
