@@ -345,7 +345,9 @@ def _row(size: Size, phase: str) -> str:
 def _text(site: str, sizes: Sequence[Size]) -> str:
     rows = [_row(size, phase) for size in sizes for phase in _PHASES]
     first, last = sizes[0], sizes[-1]
-    growth = {phase: _own_ms(last, phase) / _own_ms(first, phase) - 1 for phase in _PHASES}
+    growth = {
+        phase: last.phases[phase].cpu_ms / first.phases[phase].cpu_ms - 1 for phase in _PHASES
+    }
     slopes = ", ".join(
         f"{_SHOWN.get(phase, phase)} {share * 100:+.0f} %" for phase, share in growth.items()
     )
@@ -358,17 +360,11 @@ def _text(site: str, sizes: Sequence[Size]) -> str:
     span = f"CPU of one machine among {last.machines:,}, against one among {first.machines:,}"
     return "\n".join([
         "", f"### {SITES[site][0]}", "", _heading(), *rows, "",
-        f"{span}, without the share of power sync:", textwrap.fill(f"{slopes}.", 119),
+        f"{span}:", textwrap.fill(f"{slopes}.", 119),
         f"Orders that were refused at first, and given again: {refusals:,}.", "",
         "| Machines | CPU at rest, % | MiB at the start | MiB at the end | database, MiB |",
         "|---|---|---|---|---|", memory, "",
     ])  # fmt: skip
-
-
-def _own_ms(size: Size, phase: str) -> float:
-    """Return the CPU of one machine without what a fleet at rest costs in that time."""
-    cost = size.phases[phase]
-    return cost.cpu_ms - size.rest_percent / 100 * cost.seconds * 1000 / size.machines
 
 
 _WIDTH, _HEIGHT, _LEFT, _TOP, _RIGHT, _FOOT = 640, 360, 60, 20, 110, 50
