@@ -14,7 +14,7 @@ NAMES: Final[Mapping[str, tuple[str, ...]]] = {  # of Ironic 39, and older ones
     "bios": ("ilo", "irmc"),
     "boot": (
         "http", "http-ipxe", "ilo-ipxe", "ilo-pxe", "ilo-uefi-https", "ilo-virtual-media",
-        "irmc-pxe", "irmc-virtual-media", "pxe", "redfish-https",
+        "irmc-pxe", "irmc-virtual-media", "pxe",
     ),
     "console": ("fake-graphical", "ilo", "ipmitool-shellinabox", "redfish-graphical"),
     "deploy": ("anaconda", "ansible", "bootc"),

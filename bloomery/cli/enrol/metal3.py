@@ -12,9 +12,9 @@ from bloomery.cli.enrol.records import Json, Row
 _MEDIA: Final = "redfish-virtual-media"
 _TYPES: Final = {  # of an address: driver and boot interface, None: the driver's
     "ipmi": ("ipmi", None), "libvirt": ("ipmi", None), "redfish": ("redfish", "ipxe"),
-    "redfish-virtualmedia": ("redfish", _MEDIA), "ilo5-redfish": ("redfish", "ipxe"),
-    "ilo5-virtualmedia": ("redfish", _MEDIA), "idrac-redfish": ("idrac", "ipxe"),
-    "idrac-virtualmedia": ("idrac", f"idrac-{_MEDIA}"),
+    "redfish-virtualmedia": ("redfish", _MEDIA), "redfish-uefihttp": ("redfish", "redfish-https"),
+    "ilo5-redfish": ("redfish", "ipxe"), "ilo5-virtualmedia": ("redfish", _MEDIA),
+    "idrac-redfish": ("idrac", "ipxe"), "idrac-virtualmedia": ("idrac", f"idrac-{_MEDIA}"),
 }  # fmt: skip
 _HINTS: Final = {
     "deviceName": "name", "hctl": "hctl", "model": "model", "vendor": "vendor",

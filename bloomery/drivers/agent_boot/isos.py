@@ -54,8 +54,7 @@ class AgentIsos:
 
     def build(self, task: DriverTask, mode: str | None, params: Mapping[str, str]) -> Again | None:
         """Build and publish the node's CD.  Raises StepFailure."""
-        own = {parameters.AGENT_TOKEN: task.make_agent_token(), "boot_method": "vmedia"}
-        own |= self._callbacks(params)
+        own = {parameters.AGENT_TOKEN: task.make_agent_token(), **self._callbacks(params)}
         line = parameters.command_line(
             task, self._conf.redfish.kernel_append_params,
             {**params, **parameters.boot_interface(task), **own},

@@ -21,7 +21,7 @@ _NONE: Final = "Normal"
 
 class IdracVirtualMedia(RedfishVirtualMedia):
     def choose_device(
-        self, task: base.DriverTask, device: str, *, persistent: bool
+        self, task: base.DriverTask, device: str, *, persistent: bool, address: str | None = None
     ) -> Outcome | None:
         """Choose the virtual CD by the iDRAC's attribute, and other devices as redfish does."""
 
@@ -30,7 +30,7 @@ class IdracVirtualMedia(RedfishVirtualMedia):
 
         if self.access.change(task, choose, repeatable=True):
             return None
-        return super().choose_device(task, device, persistent=persistent)
+        return super().choose_device(task, device, persistent=persistent, address=address)
 
 
 def _choose(system: Any, *, is_cd: bool, persistent: bool) -> bool:

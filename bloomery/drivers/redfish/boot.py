@@ -1,4 +1,4 @@
-"""Boot by virtual media: the BMC fetches an ISO and presents it as a CD.
+"""Boot of ISOs: the BMC presents one as a CD, or the machine's firmware fetches one.
 
 The agent's ISO is ready-made (``deploy_iso``) or built here from a kernel and a ramdisk
 (``agent_boot``).
@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import urllib.parse
 from collections.abc import Mapping
-from typing import Any, Final
+from typing import Any, ClassVar, Final
 
 from bloomery import errors, secrets
 from bloomery.conductor.states import Power as PowerState
@@ -26,8 +26,11 @@ _MOST_PAUSE_S: Final = 30.0
 _IN_POST: Final = "UnableToModifyDuringSystemPOST"
 
 
-class RedfishVirtualMedia(RedfishInterface, base.Boot):
-    capabilities = frozenset({"iscsi_volume_boot", "ramdisk_boot", "ramdisk_boot_configdrive"})
+class IsoBoot(RedfishInterface, base.Boot):
+    """Boots an ISO from ``device``."""
+
+    device: ClassVar[str]
+    agent_params: ClassVar[Mapping[str, str]] = {}  # kernel parameters of each agent
 
     def __init__(self, conf: Conf) -> None:
         super().__init__(conf)
@@ -61,18 +64,11 @@ class RedfishVirtualMedia(RedfishInterface, base.Boot):
     def _validate_agent(self, task: base.DriverTask, purpose: str) -> None:
         self.validate(task)
         if _ready_iso(task, purpose) is None:
-            self._isos.validate(task, _mode(task), purpose)
+            self._isos.validate(task, self._mode(task), purpose)
 
     def list_ineffective(self, task: base.DriverTask) -> list[str]:
         """Return the settings that a ready ISO ignores."""
         return parameters.list_ineffective(task) if task.driver_info.get("deploy_iso") else []
-
-    def check_machine(self, task: base.DriverTask) -> None:
-        """Raise InvalidParameterValue for a machine without a virtual CD."""
-        if not self.access.read(task, media.has_drive):
-            raise errors.InvalidParameterValue(
-                reason=f"cannot boot node {task.node.uuid} by virtual media: {media.NO_DRIVE}",
-            )
 
     def prepare_ramdisk(self, task: base.DriverTask, params: Mapping[str, str]) -> Outcome:
         """Boot the agent's ISO once; ``params`` reach only an ISO that is built here."""
@@ -87,7 +83,7 @@ class RedfishVirtualMedia(RedfishInterface, base.Boot):
             lambda: self._insert(task, ready) if ready else self._insert_built(task, params),
             lambda: self._sync_mode(task),
             lambda: secure_boot.undo(task),
-            lambda: self._choose(task, "cdrom", persistent=False),
+            lambda: self._choose_iso(task, ready or self._built(task), persistent=False),
         )
 
     def clean_up_ramdisk(self, task: base.DriverTask) -> Outcome:
@@ -107,7 +103,7 @@ class RedfishVirtualMedia(RedfishInterface, base.Boot):
                 lambda: self._isos.remove(task),
                 lambda: self._sync_mode(task),
                 lambda: secure_boot.prepare(task),
-                lambda: self._choose(task, "cdrom", persistent=True),
+                lambda: self._choose_iso(task, image, persistent=True),
             )
         else:
             parts = (
@@ -127,11 +123,76 @@ class RedfishVirtualMedia(RedfishInterface, base.Boot):
 
     def _insert_built(self, task: base.DriverTask, params: Mapping[str, str]) -> Outcome | None:
         """Insert this boot's CD; build it first unless an earlier attempt on this host did."""
+        pending = None
+        if self._isos.url(task) is None:
+            pending = self._isos.build(task, self._mode(task), {**params, **self.agent_params})
+        return pending or self._insert(task, self._built(task))
+
+    def _built(self, task: base.DriverTask) -> str:
         url = self._isos.url(task)
         if url is None:
-            pending = self._isos.build(task, _mode(task), params)
-            return pending or self._insert_built(task, params)
-        return self._insert(task, url)
+            raise errors.StepFailure(reason="the agent's ISO is gone from this host; try again")
+        return url
+
+    def _insert(self, _task: base.DriverTask, _image: str) -> Outcome | None:
+        """Give the BMC the image, where it takes one before the boot device."""
+        return None
+
+    def _eject(self, task: base.DriverTask) -> None:
+        self._isos.remove(task)
+
+    def _mode(self, task: base.DriverTask) -> str | None:
+        """Return the boot mode that the ISO must support; None: any."""
+        node = task.node
+        return capabilities.boot_mode(node.instance_info, node.properties) or node.boot_mode
+
+    def _sync_mode(self, task: base.DriverTask) -> Outcome | None:
+        mode = capabilities.boot_mode(task.node.instance_info, task.node.properties)
+        if mode is None:
+            return None
+        return task.driver.management.set_boot_mode(task, mode)
+
+    def _choose_iso(self, task: base.DriverTask, image: str, *, persistent: bool) -> Outcome | None:
+        return self._choose(task, self.device, persistent=persistent)
+
+    def _choose(
+        self, task: base.DriverTask, device: str, *, persistent: bool, address: str | None = None
+    ) -> Outcome | None:
+        persistent = boot_persistence.of(task, persistent)
+        return self.choose_device(task, device, persistent=persistent, address=address)
+
+    def choose_device(
+        self, task: base.DriverTask, device: str, *, persistent: bool, address: str | None = None
+    ) -> Outcome | None:
+        """Set the boot device; retry while the BMC refuses during POST."""
+        limits = self.conf.redfish
+        try:
+            boot_device.choose(self.access, task, device, persistent=persistent, address=address)
+        except errors.BmcRefused as no:
+            in_post = _IN_POST in str(no.facts.get("message_id"))
+            if not in_post or not _may_retry(task, "redfish_post", limits.post_boot_retry_attempts):
+                raise
+            tries = task.node.driver_internal_info["redfish_post"]
+            pause_s = min(_MOST_PAUSE_S, limits.post_boot_retry_delay * 2.0 ** (tries - 1))
+            return Again(after_s=pause_s, reason="the machine is in POST")
+        _settled(task, "redfish_post")
+        return None
+
+
+class RedfishVirtualMedia(IsoBoot):
+    """The BMC fetches the ISO, and presents it as a CD."""
+
+    capabilities = frozenset({"iscsi_volume_boot", "ramdisk_boot", "ramdisk_boot_configdrive"})
+    device = "cdrom"
+    agent_params: ClassVar[Mapping[str, str]] = {"boot_method": "vmedia"}
+
+    def check_machine(self, task: base.DriverTask) -> None:
+        """Raise InvalidParameterValue for a machine without a virtual CD."""
+        if not self.access.read(task, media.has_drive):
+            raise errors.InvalidParameterValue(
+                reason=f"cannot boot node {task.node.uuid} by virtual media: {media.NO_DRIVE}; "
+                "boot interface redfish-https needs no drive",
+            )
 
     def _insert(self, task: base.DriverTask, image: str) -> Outcome | None:
         """Insert the image, with two retries after a 5xx.
@@ -155,34 +216,36 @@ class RedfishVirtualMedia(RedfishInterface, base.Boot):
 
     def _eject(self, task: base.DriverTask) -> None:
         self.access.change(task, media.eject, repeatable=True)
-        self._isos.remove(task)
+        super()._eject(task)
 
-    def _sync_mode(self, task: base.DriverTask) -> Outcome | None:
-        mode = capabilities.boot_mode(task.node.instance_info, task.node.properties)
-        if mode is None:
-            return None
-        return task.driver.management.set_boot_mode(task, mode)
 
-    def _choose(self, task: base.DriverTask, device: str, *, persistent: bool) -> Outcome | None:
-        persistent = boot_persistence.of(task, persistent)
-        return self.choose_device(task, device, persistent=persistent)
+class RedfishHttps(IsoBoot):
+    """The machine's UEFI firmware fetches the ISO from an http or https URL; no virtual drive.
 
-    def choose_device(
-        self, task: base.DriverTask, device: str, *, persistent: bool
-    ) -> Outcome | None:
-        """Set the boot device; retry while the BMC refuses during POST."""
-        limits = self.conf.redfish
-        try:
-            boot_device.choose(self.access, task, device, persistent=persistent)
-        except errors.BmcRefused as no:
-            in_post = _IN_POST in str(no.facts.get("message_id"))
-            if not in_post or not _may_retry(task, "redfish_post", limits.post_boot_retry_attempts):
-                raise
-            tries = task.node.driver_internal_info["redfish_post"]
-            pause_s = min(_MOST_PAUSE_S, limits.post_boot_retry_delay * 2.0 ** (tries - 1))
-            return Again(after_s=pause_s, reason="the machine is in POST")
-        _settled(task, "redfish_post")
-        return None
+    The node's boot mode must be uefi, or unknown.
+    """
+
+    capabilities = frozenset({"ramdisk_boot"})
+    device = "uefihttp"
+
+    def validate(self, task: base.DriverTask) -> None:
+        super().validate(task)
+        if super()._mode(task) == "bios":
+            raise errors.InvalidParameterValue(
+                reason=f"boot interface {self.name} needs boot mode uefi, and the node has bios: "
+                "set boot_mode:uefi in properties/capabilities",
+            )
+
+    def check_machine(self, task: base.DriverTask) -> None:
+        """Raise InvalidParameterValue for a machine that boots from no URL."""
+        self.access.read(task, boot_device.check_uri)
+
+    def _mode(self, _task: base.DriverTask) -> str | None:
+        return "uefi"
+
+    def _choose_iso(self, task: base.DriverTask, image: str, *, persistent: bool) -> Outcome | None:
+        """Send the URL with the boot device: without one, firmware asks DHCP."""
+        return self._choose(task, self.device, persistent=persistent, address=image)
 
 
 def _ready_iso(task: base.DriverTask, purpose: str) -> str | None:
@@ -213,11 +276,6 @@ def _may_retry(task: base.DriverTask, key: str, most: int) -> bool:
 
 def _settled(task: base.DriverTask, key: str) -> None:
     task.node.driver_internal_info.pop(key, None)
-
-
-def _mode(task: base.DriverTask) -> str | None:
-    node = task.node
-    return capabilities.boot_mode(node.instance_info, node.properties) or node.boot_mode
 
 
 def _check_url(key: str, value: Any) -> None:

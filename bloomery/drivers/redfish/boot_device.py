@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final
 
-from bloomery import errors
+from bloomery import errors, secrets
 from bloomery.drivers.base import DriverTask
 from bloomery.drivers.redfish.access import Access
 
@@ -28,11 +28,20 @@ _STANDARD: Final = {
 MODES: Final = {"uefi": "UEFI", "bios": "Legacy"}
 _MODES: Final = {wire: mode for mode, wire in MODES.items()}
 _ALLOWED: Final = "@Redfish.AllowableValues"
+_NO_URI: Final = "the machine cannot boot from a URL: its BMC has no HttpBootUri"
 
 
-def choose(access: Access, task: DriverTask, device: str, *, persistent: bool) -> None:
+def choose(
+    access: Access,
+    task: DriverTask,
+    device: str,
+    *,
+    persistent: bool,
+    address: str | None = None,
+) -> None:
     """Boot from ``device``, persistently if the BMC allows it.
 
+    ``address``: URL of the image for uefihttp; None: firmware asks DHCP.
     Raises InvalidParameterValue, BmcUnreachable, BmcRefused.
     """
     if device not in TARGETS:
@@ -40,49 +49,79 @@ def choose(access: Access, task: DriverTask, device: str, *, persistent: bool) -
             reason=f"redfish cannot boot from {device!r}: it knows {', '.join(TARGETS)}",
         )
     memory = task.node.driver_internal_info
-    try:
+    hidden = secrets.in_address(address) if address else ()
+
+    def set_for(*, persistent: bool) -> None:
         access.change(
-            task, lambda system: _set(system, device, persistent=persistent), repeatable=True
-        )
+            task, lambda system: _set(system, device, persistent=persistent, address=address),
+            repeatable=True, secrets=hidden,
+        )  # fmt: skip
+
+    try:
+        set_for(persistent=persistent)
     except errors.BmcLoginRefused:
         raise
     except errors.BmcRefused as no:
         if not persistent or not 400 <= (no.facts.get("http_status") or 0) < 500:
             raise
-        access.change(task, lambda system: set_once(system, device), repeatable=True)
+        set_for(persistent=False)
         memory[MEMORY] = device
     else:
         memory.pop(MEMORY, None)
 
 
 def set_once(system: Any, device: str) -> None:
-    _set(system, device, persistent=False)
+    """Set the device for the next boot, with the image's URL that the BMC has."""
+    address = system.boot.http_boot_uri if system.boot else None
+    _set(system, device, persistent=False, address=address)
 
 
-def _set(system: Any, device: str, *, persistent: bool) -> None:
+def _set(system: Any, device: str, *, persistent: bool, address: str | None) -> None:
     """Set the target, and its duration unless it is set already.
 
     Supermicro needs the duration each time; some BMCs need mode, duration and target together.
     """
     import sushy
 
+    word = offered_word(system, device)
+    duration = "Continuous" if persistent else "Once"
+    is_so = _value(system, "enabled") == duration and not _is_supermicro(system)
+    uri = address if device == "uefihttp" else None
+    try:
+        _write(system, word, None if is_so else duration, None, uri)
+    except sushy.exceptions.BadRequestError:
+        if _value(system, "mode") is None:
+            raise
+        _write(system, word, duration, system.boot.mode, uri)
+    except sushy.exceptions.MissingAttributeError:
+        if uri is None:
+            raise
+        raise errors.InvalidParameterValue(reason=_NO_URI) from None
+
+
+def check_uri(system: Any) -> None:
+    """Raise InvalidParameterValue where the firmware cannot boot from a URL of our choice."""
+    offered_word(system, "uefihttp")
+    is_told_elsewhere = "@Redfish.Settings" in system.json
+    if "HttpBootUri" not in (system.json.get("Boot") or {}) and not is_told_elsewhere:
+        raise errors.InvalidParameterValue(reason=_NO_URI)
+
+
+def offered_word(system: Any, device: str) -> str:
+    """Return the BMC's name for a device.
+
+    Raises InvalidParameterValue where the BMC does not offer it.
+    """
     word = word_for(system, device)
     if word is None:
         raise errors.InvalidParameterValue(
             reason=f"the machine cannot boot from {device}: its BMC offers "
             f"{', '.join(supported(system)) or 'no device that redfish knows'}",
         )
-    duration = "Continuous" if persistent else "Once"
-    is_so = _value(system, "enabled") == duration and not _is_supermicro(system)
-    try:
-        _write(system, word, None if is_so else duration, None)
-    except sushy.exceptions.BadRequestError:
-        if _value(system, "mode") is None:
-            raise
-        _write(system, word, duration, system.boot.mode)
+    return word
 
 
-def _write(system: Any, word: str, enabled: str | None, mode: Any) -> None:
+def _write(system: Any, word: str, enabled: str | None, mode: Any, uri: str | None) -> None:
     """Write the values that are not None; without sushy for targets that it does not know."""
     import sushy
 
@@ -90,10 +129,13 @@ def _write(system: Any, word: str, enabled: str | None, mode: Any) -> None:
     duration = None if enabled is None else sushy.BootSourceOverrideEnabled(enabled)
     offered = system.boot and system.boot.allowed_values
     if word in sushy_words and (offered or not _is_supermicro(system)):
-        system.set_system_boot_options(sushy.BootSource(word), enabled=duration, mode=mode)
+        system.set_system_boot_options(
+            sushy.BootSource(word), enabled=duration, mode=mode, http_boot_uri=uri
+        )
         return
     values = {"Target": word, "Enabled": enabled, "Mode": mode and mode.value}
     boot = {f"BootSourceOverride{name}": value for name, value in values.items() if value}
+    boot |= {"HttpBootUri": uri} if uri else {}
     tag = system._get_etag()  # noqa: SLF001  sushy offers no other way
     system._conn.patch(system.path, data={"Boot": boot}, etag=tag)  # noqa: SLF001
 

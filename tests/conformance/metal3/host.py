@@ -43,7 +43,9 @@ def interfaces(scheme: str) -> Json:
         "driver": "redfish",
         "bios_interface": "redfish",
         "raid_interface": "redfish",
-        "boot_interface": "redfish-virtual-media",
+        "boot_interface": "redfish-https"
+        if scheme == "redfish-uefihttp"
+        else "redfish-virtual-media",
         "power_interface": "redfish",
         "management_interface": "redfish",
         "vendor_interface": "redfish",

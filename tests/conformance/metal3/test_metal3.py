@@ -19,7 +19,10 @@ from tests.kit.machines.agent_server import AgentServer, step
 from tests.kit.servers.stories import Stage
 
 FILE = str(Path(__file__).with_name("ironic.conf"))
-MODELS = {"redfish-virtualmedia": "generic", "idrac-virtualmedia": "dell-idrac"}
+MODELS = {
+    "redfish-virtualmedia": "generic", "redfish-uefihttp": "generic",
+    "idrac-virtualmedia": "dell-idrac",
+}  # fmt: skip
 IGNORED_GROUPS = {"dhcp", "irmc", "nova", "oci", "service_catalog"}
 pytestmark = pytest.mark.timeout(300)
 
@@ -102,7 +105,7 @@ def test_a_host_lives_its_whole_life(operator: Operator, make_machine, scheme: s
     node = host.register(operator, machine, scheme)
     host.reconcile(operator, node)
     host.inspect(operator, machine, node)
-    host.prepare(operator, machine, node, raid=scheme == "redfish-virtualmedia")
+    host.prepare(operator, machine, node, raid=MODELS[scheme] == "generic")
     host.provision(operator, machine, node, host.IMAGE)
     host.use(operator, machine, node)
     host.refuse(operator, node)

@@ -59,7 +59,7 @@ spec:
   bootMACAddress: 52:54:00:12:37:01
   rootDeviceHints: {{minSizeGigabytes: 100}}
   bmc:
-    address: redfish-virtualmedia+http://10.0.3.1:8000/redfish/v1/Systems/1
+    address: redfish-uefihttp+http://10.0.3.1:8000/redfish/v1/Systems/1
     credentialsName: host-1-bmc
     disableCertificateVerification: true
 ---
@@ -132,7 +132,7 @@ def test_machines_of_every_format_are_enrolled_once(run: Run, api: Client, file:
     assert infos["stack-1"]["ipmi_port"] == 6230
     assert infos["host-1"]["redfish_address"] == "http://10.0.3.1:8000"
     assert infos["host-1"]["redfish_verify_ca"] is False
-    assert there["host-1"]["boot_interface"] == "redfish-virtual-media"
+    assert there["host-1"]["boot_interface"] == "redfish-https"
     assert there["host-1"]["properties"] == {
         "root_device": {"size": ">= 100"}, "capabilities": "boot_mode:uefi",
     }  # fmt: skip

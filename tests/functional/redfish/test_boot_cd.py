@@ -193,13 +193,37 @@ def test_the_machine_boots_a_cd_of_its_own_that_goes_with_the_agent(
     words = (
         "nofb", "vga=normal", "console=ttyS0", f"ipa-api-url={root}",
         f"ipa-inspection-callback-url={root}/v1/continue_inspection",
-        "BOOTIF=01-52-54-00-00-00-77", f"ipa-agent-token={agent.token}", "boot_method=vmedia",
+        "boot_method=vmedia", "BOOTIF=01-52-54-00-00-00-77", f"ipa-agent-token={agent.token}",
     )  # fmt: skip
     line = " ".join(f"'{word}'" for word in words)
     assert f"linux /vmlinuz {line}\n" in content(iso, "/EFI/BOOT/grub.cfg").decode()
     agent.learn(agent.try_to_hand_in(), 202)
     assert stage.wait_for(node, "manageable")["last_error"] is None
     assert (machine.system.media, left(settings)) == ({"Cd": None}, [])
+
+
+def test_firmware_fetches_the_iso_where_the_bmc_has_no_drive(
+    stage: Stage, machine: Machine, settings: Conf
+) -> None:
+    node = enrolled(stage, machine)
+    stage.patch(node, boot_interface="redfish-https")
+    stage.ask(node, "inspect")
+    stage.wait_for(node, "inspect wait")
+    system = machine.system
+    url = str(system.booted["image"])
+    assert url.startswith(f"http://127.0.0.1:{settings.api.port}/{boot_files.FOLDER}/{node}-")
+    assert (system.booted["target"], system.media) == ("UefiHttp", {"Cd": None})
+    line = kernel_line(opened(url))
+    assert "boot_method" not in line
+    agent = Agent(stage.api, [MAC])
+    agent.boot(line)
+    agent.learn(agent.try_to_hand_in(), 202)
+    assert stage.wait_for(node, "manageable")["last_error"] is None
+    assert left(settings) == []
+    told = [stage.api.get(f"/v1/nodes/{node}{part}").body for part in ("", "/history")]
+    secret = boot_files.secret_of(url)
+    assert secret
+    assert not any(secret.encode() in body for body in told)
 
 
 def test_the_agents_token_is_on_its_cd_and_given_to_nobody_who_asks(

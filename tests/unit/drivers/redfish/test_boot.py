@@ -1,22 +1,49 @@
-"""Booting by virtual media: what becomes of the power meanwhile."""
+"""Booting of ISOs: what becomes of the power meanwhile, and boots without a virtual drive."""
 
 from __future__ import annotations
 
+import dataclasses
+from collections.abc import Iterator
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
-from bloomery.drivers.redfish.boot import RedfishVirtualMedia
-from bloomery.lab.rack import Rack
+from bloomery import errors
+from bloomery.drivers.redfish.boot import RedfishHttps, RedfishVirtualMedia
+from bloomery.drivers.redfish.management import RedfishManagement
+from bloomery.drivers.redfish.power import RedfishPower
+from bloomery.lab.rack import Machine, Rack
 from bloomery.outcome import DONE
-from tests.kit.machines.driver_task import FakeTask
+from tests.kit.machines.driver_task import FakeTask, walk
 
 ISO = "http://images.test/agent.iso"
+OS = "http://user:hush@images.test/os.iso"
+
+
+@pytest.fixture
+def make_machine() -> Iterator[Any]:
+    racks: list[Rack] = []
+
+    def make(model: str = "generic") -> Machine:
+        racks.append(Rack(1, model=model).start())
+        return racks[-1].machines[0]
+
+    yield make
+    for rack in racks:
+        rack.stop()
+
+
+def make_task(conf: Any, machine: Machine, **values: Any) -> Any:
+    task: Any = FakeTask(machine.driver_info | {"deploy_iso": ISO}, **values)
+    task.driver = SimpleNamespace(power=RedfishPower(conf), management=RedfishManagement(conf))
+    return task
 
 
 @pytest.mark.parametrize("disable_power_off", [True, False])
-def test_a_machine_that_may_not_be_off_stays_on(conf: Any, disable_power_off: bool) -> None:
+def test_a_machine_that_may_not_be_off_stays_on(
+    conf: Any, make_machine: Any, disable_power_off: bool
+) -> None:
     """Its caller restarts it."""
     orders: list[str] = []
 
@@ -24,15 +51,77 @@ def test_a_machine_that_may_not_be_off_stays_on(conf: Any, disable_power_off: bo
         orders.append(state)
         return DONE
 
-    with Rack(1) as rack:
-        machine = rack.machines[0]
-        task: Any = FakeTask(
-            machine.driver_info | {"deploy_iso": ISO}, disable_power_off=disable_power_off
-        )
-        task.driver = SimpleNamespace(power=SimpleNamespace(set_power_state=order))
-        boot = RedfishVirtualMedia(conf)
-        assert boot.prepare_ramdisk(task, {}) == DONE
-        assert machine.system.media == {"Cd": ISO}
-        assert boot.clean_up_ramdisk(task) == DONE
-        assert machine.system.media == {"Cd": None}
+    machine = make_machine()
+    task = make_task(conf, machine, disable_power_off=disable_power_off)
+    task.driver = SimpleNamespace(power=SimpleNamespace(set_power_state=order))
+    boot = RedfishVirtualMedia(conf)
+    assert boot.prepare_ramdisk(task, {}) == DONE
+    assert machine.system.media == {"Cd": ISO}
+    assert boot.clean_up_ramdisk(task) == DONE
+    assert machine.system.media == {"Cd": None}
     assert orders == ([] if disable_power_off else ["power off", "power off"])
+
+
+def boots(machine: Machine) -> tuple[str, str, str]:
+    """Return device, duration and URL of the next boot."""
+    system = machine.system
+    return system.boot["target"], system.boot["enabled"], system.http_uri
+
+
+def test_firmware_gets_the_url_of_an_agent_then_of_an_instance_then_none(
+    conf: Any, make_machine: Any
+) -> None:
+    machine, boot = make_machine(), RedfishHttps(conf)
+    task = make_task(conf, machine)
+    walk(task, lambda: boot.prepare_ramdisk(task, {}))
+    assert boots(machine) == ("UefiHttp", "Once", ISO)
+    task.node.instance_info = {"boot_iso": OS}
+    walk(task, lambda: boot.prepare_instance(task))
+    assert boots(machine) == ("UefiHttp", "Continuous", OS)
+    task.node.instance_info = {}
+    walk(task, lambda: boot.prepare_instance(task))
+    assert boots(machine) == ("Hdd", "Continuous", "")
+    assert not any("media" in what for what in machine.system.happened)
+
+
+def test_each_power_on_repeats_the_url_to_a_bmc_that_keeps_no_device(
+    conf: Any, make_machine: Any
+) -> None:
+    machine, boot = make_machine("lenovo-xcc"), RedfishHttps(conf)
+    task = make_task(conf, machine, instance_info={"boot_iso": OS})
+    walk(task, lambda: boot.prepare_instance(task))
+    for _ in range(2):
+        for state in ("power off", "power on"):
+            task.turn = 0
+            walk(task, lambda state=state: task.driver.power.set_power_state(task, state), most=999)
+        booted = machine.system.booted
+        assert (booted["target"], booted["image"]) == ("UefiHttp", OS)
+
+
+@pytest.mark.parametrize(
+    ("targets", "reason"),
+    [
+        (("Pxe", "Hdd"), "cannot boot from uefihttp: its BMC offers pxe, disk"),
+        (("Pxe", "UefiHttp"), "cannot boot from a URL: its BMC has no HttpBootUri"),
+    ],
+)
+def test_a_machine_that_boots_from_no_url_is_refused_while_it_runs(
+    conf: Any, make_machine: Any, targets: tuple[str, ...], reason: str
+) -> None:
+    machine = make_machine("dmtf-rackmount1")
+    machine.system.spec = dataclasses.replace(machine.system.spec, targets=targets)
+    task = make_task(conf, machine)
+    with pytest.raises(errors.InvalidParameterValue, match=reason):
+        RedfishHttps(conf).prepare_ramdisk(task, {})
+    assert machine.system.happened == []
+
+
+@pytest.mark.parametrize(
+    "values",
+    [{"properties": {"capabilities": "boot_mode:bios"}}, {"boot_mode": "bios"}],
+    ids=["asked", "found"],
+)
+def test_a_node_of_boot_mode_bios_is_refused(conf: Any, make_machine: Any, values: Any) -> None:
+    task = make_task(conf, make_machine(), **values)
+    with pytest.raises(errors.InvalidParameterValue, match="boot_mode:uefi"):
+        RedfishHttps(conf).validate(task)

@@ -88,6 +88,15 @@ class Bench:
         boot = self.system.boot
         return f"{boot['target']}, {boot['enabled']}; reads {json.dumps(shown, sort_keys=True)}"
 
+    def boots_url(self) -> Any:
+        """Choose the URL of an ISO for each boot; return what the machine boots."""
+        self.inspect.access.read(self.task, boot_device.check_uri)
+        boot_device.choose(self.inspect.access, self.task, "uefihttp", persistent=True, address=ISO)
+        self.orders("power on", was_on=False)
+        booted, kept = self.system.booted, self.system.boot["enabled"]
+        boot_device.choose(self.inspect.access, self.task, "disk", persistent=False)
+        return f"{booted['target']} of {booted['image']}, {kept}; then {self.system.http_uri!r}"
+
     def inspected(self, **properties: Any) -> Any:
         self.task.node.properties = properties
         return self.inspect.inspect_hardware(self.task).result["node"]["properties"]
@@ -169,6 +178,7 @@ def rows(bench: Bench) -> Iterator[tuple[str, Callable[[], Any]]]:
     for device in boot_device.TARGETS:
         yield f"boot {device} once", lambda d=device: bench.boots_from(d, persistent=False)
     yield "boot pxe for good", lambda: bench.boots_from("pxe", persistent=True)
+    yield "boot from a URL for good", bench.boots_url
     yield "boot mode", lambda: management.get_boot_mode(task)
     yield "boot modes", lambda: list(management.get_supported_boot_modes(task))
     yield "boot mode bios", lambda: bench.mode_set("bios")
