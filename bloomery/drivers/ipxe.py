@@ -1,7 +1,7 @@
-"""The boot interface ``ipxe``: machines boot agents from the network over HTTP.
+"""The boot interfaces ``ipxe`` and ``http-ipxe``: machines boot agents from the network over HTTP.
 
-DHCP leads iPXE to ``boot.ipxe``, which leads each machine to a script under its MAC address.  A
-machine without a script boots its disk.
+The firmware gets iPXE by TFTP, or by HTTP.  DHCP leads iPXE to ``boot.ipxe``, which leads each
+machine to a script under its MAC address.  A machine without a script boots its disk.
 """
 
 from __future__ import annotations
@@ -9,11 +9,11 @@ from __future__ import annotations
 import contextlib
 import shutil
 from collections.abc import Mapping
-from typing import BinaryIO, Final
+from typing import BinaryIO, ClassVar, Final
 
 from bloomery import boot_files, errors
 from bloomery.conf import Conf
-from bloomery.drivers import base, boot_persistence, secure_boot, substeps
+from bloomery.drivers import base, boot_persistence, secure_boot, substeps, uefi_boot
 from bloomery.drivers.agent_boot import parameters, scripts, sources
 from bloomery.drivers.agent_boot.cache import BeingFetched, RamdiskFiles
 from bloomery.drivers.agent_boot.publication import Publication
@@ -26,6 +26,7 @@ _PIECE: Final = 1 << 20
 
 class IpxeBoot(base.Boot):
     capabilities = frozenset({"ipxe_boot", "pxe_boot"})
+    device: ClassVar[str] = "pxe"
 
     def __init__(self, conf: Conf) -> None:
         """Raises CannotStart for unusable options."""
@@ -69,10 +70,11 @@ class IpxeBoot(base.Boot):
         return substeps.run_in_order(
             task,
             "ipxe_boot",
+            lambda: self.check_machine(task),
             lambda: self._publish(task, params),
             lambda: _sync_mode(task),
             lambda: secure_boot.undo(task),
-            lambda: _choose(task, "pxe", persistent=False),
+            lambda: _choose(task, self.device, persistent=False),
         )
 
     def clean_up_ramdisk(self, task: base.DriverTask) -> None:
@@ -122,6 +124,25 @@ class IpxeBoot(base.Boot):
         )
         scripts.check(line)
         return line
+
+
+class HttpIpxeBoot(IpxeBoot):
+    """UEFI firmware fetches iPXE from a URL that DHCP tells."""
+
+    device = uefi_boot.DEVICE
+
+    def validate(self, task: base.DriverTask) -> None:
+        super().validate(task)
+        uefi_boot.check(self, task)
+
+    def check_machine(self, task: base.DriverTask) -> None:
+        """Raise InvalidParameterValue for a machine whose BMC offers no such boot."""
+        devices = task.driver.management.get_supported_boot_devices(task)
+        if self.device not in devices:
+            raise errors.InvalidParameterValue(
+                reason=f"node {task.node.uuid} cannot boot from {self.device}: its BMC offers "
+                f"{', '.join(devices)}; boot interface ipxe boots from pxe",
+            )
 
 
 def _macs(task: base.DriverTask) -> list[str]:

@@ -28,7 +28,7 @@ _WITH_AGENT: Final = {"ramdisk": "direct"}  # other default where an agent is co
 _TYPES: Final = "bloomery.hardware.types"
 _INTERFACES: Final = "bloomery.hardware.interfaces."
 _BESIDE: Final = {  # also enabled, but no default
-    "boot": ("ipxe", "redfish-https"), "deploy": ("direct",), "raid": ("agent",),
+    "boot": ("ipxe", "redfish-https", "http-ipxe"), "deploy": ("direct",), "raid": ("agent",),
     "rescue": ("agent",),
 }  # fmt: skip
 

@@ -57,7 +57,7 @@ def _obstacle(task: base.DriverTask) -> str | None:
     node, management = task.node, task.driver.management
     if not _can_switch(management):
         return f"management interface {management.name} cannot switch it"
-    mode = capabilities.boot_mode(node.instance_info, node.properties) or node.boot_mode
+    mode = capabilities.mode_of(node)
     if mode == "bios":
         return "it boots in mode bios; add boot_mode:uefi to the capabilities"
     if node.secure_boot is None and node.provision_state not in _UNREAD:

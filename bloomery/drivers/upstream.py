@@ -13,7 +13,7 @@ NAMES: Final[Mapping[str, tuple[str, ...]]] = {  # of Ironic 39, and older ones
     TYPES: ("ilo", "ilo5", "intel-ipmi", "irmc"),
     "bios": ("ilo", "irmc"),
     "boot": (
-        "http", "http-ipxe", "ilo-ipxe", "ilo-pxe", "ilo-uefi-https", "ilo-virtual-media",
+        "http", "ilo-ipxe", "ilo-pxe", "ilo-uefi-https", "ilo-virtual-media",
         "irmc-pxe", "irmc-virtual-media", "pxe",
     ),
     "console": ("fake-graphical", "ilo", "ipmitool-shellinabox", "redfish-graphical"),
@@ -28,9 +28,8 @@ NAMES: Final[Mapping[str, tuple[str, ...]]] = {  # of Ironic 39, and older ones
     "storage": ("cinder", "external"),
     "vendor": ("ilo", "irmc"),
 }  # fmt: skip
-_INSTEAD: Final = dict.fromkeys(
-    ("fake-graphical", "ipmitool-shellinabox", "redfish-graphical"), "ipmitool-socat"
-)
+_CONSOLES: Final = ("fake-graphical", "ipmitool-shellinabox", "redfish-graphical")
+_INSTEAD: Final = dict.fromkeys(_CONSOLES, "ipmitool-socat") | {"http": "http-ipxe", "pxe": "ipxe"}
 
 
 def advised(name: str) -> str:

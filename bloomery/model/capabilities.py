@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
+
+if TYPE_CHECKING:
+    from bloomery.model.node import Node
 
 _MODES: Final = ("uefi", "bios")
 
@@ -27,6 +30,11 @@ def boot_mode(
     """Return the boot mode of an instance, or else of its node."""
     modes = (of(holder).get("boot_mode") for holder in (instance_info, properties))
     return next((mode for mode in modes if mode in _MODES), None)
+
+
+def mode_of(node: Node) -> str | None:
+    """Return the boot mode that a node is asked for, or else the one that its BMC told."""
+    return boot_mode(node.instance_info, node.properties) or node.boot_mode
 
 
 def secure_boot(instance_info: Mapping[str, Any] | None) -> str | None:

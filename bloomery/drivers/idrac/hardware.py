@@ -14,7 +14,7 @@ class IdracHardware(RedfishHardware):
     supported: ClassVar[Mapping[str, Sequence[str]]] = {
         **RedfishHardware.supported,
         "bios": ("idrac-redfish", "redfish", "no-bios"),
-        "boot": ("idrac-redfish-virtual-media", "ipxe", "redfish-https"),
+        "boot": ("idrac-redfish-virtual-media", "ipxe", "redfish-https", "http-ipxe"),
         "inspect": ("idrac-redfish", "agent", "no-inspect"),
         "management": ("idrac-redfish",),
         "power": ("idrac-redfish", "redfish"),

@@ -13,7 +13,7 @@ from typing import Any, ClassVar, Final
 from bloomery import errors, secrets
 from bloomery.conductor.states import Power as PowerState
 from bloomery.conf import Conf
-from bloomery.drivers import base, boot_persistence, secure_boot, substeps
+from bloomery.drivers import base, boot_persistence, secure_boot, substeps, uefi_boot
 from bloomery.drivers.agent_boot import isos, parameters, sources
 from bloomery.drivers.redfish import boot_device, media
 from bloomery.drivers.redfish.hardware import RedfishInterface
@@ -143,8 +143,7 @@ class IsoBoot(RedfishInterface, base.Boot):
 
     def _mode(self, task: base.DriverTask) -> str | None:
         """Return the boot mode that the ISO must support; None: any."""
-        node = task.node
-        return capabilities.boot_mode(node.instance_info, node.properties) or node.boot_mode
+        return capabilities.mode_of(task.node)
 
     def _sync_mode(self, task: base.DriverTask) -> Outcome | None:
         mode = capabilities.boot_mode(task.node.instance_info, task.node.properties)
@@ -226,15 +225,11 @@ class RedfishHttps(IsoBoot):
     """
 
     capabilities = frozenset({"ramdisk_boot"})
-    device = "uefihttp"
+    device = uefi_boot.DEVICE
 
     def validate(self, task: base.DriverTask) -> None:
         super().validate(task)
-        if super()._mode(task) == "bios":
-            raise errors.InvalidParameterValue(
-                reason=f"boot interface {self.name} needs boot mode uefi, and the node has bios: "
-                "set boot_mode:uefi in properties/capabilities",
-            )
+        uefi_boot.check(self, task)
 
     def check_machine(self, task: base.DriverTask) -> None:
         """Raise InvalidParameterValue for a machine that boots from no URL."""

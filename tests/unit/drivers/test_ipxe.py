@@ -16,7 +16,7 @@ from bloomery.conf.agent import Deploy, Pxe
 from bloomery.conf.api import Api
 from bloomery.conf.conductor import Conductor
 from bloomery.drivers.agent_boot.cache import BeingFetched
-from bloomery.drivers.ipxe import IpxeBoot
+from bloomery.drivers.ipxe import HttpIpxeBoot, IpxeBoot
 from bloomery.model.port import Port
 from bloomery.outcome import Again
 from tests.kit.machines.driver_task import FakeTask, walk
@@ -225,3 +225,24 @@ def test_a_node_without_a_port_that_boots_is_refused(conf: Conf) -> None:
 def test_an_own_parameter_takes_the_place_of_the_sites(conf: Conf) -> None:
     script = published(conf, task_of(Management("pxe"), {"kernel_append_params": "%default% x=1"}))
     assert " quiet x=1 ipa-api-url=" in script
+
+
+def test_http_ipxe_tells_the_bmc_to_ask_dhcp_for_a_url(conf: Conf) -> None:
+    management = Management("pxe", "disk", "uefihttp", modes=("uefi", "bios"))
+    task = task_of(management, properties={"capabilities": "boot_mode:uefi"})
+    boot = HttpIpxeBoot(conf)
+    walk(task, lambda: boot.prepare_ramdisk(task, {}))
+    assert management.told == ["uefi", ("uefihttp", False)]
+    assert "pxelinux.cfg/52-54-00-00-00-0a" in files(conf)
+
+
+def test_http_ipxe_refuses_firmware_that_has_no_such_boot(conf: Conf) -> None:
+    boot = HttpIpxeBoot(conf)
+    boot.name = "http-ipxe"
+    task = task_of(Management("pxe", "disk"))
+    with pytest.raises(errors.InvalidParameterValue, match="its BMC offers pxe, disk; boot inter"):
+        boot.prepare_ramdisk(task, {})
+    assert files(conf) == {}
+    task.node.boot_mode = "bios"
+    with pytest.raises(errors.InvalidParameterValue, match="http-ipxe needs boot mode uefi"):
+        boot.validate(task)
