@@ -67,6 +67,9 @@ STOP_S: Final = 30.0
 ONE_AT_A_TIME: Final = threading.Lock()
 
 
+Certificate = tuple[str, str]  # PEM files: the certificate, and its key
+
+
 class ServerMissing(Exception):
     """There is no such server here, and none could be started."""
 
@@ -198,7 +201,7 @@ def connect_postgresql(port: int) -> Server | None:
 
 
 @contextlib.contextmanager
-def own_postgresql() -> Iterator[OwnServer]:
+def own_postgresql(tls: Certificate | None = None) -> Iterator[OwnServer]:
     """A cluster that trusts loopback, with a database to connect to; it survives kill -9."""
     programs = program("initdb", POSTGRESQL_FOLDERS, package="postgresql").parent
     is_root = os.geteuid() == 0
@@ -211,6 +214,14 @@ def own_postgresql() -> Iterator[OwnServer]:
         initdb = (programs / "initdb", "-D", data, "-A", "trust", "-U", name, "--no-sync")
         run(*initdb, "-E", "UTF8", "--locale=C.UTF-8", user=user)
         options = {"listen_addresses": LOOPBACK, "fsync": "off", "lc_messages": "C"}
+        if tls:
+            copies = {option: shutil.copy(path, folder) for option, path in
+                      zip(("ssl_cert_file", "ssl_key_file"), tls, strict=True)}  # fmt: skip
+            for path in copies.values():
+                Path(path).chmod(0o600)
+                if is_root:
+                    shutil.chown(path, "postgres")
+            options |= {"ssl": "on"} | copies
         server = OwnServer(
             command=[
                 programs / "postgres", "-D", data, "-p", str(port), "-k", folder,
@@ -257,7 +268,7 @@ def connect_mariadb(port: int) -> Server | None:
 
 
 @contextlib.contextmanager
-def own_mariadb() -> Iterator[OwnServer]:
+def own_mariadb(tls: Certificate | None = None) -> Iterator[OwnServer]:
     """A server that lets root in from loopback without a password; it survives kill -9."""
     daemon = program("mariadbd", MARIADB_FOLDERS, package="mariadb-server")
     install_db = program("mariadb-install-db", MARIADB_FOLDERS, package="mariadb-server")
@@ -272,6 +283,7 @@ def own_mariadb() -> Iterator[OwnServer]:
                 f"--socket={folder}/socket", f"--pid-file={folder}/pid", "--max-connections=500",
                 "--innodb-flush-log-at-trx-commit=2", "--innodb-flush-method=nosync",
                 "--character-set-server=utf8mb4",
+                *((f"--ssl-cert={tls[0]}", f"--ssl-key={tls[1]}") if tls else ()),
             ],
             port=port,
             ready_sign="ready for connections",
@@ -302,8 +314,11 @@ def connect_rabbitmq(port: int) -> Server | None:
 
 
 @contextlib.contextmanager
-def own_rabbitmq() -> Iterator[OwnServer]:
-    """A broker with the port mapper that it needs, neither of them known to another one."""
+def own_rabbitmq(tls: Certificate | None = None) -> Iterator[OwnServer]:
+    """A broker with the port mapper that it needs, neither of them known to another one.
+
+    With ``tls`` it speaks nothing else.
+    """
     daemon = program("rabbitmq-server", RABBITMQ_FOLDERS, package="rabbitmq-server")
     port, mapper_port = free_port(), free_port()
     with tempfile.TemporaryDirectory(prefix="bloomery-rabbitmq-") as folder:
@@ -312,7 +327,7 @@ def own_rabbitmq() -> Iterator[OwnServer]:
             port=port,
             ready_sign=" completed with ",
             stop_signal=signal.SIGTERM,
-            env=rabbitmq_environment(Path(folder), port, mapper_port),
+            env=rabbitmq_environment(Path(folder), port, mapper_port, tls),
         )
         try:
             with running(server):
@@ -323,11 +338,17 @@ def own_rabbitmq() -> Iterator[OwnServer]:
             )
 
 
-def rabbitmq_environment(folder: Path, port: int, mapper_port: int) -> dict[str, str]:
+def rabbitmq_environment(
+    folder: Path, port: int, mapper_port: int, tls: Certificate | None
+) -> dict[str, str]:
     """Keep the files of the system's own broker out of it; each would win where it is not named."""
-    (folder / "config.conf").write_text(
-        f"listeners.tcp.local = {LOOPBACK}:{port}\ndisk_free_limit.absolute = 1MB\n"
-    )
+    listens = [f"listeners.tcp.local = {LOOPBACK}:{port}"]
+    if tls:
+        files = zip(("certfile", "keyfile", "cacertfile"), (*tls, tls[0]), strict=True)
+        listens = ["listeners.tcp = none", f"listeners.ssl.local = {LOOPBACK}:{port}"]
+        listens += [f"ssl_options.{option} = {path}" for option, path in files]
+    lines = [*listens, "disk_free_limit.absolute = 1MB", ""]
+    (folder / "config.conf").write_text("\n".join(lines))
     (folder / "plugins").write_text("[].\n")
     (folder / "env.conf").touch()
     return {
