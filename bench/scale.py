@@ -277,7 +277,6 @@ def _fleet(site: str, machines: int, folder: Path) -> Iterator[Fleet]:
         "conductor/sync_power_state_interval": 60,
         "conductor/max_concurrent_deploy": machines,
         "conductor/max_concurrent_clean": machines,
-        "redfish/connection_cache_size": machines,
         "engine/max_machines_per_group": machines,
     }
     with ExitStack() as stack:

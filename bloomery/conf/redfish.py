@@ -33,7 +33,10 @@ class Redfish:
     tls_minimum_version: str | None = option(
         None, "oldest TLS version for BMCs; driver_info overrides it", choices=("1.1", "1.2", "1.3")
     )
-    connection_cache_size: int = option(1000, "logins to BMCs that are kept open; 0: none", least=0)
+    connection_cache_size: int = option(
+        10_000, "logins to BMCs that are kept open, for all machines of a conductor; 0: none",
+        least=0,
+    )  # fmt: skip
     connection_idle_time: int = option(
         300,
         "seconds that an idle connection to a BMC is kept; 0: a new connection for each request",
