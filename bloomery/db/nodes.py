@@ -329,9 +329,9 @@ def count_maintenance_by_fault(conn: sa.Connection) -> dict[str | None, int]:
 def count_by_shard(conn: sa.Connection) -> list[tuple[str | None, int]]:
     """Count nodes by shard, the fullest first; None: in no shard."""
     number = sa.func.count().label("number")
-    counted = sa.select(_T.shard, number).group_by(_T.shard)
-    return [(shard, count) for shard, count in
-            conn.execute(counted.order_by(number.desc(), _T.shard))]  # fmt: skip
+    order = number.desc(), _T.shard.is_not(None), _T.shard
+    counted = sa.select(_T.shard, number).group_by(_T.shard).order_by(*order)
+    return [(shard, count) for shard, count in conn.execute(counted)]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
