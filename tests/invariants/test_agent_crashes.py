@@ -167,6 +167,7 @@ def whole(tmp_path: Path, server: AgentServer, folder: Path | None, *, fast: boo
     return db.commits - began
 
 
+@pytest.mark.timeout(400)  # some sixty lives, one after the other
 @pytest.mark.parametrize("fast", [False, True], ids=["booted", "fast track"])
 @pytest.mark.parametrize("boots_by", ["slow", "ipxe"])
 def test_a_life_with_an_agent_goes_on_after_a_crash_at_any_commit(
