@@ -26,7 +26,7 @@ class Agent:
         True, "accept MD5 checksums of images; set it to false to require sha256 or sha512"
     )
     enable_bios_bootloader_install: bool = option(
-        False, "tell agents to install a boot loader on machines that boot in BIOS mode"
+        False, "let agents run the GRUB of an image of a partition, for BIOS and for UEFI"
     )
     verify_ca: str = option(
         "True", "how to verify agents that send no certificate: True, False, or a file of CAs"

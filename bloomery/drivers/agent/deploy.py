@@ -41,7 +41,6 @@ _UUIDS: Final = {  # parameters of the boot loader, and their names in the agent
     "efi_system_part_uuid": "efi system partition uuid",
     "prep_boot_part_uuid": "PReP Boot partition uuid",
 }
-_ROOT_UUID: Final = "image_rootfs_uuid"  # in instance_info: of the image's root file system
 _BY_BMC: Final = "deploy_forces_oob_reboot"  # in driver_info
 
 
@@ -201,7 +200,7 @@ class CustomAgentDeploy(base.Deploy):
         partitions = task.node.driver_internal_info.get(_PARTITIONS) or {}
         params = {name: partitions.get(name) for name in _UUIDS} | {"target_boot_mode": mode}
         if not partitions and raid.is_on_software_raid(task):
-            params["root_uuid"] = task.node.instance_info.get(_ROOT_UUID)
+            params["root_uuid"] = task.node.instance_info.get(image.ROOT_UUID)
         return commands.run(
             task, self.conf, "image.install_bootloader", lambda: params,
             "the agent writes the boot entry of the machine",

@@ -17,6 +17,7 @@ from oslo_utils import strutils
 
 from bloomery import errors, secrets
 from bloomery.conf import Conf
+from bloomery.drivers.agent import raid
 from bloomery.drivers.agent_boot import sources
 from bloomery.drivers.base import DriverTask
 from bloomery.model import capabilities
@@ -24,6 +25,7 @@ from bloomery.model import capabilities
 Json = dict[str, Any]
 
 FORMATS: Final = ("raw", "qcow2")
+ROOT_UUID: Final = "image_rootfs_uuid"  # in instance_info: of the image's root file system
 _DIGITS: Final = {"md5": 32, "sha256": 64, "sha512": 128}  # of a checksum, in hexadecimal
 _ALGORITHMS: Final = ", ".join(_DIGITS)
 _PROXIES: Final = {"http": "image_http_proxy", "https": "image_https_proxy"}
@@ -70,7 +72,8 @@ def check(task: DriverTask, conf: Conf) -> None:
     info = task.opened(task.node.instance_info)
     _check_source(info.get("image_source"), conf)
     if is_partition(info):
-        _check_partitions(info, boot_mode(task, conf), conf)
+        _check_partitions(info)
+    _check_boot_loader(task, info, conf)
     _check_download(info, task.driver_info)
     _check_format(info.get("image_disk_format"))
     _check_checksum(info, conf)
@@ -166,8 +169,8 @@ def _check_source(source: Any, conf: Conf) -> None:
         )
 
 
-def _check_partitions(info: Mapping[str, Any], mode: str, conf: Conf) -> None:
-    """Raise unless the agent can make the partitions and install a boot loader."""
+def _check_partitions(info: Mapping[str, Any]) -> None:
+    """Raise unless the agent can make the partitions."""
     if info.get("root_gb") is None:
         raise errors.MissingParameterValue(
             reason="instance_info/root_gb is missing: the GiB of the root partition for the image; "
@@ -186,10 +189,20 @@ def _check_partitions(info: Mapping[str, Any], mode: str, conf: Conf) -> None:
         )
     for name, values in _CHOICES.items():
         _check_capability(name, capabilities.of(info).get(name), values)
-    if mode == "bios" and not conf.agent.enable_bios_bootloader_install:
+
+
+def _check_boot_loader(task: DriverTask, info: Mapping[str, Any], conf: Conf) -> None:
+    """Raise where the agent would have to run the GRUB of the image, and may not.
+
+    The agent then makes no partition bootable, with UEFI as with BIOS, after it has written it.
+    """
+    on_mirror = raid.is_on_software_raid(task) and boot_mode(task, conf) == "bios"
+    is_needed = is_partition(info) or (on_mirror and info.get(ROOT_UUID))
+    if is_needed and not conf.agent.enable_bios_bootloader_install:
         raise errors.InvalidParameterValue(
-            reason="an image of a partition in boot mode bios needs a boot loader from the agent: "
-            "set [agent]enable_bios_bootloader_install = true, or take boot mode uefi",
+            reason="an image of a partition, or of software RAID in boot mode bios, gets its boot "
+            "loader from the agent: set [agent]enable_bios_bootloader_install = true, or take an "
+            "image of a whole disk in boot mode uefi",
         )
 
 

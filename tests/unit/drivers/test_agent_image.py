@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 from typing import Any
 
@@ -25,6 +26,7 @@ def task(driver_info: dict[str, Any] | None = None, **info: Any) -> FakeTask:
 
 
 PARTITION = {"image_type": "partition", "root_gb": "10", "swap_mb": 512, "ephemeral_gb": 2}
+INSTALLS = dataclasses.replace(Conf(), agent=Agent(enable_bios_bootloader_install=True))
 RIGHT = [
     {},
     {"image_checksum": MD5},
@@ -40,12 +42,13 @@ RIGHT = [
     {"kernel": "http://images.test/vmlinuz", "root_gb": 10},
     {"kernel": "http://images.test/vmlinuz", "image_type": "whole-disk"},
     PARTITION | {"capabilities": "boot_option:local,disk_label:msdos", "ephemeral_format": "xfs"},
+    PARTITION | {"capabilities": "boot_mode:bios"},
 ]  # fmt: skip
 
 
 @pytest.mark.parametrize("info", RIGHT, ids=str)
 def test_what_an_agent_can_write_is_fine(info: dict[str, Any]) -> None:
-    image.check(task(**info), Conf())
+    image.check(task(**info), INSTALLS)
 
 
 MISSING = [
@@ -71,6 +74,7 @@ WRONG = [
     (PARTITION | {"capabilities": "boot_option:netboot"}, "boot_option"),
     (PARTITION | {"capabilities": {"disk_label": "loop"}}, "disk_label"),
     (PARTITION | {"capabilities": "boot_mode:bios"}, "enable_bios_bootloader_install"),
+    (PARTITION | {"capabilities": "boot_mode:uefi"}, "enable_bios_bootloader_install"),
     ({"image_download_source": "local"}, "image_download_source"),
     ({"image_disk_format": "vmdk"}, "image_disk_format"),
     ({"image_checksum": "abc"}, "image_checksum"),
@@ -155,6 +159,13 @@ def test_an_agent_is_told_the_partitions_to_make(mode: str, label: str) -> None:
     assert expected.items() <= image_info.items()
 
 
-def test_a_partition_boots_in_bios_mode_where_agents_install_boot_loaders() -> None:
-    installs = dataclasses.replace(Conf(), agent=Agent(enable_bios_bootloader_install=True))
-    image.check(task(**PARTITION, capabilities="boot_mode:bios"), installs)
+@pytest.mark.parametrize(("mode", "is_refused"), [("uefi", False), ("bios", True)])
+def test_software_raid_in_bios_mode_needs_a_boot_loader_of_the_agent(
+    mode: str, is_refused: bool
+) -> None:
+    node = task(capabilities=f"boot_mode:{mode}", image_rootfs_uuid="r-1")
+    node.node.raid_config = {"logical_disks": [{"controller": "software"}]}
+    image.check(node, INSTALLS)
+    refused = pytest.raises(errors.InvalidParameterValue, match="enable_bios_bootloader_install")
+    with refused if is_refused else contextlib.nullcontext():
+        image.check(node, Conf())

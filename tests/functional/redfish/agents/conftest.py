@@ -124,6 +124,7 @@ def stage(make_site, tmp_path) -> Iterator[Stage]:
         agent=AgentOptions(
             certificates_path=str(tmp_path / "certificates"),
             command_timeout=3, post_deploy_get_power_state_retry_interval=0,
+            enable_bios_bootloader_install=True,
         ),
         deploy=Deploy(
             erase_devices_priority=0, http_root=str(tmp_path / "http"), http_url="http://web.test"
