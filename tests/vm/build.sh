@@ -2,7 +2,8 @@
 # Build what `make vm` boots, in the folder that is the only argument:
 #
 #   ramdisk/vmlinuz, ramdisk/initrd.img   Debian with the published ironic-python-agent
-#   esp.img                               EFI system partition for boot CDs: GRUB that reads the CD
+#   esp.img                               EFI system partition for boot CDs: GRUB that reads the CD,
+#                                         and that no firmware runs with secure boot
 #   http/os.qcow2                         whole-disk image for BIOS and UEFI; it boots the same
 #                                         kernel and ramdisk, which then are no agent (see init)
 #
@@ -20,9 +21,12 @@ PYTHON=3.11 # of the suite
 PACKAGES=linux-image-cloud-amd64,python3,udev,kmod,iproute2,ca-certificates,busybox-static
 PACKAGES+=,qemu-utils,util-linux,fdisk,gdisk,parted,e2fsprogs,dosfstools,mdadm,dmidecode,lshw
 PACKAGES+=,efibootmgr,pciutils,psmisc,hdparm,nvme-cli,ethtool,bsdextrautils
-MODULES="part_gpt fat mdraid1x iso9660 normal configfile linux search search_fs_file search_label"
+# The boot loader of the system that is deployed, signed for secure boot.
+PACKAGES+=,shim-signed,grub-efi-amd64-signed
+MODULES="iso9660 normal configfile linux"
 
-TOOLS="qemu-system-x86_64 qemu-img debootstrap grub-mkstandalone mkfs.vfat mmd mcopy syslinux sfdisk cpio zstd ip"
+TOOLS="qemu-system-x86_64 qemu-img debootstrap grub-mkstandalone mkfs.vfat mmd mcopy syslinux"
+TOOLS+=" sfdisk cpio zstd ip"
 missing=$(for tool in $TOOLS; do command -v "$tool" >/dev/null || echo "$tool"; done)
 if [ -n "$missing" ]; then
     echo "cannot build: not installed:" $missing "(their packages: doc/guides/deploying.md)" >&2
@@ -38,37 +42,36 @@ say "ramdisk: Debian $SUITE"
 rm -rf "$root"
 debootstrap --variant=minbase --include="$PACKAGES" "$SUITE" "$root"
 
+install -m 755 "$here/init" "$root/init"
+rm -rf "$root"/{var/lib/apt,var/cache,var/log,usr/share/{doc,man,info,locale,i18n}}
+mkdir -p "$root/var/log"
+
 say "ramdisk: $AGENT"
 "$pip" --no-input install --python-version "$PYTHON" --only-binary=:all: \
     --target "$root/usr/local/lib/python$PYTHON/dist-packages" "$AGENT"
-install -m 755 "$here/init" "$root/init"
 printf '#!/bin/sh\nexec busybox poweroff -f\n' >"$root/sbin/poweroff"
 chmod 755 "$root/sbin/poweroff"
 cp "$root"/boot/vmlinuz-* "$out/ramdisk/vmlinuz"
-rm -rf "$root"/{boot,var/lib/apt,var/cache,var/log,usr/share/{doc,man,info,locale,i18n}}
+cp "$root/usr/lib/shim/shimx64.efi.signed" "$out/bootx64.efi"
+cp "$root/usr/lib/grub/x86_64-efi-signed/grubx64.efi.signed" "$out/grubx64.efi"
+rm -rf "$root"/{boot,usr/lib/grub}
 # At every boot it would take seconds; what cannot be compiled is not run either.
 chroot "$root" python3 -m compileall -q /usr/lib/python3 "/usr/local/lib/python$PYTHON" || true
-mkdir -p "$root/var/log"
 (cd "$root" && find . -print0 | cpio --null -o -H newc --quiet) |
     zstd -q -T0 -f -o "$out/ramdisk/initrd.img"
 rm -rf "$root"
 
-# bootx64 CONFIG OUT: GRUB for UEFI with this configuration inside.
-bootx64() {
-    grub-mkstandalone -O x86_64-efi -o "$2" --fonts= --locales= --themes= \
-        --modules="$MODULES" --install-modules="$MODULES" "boot/grub/grub.cfg=$1"
-}
-
 say "boot loader of boot CDs"
 cat >"$out/grub.cfg" <<'CFG'
-search --no-floppy --file /EFI/BOOT/grub.cfg --set=root
+set root=cd0 # not a search: the disk may have a file of this name
 configfile ($root)/EFI/BOOT/grub.cfg
 CFG
-bootx64 "$out/grub.cfg" "$out/bootx64.efi"
+grub-mkstandalone -O x86_64-efi -o "$out/unsigned.efi" --fonts= --locales= --themes= \
+    --modules="$MODULES" --install-modules="$MODULES" "boot/grub/grub.cfg=$out/grub.cfg"
 rm -f "$out/esp.img"
 mkfs.vfat -C "$out/esp.img" 8192
 mmd -i "$out/esp.img" ::/EFI ::/EFI/BOOT
-mcopy -i "$out/esp.img" "$out/bootx64.efi" ::/EFI/BOOT/BOOTX64.EFI
+mcopy -i "$out/esp.img" "$out/unsigned.efi" ::/EFI/BOOT/BOOTX64.EFI
 
 say "image of a system"
 cat >"$out/grub.cfg" <<'CFG'
@@ -77,7 +80,6 @@ linux /vmlinuz console=ttyS0 panic=-1 vm.os
 initrd /initrd.img
 boot
 CFG
-bootx64 "$out/grub.cfg" "$out/bootx64.efi"
 cat >"$out/syslinux.cfg" <<'CFG'
 DEFAULT os
 LABEL os
@@ -86,11 +88,13 @@ LABEL os
   APPEND console=ttyS0 panic=-1 vm.os
 CFG
 files=("$out"/{ramdisk/vmlinuz,ramdisk/initrd.img,syslinux.cfg})
-mib=$(($(du -cm "${files[@]}" "$out/bootx64.efi" | tail -n 1 | cut -f 1) + 16))
+mib=$(($(du -cm "${files[@]}" "$out"/*.efi | tail -n 1 | cut -f 1) + 16))
 rm -f "$out/os.fat" "$out/os.raw"
 mkfs.vfat -n VM_OS -h 2048 -C "$out/os.fat" $((mib * 1024))
-mmd -i "$out/os.fat" ::/EFI ::/EFI/BOOT
+mmd -i "$out/os.fat" ::/EFI ::/EFI/BOOT ::/EFI/debian
 mcopy -i "$out/os.fat" "$out/bootx64.efi" ::/EFI/BOOT/BOOTX64.EFI
+mcopy -i "$out/os.fat" "$out/grubx64.efi" ::/EFI/BOOT/
+mcopy -i "$out/os.fat" "$out/grub.cfg" ::/EFI/debian/
 mcopy -i "$out/os.fat" "${files[@]}" ::/
 syslinux --install "$out/os.fat"
 truncate -s $((mib + 2))M "$out/os.raw"
@@ -99,4 +103,4 @@ printf 'label: gpt\nstart=2048, size=%s, type=U, attrs=LegacyBIOSBootable\n' $((
 dd if="$out/os.fat" of="$out/os.raw" bs=1M seek=1 conv=notrunc,sparse
 dd if=/usr/lib/syslinux/mbr/gptmbr.bin of="$out/os.raw" conv=notrunc
 qemu-img convert -f raw -O qcow2 "$out/os.raw" "$out/http/os.qcow2"
-rm -f "$out"/{os.fat,os.raw,bootx64.efi,grub.cfg,syslinux.cfg}
+rm -f "$out"/{os.fat,os.raw,*.efi,grub.cfg,syslinux.cfg}

@@ -1,11 +1,15 @@
 """Take a virtual machine through its life, with the published agent in its ramdisk.
 
-    make vm                 with UEFI, then with BIOS
-    make vm ARGS=bios       with one of them
+    make vm                           with UEFI, then with BIOS
+    make vm ARGS=bios                 with one of them
+    make vm ARGS="uefi mirror"        only this life
 
-Enrol, inspect, clean by hand, provide, deploy with a config drive, rescue, undeploy.  The service
-is killed while the agent writes the image, and another one goes on.  With UEFI, the agent then
-builds software RAID, and writes the image to it by fast track.
+Each machine is enrolled, inspected, cleaned and provided.  Then it has these
+lives, and is torn down and cleaned after each:
+
+    disk        Deploy the image of a disk, with UEFI under secure boot; rescue.  The service is
+                killed while the agent writes, and another one goes on.
+    mirror      Build software RAID, and write the image to it by fast track; only with UEFI.
 
 What the machine says on its console and the service in its log stays in build/vm/uefi and
 build/vm/bios.
@@ -42,6 +46,10 @@ from tests.vm.machine import VirtualMachine
 
 BUILT: Final = Path("build/vm").resolve()
 MODES: Final = {"uefi": "UEFI", "bios": "Legacy"}
+LIVES: Final = {  # and the firmwares of each
+    "disk": ("uefi", "bios"),
+    "mirror": ("uefi",),  # with BIOS, the image itself would have to install GRUB
+}
 TAP: Final = "tap0"
 ADDRESS: Final = "172.31.77.1"  # of the host; of no network but that of the namespace
 GUEST: Final = "172.31.77.2/24"
@@ -51,7 +59,7 @@ MAC: Final = "52:54:00:00:00:01"
 UUID: Final = "11111111-2222-3333-4444-555555555551"
 DRIVE: Final = {"meta_data": {"uuid": UUID, "hostname": "web-1"}}
 BOOT_S: Final = 600  # from power on to a call of the agent, without KVM and on a busy machine
-DEPLOYED: Final = re.compile(r"VM-OS up, config drive (\{.*\})")
+DEPLOYED: Final = re.compile(r"VM-OS up (\{.*\})")
 RESCUED: Final = re.compile(r"VM-RESCUE up, password hash (\S+)")
 PASSWORD: Final = "open sesame"
 MIRROR: Final = {
@@ -141,6 +149,10 @@ class Life:
         assert not node["provision_state"].endswith("failed"), node["last_error"]
         return node
 
+    def change(self, values: Mapping[str, Any]) -> None:
+        patch = [{"op": "add", "path": path, "value": value} for path, value in values.items()]
+        self.service.api("PATCH", "/v1/nodes/vm-1", patch)
+
     def wait_until(self, condition: Callable[[dict[str, Any]], bool], what: str) -> None:
         wait_for(lambda: condition(self.node()), what, timeout_s=BOOT_S, every_s=0.1)
 
@@ -181,25 +193,28 @@ class Life:
         assert inventory["boot"]["current_boot_mode"] == self.firmware, inventory["boot"]
         assert MAC in {each["mac_address"] for each in inventory["interfaces"]}, inventory
 
-    def clean(self) -> None:
-        step = {"interface": "deploy", "step": "erase_devices_metadata"}
-        self.move("clean", "manageable", clean_steps=[step])
+    def provide(self) -> None:
+        self.move("provide", "available")
         (erasure,) = self.service.api("GET", "/ext/v1/nodes/vm-1/erasure")["proof"]["erasures"]
         erased = {disk["name"] for disk in erasure["disks"] if disk["is_erased"]}
         assert erased == {"/dev/vda", "/dev/vdb"}, erasure
-        self.move("provide", "available")
 
-    def deploy(self) -> None:
-        """Deploy, with a service that is killed in the middle; wait for the system's own word."""
-        patch = [{"op": "add", "path": "/instance_info", "value": _image()}]
-        self.service.api("PATCH", "/v1/nodes/vm-1", patch)
+    def disk(self) -> None:
+        """Deploy the image of a disk, with a service that is killed in the middle; rescue."""
+        is_secure = self.firmware == "uefi"
+        capabilities = {"capabilities": {"secure_boot": "true"}} if is_secure else {}
+        self.change({"/instance_info": _image("os.qcow2") | capabilities})
         self.ask("active", configdrive=DRIVE)
         self.wait_until(_writes_image, "the agent to write the image")
         self._stop(signal.SIGKILL)
         self.say("the service is killed, and started again")
         self.service = self._start()
         self.wait_until(lambda node: _rests_in(node, "active"), "active")
-        self._see_system()
+        self.see_system(is_secure=is_secure)
+        self.rescue()
+        self.see_system(is_secure=is_secure)
+        self.move("deleted", "available")
+        assert not self.machine.is_on
 
     def rescue(self) -> None:
         """Boot the agent with a login for a user, then the deployed system again."""
@@ -208,16 +223,16 @@ class Life:
         assert secretutils.crypt_password(PASSWORD, stored) == stored, stored
         self.say("the rescue system has the password's hash")
         self.move("unrescue", "active")
-        self._see_system()
 
     def mirror(self) -> None:
         """Build RAID 1 of both disks, and deploy to it the agent that has built it."""
-        changes = {
-            "/raid_interface": "agent", "/driver_info/fast_track": True, "/instance_info": _image(),
-        }  # fmt: skip
-        patch = [{"op": "add", "path": path, "value": value} for path, value in changes.items()]
         self.move("manage", "manageable")
-        self.service.api("PATCH", "/v1/nodes/vm-1", patch)
+        self.change(
+            {
+                "/raid_interface": "agent", "/driver_info/fast_track": True,
+                "/instance_info": _image("os.qcow2"),
+            },
+        )  # fmt: skip
         self.service.api("PUT", "/v1/nodes/vm-1/states/raid", {"logical_disks": [MIRROR]})
         steps = [
             {"interface": interface, "step": step}
@@ -233,16 +248,22 @@ class Life:
         self.move("provide", "available")
         self.move("active", "active", configdrive=DRIVE)
         assert self._count_boots() == boots, "fast track booted the agent"
-        self._see_system()
+        self.see_system()
         self.say("the deployed system runs from software RAID")
+        self.move("deleted", "available")
+        assert self.machine.is_on, "fast track has to keep the agent running"
 
     def _count_boots(self) -> int:
         return self.machine.console.read_text(errors="replace").count("VM-AGENT starts")
 
-    def _see_system(self) -> None:
-        meta_data = json.loads(self._see(DEPLOYED, "the deployed system"))
-        assert meta_data["hostname"] == "web-1", meta_data
-        self.say("the deployed system runs and has its config drive")
+    def see_system(self, *, is_secure: bool = False) -> dict[str, Any]:
+        """Wait for the deployed system; return what it says of itself."""
+        report: dict[str, Any] = json.loads(self._see(DEPLOYED, "the deployed system"))
+        assert report["meta_data"]["hostname"] == "web-1", report
+        assert report["secure_boot"] == is_secure, report
+        secure = ", under secure boot" if is_secure else ""
+        self.say(f"the deployed system runs and has its config drive{secure}")
+        return report
 
     def _see(self, pattern: re.Pattern[str], what: str) -> str:
         """Wait for a line on the console, of a boot after the last one seen."""
@@ -255,18 +276,13 @@ class Life:
         self._read_to = line.end()
         return str(line[1])
 
-    def run(self) -> None:
+    def run(self, lives: Sequence[str]) -> None:
         self.enrol()
         self.inspect()
-        self.clean()
-        self.deploy()
-        self.rescue()
-        self.move("deleted", "available")
-        assert not self.machine.is_on
-        if self.firmware == "uefi":  # with BIOS, the image itself would have to install GRUB
-            self.mirror()
-            self.move("deleted", "available")
-            assert self.machine.is_on, "fast track has to keep the agent running"
+        self.provide()
+        for life in lives:
+            if self.firmware in LIVES[life]:
+                getattr(self, life)()
 
 
 def _rests_in(node: Mapping[str, Any], state: str) -> bool:
@@ -279,8 +295,8 @@ def _writes_image(node: Mapping[str, Any]) -> bool:
     )
 
 
-def _image() -> dict[str, str]:
-    image = BUILT / "http/os.qcow2"
+def _image(name: str) -> dict[str, Any]:
+    image = BUILT / "http" / name
     return {
         "image_source": f"http://{ADDRESS}:{IMAGES_PORT}/{image.name}",
         "image_os_hash_algo": "sha256",
@@ -312,21 +328,24 @@ def make_network() -> None:
         subprocess.run(["ip", *words.split()], check=True)
 
 
-def firmwares(arguments: Sequence[str]) -> list[str]:
-    """Return the firmwares that the arguments of the command name."""
+def parse(arguments: Sequence[str]) -> tuple[list[str], list[str]]:
+    """Return the firmwares and the lives that the arguments of the command name."""
     parser = argparse.ArgumentParser(description=str(__doc__).partition("\n")[0])
     parser.add_argument("firmware", nargs="?", choices=MODES, help="default: both, one by one")
-    firmware = parser.parse_args(arguments).firmware
-    return [firmware] if firmware else list(MODES)
+    parser.add_argument("life", nargs="*", help=f"default: all of {', '.join(LIVES)}")
+    named = parser.parse_args(arguments)
+    if unknown := set(named.life) - set(LIVES):
+        parser.error(f"no such life: {', '.join(unknown)}")
+    return [named.firmware] if named.firmware else list(MODES), named.life or list(LIVES)
 
 
 def main() -> None:
-    modes = firmwares(sys.argv[1:])
+    firmwares, lives = parse(sys.argv[1:])
     make_network()
     serve_images()
-    for firmware in modes:
+    for firmware in firmwares:
         with Life(firmware) as life:
-            life.run()
+            life.run(lives)
 
 
 if __name__ == "__main__":

@@ -23,7 +23,10 @@ SIZE: Final = "6G"
 
 
 class VirtualMachine(System):
-    """``folder``: of its disks, its NVRAM and ``console.log``; ``tap``: its network device."""
+    """``folder``: of its disks, its NVRAM and ``console.log``; ``tap``: its network device.
+
+    The NVRAM has Microsoft's keys, so that with secure boot only a signed boot loader runs.
+    """
 
     def __init__(self, spec: Spec, stopping: threading.Event, folder: Path, tap: str) -> None:
         super().__init__(spec, stopping)
@@ -33,7 +36,7 @@ class VirtualMachine(System):
         for name in DISKS:
             disk = ["qemu-img", "create", "-q", "-f", "qcow2", str(folder / name), SIZE]
             subprocess.run(disk, check=True)
-        shutil.copy(OVMF / "OVMF_VARS_4M.fd", folder / "nvram.fd")
+        shutil.copy(OVMF / "OVMF_VARS_4M.ms.fd", folder / "nvram.fd")
 
     @property
     def is_on(self) -> bool:
@@ -53,13 +56,15 @@ class VirtualMachine(System):
         spec, folder = self.spec, self._folder
         boots_cd = self.booted["image"] is not None
         yield from ("qemu-system-x86_64", "-nodefaults", "-display", "none", "-no-reboot")
-        yield from ("-accel", "tcg,thread=multi", "-cpu", "max")
+        yield from ("-machine", "q35,smm=on", "-accel", "tcg,thread=multi", "-cpu", "max")
         yield from ("-smp", str(spec.cpus), "-m", f"{spec.memory_gib}G", "-uuid", spec.uuid)
         yield from ("-chardev", f"file,id=console,append=on,path={self.console}")
         yield from ("-serial", "chardev:console", "-device", "virtio-rng-pci")
         if self.booted["mode"] == "UEFI":
-            pflash = "if=pflash,format=raw"
-            yield from ("-drive", f"{pflash},readonly=on,file={OVMF / 'OVMF_CODE_4M.fd'}")
+            _switch_secure_boot(folder / "nvram.fd", on=self.booted["secure"])
+            pflash, code = "if=pflash,format=raw", OVMF / "OVMF_CODE_4M.secboot.fd"
+            yield from ("-global", "driver=cfi.pflash01,property=secure,value=on")
+            yield from ("-drive", f"{pflash},readonly=on,file={code}")
             yield from ("-drive", f"{pflash},file={folder / 'nvram.fd'}")
         for number, name in enumerate(DISKS):
             yield from ("-drive", f"if=none,id=disk{number},file={folder / name},cache=unsafe")
@@ -71,3 +76,12 @@ class VirtualMachine(System):
             yield from ("-device", "virtio-scsi-pci", "-device", "scsi-cd,drive=cd,bootindex=1")
         yield from ("-netdev", f"tap,id=net,ifname={self._tap},script=no,downscript=no")
         yield from ("-device", f"virtio-net-pci,netdev=net,mac={spec.macs[0]},bootindex=9")
+
+
+def _switch_secure_boot(nvram: Path, *, on: bool) -> None:
+    """Set the firmware's variable, in the valid copy and in those that are deleted."""
+    name = "SecureBootEnable\0".encode("utf-16-le")
+    variables = nvram.read_bytes().split(name)
+    for number in range(1, len(variables)):
+        variables[number] = bytes([on]) + variables[number][1:]
+    nvram.write_bytes(name.join(variables))
