@@ -15,12 +15,15 @@ out=$(cd "$1" && pwd)
 root=$out/root
 pip=${PIP:-.venv/bin/pip}
 AGENT=ironic-python-agent==13.0.0
+GLEAN=glean==1.25.1
 SUITE=bookworm
 PYTHON=3.11 # of the suite
 # A kernel for virtual machines, and what the agent calls.
 PACKAGES=linux-image-cloud-amd64,python3,udev,kmod,iproute2,ca-certificates,busybox-static
 PACKAGES+=,qemu-utils,util-linux,fdisk,gdisk,parted,e2fsprogs,dosfstools,mdadm,dmidecode,lshw
 PACKAGES+=,efibootmgr,pciutils,psmisc,hdparm,nvme-cli,ethtool,bsdextrautils
+# For the network of the agent, whose glean writes files of ifupdown.
+PACKAGES+=,ifupdown
 # The boot loader of the system that is deployed, signed for secure boot.
 PACKAGES+=,shim-signed,grub-efi-amd64-signed
 MODULES="iso9660 normal configfile linux"
@@ -48,7 +51,7 @@ mkdir -p "$root/var/log"
 
 say "ramdisk: $AGENT"
 "$pip" --no-input install --python-version "$PYTHON" --only-binary=:all: \
-    --target "$root/usr/local/lib/python$PYTHON/dist-packages" "$AGENT"
+    --target "$root/usr/local/lib/python$PYTHON/dist-packages" "$AGENT" "$GLEAN"
 printf '#!/bin/sh\nexec busybox poweroff -f\n' >"$root/sbin/poweroff"
 chmod 755 "$root/sbin/poweroff"
 cp "$root"/boot/vmlinuz-* "$out/ramdisk/vmlinuz"

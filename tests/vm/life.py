@@ -4,8 +4,8 @@
     make vm ARGS=bios                 with one of them
     make vm ARGS="uefi mirror"        only this life
 
-Each machine is enrolled, inspected, cleaned and provided.  Then it has these
-lives, and is torn down and cleaned after each:
+Each machine is enrolled, inspected, cleaned and provided.  Its network has no DHCP: the agent gets
+its address from the boot CD.  Then it has these lives, and is torn down and cleaned after each:
 
     disk        Deploy the image of a disk, with UEFI under secure boot; rescue.  The service is
                 killed while the agent writes, and another one goes on.
@@ -52,11 +52,20 @@ LIVES: Final = {  # and the firmwares of each
 }
 TAP: Final = "tap0"
 ADDRESS: Final = "172.31.77.1"  # of the host; of no network but that of the namespace
-GUEST: Final = "172.31.77.2/24"
 API_PORT: Final = 6385
 IMAGES_PORT: Final = 8080
 MAC: Final = "52:54:00:00:00:01"
 UUID: Final = "11111111-2222-3333-4444-555555555551"
+NETWORK: Final = {  # of the agent
+    "links": [{"id": "port0", "type": "phy", "ethernet_mac_address": MAC}],
+    "networks": [
+        {
+            "id": "net0", "type": "ipv4", "link": "port0", "network_id": "vm", "routes": [],
+            "ip_address": "172.31.77.2", "netmask": "255.255.255.0",
+        },
+    ],
+    "services": [],
+}  # fmt: skip
 DRIVE: Final = {"meta_data": {"uuid": UUID, "hostname": "web-1"}}
 BOOT_S: Final = 600  # from power on to a call of the agent, without KVM and on a busy machine
 DEPLOYED: Final = re.compile(r"VM-OS up (\{.*\})")
@@ -88,7 +97,7 @@ OPTIONS: Final[Mapping[str, Mapping[str, Any]]] = {
         "file_url_allowed_paths": BUILT,
     },
     "deploy": {"erase_devices_priority": 0},  # erase_devices_metadata does, in a second
-    "redfish": {"kernel_append_params": f"console=ttyS0 panic=-1 vm.address={GUEST}"},
+    "redfish": {"kernel_append_params": "console=ttyS0 panic=-1"},
 }
 
 
@@ -178,6 +187,7 @@ class Life:
                 "redfish_username": "admin",
                 "redfish_password": "password",
             },
+            "network_data": NETWORK,
             "properties": {
                 "cpu_arch": "x86_64",
                 "capabilities": f"boot_mode:{self.firmware}",
