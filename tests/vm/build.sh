@@ -6,6 +6,7 @@
 #                                         and that no firmware runs with secure boot
 #   http/os.qcow2                         whole-disk image for BIOS and UEFI; it boots the same
 #                                         kernel and ramdisk, which then are no agent (see init)
+#   http/root.qcow2                       image of a root partition, with GRUB for BIOS and UEFI
 #
 # Needs root, Debian's mirror, PyPI and the packages that doc/guides/deploying.md names.
 set -euo pipefail
@@ -21,14 +22,14 @@ PYTHON=3.11 # of the suite
 # A kernel for virtual machines, and what the agent calls.
 PACKAGES=linux-image-cloud-amd64,python3,udev,kmod,iproute2,ca-certificates,busybox-static
 PACKAGES+=,qemu-utils,util-linux,fdisk,gdisk,parted,e2fsprogs,dosfstools,mdadm,dmidecode,lshw
-PACKAGES+=,efibootmgr,pciutils,psmisc,hdparm,nvme-cli,ethtool,bsdextrautils
+PACKAGES+=,efibootmgr,pciutils,psmisc,hdparm,nvme-cli,ethtool,bsdextrautils,file
 # For the network of the agent, whose glean writes files of ifupdown.
 PACKAGES+=,ifupdown
-# The boot loader of the system that is deployed, signed for secure boot.
-PACKAGES+=,shim-signed,grub-efi-amd64-signed
+# Boot loaders of the systems that are deployed, signed for secure boot.
+PACKAGES+=,shim-signed,grub-efi-amd64-signed,grub-pc-bin,grub2-common
 MODULES="iso9660 normal configfile linux"
 
-TOOLS="qemu-system-x86_64 qemu-img debootstrap grub-mkstandalone mkfs.vfat mmd mcopy syslinux"
+TOOLS="qemu-system-x86_64 qemu-img debootstrap grub-mkstandalone mke2fs mkfs.vfat mmd mcopy syslinux"
 TOOLS+=" sfdisk cpio zstd ip"
 missing=$(for tool in $TOOLS; do command -v "$tool" >/dev/null || echo "$tool"; done)
 if [ -n "$missing" ]; then
@@ -48,6 +49,16 @@ debootstrap --variant=minbase --include="$PACKAGES" "$SUITE" "$root"
 install -m 755 "$here/init" "$root/init"
 rm -rf "$root"/{var/lib/apt,var/cache,var/log,usr/share/{doc,man,info,locale,i18n}}
 mkdir -p "$root/var/log"
+
+say "image of a root partition"
+cat >"$root/etc/default/grub" <<'CFG'
+GRUB_TIMEOUT=0
+GRUB_CMDLINE_LINUX="console=ttyS0 panic=-1 init=/init vm.os"
+CFG
+rm -f "$out/root.raw"
+mke2fs -q -t ext4 -d "$root" "$out/root.raw" $(($(du -sm "$root" | cut -f 1) + 150))M
+qemu-img convert -c -f raw -O qcow2 -o compression_type=zstd "$out/root.raw" "$out/http/root.qcow2"
+rm -f "$out/root.raw"
 
 say "ramdisk: $AGENT"
 "$pip" --no-input install --python-version "$PYTHON" --only-binary=:all: \

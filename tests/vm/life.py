@@ -2,13 +2,14 @@
 
     make vm                           with UEFI, then with BIOS
     make vm ARGS=bios                 with one of them
-    make vm ARGS="uefi mirror"        only this life
+    make vm ARGS="uefi partition"     only this life
 
 Each machine is enrolled, inspected, cleaned and provided.  Its network has no DHCP: the agent gets
 its address from the boot CD.  Then it has these lives, and is torn down and cleaned after each:
 
     disk        Deploy the image of a disk, with UEFI under secure boot; rescue.  The service is
                 killed while the agent writes, and another one goes on.
+    partition   Deploy the image of a root partition, with swap and an ephemeral partition; service.
     mirror      Build software RAID, and write the image to it by fast track; only with UEFI.
 
 What the machine says on its console and the service in its log stays in build/vm/uefi and
@@ -20,6 +21,7 @@ The Makefile starts this as process 1 of a namespace: whatever it started ends w
 from __future__ import annotations
 
 import argparse
+import base64
 import functools
 import hashlib
 import http.server
@@ -48,6 +50,7 @@ BUILT: Final = Path("build/vm").resolve()
 MODES: Final = {"uefi": "UEFI", "bios": "Legacy"}
 LIVES: Final = {  # and the firmwares of each
     "disk": ("uefi", "bios"),
+    "partition": ("uefi", "bios"),
     "mirror": ("uefi",),  # with BIOS, the image itself would have to install GRUB
 }
 TAP: Final = "tap0"
@@ -67,6 +70,11 @@ NETWORK: Final = {  # of the agent
     "services": [],
 }  # fmt: skip
 DRIVE: Final = {"meta_data": {"uuid": UUID, "hostname": "web-1"}}
+PARTITIONS: Final = {"image_type": "partition", "root_gb": 2, "swap_mb": 128, "ephemeral_gb": 1}
+PARTS: Final = {  # label, file system and size
+    (None, "ext4", 2 << 30), ("swap1", "swap", 128 << 20), ("ephemeral0", "ext4", 1 << 30)
+}  # fmt: skip
+NOTE: Final = "of the service"
 BOOT_S: Final = 600  # from power on to a call of the agent, without KVM and on a busy machine
 DEPLOYED: Final = re.compile(r"VM-OS up (\{.*\})")
 RESCUED: Final = re.compile(r"VM-RESCUE up, password hash (\S+)")
@@ -96,6 +104,7 @@ OPTIONS: Final[Mapping[str, Mapping[str, Any]]] = {
         "bootloader": f"file://{BUILT}/esp.img",
         "file_url_allowed_paths": BUILT,
     },
+    "agent": {"enable_bios_bootloader_install": True},  # which GRUB of a partition needs
     "deploy": {"erase_devices_priority": 0},  # erase_devices_metadata does, in a second
     "redfish": {"kernel_append_params": "console=ttyS0 panic=-1"},
 }
@@ -233,6 +242,23 @@ class Life:
         assert secretutils.crypt_password(PASSWORD, stored) == stored, stored
         self.say("the rescue system has the password's hash")
         self.move("unrescue", "active")
+
+    def partition(self) -> None:
+        """Deploy the image of a root partition; then put a file into it by a service."""
+        self.change({"/instance_info": _image("root.qcow2") | PARTITIONS})
+        self.move("active", "active", configdrive=DRIVE)
+        disks = self.see_system()["disks"]["blockdevices"]
+        parts = {
+            (part["label"], part["fstype"], part["size"])
+            for disk in disks for part in disk.get("children", ())
+        }  # fmt: skip
+        assert parts > PARTS, disks
+        files = [{"path": "/etc/vm-note", "content": base64.b64encode(NOTE.encode()).decode()}]
+        step = {"interface": "deploy", "step": "inject_files", "args": {"files": files}}
+        self.move("service", "active", service_steps=[step])
+        assert self.see_system()["note"] == NOTE
+        self.say("the deployed system has the file that the service has put into it")
+        self.move("deleted", "available")
 
     def mirror(self) -> None:
         """Build RAID 1 of both disks, and deploy to it the agent that has built it."""

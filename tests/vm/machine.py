@@ -66,6 +66,8 @@ class VirtualMachine(System):
             yield from ("-global", "driver=cfi.pflash01,property=secure,value=on")
             yield from ("-drive", f"{pflash},readonly=on,file={code}")
             yield from ("-drive", f"{pflash},file={folder / 'nvram.fd'}")
+        else:
+            yield from ("-device", "VGA")  # GRUB for BIOS hangs without one
         for number, name in enumerate(DISKS):
             yield from ("-drive", f"if=none,id=disk{number},file={folder / name},cache=unsafe")
             order = number + (2 if boots_cd else 1)
