@@ -50,7 +50,7 @@ TOOLS: Final = {  # program or path: package
         "/usr/lib/syslinux/modules": "syslinux-common", "grub-mkimage": "grub-common",
         "/usr/lib/grub/x86_64-efi": "grub-efi-amd64-bin", "mcopy": "mtools",
         "mkfs.vfat": "dosfstools", "sfdisk": "fdisk", "zstd": "zstd", "cpio": "cpio",
-        "ip": "iproute2",
+        "ip": "iproute2", "ipmi_sim": "openipmi", "ipmitool": "ipmitool", "socat": "socat",
     },
 }  # fmt: skip
 OWN_ONLY: Final = os.environ.get("BLOOMERY_TEST_SERVERS") == "own"

@@ -140,7 +140,7 @@ SUITES: Final = (
         "stories-on-postgresql", STORIES, 1200, needs=("postgresql",),
         env=(on_database("postgresql"), over("json-rpc")), extra=True,
     ),
-    Suite("virtual-machines", "make vm", 3600, "SQLite", needs=("qemu",), extra=True),
+    Suite("virtual-machines", "make vm", 5400, "SQLite", needs=("qemu",), extra=True),
     Suite("newcomer", "make newcomer", 900, "SQLite", needs=("debootstrap",), extra=True),
     Suite("chaos-long", CHAOS, 3600, needs=("postgresql", "rabbitmq", "redis"), extra=True),
     *(

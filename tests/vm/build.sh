@@ -30,7 +30,7 @@ PACKAGES+=,shim-signed,grub-efi-amd64-signed,grub-pc-bin,grub2-common
 MODULES="iso9660 normal configfile linux"
 
 TOOLS="qemu-system-x86_64 qemu-img debootstrap grub-mkstandalone mke2fs mkfs.vfat mmd mcopy syslinux"
-TOOLS+=" sfdisk cpio zstd ip"
+TOOLS+=" sfdisk cpio zstd ip ipmi_sim ipmitool socat"
 missing=$(for tool in $TOOLS; do command -v "$tool" >/dev/null || echo "$tool"; done)
 if [ -n "$missing" ]; then
     echo "cannot build: not installed:" $missing "(their packages: doc/guides/deploying.md)" >&2

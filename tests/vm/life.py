@@ -8,7 +8,8 @@ Each machine is enrolled, inspected, cleaned and provided.  Its network has no D
 its address from the boot CD.  Then it has these lives, and is torn down and cleaned after each:
 
     disk        Deploy the image of a disk, with UEFI under secure boot; rescue.  The service is
-                killed while the agent writes, and another one goes on.
+                killed while the agent writes, and another one goes on.  The serial console that
+                the API has opened shows the boots before and after.
     partition   Deploy the image of a root partition, with swap and an ephemeral partition; service.
     mirror      Build software RAID, and write the image to it by fast track; only with UEFI.
 
@@ -29,17 +30,20 @@ import json
 import re
 import shutil
 import signal
+import socket
 import subprocess
 import sys
 import threading
 import time
+import urllib.parse
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Final, Self
+from typing import Any, BinaryIO, Final, Self
 
 from oslo_utils import secretutils
 
 from bloomery.lab.bmc import ROOT, Rules, SimulatedBmc
+from bloomery.lab.ipmi import IpmiRack
 from bloomery.lab.system import Spec
 from bloomery.lab.wire import Server
 from tests.kit.servers.served import Served
@@ -57,6 +61,7 @@ TAP: Final = "tap0"
 ADDRESS: Final = "172.31.77.1"  # of the host; of no network but that of the namespace
 API_PORT: Final = 6385
 IMAGES_PORT: Final = 8080
+CONSOLE_PORT: Final = 9000
 MAC: Final = "52:54:00:00:00:01"
 UUID: Final = "11111111-2222-3333-4444-555555555551"
 NETWORK: Final = {  # of the agent
@@ -79,6 +84,7 @@ BOOT_S: Final = 600  # from power on to a call of the agent, without KVM and on 
 DEPLOYED: Final = re.compile(r"VM-OS up (\{.*\})")
 RESCUED: Final = re.compile(r"VM-RESCUE up, password hash (\S+)")
 PASSWORD: Final = "open sesame"
+TYPED: Final = "typed by a user"
 MIRROR: Final = {
     "size_gb": "MAX",
     "raid_level": "1",
@@ -92,6 +98,7 @@ OPTIONS: Final[Mapping[str, Mapping[str, Any]]] = {
         "enabled_deploy_interfaces": "direct",
         "enabled_rescue_interfaces": "agent",
         "enabled_raid_interfaces": "no-raid,agent",
+        "enabled_console_interfaces": "ipmitool-socat",
     },
     "api": {
         "host_ip": ADDRESS,
@@ -107,11 +114,15 @@ OPTIONS: Final[Mapping[str, Mapping[str, Any]]] = {
     "agent": {"enable_bios_bootloader_install": True},  # which GRUB of a partition needs
     "deploy": {"erase_devices_priority": 0},  # erase_devices_metadata does, in a second
     "redfish": {"kernel_append_params": "console=ttyS0 panic=-1"},
+    "console": {"port_range": f"{CONSOLE_PORT}:{CONSOLE_PORT + 1}"},
 }
 
 
 class Life:
-    """One machine, its BMC, and the service that manages it; ``firmware``: a key of MODES."""
+    """One machine, its BMC, and the service that manages it; ``firmware``: a key of MODES.
+
+    The BMC has two parts: the one of the lab for Redfish, and ``ipmi_sim`` for the serial line.
+    """
 
     def __init__(self, firmware: str) -> None:
         self.folder = BUILT / firmware
@@ -120,7 +131,9 @@ class Life:
         self.firmware = firmware
         spec = Spec(uuid=UUID, name="vm-1", macs=(MAC,), cpus=2, memory_gib=2, mode=MODES[firmware])
         bmc = SimulatedBmc([], Rules())
-        self.machine = VirtualMachine(spec, bmc.stopping, self.folder, TAP)
+        self._ipmi = IpmiRack(self.folder, nodes=1).start()
+        line = self._ipmi.machines[0].console
+        self.machine = VirtualMachine(spec, bmc.stopping, folder=self.folder, tap=TAP, line=line)
         bmc.systems[UUID] = self.machine
         self._bmc = Server(("127.0.0.1", 0), bmc)
         threading.Thread(target=self._bmc.serve_forever, daemon=True).start()
@@ -135,6 +148,7 @@ class Life:
     def __exit__(self, *_exc: object) -> None:
         self._stop(signal.SIGTERM)
         self.machine.stop()
+        self._ipmi.stop()
         self._bmc.shutdown()
         self._bmc.server_close()
 
@@ -187,6 +201,7 @@ class Life:
 
     def enrol(self) -> None:
         host, port = self._bmc.server_address[:2]
+        ipmi = self._ipmi.machines[0].driver_info
         node = {
             "name": "vm-1",
             "driver": "redfish",
@@ -195,6 +210,7 @@ class Life:
                 "redfish_system_id": f"{ROOT}/Systems/{UUID}",
                 "redfish_username": "admin",
                 "redfish_password": "password",
+                **{key: ipmi[key] for key in ("ipmi_port", "ipmi_cipher_suite")},
             },
             "network_data": NETWORK,
             "properties": {
@@ -223,13 +239,22 @@ class Life:
         is_secure = self.firmware == "uefi"
         capabilities = {"capabilities": {"secure_boot": "true"}} if is_secure else {}
         self.change({"/instance_info": _image("os.qcow2") | capabilities})
+        self.service.api("PUT", "/v1/nodes/vm-1/states/console", {"enabled": True})
+        self.wait_until(lambda node: bool(node["console_enabled"]), "the console")
+        self._open_console()
         self.ask("active", configdrive=DRIVE)
         self.wait_until(_writes_image, "the agent to write the image")
+        self._see_by_api("VM-AGENT starts")
         self._stop(signal.SIGKILL)
         self.say("the service is killed, and started again")
         self.service = self._start()
+        self._open_console()
         self.wait_until(lambda node: _rests_in(node, "active"), "active")
         self.see_system(is_secure=is_secure)
+        self._see_by_api("VM-OS up")
+        self._terminal.sendall(f"{TYPED}\n".encode())
+        self._see(re.compile(f"({TYPED})"), "what was typed into the console")
+        self.say("the console that the API has opened leads to the machine")
         self.rescue()
         self.see_system(is_secure=is_secure)
         self.move("deleted", "available")
@@ -312,6 +337,25 @@ class Life:
         self._read_to = line.end()
         return str(line[1])
 
+    def _open_console(self) -> None:
+        """Copy what the console of the API shows to ``console-by-api.log``, a new one."""
+        url = self.service.api("GET", "/v1/nodes/vm-1/states/console")["console_info"]["url"]
+        parts = urllib.parse.urlsplit(url)
+
+        def connected() -> socket.socket | None:
+            try:
+                return socket.create_connection((parts.hostname, parts.port))
+            except ConnectionRefusedError:
+                return None
+
+        self._terminal = wait_for(connected, "the port of the console", timeout_s=BOOT_S)
+        log = (self.folder / "console-by-api.log").open("wb", buffering=0)
+        threading.Thread(target=_copy, args=(self._terminal, log), daemon=True).start()
+
+    def _see_by_api(self, words: str) -> None:
+        log = self.folder / "console-by-api.log"
+        wait_for(lambda: words.encode() in log.read_bytes(), f"{words!r} by the API", timeout_s=60)
+
     def run(self, lives: Sequence[str]) -> None:
         self.enrol()
         self.inspect()
@@ -329,6 +373,13 @@ def _writes_image(node: Mapping[str, Any]) -> bool:
     return bool(
         node["provision_state"] == "wait call-back" and node["deploy_step"]["step"] == "write_image"
     )
+
+
+def _copy(connection: socket.socket, log: BinaryIO) -> None:
+    """Write what arrives, until the other side ends."""
+    with connection, log:
+        while text := connection.recv(4096):
+            log.write(text)
 
 
 def _image(name: str) -> dict[str, Any]:
@@ -351,6 +402,11 @@ def serve_images() -> None:
 class _Quiet(http.server.SimpleHTTPRequestHandler):
     def log_message(self, *_words: Any) -> None:
         """Say nothing."""
+
+
+def hide_locks() -> None:
+    """Hide the locks of serial lines, whose process numbers are not those of this namespace."""
+    subprocess.run(["mount", "-t", "tmpfs", "tmpfs", "/var/lock"], check=True)
 
 
 def make_network() -> None:
@@ -377,6 +433,7 @@ def parse(arguments: Sequence[str]) -> tuple[list[str], list[str]]:
 
 def main() -> None:
     firmwares, lives = parse(sys.argv[1:])
+    hide_locks()
     make_network()
     serve_images()
     for firmware in firmwares:

@@ -25,13 +25,17 @@ SIZE: Final = "6G"
 class VirtualMachine(System):
     """``folder``: of its disks, its NVRAM and ``console.log``; ``tap``: its network device.
 
+    ``line``: the descriptor of a terminal, to which its serial line leads; the log has a copy.
+
     The NVRAM has Microsoft's keys, so that with secure boot only a signed boot loader runs.
     """
 
-    def __init__(self, spec: Spec, stopping: threading.Event, folder: Path, tap: str) -> None:
+    def __init__(
+        self, spec: Spec, stopping: threading.Event, *, folder: Path, tap: str, line: int
+    ) -> None:
         super().__init__(spec, stopping)
         self.console = folder / "console.log"
-        self._folder, self._tap = folder, tap
+        self._folder, self._tap, self._line = folder, tap, line
         self._qemu: subprocess.Popen[bytes] | None = None
         for name in DISKS:
             disk = ["qemu-img", "create", "-q", "-f", "qcow2", str(folder / name), SIZE]
@@ -44,7 +48,9 @@ class VirtualMachine(System):
 
     def start(self) -> None:
         with (self._folder / "qemu.log").open("ab") as log:
-            self._qemu = subprocess.Popen([*self._command()], stdout=log, stderr=log)
+            self._qemu = subprocess.Popen(
+                [*self._command()], stdout=log, stderr=log, pass_fds=[self._line]
+            )
 
     def stop(self) -> None:
         if self._qemu is not None:
@@ -58,7 +64,9 @@ class VirtualMachine(System):
         yield from ("qemu-system-x86_64", "-nodefaults", "-display", "none", "-no-reboot")
         yield from ("-machine", "q35,smm=on", "-accel", "tcg,thread=multi", "-cpu", "max")
         yield from ("-smp", str(spec.cpus), "-m", f"{spec.memory_gib}G", "-uuid", spec.uuid)
-        yield from ("-chardev", f"file,id=console,append=on,path={self.console}")
+        log = f"logfile={self.console},logappend=on"
+        yield from ("-add-fd", f"fd={self._line},set=1")
+        yield from ("-chardev", f"serial,id=console,path=/dev/fdset/1,{log}")
         yield from ("-serial", "chardev:console", "-device", "virtio-rng-pci")
         if self.booted["mode"] == "UEFI":
             _switch_secure_boot(folder / "nvram.fd", on=self.booted["secure"])
