@@ -19,6 +19,7 @@ from bloomery.model import node as model
 from bloomery.model.node import Node, RingKey
 
 AGENT_TOKEN: Final = "agent_secret_token"  # noqa: S105  a key of driver_internal_info
+KERNEL_HAS_TOKEN: Final = "agent_secret_token_pregenerated"  # noqa: S105  another key
 _MOST_AT_ONCE: Final = 500  # values in one statement, whose number databases limit
 
 _T = NODES.c

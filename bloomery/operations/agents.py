@@ -86,10 +86,12 @@ def _show(ctx: Context, caller: str, row: Any, *, makes_token: bool) -> AgentNod
     with nodes.no_host_is_a_bad_request():
         conductor = nodes.conductor_of(ctx, row)
     token = conductor.get_node_with_token(ctx.request, row.uuid)["agent_token"]
-    if token == secrets.MASK:  # an agent that lost its token, or another caller
-        LOG.warning("node %s: %s asks for a token that the agent has already", row.uuid, caller)
-    else:
+    if token != secrets.MASK:
         LOG.info("node %s: %s gets the agent's token", row.uuid, caller)
+    elif f'"{db.KERNEL_HAS_TOKEN}"' in row.driver_internal_info:
+        LOG.info("node %s: %s gets no token: the agent's kernel has it", row.uuid, caller)
+    else:  # an agent that lost its token, or another caller
+        LOG.warning("node %s: %s asks for a token that the agent has already", row.uuid, caller)
     return AgentNode(row=nodes.row(ctx, row.uuid, _COLUMNS), token=token)
 
 

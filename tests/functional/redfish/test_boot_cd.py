@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import io
 import json
+import logging
 import socket
 import urllib.request
 from collections.abc import Callable, Iterator
@@ -242,6 +243,20 @@ def test_the_agents_token_is_on_its_cd_and_given_to_nobody_who_asks(
     stage.ask(node, "abort")
     stage.wait_for(node, "inspect failed")
     assert agent.call().status == 400
+
+
+def test_a_lookup_of_an_agent_whose_cd_has_the_token_is_no_warning(
+    stage: Stage, machine: Machine, caplog: pytest.LogCaptureFixture
+) -> None:
+    node = waiting(stage, machine)
+    caplog.set_level(logging.INFO, "bloomery.operations.agents")
+    agent = Agent(stage.api, [MAC])
+    agent.boot(kernel_line(opened(str(machine.system.media["Cd"]))))
+    agent.look_up()
+    line = f"node {node}: 127.0.0.1 gets no token: the agent's kernel has it"
+    assert [(record.levelname, record.getMessage()) for record in caplog.records] == [
+        ("INFO", line)
+    ]
 
 
 def test_abort_takes_it_away_too(stage: Stage, machine: Machine, settings: Conf) -> None:
