@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
+import dataclasses
+import json
 import os
 import re
 import signal
@@ -10,20 +13,23 @@ import subprocess
 import sys
 import urllib.error
 import urllib.request
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 import pytest
 import sqlalchemy as sa
 
 from bloomery.db.engine import Database
+from tests.conformance.ironic import compare, ours, script, stories
 from tests.kit.servers.served import Served
 from tests.kit.waiting import wait_for
 
 pytestmark = pytest.mark.only_on("postgresql")
 ANSWERED = re.compile(rb'bloomery_api_requests_total{method="GET",status="200"} (\S+)')
 REQUESTS = 20
+ROOT = Path(__file__).parents[2]
 
 
 def free_port() -> int:
@@ -110,45 +116,88 @@ def test_workers_that_cannot_start_end_their_parent(server: sa.URL, tmp_path: Pa
 
 
 WSGI_SERVERS = {
-    "gunicorn": "--workers 2 --threads 4 --bind {address} bloomery.cmd.wsgi:application",
-    "uwsgi": "--http {address} --module bloomery.cmd.wsgi:application --master --processes 2"
+    "gunicorn": "--workers 2 --threads 4 --bind {address} {module}:application",
+    "uwsgi": "--http {address} --module {module}:application --master --processes 2"
     " --threads 4 --lazy-apps --die-on-term --disable-logging",
 }
 
 
-@pytest.fixture(params=WSGI_SERVERS)
-def wsgi(request: pytest.FixtureRequest, db: Database, tmp_path: Path) -> Iterator[str]:
-    config, port = tmp_path / "conf", free_port()
+@contextlib.contextmanager
+def served(name: str, module: str, folder: Path, options: Mapping[str, Any]) -> Iterator[str]:
+    """Yield the URL of a WSGI server with two processes."""
+    config, port = folder / "conf", free_port()
     config.write_text(
         "".join(
             f"[{group}]\n" + "".join(f"{name} = {value}\n" for name, value in values.items())
-            for group, values in groups(db).items()
+            for group, values in options.items()
         )
     )
     env = os.environ | {
-        "BLOOMERY_CONFIG_FILE": str(config), "BLOOMERY_STATE_DIR": str(tmp_path / "state"),
+        "BLOOMERY_CONFIG_FILE": str(config), "BLOOMERY_STATE_DIR": str(folder / "state"),
+        "PYTHONPATH": str(ROOT),
     }  # fmt: skip
-    words = WSGI_SERVERS[request.param].format(address=f"127.0.0.1:{port}").split()
-    process = subprocess.Popen([Path(sys.executable).with_name(request.param), *words], env=env)
-    yield f"http://127.0.0.1:{port}"
-    process.terminate()
-    process.wait(60)
+    words = WSGI_SERVERS[name].format(address=f"127.0.0.1:{port}", module=module).split()
+    process = subprocess.Popen([Path(sys.executable).with_name(name), *words], env=env)
+    url = f"http://127.0.0.1:{port}"
 
-
-def test_a_wsgi_server_serves_both_apis(wsgi: str) -> None:
     def answers() -> bool:
         try:
-            return bool(get(wsgi, "/v1/nodes")[1])
+            return bool(get(url, "/v1/nodes")[1])
         except OSError:
             return False
 
-    wait_for(answers, "the server", timeout_s=60)
-    headers, body = get(wsgi, "/v1/nodes")
-    assert body == b'{"nodes":[]}'
-    assert headers["X-Content-Type-Options"] == "nosniff"
-    assert get(wsgi, "/ext/v1/orchestration/v1/admin/stacks")[1] == b'{"stacks":[]}'
-    assert get(wsgi, "/ui/")[0]["Content-Type"].startswith("text/html")
-    with pytest.raises(urllib.error.HTTPError, match="406"):
-        urllib.request.urlopen(
-            urllib.request.Request(f"{wsgi}/ext/v1/events", headers={"Accept": "text/event-stream"})
-        )
+    try:
+        wait_for(answers, "the server", timeout_s=120)
+        yield url
+    finally:
+        process.terminate()
+        process.wait(60)
+
+
+@pytest.mark.parametrize("name", WSGI_SERVERS)
+def test_a_wsgi_server_serves_both_apis(name: str, db: Database, tmp_path: Path) -> None:
+    with served(name, "bloomery.cmd.wsgi", tmp_path, groups(db)) as url:
+        headers, body = get(url, "/v1/nodes")
+        assert body == b'{"nodes":[]}'
+        assert headers["X-Content-Type-Options"] == "nosniff"
+        assert get(url, "/ext/v1/orchestration/v1/admin/stacks")[1] == b'{"stacks":[]}'
+        assert get(url, "/ui/")[0]["Content-Type"].startswith("text/html")
+        stream = {"Accept": "text/event-stream"}
+        with pytest.raises(urllib.error.HTTPError, match="406"):
+            urllib.request.urlopen(urllib.request.Request(f"{url}/ext/v1/events", headers=stream))
+
+
+@pytest.mark.timeout(600)
+@pytest.mark.parametrize("name", WSGI_SERVERS)
+def test_a_wsgi_server_answers_as_the_published_ironic(
+    name: str, db: Database, tmp_path: Path
+) -> None:
+    """Every fourth story of the conformance suite, some 3,000 requests."""
+    port = free_port()
+    host, options = f"localhost:{port}", groups(db)
+    enabled = {kind: ",".join(names) for kind, names in ours.ENABLED.items()}
+    options["DEFAULT"] |= {"host": "localhost", "enabled_hardware_types": "fake-hardware"} | enabled
+    told = stories.draw(compare.SEED)[::4]
+    with (
+        Served(
+            tmp_path / "state", role="conductor", **options,
+            conductor={"sync_power_state_interval": 0, "check_provision_state_interval": 0},
+            json_rpc={"host_ip": "127.0.0.1", "port": port},
+        ) as conductor,
+        served(name, "tests.conformance.ironic.wsgi", tmp_path, options) as url,
+    ):  # fmt: skip
+        conductor.wait_until_it_prints("serves")
+        address = ("127.0.0.1", int(url.rpartition(":")[2]))
+        answers = json.dumps(compare.ask(address, [asking(story, host) for story in told]))
+    answers = json.loads(answers.replace(host, "localhost").replace(quote(host), "localhost"))
+    rows = compare.comparisons(told, compare.recorded(), answers)
+    faults = compare.judge(list(rows), counts=False)
+    assert faults == [], "\n".join(faults)
+
+
+def asking(story: script.Story, conductor: str) -> script.Story:
+    """Return the story with this name of its conductor."""
+    return dataclasses.replace(story, calls=[
+        dataclasses.replace(call, path=call.path.replace("localhost", conductor))
+        for call in story.calls
+    ])  # fmt: skip

@@ -128,11 +128,13 @@ class Exchange:
         self.settle()
         for node in self._listed("nodes"):
             self._free(node)
-        for collection in COLLECTIONS:
-            for item in self._listed(collection):
-                self.load("DELETE", f"/v1/{collection}/{item['uuid']}")
+        answers = [
+            self.load("DELETE", f"/v1/{collection}/{item['uuid']}")
+            for collection in COLLECTIONS
+            for item in self._listed(collection)
+        ]
         if left := {name: items for name in COLLECTIONS if (items := self._listed(name))}:
-            raise Unsettled(f"{self.base} keeps {json.dumps(left)[:2000]}")
+            raise Unsettled(f"{self.base} answers {answers}, keeps {json.dumps(left)[:2000]}")
 
     def _listed(self, collection: str) -> list[dict[str, Any]]:
         everything = "?detail=true&include_children=true" if collection == "nodes" else ""

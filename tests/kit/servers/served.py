@@ -87,7 +87,11 @@ class Served:
         assert self.url, "".join(self.complaints)
 
     def wait_until_it_prints(self, words: str) -> None:
-        wait_for(lambda: words in "".join(self.printed), f"it to print {words!r}", timeout_s=60)
+        wait_for(
+            lambda: words in "".join(self.printed) or self.ended,
+            f"it to print {words!r}", timeout_s=60,
+        )  # fmt: skip
+        assert words in "".join(self.printed), "".join(self.complaints)
 
     def api(self, method: str, path: str, body: Any = None) -> Any:
         """Ask the API; the answer's document, None if it has none."""
