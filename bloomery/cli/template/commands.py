@@ -1,4 +1,7 @@
-"""The commands.  A fault is one line, ``file:line: fault and advice``, and exit code 1."""
+"""The commands.  A fault is one line, ``file:line: fault and advice``, and exit code 1.
+
+A file that cannot be read has no place: the sentence names it.
+"""
 
 from __future__ import annotations
 
@@ -264,17 +267,21 @@ def _loader(
 def _validated(loader: StackLoader, level: ValidationLevel = ValidationLevel.VALUES) -> Stack:
     stack = loader.stack()
     for place, sentence in _hinted(loader, stack):
-        click.echo(terminal.visible(f"{place}: hint: {sentence}"), err=True)
+        _write_hint(place, sentence)
     validate_stack(stack, level)
+    for key, reason in loader.bundle.unread.items():  # a fault says it of the file that it names
+        _write_hint(loader.source.file, f"cannot read {key}: {reason}")
     return stack
+
+
+def _write_hint(place: object, sentence: str) -> None:
+    click.echo(terminal.visible(f"{place}: hint: {sentence}"), err=True)
 
 
 def _hinted(loader: StackLoader, stack: Stack) -> Iterator[tuple[object, str]]:
     for file, text in loader.texts.items():
         for line, sentence in sorted(hints.doubles(text)):
             yield places.Place(file, line), sentence
-    for key, reason in loader.bundle.unread.items():
-        yield loader.source.file, f"cannot read {key}: {reason}"
     for hint in hints.of(stack.definition.template):
         yield places.place(loader.source.file, hint.path, loader.texts), hint.says
 
@@ -315,7 +322,17 @@ def _write_fault(exc: errors.Failure, loader: StackLoader) -> None:
     place = places.located(exc, loader.file_at_fault(exc), loader.texts)
     kind = states.error_type(exc)
     named = "" if kind == errors.TemplateUnreadable.wire_type else f"{kind}: "
-    click.echo(terminal.visible(f"{place}: {named}{exc}{hints.way_out(exc)}"), err=True)
+    where = "" if str(exc).startswith(f"cannot read {place}: ") else f"{place}: "
+    advice = hints.way_out(exc) or _unread(exc, loader)
+    click.echo(terminal.visible(f"{where}{named}{exc}{advice}"), err=True)
+
+
+def _unread(exc: errors.Failure, loader: StackLoader) -> str:
+    """Return why a file that the fault names could not be read; "" if it names none."""
+    for key, reason in loader.bundle.unread.items():
+        if f'"{key}"' in str(exc) or repr(key) in str(exc):
+            return f" Cannot read it: {reason}"
+    return ""
 
 
 def _write(file: str, text: str) -> None:

@@ -155,7 +155,21 @@ def test_a_fault_says_where_and_what_to_change(
 def test_a_template_that_is_not_there_is_named(here: Path, typed: Command) -> None:
     done = typed("validate", "nowhere.yaml")
     assert done.exit_code == 1
-    assert done.stderr == "nowhere.yaml: cannot read nowhere.yaml: No such file or directory\n"
+    assert done.stderr == "cannot read nowhere.yaml: No such file or directory\n"
+
+
+@pytest.mark.parametrize(
+    "resource", ["{type: gone.x.yaml}", "{type: OS::Heat::Value, properties: {value: %s}}"]
+)
+def test_a_file_that_a_fault_names_gets_no_hint_beside_it(
+    resource: str, here: Path, typed: Command
+) -> None:
+    text = resource.replace("%s", "{get_file: gone.x.yaml}")
+    written(here, t__yaml=HEAD + f"resources:\n  a: {text}\n")
+    (line,) = typed("validate", "t.yaml").stderr.splitlines()
+    assert line.count("gone.x.yaml") == 1, line
+    assert line.startswith("t.yaml:"), line
+    assert line.endswith(". Cannot read it: No such file or directory"), line
 
 
 @pytest.mark.parametrize("command", ["run", "show"])
