@@ -36,8 +36,8 @@ _HEADING: Final = (
 )
 _CONDUCTOR: Final = "conductor"
 _ADVICE: Final = {
-    errno.ENOSPC: "free some space",
-    errno.EDQUOT: "free some space",
+    errno.ENOSPC: "free some space, or choose another --state-dir",
+    errno.EDQUOT: "free some space, or choose another --state-dir",
     errno.ENOTDIR: "remove the file that is in the way, or choose another --state-dir",
     errno.EEXIST: "remove the file that is in the way, or choose another --state-dir",
 }

@@ -118,7 +118,7 @@ def build(
     ``is_conductor``: other processes call this one by its name.  An error in the block closes
     everything.  Raises CannotStart.
     """
-    with contextlib.ExitStack() as built, start_errors():
+    with contextlib.ExitStack() as built, start_errors(home):
         db = home.open_database(conf.database)
         built.callback(db.close)
         prepare_schema(db, home, config_files)
@@ -192,15 +192,17 @@ def prepare_schema(db: Database, home: StateDir, config_files: Sequence[str] = (
 
 
 @contextlib.contextmanager
-def start_errors() -> Iterator[None]:
+def start_errors(home: StateDir | None = None) -> Iterator[None]:
     """Turn database errors during the start into CannotStart.
 
-    Rows locked by other processes are waited for.
+    Rows locked by other processes are waited for.  ``home``: where SQLite's file may be.
     """
     try:
         with kept_rows.outlasted():
             yield
     except errors.DatabaseBusy as exc:
+        is_of_home = home is not None and exc.facts.get("disk_file") == str(home.database)
+        elsewhere = ", or choose another --state-dir" if is_of_home else ""
         raise errors.CannotStart(
-            reason=f"cannot start: {exc.facts['reason']}; see to that, and start again",
+            reason=f"cannot start: {exc.facts['reason']}; see to that{elsewhere}, and start again",
         ) from exc

@@ -81,7 +81,7 @@ class Service:
 
         An error stops the started parts in reverse order, without grace.  Raises CannotStart.
         """
-        with contextlib.ExitStack() as started, foundation.start_errors():
+        with contextlib.ExitStack() as started, foundation.start_errors(self._base.home):
             started.callback(self.db.close)
             started.callback(self.api.stop)  # its port is bound already
             started.callback(self.orchestration_api.stop)

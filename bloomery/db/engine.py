@@ -269,7 +269,7 @@ class _SqliteEdge:
         try:
             yield
         except errors.DatabaseBusy as exc:
-            if self.refusal is None and exc.facts.get("is_disk"):
+            if self.refusal is None and exc.facts.get("disk_file"):
                 self.refusal = Refusal(exc.facts["reason"], datetime.now(UTC))
                 LOG.error("database: %s", self.refusal)  # noqa: TRY400  no fault of ours
             raise
@@ -399,7 +399,7 @@ def _named(exc: sa.exc.DatabaseError, url: sa.URL) -> errors.Failure | None:
     if code in _BUSY:
         return errors.DatabaseBusy(
             reason=f"{_BUSY[code]} ({url.database})", log=message,
-            is_disk=code != sqlite3.SQLITE_BUSY,
+            disk_file=None if code == sqlite3.SQLITE_BUSY else url.database,
         )  # fmt: skip
     if code in _BROKEN:
         return errors.CannotStart(

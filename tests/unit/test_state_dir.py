@@ -204,7 +204,7 @@ def test_a_place_that_cannot_be_a_state_dir_is_named_in_one_sentence(path: str):
 
 def test_a_full_disk_is_named(taken: StateDir):
     taken.clouds.with_suffix(".new").symlink_to("/dev/full")
-    with pytest.raises(errors.CannotStart, match=r"No space left on device .*; free some space"):
+    with pytest.raises(errors.CannotStart, match=r"No space left on .*; free some space, or "):
         taken.write_clouds("http://127.0.0.1:6385", "http://127.0.0.1:8004")
     assert not taken.clouds.exists()
 

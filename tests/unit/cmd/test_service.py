@@ -12,8 +12,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import sqlalchemy as sa
 
 from bloomery import errors
+from bloomery.cmd import foundation
 from bloomery.cmd import service as service_module
 from bloomery.cmd.service import Service
 from bloomery.conductor.lifecycle import ConductorService
@@ -21,16 +23,19 @@ from bloomery.conf import Conf
 from bloomery.conf.agent import Deploy
 from bloomery.conf.api import Api
 from bloomery.conf.conductor import Conductor
+from bloomery.conf.database import Database as Settings
 from bloomery.conf.default import Default
 from bloomery.conf.engine import Orchestration
 from bloomery.conf.notifications import Events
 from bloomery.db import conductors, schema
 from bloomery.db.engine import Database
+from bloomery.db.tables import SETTINGS
 from bloomery.http_server import server
 from bloomery.operations import health
 from bloomery.rpc import transports
 from bloomery.state_dir import StateDir
 from tests.kit.clock import HandClock
+from tests.kit.servers import disks
 from tests.kit.waiting import wait_for
 
 
@@ -99,6 +104,26 @@ def test_a_database_that_is_busy_is_told_as_what_keeps_us_from_starting(
     monkeypatch.setattr(Database, "transact", busy)
     with pytest.raises(errors.CannotStart, match="cannot start: the disk is full"):
         Service(Conf(api=Api(port=0)), home).start()
+
+
+@pytest.mark.parametrize("is_of_home", [True, False])
+def test_a_full_disk_of_the_state_dir_can_be_left_for_another_one(
+    is_of_home: bool, home: StateDir, tmp_path: Path
+) -> None:
+    def large(conn: sa.Connection) -> None:
+        row = {"name": "large", "value": "x" * 1_000_000}
+        conn.execute(sa.insert(SETTINGS), row)
+
+    elsewhere = f"sqlite:///{tmp_path / 'elsewhere'}"
+    db = home.open_database(Settings(connection=None if is_of_home else elsewhere))
+    schema.prepare(db)
+    disks.fill(db)
+    refusal = pytest.raises(errors.CannotStart, match="the disk is full")
+    with refusal as refused, foundation.start_errors(home):
+        db.transact(large)
+    db.close()
+    way_out = "see to that, or choose another --state-dir, and start again"
+    assert (way_out in str(refused.value)) == is_of_home
 
 
 def test_a_state_dir_keeps_its_conductor_whatever_the_machine_is_called(
