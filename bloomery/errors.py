@@ -4,7 +4,7 @@ A separate class exists only where a program would act differently.  ``code`` is
 never renamed; ``text`` is for people: it names the object and the remedy; ``log`` is for operators
 and reaches no client.  Secrets go in neither.
 
-    raise errors.NodeLocked(node=uuid, holder=host, log=f"waited {waited_s:.1f} s")
+    raise errors.NodeLocked(node=errors.name_of(node), holder=host, log=f"waited {waited_s:.1f} s")
 
 An error crosses RPC as its class name and facts, and comes back as the same class:
 
@@ -226,6 +226,11 @@ def spelled(path: Sequence[str | int]) -> str:
     """Return a path as in ``resources.web.properties.ports[0]``."""
     text = "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in path)
     return text.removeprefix(".")
+
+
+def name_of(node: Any) -> str:
+    """Return what a message calls a node, a ``Node`` or a row: its name, else its UUID."""
+    return str(node.name or node.uuid)
 
 
 def nearest(name: object, candidates: Iterable[object]) -> str:

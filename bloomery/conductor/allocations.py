@@ -58,7 +58,7 @@ def _backfill(context: Context, allocation: Allocation, node_uuid: str, event: C
 
     def work(conn: sa.Connection, node: Node) -> errors.Failure | None:
         if node.instance_uuid not in (None, allocation.uuid):
-            raise errors.NodeAssociated(node=node.uuid, instance=node.instance_uuid)
+            raise errors.NodeAssociated(node=errors.name_of(node), instance=node.instance_uuid)
         obstacles = rules.backfill_obstacles(allocation, node)
         if obstacles:
             failure = errors.AllocationFailed(uuid=allocation.uuid, reason=obstacles)
@@ -131,7 +131,7 @@ def follow(context: Context, conn: sa.Connection, node: Node, changed: Json) -> 
         return
     if "owner" in changed and allocations.owner_of(conn, node.allocation_uuid) is not None:
         raise errors.InvalidState(
-            reason=f"cannot change the owner of node {node.uuid}: its allocation "
+            reason=f"cannot change the owner of node {errors.name_of(node)}: its allocation "
             f"{node.allocation_uuid} has an owner; delete that first",
         )
     if "allocation_uuid" in changed:

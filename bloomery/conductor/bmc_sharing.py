@@ -34,7 +34,7 @@ def check_stored(context: Context, conn: sa.Connection, node: Node) -> None:
     sharers = _list_sharers(context.runtime, conn, node)
     if sharers:
         others = _name(sharers, partial(_may_see, context))
-        raise errors.BmcSystemShared(node=node.name or node.uuid, others=others)
+        raise errors.BmcSystemShared(node=errors.name_of(node), others=others)
 
 
 def check_changed(
@@ -93,7 +93,7 @@ def _sentence(sharers: str) -> str:
 def _name(sharers: Sequence[sa.Row[Any]], may_be_named: Callable[[sa.Row[Any]], bool]) -> str:
     """Name the other nodes; nodes that the reader may not see count as "another node"."""
     visible = [row for row in sharers if may_be_named(row)]
-    named = [f"node {row.name or row.uuid}" for row in visible]
+    named = [f"node {errors.name_of(row)}" for row in visible]
     return ", ".join([*named, *(["another node"] if len(visible) < len(sharers) else [])])
 
 

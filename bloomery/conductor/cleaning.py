@@ -36,7 +36,7 @@ def check_provide(task: TaskManager, arguments: ProvisionArguments) -> None:
     if not task.runtime.conf.conductor.allow_provisioning_in_maintenance:
         verbs.refuse_in_maintenance(task.node, "provide")
     if task.node.retired:
-        raise errors.NodeIsRetired(node=task.node.uuid, action="provide")
+        raise errors.NodeIsRetired(node=errors.name_of(task.node), action="provide")
 
 
 def begin(task: TaskManager, arguments: ProvisionArguments) -> None:
@@ -91,7 +91,7 @@ def _runbook(task: TaskManager) -> Runbook | None:
         if conf.automated_cleaning_step_source == "hybrid":
             return None
         raise errors.MissingParameterValue(
-            reason=f"no runbook is named for node {node.uuid}: see the options "
+            reason=f"no runbook is named for node {errors.name_of(node)}: see the options "
             "[conductor]automated_cleaning_runbook and those whose names begin so",
         )
     with task.runtime.db.read() as conn:

@@ -53,7 +53,7 @@ def check_rebuild(task: TaskManager, arguments: ProvisionArguments) -> None:
     node = task.node
     verbs.refuse_in_maintenance(node, "rebuild")
     if node.protected:
-        raise errors.NodeProtected(node=node.uuid, action="rebuild")
+        raise errors.NodeProtected(node=errors.name_of(node), action="rebuild")
     _check_deployable(task, arguments)
 
 
@@ -67,7 +67,7 @@ def _check_deployable(task: TaskManager, arguments: ProvisionArguments) -> None:
         task.driver.deploy.validate(task)
     except errors.Failure as exc:
         raise errors.InstanceDeployFailure(
-            reason=f"cannot validate node {node.uuid}: {exc}", cause_status=exc.status,
+            reason=f"cannot validate node {errors.name_of(node)}: {exc}", cause_status=exc.status,
         ) from exc  # fmt: skip
 
 
@@ -205,12 +205,12 @@ def check_undeploy(task: TaskManager, arguments: ProvisionArguments) -> None:
     """Raise unless the instance may be removed now."""
     node = task.node
     if node.protected:
-        raise errors.NodeProtected(node=node.uuid, action="undeploy")
+        raise errors.NodeProtected(node=errors.name_of(node), action="undeploy")
     try:
         task.driver.power.validate(task)
     except errors.Failure as exc:
         raise errors.InstanceDeployFailure(
-            reason=f"cannot tear down node {node.uuid}: {exc}"
+            reason=f"cannot tear down node {errors.name_of(node)}: {exc}"
         ) from exc
 
 

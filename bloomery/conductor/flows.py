@@ -203,7 +203,7 @@ def abort(task: TaskManager, slot: Slot) -> None:
     node = task.node
     row = ABORTS[State(str(node.provision_state))]
     if node.provision_state == State.SERVICEFAIL and node.maintenance:
-        name = node.name or node.uuid
+        name = errors.name_of(node)
         raise errors.Conflict(
             reason=f"cannot abort the service of node {name} in maintenance: end that first with "
             f"baremetal node maintenance unset {name} (DELETE /v1/nodes/{name}/maintenance)",

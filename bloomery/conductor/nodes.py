@@ -233,7 +233,7 @@ def remove_traits(context: Context, uuid: str, traits: Sequence[str] | None) -> 
     def work(conn: sa.Connection, node: Node) -> None:
         missing = [trait for trait in traits or () if trait not in node.traits]
         if missing:
-            raise errors.NodeTraitNotFound(node=uuid, trait=missing[0])
+            raise errors.NodeTraitNotFound(node=errors.name_of(node), trait=missing[0])
         nodes.remove_traits(conn, uuid, traits)
         event.snapshot_change(node, change(node), touched=False)(conn)
 

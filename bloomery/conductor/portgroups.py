@@ -50,7 +50,7 @@ def _check_move(
     if not node.maintenance and node.provision_state not in WIRING_STATES:
         raise errors.Conflict(
             reason=f"cannot move port group {group.uuid} to node {target} while node "
-            f'{node.uuid} is in state "{node.provision_state}": only in '
+            f'{errors.name_of(node)} is in state "{node.provision_state}": only in '
             f"{', '.join(WIRING_STATES)}, or in maintenance",
         )
     if members:

@@ -55,14 +55,14 @@ def _refuse_in_state(node: Node, port: Port, changed: Json) -> None:
         return
     if "address" in changed and (node.provision_state == State.ACTIVE or node.instance_uuid):
         raise errors.Conflict(
-            reason=f"cannot change the address of port {port.uuid}: node {node.uuid} is in use; "
-            "set it to maintenance first",
+            reason=f"cannot change the address of port {port.uuid}: node {errors.name_of(node)} "
+            "is in use; set it to maintenance first",
         )
     fixed = changed.keys() & _WIRED
     if fixed and node.provision_state not in WIRING_STATES:
         raise errors.Conflict(
             reason=f"cannot change {', '.join(sorted(fixed))} of port {port.uuid} while node "
-            f'{node.uuid} is in state "{node.provision_state}": only in '
+            f'{errors.name_of(node)} is in state "{node.provision_state}": only in '
             f"{', '.join(WIRING_STATES)}, or in maintenance",
         )
 

@@ -68,8 +68,8 @@ def check(task: TaskManager, target: str) -> None:
     supported = task.driver.power.get_supported_power_states(task)
     if target not in supported:
         raise errors.InvalidParameterValue(
-            reason=f"power interface {node.power_interface} of node {node.uuid} does not support "
-            f'"{target}": it supports {", ".join(supported)}',
+            reason=f"power interface {node.power_interface} of node {errors.name_of(node)} does "
+            f'not support "{target}": it supports {", ".join(supported)}',
         )
 
 
@@ -94,7 +94,9 @@ def _of_parent(task: TaskManager) -> list[Step]:
     if row is None or row.uuid == node.uuid or row.power_state == Power.ON:
         return []
     if row.reservation is not None:
-        raise errors.ParentNodeLocked(node=node.uuid, parent=row.uuid, holder=row.reservation)
+        raise errors.ParentNodeLocked(
+            node=errors.name_of(node), parent=row.uuid, holder=row.reservation
+        )
     return [_on_other(row.uuid, "power_on")]
 
 
@@ -107,7 +109,9 @@ def _of_children(task: TaskManager) -> list[Step]:
     for child in dependent:
         verbs.refuse_power_off(child, Power.OFF)
         if child.reservation is not None:
-            raise errors.ChildNodeLocked(node=node.uuid, child=child.uuid, holder=child.reservation)
+            raise errors.ChildNodeLocked(
+                node=errors.name_of(node), child=child.uuid, holder=child.reservation
+            )
     return [_on_other(child.uuid, "power_off") for child in dependent]
 
 

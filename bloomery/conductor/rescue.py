@@ -37,7 +37,9 @@ def _check(task: TaskManager, action: str) -> None:
         task.driver.rescue.validate(task)
         task.driver.network.validate(task)
     except errors.Failure as exc:
-        raise errors.InstanceRescueFailure(action=action, node=node.uuid, reason=str(exc)) from exc
+        raise errors.InstanceRescueFailure(
+            action=action, node=errors.name_of(node), reason=str(exc)
+        ) from exc
 
 
 def begin(task: TaskManager, arguments: ProvisionArguments) -> None:

@@ -176,7 +176,7 @@ class Context:
         with self.runtime.db.read() as conn:
             node = nodes.get(conn, uuid)
         return errors.NodeLocked(
-            node=node.uuid,
+            node=errors.name_of(node),
             holder=node.reservation or self.runtime.host,
             action=node.reserved_for or "",
             log=log,

@@ -153,8 +153,8 @@ def _placed(
 def _check_number(task: TaskManager, number: int) -> None:
     if number > step_rules.MOST_STEPS:
         raise errors.InvalidParameterValue(
-            reason=f"a flow of node {task.node.uuid} has at most {step_rules.MOST_STEPS} steps, "
-            "and one for each child node that is asked is too many",
+            reason=f"a flow of node {errors.name_of(task.node)} has at most "
+            f"{step_rules.MOST_STEPS} steps, and one for each child node that is asked is too many",
         )
 
 
@@ -192,7 +192,7 @@ def _chosen(task: TaskManager, user_step: UserStep, children: Mapping[str, Node]
     if strangers := [uuid for uuid in uuids if uuid not in children]:
         raise errors.InvalidParameterValue(
             reason=f"limit_child_node_execution of step {_name(user_step)} names "
-            f"{strangers[0]}, which is no child of node {task.node.uuid}",
+            f"{strangers[0]}, which is no child of node {errors.name_of(task.node)}",
         )
     return list(dict.fromkeys(uuids))
 

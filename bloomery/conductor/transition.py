@@ -69,7 +69,7 @@ def _advance(node: Node, event: str, target_state: str | None) -> states.Machine
         fsm.process_event(event, target_state=target_state)
     except states.InvalidState as exc:
         raise errors.InvalidState(
-            reason=f"cannot {event} node {node.uuid} in state "
+            reason=f"cannot {event} node {errors.name_of(node)} in state "
             f'"{node.provision_state}": it answers to '
             f"{', '.join(states.events_from(node.provision_state)) or 'nothing'}",
         ) from exc

@@ -33,7 +33,7 @@ def _start(task: TaskManager, slot: Slot, name: str, args: dict[str, Any]) -> No
     """Start a flow.  Raises TemporaryFailure while the BMC does not answer."""
     if task.node.maintenance and task.node.fault == _POWER_FAILURE:
         raise errors.TemporaryFailure(
-            reason=f"Node {task.node.uuid} is in maintenance after a power failure: "
+            reason=f"Node {errors.name_of(task.node)} is in maintenance after a power failure: "
             "ask again when its BMC answers",
         )
     step = internal_step("management", name, args)

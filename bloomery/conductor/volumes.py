@@ -36,6 +36,6 @@ def _refused(record: Any, action: str, node: Node) -> errors.InvalidStateRequest
     """Return the error with Ironic's name of the action."""
     noun = "volume target" if isinstance(record, VolumeTarget) else "volume connector"
     return errors.InvalidStateRequested(
-        action=f"{noun} {action}", node=node.uuid, state=node.power_state,
+        action=f"{noun} {action}", node=errors.name_of(node), state=node.power_state,
         advice=" Power it off first.",
     )  # fmt: skip

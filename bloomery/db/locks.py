@@ -96,7 +96,7 @@ def reserve(
 def locked(node: Node) -> errors.NodeLocked:
     """Return the error that names the holder of ``node`` and its purpose."""
     return errors.NodeLocked(
-        node=node.uuid,
+        node=errors.name_of(node),
         holder=node.reservation or "unknown",
         action=node.reserved_for or "",
     )

@@ -185,7 +185,7 @@ class Interface:
             offered = sorted({step.name for phase in steps.PHASES for step in self.steps(phase)})
             raise errors.StepNotFound(
                 verb="run a step on",
-                node=task.node.uuid,
+                node=errors.name_of(task.node),
                 steps=step.name,
                 offered=", ".join(offered) or f"no steps of {self.kind}",
             )

@@ -43,8 +43,8 @@ class IpxeBoot(base.Boot):
         """Raise unless the machine can find its script."""
         if not _macs(task):
             raise errors.MissingParameterValue(
-                reason=f"node {task.node.uuid} has no port with pxe_enabled: create one with the "
-                "MAC address of the port that it boots from",
+                reason=f"node {errors.name_of(task.node)} has no port with pxe_enabled: create "
+                "one with the MAC address of the port that it boots from",
             )
         boot_persistence.check(task)
         self._publication.base_url()

@@ -62,7 +62,7 @@ def _check_iso(task: base.DriverTask) -> None:
     if url is None and node.instance_info.get("image_source") is not None:
         raise errors.MissingParameterValue(
             reason="its deploy interface is ramdisk, which boots an ISO; an image needs direct: "
-            f"baremetal node set {node.name or node.uuid} --deploy-interface direct",
+            f"baremetal node set {errors.name_of(node)} --deploy-interface direct",
         )
     if url is None:
         raise errors.MissingParameterValue(

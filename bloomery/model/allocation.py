@@ -125,7 +125,7 @@ def check_removable(node: Any, uuid: str) -> None:
     busy = node.target_provision_state and node.provision_state not in states.UPDATE_ALLOWED_STATES
     if busy or node.provision_state == State.ACTIVE:
         raise errors.InvalidState(
-            reason=f"cannot delete allocation {uuid}: its node {node.uuid} is in state "
+            reason=f"cannot delete allocation {uuid}: its node {errors.name_of(node)} is in state "
             f'"{node.provision_state}"; undeploy the node, or set it in maintenance',
         )
 
@@ -135,8 +135,8 @@ def check_instance_removable(node: Any) -> None:
     if node.maintenance or node.provision_state in states.INTERFACE_CHANGE_STATES:
         return
     raise errors.InvalidState(
-        reason=f"cannot remove instance_uuid of node {node.uuid}, whose allocation would go, in "
-        f'state "{node.provision_state}": only in '
+        reason=f"cannot remove instance_uuid of node {errors.name_of(node)}, whose allocation "
+        f'would go, in state "{node.provision_state}": only in '
         f"{', '.join(sorted(states.INTERFACE_CHANGE_STATES))}, or in maintenance",
     )
 
@@ -156,4 +156,4 @@ def backfill_obstacles(allocation: Allocation, node: Any) -> str:
         obstacles.append("it is none of the candidate nodes")
     if not obstacles:
         return ""
-    return f"cannot backfill an allocation for node {node.uuid}: {'; '.join(obstacles)}"
+    return f"cannot backfill an allocation for node {errors.name_of(node)}: {'; '.join(obstacles)}"

@@ -18,7 +18,10 @@ from bloomery.operations.context import Context
 
 Json = dict[str, Any]
 _MISSING = frozenset({"uuid", "owner"})  # "" is treated as null
-_NODE = ("uuid", "driver", "conductor_group", "instance_uuid", "resource_class", "owner", "lessee")
+_NODE = (
+    "uuid", "name", "driver", "conductor_group", "instance_uuid", "resource_class", "owner",
+    "lessee",
+)  # fmt: skip
 
 
 # ------------------------------------------------------------------------------------- create
@@ -93,7 +96,7 @@ def _candidates(ctx: Context, idents: Sequence[str]) -> list[str]:
 def _backfill(ctx: Context, values: Json, node: Any) -> None:
     values.setdefault("uuid", node.instance_uuid or str(uuids.uuid4()))
     if node.instance_uuid not in (None, values["uuid"]):
-        raise errors.NodeAssociated(node=node.uuid, instance=node.instance_uuid)
+        raise errors.NodeAssociated(node=errors.name_of(node), instance=node.instance_uuid)
     with lookup.no_host_is_a_bad_request():
         conductor = lookup.conductor_of(ctx, node)
     conductor.create_allocation(ctx.request, values, node.uuid)

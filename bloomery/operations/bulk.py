@@ -26,7 +26,7 @@ MOST: Final = 200  # nodes in one request
 ENROL_RULE: Final = "baremetal:node:create"
 IMPORT_RULE: Final = "baremetal:node:import"
 ACT_RULE: Final = "baremetal:node:list"
-_COLUMNS: Final = ("uuid", "driver", "driver_info", "macs")
+_COLUMNS: Final = ("uuid", "name", "driver", "driver_info", "macs")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -141,7 +141,7 @@ def _check_same(node: Any, fields: Json) -> None:
     other = sorted(name for name, value in asked.items() if stored.get(name) != value)
     if other:
         raise errors.Conflict(
-            reason=f"cannot enrol it as node {node.uuid}, which is there with another "
+            reason=f"cannot enrol it as node {errors.name_of(node)}, which is there with another "
             f"{' and '.join(other)}: choose another name, or PATCH that node",
         )
 

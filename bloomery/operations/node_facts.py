@@ -45,7 +45,7 @@ def get_bios_setting(ctx: Context, ident: str, name: str) -> Json:
     with ctx.services.db.read() as conn:
         setting = hardware.find_bios(conn, uuid, name)
     if setting is None:
-        raise errors.BIOSSettingNotFound(node=uuid, setting=name)
+        raise errors.BIOSSettingNotFound(node=ident, setting=name)
     return setting
 
 
@@ -62,5 +62,5 @@ def get_inventory(ctx: Context, ident: str) -> Json:
     with ctx.services.db.read() as conn:
         inventory = hardware.find_inventory(conn, uuid)
     if inventory is None:
-        raise errors.InventoryNotFound(node=uuid)
+        raise errors.InventoryNotFound(node=ident)
     return inventory

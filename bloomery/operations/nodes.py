@@ -293,7 +293,7 @@ def _check_state(node: Any, patch: Patch, terms: UpdateTerms) -> None:
     state = node.provision_state
     if state == State.INSPECTING and not terms.while_inspecting:
         raise errors.Conflict(
-            reason=f"Cannot update node {node.uuid} while it is in state {state}; "
+            reason=f"Cannot update node {errors.name_of(node)} while it is in state {state}; "
             "wait for the inspection to end.",
         )
 
@@ -305,7 +305,7 @@ def _check_owner(ctx: Context, node: Any, patch: Patch) -> None:
     rule = "baremetal:node:update_owner_provisioned"
     if not policy.may(ctx, rule, policy.node_target(node)):
         raise errors.Conflict(
-            reason=f"cannot change the owner of node {node.uuid} while it is in state "
+            reason=f"cannot change the owner of node {errors.name_of(node)} while it is in state "
             f"{node.provision_state}: policy {rule} does not allow it to you",
         )
 

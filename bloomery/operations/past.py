@@ -52,8 +52,8 @@ def _store(
     node = nodes.get(conn, uuid)
     if not node.maintenance:
         raise errors.Conflict(
-            reason=f"cannot bring the past of node {uuid}, which is not in maintenance: only an "
-            "imported node that has not been taken over gets one",
+            reason=f"cannot bring the past of node {errors.name_of(node)}, which is not in "
+            "maintenance: only an imported node that has not been taken over gets one",
         )
     there = db.find_known(conn, [entry.uuid for entry in entries])
     for entry in entries:

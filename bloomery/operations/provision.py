@@ -135,7 +135,7 @@ def _check_state(node: Any, verb: Any) -> None:
         if node.reservation is None:
             raise
         raise errors.NodeLocked(
-            node=node.uuid,
+            node=errors.name_of(node),
             holder=node.reservation,
             action=node.reserved_for or "",
         ) from None

@@ -209,8 +209,8 @@ def _refuse_under_inspection(noun: Noun, verb: str, node: Any, waived: Collectio
         return
     if node.provision_state == State.INSPECTING:
         raise errors.Conflict(
-            reason=f"Cannot change the {noun.plural} of node {node.uuid} while it is in state "
-            f"{node.provision_state}; wait for the inspection to end.",
+            reason=f"Cannot change the {noun.plural} of node {errors.name_of(node)} while it is "
+            f"in state {node.provision_state}; wait for the inspection to end.",
         )
 
 

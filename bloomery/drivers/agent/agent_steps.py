@@ -205,7 +205,7 @@ def run(
     }
     if step.name not in offered:
         raise errors.StepNotFound(
-            verb=phase, node=task.node.uuid, steps=step.name,
+            verb=phase, node=errors.name_of(task.node), steps=step.name,
             offered=", ".join(sorted(offered)) or "none",
         )  # fmt: skip
     parts = [lambda: _execute(task, conf, step, phase, store)]

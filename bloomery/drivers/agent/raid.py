@@ -26,8 +26,9 @@ class AgentRaid(base.Raid):
         """Raise unless the deploy interface of the node boots agents."""
         if not task.driver.deploy.asks_agents:
             raise errors.InvalidParameterValue(
-                reason=f"raid interface {self.name} of node {task.node.uuid} needs an agent, which "
-                f"deploy interface {task.driver.deploy.name} does not boot: use direct",
+                reason=f"raid interface {self.name} of node {errors.name_of(task.node)} needs an "
+                f"agent, which deploy interface {task.driver.deploy.name} does not boot: use "
+                "direct",
             )
 
     def run_step(self, task: base.DriverTask, step: Step) -> Outcome:
@@ -37,7 +38,8 @@ class AgentRaid(base.Raid):
             return super().run_step(task, step)  # which names the step
         if step.step == _CREATES and not task.node.target_raid_config:
             raise errors.MissingParameterValue(
-                reason=f"node {task.node.uuid} has no target_raid_config: PUT states/raid sets it",
+                reason=f"node {errors.name_of(task.node)} has no target_raid_config: PUT "
+                "states/raid sets it",
             )
 
         def store(built: Any) -> None:

@@ -143,13 +143,15 @@ def _misbehave(script: Mapping[str, Any], task: DriverTask, kind: str, method: s
     if _named(script, "silent", kind, method):
         _never.wait(_SILENCE_S)
         raise errors.BmcUnreachable(
-            node=task.node.uuid, address="fake", reason=f"no answer within {_SILENCE_S:g} s",
+            node=errors.name_of(task.node), address="fake",
+            reason=f"no answer within {_SILENCE_S:g} s",
         )  # fmt: skip
     every = int(_number(script, "flap", kind, method))
     flapped = every > 0 and next(_calls[task.node.uuid, f"{kind}.{method}"]) % every == 0
     if flapped or _named(script, "fail", kind, method):
         raise errors.BmcRefused(
-            node=task.node.uuid, address="fake", reason=f"{kind}.{method} was told to fail",
+            node=errors.name_of(task.node), address="fake",
+            reason=f"{kind}.{method} was told to fail",
         )  # fmt: skip
 
 

@@ -78,7 +78,8 @@ class FakeRaid(FakeInterface, base.Raid):
         target = task.node.target_raid_config
         if not target:
             raise errors.MissingParameterValue(
-                reason=f"node {task.node.uuid} has no target_raid_config: PUT states/raid sets it",
+                reason=f"node {errors.name_of(task.node)} has no target_raid_config: PUT "
+                "states/raid sets it",
             )
         return self._create(
             task, "create_configuration", target, create_root_volume, create_nonroot_volumes

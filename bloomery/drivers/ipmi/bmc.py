@@ -260,7 +260,7 @@ class IpmiBmc:
             is_login = error_kinds.is_login_refused(text)
             kind = errors.BmcLoginRefused if is_login else errors.BmcRefused
             return kind(
-                node=self._task.node.uuid,
+                node=errors.name_of(self._task.node),
                 address=self.info.key,
                 reason=error_kinds.sentence(text, masked_text),
             )
@@ -269,6 +269,6 @@ class IpmiBmc:
 
     def _unreachable(self, reason: str, *, was_cut_short: bool = False) -> errors.BmcUnreachable:
         return errors.BmcUnreachable(
-            node=self._task.node.uuid, address=self.info.key, reason=reason,
+            node=errors.name_of(self._task.node), address=self.info.key, reason=reason,
             was_cut_short=was_cut_short,
         )  # fmt: skip

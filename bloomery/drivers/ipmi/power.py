@@ -53,8 +53,8 @@ class IpmitoolPower(IpmitoolInterface, base.Power):
     ) -> Outcome:
         if state == PowerState.SOFT_REBOOT and task.node.disable_power_off:
             raise errors.InvalidParameterValue(
-                reason=f"cannot soft reboot node {task.node.uuid}: IPMI would switch it off, and "
-                "disable_power_off is set; ask for rebooting instead",
+                reason=f"cannot soft reboot node {errors.name_of(task.node)}: IPMI would switch "
+                "it off, and disable_power_off is set; ask for rebooting instead",
             )
         return self._take_turn(task, state, timeout_s)
 

@@ -135,19 +135,20 @@ def _check_instance_traits(node: Node) -> None:
     traits = node.instance_info.get("traits") or []
     if not isinstance(traits, list) or not all(isinstance(trait, str) for trait in traits):
         raise errors.InvalidParameterValue(
-            reason=f"cannot deploy node {node.uuid}: instance_info/traits must be a list of names",
+            reason=f"cannot deploy node {errors.name_of(node)}: instance_info/traits must be a "
+            "list of names",
         )
     if missing := [trait for trait in traits if trait not in node.traits]:
         raise errors.InvalidParameterValue(
-            reason=f"cannot deploy node {node.uuid}: its instance asks for traits that it lacks: "
-            f"{', '.join(missing)}",
+            reason=f"cannot deploy node {errors.name_of(node)}: its instance asks for traits that "
+            f"it lacks: {', '.join(missing)}",
         )
 
 
 def check_number_of_traits(node: Node, traits: Collection[str]) -> None:
     if len(traits) > MOST_TRAITS:
         raise errors.InvalidParameterValue(
-            reason=f"cannot set more than {MOST_TRAITS} traits on node {node.uuid}",
+            reason=f"cannot set more than {MOST_TRAITS} traits on node {errors.name_of(node)}",
         )
 
 
@@ -223,8 +224,9 @@ def refuse_while_busy(node: Node, patch: Sequence[Json]) -> None:
         return
     if node.target_provision_state and node.provision_state not in states.UPDATE_ALLOWED_STATES:
         raise errors.InvalidState(
-            reason=f"Node {node.uuid} can not be updated while a state transition is in progress "
-            f'("{node.provision_state}" on the way to "{node.target_provision_state}").',
+            reason=f"Node {errors.name_of(node)} can not be updated while a state transition is "
+            f'in progress ("{node.provision_state}" on the way to '
+            f'"{node.target_provision_state}").',
         )
 
 
@@ -235,7 +237,8 @@ def refuse_in_state(node: Node, changed: Json) -> None:
     """
     if "driver" in changed and node.console_enabled:
         raise errors.Conflict(
-            reason=f"cannot change the driver of node {node.uuid}: stop its console first",
+            reason=f"cannot change the driver of node {errors.name_of(node)}: stop its console "
+            "first",
         )
     fixed = set() if node.maintenance else changed.keys() & INTERFACE_FIELDS
     if "resource_class" in changed and node.resource_class is not None:
@@ -243,7 +246,7 @@ def refuse_in_state(node: Node, changed: Json) -> None:
     if not fixed or node.provision_state in states.INTERFACE_CHANGE_STATES:
         return
     raise errors.InvalidState(
-        reason=f"cannot change {', '.join(sorted(fixed))} of node {node.uuid} in state "
+        reason=f"cannot change {', '.join(sorted(fixed))} of node {errors.name_of(node)} in state "
         f'"{node.provision_state}": only in {", ".join(sorted(states.INTERFACE_CHANGE_STATES))}; '
         "interfaces also in maintenance",
     )
@@ -277,7 +280,7 @@ def with_consequences(node: Node, changed: Json) -> Json:
 def _of_instance(node: Node, changed: Json) -> Json:
     consequences: Json = {}
     if changed.get("instance_uuid") and node.instance_uuid:
-        raise errors.NodeAssociated(node=node.uuid, instance=node.instance_uuid)
+        raise errors.NodeAssociated(node=errors.name_of(node), instance=node.instance_uuid)
     shown = (changed.get("instance_info") or {}).get("display_name")
     if shown and node.instance_name is None and "instance_name" not in changed:
         consequences["instance_name"] = str(shown)[:255]
@@ -290,8 +293,8 @@ def _of_protection(node: Node, changed: Json) -> Json:
     allowed = (State.ACTIVE, State.RESCUE)
     if changed.get("protected") and node.provision_state not in allowed:
         raise errors.InvalidState(
-            reason=f'cannot make node {node.uuid} protected in state "{node.provision_state}": '
-            f"only in {' or '.join(allowed)}",
+            reason=f"cannot make node {errors.name_of(node)} protected in state "
+            f'"{node.provision_state}": only in {" or ".join(allowed)}',
         )
     return _reason_beside(node, changed, "protected")
 
@@ -299,7 +302,8 @@ def _of_protection(node: Node, changed: Json) -> Json:
 def _of_retirement(node: Node, changed: Json) -> Json:
     if changed.get("retired") and node.provision_state == State.AVAILABLE:
         raise errors.InvalidState(
-            reason=f"cannot retire node {node.uuid} while it is available: manage it first",
+            reason=f"cannot retire node {errors.name_of(node)} while it is available: manage it "
+            "first",
         )
     return _reason_beside(node, changed, "retired")
 
@@ -311,7 +315,7 @@ def _reason_beside(node: Node, changed: Json, flag: str) -> Json:
         return {}
     if changed.get(reason):
         raise errors.InvalidParameterValue(
-            reason=f"cannot set {reason} of node {node.uuid}: it is not {flag}",
+            reason=f"cannot set {reason} of node {errors.name_of(node)}: it is not {flag}",
         )
     return {reason: None} if flag in changed else {}
 
@@ -325,14 +329,14 @@ def check_deletable(node: Node, *, also_available: bool) -> None:
     Raises NodeProtected, NodeAssociated, InvalidState.  In maintenance only protection counts.
     """
     if node.protected:
-        raise errors.NodeProtected(node=node.uuid, action="delete")
+        raise errors.NodeProtected(node=errors.name_of(node), action="delete")
     if node.maintenance:
         return
     if node.instance_uuid is not None:
-        raise errors.NodeAssociated(node=node.uuid, instance=node.instance_uuid)
+        raise errors.NodeAssociated(node=errors.name_of(node), instance=node.instance_uuid)
     allowed = states.DELETE_ALLOWED_STATES | ({State.AVAILABLE} if also_available else set())
     if node.provision_state not in allowed:
         raise errors.InvalidState(
-            reason=f"Can not delete node {node.uuid} while it is in state "
+            reason=f"Can not delete node {errors.name_of(node)} while it is in state "
             f'"{node.provision_state}": only in {", ".join(sorted(allowed))}, or in maintenance',
         )

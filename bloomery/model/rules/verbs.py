@@ -29,7 +29,7 @@ def refused(node: Node, verb: str | None) -> errors.InvalidStateRequested:
     verbs = states.verbs_from(node.provision_state)
     return errors.InvalidStateRequested(
         action=verb,
-        node=node.uuid,
+        node=errors.name_of(node),
         state=node.provision_state,
         advice=f" Possible now: {', '.join(verbs)}."
         if verbs
@@ -40,7 +40,7 @@ def refused(node: Node, verb: str | None) -> errors.InvalidStateRequested:
 def refuse_in_maintenance(node: Node, verb: str) -> None:
     """Raise NodeInMaintenance with the event's name, as ``active`` is no verb."""
     if node.maintenance:
-        raise errors.NodeInMaintenance(node=node.name or node.uuid, action=states.VERBS[verb])
+        raise errors.NodeInMaintenance(node=errors.name_of(node), action=states.VERBS[verb])
 
 
 def refuse_disallowed(steps: Iterable[Any], disallowed: Collection[str]) -> None:
@@ -67,14 +67,14 @@ def check_power_target(node: Node, target: Any) -> None:
     if target not in states.POWER_TARGETS:
         raise errors.InvalidStateRequested(
             action=target,
-            node=node.uuid,
+            node=errors.name_of(node),
             state=node.power_state,
             advice=f" Possible: {', '.join(states.POWER_TARGETS)}.",
         )
     if node.provision_state in (State.CLEANING, State.CLEANWAIT):
         raise errors.InvalidStateRequested(
             action=target,
-            node=node.uuid,
+            node=errors.name_of(node),
             state=node.provision_state,
             advice=" Wait until cleaning has ended.",
         )
@@ -86,7 +86,7 @@ def refuse_power_off(node: Node, target: str) -> None:
     if node.disable_power_off and target in (Power.OFF, Power.SOFT_OFF):
         raise errors.PowerStateFailure(
             state=target,
-            reason=f"disable_power_off is set on node {node.uuid}; rebooting is allowed",
+            reason=f"disable_power_off is set on node {errors.name_of(node)}; rebooting is allowed",
         )
 
 
@@ -109,6 +109,6 @@ def check_secure_boot(node: Node, on: bool) -> None:
 def _require_stable(node: Node, setting: str) -> None:
     if node.provision_state in states.UNSTABLE_STATES:
         raise errors.Conflict(
-            reason=f"cannot change to {setting} on node {node.uuid} while it is in state "
-            f'"{node.provision_state}": wait for a stable state',
+            reason=f"cannot change to {setting} on node {errors.name_of(node)} while it is in "
+            f'state "{node.provision_state}": wait for a stable state',
         )

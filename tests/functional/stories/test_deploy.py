@@ -177,6 +177,31 @@ def test_maintenance_refuses_a_deployment(stage, node):
     assert "node maintenance unset web-1 (DELETE" in stage.try_to(node, "active").said
 
 
+@pytest.mark.parametrize("name", ["web-1", None])
+def test_refusals_call_a_node_by_its_name(stage, node, name):
+    stage.site.set(node, name=name, instance_info='{"traits": ["CUSTOM_GPU"]}')
+    refusals = [
+        stage.try_to(node, "active"),
+        stage.try_to(node, "provide"),
+        stage.try_power(node, "power sideways"),
+        stage.api.patch(f"/v1/nodes/{node}", [{"op": "add", "path": "/retired", "value": True}]),
+    ]
+    stage.site.set(node, provision_state="active", protected=True, disable_power_off=True)
+    refusals += [
+        stage.try_to(node, "deleted"),
+        stage.try_to(node, "rebuild"),
+        stage.try_power(node, "power off"),
+        stage.api.delete(f"/v1/nodes/{node}"),
+    ]
+    stage.site.set(node, provision_state="cleaning", reservation="host-1")
+    refusals += [stage.try_to(node, "active"), stage.try_power(node, "power on")]
+    for answer in refusals:
+        assert answer.status >= 400
+        assert (name or node) in answer.said, answer.said
+        assert name is None or node not in answer.said, answer.said
+    stage.site.set(node, provision_state="available", reservation=None)
+
+
 def test_limit_on_deployments_is_told_and_nothing_is_written(make_stage):
     stage = make_stage(max_concurrent_deploy=1)
     busy = stage.bring_to("available", NEVER_CALLS)

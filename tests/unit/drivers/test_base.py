@@ -81,7 +81,7 @@ def test_a_step_that_returns_nothing_is_done():
 
 
 def test_an_interface_without_steps_does_not_speak_for_the_others():
-    task: Any = SimpleNamespace(node=SimpleNamespace(uuid="n"))
+    task: Any = SimpleNamespace(node=SimpleNamespace(uuid="n", name=None))
     with pytest.raises(errors.StepNotFound, match="it offers no steps of network"):
         noop.NoopNetwork(Conf()).run_step(task, Step(interface="network", step="nope"))
 
