@@ -27,6 +27,7 @@ class Failure(Exception):
     code: ClassVar[str] = "internal"
     status: ClassVar[int] = 500
     text: ClassVar[str] = "{reason}"
+    obstacle: ClassVar[str] = ""  # the part of the text that is the same for each action
     retry_after_s: ClassVar[int | None] = None  # when the caller may ask again
 
     def __init__(self, *, log: str = "", **facts: Any) -> None:
@@ -113,9 +114,10 @@ class PortgroupNotEmpty(Invalid):
 
 class InvalidStateRequested(Invalid):
     code = "node.verb_refused"
+    obstacle = 'it is in state "{state}"'
     text = (
         'The requested action "{action}" can not be performed on node "{node}" '
-        'while it is in state "{state}".{advice}'
+        f"while {obstacle}.{{advice}}"
     )
 
     def __init__(self, *, advice: str = "", **facts: Any) -> None:
@@ -124,10 +126,11 @@ class InvalidStateRequested(Invalid):
 
 class NodeInMaintenance(Invalid):
     code = "node.in_maintenance"
-    text = (
-        "cannot {action} node {node}: it is in maintenance mode; end that first with "
+    obstacle = (
+        "it is in maintenance mode; end that first with "
         "baremetal node maintenance unset {node} (DELETE /v1/nodes/{node}/maintenance)"
     )
+    text = f"cannot {{action}} node {{node}}: {obstacle}"
 
 
 class NodeIsRetired(Invalid):

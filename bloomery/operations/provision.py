@@ -107,11 +107,11 @@ def list_verbs(ctx: Context, node: Any) -> list[Json]:
 
 
 def _refusal(node: Any, verb: str) -> str | None:
-    """Return why the node takes no such verb now."""
+    """Return why the node takes no such verb now, in words that are alike for all such verbs."""
     try:
         _check_now(node, verb)
     except errors.Failure as exc:
-        return errors.brief(exc)
+        return exc.obstacle.format(**exc.facts) or errors.brief(exc)
     return None
 
 

@@ -76,6 +76,17 @@ def test_the_buttons_of_each_state_are_the_verbs_that_it_takes(
     set_row(state_dir, node, provision_state="enroll")
 
 
+def test_verbs_that_are_refused_alike_share_one_reason(window, make) -> None:
+    show(window, make("refused-1"))
+    window.click("Not now")
+    window.see("it is in state")
+    reasons = window.driver.execute_script(
+        "return [...document.querySelectorAll('.actions dd')].map(each => each.innerText)"
+    )
+    assert reasons == ['it is in state "enroll"']
+    assert "Deploy, Rebuild" in window.text(".actions dt")
+
+
 def test_a_node_goes_its_way_by_buttons_alone(window, service, make) -> None:
     node = make("life-1")
     show(window, node)

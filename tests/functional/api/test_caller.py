@@ -87,6 +87,8 @@ def test_why_says_what_refuses_a_verb(world) -> None:
     verbs = {e["verb"]: e for e in world.api.get(f"/ext/v1/nodes/{node}/why").json["verbs"]}
     assert "in maintenance" in verbs["deploy"]["reason"]
     assert verbs["manage"]["allowed"]
+    assert verbs["rescue"]["reason"] == 'it is in state "available"'
+    assert len({each["reason"] for each in verbs.values() if not each["allowed"]}) == 2
     world.set(node, maintenance=False, reservation="host-1", reserved_for="a rest")
     verbs = {e["verb"]: e for e in world.api.get(f"/ext/v1/nodes/{node}/why").json["verbs"]}
     assert "host-1" in verbs["rescue"]["reason"]
