@@ -106,7 +106,7 @@ class Fleet:
         give_up_at = time.monotonic() + (self._limit_s or float("inf"))
         with self._live() as live:
             while True:
-                nodes = self._look()
+                nodes = self._look(field)
                 if live is not None:
                     live.update(self._table(nodes))
                 stuck = [nodes[name] for name in names if _failed(nodes[name], state, field)]
@@ -122,17 +122,15 @@ class Fleet:
             return rich.live.Live(console=self._console, refresh_per_second=10)
         return nullcontext()
 
-    def _look(self) -> dict[str, dict[str, Any]]:
+    def _look(self, field: str) -> dict[str, dict[str, Any]]:
         nodes = {
             name: self._client.get(f"/v1/nodes/{name}?fields={_FIELDS}") for name in self._names
         }
         for name, node in nodes.items():
-            before = self._seen.get(name, {}).get("provision_state")
-            if not self._console.is_terminal and node["provision_state"] != before:
+            before = self._seen.get(name, {}).get(field)
+            if not self._console.is_terminal and node[field] != before:
                 took = time.monotonic() - self._began
-                self._console.print(
-                    f"[{took:5.1f} s] {name}: {node['provision_state']}", markup=False
-                )
+                self._console.print(f"[{took:5.1f} s] {name}: {node[field]}", markup=False)
         self._seen = nodes
         return nodes
 

@@ -117,7 +117,8 @@ def why(find: Find, node: str, as_json: bool) -> None:
     terminal.echo(f"{_name(document)}: {state}")
     terminal.echo(f"  {document['cause']}")
     if step := document["step"]:
-        reason = f": {step['reason']}" if step["reason"] else ""
+        others = document["cause"] + document["next_action"]
+        reason = f": {step['reason']}" if step["reason"] and step["reason"] not in others else ""
         terminal.echo(f"  step {step['position']} of {step['of']}, {step['name']}{reason}")
     error = document["last_error"] and document["last_error"]["now"]
     if error and error not in document["cause"]:

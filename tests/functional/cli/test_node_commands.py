@@ -13,6 +13,7 @@ from bloomery.db import hardware
 from tests.functional.cli.conftest import Run
 from tests.invariants.test_docs import ROOT, words_after
 from tests.kit.servers.orchestration import Orchestration
+from tests.kit.waiting import wait_for
 
 PAGE = ROOT / "doc/guides/machines.md"
 
@@ -80,7 +81,8 @@ def test_orders_are_watched_and_refusals_told(run: Run, api: Client) -> None:
     assert run("node deploy do-1 --set image_source=http://10.0.0.1/i --wait").exit_code == 0
     info = node(api, "do-1")["instance_info"]
     assert info["image_source"] == "http://10.0.0.1/i"
-    assert run("node power off do-1 --wait").exit_code == 0
+    switched = run("node power off do-1 --wait")
+    assert (switched.exit_code, "s] do-1: power off\n" in switched.stdout) == (0, True)
     assert node(api, "do-1")["power_state"] == "power off"
     assert run("node power on do-1 --wait").exit_code == 0
     assert node(api, "do-1")["power_state"] == "power on"
@@ -104,6 +106,21 @@ def test_a_node_that_fails_ends_the_watch_with_its_error(run: Run, api: Client) 
     assert "Error: cannot take every node to manageable: sick is in enroll: " in failed.stderr
     error = node(api, "sick")["last_error"]
     assert run("node why sick").stdout.count(error) == 1, "an error is told twice"
+
+
+def test_what_a_step_waits_for_is_told_once(run: Run, api: Client) -> None:
+    create(api, "waits")
+    waits = {"op": "add", "path": "/driver_info/fake", "value": {"wait": {"deploy.deploy": -1}}}
+    api.patch("/v1/nodes/waits", [waits])
+    assert run("node manage waits --wait").exit_code == 0
+    assert run("node provide waits --wait --yes").exit_code == 0
+    assert run("node deploy waits").exit_code == 0
+    wait_for(lambda: node(api, "waits")["provision_state"] == "wait call-back", "the wait")
+    step = json.loads(run("node why waits --json").stdout)["step"]
+    explained = run("node why waits").stdout
+    assert explained.count(step["reason"]) == 1, explained
+    assert f"step {step['position']} of {step['of']}, {step['name']}\n" in explained
+    assert run("node undeploy waits --wait --yes").exit_code == 0
 
 
 def test_erased_disks_are_shown_and_their_proof_checked(
