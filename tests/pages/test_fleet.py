@@ -154,7 +154,10 @@ def test_a_node_is_enrolled_by_the_properties_of_its_driver(window: Window, serv
     window.click("Enrol a node")
     window.fill("Driver", "redfish")
     window.find("redfish_password", "input")
+    window.see("more properties", "dialog")
     window.fill("Driver", "fake-hardware")
+    window.find("B1", "input")
+    assert "more properties" not in window.text("dialog"), "there is none"
     window.fill("Name", "new-1")
     window.fill("MAC address", "52:54:00:77:00:01")
     window.see("baremetal node create --driver fake-hardware --name new-1")

@@ -87,6 +87,24 @@ def test_verbs_that_are_refused_alike_share_one_reason(window, make) -> None:
     assert "Deploy, Rebuild" in window.text(".actions dt")
 
 
+def test_a_narrow_page_is_no_wider_with_an_open_menu(window, make) -> None:
+    window.emulate(360)
+    show(window, make("narrow-1"))
+    for menu in ("Not now", "Commands"):
+        window.click(menu)
+        wide, fits, opened = window.driver.execute_script(
+            "const page = document.documentElement;"
+            "return [page.scrollWidth, page.clientWidth,"
+            " document.querySelectorAll('.actions details[open]').length]"
+        )
+        assert (wide <= fits, opened) == (True, 1), menu
+    top, bottom = window.driver.execute_script(
+        "return [document.querySelector('#help').getBoundingClientRect().top,"
+        " document.querySelector('#search').getBoundingClientRect().bottom]"
+    )
+    assert top < bottom, "the last button of the bar has a line of its own"
+
+
 def test_a_node_goes_its_way_by_buttons_alone(window, service, make) -> None:
     node = make("life-1")
     show(window, node)

@@ -57,6 +57,6 @@ function line(bmc) {
     h('a', {href: `#/nodes?q=${encodeURIComponent(bmc.address)}`}, bmc.address),
     bmc.left_alone ? [kindBadge('failed', 'left alone'), ' next try ', ago(bmc.next_try_at)] : bmc.silent_since ? [kindBadge('busy', 'silent'), ' since ', ago(bmc.silent_since)] : kindBadge('active', 'answers'),
     bmc.latency && h('span', {title: `${duration(bmc.latency.least_s)} to ${duration(bmc.latency.most_s)}, of the last 64 requests`}, duration(bmc.latency.median_s)), bmc.latency?.count,
-    bmc.sessions, bmc.refused_logins > 0 ? kindBadge('failed', bmc.refused_logins) : 0, ago(bmc.last_contact_at), bmc.last_error && h('span', {}, bmc.last_error, ' ', ago(bmc.last_error_at)), bmc.host,
+    bmc.sessions, bmc.refused_logins > 0 ? kindBadge('failed', bmc.refused_logins) : 0, ago(bmc.last_contact_at), bmc.last_error && h('span.sentence', {}, bmc.last_error, ' ', ago(bmc.last_error_at)), bmc.host,
   ]
 }

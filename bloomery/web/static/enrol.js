@@ -16,7 +16,7 @@ export async function enrol() {
     const properties = Object.entries(await get(`v1/drivers/${choice.value}/properties`))
     const needed = properties.filter(([name, text]) => !/Optional\.$/.test(text) || LOGIN.test(name)), others = properties.filter(pair => !needed.includes(pair))
     const input = ([name, text]) => field(name, h('input', {name: `info.${name}`, type: SECRET.test(name) ? 'password' : 'text', autocomplete: 'off'}), text)
-    replace(fields, needed.map(input), h('details', {}, h('summary', {}, `${others.length} more properties`), others.map(input)))
+    replace(fields, needed.map(input), others.length > 0 && h('details', {}, h('summary', {}, `${others.length} more properties`), others.map(input)))
   }
 
   const {drivers} = await get('v1/drivers')

@@ -84,8 +84,8 @@ export async function page({root, params, query, signal}) {
     const ready = open(), closed = view.why.verbs.filter(verb => !ready.some(each => each.key === verb.target))
     const isOpen = [...orders.querySelectorAll('details')].map(each => each.open)
     replace(orders, h('div.row', {}, ready.map(each => button(each)),
-      h('details.menu', {open: isOpen[0]}, h('summary', {}, 'Commands'), h('div', {}, ready.map(each => each.commands(view.node).map(copyable)))),
-      closed.length > 0 && h('details.menu', {open: isOpen[1]}, h('summary', {}, 'Not now'), h('dl', {}, [...Map.groupBy(closed, each => each.reason ?? '')].map(([reason, verbs]) =>
+      h('details.menu', {name: 'orders', open: isOpen[0]}, h('summary', {}, 'Commands'), h('div', {}, ready.map(each => each.commands(view.node).map(copyable)))),
+      closed.length > 0 && h('details.menu', {name: 'orders', open: isOpen[1]}, h('summary', {}, 'Not now'), h('dl', {}, [...Map.groupBy(closed, each => each.reason ?? '')].map(([reason, verbs]) =>
         [h('dt', {}, verbs.map(each => label(each.target)).join(', ')), h('dd', {}, reason)])))))
   }
 

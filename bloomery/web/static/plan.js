@@ -121,7 +121,7 @@ export async function page({root, params, query, signal}) {
     }}, present ? 'Apply the update' : 'Create the stack')
     replace(result, h('h2', {}, 'Plan'), drawPlan(plan),
       losing !== '0' && h('label', {}, 'To confirm, type the number of those that lose data: ', h('strong', {}, losing), ' ', typed),
-      trouble, h('div.row', {}, apply), copyable(`bloomery stack up TEMPLATE.yaml ${name.value || 'NAME'}`))
+      trouble, h('div.row', {}, apply, copyable(`bloomery stack up TEMPLATE.yaml ${name.value || 'NAME'}`)))
     announce(`The plan has ${plan.steps.length} steps`)
     result.scrollIntoView({behavior: matchMedia('(prefers-reduced-motion: reduce)').matches ? 'auto' : 'smooth'})
   }

@@ -44,7 +44,7 @@ function drawRollout(resource, {state, batch, of, reason, failed}) {
 export async function events({path, signal}) {
   const {events: entries} = await get(`${path}/events?sort_dir=desc&limit=200&nested_depth=5`, signal)
   return plainTable(['When', 'Resource', 'Status', 'Reason'],
-    entries.map(each => [ago(each.event_time), each.resource_name, statusBadge(each.resource_status), each.resource_status_reason]), empty('No events yet.'))
+    entries.map(each => [ago(each.event_time), each.resource_name, statusBadge(each.resource_status), h('span.sentence', {}, each.resource_status_reason)]), empty('No events yet.'))
 }
 
 export function outputs({stack}) {
