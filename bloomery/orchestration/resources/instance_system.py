@@ -81,7 +81,8 @@ def deployed(instance: OnNode) -> stepwise.Following:
             "look_after" if instance.properties["runbook_after"] else _after_deploy(instance, node)
         )
     if state not in (State.DEPLOYFAIL, State.ERROR):
-        raise stepwise.MachineFailed(f"node {node['uuid']} is {state}, and was to be deployed")
+        name = node["name"] or node["uuid"]
+        raise stepwise.MachineFailed(f"node {name} is {state}, and was to be deployed")
     return instance_retry.after_failure(instance, node)
 
 
@@ -163,7 +164,8 @@ def _check_unprotected(instance: OnNode, node: Json) -> None:
         return
     if instance.properties["protected"] is not False:
         raise stepwise.MachineRefused(
-            f"cannot rebuild node {node['uuid']}: it is protected; set protected to false"
+            f"cannot rebuild node {node['name'] or node['uuid']}: it is protected; set protected "
+            "to false"
         )
     _protect(instance, node)
 

@@ -47,7 +47,8 @@ def release(instance: OnNode) -> stepwise.Following:
         )
     elif node["protected"]:
         raise stepwise.MachineRefused(
-            f"cannot undeploy node {node['uuid']}: it is protected; set protected to false"
+            f"cannot undeploy node {node['name'] or node['uuid']}: it is protected; set protected "
+            "to false"
         )
     if step := instance_preparation.bring_back(instance, node):
         return step

@@ -397,6 +397,6 @@ def test_a_protected_machine_is_left_alone_and_named(tmp_path: Path) -> None:
     site.delete()
     Engine(site.db, site.runtime()).run(site.root)
     (row,) = site.tree().resources
-    assert node["uuid"] in row.reason
+    assert f"undeploy node {node['name']}: it is protected" in row.reason
     assert "protected" in row.reason
     assert node["provision_state"] == State.ACTIVE

@@ -156,9 +156,11 @@ def test_a_protected_instance_is_neither_rebuilt_nor_deleted_until_it_is_release
     assert create(site, protected=True) == "CREATE_COMPLETE"
     assert node(site)["protected"] is True
     assert update(site, protected=True, image={"source": "http://b"}) == "UPDATE_FAILED"
-    assert "it is protected; set protected to false" in reason(site)
+    name = node(site)["name"]
+    assert f"cannot rebuild node {name}: it is protected; set protected to false" in reason(site)
     site.delete()
     assert run(site) == "DELETE_FAILED"
+    assert f"cannot undeploy node {name}: it is protected" in reason(site)
     assert verbs(site) == ["active"]
     assert update(site, protected=False, image={"source": "http://b"}) == "UPDATE_COMPLETE"
     assert node(site)["protected"] is False
