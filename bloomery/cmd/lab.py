@@ -24,7 +24,7 @@ def lab() -> None:
 @click.option(
     "--port",
     type=click.IntRange(0, 65535),
-    default=8000,
+    default=8100,
     show_default=True,
     help="Of the first BMC; 0: any free one.",
 )

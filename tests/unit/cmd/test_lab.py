@@ -8,6 +8,8 @@ from click.testing import CliRunner
 
 from bloomery.cli.enrol import machines
 from bloomery.cmd import lab, main
+from bloomery.conf.api import Api
+from bloomery.conf.engine import Orchestration
 from bloomery.lab import models
 from bloomery.lab.rack import Rack
 
@@ -38,6 +40,11 @@ def test_the_command_serves_until_it_is_interrupted(tmp_path):
         rack.send_signal(signal.SIGINT)
         said, _ = rack.communicate(timeout=20)
     assert (rack.returncode, said) == (0, "\nthe rack is off\n")
+
+
+def test_a_rack_that_stands_apart_leaves_a_service_its_ports():
+    [first] = [each.default for each in lab.up.params if each.name == "port"]
+    assert {Api().port, Orchestration().port}.isdisjoint(range(first, first + 1000))
 
 
 def test_a_file_that_cannot_be_written_is_named(tmp_path):
