@@ -140,8 +140,8 @@ class HttpIpxeBoot(IpxeBoot):
         devices = task.driver.management.get_supported_boot_devices(task)
         if self.device not in devices:
             raise errors.InvalidParameterValue(
-                reason=f"node {task.node.uuid} cannot boot from {self.device}: its BMC offers "
-                f"{', '.join(devices)}; boot interface ipxe boots from pxe",
+                reason=f"node {errors.name_of(task.node)} cannot boot from {self.device}: its "
+                f"BMC offers {', '.join(devices)}; boot interface ipxe boots from pxe",
             )
 
 

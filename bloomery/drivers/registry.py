@@ -104,7 +104,7 @@ class Registry:
             if named is None:
                 setattr(node, field, self.default_for(node.driver, kind))
             else:
-                self.check(node.driver, kind, named, node.uuid)
+                self.check(node.driver, kind, named, errors.name_of(node))
 
     def driver_of(self, node: Node) -> Driver:
         """Return the interfaces of ``node``; instance_info overrides the node's fields.
@@ -116,7 +116,7 @@ class Registry:
         key = (node.driver, *names)
         if key not in self._built:
             for kind, name in zip(INTERFACES, names, strict=True):
-                self.check(node.driver, kind, name, node.uuid)
+                self.check(node.driver, kind, name, errors.name_of(node))
             self._built[key] = self._build(names)
         return self._built[key]
 

@@ -121,7 +121,8 @@ class Gateway:
             f"({options.writes_at_once} now)"
         )
         return errors.BmcQueueTimeout(
-            node=task.node.uuid, address=address, retry_after_s=_QUEUE_PAUSE_S, cause=reason,
+            node=errors.name_of(task.node), address=address,
+            retry_after_s=_QUEUE_PAUSE_S, cause=reason,
             reason=reason,
         )  # fmt: skip
 
@@ -156,7 +157,7 @@ def require(bmc: BmcState, breaker: Breaker, task: DriverTask, *, insists: bool 
         kind = errors.BmcLoginLeftAlone
         why += ", which is remembered for all nodes with this login"
     raise kind(
-        node=task.node.uuid, address=bmc.address, retry_after_s=left_s, cause=why,
+        node=errors.name_of(task.node), address=bmc.address, retry_after_s=left_s, cause=why,
         reason=f"{why} ({breaker.sentence(left_s)})",
     )  # fmt: skip
 

@@ -54,7 +54,7 @@ class Login:
             yield
             return
         if not self._lock.acquire(timeout=max(call.left_s(), 0)):
-            raise gateway.login_busy(task.node.uuid, call.bmc.address)
+            raise gateway.login_busy(errors.name_of(task.node), call.bmc.address)
         try:
             yield
         finally:
@@ -161,7 +161,7 @@ class Access:
         key = _key(account)
         login = self._enter(key, account)
         translated = refusals.translating(
-            account, task.node.uuid, lambda: (*secrets, *login.tokens())
+            account, errors.name_of(task.node), lambda: (*secrets, *login.tokens())
         )
         try:
             with login.turn(task, call), self.gateway.login(call.bmc, key, task), translated:

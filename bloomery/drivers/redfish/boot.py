@@ -189,8 +189,8 @@ class RedfishVirtualMedia(IsoBoot):
         """Raise InvalidParameterValue for a machine without a virtual CD."""
         if not self.access.read(task, media.has_drive):
             raise errors.InvalidParameterValue(
-                reason=f"cannot boot node {task.node.uuid} by virtual media: {media.NO_DRIVE}; "
-                "boot interface redfish-https needs no drive",
+                reason=f"cannot boot node {errors.name_of(task.node)} by virtual media: "
+                f"{media.NO_DRIVE}; boot interface redfish-https needs no drive",
             )
 
     def _insert(self, task: base.DriverTask, image: str) -> Outcome | None:

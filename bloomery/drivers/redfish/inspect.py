@@ -44,7 +44,8 @@ class RedfishInspect(RedfishInterface, base.Inspect):
         missing = [name for name in _REQUIRED if properties.get(name) in (None, "")]
         if missing:
             raise errors.HardwareInspectionFailure(
-                reason=f"the BMC of node {task.node.uuid} does not tell {', '.join(missing)}: "
+                reason=f"the BMC of node {errors.name_of(task.node)} does not tell "
+                f"{', '.join(missing)}: "
                 f"set {' and '.join(f'properties/{name}' for name in missing)}, and inspect again",
             )
         return Done(

@@ -56,8 +56,8 @@ class RedfishManagement(RedfishInterface, base.Management):
         """Switch secure boot, which only UEFI has."""
         if on and self.get_boot_mode(task) == "bios":
             raise errors.InvalidParameterValue(
-                reason=f"cannot enable secure boot on node {task.node.uuid}: it boots in mode "
-                "bios; set boot mode uefi first",
+                reason=f"cannot enable secure boot on node {errors.name_of(task.node)}: it "
+                "boots in mode bios; set boot mode uefi first",
             )
         return BiosSetting(
             access=self.access,

@@ -221,7 +221,7 @@ class RedfishPower(RedfishInterface, base.Power):
         )
         if memory["silent"]:
             return errors.BmcUnreachable(
-                node=task.node.uuid, address=address, reason=f"{state}: it {words}"
+                node=errors.name_of(task.node), address=address, reason=f"{state}: it {words}"
             )
         return errors.PowerStateFailure(state=state, reason=f"the BMC at {address} {words}")
 

@@ -53,7 +53,8 @@ class RedfishRaid(RedfishInterface, base.Raid):
         target = task.node.target_raid_config
         if not target:
             raise errors.MissingParameterValue(
-                reason=f"node {task.node.uuid} has no target_raid_config: PUT states/raid sets it",
+                reason=f"node {errors.name_of(task.node)} has no target_raid_config: PUT "
+                "states/raid sets it",
             )
         disks = _chosen(target, root=create_root_volume, others=create_nonroot_volumes)
         return self._make(task, disks, delete_existing=delete_existing)
