@@ -105,6 +105,15 @@ class Terminal:
             process.wait()
             with self._mutex:
                 self._process = None
+            self._end_session(password)
+
+    def _end_session(self, password: int) -> None:
+        """End the session at the BMC, which else may hold up what the machine writes."""
+        subprocess.run(
+            (*tool.tie(), *self._line(("sol", "deactivate"), password)),
+            stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+            pass_fds=(password,), env=tool.environment(self._own), check=False,
+        )  # fmt: skip
 
     def _command(self, connection: int, script: int) -> list[str]:
         timeout_s = self._conf.terminal_timeout

@@ -6,6 +6,7 @@ import dataclasses
 import os
 import signal
 import socket
+import subprocess
 import urllib.parse
 
 import pytest
@@ -97,6 +98,21 @@ def test_a_console_leads_to_the_machine(stage, machine, node):
         assert until(connection, b"never") == b""
     assert stage.api.get(f"/v1/nodes/{node}/states/console").json["console_info"] is None
     assert interface(stage)._terminals == {}
+
+
+@pytest.mark.parametrize("ends_by", ["user", "API"])
+def test_a_connection_that_ends_leaves_no_session_at_the_bmc(stage, machine, node, ends_by):
+    switch(stage, node, on=True)
+    with connect(stage, node):
+        if ends_by == "API":
+            switch(stage, node, on=False)
+    switch(stage, node, on=False)
+    line = (
+        "ipmitool", "-I", "lanplus", "-C", "3", "-H", "127.0.0.1", "-p", str(machine.port),
+        "-U", "admin", "-P", "password", "sol", "deactivate",
+    )  # fmt: skip
+    done = subprocess.run(line, capture_output=True, text=True, timeout=20, check=False)
+    assert "already de-activated" in done.stdout + done.stderr
 
 
 def test_a_session_that_dies_is_replaced_at_the_next_connection(stage, machine, node):
