@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 
 import sushy
 from sushy import connector as sushy_connector
@@ -17,6 +17,8 @@ from bloomery.drivers.redfish.wire import Wire
 
 # sushy logs whole answers, secrets included; our errors carry the relevant part.
 logging.getLogger("sushy").setLevel(logging.CRITICAL)
+
+Json: TypeAlias = dict[str, Any]
 
 _UNAUTHORIZED: Final = 401
 _FORBIDDEN: Final = 403
@@ -85,11 +87,23 @@ class RedfishClient:
 
     def system(self, account: Account) -> Any:
         """Read a system again.  Within ``wire.during``."""
+        return self.root.get_system(self._path(account))
+
+    def document(self, account: Account) -> Json:
+        """Read a system's document again: sushy would parse it whole.  Within ``wire.during``."""
+        path = self._path(account)
+        document: Json = self.root._conn.get(path).json()  # noqa: SLF001  sushy offers no other way
+        if not isinstance(document, dict) or "Id" not in document:
+            raise sushy_errors.MissingAttributeError(attribute="Id", resource=path)
+        return document
+
+    def _path(self, account: Account) -> str:
+        """Return the path of a system, logged in and with a fresh root document."""
         self._auth.ready()
         self.root.refresh(force=False)
         if account.system is None and self._system is None:
             self._system = self._only_system()
-        return self.root.get_system(account.system or self._system)
+        return account.system or str(self._system)
 
     def _only_system(self) -> str:
         members: tuple[str, ...] = self.root.get_system_collection().members_identities

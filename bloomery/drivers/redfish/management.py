@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
 
 from bloomery import errors, secrets
 from bloomery.drivers import base
@@ -11,6 +11,8 @@ from bloomery.drivers.redfish import boot_device, indicators, media, reading, re
 from bloomery.drivers.redfish.bios_setting import BiosSetting
 from bloomery.drivers.redfish.hardware import RedfishInterface
 from bloomery.outcome import Outcome
+
+_HEALTHS: Final = ("OK", "Warning", "Critical")
 
 
 class RedfishManagement(RedfishInterface, base.Management):
@@ -68,7 +70,7 @@ class RedfishManagement(RedfishInterface, base.Management):
         ).apply()
 
     def get_node_health(self, task: base.DriverTask) -> str | None:
-        return self.access.read(task, _health)
+        return _health(self.access.document(task))
 
     def get_sensors_data(self, task: base.DriverTask) -> dict[str, dict[str, dict[str, Any]]]:
         return self.access.read(task, sensors.read)
@@ -128,8 +130,10 @@ def _secure_boot(system: Any) -> bool | None:
     return enabled
 
 
-def _health(system: Any) -> str | None:
-    return getattr(system.status.health, "value", None) if system.status else None
+def _health(document: Mapping[str, Any]) -> str | None:
+    status = document.get("Status")
+    health: str | None = status.get("Health") if isinstance(status, dict) else None
+    return health if health in _HEALTHS else None
 
 
 def _vendor(system: Any) -> str | None:

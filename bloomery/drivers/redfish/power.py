@@ -7,7 +7,7 @@ the deadline, after a pause.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Any, Final, NamedTuple
 
@@ -65,7 +65,7 @@ class RedfishPower(RedfishInterface, base.Power):
         return self.access.bmc(task).has_answered(since)
 
     def get_power_state(self, task: base.DriverTask) -> str | None:
-        return self.access.read(task, _read)
+        return _read(self.access.document(task))
 
     def get_supported_power_states(self, task: base.DriverTask) -> Sequence[str]:
         """Return the supported states, as far as the BMC has told."""
@@ -294,8 +294,9 @@ def _look_again(memory: dict[str, Any], least_s: float = 0) -> Again:
     return Again(after_s=min(pause_s, max(_left_s(memory), 0.1)), reason=_reason(memory))
 
 
-def _read(system: Any) -> str | None:
-    return _READS.get(getattr(system.power_state, "value", ""))
+def _read(document: Mapping[str, Any]) -> str | None:
+    state = document.get("PowerState")
+    return _READS.get(state) if isinstance(state, str) else None
 
 
 def _reset(
@@ -307,5 +308,5 @@ def _reset(
     """
     if once is not None and order.ends == PowerState.ON:
         boot_device.set_once(system, once)
-    is_half_done = again and order.ends == PowerState.ON and _read(system) == PowerState.OFF
+    is_half_done = again and order.ends == PowerState.ON and _read(system.json) == PowerState.OFF
     reset.send(system, "On" if is_half_done else order.reset_type, memory)

@@ -51,7 +51,7 @@ _OLDEST: Final = {
 }  # fmt: skip
 _MARGIN_S: Final = 1.0  # subtracted from the keep-alive time of the BMC
 
-Reads = dict[str, Any]  # of a turn: answers by URL
+Reads = dict[str, Any]  # of a turn: answers by URL, and what ``access`` keeps
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

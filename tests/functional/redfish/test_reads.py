@@ -7,7 +7,9 @@ import pytest
 from bloomery import errors
 from bloomery.conductor.periodics import bios_registries, polling
 from bloomery.conductor.periodics.power_sync import PowerSync
-from bloomery.lab import models
+from bloomery.db.engine import Meter
+from bloomery.lab import models, routing
+from bloomery.lab.routing import Ask
 from tests.functional.redfish.conftest import manageable
 from tests.kit.waiting import wait_for
 
@@ -199,3 +201,26 @@ def test_a_look_of_power_sync_tells_the_health_as_well(stage, machine, asked) ->
     wait_for(lambda: stage.show(node)["health"] == "OK", "the health to be recorded")
     stage.wait_until_free(node)
     assert taken(asked, machine) == ["GET /Systems/ID"]
+
+
+def test_a_look_of_power_sync_is_one_request_and_one_statement(
+    stage, machine, asked, monkeypatch
+) -> None:
+    """Also of a BMC that links to pending settings, which sushy's system would read, too."""
+    import sushy
+
+    manageable(stage, machine)
+    sync = PowerSync(stage.site.runtime)
+    sync.run()
+    before = machine.bmc.counted()
+    path = f"/redfish/v1/Systems/{machine.uuid}"
+    pending = {"@Redfish.Settings": {"SettingsObject": {"@odata.id": f"{path}/Settings"}}}
+    body = routing.serve(machine.bmc, Ask(method="GET", path=path)).document | pending
+    machine.bmc.faults.add(kind="status", status=200, body=body, path="Systems", times=-1)
+    monkeypatch.setattr(sushy.Sushy, "get_system", lambda *_: pytest.fail("it was parsed whole"))
+    meter = Meter(stage.site.db)
+    asked.clear()
+    sync.run()
+    assert taken(asked, machine) == ["GET /Systems/ID"]
+    assert machine.bmc.counted() == before | {"requests": before["requests"] + 1}
+    assert (meter.commits, len(meter.statements)) == (0, 2), "the nodes to look at, and one node"

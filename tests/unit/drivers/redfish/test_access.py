@@ -141,6 +141,32 @@ def test_an_answer_that_makes_no_sense_is_an_error_of_the_bmc(conf, task, machin
         access.of(conf).read(task, power)
 
 
+@pytest.mark.parametrize("body", [[], "Id", {"PowerState": "On"}, 7])
+def test_a_document_that_is_no_system_is_an_error_of_the_bmc(conf, task, machine, body):
+    machine.bmc.faults.add(kind="status", status=200, body=body, path="/Systems/", times=-1)
+    with pytest.raises((errors.BmcUnreachable, errors.BmcRefused)):
+        access.of(conf).document(task)
+
+
+def test_a_turn_reads_the_document_of_a_system_once_until_it_writes(conf, task, machine):
+    way, task.reads = access.of(conf), {}
+    assert way.document(task)["PowerState"] == "Off"
+    before = machine.bmc.requests
+    way.document(task)
+    assert machine.bmc.requests == before
+    machine.system._on = True
+    way.change(task, boot_pxe)
+    assert way.document(task)["PowerState"] == "On"
+
+
+def test_an_account_is_read_again_when_the_node_has_another(conf, task):
+    way, task.reads = access.of(conf), {}
+    first = way.account(task)
+    assert way.account(task) is first
+    task.driver_info = task.driver_info | {"redfish_username": "other"}
+    assert way.account(task).username == "other"
+
+
 def boot_pxe(system):
     import sushy
 

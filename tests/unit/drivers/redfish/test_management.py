@@ -124,6 +124,13 @@ def test_vendor_and_health_are_told(management, task):
     assert management.get_node_health(task) == "OK"
 
 
+@pytest.mark.parametrize("status", [None, "OK", {}, {"Health": "Fine"}, {"Health": ["OK"]}])
+def test_a_health_that_no_schema_has_is_unknown(management, task, machine, status):
+    body = {"Id": "1", "Status": status}
+    machine.bmc.faults.add(kind="status", status=200, body=body, path="/Systems/", times=-1)
+    assert management.get_node_health(task) is None
+
+
 def test_bios_settings_come_with_what_the_registry_says(conf, task):
     found = RedfishBios(conf).cache_bios_settings(task).result["bios_settings"]
     by_name = {setting["name"]: setting for setting in found}

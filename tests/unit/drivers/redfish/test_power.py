@@ -30,6 +30,13 @@ def orders(machine):
     return [what for what in machine.system.happened if what.startswith("reset")]
 
 
+@pytest.mark.parametrize("value", [None, "Paused", 1, ["On"]])
+def test_a_power_state_that_no_node_has_is_unknown(power, task, machine, value):
+    body = {"Id": "1", "PowerState": value}
+    machine.bmc.faults.add(kind="status", status=200, body=body, path="/Systems/", times=-1)
+    assert power.get_power_state(task) is None
+
+
 def test_it_asks_once_and_looks_until_it_is_so(power, task, machine):
     said = take(power, task, "power on")
     assert said
