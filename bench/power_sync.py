@@ -2,7 +2,8 @@
 
 Each system takes 100 ms for an answer.  They live in a process of their own, each behind a BMC of
 its own.  The floor of the CPU is what one GET of each costs over a connection that is kept, with
-nothing of ours around it.
+nothing of ours around it.  The last line has TLS: passes whose connections the BMCs closed since
+the pass before, as OpenBMC's server does after a minute, against passes that keep theirs.
 """
 
 from __future__ import annotations
@@ -32,6 +33,7 @@ from bloomery.conf.default import Default
 from bloomery.db import rows
 from bloomery.drivers import registry
 from bloomery.model.node import Node
+from tests.kit.servers.tls import certificate
 
 SYSTEMS = 1000
 MUTE = 100
@@ -39,6 +41,7 @@ ANSWER_S = 0.1
 _ROUNDS = 3
 _READY_S = 60.0
 _HANG_S = 3600.0
+_KEPT_S, _CLOSED_S = 300.0, 1.0  # until a BMC closes a connection; a pass takes 10 s
 _NEVER_S = 86400  # the conductor's own sync stays away
 
 Info = dict[str, Any]
@@ -48,14 +51,30 @@ def measure() -> Sequence[Line]:
     named = _Sync(f"power sync of {SYSTEMS:,} systems")
     unnamed = _Sync("the same without redfish_system_id")
     beside = Line(what=f"the others beside {MUTE} mute ones", unit="s", at_most=20)
-    with _rack() as infos:
+    closed = Line(
+        what="CPU of one over TLS: closed connections, to kept", unit="ms", at_most=3, ratio=True
+    )
+    with _rack(_KEPT_S) as infos:
         named.measure(infos)
         unnamed.measure([_without_id(info) for info in infos])
         with _fleet(infos) as runtime:
             PowerSync(runtime).run()
             for _ in _rounds():
                 beside.add(_beside_mute_s(runtime, infos[:MUTE]))
-    return *named.lines, *unnamed.lines, beside
+    _compare_closed(closed)
+    return *named.lines, *unnamed.lines, beside, closed
+
+
+def _compare_closed(line: Line) -> None:
+    with harness.folder() as folder, contextlib.ExitStack() as stack:
+        files = certificate(folder)
+        racks = [stack.enter_context(_rack(idle_s, *files)) for idle_s in (_CLOSED_S, _KEPT_S)]
+        syncs = []
+        for infos in racks:
+            trusting = [info | {"redfish_verify_ca": files[0]} for info in infos]
+            syncs.append(_logged_in(stack.enter_context(_fleet(trusting))))
+        for _ in _rounds():
+            line.add(*(_cpu_s(sync) * 1000 / SYSTEMS for sync in syncs))
 
 
 def _beside_mute_s(runtime: ConductorRuntime, infos: Sequence[Info]) -> float:
@@ -94,21 +113,32 @@ class _Sync:
 
     def measure(self, infos: Sequence[Info]) -> None:
         with _fleet(infos) as runtime:
-            sync = PowerSync(runtime)
-            sync.run()
-            harness.until(lambda: sync.is_idle, "the first logins")
+            sync = _logged_in(runtime)
             for _ in _rounds():
-                before = time.process_time()
-                self.took.add(_timed(sync))
-                cpu_s = time.process_time() - before
+                began = time.perf_counter()
+                cpu_s = _cpu_s(sync)
+                self.took.add(time.perf_counter() - began)
                 floor_s = _bare_cpu_s(infos)
                 self.cpu.add(cpu_s * 1000 / len(infos), floor_s * 1000 / len(infos))
+
+
+def _logged_in(runtime: ConductorRuntime) -> PowerSync:
+    sync = PowerSync(runtime)
+    sync.run()
+    harness.until(lambda: sync.is_idle, "the first logins")
+    return sync
 
 
 def _timed(sync: PowerSync) -> float:
     began = time.perf_counter()
     sync.run()
     return time.perf_counter() - began
+
+
+def _cpu_s(sync: PowerSync) -> float:
+    before = time.process_time()
+    sync.run()
+    return time.process_time() - before
 
 
 def _rounds() -> Iterator[int]:
@@ -192,27 +222,32 @@ def _get_all(rest: Iterator[http.client.HTTPConnection], lock: threading.Lock) -
 
 
 @contextlib.contextmanager
-def _rack() -> Iterator[list[Info]]:
-    """Run the systems in a process of their own; yield what nodes need to know of them."""
+def _rack(idle_s: float, *tls: str) -> Iterator[list[Info]]:
+    """Run the systems in a process of their own; yield what nodes need to know of them.
+
+    ``idle_s``: after which their BMCs close a connection; ``tls``: a certificate and its key.
+    """
     with harness.folder() as folder:
         file = folder / "systems.json"
-        with harness.Process(sys.executable, "-m", "bench.power_sync", str(file), "serve") as rack:
+        words = (str(file), "serve", str(idle_s), *tls)
+        with harness.Process(sys.executable, "-m", "bench.power_sync", *words) as rack:
             rack.line(_READY_S)
             yield json.loads(file.read_text())
 
 
-def _serve(file: Path) -> None:
+def _serve(file: Path, idle_s: str, *tls: str) -> None:
     from bloomery.lab.bmc import Rules
     from bloomery.lab.rack import Rack
 
-    with Rack(SYSTEMS, apart=True, rules=Rules(late_s=ANSWER_S)) as rack:
+    rules = Rules(late_s=ANSWER_S, idle_s=float(idle_s))
+    with Rack(SYSTEMS, apart=True, rules=rules, tls=(tls[0], tls[1]) if tls else None) as rack:
         file.write_text(json.dumps([machine.driver_info for machine in rack.machines]))
         print("ready", flush=True)
         threading.Event().wait()
 
 
 if __name__ == "__main__":
-    if sys.argv[2:] == ["serve"]:
-        _serve(Path(sys.argv[1]))
+    if sys.argv[2:3] == ["serve"]:
+        _serve(Path(sys.argv[1]), *sys.argv[3:])
     else:
         harness.main(measure)
