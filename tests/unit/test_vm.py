@@ -6,17 +6,24 @@ import pytest
 
 from tests.vm import life
 
+ALL = list(life.LIVES)
+
 
 @pytest.mark.parametrize(
-    ("arguments", "firmwares"),
-    [([], ["uefi", "bios"]), (["bios"], ["bios"]), (["uefi"], ["uefi"])],
+    ("arguments", "firmwares", "lives"),
+    [
+        ([], ["uefi", "bios"], ALL),
+        (["bios"], ["bios"], ALL),
+        (["uefi", "mirror", "disk"], ["uefi"], ["mirror", "disk"]),
+    ],
 )
-def test_make_vm_reads_no_argument_and_each_firmware(
-    arguments: list[str], firmwares: list[str]
+def test_make_vm_reads_no_argument_a_firmware_and_its_lives(
+    arguments: list[str], firmwares: list[str], lives: list[str]
 ) -> None:
-    assert life.firmwares(arguments) == firmwares
+    assert life.parse(arguments) == (firmwares, lives)
 
 
-def test_make_vm_refuses_other_firmware() -> None:
+@pytest.mark.parametrize("arguments", [["coreboot"], ["uefi", "floppy"], ["bios", "mirror"]])
+def test_make_vm_refuses_what_it_does_not_have(arguments: list[str]) -> None:
     with pytest.raises(SystemExit):
-        life.firmwares(["coreboot"])
+        life.parse(arguments)

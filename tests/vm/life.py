@@ -428,6 +428,9 @@ def parse(arguments: Sequence[str]) -> tuple[list[str], list[str]]:
     named = parser.parse_args(arguments)
     if unknown := set(named.life) - set(LIVES):
         parser.error(f"no such life: {', '.join(unknown)}")
+    for life in named.life:
+        if named.firmware not in LIVES[life]:
+            parser.error(f"{life} needs firmware {' or '.join(LIVES[life])}")
     return [named.firmware] if named.firmware else list(MODES), named.life or list(LIVES)
 
 
