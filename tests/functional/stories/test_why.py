@@ -131,7 +131,9 @@ def test_node_whose_bmc_fell_silent(watched, bmc):
     node = watched.bring_to("active", **SECRET)
     watched.power(node, "power on")
     bmc.reads, bmc.one = UNREACHABLE, {}
-    power_sync.PowerSync(watched.site.runtime).run()
+    sync = power_sync.PowerSync(watched.site.runtime)
+    sync.run()
+    wait_for(lambda: sync.is_idle, "the slow look")
     told = why(watched, node)
     assert told["next_action"] == (
         "look at the BMC (its address: baremetal node show --fields driver_info): maintenance ends "

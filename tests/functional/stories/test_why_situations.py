@@ -335,7 +335,9 @@ def bmc_dead(scene):
     node = scene.stage.bring_to("active")
     scene.stage.power(node, "power on")
     scene.bmc.reads, scene.bmc.one = UNREACHABLE, {}
-    power_sync.PowerSync(scene.stage.site.runtime).run()
+    sync = power_sync.PowerSync(scene.stage.site.runtime)
+    sync.run()
+    wait_for(lambda: sync.is_idle, "the slow look")
     return node
 
 
