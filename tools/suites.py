@@ -127,7 +127,7 @@ SUITES: Final = (
     Suite("mutants", f"{PYTEST} tests/mutants", 400, IN_PROCESS, uses=("postgresql", "mariadb")),
     Suite("pages", f"{PYTEST} tests/pages", 900, IN_PROCESS, needs=("chromium",)),
     Suite("counts", f"{PYTEST} tests/counts", 240, IN_PROCESS),
-    Suite("postgresql", f"{PYTEST} tests/servers", 600, needs=("postgresql",), uses=("rabbitmq",)),
+    Suite("postgresql", f"{PYTEST} tests/servers", 900, needs=("postgresql",), uses=("rabbitmq",)),
     Suite("mariadb", f"{PYTEST} tests/servers", 600, needs=("mariadb",)),
     Suite("coverage", COVERAGE, 600, "no database", extra=True),
     Suite("fuzz", f"{PYTEST} -s tests/fuzz", 3600, IN_PROCESS, extra=True),
