@@ -12,12 +12,13 @@ import signal
 import threading
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 import pytest
 
 from tests.chaos import oracles
 from tests.chaos.site import Site, in_use, on_servers_of_the_test
+from tests.kit.servers import own
 from tests.kit.servers.tcp_proxy import Cut
 from tests.kit.waiting import wait_for
 from tools import servers
@@ -62,16 +63,9 @@ def outages(site: Site, server: servers.OwnServer) -> None:
     wait_for_orders(site, ORDERS)
 
 
-def started(server: Any, until: contextlib.ExitStack) -> servers.OwnServer:
-    try:
-        return until.enter_context(server())
-    except servers.ServerMissing as exc:
-        pytest.skip(str(exc))
-
-
 def test_a_broker_that_goes_away_loses_nothing(tmp_path: Path, seed: int) -> None:
     with contextlib.ExitStack() as until:
-        server = started(servers.own_rabbitmq, until)
+        server = own.start(servers.own_rabbitmq(), until)
         broker = f"rabbit://guest:guest@127.0.0.1:{server.port}/"
         site = until.enter_context(
             on_servers_of_the_test(tmp_path, "oslo", broker=broker, **DURABLE)
@@ -86,7 +80,7 @@ def test_a_database_that_goes_away_loses_nothing(
 ) -> None:
     own_server, url = DATABASES[kind]
     with contextlib.ExitStack() as until:
-        server = started(own_server, until)
+        server = own.start(own_server(), until)
         site = until.enter_context(
             on_servers_of_the_test(tmp_path, transport, database=url.format(port=server.port))
         )

@@ -177,7 +177,7 @@ def test_a_wsgi_server_answers_as_the_published_ironic(
     host, options = f"localhost:{port}", groups(db)
     enabled = {kind: ",".join(names) for kind, names in ours.ENABLED.items()}
     options["DEFAULT"] |= {"host": "localhost", "enabled_hardware_types": "fake-hardware"} | enabled
-    told = stories.draw(compare.SEED)[::8]
+    sample = stories.draw(compare.SEED)[::8]
     with (
         Served(
             tmp_path / "state", role="conductor", **options,
@@ -188,9 +188,9 @@ def test_a_wsgi_server_answers_as_the_published_ironic(
     ):  # fmt: skip
         conductor.wait_until_it_prints("serves")
         address = ("127.0.0.1", int(url.rpartition(":")[2]))
-        answers = json.dumps(compare.ask(address, [asking(story, host) for story in told]))
+        answers = json.dumps(compare.ask(address, [asking(story, host) for story in sample]))
     answers = json.loads(answers.replace(host, "localhost").replace(quote(host), "localhost"))
-    rows = compare.comparisons(told, compare.recorded(), answers)
+    rows = compare.comparisons(sample, compare.recorded(), answers)
     faults = compare.judge(list(rows), counts=False)
     assert faults == [], "\n".join(faults)
 

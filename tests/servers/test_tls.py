@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 
+from tests.kit.servers import own
 from tests.kit.servers.served import Served
 from tests.kit.servers.tls import certificate
 from tests.kit.waiting import wait_for
@@ -41,8 +42,8 @@ def stranger(tmp_path: Path) -> str:
     return certificate(folder)[0]
 
 
-def check_database(folder: Path, url: str) -> subprocess.CompletedProcess[str]:
-    config = folder / "check.conf"
+def upgrade_database(folder: Path, url: str) -> subprocess.CompletedProcess[str]:
+    config = folder / "upgrade.conf"
     config.write_text(f"[database]\nconnection = {url}\n")
     program = "from bloomery.cmd import main; main()"
     words = ("db", "upgrade", "--state-dir", folder / "state", "--config-file", config)
@@ -54,15 +55,15 @@ def check_database(folder: Path, url: str) -> subprocess.CompletedProcess[str]:
 def test_a_site_trusts_the_database_and_the_broker_that_the_authority_signed(
     tmp_path: Path, theirs: Certificate, stranger: str, kind: str
 ) -> None:
-    start, address = DATABASES[kind]
+    server, address = DATABASES[kind]
     with contextlib.ExitStack() as until:
-        database = until.enter_context(start(theirs))
-        broker = until.enter_context(servers.own_rabbitmq(theirs))
-        refused = check_database(tmp_path, address.format(port=database.port, ca=stranger))
+        database = own.start(server(theirs), until)
+        broker = own.start(servers.own_rabbitmq(theirs), until)
+        refused = upgrade_database(tmp_path, address.format(port=database.port, ca=stranger))
         assert refused.returncode != 0
         assert "certificate verify failed" in refused.stderr
         url = address.format(port=database.port, ca=theirs[0])
-        upgraded = check_database(tmp_path, url)
+        upgraded = upgrade_database(tmp_path, url)
         assert upgraded.returncode == 0, upgraded.stderr
         options: dict[str, Any] = {
             "DEFAULT": {

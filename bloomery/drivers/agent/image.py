@@ -194,7 +194,7 @@ def _check_partitions(info: Mapping[str, Any]) -> None:
 def _check_boot_loader(task: DriverTask, info: Mapping[str, Any], conf: Conf) -> None:
     """Raise where the agent would have to run the GRUB of the image, and may not.
 
-    The agent then makes no partition bootable, with UEFI as with BIOS, after it has written it.
+    Without the option the agent writes the image, and then fails, with UEFI as well as with BIOS.
     """
     on_mirror = raid.is_on_software_raid(task) and boot_mode(task, conf) == "bios"
     is_needed = is_partition(info) or (on_mirror and info.get(ROOT_UUID))

@@ -11,7 +11,7 @@ import logging
 import resource
 import threading
 from collections import OrderedDict
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Final, TypeAlias, TypeVar
@@ -141,7 +141,7 @@ class Access:
         work: Callable[[Any], T],
         *,
         repeatable: bool = False,
-        secrets: tuple[str, ...] = (),
+        secrets: Sequence[str] = (),
     ) -> T:
         """Let ``work`` change the node's system; errors hide the ``secrets`` that it sends.
 
@@ -160,7 +160,7 @@ class Access:
         task: DriverTask,
         call: BmcCall,
         work: _Work[T],
-        secrets: tuple[str, ...] = (),
+        secrets: Sequence[str] = (),
     ) -> T:
         """Run ``work``, once more after a failure if time is left; only once on a suspect."""
         suspect = call.bmc.is_suspect
@@ -178,7 +178,7 @@ class Access:
         task: DriverTask,
         call: BmcCall,
         work: _Work[T],
-        secrets: tuple[str, ...],
+        secrets: Sequence[str],
     ) -> T:
         from bloomery.drivers.redfish import refusals
 

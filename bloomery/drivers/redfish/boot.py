@@ -235,6 +235,10 @@ class RedfishHttps(IsoBoot):
         """Raise InvalidParameterValue for a machine that boots from no URL."""
         self.access.read(task, boot_device.check_uri)
 
+    def _eject(self, task: base.DriverTask) -> None:
+        self.access.change(task, boot_device.forget_address, repeatable=True)
+        super()._eject(task)
+
     def _mode(self, _task: base.DriverTask) -> str | None:
         return "uefi"
 

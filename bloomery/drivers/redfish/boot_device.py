@@ -70,10 +70,20 @@ def choose(
         memory.pop(MEMORY, None)
 
 
+def address_of(system: Any) -> str | None:
+    """Return the URL that the BMC has for a boot from uefihttp, if any."""
+    return (system.boot.http_boot_uri if system.boot else None) or None
+
+
 def set_once(system: Any, device: str) -> None:
     """Set the device for the next boot, with the image's URL that the BMC has."""
-    address = system.boot.http_boot_uri if system.boot else None
-    _set(system, device, persistent=False, address=address)
+    _set(system, device, persistent=False, address=address_of(system))
+
+
+def forget_address(system: Any) -> None:
+    """Take a URL away from the BMC: the next boot is that of the disk."""
+    if address_of(system) is not None:
+        _set(system, "disk", persistent=False, address=None)
 
 
 def _set(system: Any, device: str, *, persistent: bool, address: str | None) -> None:

@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Any, Final, NamedTuple
 
-from bloomery import clock, errors
+from bloomery import clock, errors, secrets
 from bloomery.conductor.states import Power as PowerState
 from bloomery.drivers import base, substeps
 from bloomery.drivers.redfish import boot_device, reset
@@ -144,10 +144,14 @@ class RedfishPower(RedfishInterface, base.Power):
         once = internal.get(boot_device.MEMORY)
         was_given, orders = memory.get("given", 0) > 0, memory.get("orders", 0)
         memory |= {"orders": orders + 1, "no_answer": None, "put_off": None}
+        hidden: list[str] = []
+
+        def send(system: Any) -> None:
+            hidden.extend(secrets.in_address(boot_device.address_of(system) or ""))
+            _reset(system, order, once, internal, again=was_given)
+
         try:
-            self.access.change(
-                task, lambda system: _reset(system, order, once, internal, again=was_given),
-            )  # fmt: skip
+            self.access.change(task, send, secrets=hidden)
         except errors.InvalidParameterValue:
             _forget(task)
             raise

@@ -221,10 +221,10 @@ def test_firmware_fetches_the_iso_where_the_bmc_has_no_drive(
     agent.learn(agent.try_to_hand_in(), 202)
     assert stage.wait_for(node, "manageable")["last_error"] is None
     assert left(settings) == []
-    told = [stage.api.get(f"/v1/nodes/{node}{part}").body for part in ("", "/history")]
+    bodies = [stage.api.get(f"/v1/nodes/{node}{part}").body for part in ("", "/history")]
     secret = boot_files.secret_of(url)
     assert secret
-    assert not any(secret.encode() in body for body in told)
+    assert not any(secret.encode() in body for body in bodies)
 
 
 def test_the_agents_token_is_on_its_cd_and_given_to_nobody_who_asks(

@@ -203,7 +203,7 @@ def test_a_look_of_power_sync_tells_the_health_as_well(stage, machine, asked) ->
     assert taken(asked, machine) == ["GET /Systems/ID"]
 
 
-def test_a_look_of_power_sync_is_one_request_and_one_statement(
+def test_a_look_of_power_sync_is_one_request_and_no_commit(
     stage, machine, asked, monkeypatch
 ) -> None:
     """Also of a BMC that links to pending settings, which sushy's system would read, too."""

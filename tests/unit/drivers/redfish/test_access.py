@@ -150,9 +150,10 @@ def test_a_document_that_is_no_system_is_an_error_of_the_bmc(conf, task, machine
 
 def test_a_turn_reads_the_document_of_a_system_once_until_it_writes(conf, task, machine):
     way, task.reads = access.of(conf), {}
-    assert way.document(task)["PowerState"] == "Off"
+    document = way.document(task)
+    assert document["PowerState"] == "Off"
     before = machine.bmc.requests
-    way.document(task)
+    assert way.document(task) is document, "parsed once"
     assert machine.bmc.requests == before
     machine.system._on = True
     way.change(task, boot_pxe)

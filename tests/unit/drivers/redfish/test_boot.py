@@ -98,6 +98,42 @@ def test_each_power_on_repeats_the_url_to_a_bmc_that_keeps_no_device(
         assert (booted["target"], booted["image"]) == ("UefiHttp", OS)
 
 
+@pytest.mark.parametrize("ends", ["clean_up_ramdisk", "clean_up_instance"])
+def test_the_bmc_keeps_no_url_of_a_boot_that_is_over(
+    conf: Any, make_machine: Any, ends: str
+) -> None:
+    machine, boot = make_machine(), RedfishHttps(conf)
+    task = make_task(conf, machine, instance_info={"boot_iso": OS})
+    walk(task, lambda: boot.prepare_instance(task))
+    assert boots(machine) == ("UefiHttp", "Continuous", OS)
+    task.turn = 0
+    walk(task, lambda: getattr(boot, ends)(task), most=999)
+    assert boots(machine) == ("Hdd", "Once", "")
+
+
+def test_a_bmc_that_quotes_the_url_spreads_no_login(conf: Any, make_machine: Any) -> None:
+    machine, boot = make_machine("lenovo-xcc"), RedfishHttps(conf)
+    task = make_task(conf, machine, instance_info={"boot_iso": OS})
+    body = {"error": {"code": "Base.1.0.GeneralError", "message": f"cannot fetch {OS}"}}
+
+    def refuse() -> None:
+        machine.bmc.faults.add(kind="status", status=400, method="PATCH", body=body, times=-1)
+
+    refuse()
+    with pytest.raises(errors.BmcRefused, match="cannot fetch") as refused:
+        walk(task, lambda: boot.prepare_instance(task))
+    assert "hush" not in str(refused.value)
+    machine.bmc.faults.clear()
+    task.turn = 0
+    walk(task, lambda: boot.prepare_instance(task))
+    walk(task, lambda: task.driver.power.set_power_state(task, "power off"), most=999)
+    refuse()
+    task.turn = 0
+    with pytest.raises(errors.BmcRefused, match="cannot fetch") as refused:
+        walk(task, lambda: task.driver.power.set_power_state(task, "power on"), most=999)
+    assert "hush" not in str(refused.value)
+
+
 @pytest.mark.parametrize(
     ("targets", "reason"),
     [
@@ -110,10 +146,11 @@ def test_a_machine_that_boots_from_no_url_is_refused_while_it_runs(
 ) -> None:
     machine = make_machine("dmtf-rackmount1")
     machine.system.spec = dataclasses.replace(machine.system.spec, targets=targets)
+    machine.system._on = True
     task = make_task(conf, machine)
     with pytest.raises(errors.InvalidParameterValue, match=reason):
         RedfishHttps(conf).prepare_ramdisk(task, {})
-    assert machine.system.happened == []
+    assert (machine.system.power, machine.system.happened) == ("On", [])
 
 
 @pytest.mark.parametrize(

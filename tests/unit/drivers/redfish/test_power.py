@@ -276,7 +276,7 @@ def test_a_machine_whose_bmc_never_answers_clearly_is_restarted_so_many_times(
 
 def test_an_order_that_the_bmc_was_not_told_counts_for_nothing(power, task, machine, monkeypatch):
     alone = errors.BmcLeftAlone(node="n", address="b", reason="left alone", retry_after_s=1.5)
-    monkeypatch.setattr(power.access, "change", lambda *_: failing(alone)(task))
+    monkeypatch.setattr(power.access, "change", lambda *_, **__: failing(alone)(task))
     for task.turn in range(9):
         assert power.set_power_state(task, "power on", timeout_s=600).after_s == 1.5
     monkeypatch.undo()
