@@ -30,7 +30,8 @@ def change(task: TaskManager, target: str, timeout_s: float | None = None) -> Ou
         return DONE
     if not task.turn:  # later attempts must not end the session of the new agent
         task.log("power: %s", target)
-        task.forget_agent(may_boot_again=True)
+        if not power.only_restarts:
+            task.forget_agent(may_boot_again=True)
     changed_at = rows.now().replace(tzinfo=None)  # Ironic's format: UTC without an offset
     node.driver_internal_info["last_power_state_change"] = changed_at.isoformat()
     if target == Power.REBOOT:

@@ -205,6 +205,7 @@ class Power(Interface):
     """
 
     kind = "power"
+    only_restarts: ClassVar[bool] = False  # by the node's agent; an operator does all else
 
     def get_power_state(self, task: DriverTask) -> str | None:
         """Return ``power on``, ``power off``, ``error`` (the BMC says so), or None: unknown.

@@ -1,7 +1,7 @@
 """The hardware type ``manual-management``: machines without a BMC.
 
 An operator switches them and sets their boot order; Bloomery records the power state that it asks
-for.  Agents boot from the network.
+for, or has an agent restart the machine.  Agents boot from the network.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ class ManualHardware(base.HardwareType):
         "inspect": ("agent", "no-inspect"),
         "management": ("noop", "fake"),
         "network": ("noop",),
-        "power": ("fake",),
+        "power": ("fake", "agent"),
         "raid": ("no-raid", "agent"),
         "rescue": ("no-rescue", "agent"),
         "storage": ("noop",),

@@ -113,7 +113,13 @@ class CustomAgentDeploy(base.Deploy):
 
     @steps.deploy_step(priority=40, resumable=True)
     def tear_down_agent(self, task: base.DriverTask) -> Outcome:
-        """Let the agent shut the machine down, or lock itself where power off is forbidden."""
+        """Let the agent shut the machine down, or lock itself where power off is forbidden.
+
+        An agent that restarts the machine itself stays until ``boot_instance``.
+        """
+        if task.driver.power.only_restarts:
+            self.collect_logs(task, "deploy", failed=False)
+            return DONE
         if task.node.disable_power_off:
             parts: tuple[substeps.Substep, ...] = (lambda: self._tell(task, "system.lockdown"),)
         elif strutils.bool_from_string(task.driver_info.get(_BY_BMC)):

@@ -16,7 +16,6 @@ from urllib.parse import urlsplit
 from oslo_utils import strutils
 
 from bloomery import errors, secrets
-from bloomery.conductor.states import Power as PowerState
 from bloomery.drivers import base, substeps
 from bloomery.drivers.agent import fast_track, ramdisk
 from bloomery.outcome import DONE, Done, Outcome, WaitForCall
@@ -106,7 +105,7 @@ class AgentInspect(base.Inspect):
             return None
         if task.node.disable_power_off:
             return task.driver.power.reboot(task)
-        return task.driver.power.set_power_state(task, PowerState.OFF)
+        return ramdisk.switch_off(task)
 
 
 def _boot_from_network(task: base.DriverTask) -> None:

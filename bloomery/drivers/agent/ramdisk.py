@@ -12,6 +12,7 @@ from bloomery.conductor.states import Power as PowerState
 from bloomery.conf import Conf
 from bloomery.drivers import base, substeps
 from bloomery.drivers.agent import client
+from bloomery.model.rules import agents
 from bloomery.outcome import Outcome, WaitForCall
 
 _BOOT: Final = "agent_boot"
@@ -47,20 +48,30 @@ def boot(task: base.DriverTask, params: Mapping[str, str]) -> Outcome:
 
 
 def switch_off(task: base.DriverTask) -> Outcome | None:
-    """Switch off, unless that is forbidden."""
-    if task.node.disable_power_off:
+    """Switch off, unless that is forbidden, or left to an operator."""
+    if task.node.disable_power_off or task.driver.power.only_restarts:
         return None
     return task.driver.power.set_power_state(task, PowerState.OFF)
 
 
 def switch_on(task: base.DriverTask) -> Outcome | None:
+    """Switch on, or restart where power off is forbidden; the node's agent restarts if it can."""
+    if task.driver.power.only_restarts:
+        has_agent = agents.has_session(task.node.driver_internal_info)
+        return task.driver.power.reboot(task) if has_agent else None
     if task.node.disable_power_off:
         return task.driver.power.reboot(task)
     return task.driver.power.set_power_state(task, PowerState.ON)
 
 
 def take_away(task: base.DriverTask) -> Outcome | None:
-    """Switch off and remove the agent's boot files; restart where power off is forbidden."""
+    """Switch off and remove the agent's boot files; restart where power off is forbidden.
+
+    An agent that restarts the machine itself stays until then.
+    """
+    if task.driver.power.only_restarts:
+        task.driver.boot.clean_up_ramdisk(task)
+        return None
     task.forget_agent()
     return substeps.run_in_order(
         task,
@@ -88,4 +99,7 @@ def _await_call(task: base.DriverTask) -> Outcome | None:
     lacks = "" if task.ports else (
         "; the node has no port, and an agent finds its node by the MAC address of one: create it"
     )  # fmt: skip
-    return WaitForCall(reason=f"the machine boots the agent's ramdisk{lacks}", then="same")
+    boots = "the machine boots the agent's ramdisk"
+    if task.driver.power.only_restarts:
+        boots = "an operator restarts the machine into the agent's ramdisk"
+    return WaitForCall(reason=boots + lacks, then="same")

@@ -58,6 +58,8 @@ class AgentRescue(base.Rescue):
                 if not _has_ended(agent):
                     raise
         memory.pop(_TOLD, None)
+        if task.driver.power.only_restarts:
+            task.forget_agent()  # it restarts nothing any more
         node = task.node
         node.instance_info = {k: v for k, v in node.instance_info.items() if k != _PASSWORD}
 

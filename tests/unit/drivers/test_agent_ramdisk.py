@@ -18,6 +18,8 @@ TOKEN = "agent_secret_token"
 class Machine:
     """Takes a turn to switch off, in which what it runs looks its node up."""
 
+    only_restarts = False
+
     def set_power_state(self, task: FakeTask, state: Power) -> Outcome | None:
         if state == Power.OFF and not task.turn:
             task.node.driver_internal_info[TOKEN] = "of whoever runs there"
