@@ -22,7 +22,7 @@ NAMES: Final[Mapping[str, tuple[str, ...]]] = {  # of Ironic 39, and older ones
     "inspect": ("ilo", "inspector", "irmc"),
     "management": ("ilo", "ilo5", "intel-ipmitool", "irmc"),
     "network": ("flat", "ironic-networking", "neutron"),
-    "power": ("agent", "ilo", "irmc"),
+    "power": ("ilo", "irmc"),
     "raid": ("ilo5", "irmc"),
     "rescue": (),
     "storage": ("cinder", "external"),
