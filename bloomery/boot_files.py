@@ -1,9 +1,10 @@
 """Boot files for machines and BMCs, served without a login, below [deploy]http_root.
 
-    boot-files/UUID-SECRET.iso      a boot CD, a kernel, a ramdisk, an iPXE script, or a link to
-                                    an image; each boot has another secret
-    pxelinux.cfg/52-54-00-00-00-01  a link to the script of the machine with that MAC address
-    boot.ipxe                       chains each machine that runs iPXE to its link
+    boot-files/UUID-SECRET.iso      a boot CD, a kernel, a ramdisk, a script, or a link to an image;
+                                    each boot has another secret
+    pxelinux.cfg/52-54-00-00-00-01  a link to the iPXE script of the machine with that MAC address
+    pxelinux.cfg/52:54:00:00:00:01  a link to the GRUB script of the machine
+    boot.ipxe, grub.cfg             lead each machine that runs iPXE or GRUB to its link
 
 The boot interface writes and removes them, the API or a web server serves them. Directories are
 never listed.
@@ -19,13 +20,16 @@ from typing import Final
 
 FOLDER: Final = "boot-files"
 LINKS: Final = "pxelinux.cfg"  # Ironic's name, for external web servers
-ENTRY: Final = "boot.ipxe"
-ISO, KERNEL, RAMDISK, SCRIPT, IMAGE = KINDS = ("iso", "kernel", "ramdisk", "ipxe", "image")
+IPXE_ENTRY, GRUB_ENTRY = ENTRIES = ("boot.ipxe", "grub.cfg")
+ISO, KERNEL, RAMDISK, IPXE, GRUB, IMAGE = KINDS = (
+    "iso", "kernel", "ramdisk", "ipxe", "grub", "image",
+)  # fmt: skip
 PART: Final = ".part"  # suffix of an incomplete file
 _SECRET: Final = r"[A-Za-z0-9_-]{43}"  # noqa: S105  a pattern
 _NAME: Final = re.compile(rf"[0-9a-fA-F-]{{36}}-({_SECRET})\.(?:{'|'.join(KINDS)})")
+_LINK: Final = r"[0-9a-f]{2}(?P<separator>[:-])(?:[0-9a-f]{2}(?P=separator)){4}[0-9a-f]{2}"
 _PATH: Final = re.compile(
-    rf"{FOLDER}/{_NAME.pattern}|{LINKS}/[0-9a-f]{{2}}(?:-[0-9a-f]{{2}}){{5}}|{re.escape(ENTRY)}"
+    rf"{FOLDER}/{_NAME.pattern}|{LINKS}/{_LINK}|{'|'.join(map(re.escape, ENTRIES))}"
 )
 _UUID: Final = 36  # characters
 
@@ -34,9 +38,14 @@ def new_name(node_uuid: str, kind: str) -> str:
     return f"{node_uuid}-{secrets.token_urlsafe(32)}.{kind}"
 
 
-def link_name(mac: str) -> str:
+def ipxe_link(mac: str) -> str:
     """Return the MAC address in iPXE's format: ``${mac:hexhyp}``."""
     return mac.lower().replace(":", "-")
+
+
+def grub_link(mac: str) -> str:
+    """Return the MAC address in GRUB's format: ``$net_default_mac``."""
+    return mac.lower()
 
 
 def find(http_root: Path, path: str) -> Path | None:

@@ -1,7 +1,7 @@
-"""Serve boot CDs to BMCs and boot files to iPXE: without a login, whole or in ranges.
+"""Serve boot CDs to BMCs and boot files to machines: without a login, whole or in ranges.
 
-The secret name of a boot file is its credential.  Names of links to iPXE scripts are MAC addresses
-and no secret: only [api]agent_networks may fetch them.
+The secret name of a boot file is its credential.  Names of links to scripts are MAC addresses and
+no secret: only [api]agent_networks may fetch them.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from bloomery.http_server.files import FilePieces
 from bloomery.operations import agent_callers
 
 PREFIXES: Final = tuple(
-    f"/{name}" for name in (f"{boot_files.FOLDER}/", f"{boot_files.LINKS}/", boot_files.ENTRY)
+    f"/{name}" for name in (f"{boot_files.FOLDER}/", f"{boot_files.LINKS}/", *boot_files.ENTRIES)
 )
 _TYPES: Final = {".iso": "application/x-iso9660-image", ".kernel": "application/octet-stream",
                  ".ramdisk": "application/octet-stream"}  # fmt: skip

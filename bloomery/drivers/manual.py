@@ -15,7 +15,7 @@ from bloomery.drivers import base
 class ManualHardware(base.HardwareType):
     supported: ClassVar[Mapping[str, Sequence[str]]] = {
         "bios": ("no-bios",),
-        "boot": ("ipxe",),
+        "boot": ("ipxe", "pxe"),
         "console": ("no-console",),
         "deploy": ("direct", "ramdisk", "custom-agent", "autodetect", "noop"),
         "firmware": ("no-firmware",),

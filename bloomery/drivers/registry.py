@@ -28,8 +28,8 @@ _WITH_AGENT: Final = {"ramdisk": "direct"}  # other default where an agent is co
 _TYPES: Final = "bloomery.hardware.types"
 _INTERFACES: Final = "bloomery.hardware.interfaces."
 _BESIDE: Final = {  # also enabled, but no default
-    "boot": ("ipxe", "redfish-https", "http-ipxe"), "deploy": ("direct",), "raid": ("agent",),
-    "rescue": ("agent",),
+    "boot": ("ipxe", "redfish-https", "http-ipxe", "pxe", "http"), "deploy": ("direct",),
+    "raid": ("agent",), "rescue": ("agent",),
 }  # fmt: skip
 
 

@@ -16,5 +16,5 @@ def check(interface: Boot, task: DriverTask) -> None:
     if capabilities.mode_of(task.node) == "bios":
         raise errors.InvalidParameterValue(
             reason=f"boot interface {interface.name} needs boot mode uefi, and the node has bios: "
-            "set boot_mode:uefi in properties/capabilities",
+            "set boot_mode:uefi in properties/capabilities, or take boot interface ipxe",
         )

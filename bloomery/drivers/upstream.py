@@ -13,8 +13,8 @@ NAMES: Final[Mapping[str, tuple[str, ...]]] = {  # of Ironic 39, and older ones
     TYPES: ("ilo", "ilo5", "intel-ipmi", "irmc"),
     "bios": ("ilo", "irmc"),
     "boot": (
-        "http", "ilo-ipxe", "ilo-pxe", "ilo-uefi-https", "ilo-virtual-media",
-        "irmc-pxe", "irmc-virtual-media", "pxe",
+        "ilo-ipxe", "ilo-pxe", "ilo-uefi-https", "ilo-virtual-media", "irmc-pxe",
+        "irmc-virtual-media",
     ),
     "console": ("fake-graphical", "ilo", "ipmitool-shellinabox", "redfish-graphical"),
     "deploy": ("anaconda", "ansible", "bootc"),
@@ -29,7 +29,7 @@ NAMES: Final[Mapping[str, tuple[str, ...]]] = {  # of Ironic 39, and older ones
     "vendor": ("ilo", "irmc"),
 }  # fmt: skip
 _CONSOLES: Final = ("fake-graphical", "ipmitool-shellinabox", "redfish-graphical")
-_INSTEAD: Final = dict.fromkeys(_CONSOLES, "ipmitool-socat") | {"http": "http-ipxe", "pxe": "ipxe"}
+_INSTEAD: Final = dict.fromkeys(_CONSOLES, "ipmitool-socat")
 
 
 def advised(name: str) -> str:

@@ -24,7 +24,7 @@ from bloomery.drivers.agent.deploy import AgentDeploy
 from bloomery.drivers.agent.raid import AgentRaid
 from bloomery.drivers.agent.rescue import AgentRescue
 from bloomery.drivers.fake.hardware import FakeBoot
-from bloomery.drivers.ipxe import IpxeBoot
+from bloomery.drivers.network_boot import IpxeBoot
 from bloomery.drivers.registry import Registry
 from bloomery.model.node import Node
 from bloomery.outcome import Again, Outcome
@@ -130,7 +130,7 @@ class AgentLife(Life):
         if self.folder is None:
             return str(document["agent_token"])
         assert document["agent_token"] == "******", "a lookup gave another token"
-        script = Path(self.folder, "http", boot_files.LINKS, boot_files.link_name(MAC)).read_text()
+        script = Path(self.folder, "http", boot_files.LINKS, boot_files.ipxe_link(MAC)).read_text()
         return script.partition("ipa-agent-token=")[2].split()[0]
 
     def call_back(self, node: Node) -> None:

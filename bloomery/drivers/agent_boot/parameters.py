@@ -17,15 +17,17 @@ KEY: Final = "kernel_append_params"
 EXTERNAL_URL: Final = "external_http_url"
 PROPERTIES: Final = {
     KEY: "Parameters for the agent's kernel, in place of kernel_append_params in [redfish] for "
-    "virtual media and in [pxe] for ipxe, which %default% stands for. Optional.",
+    "virtual media and in [pxe] for network boots, which %default% stands for. Optional.",
 }
 AGENT_TOKEN: Final = "ipa-agent-token"  # noqa: S105  a parameter, as ironic-python-agent reads it
-_MOST: Final = 2047  # characters, also of ISOLINUX
+MOST: Final = 2047  # characters, also of ISOLINUX
 _WORD: Final = re.compile(r'(?:[^\s"]|"[^"]*")+')
 _UNFIT: Final = re.compile(r"[^ -~]|['\\]")
 
 
-def command_line(task: DriverTask, default: str, params: Mapping[str, str]) -> str:
+def command_line(
+    task: DriverTask, default: str, params: Mapping[str, str], most: int = MOST
+) -> str:
     """Return the operator's parameters followed by ``params``.
 
     Raises InvalidParameterValue for characters that boot loaders would change.
@@ -37,8 +39,8 @@ def command_line(task: DriverTask, default: str, params: Mapping[str, str]) -> s
                      *(f"{name}={value}" for name, value in params.items())))  # fmt: skip
     if _UNFIT.search(line) or line.count('"') % 2:
         raise _unfit("takes printable ASCII without ' and \\, and double quotes in pairs")
-    if len(line) > _MOST:
-        raise _unfit(f"is too long: a kernel takes {_MOST} characters, and this is {len(line)}")
+    if len(line) > most:
+        raise _unfit(f"is too long: a kernel takes {most} characters, and this is {len(line)}")
     return line
 
 

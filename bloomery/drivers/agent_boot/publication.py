@@ -44,16 +44,16 @@ class Publication:
             raise self._failure(exc) from exc
         return self._url_of(name)
 
-    def lead(self, macs: list[str], url: str, entry: str) -> None:
-        """Lead machines with these MAC addresses from ``entry`` to their script at ``url``.
+    def lead(self, links: list[str], url: str, entry: str, text: str) -> None:
+        """Lead machines by ``links`` from the file ``entry`` to their script at ``url``.
 
         Raises StepFailure.
         """
         script = url.rpartition("/")[2]
         try:
-            self._replace(Path(boot_files.ENTRY), lambda out: out.write(entry.encode("ascii")))
-            for mac in macs:
-                self._link(mac, Path("..", boot_files.FOLDER, script))
+            self._replace(Path(entry), lambda out: out.write(text.encode("ascii")))
+            for link in links:
+                self._link(link, Path("..", boot_files.FOLDER, script))
         except OSError as exc:
             raise self._failure(exc) from exc
 
@@ -67,8 +67,8 @@ class Publication:
             write(out)
         part.replace(path)
 
-    def _link(self, mac: str, target: Path) -> None:
-        link = self._folder() / boot_files.LINKS / boot_files.link_name(mac)
+    def _link(self, name: str, target: Path) -> None:
+        link = self._folder() / boot_files.LINKS / name
         part = link.with_name(link.name + boot_files.PART)
         link.parent.mkdir(exist_ok=True)
         part.unlink(missing_ok=True)

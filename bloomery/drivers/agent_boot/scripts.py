@@ -1,33 +1,36 @@
-"""Scripts of iPXE: an entry script leads each machine to its own, which boots the agent.
+"""Scripts of iPXE and GRUB: an entry script leads each machine to its own, which boots the agent.
 
-A failing command ends a script and returns to the entry script, which boots the disk.  Source:
-ipxe.org/scripting; UEFI 2.10, 3.1.1: the firmware tries the next boot entry only after an error, so
-the script for UEFI ends with one.
+Where the machine's script is missing or a command of it fails, the entry script boots the disk.
+Source: ipxe.org/scripting; the manual of GRUB, Shell-like scripting; UEFI 2.10, 3.1.1 and 3.5.1.1:
+the firmware tries the next boot entry only after an error, so the scripts for UEFI end with one.
 """
 
 from __future__ import annotations
 
 import re
+import urllib.parse
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from typing import Final
 
 from bloomery import boot_files, errors
 from bloomery.drivers.agent_boot import parameters
+from bloomery.drivers.base import DriverTask
 
 _CHAIN_MS: Final = 60_000
 _RAMDISK: Final = "ramdisk"  # the ramdisk's name for kernels started by UEFI
 _ODD: Final = re.compile(r"(?:^|\s)(?:&&|\|\||;|#)")
 
-ENTRY: Final = f"""#!ipxe
+_IPXE_ENTRY: Final = f"""#!ipxe
 chain --timeout {_CHAIN_MS} {boot_files.LINKS}/${{mac:hexhyp}} || goto disk
 :disk
 iseq ${{platform}} efi && exit 1 ||
 sanboot --no-describe --drive 0x80 || exit 1
 """
+_IPXE_PARAMS: Final = {"initrd": _RAMDISK, "BOOTIF": "01-${mac:hexhyp}"}  # the booting port
 
-PARAMS: Final = {"initrd": _RAMDISK, "BOOTIF": "01-${mac:hexhyp}"}  # the booting port
 
-
-def check(command_line: str) -> None:
+def _check_for_ipxe(command_line: str) -> None:
     """Raise InvalidParameterValue for words that iPXE would interpret."""
     if _ODD.search(command_line):
         raise errors.InvalidParameterValue(
@@ -36,10 +39,72 @@ def check(command_line: str) -> None:
         )
 
 
-def agent(kernel: str, ramdisk: str, command_line: str, timeout_s: int) -> str:
-    """Return the script that boots an agent; ``timeout_s``: per file, 0: no limit."""
+def _ipxe_agent(kernel: str, ramdisk: str, command_line: str, timeout_s: int) -> str:
     limit = f" --timeout {timeout_s * 1000}" if timeout_s else ""
     return (
         f"#!ipxe\nkernel{limit} {kernel} {command_line}\n"
         f"initrd{limit} --name {_RAMDISK} {ramdisk}\nboot\n"
     )
+
+
+def _grub_entry(base_url: str) -> str:
+    """Return the entry script; GRUB's variable ``root`` names the server of all paths."""
+    return f"""\
+source {_path(base_url)}/{boot_files.LINKS}/$net_default_mac
+for loader in /EFI/BOOT/BOOTX64.EFI /EFI/BOOT/BOOTAA64.EFI; do
+  if search --no-floppy --file --set=root $loader; then
+    if chainloader $loader; then
+      boot
+    fi
+  fi
+done
+exit 1
+"""
+
+
+def _grub_agent(kernel: str, ramdisk: str, command_line: str, _timeout_s: int) -> str:
+    return f"""\
+if linux {_path(kernel)} {parameters.quoted_for_grub(command_line)}; then
+  if initrd {_path(ramdisk)}; then
+    boot
+  fi
+fi
+"""
+
+
+def _path(url: str) -> str:
+    return urllib.parse.urlsplit(url).path
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Loader:
+    """A boot loader that machines get from the network, and its scripts.
+
+    ``entry``: the name of the entry script, whose text ``entry_script`` returns for the URL of the
+    folder.  ``link``: the name by which the entry script finds the script of a MAC address.
+    ``agent_script``: of the URLs of kernel and ramdisk, the command line, and seconds per file, 0:
+    no limit.  ``params``: what the loader adds to the command line, of at most ``most`` characters.
+    """
+
+    kind: str
+    entry: str
+    entry_script: Callable[[str], str]
+    link: Callable[[str], str]
+    agent_script: Callable[[str, str, str, int], str]
+    params: Callable[[DriverTask], Mapping[str, str]]
+    check: Callable[[str], None] = lambda _command_line: None
+    most: int = parameters.MOST
+    only_uefi: bool = False
+
+
+IPXE: Final = Loader(
+    kind=boot_files.IPXE, entry=boot_files.IPXE_ENTRY, entry_script=lambda _base_url: _IPXE_ENTRY,
+    link=boot_files.ipxe_link, agent_script=_ipxe_agent, params=lambda _task: _IPXE_PARAMS,
+    check=_check_for_ipxe,
+)  # fmt: skip
+GRUB: Final = Loader(
+    kind=boot_files.GRUB, entry=boot_files.GRUB_ENTRY, entry_script=_grub_entry,
+    link=boot_files.grub_link, agent_script=_grub_agent, params=parameters.boot_interface,
+    most=1800,  # GRUB adds BOOT_IMAGE with the path of the kernel
+    only_uefi=True,
+)  # fmt: skip

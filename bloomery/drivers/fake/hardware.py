@@ -28,7 +28,7 @@ class FakeHardware(base.HardwareType):
     lenient = True
     supported: ClassVar[Mapping[str, Sequence[str]]] = {
         "bios": ("fake", "no-bios"),
-        "boot": ("fake", "ipxe"),
+        "boot": ("fake", "ipxe", "pxe"),
         "console": ("fake", "no-console"),
         "deploy": ("fake", "direct", "ramdisk", "custom-agent", "autodetect"),
         "firmware": ("fake", "no-firmware"),

@@ -14,7 +14,7 @@ class IdracHardware(RedfishHardware):
     supported: ClassVar[Mapping[str, Sequence[str]]] = {
         **RedfishHardware.supported,
         "bios": ("idrac-redfish", "redfish", "no-bios"),
-        "boot": ("idrac-redfish-virtual-media", "ipxe", "redfish-https", "http-ipxe"),
+        "boot": ("idrac-redfish-virtual-media", *RedfishHardware.supported["boot"][1:]),
         "inspect": ("idrac-redfish", "agent", "no-inspect"),
         "management": ("idrac-redfish",),
         "power": ("idrac-redfish", "redfish"),

@@ -17,12 +17,12 @@ from bloomery.drivers.ipmi.info import bmc_system
 class IpmiHardware(base.HardwareType):
     """Machines with an IPMI 1.5 or 2.0 BMC.  Raises CannotStart without ipmitool.
 
-    IPMI has no virtual media: agents boot from the network, where nodes choose ipxe.
+    IPMI has no virtual media: agents boot from the network, where nodes choose ipxe or pxe.
     """
 
     supported: ClassVar[Mapping[str, Sequence[str]]] = {
         "bios": ("no-bios",),
-        "boot": ("no-boot", "ipxe"),
+        "boot": ("no-boot", "ipxe", "pxe"),
         "console": ("no-console", "ipmitool-socat"),
         "deploy": ("no-deploy", "direct", "custom-agent", "autodetect"),
         "firmware": ("no-firmware",),

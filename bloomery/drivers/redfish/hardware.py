@@ -17,7 +17,7 @@ class RedfishHardware(base.HardwareType):
 
     supported: ClassVar[Mapping[str, Sequence[str]]] = {
         "bios": ("redfish", "no-bios"),
-        "boot": ("redfish-virtual-media", "ipxe", "redfish-https", "http-ipxe"),
+        "boot": ("redfish-virtual-media", "ipxe", "redfish-https", "http-ipxe", "pxe", "http"),
         "console": ("no-console", "ipmitool-socat"),
         "deploy": ("ramdisk", "direct", "custom-agent", "autodetect"),
         "firmware": ("redfish", "no-firmware"),

@@ -185,7 +185,8 @@ def test_lists_of_ironic_image_start_and_what_is_left_out_is_warned_of(lists, ca
     assert found.default_for("idrac", "boot") == "idrac-redfish-virtual-media"
     warnings = dict(record.args for record in caplog.records if "left out" in record.msg)
     assert "irmc" in warnings["enabled_hardware_types"]
-    assert "pxe (use ipxe)" in warnings["enabled_boot_interfaces"]
+    assert " pxe" not in warnings.get("enabled_boot_interfaces", "")
+    assert found.interfaces["boot"]["pxe"].name == "pxe"
 
 
 def test_types_of_ironic_alone_do_not_start():

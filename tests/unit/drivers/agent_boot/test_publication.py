@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import BinaryIO
 
-from bloomery import boot_files
+from bloomery.boot_files import IPXE_ENTRY as ENTRY
 from bloomery.conf import Conf
 from bloomery.conf.agent import Deploy
 from bloomery.drivers.agent_boot.publication import Publication
@@ -15,9 +15,9 @@ def test_two_nodes_may_write_the_entry_at_once(tmp_path: Path) -> None:
     publication = Publication(Conf(deploy=Deploy(http_root=str(tmp_path))))
 
     def write(out: BinaryIO) -> None:
-        publication.lead([], "http://web.test/other.ipxe", "entry")
+        publication.lead([], "http://web.test/other.ipxe", ENTRY, "entry")
         out.write(b"entry")
 
-    publication._replace(Path(boot_files.ENTRY), write)
-    assert [path.name for path in tmp_path.iterdir()] == [boot_files.ENTRY]
-    assert (tmp_path / boot_files.ENTRY).read_text() == "entry"
+    publication._replace(Path(ENTRY), write)
+    assert [path.name for path in tmp_path.iterdir()] == [ENTRY]
+    assert (tmp_path / ENTRY).read_text() == "entry"

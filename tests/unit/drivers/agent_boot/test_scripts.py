@@ -1,15 +1,24 @@
-"""What iPXE is told, word by word."""
+"""What iPXE and GRUB are told, word by word."""
 
 from __future__ import annotations
+
+import shutil
+import subprocess
 
 import pytest
 
 from bloomery import errors
 from bloomery.drivers.agent_boot import scripts
 
+CHECKER = shutil.which("grub-script-check")
+GRUB_ENTRY = scripts.GRUB.entry_script("http://a:80/bm")
+GRUB_AGENT = scripts.GRUB.agent_script(
+    "http://a:80/bm/boot-files/k", "http://a:80/bm/boot-files/r", 'quiet a="b c" d=$x;e', 90
+)
+
 
 def test_a_machine_without_a_script_boots_its_disk_whatever_its_firmware() -> None:
-    lines = scripts.ENTRY.splitlines()
+    lines = scripts.IPXE.entry_script("http://a").splitlines()
     assert lines[0] == "#!ipxe"
     assert lines[1].endswith("pxelinux.cfg/${mac:hexhyp} || goto disk")
     at = lines.index(":disk")
@@ -20,7 +29,9 @@ def test_a_machine_without_a_script_boots_its_disk_whatever_its_firmware() -> No
 
 @pytest.mark.parametrize(("timeout_s", "limit"), [(0, ""), (90, " --timeout 90000")])
 def test_an_agent_is_fetched_and_started(timeout_s: int, limit: str) -> None:
-    assert scripts.agent("http://a/k", "http://a/r", "initrd=ramdisk quiet", timeout_s) == (
+    assert scripts.IPXE.agent_script(
+        "http://a/k", "http://a/r", "initrd=ramdisk quiet", timeout_s
+    ) == (
         f"#!ipxe\nkernel{limit} http://a/k initrd=ramdisk quiet\n"
         f"initrd{limit} --name ramdisk http://a/r\nboot\n"
     )
@@ -29,9 +40,33 @@ def test_an_agent_is_fetched_and_started(timeout_s: int, limit: str) -> None:
 @pytest.mark.parametrize("line", ["a || exit", "a && b", "a ; b", "; b", "a #b", "a ||"])
 def test_a_word_that_ipxe_would_act_on_is_refused(line: str) -> None:
     with pytest.raises(errors.InvalidParameterValue, match="kernel_append_params"):
-        scripts.check(line)
+        scripts.IPXE.check(line)
+    scripts.GRUB.check(line)  # it is quoted
 
 
 @pytest.mark.parametrize("line", ["a=b;c", "x=1||2", "ip=${ip}", "a#b", 'quoted="a b"'])
 def test_what_stands_within_a_word_is_handed_on(line: str) -> None:
-    scripts.check(line)
+    scripts.IPXE.check(line)
+
+
+def test_grub_asks_for_the_script_of_its_address_then_boots_the_disk() -> None:
+    lines = GRUB_ENTRY.splitlines()
+    assert lines[0] == "source /bm/pxelinux.cfg/$net_default_mac"
+    assert "  if search --no-floppy --file --set=root $loader; then" in lines
+    assert lines[-1] == "exit 1", "firmware then tries the next boot entry"
+
+
+def test_grub_starts_an_agent_that_it_has_wholly() -> None:
+    """Paths are relative to GRUB's root; what its shell would act on is quoted."""
+    assert [line.strip() for line in GRUB_AGENT.splitlines()] == [
+        "if linux /bm/boot-files/k 'quiet' 'a=b c' 'd=$x;e'; then",
+        "if initrd /bm/boot-files/r; then", "boot", "fi", "fi",
+    ]  # fmt: skip
+
+
+@pytest.mark.skipif(CHECKER is None, reason="grub-script-check is not installed")
+@pytest.mark.parametrize("script", [GRUB_ENTRY, GRUB_AGENT])
+def test_grub_understands_its_scripts(script: str) -> None:
+    for text, understood in ((script, True), (script.replace("fi\n", "", 1), False)):
+        checked = subprocess.run([str(CHECKER)], check=False, input=text, text=True)
+        assert (checked.returncode == 0) is understood

@@ -1,4 +1,4 @@
-"""The boot interface ``ipxe`` alone: what it publishes, and what it tells the BMC."""
+"""Boot interfaces of the network alone: what they publish, and what they tell the BMC."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from bloomery.conf.agent import Deploy, Pxe
 from bloomery.conf.api import Api
 from bloomery.conf.conductor import Conductor
 from bloomery.drivers.agent_boot.cache import BeingFetched
-from bloomery.drivers.ipxe import HttpIpxeBoot, IpxeBoot
+from bloomery.drivers.network_boot import HttpBoot, HttpIpxeBoot, IpxeBoot, NetworkBoot, PxeBoot
 from bloomery.model.port import Port
 from bloomery.outcome import Again
 from tests.kit.machines.driver_task import FakeTask, walk
@@ -227,22 +227,67 @@ def test_an_own_parameter_takes_the_place_of_the_sites(conf: Conf) -> None:
     assert " quiet x=1 ipa-api-url=" in script
 
 
-def test_http_ipxe_tells_the_bmc_to_ask_dhcp_for_a_url(conf: Conf) -> None:
+@pytest.mark.parametrize(
+    ("interface", "link"),
+    [(HttpIpxeBoot, "52-54-00-00-00-0a"), (HttpBoot, "52:54:00:00:00:0a")],
+)
+def test_a_boot_by_http_tells_the_bmc_to_ask_dhcp_for_a_url(
+    conf: Conf, interface: type[NetworkBoot], link: str
+) -> None:
     management = Management("pxe", "disk", "uefihttp", modes=("uefi", "bios"))
     task = task_of(management, properties={"capabilities": "boot_mode:uefi"})
-    boot = HttpIpxeBoot(conf)
+    boot = interface(conf)
     walk(task, lambda: boot.prepare_ramdisk(task, {}))
     assert management.told == ["uefi", ("uefihttp", False)]
-    assert "pxelinux.cfg/52-54-00-00-00-0a" in files(conf)
+    assert f"pxelinux.cfg/{link}" in files(conf)
 
 
-def test_http_ipxe_refuses_firmware_that_has_no_such_boot(conf: Conf) -> None:
-    boot = HttpIpxeBoot(conf)
-    boot.name = "http-ipxe"
+@pytest.mark.parametrize("interface", [HttpIpxeBoot, HttpBoot])
+def test_a_boot_by_http_refuses_firmware_that_has_no_such_boot(
+    conf: Conf, interface: type[NetworkBoot]
+) -> None:
     task = task_of(Management("pxe", "disk"))
     with pytest.raises(errors.InvalidParameterValue, match="its BMC offers pxe, disk; boot inter"):
-        boot.prepare_ramdisk(task, {})
+        interface(conf).prepare_ramdisk(task, {})
     assert files(conf) == {}
-    task.node.boot_mode = "bios"
-    with pytest.raises(errors.InvalidParameterValue, match="http-ipxe needs boot mode uefi"):
+
+
+@pytest.mark.parametrize(
+    ("name", "interface"), [("http-ipxe", HttpIpxeBoot), ("http", HttpBoot), ("pxe", PxeBoot)]
+)
+def test_firmware_in_bios_mode_is_sent_to_ipxe(
+    conf: Conf, name: str, interface: type[NetworkBoot]
+) -> None:
+    boot, task = interface(conf), task_of(Management("pxe"))
+    boot.name, task.node.boot_mode = name, "bios"
+    words = f"boot interface {name} needs boot mode uefi, .* or take boot interface ipxe"
+    with pytest.raises(errors.InvalidParameterValue, match=words):
         boot.validate(task)
+
+
+def test_pxe_leads_grub_to_a_script_of_paths(conf: Conf) -> None:
+    management = Management("pxe", "disk")
+    task, boot = task_of(management), PxeBoot(conf)
+    task.ports = task.ports[:1]
+    walk(task, lambda: boot.prepare_ramdisk(task, {"ipa-api-url": "http://api"}))
+    assert management.told == [("pxe", False)]
+    below = files(conf)
+    assert "/pxelinux.cfg/$net_default_mac" in below["grub.cfg"]
+    linux, initrd = below["pxelinux.cfg/52:54:00:00:00:0a"].split("; then")[:2]
+    words = linux.split()
+    assert words[3:] == [
+        "'quiet'", "'ipa-api-url=http://api'", "'ipa-agent-token=a-token'",
+        "'BOOTIF=01-52-54-00-00-00-0A'",
+    ]  # fmt: skip
+    for path, content in ((words[2], "kernel"), (initrd.split()[-1], "ramdisk")):
+        assert below[path.removeprefix("/")] == content * 1000
+    boot.clean_up_ramdisk(task)
+    assert list(files(conf)) == ["grub.cfg"]
+
+
+def test_grub_has_room_for_its_own_parameter(conf: Conf) -> None:
+    task = task_of(Management("pxe"), {"kernel_append_params": "x" * 1790})
+    IpxeBoot(conf).validate_ramdisk(task)
+    task.driver_info["kernel_append_params"] += "y" * 11
+    with pytest.raises(errors.InvalidParameterValue, match="takes 1800 characters"):
+        PxeBoot(conf).validate_ramdisk(task)

@@ -1,11 +1,13 @@
 """A machine with an IPMI BMC boots an agent from the network, and is cleaned and deployed by it.
 
-Its iPXE asks the API as a real one does, and does as the scripts say; BMC and ipmitool are real.
+Its iPXE or GRUB asks the API as a real one does, and does as the scripts say; BMC and ipmitool are
+real.
 """
 
 from __future__ import annotations
 
 import dataclasses
+import shlex
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -30,6 +32,11 @@ from tests.kit.waiting import wait_for
 
 API = "http://192.0.2.1:6385"
 MAC = "52:54:00:00:00:77"
+ENTRIES = {"ipxe": "/boot.ipxe", "pxe": "/grub.cfg"}
+OWN_WORDS = {
+    "ipxe": ["initrd=ramdisk", "BOOTIF=01-${mac:hexhyp}"], "pxe": ["BOOTIF=01-52-54-00-00-00-77"],
+}  # fmt: skip
+LINKS = {"ipxe": "/pxelinux.cfg/52-54-00-00-00-77", "pxe": f"/pxelinux.cfg/{MAC}"}
 INSTANCE = {
     "image_source": "http://images.test/os.raw", "image_disk_format": "raw",
     "image_os_hash_algo": "sha256", "image_os_hash_value": "ab" * 32,
@@ -72,8 +79,11 @@ def server(tmp_path: Path) -> Iterator[AgentServer]:
 class Netboot:
     """A machine that is switched on: it does what iPXE was told, and its agent what it is told."""
 
-    def __init__(self, stage: Stage, machine: IpmiMachine, server: AgentServer) -> None:
+    def __init__(
+        self, stage: Stage, machine: IpmiMachine, server: AgentServer, boots_by: str
+    ) -> None:
         self.stage, self.machine, self.server = stage, machine, server
+        self.boots_by = boots_by
         self.agent = Agent(stage.api, [MAC])
         self.runs: str | None = None  # what was booted
         self.command_line = ""
@@ -87,18 +97,18 @@ class Netboot:
             self.agent.boot(self.command_line)
 
     def _run_scripts(self) -> bool:
-        entry = self.stage.api.get("/boot.ipxe")
-        assert (entry.status, b"pxelinux.cfg/${mac:hexhyp} || goto disk" in entry.body) == (
-            200, True,
-        )  # fmt: skip
-        script = self.stage.api.get(f"/pxelinux.cfg/{boot_files.link_name(MAC)}")
+        entry = self.stage.api.get(ENTRIES[self.boots_by])
+        variable = {"ipxe": b"${mac:hexhyp}", "pxe": b"$net_default_mac"}[self.boots_by]
+        assert (entry.status, b"pxelinux.cfg/" + variable in entry.body) == (200, True)
+        script = self.stage.api.get(LINKS[self.boots_by])
         if script.status == 404:
             return False
-        _, kernel, initrd, boot = script.body.decode().splitlines()
-        assert boot == "boot"
-        _, url, self.command_line = kernel.split(maxsplit=2)
-        assert self._fetch(url) == b"the kernel"
-        assert self._fetch(initrd.split()[-1]) == b"the ramdisk"
+        lines = [shlex.split(line.strip().removeprefix("if ").removesuffix("; then"))
+                 for line in script.body.decode().splitlines()]  # fmt: skip
+        (_, url, *line), initrd, boot = [words for words in lines if words != ["fi"]][-3:]
+        assert boot == ["boot"]
+        assert (self._fetch(url), self._fetch(initrd[-1])) == (b"the kernel", b"the ramdisk")
+        self.command_line = " ".join(line)
         return True
 
     def _fetch(self, url: str) -> bytes:
@@ -142,15 +152,20 @@ class Netboot:
         return self.stage.show(node)
 
 
-@pytest.fixture
-def netboot(stage: Stage, machine: IpmiMachine, server: AgentServer) -> Netboot:
-    return Netboot(stage, machine, server)
+@pytest.fixture(params=["ipxe", "pxe"])
+def boots_by(request: pytest.FixtureRequest) -> str:
+    return str(request.param)
 
 
 @pytest.fixture
-def node(stage: Stage, machine: IpmiMachine) -> str:
+def netboot(stage: Stage, machine: IpmiMachine, server: AgentServer, boots_by: str) -> Netboot:
+    return Netboot(stage, machine, server, boots_by)
+
+
+@pytest.fixture
+def node(stage: Stage, machine: IpmiMachine, boots_by: str) -> str:
     node = stage.enrol(
-        driver="ipmi", driver_info=machine.driver_info, boot_interface="ipxe",
+        driver="ipmi", driver_info=machine.driver_info, boot_interface=boots_by,
         deploy_interface="direct", inspect_interface="agent", instance_info=INSTANCE,
     )  # fmt: skip
     stage.api.post("/v1/ports", {"node_uuid": node, "address": MAC})
@@ -172,7 +187,7 @@ def test_a_machine_is_cleaned_and_deployed_over_the_network(
     assert (shown["provision_state"], shown["last_error"]) == ("available", None)
     assert netboot.command_line.split() == [
         "nofb", "vga=normal", f"ipa-api-url={API}", f"ipa-agent-token={netboot.server.token}",
-        "initrd=ramdisk", "BOOTIF=01-${mac:hexhyp}",
+        *OWN_WORDS[netboot.boots_by],
     ]  # fmt: skip
     assert (machine.is_on, left(tmp_path)) == (False, [])
     netboot.server.told.clear()
@@ -226,14 +241,14 @@ def test_a_stranger_who_looks_the_machine_up_first_gets_no_token(
     assert "agent_secret_token" not in stage.show(node)["driver_internal_info"]
 
 
-def test_a_script_is_for_the_networks_of_agents(stage: Stage, node: str) -> None:
+def test_a_script_is_for_the_networks_of_agents(stage: Stage, node: str, boots_by: str) -> None:
     """It has the agent's token, and whoever knows the MAC address knows its name."""
     stage.ask(node, "inspect")
     stage.wait_for(node, "inspect wait")
-    link = f"/pxelinux.cfg/{boot_files.link_name(MAC)}"
+    link, entry = LINKS[boots_by], ENTRIES[boots_by]
     assert stage.api.get(link).status == 200
     stage.api.address = "198.51.100.9"
-    assert (stage.api.get(link).status, stage.api.get("/boot.ipxe").status) == (404, 200)
+    assert (stage.api.get(link).status, stage.api.get(entry).status) == (404, 200)
     stage.ask(node, "abort")
     stage.wait_for(node, "inspect failed")
 

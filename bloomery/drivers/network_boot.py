@@ -1,7 +1,8 @@
-"""The boot interfaces ``ipxe`` and ``http-ipxe``: machines boot agents from the network over HTTP.
+"""Boot interfaces by which machines boot agents from the network.
 
-The firmware gets iPXE by TFTP, or by HTTP.  DHCP leads iPXE to ``boot.ipxe``, which leads each
-machine to a script under its MAC address.  A machine without a script boots its disk.
+The firmware gets iPXE (``ipxe``, ``http-ipxe``) or GRUB (``pxe``, ``http``) by TFTP, or by HTTP.
+An entry script leads each machine to a script under its MAC address.  A machine without a script
+boots its disk.
 """
 
 from __future__ import annotations
@@ -24,9 +25,11 @@ _PAUSE_S: Final = 2.0
 _PIECE: Final = 1 << 20
 
 
-class IpxeBoot(base.Boot):
-    capabilities = frozenset({"ipxe_boot", "pxe_boot"})
+class NetworkBoot(base.Boot):
+    """Boots ``loader``; the firmware gets it by TFTP, or from a URL that DHCP tells."""
+
     device: ClassVar[str] = "pxe"
+    loader: ClassVar[scripts.Loader]
 
     def __init__(self, conf: Conf) -> None:
         """Raises CannotStart for unusable options."""
@@ -46,8 +49,21 @@ class IpxeBoot(base.Boot):
                 reason=f"node {errors.name_of(task.node)} has no port with pxe_enabled: create "
                 "one with the MAC address of the port that it boots from",
             )
+        if self.loader.only_uefi or self.device == uefi_boot.DEVICE:
+            uefi_boot.check(self, task)
         boot_persistence.check(task)
         self._publication.base_url()
+
+    def check_machine(self, task: base.DriverTask) -> None:
+        """Raise InvalidParameterValue for a machine whose BMC offers no boot from URLs."""
+        if self.device != uefi_boot.DEVICE:
+            return
+        devices = task.driver.management.get_supported_boot_devices(task)
+        if self.device not in devices:
+            raise errors.InvalidParameterValue(
+                reason=f"node {errors.name_of(task.node)} cannot boot from {self.device}: its BMC "
+                f"offers {', '.join(devices)}; boot interfaces ipxe and pxe boot from pxe",
+            )
 
     def validate_ramdisk(self, task: base.DriverTask) -> None:
         """Raise unless kernel and ramdisk are named and the command line is valid."""
@@ -69,7 +85,7 @@ class IpxeBoot(base.Boot):
         self.validate_ramdisk(task)
         return substeps.run_in_order(
             task,
-            "ipxe_boot",
+            "network_boot",
             lambda: self.check_machine(task),
             lambda: self._publish(task, params),
             lambda: _sync_mode(task),
@@ -84,7 +100,7 @@ class IpxeBoot(base.Boot):
         """Boot the disk persistently."""
         return substeps.run_in_order(
             task,
-            "ipxe_boot",
+            "network_boot",
             lambda: self._publication.remove(task),
             lambda: secure_boot.prepare(task),
             lambda: _choose(task, "disk", persistent=True),
@@ -108,9 +124,12 @@ class IpxeBoot(base.Boot):
                 return Again(after_s=_PAUSE_S, reason="the agent's ramdisk is being fetched")
             kernel = self._publish_copy(task, boot_files.KERNEL, files[0])
             ramdisk = self._publish_copy(task, boot_files.RAMDISK, files[1])
-        script = scripts.agent(kernel, ramdisk, line, self.conf.pxe.ipxe_timeout).encode("ascii")
-        url = self._publication.publish(task, boot_files.SCRIPT, lambda out: out.write(script))
-        self._publication.lead(_macs(task), url, scripts.ENTRY)
+        loader, limit_s = self.loader, self.conf.pxe.ipxe_timeout
+        script = loader.agent_script(kernel, ramdisk, line, limit_s).encode("ascii")
+        url = self._publication.publish(task, loader.kind, lambda out: out.write(script))
+        links = [loader.link(mac) for mac in _macs(task)]
+        entry = loader.entry_script(self._publication.base_url())
+        self._publication.lead(links, url, loader.entry, entry)
         return None
 
     def _publish_copy(self, task: base.DriverTask, kind: str, file: BinaryIO) -> str:
@@ -119,30 +138,32 @@ class IpxeBoot(base.Boot):
         )
 
     def _command_line(self, task: base.DriverTask, params: Mapping[str, str]) -> str:
+        loader = self.loader
         line = parameters.command_line(
-            task, self.conf.pxe.kernel_append_params, {**params, **scripts.PARAMS}
+            task, self.conf.pxe.kernel_append_params, {**params, **loader.params(task)}, loader.most
         )
-        scripts.check(line)
+        loader.check(line)
         return line
 
 
-class HttpIpxeBoot(IpxeBoot):
-    """UEFI firmware fetches iPXE from a URL that DHCP tells."""
+class IpxeBoot(NetworkBoot):
+    capabilities = frozenset({"ipxe_boot", "pxe_boot"})
+    loader = scripts.IPXE
 
+
+class HttpIpxeBoot(IpxeBoot):
     device = uefi_boot.DEVICE
 
-    def validate(self, task: base.DriverTask) -> None:
-        super().validate(task)
-        uefi_boot.check(self, task)
 
-    def check_machine(self, task: base.DriverTask) -> None:
-        """Raise InvalidParameterValue for a machine whose BMC offers no such boot."""
-        devices = task.driver.management.get_supported_boot_devices(task)
-        if self.device not in devices:
-            raise errors.InvalidParameterValue(
-                reason=f"node {errors.name_of(task.node)} cannot boot from {self.device}: its "
-                f"BMC offers {', '.join(devices)}; boot interface ipxe boots from pxe",
-            )
+class PxeBoot(NetworkBoot):
+    """Signed GRUB, for sites with secure boot."""
+
+    capabilities = frozenset({"pxe_boot"})
+    loader = scripts.GRUB
+
+
+class HttpBoot(PxeBoot):
+    device = uefi_boot.DEVICE
 
 
 def _macs(task: base.DriverTask) -> list[str]:
