@@ -7,6 +7,9 @@ writes the table anew, so that a change is a diff to be looked at.
 
 from __future__ import annotations
 
+import dataclasses
+import functools
+import itertools
 import json
 import os
 from collections.abc import Callable, Iterator
@@ -16,25 +19,35 @@ from typing import Any
 import pytest
 
 from bloomery import errors
+from bloomery.conf import Conf
+from bloomery.conf.agent import Deploy
+from bloomery.conf.api import Api
+from bloomery.conf.conductor import Conductor
 from bloomery.drivers.idrac import jobs, oem
 from bloomery.drivers.idrac.boot import IdracVirtualMedia
 from bloomery.drivers.idrac.configuration import IdracBios
 from bloomery.drivers.idrac.management import IdracManagement
+from bloomery.drivers.network_boot import HttpBoot, HttpIpxeBoot, IpxeBoot, PxeBoot
 from bloomery.drivers.redfish import boot_device, inspect, media, reading, reset
 from bloomery.drivers.redfish.bios import RedfishBios
+from bloomery.drivers.redfish.boot import RedfishHttps, RedfishVirtualMedia
 from bloomery.drivers.redfish.firmware import RedfishFirmware
 from bloomery.drivers.redfish.inspect import RedfishInspect
 from bloomery.drivers.redfish.management import RedfishManagement
 from bloomery.drivers.redfish.power import RedfishPower
 from bloomery.lab import models
 from bloomery.lab.rack import Machine, Rack
+from bloomery.model.port import Port
 from tests.kit.machines.driver_task import FakeTask, walk
 from tests.kit.waiting import wait_for
 
 TABLE = Path(__file__).with_name("models.txt")
 BY_OPERATOR = {"memory_mb": 1024, "cpus": 1, "cpu_arch": "x86_64", "local_gb": 9}
 ISO = "http://images.test/a.iso"
-
+BOOTS = {
+    "redfish-virtual-media": RedfishVirtualMedia, "redfish-https": RedfishHttps, "ipxe": IpxeBoot,
+    "pxe": PxeBoot, "http-ipxe": HttpIpxeBoot, "http": HttpBoot,
+}  # fmt: skip
 
 IDRAC = "dell-idrac by the driver idrac"
 SECTIONS = {model: model for model in models.ALL} | {IDRAC: "dell-idrac"}
@@ -46,7 +59,9 @@ class Bench:
     def __init__(self, machine: Machine, conf: Any, *, idrac: bool = False) -> None:
         self.machine, self.system = machine, machine.system
         self.task = FakeTask(machine.driver_info)
-        self.task.node.driver = "redfish"
+        self.task.node.driver, self.conf = "redfish", conf
+        self.task.driver_info["deploy_iso"] = ISO
+        self.task.ports = (Port(uuid="p", address=machine.mac, node_uuid="n", pxe_enabled=True),)
         self.power = RedfishPower(conf)
         self.management = (IdracManagement if idrac else RedfishManagement)(conf)
         self.inspect, self.bios = RedfishInspect(conf), (IdracBios if idrac else RedfishBios)(conf)
@@ -96,6 +111,21 @@ class Bench:
         booted, kept = self.system.booted, self.system.boot["enabled"]
         boot_device.choose(self.inspect.access, self.task, "disk", persistent=False)
         return f"{booted['target']} of {booted['image']}, {kept}; then {self.system.http_uri!r}"
+
+    def agent_by(self, name: str) -> str:
+        """Boot an agent, then the disk; return what the machine has booted."""
+        self.system.mode_next = "UEFI"
+        boot = BOOTS[name](self.conf)
+        boot.name, booted = name, []
+        for prepare in (
+            lambda: boot.prepare_ramdisk(self.task, {}), lambda: boot.prepare_instance(self.task),
+        ):  # fmt: skip
+            walk(self.task, prepare)
+            self.orders("rebooting", was_on=True)
+            booted.append(self.system.booted)
+        agent, instance = booted
+        image = f" of {agent['image']}" if agent["image"] else ""
+        return f"{agent['target']}{image}; then {instance['target']}"
 
     def inspected(self, **properties: Any) -> Any:
         self.task.node.properties = properties
@@ -206,12 +236,30 @@ def section(name: str, conf: Any) -> str:
     with Rack(1, model=SECTIONS[name]) as rack:
         bench = Bench(rack.machines[0], conf, idrac=name == IDRAC)
         asked = idrac_rows(bench) if name == IDRAC else rows(bench)
-        lines = [f"{name}{': ' if name else ''}{bench.tell(work)}" for name, work in asked]
+        agents = ((f"agent by {name}", functools.partial(bench.agent_by, name)) for name in BOOTS)
+        lines = [
+            f"{name}{': ' if name else ''}{bench.tell(work)}"
+            for name, work in itertools.chain(asked, agents)
+        ]
     return "\n".join([f"== {name}", *lines, ""])
 
 
 def sections(text: str) -> dict[str, str]:
     return {part.partition("\n")[0]: f"== {part}" for part in text.split("== ")[1:]}
+
+
+@pytest.fixture
+def conf(conf: Conf, tmp_path: Path) -> Conf:
+    """With an agent's kernel and ramdisk for boots from the network."""
+    (tmp_path / "file").touch()
+    url = f"file://{tmp_path}/file"
+    conductor = Conductor(
+        deploy_kernel=url, deploy_ramdisk=url, file_url_allowed_paths=(str(tmp_path),)
+    )
+    return dataclasses.replace(
+        conf, api=Api(public_endpoint="http://192.0.2.1:6385"), conductor=conductor,
+        deploy=Deploy(http_root=str(tmp_path / "http")),
+    )  # fmt: skip
 
 
 @pytest.mark.parametrize("model", SECTIONS)
