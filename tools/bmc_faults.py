@@ -28,7 +28,8 @@ Made by `make faults` from runs against the lab's BMCs; a test runs them anew. T
 of `bloomery lab` (`bloomery/lab/faults.py`): *delay* and *hang* are longer than
 `[redfish]read_timeout`, *nojson* is a page of HTML with status 200, *after* does what was asked and
 answers 500, *expire* forgets all sessions, *stuck* takes a power order and does nothing. The same
-was found over TLS, with the operations {over_tls}.
+was found over TLS, with the operations {over_tls}. *deploy* and *undeploy* are those of
+`redfish-virtual-media`; `ipxe` and `http-ipxe` ask BMCs for the same as `pxe` and `http`.
 
 How long an operation may take is bounded by budgets, and none of the runs took longer:
 

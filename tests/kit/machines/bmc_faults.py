@@ -24,6 +24,8 @@ from typing import Any, Final, NamedTuple, Self
 
 from bloomery import errors
 from bloomery.conf import Conf
+from bloomery.conf.agent import Deploy
+from bloomery.conf.api import Api
 from bloomery.conf.conductor import Conductor
 from bloomery.conf.default import Default
 from bloomery.conf.redfish import BmcOptions, Redfish
@@ -113,12 +115,17 @@ CONDUCTOR: Final[dict[str, Any]] = {
 }
 
 
-def conf() -> Conf:
+def conf(folder: Path) -> Conf:
     """Redfish and idrac; every budget is a few seconds."""
     return dataclasses.replace(
         Conf(),
-        default=Default(enabled_hardware_types=("redfish", "idrac")),
-        conductor=Conductor(**CONDUCTOR),
+        api=Api(public_endpoint="http://192.0.2.1:6385"),
+        deploy=Deploy(http_root=str(folder / "http")),
+        default=Default(
+            enabled_hardware_types=("redfish", "idrac"),
+            enabled_inspect_interfaces=("redfish", "agent"),
+        ),
+        conductor=Conductor(**CONDUCTOR, file_url_allowed_paths=(str(folder),)),
         redfish=Redfish(
             connect_timeout=2,
             read_timeout=3,
@@ -141,7 +148,7 @@ class Operation:
 
     ``ask`` returns when it is over, with what was read; ``is_so``: what is then true of the
     machine, and of what was read; ``requests``: those that a single fault may meet; ``budgets``:
-    those that together bound it.
+    those that together bound it; ``boot``: the boot interface, None: the default.
     """
 
     name: str
@@ -153,6 +160,7 @@ class Operation:
     ends: str = "manageable"
     is_on: bool = False
     driver: str = "redfish"
+    boot: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -315,6 +323,24 @@ OPERATIONS: Final = (
         requests=(LOOK, MEDIA, EJECT, RESET), budgets=(OUTAGE, CALL, POWER),
     ),
     Operation(
+        name="deploy by redfish-https", ask=_verb("active"), state="available", ends="active",
+        is_so=lambda system, _: system.power == "On" and system.booted["image"] == ISO,
+        requests=(LOOK, BOOT, RESET), budgets=(OUTAGE, CALL, POWER), boot="redfish-https",
+    ),
+    Operation(
+        name="undeploy by redfish-https", ask=_verb("deleted"), state="active", ends="available",
+        is_so=lambda system, _: system.power == "Off" and not system.http_uri, is_on=True,
+        requests=(LOOK, BOOT, RESET), budgets=(OUTAGE, CALL, POWER), boot="redfish-https",
+    ),
+    *(
+        Operation(
+            name=f"boot agent by {boot}", ask=_verb("inspect"), ends="inspect wait", boot=boot,
+            is_so=lambda system, _, target=target: system.booted["target"] == target,
+            requests=(LOOK, BOOT, RESET), budgets=(OUTAGE, CALL, POWER),
+        )
+        for boot, target in (("pxe", "Pxe"), ("http", "UefiHttp"))
+    ),
+    Operation(
         name="read BIOS settings", ask=_read("bios", "cache_bios_settings"),
         requests=(BIOS, REGISTRY),
         is_so=lambda _system, read: read.result["bios_settings"][0]["attribute_type"] is not None,
@@ -395,7 +421,9 @@ class Trial:
         self._until_closed = ExitStack()
 
     def __enter__(self) -> Self:
-        site = Site(self._folder / "site.sqlite", registry=registry.load(conf()), **CONDUCTOR)
+        site = Site(
+            self._folder / "site.sqlite", registry=registry.load(conf(self._folder)), **CONDUCTOR
+        )
         self._until_closed.callback(site.close)
         self.stage = Stage(site)
         return self
@@ -474,10 +502,22 @@ class Trial:
         """Return a node in the state that the operation begins with."""
         machine.system._on = operation.is_on
         info = machine.driver_info | {"redfish_verify_ca": False}
-        node = self.stage.enrol(driver=operation.driver, driver_info=info)
+        interfaces = {"boot_interface": operation.boot} if operation.boot else {}
+        if operation.ends == "inspect wait":
+            interfaces["inspect_interface"] = "agent"
+            (self._folder / "ramdisk").touch()
+            info |= dict.fromkeys(
+                ("deploy_kernel", "deploy_ramdisk"), f"file://{self._folder}/ramdisk"
+            )
+        node = self.stage.enrol(driver=operation.driver, driver_info=info, **interfaces)
         machine.system.firmware["BIOS"] = node  # what is read once for each BIOS is read here, too
-        if operation.state == "active":
+        if operation.state == "active" and operation.boot:
+            machine.system.http_uri = ISO
+        elif operation.state == "active":
             machine.system.insert(ISO)
+        if operation.ends == "inspect wait":
+            port = {"node_uuid": node, "address": machine.mac}
+            _checked(self.stage.api.post("/v1/ports", port))
         self.stage.site.set(
             node, provision_state=operation.state, instance_info=json.dumps({"boot_iso": ISO}),
             power_state="power on" if operation.is_on else "power off",
