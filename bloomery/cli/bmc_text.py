@@ -12,9 +12,13 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
+from bloomery.cli import terminal
+
 Report = dict[str, Any]
 
 _WIDTH: Final = 110
+_MOST_REQUESTS: Final = 10  # that are shown
+_FIRST_ERROR: Final = 400
 
 
 def as_json(reports: Sequence[Report]) -> str:
@@ -50,8 +54,39 @@ def _lines(report: Report) -> Iterator[str]:
         yield f"clock: {difference_s:+.1f} s from this host"
     yield from (f"TLS {name}: {value}" for name, value in (report["tls"] or {}).items())
     yield from (f"quirk: {quirk}" for quirk in report["quirks"])
+    if (media := report.get("boot_media")) is not None:
+        yield from (f"boot media: {line}" for line in _media_lines(media))
     for key, value in report["driver_info"].items():
         yield f"driver_info: {key}={value}"
+
+
+def _media_lines(media: Report) -> Iterator[str]:
+    """Yield the result, a line for each of the first requests, and what is left to do."""
+    wait = f"{media['waited_at_most_s']:g} s"
+    yield {
+        "fetched": f"fetched from {media['served_at']}",
+        "not fetched": f"inserted, and not fetched from {media['served_at']} within {wait}: this "
+        "BMC may read it only when the machine boots",
+        "failed": f"failed: {media['reason']}",
+        "not tried": f"not tried: {media['reason']}",
+        "interrupted": "interrupted",
+    }[media["result"]]
+    requests = media["requests"]
+    yield from (terminal.visible(_request_line(each)) for each in requests[:_MOST_REQUESTS])
+    if len(requests) > _MOST_REQUESTS:
+        yield f"{len(requests) - _MOST_REQUESTS} more requests"
+    if media["left"] is not None:
+        yield f"the CD may still be inserted; eject it: {media['left']}"
+
+
+def _request_line(request: Report) -> str:
+    line = f"{request['method']} by {request['client']} after {request['after_s']:.1f} s"
+    line += f": {request['status']}, {request['bytes']} bytes"
+    other_path = request["path"] if request["status"] >= _FIRST_ERROR else None
+    extra = (
+        (other_path, "path"), (request["range"], "range"), (request["user_agent"], "User-Agent"),
+    )  # fmt: skip
+    return line + "".join(f", {name} {value}" for value, name in extra if value)
 
 
 def _table(checks: Sequence[Report]) -> Table:

@@ -15,13 +15,14 @@ from bloomery import conf, errors, secrets
 from bloomery.cli import bmc_text, groups
 from bloomery.cmd import options
 from bloomery.conf import Conf
-from bloomery.drivers import base
 from bloomery.model.node import Node
 
 if TYPE_CHECKING:
+    from bloomery.cmd.boot_media import Trial
     from bloomery.drivers.base import DriverTask
 
 _PASSWORD: Final = "BLOOMERY_BMC_PASSWORD"  # noqa: S105  name of a variable
+_WORKED: Final = ("fetched", "not fetched")
 _BUDGET_S: Final = 30.0  # of one call to the BMC
 
 
@@ -52,6 +53,25 @@ def bmc() -> None:
     metavar="KEY=VALUE",
     help="As of a node, such as redfish_verify_ca=false or ipmi_port=6230; may be repeated.",
 )
+@click.option(
+    "--boot-media",
+    is_flag=True,
+    help="Insert a tiny CD, show how the BMC fetches it, and eject it; only by Redfish.",
+)
+@click.option(
+    "--listen",
+    metavar="HOST[:PORT]",
+    help="Serve the CD of --boot-media here.  [default: the address on the way to the BMC]",
+)
+@click.option(
+    "--wait",
+    "wait_s",
+    type=click.FloatRange(0, 3600),
+    default=30.0,
+    show_default=True,
+    metavar="SECONDS",
+    help="Wait so long until the BMC fetches the CD of --boot-media.",
+)
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 @options.config_file
 def check(
@@ -60,23 +80,42 @@ def check(
     password_file: Path | None,
     protocols: tuple[str, ...],
     more: tuple[str, ...],
+    boot_media: bool,
+    listen: str | None,
+    wait_s: float,
     as_json: bool,
     config_files: tuple[str, ...],
 ) -> None:
     """Show what the BMC at ADDRESS (a host or URL) can do, and the driver_info to write.
 
-    Nothing is changed.  The exit code is 1 where machines behind it cannot be deployed.
+    Nothing is changed, except by --boot-media: it inserts a CD and ejects it.  The exit code is 1
+    where machines behind it cannot be deployed, or --boot-media fails.
     """
     settings, extra = conf.load(config_files), _pairs(more)
     password = _password(username, password_file)
     names = protocols or (("redfish",) if "://" in address else ("redfish", "ipmi"))
+    if boot_media and "redfish" not in names:
+        raise click.UsageError("cannot check boot media by IPMI: use --protocol redfish")
+    trial = _trial(listen, wait_s) if boot_media else None
     reports = [
-        _EXAMINE[name](settings, _driver_info(name, address, username, password) | extra)
+        _EXAMINE[name](settings, _driver_info(name, address, username, password) | extra, trial)
         for name in names
     ]
     click.echo(bmc_text.as_json(reports) if as_json else bmc_text.render(reports))
-    if not any(report["usable"] for report in reports):
+    if not any(report["usable"] for report in reports) or not all(map(_has_worked, reports)):
         raise click.exceptions.Exit(1)
+
+
+def _trial(listen: str | None, wait_s: float) -> Trial:
+    from bloomery.cmd.boot_media import Trial  # it needs the API's files
+
+    return Trial(listen=listen, wait_s=wait_s)
+
+
+def _has_worked(report: Mapping[str, Any]) -> bool:
+    """Return whether the check of boot media, if any, went through."""
+    media = report.get("boot_media")
+    return media is None or (media["result"] in _WORKED and media["left"] is None)
 
 
 def _pairs(more: tuple[str, ...]) -> dict[str, str]:
@@ -108,41 +147,52 @@ def _driver_info(
     return {key: value for key, value in info.items() if value is not None}
 
 
-def _redfish(settings: Conf, info: Mapping[str, Any]) -> dict[str, Any]:
+def _redfish(settings: Conf, info: Mapping[str, Any], trial: Trial | None) -> dict[str, Any]:
     from bloomery.drivers.redfish.power import RedfishPower
 
-    return _examine(RedfishPower(settings), "redfish", info)
+    power = RedfishPower(settings)
+    try:
+        report = power.examine_bmc(_task("redfish", info))
+        if trial is not None:
+            task = _task("redfish", info, may_write=True)
+            report["boot_media"] = trial.run(power.access, task, settings)
+    finally:
+        power.close()
+    return report
 
 
-def _ipmi(settings: Conf, info: Mapping[str, Any]) -> dict[str, Any]:
+def _ipmi(settings: Conf, info: Mapping[str, Any], _trial: Trial | None) -> dict[str, Any]:
     from bloomery.drivers.ipmi.power import IpmitoolPower
 
-    return _examine(IpmitoolPower(settings), "ipmi", info)
-
-
-_EXAMINE: Final[Mapping[str, Callable[[Conf, Mapping[str, Any]], dict[str, Any]]]] = {
-    "redfish": _redfish, "ipmi": _ipmi,
-}  # fmt: skip
-
-
-def _examine(power: base.Power, driver: str, info: Mapping[str, Any]) -> dict[str, Any]:
-    task = _Task(node=Node(uuid="to check", driver=driver), driver_info=info)
+    power = IpmitoolPower(settings)
     try:
-        return power.examine_bmc(cast("DriverTask", task))
+        return power.examine_bmc(_task("ipmi", info))
     finally:
         power.close()
 
 
+_EXAMINE: Final[Mapping[str, Callable[..., dict[str, Any]]]] = {
+    "redfish": _redfish, "ipmi": _ipmi,
+}  # fmt: skip
+
+
+def _task(driver: str, info: Mapping[str, Any], *, may_write: bool = False) -> DriverTask:
+    node = Node(uuid="to check", driver=driver)
+    return cast("DriverTask", _Task(node=node, driver_info=info, may_write=may_write))
+
+
 @dataclass(slots=True, kw_only=True)
 class _Task:
-    """The part of a ``DriverTask`` that reads need: no node is enrolled."""
+    """The part of a ``DriverTask`` that a check needs: no node is enrolled."""
 
     node: Node
     driver_info: Mapping[str, Any]
+    may_write: bool
     turn: int = 0
     reads: dict[str, Any] | None = field(default=None)
     insists: bool = True
     budget_s: float | None = _BUDGET_S
 
     def assert_lease(self) -> None:
-        raise errors.ExclusiveLockRequired
+        if not self.may_write:
+            raise errors.ExclusiveLockRequired

@@ -91,14 +91,27 @@ def _write(device: Any, values: dict[str, Any]) -> None:
     device.invalidate()
 
 
-def eject(system: Any, kinds: tuple[str, ...] = ()) -> list[str]:
-    """Eject the media in devices of these kinds, () for all; return the devices."""
+def eject(system: Any, kinds: tuple[str, ...] = (), image: str | None = None) -> list[str]:
+    """Eject the media in devices of these kinds, () for all; return the devices.
+
+    ``image``: media that show another one stay.
+    """
     ejected = []
     for device in _devices(system):
-        if device.inserted and (not kinds or _kinds(device) & set(kinds)):
+        is_other = image is not None and device.image not in (image, None, "")
+        if device.inserted and not is_other and (not kinds or _kinds(device) & set(kinds)):
             _take_out(device)
             ejected.append(str(device.identity))
     return ejected
+
+
+def list_inserted(system: Any) -> list[str]:
+    """Return the image of each CD or DVD that is inserted, or the device where it shows none."""
+    return [
+        secrets.mask_address(device.image or f"of device {device.identity}")
+        for device in _takers(system, DISC)
+        if device.inserted
+    ]
 
 
 def show(system: Any) -> list[dict[str, Any]]:

@@ -2,14 +2,22 @@
 
 from __future__ import annotations
 
+import io
 import json
+import re
+import threading
+import types
+import urllib.request
 
+import pycdlib
 import pytest
 from click.testing import CliRunner
 
+from bloomery.cmd import boot_media
 from bloomery.cmd.bmc import bmc as command
 from bloomery.drivers.bmc.report import MOST_REQUESTS
 from bloomery.lab import models
+from bloomery.lab import system as lab_system
 from bloomery.lab.bmc import Rules
 from tests.functional.redfish.conftest import enrol
 from tests.kit.servers.tls import certificate
@@ -189,3 +197,170 @@ def test_a_password_on_the_command_line_is_refused(machine) -> None:
     shown = run(machine.address, "--driver-info", "redfish_password=secret")
     assert shown.exit_code == 2
     assert "use --password-file" in shown.output
+
+
+# --------------------------------------------------------------------------- its boot media
+
+INSERT = r"/VirtualMedia/[^/]+/Actions/VirtualMedia.InsertMedia"
+
+
+def run_media(machine, *words):
+    return run(
+        machine.address, "--username", "admin", "--boot-media", "--json", "--wait", "0",
+        "--driver-info", f"redfish_system_id={machine.system_id}", *words,
+    )  # fmt: skip
+
+
+def media_of(shown):
+    (report,) = json.loads(shown.stdout)
+    return report["boot_media"]
+
+
+@pytest.mark.parametrize("model", models.ALL)
+def test_a_cd_is_inserted_and_ejected_and_the_power_stays(make_rack, model) -> None:
+    machine = make_rack(model=model).machines[0]
+    before = machine.system.shown()
+    shown = run_media(machine)
+    result = media_of(shown)
+    if "virtual media" in MISSING[model]:
+        assert (shown.exit_code, result["result"]) == (1, "failed")
+        assert "offers no virtual CD or DVD" in result["reason"]
+        return
+    assert (shown.exit_code, result["result"], result["left"]) == (0, "not fetched", None)
+    inserted, ejected = machine.system.happened
+    assert inserted.startswith(f"media inserted: {result['served_at']}/boot-files/")
+    assert ejected == "media ejected"
+    assert machine.system.shown() | {"history": []} == before
+
+
+def test_the_requests_of_the_bmc_are_shown(make_rack, monkeypatch) -> None:
+    def fetch(url: str) -> int:
+        for method, more in (("HEAD", {}), ("GET", {"Range": "bytes=0-99"})):
+            headers = {"User-Agent": "BMC 1.0"} | more
+            asked = urllib.request.Request(url, method=method, headers=headers)
+            urllib.request.urlopen(asked, timeout=10).read()
+        return 100
+
+    monkeypatch.setattr(lab_system, "_fetch", fetch)
+    machine = make_rack(fetch=True).machines[0]
+    result = media_of(run_media(machine))
+    assert result["result"] == "fetched"
+    whole, part = result["requests"]
+    assert (whole["method"], whole["status"], whole["bytes"], whole["range"]) == (
+        "HEAD", 200, 0, None,
+    )  # fmt: skip
+    assert (part["method"], part["status"], part["bytes"], part["range"]) == (
+        "GET", 206, 100, "bytes=0-99",
+    )  # fmt: skip
+    assert {each["client"] for each in (whole, part)} == {"127.0.0.1"}
+    assert 0 <= whole["after_s"] <= part["after_s"]
+    lines = run(machine.address, "--username", "admin", "--boot-media").output.splitlines()
+    shown = [line.strip() for line in lines if line.startswith("  boot media: ")]
+    assert shown[0].startswith("boot media: fetched from http://127.0.0.1:")
+    assert re.fullmatch(
+        r"boot media: GET by 127\.0\.0\.1 after \d+\.\d s: 206, 100 bytes, range bytes=0-99,"
+        r" User-Agent BMC 1\.0",
+        shown[2],
+    )
+
+
+def test_a_head_is_no_fetch(make_rack, monkeypatch) -> None:
+    def fetch(url: str) -> int:
+        urllib.request.urlopen(urllib.request.Request(url, method="HEAD"), timeout=10).close()
+        return 0
+
+    monkeypatch.setattr(lab_system, "_fetch", fetch)
+    result = media_of(run_media(make_rack(fetch=True).machines[0]))
+    assert (result["result"], len(result["requests"])) == ("not fetched", 1)
+
+
+def test_the_cd_is_a_readable_iso(make_rack, monkeypatch) -> None:
+    contents: list[bytes] = []
+
+    def fetch(url: str) -> int:
+        with urllib.request.urlopen(url, timeout=10) as answer:
+            contents.append(answer.read())
+        return len(contents[0])
+
+    monkeypatch.setattr(lab_system, "_fetch", fetch)
+    assert media_of(run_media(make_rack(fetch=True).machines[0]))["result"] == "fetched"
+    iso = pycdlib.PyCdlib()
+    iso.open_fp(io.BytesIO(contents[0]))
+    assert len(contents[0]) < 100_000
+
+
+def test_somebodys_medium_stays(machine) -> None:
+    machine.system.insert("http://images.test/mine.iso?token=secret")
+    shown = run_media(machine)
+    result = media_of(shown)
+    assert (shown.exit_code, result["result"], result["requests"]) == (1, "not tried", [])
+    assert "http://images.test/mine.iso" in result["reason"]
+    assert "token" not in result["reason"]
+    assert machine.system.media["Cd"].startswith("http://images.test/mine.iso")
+
+
+def test_a_medium_that_another_one_inserts_meanwhile_stays(make_rack, monkeypatch) -> None:
+    media = [("Cd", ("CD",)), ("Second", ("CD",))]
+    machine = make_rack(fetch=True, media=media).machines[0]
+
+    def fetch(url: str) -> int:
+        machine.system.media["Second"] = "http://images.test/other.iso"
+        return 0
+
+    monkeypatch.setattr(lab_system, "_fetch", fetch)
+    result = media_of(run_media(machine))
+    assert machine.system.media == {"Cd": None, "Second": "http://images.test/other.iso"}
+    assert result["left"] == "the BMC still shows http://images.test/other.iso"
+
+
+def test_a_refusal_is_told_in_the_words_of_the_bmc(machine) -> None:
+    machine.bmc.faults.add(kind="status", status=400, times=-1, path=INSERT)
+    shown = run_media(machine)
+    result = media_of(shown)
+    assert (shown.exit_code, result["result"], result["left"]) == (1, "failed", None)
+    assert result["reason"].startswith("HTTP 400")
+
+
+def test_a_cd_is_ejected_after_an_insertion_that_fails_and_works(machine) -> None:
+    machine.bmc.faults.add(kind="after", status=400, times=-1, path=INSERT)
+    shown = run_media(machine)
+    assert (shown.exit_code, media_of(shown)["result"]) == (1, "failed")
+    assert machine.system.happened[-1] == "media ejected"
+
+
+def test_a_cd_that_stays_is_named(machine) -> None:
+    machine.bmc.faults.add(kind="status", status=500, times=-1, path="EjectMedia")
+    shown = run(machine.address, "--username", "admin", "--boot-media", "--wait", "0")
+    assert shown.exit_code == 1
+    assert "boot media: the CD may still be inserted; eject it: " in shown.output
+
+
+def test_ctrl_c_ends_the_wait_and_ejects(machine, monkeypatch) -> None:
+    class Interrupted(threading.Event):
+        def wait(self, timeout=None):
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr(boot_media, "threading", types.SimpleNamespace(Event=Interrupted))
+    shown = run_media(machine)
+    assert (shown.exit_code, media_of(shown)["result"]) == (1, "interrupted")
+    assert machine.system.happened[-1] == "media ejected"
+
+
+@pytest.mark.parametrize("listen", ["0.0.0.0", "", "127.0.0.1:port", "a@127.0.0.1", "x/y"])
+def test_an_address_that_no_bmc_reaches_is_refused(machine, listen) -> None:
+    shown = run_media(machine, "--listen", listen)
+    assert shown.exit_code == 2
+    assert "give --listen the HOST[:PORT] that the BMC reaches" in " ".join(shown.output.split())
+
+
+def test_the_address_is_the_one_that_was_named(make_rack) -> None:
+    shown = run_media(make_rack(fetch=True).machines[0], "--listen", "localhost")
+    result = media_of(shown)
+    assert result["result"] == "fetched"
+    assert result["served_at"].startswith("http://localhost:")
+
+
+def test_boot_media_by_ipmi_are_refused() -> None:
+    shown = run("127.0.0.1", "--protocol", "ipmi", "--boot-media")
+    assert shown.exit_code == 2
+    assert "use --protocol redfish" in shown.output
