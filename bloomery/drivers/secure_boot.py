@@ -56,7 +56,10 @@ def _refuse_trusted_boot(node: Node) -> None:
 def _obstacle(task: base.DriverTask) -> str | None:
     node, management = task.node, task.driver.management
     if not _can_switch(management):
-        return f"management interface {management.name} cannot switch it"
+        return (
+            f"management interface {management.name} cannot switch it; use driver redfish, or "
+            "switch it in the machine's setup and leave secure_boot out of instance_info"
+        )
     mode = capabilities.mode_of(node)
     if mode == "bios":
         return "it boots in mode bios; add boot_mode:uefi to the capabilities"

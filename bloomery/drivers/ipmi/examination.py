@@ -31,9 +31,12 @@ def _examine(bmc: IpmiBmc, report: Report) -> None:
     controller = bmc.ask("mc", "info")
     report.identity = _identity(fields(controller), fields(_answer(bmc, "fru", "print", "0")[0]))
     report.identity["manufacturer"] = management.parse_vendor(controller)
+    power = _check(bmc, "power", _power, "power", "status")
+    boot = _answer(bmc, *management.GET_BOOT_DEVICE)
     report.checks = [
-        _check(bmc, "power", _power, "power", "status"),
-        _check(bmc, "boot device", _boot_device, *management.GET_BOOT_DEVICE),
+        power,
+        _judge("boot device", _boot_device, *boot),
+        _judge("boot mode", _boot_mode, *boot),
         _check(bmc, "sensors", _sensors, "sdr", "info"),
         _check(bmc, "serial console", _console, "sol", "info"),
     ]
@@ -52,7 +55,10 @@ def _answer(bmc: IpmiBmc, *words: str) -> tuple[str, str]:
 
 
 def _check(bmc: IpmiBmc, name: str, read: Callable[[str], tuple[bool, str]], *words: str) -> Check:
-    output, refusal = _answer(bmc, *words)
+    return _judge(name, read, *_answer(bmc, *words))
+
+
+def _judge(name: str, read: Callable[[str], tuple[bool, str]], output: str, refusal: str) -> Check:
     works, detail = read(output)
     return Check(name=name, works=works, detail=refusal or detail, allowed=_ALLOWED.get(name, ()))
 
@@ -60,6 +66,7 @@ def _check(bmc: IpmiBmc, name: str, read: Callable[[str], tuple[bool, str]], *wo
 _ALLOWED: Final = {
     "power": ("on", "off", "reset", "soft", "diag"),
     "boot device": management.BOOT_DEVICES,
+    "boot mode": management.BOOT_MODES,
 }
 
 
@@ -71,6 +78,12 @@ def _power(output: str) -> tuple[bool, str]:
 def _boot_device(output: str) -> tuple[bool, str]:
     chosen = management.parse_boot_device(output)
     return chosen["persistent"] is not None, chosen["boot_device"] or "none"
+
+
+def _boot_mode(output: str) -> tuple[bool, str]:
+    """Boot modes are set with boot devices."""
+    mode = management.parse_boot_mode(output)
+    return _boot_device(output)[0], f"{mode}, asked for with the device" if mode else "none"
 
 
 def _sensors(output: str) -> tuple[bool, str]:

@@ -28,8 +28,17 @@ _SUPERMICRO_DISK: Final = "0x24"
 _SELECTORS: Final = {  # of the second byte, bits 5 to 2
     1: "pxe", 2: "disk", 3: "safe", 5: "cdrom", 6: "bios", 8: "cdrom", 9: "disk", 11: "disk",
 }  # fmt: skip
+_VALID, _PERSISTENT, _EFI = 0x80, 0x40, 0x20  # bits of the first byte
 _BOOT_DATA: Final = re.compile(r"^Boot parameter data:\s*([0-9a-fA-F]{4,})\s*$", re.MULTILINE)
 
+_ADVICE: Final = {  # for what IPMI has no command
+    "set_boot_mode": " alone: each boot device is sent with the boot mode; set capability "
+    "boot_mode in properties to uefi or bios, then the boot device",
+    "set_secure_boot_state": ": IPMI knows no secure boot; use the machine's setup, or driver "
+    "redfish",
+}
+
+BOOT_MODES: Final = ("uefi", "bios")
 BOOT_DEVICES: Final = tuple(_FLAGS)
 KEEP_BOOT_DEVICE: Final = ("raw", "0x00", "0x08", "0x03", "0x08")  # not only for a minute
 GET_BOOT_DEVICE: Final = ("chassis", "bootparam", "get", "5")
@@ -38,6 +47,15 @@ GET_BOOT_DEVICE: Final = ("chassis", "bootparam", "get", "5")
 class IpmitoolManagement(IpmitoolInterface, base.Management):
     def get_supported_boot_devices(self, task: base.DriverTask) -> Sequence[str]:
         return BOOT_DEVICES
+
+    def list_ineffective(self, task: base.DriverTask) -> list[str]:
+        """Return the boot modes that IPMI does not know."""
+        holders = (task.node.instance_info, task.node.properties)
+        modes = [capabilities.of(holder).get("boot_mode") for holder in holders]
+        return [f"capability boot_mode:{mode}" for mode in modes if mode not in (None, *BOOT_MODES)]
+
+    def unsupported(self, task: base.DriverTask, what: str) -> errors.UnsupportedDriverExtension:
+        return super().unsupported(task, f"{what}{_ADVICE.get(what, '')}")
 
     def set_boot_device(self, task: base.DriverTask, device: str, persistent: bool = False) -> None:
         """Set the device of the next boot, or of all boots.
@@ -94,11 +112,7 @@ def is_uefi(node: Node) -> bool:
 
     UEFI by default.
     """
-    for where in (node.instance_info, node.properties):
-        mode = capabilities.of(where).get("boot_mode")
-        if mode:
-            return mode == "uefi"
-    return (node.boot_mode or _DEFAULT_BOOT_MODE) == "uefi"
+    return (capabilities.mode_of(node) or _DEFAULT_BOOT_MODE) == "uefi"
 
 
 def _note_for_later(node: Node, device: str, persistent: bool) -> bool:
@@ -137,9 +151,24 @@ def _check_boot_device(device: str) -> None:
 
 def parse_boot_device(output: str) -> dict[str, Any]:
     """Parse the output of ``chassis bootparam get 5``; None for missing values."""
-    data = _BOOT_DATA.search(output)
-    if data is None:
+    flags = _boot_flags(output)
+    if flags is None:
         return {"boot_device": None, "persistent": None}
-    flags = bytes.fromhex(data[1][:4])
     device = _SELECTORS.get(flags[1] >> 2 & 0xF)
-    return {"boot_device": device, "persistent": bool(flags[0] & 0x40)}
+    return {"boot_device": device, "persistent": bool(flags[0] & _PERSISTENT)}
+
+
+def parse_boot_mode(output: str) -> str | None:
+    """Return the boot mode that was asked for with the boot device; None: none is.
+
+    It is no fact about the machine: ipmitool asks for bios unless it is told otherwise.
+    """
+    flags = _boot_flags(output)
+    if flags is None or not flags[0] & _VALID:
+        return None
+    return "uefi" if flags[0] & _EFI else "bios"
+
+
+def _boot_flags(output: str) -> bytes | None:
+    data = _BOOT_DATA.search(output)
+    return None if data is None else bytes.fromhex(data[1][:4])

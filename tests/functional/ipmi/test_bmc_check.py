@@ -14,7 +14,8 @@ def test_the_endpoint_shows_what_works(stage, machine):
     report = stage.api.get(f"/ext/v1/nodes/{node}/bmc").json
     assert (report["protocol"], report["usable"], report["error"]) == ("ipmi", True, None)
     assert {each["name"]: each["works"] for each in report["checks"]} == {
-        "power": True, "boot device": True, "sensors": True, "serial console": True,
+        "power": True, "boot device": True, "boot mode": True, "sensors": True,
+        "serial console": True,
     }  # fmt: skip
     assert report["identity"]["version"] == "2.0"
     assert report["identity"]["bmc_firmware"] == "9.08"

@@ -106,6 +106,30 @@ def test_boot_device(stage, machine, node, uefi):
     }
 
 
+@pytest.mark.parametrize(
+    ("setting", "target", "way"),
+    [
+        ("boot_mode", "bios", "set capability boot_mode in properties to uefi or bios"),
+        ("secure_boot", True, "use the machine's setup, or driver redfish"),
+    ],
+)
+def test_a_boot_mode_and_secure_boot_alone_are_refused_with_the_way_out(
+    stage, node, setting, target, way
+):
+    stage.api.put(f"/v1/nodes/{node}/states/{setting}", {"target": target})
+    stage.wait_until_free(node)
+    assert way in stage.show(node)["last_error"]
+
+
+def test_a_boot_mode_that_ipmi_does_not_know_is_warned_of(stage, node):
+    stage.patch(node, **{"properties.capabilities": "boot_mode:UEFI"})
+    validated = stage.api.get(f"/v1/nodes/{node}/validate").json["management"]
+    assert validated["result"]
+    assert "does not carry out: capability boot_mode:UEFI" in validated["reason"]
+    stage.patch(node, **{"properties.capabilities": "boot_mode:uefi"})
+    assert stage.api.get(f"/v1/nodes/{node}/validate").json["management"] == {"result": True}
+
+
 def test_unknown_boot_device_is_refused(stage, node):
     answer = stage.api.put(f"/v1/nodes/{node}/management/boot_device", {"boot_device": "tape"})
     assert answer.status == 400

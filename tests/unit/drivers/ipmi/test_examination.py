@@ -36,7 +36,12 @@ def test_what_the_commands_print_is_reported(make_bmc, made_up):
         "-Z sel time get": "01/02/26 03:04:05 UTC\n",
     }
     report = examine(make_bmc)
-    assert works(report) == {"power", "boot device", "sensors", "serial console"}
+    assert works(report) == {
+        "power", "boot device", "boot mode", "sensors", "serial console",
+    }  # fmt: skip
+    assert {each["name"]: each["detail"] for each in report["checks"]}["boot mode"] == (
+        "uefi, asked for with the device"
+    )
     assert report["identity"] == {
         "manufacturer": "dell", "model": "PowerEdge R750", "serial": "J9XK2G3",
         "bmc_firmware": "3.88", "version": "2.0",

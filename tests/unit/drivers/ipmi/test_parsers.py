@@ -44,6 +44,33 @@ def test_boot_device(data, device, persistent):
 
 
 @pytest.mark.parametrize(
+    ("data", "mode"),
+    [("e008000000", "uefi"), ("a008000000", "uefi"), ("8004000000", "bios"), ("c004000000", "bios"),
+     ("0000000000", None), ("2004000000", None)],
+)  # fmt: skip
+def test_a_boot_mode_counts_where_the_flags_are_valid(data, mode):
+    assert management.parse_boot_mode(BOOT.format(data=data)) == mode
+
+
+@pytest.mark.parametrize(
+    ("persistent", "uefi", "command"),
+    [
+        (True, True, "raw 0x00 0x08 0x05 0xe0 0x04 0x00 0x00 0x00"),
+        (False, True, "raw 0x00 0x08 0x05 0xa0 0x04 0x00 0x00 0x00"),
+        (True, False, "chassis bootdev pxe options=persistent"),
+        (False, False, "chassis bootdev pxe"),
+    ],
+)
+def test_a_boot_device_is_sent_with_the_boot_mode(persistent, uefi, command):
+    words = management.boot_device_command("pxe", persistent=persistent, uefi=uefi, vendor=None)
+    assert " ".join(words) == command
+
+
+def test_a_boot_mode_that_cannot_be_read():
+    assert management.parse_boot_mode("no answer") is None
+
+
+@pytest.mark.parametrize(
     ("number", "name", "read"),
     [
         ("10876", "Supermicro", "supermicro"),
@@ -71,6 +98,8 @@ def test_a_bmc_without_a_vendor():
         ({}, {"capabilities": "a:b, boot_mode:uefi"}, "bios", True),
         ({"capabilities": {"boot_mode": "bios"}}, {"capabilities": "boot_mode:uefi"}, None, False),
         ({"capabilities": None}, {"capabilities": "nonsense"}, None, True),
+        ({}, {"capabilities": "boot_mode:UEFI"}, None, True),
+        ({}, {"capabilities": "boot_mode:UEFI"}, "bios", False),
     ],
 )
 def test_boot_mode(instance, properties, boot_mode, uefi):
