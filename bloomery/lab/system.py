@@ -154,7 +154,7 @@ class System:
             kind = "GracefulShutdown" if self.is_on else "On"
         pointless = kind in ("On", "ForceOn") if self.is_on else kind in _ONLY_WHEN_ON
         if pointless and self.spec.strict:
-            raise Refusal(409, f"{kind}: the system is {self.power} already", "ResourceInUse")
+            raise Refusal(409, f"{kind}: the system is {self.power}", "ActionNotSupported")
         self.note(f"reset {kind}{' (stuck)' if stuck else ''}")
         if stuck:
             return
