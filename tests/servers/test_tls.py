@@ -14,7 +14,7 @@ import pytest
 
 from tests.kit.servers import own
 from tests.kit.servers.served import Served
-from tests.kit.servers.tls import certificate
+from bloomery.lab.tls import certificate
 from tests.kit.waiting import wait_for
 from tools import servers
 

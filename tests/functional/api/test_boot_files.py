@@ -23,7 +23,7 @@ from bloomery.conf.api import Api
 from bloomery.conf.default import Default
 from bloomery.http_server.files import FilePieces
 from bloomery.http_server.server import Server
-from tests.kit.servers import tls
+from bloomery.lab import tls
 from tests.kit.waiting import wait_for
 
 Ask: TypeAlias = Callable[..., tuple[http.client.HTTPResponse, bytes]]

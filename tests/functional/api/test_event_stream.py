@@ -21,8 +21,8 @@ from bloomery.db import events
 from bloomery.events.relay import Relay
 from bloomery.http_server import streams
 from bloomery.http_server.server import Server
+from bloomery.lab import tls
 from tests.kit.clients import callers, slow_clients
-from tests.kit.servers import tls
 from tests.kit.waiting import wait_for
 
 PATH = "/ext/v1/events"

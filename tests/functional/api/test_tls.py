@@ -19,7 +19,7 @@ from bloomery.conf import Conf
 from bloomery.conf.api import Api
 from bloomery.conf.web import Ssl
 from bloomery.http_server import connections
-from tests.kit.servers import tls
+from bloomery.lab import tls
 from tests.kit.waiting import wait_for
 
 MANY = 40

@@ -17,9 +17,9 @@ import pytest
 from bloomery.cli.discover import Pace, Prober, find
 from bloomery.cli.enrol import records
 from bloomery.lab.rack import Rack
+from bloomery.lab.tls import certificate
 from tests.functional.cli.conftest import Run
 from tests.kit.servers import web
-from tests.kit.servers.tls import certificate
 
 PONG = bytes.fromhex("0600ff06 000011be 40000010") + bytes(16)
 UNPACED = Pace(every_s=0)

@@ -219,7 +219,7 @@ def test_an_agent_inspects_and_is_taken_away_with_an_abort(
     netboot.boot()
     assert netboot.runs == "agent"
     assert f"ipa-inspection-callback-url={API}/v1/continue_inspection" in netboot.command_line
-    netboot.agent.learn(netboot.agent.try_to_look_up(), 200)
+    netboot.agent.expect(netboot.agent.try_to_look_up(), 200)
     stage.ask(node, "abort")
     stage.wait_for(node, "inspect failed")
     assert left(tmp_path) == []

@@ -43,7 +43,7 @@ def test_the_agents_image_is_booted_and_taken_away_again(stage: Stage, machine: 
     happened = machine.system.happened
     assert happened.index(f"media inserted: {AGENT}") < happened.index("reset On")
     agent = Agent(stage.api, [MAC])
-    agent.learn(agent.try_to_hand_in(), 202)
+    agent.expect(agent.try_to_hand_in(), 202)
     assert agent.config["agent_skip_bmc_detect"] is True
     shown = stage.wait_for(node, "manageable")
     assert shown["last_error"] is None

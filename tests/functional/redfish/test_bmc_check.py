@@ -19,8 +19,8 @@ from bloomery.drivers.bmc.report import MOST_REQUESTS
 from bloomery.lab import models
 from bloomery.lab import system as lab_system
 from bloomery.lab.bmc import Rules
+from bloomery.lab.tls import certificate
 from tests.functional.redfish.conftest import enrol
-from tests.kit.servers.tls import certificate
 
 FEATURES = [
     "power", "boot device", "boot mode", "virtual media", "BIOS", "RAID", "firmware update",

@@ -198,7 +198,7 @@ def test_the_machine_boots_a_cd_of_its_own_that_goes_with_the_agent(
     )  # fmt: skip
     line = " ".join(f"'{word}'" for word in words)
     assert f"linux /vmlinuz {line}\n" in content(iso, "/EFI/BOOT/grub.cfg").decode()
-    agent.learn(agent.try_to_hand_in(), 202)
+    agent.expect(agent.try_to_hand_in(), 202)
     assert stage.wait_for(node, "manageable")["last_error"] is None
     assert (machine.system.media, left(settings)) == ({"Cd": None}, [])
 
@@ -218,7 +218,7 @@ def test_firmware_fetches_the_iso_where_the_bmc_has_no_drive(
     assert "boot_method" not in line
     agent = Agent(stage.api, [MAC])
     agent.boot(line)
-    agent.learn(agent.try_to_hand_in(), 202)
+    agent.expect(agent.try_to_hand_in(), 202)
     assert stage.wait_for(node, "manageable")["last_error"] is None
     assert left(settings) == []
     bodies = [stage.api.get(f"/v1/nodes/{node}{part}").body for part in ("", "/history")]

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from bloomery.lab.tls import certificate
 from tests.functional.redfish.conftest import enrol
-from tests.kit.servers.tls import certificate
 
 
 @pytest.fixture

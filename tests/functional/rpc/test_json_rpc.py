@@ -21,11 +21,12 @@ from bloomery import errors
 from bloomery.conf import Conf
 from bloomery.conf.default import Default
 from bloomery.conf.rpc import JsonRpc
+from bloomery.lab import tls
 from bloomery.model.request import Request
 from bloomery.rpc import json_rpc_client, transports
 from bloomery.rpc.transports import Server
 from tests.kit.clock import HandClock
-from tests.kit.servers import rpc, tls
+from tests.kit.servers import rpc
 from tests.kit.servers.tcp_proxy import Cut, TcpProxy
 from tests.kit.waiting import wait_for
 

@@ -43,7 +43,7 @@ def arguments(stage, node):
 
 def test_what_an_agent_finds_out_stands_on_its_node(stage, node, agent):
     assert stage.show(node)["power_state"] == "power on"
-    agent.learn(agent.try_to_hand_in(), 202)
+    agent.expect(agent.try_to_hand_in(), 202)
     assert agent.node["uuid"] == node
     assert len(agent.config["agent_token"]) >= 32
     shown = stage.wait_for(node, "manageable")
@@ -253,7 +253,7 @@ def test_inspection_out_of_band_takes_no_inventory(stage, agent):
 def test_an_unknown_machine_is_enrolled_where_it_is_wanted(stage, agent):
     assert agent.try_to_hand_in().status == 404
     stage.configure("auto_discovery", enabled=True, driver="fake-hardware")
-    agent.learn(agent.try_to_hand_in(), 202)
+    agent.expect(agent.try_to_hand_in(), 202)
     node = agent.node["uuid"]
     shown = stage.wait_for(node, "enroll")
     assert shown["properties"]["cpu_arch"] == "x86_64"
@@ -271,7 +271,7 @@ def test_a_machine_that_cannot_be_enrolled_is_not_told_why(stage, agent):
 
 def test_a_discovery_that_fails_leaves_no_node(stage, agent):
     stage.configure("auto_discovery", enabled=True, driver="fake-hardware")
-    agent.learn(agent.try_to_hand_in({"inventory": agent.inventory(), "error": "broken"}), 202)
+    agent.expect(agent.try_to_hand_in({"inventory": agent.inventory(), "error": "broken"}), 202)
     wait_for(lambda: stage.api.get("/v1/nodes").json["nodes"] == [], "no node")
     assert stage.site.rows(STEP_RUNS) == []
 
@@ -283,7 +283,7 @@ def test_an_agent_that_posts_twice_at_a_time_gets_one_node(stage, agent, monkeyp
     def process(task, *args, **more):
         if nobody_else_came:
             nobody_else_came.clear()
-            agent.learn(agent.try_to_hand_in(), 202)
+            agent.expect(agent.try_to_hand_in(), 202)
             wait_for(lambda: stage.api.get("/v1/ports").json["ports"], "its ports")
         return real(task, *args, **more)
 

@@ -30,11 +30,11 @@ from bloomery.conf.conductor import Conductor
 from bloomery.conf.default import Default
 from bloomery.conf.redfish import BmcOptions, Redfish
 from bloomery.drivers import registry
+from bloomery.lab import tls as certificates
 from bloomery.lab.bmc import Rules
 from bloomery.lab.rack import Machine, Rack
 from bloomery.lab.system import System
 from tests.fakes.client import Answer
-from tests.kit.servers import tls as certificates
 from tests.kit.servers.site import Site
 from tests.kit.servers.stories import Stage
 from tests.kit.waiting import wait_for

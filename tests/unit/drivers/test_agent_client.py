@@ -15,10 +15,11 @@ from bloomery import errors
 from bloomery.conf import Conf
 from bloomery.conf.agent import Agent
 from bloomery.drivers.agent import client, commands
+from bloomery.lab import tls
 from bloomery.outcome import Done, WaitForCall
 from tests.kit.machines.agent_server import AgentServer
 from tests.kit.machines.driver_task import FakeTask
-from tests.kit.servers import tls, web
+from tests.kit.servers import web
 
 TOKEN = "t0k3n" * 8
 PREPARE = "standby.prepare_image"

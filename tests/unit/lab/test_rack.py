@@ -14,7 +14,7 @@ from bloomery import errors
 from bloomery.lab import models
 from bloomery.lab.bmc import ROOT, Rules
 from bloomery.lab.rack import Rack
-from tests.kit.servers.tls import certificate
+from bloomery.lab.tls import certificate
 from tests.kit.waiting import wait_for
 
 

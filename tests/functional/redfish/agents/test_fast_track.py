@@ -112,7 +112,7 @@ def test_an_inspecting_agent_runs_on_and_cleans(stage, fast, machine, ramdisk):
     stage.patch(fast, inspect_interface="agent")
     stage.ask(fast, "inspect")
     stage.wait_for(fast, "inspect wait")
-    ramdisk.agent.learn(ramdisk.agent.try_to_hand_in(), 202)
+    ramdisk.agent.expect(ramdisk.agent.try_to_hand_in(), 202)
     ramdisk.server.boot()
     ramdisk.server.token = ramdisk.agent.config["agent_token"]
     ramdisk.boots = 1

@@ -14,8 +14,8 @@ from bloomery.conf import Conf
 from bloomery.conf.redfish import Redfish
 from bloomery.drivers.redfish import access, wire
 from bloomery.lab.rack import Rack
+from bloomery.lab.tls import certificate
 from tests.kit.machines.driver_task import FakeTask
-from tests.kit.servers.tls import certificate
 from tests.kit.waiting import wait_for
 
 

@@ -112,7 +112,7 @@ def test_secure_boot_needs_uefi(management, task, machine):
 
 
 def test_an_nmi_reaches_a_machine_that_runs(management, task, machine):
-    with pytest.raises(errors.BmcRefused, match="refused: HTTP 409: Nmi: the system is Off$"):
+    with pytest.raises(errors.BmcRefused, match=r"refused: HTTP 409: Nmi: the system is Off$"):
         management.inject_nmi(task)
     machine.system._on = True
     management.inject_nmi(task)

@@ -1,0 +1,116 @@
+"""The commands of a ramdisk's agent, as ironic-python-agent takes and reports them.
+
+    commands = Commands()
+    commands.token = "..."                                  # that lookup gave
+    status, answer = commands.take("standby.prepare_image", {"image_info": {...}})
+    commands.finish()                                       # the command that runs ends
+
+An asynchronous command runs until ``finish``; one runs at a time.
+"""
+
+from __future__ import annotations
+
+import base64
+import gzip
+import threading
+import uuid
+from typing import Any, Final
+
+Json = dict[str, Any]
+RUNNING: Final = "RUNNING"
+
+
+def step(name: str, priority: int = 0, **more: Any) -> Json:
+    """Return a step as an agent lists it."""
+    return {
+        "step": name, "priority": priority, "interface": "deploy", "reboot_requested": False,
+        "abortable": True,
+    } | more  # fmt: skip
+
+
+STEPS: Final = {
+    "clean": [("erase_devices", 10), ("erase_devices_metadata", 99), ("burnin_cpu", 0)],
+    "deploy": [("erase_devices_metadata", 0), ("write_image", 0), ("inject_files", 0)],
+    "service": [("burnin_cpu", 0)],
+}
+
+
+class Commands:
+    """The commands of one agent since its boot, the oldest first."""
+
+    def __init__(self) -> None:
+        self.token: str | None = None
+        self.commands: list[Json] = []
+        self.params: dict[str, Json] = {}  # of the last command of each name
+        self.fails: dict[str, str] = {}  # name: message, of commands that end as FAILED
+        self.results: dict[str, Any] = {}  # of steps, by name
+        self.steps = {phase: [step(*each) for each in rows] for phase, rows in STEPS.items()}
+        self.versions = {"generic_hardware_manager": "1.2"}
+        self.logs = gzip.compress(b"journal")
+        self.partitions: Json = {"root uuid": "r-1", "efi system partition uuid": "e-1"}
+        self.inventory: Json = {"interfaces": []}
+        self.mutex = threading.Lock()
+
+    def boot(self) -> None:
+        """Forget the commands and the token, as a machine does that is switched on again."""
+        with self.mutex:
+            self.commands, self.token = [], None
+
+    @property
+    def running(self) -> Json | None:
+        """The command that runs, or None."""
+        last = self.commands[-1] if self.commands else None
+        return last if last and last["command_status"] == RUNNING else None
+
+    def finish(self) -> None:
+        """End the command that runs."""
+        with self.mutex:
+            if (command := self.running) is not None:
+                command |= self._end(command["command_name"])
+
+    def _end(self, name: str) -> Json:
+        """Return what changes of a command at its end."""
+        if (message := self.fails.get(name)) is not None:
+            error = {"type": "Error", "code": 500, "message": message}
+            return {"command_status": "FAILED", "command_error": error}
+        return {"command_status": "SUCCEEDED", "command_result": self._result(name)}
+
+    def _result(self, name: str) -> Json:
+        if not name.startswith("execute_"):
+            return {"result": name}
+        phase = name.split("_")[1]
+        ran = self.params[f"{phase}.{name}"]["step"]
+        return {f"{phase}_step": ran, f"{phase}_result": self.results.get(ran["step"])}
+
+    def take(self, name: str, params: Json) -> tuple[int, Json]:
+        """Begin a command; return the HTTP status and the answer."""
+        with self.mutex:
+            if self.running is not None:
+                return 409, {"faultcode": "Client", "faultstring": "Agent is busy"}
+            self.params[name] = params
+            command = self._begun(name.rpartition(".")[2])
+            self.commands.append(command)
+            return 200, command
+
+    def _begun(self, name: str) -> Json:
+        command = {
+            "id": str(uuid.uuid4()), "command_name": name, "command_status": RUNNING,
+            "command_error": None, "command_result": None,
+        }  # fmt: skip
+        if name == "get_partition_uuids":
+            result: Json = self.partitions
+        elif name == "get_hardware_info":
+            result = self.inventory
+        elif name.startswith("get_"):
+            phase = name.split("_")[1]
+            result = {
+                f"{phase}_steps": {"GenericHardwareManager": self.steps[phase]},
+                "hardware_manager_version": self.versions,
+            }
+        elif name == "collect_system_logs":
+            result = {"system_logs": base64.b64encode(self.logs).decode()}
+        elif name in ("sync", "lockdown", "finalize_rescue"):
+            result = {"result": ""}
+        else:
+            return command
+        return command | {"command_status": "SUCCEEDED", "command_result": result}
