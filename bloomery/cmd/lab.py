@@ -3,15 +3,27 @@
 from __future__ import annotations
 
 import json
+import resource
+import tempfile
 import threading
 from pathlib import Path
+from typing import Any, Final
 
 import click
+from click.core import ParameterSource
 
 from bloomery import errors
 from bloomery.cli import groups
-from bloomery.lab import models, rack
-from bloomery.lab.bmc import Rules
+from bloomery.lab import models, rack, scenario
+from bloomery.lab.agents import Profile
+from bloomery.lab.scenario import Group, Scenario
+from bloomery.lab.simulation import Simulation
+from bloomery.orchestration.template import parse
+
+EXAMPLE: Final = Path(scenario.__file__).with_name("example.yaml")
+_OF_ONE_GROUP: Final = ("nodes", "apart", "power_seconds", "answer_seconds", "model")
+_IDLE_S: Final = 300.0
+_SHOWN: Final = 100  # machines that are printed
 
 
 @click.group(cls=groups.Group)
@@ -56,7 +68,21 @@ def lab() -> None:
     metavar="FILE",
     help="Write the machines to FILE, for bloomery enrol.",
 )
+@click.option(
+    "--scenario",
+    "file",
+    type=click.Path(path_type=Path, dir_okay=False, exists=True),
+    metavar="FILE",
+    help="Simulate what FILE describes; see `bloomery lab example`.",
+)
+@click.option(
+    "--api",
+    metavar="URL",
+    help="Address of the API that emulated agents call, in place of those in FILE.",
+)
+@click.pass_context
 def up(
+    ctx: click.Context,
     nodes: int,
     port: int,
     apart: bool,
@@ -64,20 +90,60 @@ def up(
     answer_seconds: float,
     model: str,
     write: Path | None,
+    file: Path | None,
+    api: str | None,
 ) -> None:
-    """Serve simulated Redfish servers on loopback until Ctrl-C, and print how to enrol them."""
-    rules = Rules(late_s=answer_seconds)
-    built = rack.Rack(
-        nodes, port=port, apart=apart, rules=rules, power_s=power_seconds, model=model
-    )
-    with built:
+    """Serve simulated servers on loopback until Ctrl-C, and print how to enrol them."""
+    if file is None:
+        agent = None if api is None else Profile(api=api)
+        group = Group(
+            name="sim", count=nodes, apart=apart, power_s=power_seconds, answer_s=answer_seconds,
+            model=model, idle_s=_IDLE_S, agent=agent,
+        )  # fmt: skip
+        played = Scenario(groups=(group,))
+    else:
+        _refuse_options(ctx)
+        played = read(file, api)
+    _allow_open_files()
+    with (
+        tempfile.TemporaryDirectory(prefix="bloomery-lab-") as folder,
+        Simulation(played, folder=Path(folder), port=port) as simulation,
+    ):
         try:
             if write is not None:
-                _write(built, write)
-            tell(built)
+                _write(simulation.nodes(), write)
+            tell(simulation.rack)
             threading.Event().wait()
         except KeyboardInterrupt:
             click.echo("\nthe rack is off")
+
+
+def _refuse_options(ctx: click.Context) -> None:
+    """Raise UsageError for options that a scenario has keys for."""
+    for option in _OF_ONE_GROUP:
+        if ctx.get_parameter_source(option) is not ParameterSource.DEFAULT:
+            name = option.replace("_", "-")
+            raise click.UsageError(f"cannot use --{name} with --scenario: write it into the file")
+
+
+def read(file: Path, api: str | None = None) -> Scenario:
+    """Return the scenario of a YAML file; ``api`` replaces its agents' API.  Raises CannotStart."""
+    try:
+        return scenario.of(parse.document(file.read_bytes(), what="the scenario"), file.name, api)
+    except (errors.TemplateUnreadable, errors.RequestLimitExceeded, OSError) as exc:
+        raise errors.CannotStart(reason=f"cannot read {file}: {exc}") from exc
+
+
+def _allow_open_files() -> None:
+    """Raise the soft limit of open files: each BMC and each agent has a port."""
+    hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
+    resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+
+
+@lab.command()
+def example() -> None:
+    """Print a scenario file with a comment for each key."""
+    click.echo(EXAMPLE.read_text(), nl=False)
 
 
 @lab.command("models")
@@ -90,21 +156,28 @@ def list_models() -> None:
 def tell(built: rack.Rack) -> None:
     """Print the machines and the commands to enrol one."""
     click.echo(f"{len(built.machines)} servers at {built.address}; user admin, password password\n")
-    for machine in built.machines:
+    for machine in built.machines[:_SHOWN]:
         click.echo(f"{machine.name}  {machine.address}  {machine.system_id}  {machine.mac}")
+    if (more := len(built.machines) - _SHOWN) > 0:
+        click.echo(f"and {more} more; --write FILE names all")
+    click.echo(f"\nWhat happens: {built.address}/lab")
+    if built.machines:
+        _tell_first(built)
+    click.echo("\nCtrl-C switches the rack off.")
+
+
+def _tell_first(built: rack.Rack) -> None:
     click.echo("\nEnrol the first one, and deploy it with any URL of an ISO, with:\n")
     click.echo(enrolment(built.machines[0]))
     click.echo(deployment(built.machines[0]))
     click.echo(f"\nWhat happened to it: curl {built.address}/lab/systems/{built.machines[0].uuid}")
-    click.echo(
-        f"Faults on request:   curl {built.address}/lab/faults\n\nCtrl-C switches the rack off."
-    )
+    click.echo(f"Faults on request:   curl {built.address}/lab/faults")
 
 
-def _write(built: rack.Rack, file: Path) -> None:
+def _write(nodes: list[dict[str, Any]], file: Path) -> None:
     """Write a file that ``bloomery enrol`` reads.  Raises CannotStart."""
     try:
-        file.write_text(json.dumps({"nodes": [each.node for each in built.machines]}, indent=1))
+        file.write_text(json.dumps({"nodes": nodes}, indent=1))
     except OSError as exc:
         raise errors.CannotStart(
             reason=f"cannot write {file}: {exc.strerror}; choose another --write"

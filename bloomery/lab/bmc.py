@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import random
 import threading
 import time
 import uuid
@@ -13,6 +14,7 @@ from typing import Any
 from bloomery.lab.faults import Faults
 from bloomery.lab.model import GENERIC, ROOT, Model, View
 from bloomery.lab.refusal import Refusal, missing
+from bloomery.lab.seconds import Seconds
 from bloomery.lab.system import Spec, System
 
 __all__ = ["ROOT", "Rules", "SimulatedBmc"]
@@ -32,7 +34,7 @@ class Rules:
     session_s: float = 1800.0
     max_sessions: int = 1000
     idle_s: float = 300.0
-    late_s: float = 0.0
+    late_s: Seconds = 0.0
     expands: bool = True
     require_etag: bool = False
     tells_payload: bool = True
@@ -48,12 +50,14 @@ class SimulatedBmc:
     ``refused``: answers with 401.
     """
 
-    def __init__(self, specs: Iterable[Spec], rules: Rules, model: Model = GENERIC) -> None:
-        self.rules = rules
+    def __init__(
+        self, specs: Iterable[Spec], rules: Rules, model: Model = GENERIC, seed: str = ""
+    ) -> None:
+        self.rules, self.random = rules, random.Random(seed)  # noqa: S311  of a simulation
         self.stopping = threading.Event()
         self.systems = {spec.uuid: System(spec, self.stopping) for spec in specs}
         self.view = None if model is GENERIC else View(model, *self.systems)  # one machine
-        self.faults = Faults()
+        self.faults = Faults(self.random)
         self.lock = threading.RLock()
         self.sessions: dict[str, dict[str, Any]] = {}
         self.tasks: dict[str, dict[str, Any]] = {}

@@ -2,7 +2,8 @@
 
     {"kind": "status", "status": 503, "path": "/Systems/", "method": "GET", "skip": 1, "times": 2}
 
-skips one request that matches the regular expressions, then hits two (-1: all further ones):
+skips one request that matches the regular expressions, then hits two (-1: all further ones).
+``probability``: the share of those requests that it hits.
 
     delay    {"seconds": S}     answer late; adds to another fault
     status   {"status": 503}    answer with this code (and optional "body", "headers")
@@ -18,6 +19,7 @@ skips one request that matches the regular expressions, then hits two (-1: all f
 from __future__ import annotations
 
 import json
+import random
 import re
 import threading
 from typing import Any, Final
@@ -29,14 +31,16 @@ KINDS: Final = [
 ]  # fmt: skip
 _RULES: Final[dict[str, Rule]] = {
     "kind": KINDS, "path": str, "method": str, "skip": int, "times": int, "hits": int,
-    "seconds": (int, float), "status": int, "body": None, "headers": dict,
+    "seconds": (int, float), "probability": (int, float), "status": int, "body": None,
+    "headers": dict,
 }  # fmt: skip
 
 
 class Faults:
     """The faults of one BMC; the first match counts, after all delays."""
 
-    def __init__(self) -> None:
+    def __init__(self, source: random.Random | None = None) -> None:
+        self._random = source or random.Random(0)  # noqa: S311  of a simulation
         self._lock = threading.Lock()
         self._all: list[dict[str, Any]] = []
 
@@ -74,23 +78,24 @@ class Faults:
         delay_s = 0.0
         with self._lock:
             for fault in self._all:
-                if not _hits(fault, method, path):
+                if not self._hits(fault, method, path):
                     continue
                 if fault["kind"] != "delay":
                     return delay_s, dict(fault)
                 delay_s += fault.get("seconds", 5)
         return delay_s, {}
 
-
-def _hits(fault: dict[str, Any], method: str, path: str) -> bool:
-    """Return whether the fault hits this request, and count it."""
-    if fault["times"] == 0 or not re.search(fault["path"], path):
-        return False
-    if not re.fullmatch(fault["method"], method):
-        return False
-    if fault["skip"]:
-        fault["skip"] -= 1
-        return False
-    fault["times"] -= 1
-    fault["hits"] += 1
-    return True
+    def _hits(self, fault: dict[str, Any], method: str, path: str) -> bool:
+        """Return whether the fault hits this request, and count it."""
+        if fault["times"] == 0 or not re.search(fault["path"], path):
+            return False
+        if not re.fullmatch(fault["method"], method):
+            return False
+        if fault["skip"]:
+            fault["skip"] -= 1
+            return False
+        if self._random.random() >= fault.get("probability", 1):
+            return False
+        fault["times"] -= 1
+        fault["hits"] += 1
+        return True

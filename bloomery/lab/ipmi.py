@@ -22,12 +22,14 @@ import subprocess
 import time
 import tty
 import uuid
-from collections.abc import Iterator
+from collections import deque
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, Self
 
 from bloomery import errors
+from bloomery.lab.rack import specs
 
 HOST: Final = "127.0.0.1"
 USERNAME: Final = "admin"
@@ -44,7 +46,11 @@ _CHASSIS: Final = """\
 cd "$(dirname "$0")" || exit 1
 echo "$*" >>calls
 verb=$1; shift
-put() { if [ ! -e stuck ]; then echo "$1" >power; fi; }
+put() {
+    if [ -e stuck ]; then return; fi
+    if [ "$1 $(cat power)" = "1 0" ]; then echo >>boots; fi
+    echo "$1" >power
+}
 case $verb in
 get)
     for item; do
@@ -130,10 +136,16 @@ def _board() -> str:
 
 
 class IpmiMachine:
-    """One BMC: a process, and a folder of files with its state and behaviour."""
+    """One BMC: a process, and a folder of files with its state and behaviour.
 
-    def __init__(self, folder: Path, name: str, port: int) -> None:
-        self.folder, self.name, self.port = folder, name, port
+    ``look`` calls ``changed`` where the machine was started or stopped since the last look.
+    """
+
+    def __init__(self, folder: Path, name: str, port: int, macs: tuple[str, ...] = ()) -> None:
+        self.folder, self.name, self.port, self.macs = folder, name, port, macs
+        self.changed: Callable[[], None] = lambda: None
+        self.history: deque[tuple[float, str]] = deque(maxlen=200)
+        self._last_look = (False, 0)
         self._process: subprocess.Popen[bytes] | None = None
         self._line: tuple[int, int] | None = None  # the machine's end and the BMC's
 
@@ -159,8 +171,41 @@ class IpmiMachine:
         }
 
     @property
+    def node(self) -> dict[str, Any]:
+        """The node to enrol, with its port."""
+        return {
+            "name": self.name, "driver": "ipmi", "driver_info": self.driver_info,
+            "ports": [{"address": mac} for mac in self.macs],
+        }  # fmt: skip
+
+    @property
     def is_on(self) -> bool:
         return self._read_file("power") == "1"
+
+    @property
+    def boots_medium(self) -> bool:
+        """Whether the machine runs what the network gave."""
+        return self.is_on and self.boot_device == "pxe"
+
+    def note(self, what: str) -> None:
+        self.history.append((round(time.time(), 2), what))
+
+    def look(self) -> None:
+        boots = self.folder / "boots"
+        state = self.is_on, boots.stat().st_size if boots.exists() else 0
+        if state != self._last_look:
+            self._last_look = state
+            self.note(f"power is {'On' if self.is_on else 'Off'}")
+            self.changed()
+
+    def reset(self, kind: str) -> None:
+        """Switch the machine off, and on again unless ``kind`` is ForceOff, from within."""
+        (self.folder / "power").write_text("0\n")
+        if kind != "ForceOff":
+            (self.folder / "bootdev").write_text("default\n")
+            (self.folder / "power").write_text("1\n")
+            with (self.folder / "boots").open("a") as boots:
+                boots.write("\n")
 
     @property
     def boot_device(self) -> str:
@@ -257,14 +302,17 @@ class IpmiMachine:
 class IpmiRack:
     """Machines, each in a folder of its own.
 
-    ``port``: of the first BMC, the others follow; 0: any free ones.
+    ``port``: of the first BMC, the others follow; 0: any free ones.  ``prefix``, ``first``: of
+    names, and the number of the first machine, as in ``rack.specs``.
     """
 
-    def __init__(self, folder: Path, nodes: int, *, port: int = 0) -> None:
+    def __init__(
+        self, folder: Path, nodes: int, *, port: int = 0, prefix: str = "ipmi", first: int = 0
+    ) -> None:
         ports = range(port, port + nodes) if port else _free_ports(nodes)
         self.machines = [
-            IpmiMachine(folder.absolute() / f"ipmi-{n:04d}", f"ipmi-{n:04d}", each)
-            for n, each in enumerate(ports)
+            IpmiMachine(folder.absolute() / spec.name, spec.name, each, spec.macs)
+            for spec, each in zip(specs(nodes, prefix=prefix, first=first), ports, strict=True)
         ]
 
     def start(self) -> Self:

@@ -11,17 +11,19 @@ have the same UUIDs and MACs at every start.
 from __future__ import annotations
 
 import dataclasses
+import errno
 import selectors
 import ssl
 import threading
 import uuid
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any, Final, Self
 
 from bloomery import errors
-from bloomery.lab import models
+from bloomery.lab import models, overview
 from bloomery.lab.bmc import ROOT, Rules, SimulatedBmc
+from bloomery.lab.model import Model
 from bloomery.lab.system import Spec, System
 from bloomery.lab.wire import Server
 
@@ -74,17 +76,31 @@ class Machine:
         }
 
 
-def specs(nodes: int, **more: Any) -> list[Spec]:
-    """Return the specifications of machines; ``more`` sets fields of ``Spec``."""
+def specs(nodes: int, *, prefix: str = "sim", first: int = 0, **more: Any) -> list[Spec]:
+    """Return the specifications of machines; ``more`` sets fields of ``Spec``.
+
+    ``first``: the number of the first machine, which its UUID and MAC follow.
+    """
     return [
         Spec(
             uuid=str(uuid.uuid5(uuid.NAMESPACE_DNS, f"lab-{n}")),
-            name=f"sim-{n:04d}",
+            name=f"{prefix}-{n - first:04d}",
             macs=(f"52:54:01:{n >> 16 & 255:02x}:{n >> 8 & 255:02x}:{n & 255:02x}",),
             **more,
         )
-        for n in range(nodes)
+        for n in range(first, first + nodes)
     ]
+
+
+def bmcs(
+    machines: Iterable[Spec], rules: Rules, make: Model, *, apart: bool, seed: str = ""
+) -> list[SimulatedBmc]:
+    """Return the BMCs of machines: one for all, or one for each."""
+    rules = dataclasses.replace(rules, expands=rules.expands and make.expands)
+    shares = [[spec] for spec in machines]
+    if not apart and make is models.GENERIC:
+        shares = [list(machines)]
+    return [SimulatedBmc(share, rules, make, f"{seed}{share[0].name}") for share in shares if share]
 
 
 class Rack:
@@ -92,6 +108,7 @@ class Rack:
 
     ``host``: the loopback address.  ``port``: of the first BMC, the others follow; 0: any free
     ones.  ``model``: a name in ``models.ALL``; all but ``generic`` have one machine per BMC.
+    ``built``: further BMCs.
     """
 
     def __init__(
@@ -105,14 +122,14 @@ class Rack:
         rules: Rules | None = None,
         tls: tuple[str, str] | None = None,
         model: str = models.GENERIC.name,
+        built: Iterable[SimulatedBmc] = (),
         **more: Any,
     ) -> None:
         make = models.of(model)
-        built = [*machines, *specs(nodes, **dict(make.machine) | more)]
-        rules = rules or Rules()
-        rules = dataclasses.replace(rules, expands=rules.expands and make.expands)
-        shares = [[spec] for spec in built] if apart or make is not models.GENERIC else [built]
-        self.bmcs = [SimulatedBmc(share, rules, make) for share in shares]
+        own = [*machines, *specs(nodes, **dict(make.machine) | more)]
+        self.bmcs = [*bmcs(own, rules or Rules(), make, apart=apart), *built]
+        if not self.bmcs:  # a port for the page
+            self.bmcs = [SimulatedBmc((), rules or Rules())]
         ports = [port + n if port else 0 for n in range(len(self.bmcs))]
         self._servers = [_server(b, host, p) for b, p in zip(self.bmcs, ports, strict=True)]
         self._context = _tls(*tls) if tls else None
@@ -121,24 +138,31 @@ class Rack:
             for server in self._servers
             for system in server.bmc.systems.values()
         ]
+        self.overview: Callable[[], dict[str, Any]] = lambda: overview.document(
+            self.bmcs, (machine.system for machine in self.machines), dict
+        )
         self._thread = threading.Thread(target=self._serve, name="lab", daemon=True)
         self._stopping = threading.Event()
 
     def _machine(self, server: Server, system: System) -> Machine:
         user, password = next(iter(server.bmc.rules.users.items()))
-        scheme = "http" if self._context is None else "https"
         return Machine(
-            address=f"{scheme}://{server.netloc}",
+            address=self._address(server),
             username=user, password=password, system=system, bmc=server.bmc,
         )  # fmt: skip
 
     @property
     def address(self) -> str:
         """The address of the first BMC."""
-        return self.machines[0].address
+        return self._address(self._servers[0])
+
+    def _address(self, server: Server) -> str:
+        return f"{'http' if self._context is None else 'https'}://{server.netloc}"
 
     def start(self) -> Rack:
         """Serve in a thread, and return at once."""
+        for server in self._servers:
+            server.overview = self.overview
         if self._context is not None:
             for server in self._servers:
                 server.socket = self._context.wrap_socket(
@@ -180,6 +204,10 @@ def _server(bmc: SimulatedBmc, host: str, port: int) -> Server:
     try:
         return Server((host, port), bmc)
     except OSError as exc:
+        if exc.errno == errno.EMFILE:
+            raise errors.CannotStart(
+                reason="cannot listen for all BMCs: too many open files; raise ulimit -n"
+            ) from exc
         raise errors.CannotStart(
             reason=f"cannot listen on {host} port {port}: {exc.strerror}; choose another --port",
         ) from exc

@@ -12,6 +12,7 @@ import threading
 import time
 import urllib.request
 from collections import deque
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -106,6 +107,7 @@ class System:
         self.volumes_made = 0
         self.history: deque[tuple[float, str]] = deque(maxlen=200)
         self._orders: list[tuple[float, str]] = []
+        self.changed: Callable[[], None] = lambda: None  # is called at each start and stop
         self.bmc_back_at = self.bmc_reset_at = 0.0
 
     def note(self, what: str) -> None:
@@ -117,8 +119,17 @@ class System:
         return [what for _, what in list(self.history)]
 
     @property
+    def macs(self) -> tuple[str, ...]:
+        return self.spec.macs
+
+    @property
     def is_on(self) -> bool:
         return self._on
+
+    @property
+    def boots_medium(self) -> bool:
+        """Whether the machine runs what a virtual medium or the network gave."""
+        return self.is_on and bool(self.booted.get("image") or self.booted.get("target") == "Pxe")
 
     def start(self) -> None:
         """Start the machine with ``booted``; subclasses run more than a state here."""
@@ -191,12 +202,14 @@ class System:
         was_on, stops = self.is_on, kind in _STOPS
         if stops:
             self.stop()
+            self.changed()
             if self._in_post is not None:
                 self._in_post.cancel()
                 self._in_post = None
         if kind in _STARTS and (stops or not was_on):
             self._take_boot()
             self.start()
+            self.changed()
 
     def _take_boot(self) -> None:
         """Boot with the current settings, which uses up a Once override."""

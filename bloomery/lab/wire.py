@@ -1,6 +1,7 @@
 """HTTP in front of a BMC: authentication, ETags, faults, and the ``/lab`` pages.
 
 GET|POST|DELETE /lab/faults      see ``faults``
+GET /lab, /lab/events            what happens in the rack: a page, JSON
 GET /lab/systems/ID              the true state of a machine
 GET /lab/stats                   counters of requests, connections and logins
 """
@@ -20,13 +21,14 @@ import struct
 import sys
 import threading
 import urllib.parse
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, Final
 
-from bloomery.lab import refusal, resources, routing
+from bloomery.lab import overview, refusal, resources, routing
 from bloomery.lab.bmc import ROOT, SimulatedBmc
 from bloomery.lab.refusal import Refusal
 from bloomery.lab.routing import Ask, Reply
+from bloomery.lab.seconds import draw
 
 LOG = logging.getLogger(__name__)
 assert resources, "imported for its routes"
@@ -44,6 +46,7 @@ class Server(http.server.ThreadingHTTPServer):
 
     def __init__(self, address: tuple[str, int], bmc: SimulatedBmc) -> None:
         self.bmc = bmc
+        self.overview: Callable[[], dict[str, Any]] = dict
         self._open: set[socket.socket] = set()
         self._mutex = threading.Lock()
         if ":" in address[0]:
@@ -103,7 +106,9 @@ class Handler(http.server.BaseHTTPRequestHandler):
         path = self.path.partition("?")[0]
         try:
             raw = self._read_body()
-            if path.startswith("/lab/"):
+            if path == "/lab":
+                self._send(200, overview.PAGE.encode(), {"Content-Type": "text/html"})
+            elif path.startswith("/lab/"):
                 self._answer(self._lab(path, raw))
             else:
                 self._answer_faulty(path, raw)
@@ -114,7 +119,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
         """Answer, subject to the faults that hit this request."""
         bmc = self.server.bmc
         delay_s, fault = bmc.faults.take(self.command, path)
-        bmc.stopping.wait(delay_s + bmc.rules.late_s)
+        bmc.stopping.wait(delay_s + draw(bmc.rules.late_s, bmc.random))
         kind = fault.get("kind")
         if kind in ("status", "hang", "reset", "nojson"):
             self._misbehave(fault)
@@ -233,10 +238,14 @@ class Handler(http.server.BaseHTTPRequestHandler):
         ident = path.removeprefix("/lab/systems/")
         if ident in bmc.systems:
             return Reply(200, bmc.systems[ident].shown())
+        if path == "/lab/events":
+            return Reply(200, self.server.overview())
         if path == "/lab/stats":
             now = {"systems": len(bmc.systems), "sessions": len(bmc.live_sessions())}
             return Reply(200, bmc.counted() | now)
-        raise refusal.missing(f"{path}; here are /lab/faults, /lab/stats and /lab/systems/ID")
+        raise refusal.missing(
+            f"{path}; here are /lab, /lab/events, /lab/faults, /lab/stats and /lab/systems/ID"
+        )
 
 
 def _refused(no: Refusal) -> Reply:
