@@ -65,7 +65,7 @@ class Operator:
 
     def boot(self) -> None:
         """Start the agent with the command line of its script."""
-        script = self.stage.api.get(f"/pxelinux.cfg/{boot_files.link_name(MAC)}")
+        script = self.stage.api.get(f"/pxelinux.cfg/{boot_files.ipxe_link(MAC)}")
         self.server.boot()
         self.agent.boot(script.body.decode())
         self.agent.look_up()
