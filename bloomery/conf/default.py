@@ -113,11 +113,20 @@ class Default:
     )
     webserver_verify_ca: str = option(
         "True",
-        "verify the certificates of servers of kernels and ramdisks: True, False, or a file or "
-        "folder of CAs",
+        "verify the certificates of servers of kernels, ramdisks and images, and of registries: "
+        "True, False, or a file or folder of CAs",
     )
     webserver_connection_timeout: int = option(
-        60, "seconds of silence after which a download of a kernel or ramdisk fails", least=1
+        60, "seconds of silence after which a conductor's download fails", least=1
+    )
+    image_download_concurrency: int = option(
+        20,
+        "downloads of a conductor into each of its caches at the same time, with the conversion "
+        "of an image",
+        least=1,
+    )
+    force_raw_images: bool = option(
+        True, "convert images that the conductor downloads to raw; false: qcow2 stays"
     )
     grub_config_path: str = option(
         "EFI/BOOT/grub.cfg",

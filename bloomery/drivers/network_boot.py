@@ -15,8 +15,9 @@ from typing import BinaryIO, ClassVar, Final
 from bloomery import boot_files, errors
 from bloomery.conf import Conf
 from bloomery.drivers import base, boot_persistence, secure_boot, substeps, uefi_boot
-from bloomery.drivers.agent_boot import parameters, scripts, sources
-from bloomery.drivers.agent_boot.cache import BeingFetched, RamdiskFiles
+from bloomery.drivers.agent_boot import cache, parameters, scripts, sources
+from bloomery.drivers.agent_boot.cache import BeingFetched, FileCache
+from bloomery.drivers.agent_boot.http_client import HttpClient
 from bloomery.drivers.agent_boot.publication import Publication
 from bloomery.model import capabilities
 from bloomery.outcome import Again, Outcome
@@ -34,7 +35,7 @@ class NetworkBoot(base.Boot):
     def __init__(self, conf: Conf) -> None:
         """Raises CannotStart for unusable options."""
         super().__init__(conf)
-        self._files = RamdiskFiles(conf)
+        self._files = FileCache(cache.ramdisks(conf), HttpClient(conf.default))
         self._publication = Publication(conf)
 
     def get_properties(self) -> dict[str, str]:

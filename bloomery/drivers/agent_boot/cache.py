@@ -1,8 +1,12 @@
-"""A cache of the agent's files for all nodes, revalidated at each use.
+"""A cache of files for all nodes, revalidated at each use.
 
 The server's ETag or date decides whether a file has changed; without either, its size does.  A file
 is named by the hash of its URL, with the server's headers in a note beside it.  ``cache_room``
 limits the folder's size.
+
+    FileCache(ramdisks(conf), HttpClient(conf.default)).open(url)
+
+A ``Treatment`` checks and converts a file before the cache keeps it.
 """
 
 from __future__ import annotations
@@ -10,153 +14,238 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import os
+import threading
 import time
-import urllib.parse
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, BinaryIO, Final
 
 import orjson
 import urllib3
-from oslo_utils import strutils
 
 from bloomery import errors, secrets
 from bloomery.conf import Conf
-from bloomery.drivers.agent_boot import cache_room, sources
+from bloomery.drivers.agent_boot import cache_room, http_client, sources
+from bloomery.drivers.agent_boot.http_client import HttpClient
+
+Json = dict[str, Any]
+MakeRoom = Callable[[int], None]  # for so many bytes; raises StepFailure
 
 _PIECE: Final = 1 << 20
-_MOST_BYTES: Final = 4 << 30
-_MOST_S: Final = 1800.0
+_MOST_BYTES: Final = 4 << 30  # of a kernel or a ramdisk
 _MIB: Final = 1 << 20
 _NOT_MODIFIED: Final = 304
 _CONDITIONS: Final = {"etag": "If-None-Match", "last-modified": "If-Modified-Since"}
-_WHY: Final = (
-    (urllib3.exceptions.NameResolutionError, "the name of the server is not known"),
-    (urllib3.exceptions.NewConnectionError, "the server takes no connection"),
-    (urllib3.exceptions.TimeoutError, "the server does not answer in time"),
-    (
-        urllib3.exceptions.SSLError,
-        "the server's certificate is not trusted ([DEFAULT]webserver_verify_ca)",
-    ),
-    (urllib3.exceptions.ProtocolError, "the connection broke off"),
-    (urllib3.exceptions.LocationParseError, "this is no URL"),
-)
+_HEADERS: Final = (*_CONDITIONS, "content-length")
+_IDENTITY: Final = (*_HEADERS, "inode", "mtime_ns", "bytes")  # names in notes
 
 
 class BeingFetched(Exception):
-    """Another worker is fetching the file."""
+    """Another worker is fetching the file, or too many files are being fetched."""
 
 
-class RamdiskFiles:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CacheConf:
+    """A cache's folder and limits; ``path_option`` and ``size_option`` name them in messages."""
+
+    folder: str | None
+    path_option: str
+    size_mib: int
+    size_option: str
+    ttl_min: int
+    most_bytes: int  # of one file
+    most_s: float = 1800.0  # of one download
+    at_once: int
+
+
+def ramdisks(conf: Conf) -> CacheConf:
+    deploy = conf.deploy
+    return CacheConf(
+        folder=deploy.ramdisk_cache_path, path_option="[deploy]ramdisk_cache_path",
+        size_mib=deploy.ramdisk_cache_size, size_option="[deploy]ramdisk_cache_size",
+        ttl_min=deploy.ramdisk_cache_ttl, most_bytes=_MOST_BYTES,
+        at_once=conf.default.image_download_concurrency,
+    )  # fmt: skip
+
+
+def _keep(source: Path, _target: Path, _make_room: MakeRoom) -> tuple[Path, Json]:
+    return source, {}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Treatment:
+    """What a user of the cache does with a file; by default it stays as the server sent it.
+
+    ``headers``: of the request.  ``accepts``: whether the file of this note is of use.  ``work``
+    gets the source and the path of a possible target; it returns the path to keep and the facts
+    of its note.
+    """
+
+    headers: Mapping[str, str] = field(default_factory=dict)
+    accepts: Callable[[Json], bool] = lambda _note: True
+    work: Callable[[Path, Path, MakeRoom], tuple[Path, Json]] = _keep
+
+
+AS_IT_IS: Final = Treatment()
+
+
+class FileCache:
     """The files of one folder; an open file stays readable after its replacement."""
 
-    def __init__(self, conf: Conf) -> None:
-        """Raises CannotStart for a missing certificate file."""
-        self._folder = conf.deploy.ramdisk_cache_path
-        self._ttl_s = conf.deploy.ramdisk_cache_ttl * 60.0
-        self._most = conf.deploy.ramdisk_cache_size * _MIB
-        self._timeout = urllib3.Timeout(conf.default.webserver_connection_timeout)
-        self._trust = _trust(conf.default.webserver_verify_ca)
+    def __init__(self, conf: CacheConf, client: HttpClient) -> None:
+        self._conf, self._client = conf, client
+        self._most = conf.size_mib * _MIB
+        self._slots = threading.BoundedSemaphore(conf.at_once)
 
     def open(self, url: str) -> BinaryIO:
         """Return the current file.  Raises StepFailure, BeingFetched."""
+        with self._faults(url):
+            local = sources.local_path(url)
+            if local is not None:
+                return local.open("rb")
+            with self._current(url, AS_IT_IS) as (path, _note):
+                file = path.open("rb")
+                cache_room.share(file.fileno())
+                return file
+
+    @contextlib.contextmanager
+    def current(self, url: str, treatment: Treatment) -> Iterator[tuple[Path, Json]]:
+        """Yield the current file and its note, locked.  Raises StepFailure, BeingFetched.
+
+        A hard link to the file keeps it from being removed.
+        """
+        with self._faults(url), self._current(url, treatment) as (path, note):
+            yield path, note
+
+    @contextlib.contextmanager
+    def _faults(self, url: str) -> Iterator[None]:
         shown = secrets.mask_address(url)
         try:
-            local = sources.local_path(url)
-            return local.open("rb") if local else self._fetched(url)
+            yield
         except BlockingIOError as exc:
             raise BeingFetched from exc
         except urllib3.exceptions.HTTPError as exc:
-            raise errors.StepFailure(reason=f"cannot fetch {shown}: {_why(exc)}") from exc
+            raise errors.StepFailure(
+                reason=f"cannot fetch {shown}: {http_client.why(exc)}"
+            ) from exc
         except OSError as exc:
             raise errors.StepFailure(reason=f"cannot store {shown}: {exc.strerror}") from exc
 
-    def _fetched(self, url: str) -> BinaryIO:
-        if self._folder is None:
-            raise errors.Unavailable(reason="[deploy]ramdisk_cache_path names no folder")
-        path = Path(self._folder) / hashlib.sha256(url.encode()).hexdigest()
+    @contextlib.contextmanager
+    def _current(self, url: str, treatment: Treatment) -> Iterator[tuple[Path, Json]]:
+        if self._conf.folder is None:
+            raise errors.Unavailable(reason=f"{self._conf.path_option} names no folder")
+        path = Path(self._conf.folder) / hashlib.sha256(url.encode()).hexdigest()
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         with cache_room.exclusively(path):
-            self._refresh(url, path)
-            file = path.open("rb")
-            cache_room.share(file.fileno())
-            return file
+            self._refresh(url, path, treatment)
+            yield path, _read_note(path)
 
-    def _refresh(self, url: str, path: Path) -> None:
-        """Update the file from its server, unless it has not changed."""
+    def _refresh(self, url: str, path: Path, treatment: Treatment) -> None:
+        """Update the file from its source, unless it has not changed."""
         note = _read_note(path)
-        asked = {header: note[name] for name, header in _CONDITIONS.items() if note.get(name)}
-        asked |= _login(url)
-        with urllib3.PoolManager(**self._trust) as pool:
-            answer = pool.request(
-                "GET", url, headers=asked, timeout=self._timeout, preload_content=False
-            )
-            try:
-                if answer.status == _NOT_MODIFIED or (note and note == _note_of(answer)):
-                    _mark_used(path)
-                elif answer.status == 200:
-                    self._store(answer, path, secrets.mask_address(url))
-                else:
-                    shown = secrets.mask_address(url)
-                    raise errors.StepFailure(reason=f"cannot fetch {shown}: HTTP {answer.status}")
-            finally:
-                answer.close()
+        if not treatment.accepts(note):
+            note = {}
+        local = sources.local_path(url)
+        if local is None:
+            self._refresh_from_server(url, path, treatment, note)
+        elif note and _is_of(note, _facts_of(local)):
+            _mark_used(path)
+        else:
+            with self._slot():
+                self._treat(local, path, treatment, _facts_of(local))
 
-    def _store(self, answer: Any, path: Path, shown: str) -> None:
-        """Replace the file atomically; its note is written afterwards."""
-        self._make_room(answer, path, shown)
+    def _refresh_from_server(self, url: str, path: Path, treatment: Treatment, note: Json) -> None:
+        asked = {header: note[name] for name, header in _CONDITIONS.items() if note.get(name)}
+        with self._client.get(url, {**treatment.headers, **asked}) as answer:
+            if answer.status == _NOT_MODIFIED or (note and _is_of(note, _note_of(answer))):
+                _mark_used(path)
+            elif answer.status == 200:
+                with self._slot():
+                    self._store(answer, path, treatment, secrets.mask_address(url))
+            else:
+                shown = secrets.mask_address(url)
+                raise errors.StepFailure(reason=f"cannot fetch {shown}: HTTP {answer.status}")
+
+    @contextlib.contextmanager
+    def _slot(self) -> Iterator[None]:
+        if not self._slots.acquire(blocking=False):
+            raise BeingFetched
+        try:
+            yield
+        finally:
+            self._slots.release()
+
+    def _store(self, answer: Any, path: Path, treatment: Treatment, shown: str) -> None:
+        """Fetch the file and treat it; no half of a download stays."""
+        length = answer.headers.get("content-length", "")
+        self._make_room(path, int(length) if length.isdecimal() else 0, f"cannot fetch {shown}")
         fresh = path.with_suffix(cache_room.PART)
         fresh.touch(0o600)
-        with fresh.open("wb") as part, contextlib.ExitStack() as on_failure:
-            on_failure.callback(fresh.unlink)
-            size = _copy(answer, part, min(_MOST_BYTES, self._most))
-            on_failure.pop_all()
-        fresh.replace(path)
-        cache_room.note_path(path).write_bytes(orjson.dumps(_note_of(answer)))
-        cache_room.make(path, size, self._most, self._ttl_s)
+        try:
+            with fresh.open("wb") as part:
+                _copy(answer, part, self._conf)
+            self._treat(fresh, path, treatment, _note_of(answer))
+        finally:
+            fresh.unlink(missing_ok=True)
 
-    def _make_room(self, answer: Any, path: Path, shown: str) -> None:
-        """Remove old files for a file of the announced size."""
-        length = answer.headers.get("content-length", "")
-        needed = int(length) if length.isdecimal() else 0
-        if not cache_room.make(path, needed, self._most, self._ttl_s):
+    def _treat(self, source: Path, path: Path, treatment: Treatment, facts: Json) -> None:
+        """Replace the file atomically; the old note goes before, the new one comes afterwards."""
+        target = path.with_suffix(cache_room.CONVERTED)
+        target.unlink(missing_ok=True)  # a converter that outlived its conductor may write to it
+
+        def make_room(size: int) -> None:
+            self._make_room(path, source.stat().st_size + size, "cannot convert the image")
+
+        try:
+            kept, found = treatment.work(source, target, make_room)
+            if kept.parent != path.parent:
+                raise errors.StepFailure(reason=f"{source} changed while it was read: try again")
+            _sync(kept)
+            cache_room.note_path(path).unlink(missing_ok=True)
+            kept.replace(path)
+        finally:
+            target.unlink(missing_ok=True)
+        cache_room.note_path(path).write_bytes(orjson.dumps(facts | found))
+        size = path.stat().st_size
+        cache_room.make(path, size, self._most, self._conf.ttl_min * 60.0)
+
+    def _make_room(self, path: Path, needed: int, refusal: str) -> None:
+        """Remove old files for files of the announced size."""
+        if not cache_room.make(path, needed, self._most, self._conf.ttl_min * 60.0):
             raise errors.StepFailure(
-                reason=f"cannot fetch {shown}: it has {_mib(needed)} MiB, and [deploy]"
-                f"ramdisk_cache_size leaves no room for it ({_mib(self._most)} MiB, some of which "
-                "other boots may use just now)",
+                reason=f"{refusal}: it has {_mib(needed)} MiB, and {self._conf.size_option} "
+                f"leaves no room for it ({_mib(self._most)} MiB, some of which other nodes may "
+                "use just now)",
             )
-
-
-def _login(url: str) -> dict[str, str]:
-    """Return the header with the login of a URL; redirects drop it."""
-    login = urllib.parse.urlsplit(url).netloc.rpartition("@")[0]
-    return dict(urllib3.make_headers(basic_auth=urllib.parse.unquote(login))) if login else {}
 
 
 def _mib(size: int) -> int:
     return -(-size // _MIB)
 
 
-def _copy(answer: Any, part: Any, most: int) -> int:
-    """Copy the answer within its limits of size and time; return its size.
+def _copy(answer: Any, part: Any, conf: CacheConf) -> None:
+    """Copy the answer within its limits of size and time.
 
     Raises StepFailure.  A ``Content-Encoding`` is kept: web servers send it for compressed
     ramdisks.
     """
-    give_up_at, size = time.monotonic() + _MOST_S, 0
+    give_up_at, size = time.monotonic() + conf.most_s, 0
+    most = min(conf.most_bytes, conf.size_mib * _MIB)
     while piece := answer.read(_PIECE, decode_content=False):
         size += len(piece)
         if size > most or time.monotonic() > give_up_at:
             raise errors.StepFailure(
-                reason=f"cannot fetch a file for the agent: it takes more than {_MOST_S:g} s, or "
-                f"has more than {_mib(most)} MiB ([deploy]ramdisk_cache_size)",
+                reason=f"cannot fetch a file for the agent: it takes more than {conf.most_s:g} s, "
+                f"or has more than {_mib(most)} MiB ({conf.size_option})",
             )
         part.write(piece)
-    return size
 
 
-def _why(exc: urllib3.exceptions.HTTPError) -> str:
-    fault = getattr(exc, "reason", None) or exc
-    return next((words for kind, words in _WHY if isinstance(fault, kind)), type(fault).__name__)
+def _sync(path: Path) -> None:
+    with path.open("rb") as file:
+        os.fsync(file.fileno())
 
 
 def _mark_used(path: Path) -> None:
@@ -164,32 +253,27 @@ def _mark_used(path: Path) -> None:
         os.utime(each)
 
 
-def _read_note(path: Path) -> dict[str, Any]:
+def _read_note(path: Path) -> Json:
     """Return the note of a file; {} where the file or the note is missing."""
     try:
-        note: dict[str, Any] = orjson.loads(cache_room.note_path(path).read_bytes())
+        note: Json = orjson.loads(cache_room.note_path(path).read_bytes())
     except (FileNotFoundError, orjson.JSONDecodeError):
         return {}
     return note if path.is_file() else {}
 
 
-def _note_of(answer: Any) -> dict[str, Any]:
+def _is_of(note: Json, facts: Json) -> bool:
+    """Return whether a note is of the version with these facts."""
+    return bool(facts) and {name: note[name] for name in _IDENTITY if name in note} == facts
+
+
+def _facts_of(local: Path) -> Json:
+    """Return what identifies a version of a file of this host."""
+    status = local.stat()
+    return {"inode": status.st_ino, "mtime_ns": status.st_mtime_ns, "bytes": status.st_size}
+
+
+def _note_of(answer: Any) -> Json:
     """Return the headers that identify a version of a file; {} where there are none."""
-    names = (*_CONDITIONS, "content-length")
-    note = {name: answer.headers[name] for name in names if name in answer.headers}
+    note = {name: answer.headers[name] for name in _HEADERS if name in answer.headers}
     return note if answer.status == 200 else {}
-
-
-def _trust(verify_ca: str) -> dict[str, Any]:
-    """Return urllib3's arguments for the verification of servers."""
-    try:
-        verify = strutils.bool_from_string(verify_ca, strict=True)
-    except ValueError:
-        path = Path(verify_ca)
-        if not path.exists():
-            raise errors.CannotStart(
-                reason=f"cannot use [DEFAULT]webserver_verify_ca {verify_ca}: there is no such "
-                "file or folder; name one, or say True or False",
-            ) from None
-        return {"ca_cert_dir" if path.is_dir() else "ca_certs": verify_ca}
-    return {} if verify else {"cert_reqs": "CERT_NONE"}

@@ -1,7 +1,7 @@
 """Room for cached files: the least recently used go; files being read stay.
 
 A lock of oslo.concurrency serialises writers of a file across processes.  Readers hold a shared
-``flock``, which ends when the file is closed.
+``flock``, which ends when the file is closed.  A file with a hard link is handed out.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ from oslo_concurrency import lockutils
 LOG = logging.getLogger(__name__)
 
 PART: Final = ".part"  # of a file being fetched, under the lock of the file
+CONVERTED: Final = ".raw"  # of an image being converted, likewise
 _LOCK: Final = ".lock"
 _NOTE: Final = ".json"
 
@@ -64,7 +65,7 @@ def make(path: Path, size: int, most: int, ttl_s: float) -> bool:
 
 def _entries(folder: Path) -> Iterator[tuple[Path, os.stat_result]]:
     for path in folder.iterdir():
-        if path.suffix in ("", PART):
+        if path.suffix in ("", PART, CONVERTED):
             with contextlib.suppress(FileNotFoundError):  # removed, or complete by now
                 yield path, path.stat()
 
@@ -74,11 +75,14 @@ def _is_removed(path: Path) -> bool:
     try:
         with exclusively(path), path.open("rb") as file:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            note_path(path).unlink(missing_ok=True)
+            if os.fstat(file.fileno()).st_nlink > 1:
+                return False
+            if not path.suffix:
+                note_path(path).unlink(missing_ok=True)
             path.unlink()
     except BlockingIOError:
         return False
     except FileNotFoundError:
         return True
-    LOG.info("removed %s from the ramdisk cache: unused for long, or its room is needed", path)
+    LOG.info("removed %s from its cache: unused for long, or its room is needed", path)
     return True

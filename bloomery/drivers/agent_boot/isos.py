@@ -16,8 +16,9 @@ from typing import BinaryIO, Final
 
 from bloomery import boot_files, errors
 from bloomery.conf import Conf
-from bloomery.drivers.agent_boot import image, parameters, publication, sources
-from bloomery.drivers.agent_boot.cache import BeingFetched, RamdiskFiles
+from bloomery.drivers.agent_boot import cache, image, parameters, publication, sources
+from bloomery.drivers.agent_boot.cache import BeingFetched, FileCache
+from bloomery.drivers.agent_boot.http_client import HttpClient
 from bloomery.drivers.base import DriverTask
 from bloomery.model.node import Node
 from bloomery.outcome import Again
@@ -34,7 +35,7 @@ class AgentIsos:
     def __init__(self, conf: Conf) -> None:
         """Raises CannotStart for unusable options."""
         self._conf = conf
-        self._files = RamdiskFiles(conf)
+        self._files = FileCache(cache.ramdisks(conf), HttpClient(conf.default))
         self._isolinux = image.find_isolinux(conf.default)
         self._publication = publication.Publication(conf)
 

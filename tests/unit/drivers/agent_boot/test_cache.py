@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import contextlib
+import dataclasses
 import gzip
 import os
 import subprocess
@@ -23,9 +24,14 @@ from bloomery.conf import Conf
 from bloomery.conf.agent import Deploy
 from bloomery.conf.default import Default
 from bloomery.drivers.agent_boot import cache, cache_room
-from bloomery.drivers.agent_boot.cache import BeingFetched, RamdiskFiles
+from bloomery.drivers.agent_boot.cache import BeingFetched, FileCache
+from bloomery.drivers.agent_boot.http_client import HttpClient
 from tests.kit.servers import web
 from tests.kit.waiting import wait_for
+
+
+def ramdisk_files(conf: Conf) -> FileCache:
+    return FileCache(cache.ramdisks(conf), HttpClient(conf.default))
 
 
 class Image:
@@ -51,11 +57,11 @@ def stored(tmp_path: Path) -> list[Path]:
 
 
 @pytest.fixture
-def files(tmp_path: Path) -> RamdiskFiles:
-    return RamdiskFiles(Conf(deploy=Deploy(ramdisk_cache_path=str(tmp_path / "cache"))))
+def files(tmp_path: Path) -> FileCache:
+    return ramdisk_files(Conf(deploy=Deploy(ramdisk_cache_path=str(tmp_path / "cache"))))
 
 
-def read(files: RamdiskFiles, url: str) -> bytes:
+def read(files: FileCache, url: str) -> bytes:
     with files.open(url) as file:
         return file.read()
 
@@ -133,13 +139,14 @@ def test_a_fetch_that_fails_is_told_and_leaves_nothing(
     assert stored(tmp_path) == []
 
 
-def test_an_endless_file_is_given_up(files, tmp_path: Path, monkeypatch) -> None:
-    monkeypatch.setattr(cache, "_MOST_BYTES", 3)
+def test_an_endless_file_is_given_up(tmp_path: Path) -> None:
+    conf = Conf(deploy=Deploy(ramdisk_cache_path=str(tmp_path / "cache")))
+    limits = dataclasses.replace(cache.ramdisks(conf), most_bytes=3)
     with (
         web.serving({"/k": web.text("1234")}) as site,
         pytest.raises(errors.StepFailure, match="more than"),
     ):
-        files.open(site.url("/k"))
+        FileCache(limits, HttpClient(conf.default)).open(site.url("/k"))
     assert stored(tmp_path) == []
 
 
@@ -193,14 +200,14 @@ Large: TypeAlias = tuple[web.Site, dict[str, Image]]
 
 
 @pytest.fixture
-def small(tmp_path: Path) -> RamdiskFiles:
+def small(tmp_path: Path) -> FileCache:
     return with_room_for_two(tmp_path)
 
 
-def with_room_for_two(tmp_path: Path) -> RamdiskFiles:
+def with_room_for_two(tmp_path: Path) -> FileCache:
     """Return files with room for two of 400 KiB, and no more."""
     deploy = Deploy(ramdisk_cache_path=str(tmp_path / "cache"), ramdisk_cache_size=1)
-    return RamdiskFiles(Conf(deploy=deploy))
+    return ramdisk_files(Conf(deploy=deploy))
 
 
 @pytest.fixture
@@ -317,7 +324,7 @@ def test_interfaces_and_processes_share_one_fetch(tmp_path: Path) -> None:
         image(request)
 
     with web.serving({"/k": slow}) as site, ThreadPoolExecutor(1) as pool:
-        first = pool.submit(read, RamdiskFiles(conf), site.url("/k"))
+        first = pool.submit(read, ramdisk_files(conf), site.url("/k"))
         assert begun.wait(10)
         other = (
             "import sys; from pathlib import Path; from bloomery.drivers.agent_boot import "
@@ -328,7 +335,7 @@ def test_interfaces_and_processes_share_one_fetch(tmp_path: Path) -> None:
             [sys.executable, "-c", other, lock], check=False, capture_output=True
         )
         with pytest.raises(BeingFetched):
-            RamdiskFiles(conf).open(site.url("/k"))
+            ramdisk_files(conf).open(site.url("/k"))
         go_on.set()
         assert first.result(10) == b"content"
     assert b"BlockingIOError" in process.stderr
@@ -354,10 +361,10 @@ def test_files_of_this_host_are_read_where_they_are(files, tmp_path: Path) -> No
 def test_whom_to_trust(tmp_path: Path, said: str, trusts: Any) -> None:
     (tmp_path / "ca.pem").touch()
     path = {"FILE": str(tmp_path / "ca.pem"), "DIR": str(tmp_path)}.get(said, said)
-    made = RamdiskFiles(Conf(default=Default(webserver_verify_ca=path)))
-    assert made._trust == (trusts if isinstance(trusts, dict) else {trusts: path})
+    made = HttpClient(Default(webserver_verify_ca=path))
+    assert made.trust == (trusts if isinstance(trusts, dict) else {trusts: path})
 
 
 def test_certificates_that_are_not_there_keep_it_from_starting() -> None:
     with pytest.raises(errors.CannotStart, match="webserver_verify_ca /nowhere"):
-        RamdiskFiles(Conf(default=Default(webserver_verify_ca="/nowhere")))
+        HttpClient(Default(webserver_verify_ca="/nowhere"))
