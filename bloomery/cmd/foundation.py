@@ -175,10 +175,13 @@ def with_folders(conf: Conf, state_dir: Path) -> Conf:
         http_root=deploy.http_root or str(state_dir / "http"),
         ramdisk_cache_path=deploy.ramdisk_cache_path or str(state_dir / "cache"),
     )
+    pxe = dataclasses.replace(
+        conf.pxe, instance_master_path=conf.pxe.instance_master_path or str(state_dir / "images")
+    )
     audit = dataclasses.replace(
         conf.audit, file=conf.audit.file and str(state_dir / conf.audit.file)
     )
-    return dataclasses.replace(conf, agent=agent, audit=audit, deploy=deploy)
+    return dataclasses.replace(conf, agent=agent, audit=audit, deploy=deploy, pxe=pxe)
 
 
 def prepare_schema(db: Database, home: StateDir, config_files: Sequence[str] = ()) -> None:

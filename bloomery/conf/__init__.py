@@ -54,6 +54,7 @@ GROUPS: dict[str, type[Any]] = {
     "cors": web.Cors,
     "database": database.Database,
     "deploy": agent.Deploy,
+    "disk_utils": agent.DiskUtils,
     "engine": engine.Engine,
     "events": notifications.Events,
     "fake": fake.Fake,
@@ -87,6 +88,7 @@ class Conf:
         default_factory=agent.AgentContainers
     )
     deploy: agent.Deploy = field(default_factory=agent.Deploy)
+    disk_utils: agent.DiskUtils = field(default_factory=agent.DiskUtils)
     metrics: agent.Metrics = field(default_factory=agent.Metrics)
     metrics_statsd: agent.MetricsStatsd = field(default_factory=agent.MetricsStatsd)
     pxe: agent.Pxe = field(default_factory=agent.Pxe)

@@ -28,6 +28,12 @@ class Agent:
     enable_bios_bootloader_install: bool = option(
         False, "let agents run the GRUB of an image of a partition, for BIOS and for UEFI"
     )
+    image_download_source: str = option(
+        "http",
+        "who fetches the image; http: the agent; local: the conductor, which checks and hands it "
+        "out; swift is refused; instance_info and driver_info override it",
+        choices=("http", "local", "swift"),
+    )
     verify_ca: str = option(
         "True", "how to verify agents that send no certificate: True, False, or a file of CAs"
     )
@@ -206,6 +212,16 @@ class Deploy:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class DiskUtils:
+    image_convert_memory_limit: int = option(
+        2048, "MiB of address space of a qemu-img that checks or converts an image", least=128
+    )
+    image_convert_timeout: int = option(
+        1800, "seconds that a qemu-img may take to check or convert an image", least=1
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Pxe:
     kernel_append_params: str = option(
         "nofb vga=normal",
@@ -216,3 +232,17 @@ class Pxe:
 "disk; 0: no limit",
         least=0,
     )  # fmt: skip
+    instance_master_path: str | None = option(
+        None,
+        "folder of this conductor's downloaded images, on the file system of [deploy]http_root; "
+        "unset: images in the state dir",
+        sample="<state dir>/images",
+    )
+    image_cache_size: int = option(
+        20480,
+        "MiB of all downloaded images together, and of each; the least recently used are removed",
+        least=1,
+    )
+    image_cache_ttl: int = option(
+        10080, "minutes after which an unused downloaded image is removed", least=1
+    )

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import hashlib
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -29,9 +30,10 @@ from bloomery.drivers.registry import Registry
 from bloomery.model.node import Node
 from bloomery.outcome import Again, Outcome
 from tests.invariants.test_crashes import LIFE, OTHER_VERBS, Life, assert_clean, crash_and_recover
+from tests.kit.machines import images
 from tests.kit.machines.agent_server import AgentServer, step
 from tests.kit.machines.scripted import Script
-from tests.kit.servers import site
+from tests.kit.servers import site, web
 from tests.kit.servers.dying import Mortal
 from tests.kit.servers.stories import Stage
 
@@ -88,7 +90,7 @@ class Directed(Script):
             else IpxeBoot(with_boot_files(conf, self.folder))
         )  # fmt: skip
         interfaces = found.interfaces | {
-            "boot": {"fake": boot}, "deploy": {"fake": AgentDeploy(conf)},
+            "boot": {"fake": boot}, "deploy": {"fake": AgentDeploy(boot.conf)},
             "raid": {"fake": AgentRaid(conf)}, "rescue": {"fake": AgentRescue(conf)},
         }  # fmt: skip
         return Registry(found.types, interfaces, dict.fromkeys(interfaces))
@@ -104,19 +106,26 @@ def with_boot_files(conf: Conf, folder: Path) -> Conf:
     deploy = dataclasses.replace(
         conf.deploy, http_root=str(folder / "http"), http_url="http://web.test"
     )
-    return dataclasses.replace(conf, conductor=conductor, deploy=deploy)
+    pxe = dataclasses.replace(conf.pxe, instance_master_path=str(folder / "images"))
+    return dataclasses.replace(conf, conductor=conductor, deploy=deploy, pxe=pxe)
 
 
 class AgentLife(Life):
     def __init__(
-        self, path: Path, server: AgentServer, folder: Path | None, *, fast: bool = False
+        self,
+        path: Path,
+        server: AgentServer,
+        folder: Path | None,
+        *,
+        fast: bool = False,
+        instance: dict[str, Any] = INSTANCE,
     ) -> None:
         self.server, self.folder = server, folder
         super().__init__(path, Directed(folder), ORDERS if fast else ORDERS + RESCUED)
         info = rows.dump({"fast_track": fast})
         target = rows.dump(MIRROR)
         self.site.set(
-            self.node, instance_info=rows.dump(INSTANCE), driver_info=info,
+            self.node, instance_info=rows.dump(instance), driver_info=info,
             target_raid_config=target,
         )  # fmt: skip
         if folder is not None:
@@ -154,16 +163,26 @@ def server(tmp_path: Path) -> Iterator[AgentServer]:
         yield made
 
 
-def whole(tmp_path: Path, server: AgentServer, folder: Path | None, *, fast: bool) -> int:
+@pytest.fixture
+def fetched() -> Iterator[dict[str, Any]]:
+    """An image that the conductor fetches and hands out."""
+    with web.serving({"/os.raw": web.text(images.RAW, ETag='"1"')}) as server:
+        yield {
+            "image_source": server.url("/os.raw"), "image_download_source": "local",
+            "image_disk_format": "raw", "image_checksum": hashlib.sha256(images.RAW).hexdigest(),
+        }  # fmt: skip
+
+
+def whole(tmp_path: Path, server: AgentServer, **more: Any) -> int:
     """How many commits a life without a crash takes."""
-    life = AgentLife(tmp_path / "whole.sqlite", server, folder, fast=fast)
+    life = AgentLife(tmp_path / "whole.sqlite", server, **more)
     db = life.site.db
     assert isinstance(db, Mortal)
     began = db.commits
     for order in life.orders:
         life.obey(order)
     life.die()
-    assert server.told == (FAST if fast else TOLD + TOLD_IN_RESCUE)
+    assert server.told == (FAST if more["fast"] else TOLD + TOLD_IN_RESCUE)
     return db.commits - began
 
 
@@ -171,13 +190,14 @@ def whole(tmp_path: Path, server: AgentServer, folder: Path | None, *, fast: boo
 @pytest.mark.parametrize("fast", [False, True], ids=["booted", "fast track"])
 @pytest.mark.parametrize("boots_by", ["slow", "ipxe"])
 def test_a_life_with_an_agent_goes_on_after_a_crash_at_any_commit(
-    tmp_path: Path, server: AgentServer, boots_by: str, fast: bool
+    tmp_path: Path, server: AgentServer, fetched: dict[str, Any], boots_by: str, fast: bool
 ) -> None:
-    folder = tmp_path if boots_by == "ipxe" else None
-    for lives in range(whole(tmp_path, server, folder, fast=fast) + 1):
+    folder, instance = (tmp_path, fetched) if boots_by == "ipxe" else (None, INSTANCE)
+    more: dict[str, Any] = {"folder": folder, "instance": instance, "fast": fast}
+    for lives in range(whole(tmp_path, server, **more) + 1):
         server.told.clear()
         server.commands.clear()
-        life = AgentLife(tmp_path / f"{lives}.sqlite", server, folder, fast=fast)
+        life = AgentLife(tmp_path / f"{lives}.sqlite", server, **more)
         try:
             assert_clean(crash_and_recover(life, lives))
             assert life.site.node(life.node).raid_config["logical_disks"] == MIRROR["logical_disks"]

@@ -23,10 +23,12 @@ from bloomery.drivers.agent import (
     erasure,
     fast_track,
     image,
+    local_images,
     logs,
     raid,
     ramdisk,
 )
+from bloomery.drivers.agent_boot.cache import BeingFetched
 from bloomery.drivers.agent_boot.publication import Publication
 from bloomery.model.node import Node
 from bloomery.model.step import Step
@@ -41,6 +43,7 @@ _UUIDS: Final = {  # parameters of the boot loader, and their names in the agent
     "efi_system_part_uuid": "efi system partition uuid",
     "prep_boot_part_uuid": "PReP Boot partition uuid",
 }
+_FETCH_PAUSE_S: Final = 5.0
 _BY_BMC: Final = "deploy_forces_oob_reboot"  # in driver_info
 
 
@@ -249,6 +252,7 @@ class AgentDeploy(CustomAgentDeploy):
     def __init__(self, conf: Conf) -> None:
         super().__init__(conf)
         self._publication = Publication(conf)
+        self._images = local_images.LocalImages(conf, self._publication)
 
     def get_properties(self) -> dict[str, str]:
         return image.PROPERTIES | super().get_properties()
@@ -260,7 +264,7 @@ class AgentDeploy(CustomAgentDeploy):
         """Raise unless an agent can boot and can write the image of instance_info."""
         super().validate(task)  # first: cleaning needs only the agent
         image.check(task, self.conf)
-        if image.local_file(task) is not None:
+        if image.local_file(task) is not None or self._fetches(task):
             self._publication.base_url()
 
     @steps.deploy_step(priority=80, resumable=True)
@@ -272,18 +276,26 @@ class AgentDeploy(CustomAgentDeploy):
         return substeps.run_in_order(task, "agent_write", *parts)
 
     def _write(self, task: base.DriverTask) -> Outcome:
-        return commands.run(
-            task, self.conf, "standby.prepare_image",
-            lambda: image.parameters(task, self.conf, self._publish(task)),
-            "the agent writes the image",
-        )  # fmt: skip
+        try:
+            return commands.run(
+                task, self.conf, "standby.prepare_image",
+                lambda: image.parameters(task, self.conf, self._publish(task)),
+                "the agent writes the image",
+            )  # fmt: skip
+        except BeingFetched:
+            return Again(after_s=_FETCH_PAUSE_S, reason="the image is being fetched")
 
-    def _publish(self, task: base.DriverTask) -> str | None:
-        """Return the URL of an image on this host; the boot interface removes it with its files."""
+    def _fetches(self, task: base.DriverTask) -> bool:
+        return image.download_source(task, self.conf) == image.LOCAL
+
+    def _publish(self, task: base.DriverTask) -> image.Published | None:
+        """Publish an image on this host; the boot interface removes it with its files."""
+        if self._fetches(task):
+            return self._images.publish(task)
         path = image.local_file(task)
         if path is None:
             return None
-        return self._publication.publish_link(task, boot_files.IMAGE, path)
+        return image.Published(url=self._publication.publish_link(task, boot_files.IMAGE, path))
 
     def _note_partitions(self, task: base.DriverTask) -> Outcome:
         """Ask the agent for the UUIDs of its partitions, which the boot loader needs."""

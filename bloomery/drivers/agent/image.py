@@ -1,7 +1,7 @@
 """The image that an agent writes: the checks of ``instance_info``, and the command's parameters.
 
-The agent downloads the image from ``image_source``, and writes it to the whole disk or to a root
-partition that it makes, beside those for swap and ephemeral data.
+The agent downloads the image from ``image_source``, or from the conductor, and writes it to the
+whole disk or to a root partition that it makes, beside those for swap and ephemeral data.
 
 Source of the names: Ironic's instance_info, and ironic-python-agent's prepare_image.
 """
@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import urllib.parse
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
@@ -17,23 +18,27 @@ from oslo_utils import strutils
 
 from bloomery import errors, secrets
 from bloomery.conf import Conf
-from bloomery.drivers.agent import raid
+from bloomery.drivers.agent import image_format, raid
 from bloomery.drivers.agent_boot import sources
 from bloomery.drivers.base import DriverTask
 from bloomery.model import capabilities
 
 Json = dict[str, Any]
 
-FORMATS: Final = ("raw", "qcow2")
+FORMATS: Final = ("raw", "qcow2")  # that agents write
+HTTP, LOCAL = "http", "local"
 ROOT_UUID: Final = "image_rootfs_uuid"  # in instance_info: of the image's root file system
-_DIGITS: Final = {"md5": 32, "sha256": 64, "sha512": 128}  # of a checksum, in hexadecimal
-_ALGORITHMS: Final = ", ".join(_DIGITS)
+DIGITS: Final = {"md5": 32, "sha256": 64, "sha512": 128}  # of a checksum, in hexadecimal
+_ALGORITHMS: Final = ", ".join(DIGITS)
 _PROXIES: Final = {"http": "image_http_proxy", "https": "image_https_proxy"}
 _NO_PROXY: Final = "image_no_proxy"
+_DOWNLOAD_SOURCE: Final = "image_download_source"
 PROPERTIES: Final = {
     _PROXIES["http"]: "URL of the proxy by which agents fetch images of http. Optional.",
     _PROXIES["https"]: "URL of the proxy by which agents fetch images of https. Optional.",
     _NO_PROXY: "Hosts, with commas between them, that agents reach without a proxy. Optional.",
+    _DOWNLOAD_SOURCE: "http: the agent fetches the image; local: the conductor. instance_info "
+    "overrides it; unset: [agent]image_download_source. Optional.",
 }
 _NETBOOT: Final = ("kernel", "ramdisk")  # of a boot over the network, which is not offered
 _SIZES: Final = {"root_gb": 1, "swap_mb": 0, "ephemeral_gb": 0}  # name: least
@@ -46,6 +51,15 @@ _HINTS: Final = frozenset(
         "wwn_vendor_extension", "wwn_with_extension",
     },
 )  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Published:
+    """An image at an address of the conductor; without ``sha256`` it is as instance_info says."""
+
+    url: str
+    disk_format: str | None = None
+    sha256: str | None = None
 
 
 def is_partition(info: Mapping[str, Any]) -> bool:
@@ -74,8 +88,7 @@ def check(task: DriverTask, conf: Conf) -> None:
     if is_partition(info):
         _check_partitions(info)
     _check_boot_loader(task, info, conf)
-    _check_download(info, task.driver_info)
-    _check_format(info.get("image_disk_format"))
+    _check_format(info.get("image_disk_format"), download_source(task, conf), conf)
     _check_checksum(info, conf)
     for where in (task.node.properties, info):
         _check_hints(where.get("root_device"))
@@ -84,32 +97,58 @@ def check(task: DriverTask, conf: Conf) -> None:
             _check_url(f"driver_info/{name}", task.driver_info[name])
 
 
+def download_source(task: DriverTask, conf: Conf) -> str:
+    """Return who fetches the image: HTTP, the agent, or LOCAL, the conductor.
+
+    Raises InvalidParameterValue.
+    """
+    where = (task.node.instance_info, task.driver_info)
+    named = (info[_DOWNLOAD_SOURCE] for info in where if info.get(_DOWNLOAD_SOURCE))
+    source: str = next(named, conf.agent.image_download_source)
+    if source not in (HTTP, LOCAL):
+        raise errors.InvalidParameterValue(
+            reason=f"image_download_source {source!r} is not offered: set it to {HTTP}, where the "
+            f"agent fetches the image, or to {LOCAL}, where the conductor does",
+        )
+    return source
+
+
 def local_file(task: DriverTask) -> Path | None:
     """Return the image on this host that a file URL names; None for another URL."""
     return sources.local_path(str(task.opened(task.node.instance_info["image_source"])))
 
 
-def parameters(task: DriverTask, conf: Conf, url: str | None = None) -> Json:
+def parameters(task: DriverTask, conf: Conf, published: Published | None = None) -> Json:
     """Return the parameters of prepare_image: the image, and the config drive if any.
 
-    ``url``: where the agent fetches an image that a file URL names.
+    ``published``: the image that the conductor hands out, if it does.
     """
     info = task.opened(task.node.instance_info)
     source = str(info["image_source"])
+    if published is not None and published.sha256 is not None:
+        info = info | {
+            "image_disk_format": published.disk_format, "image_checksum": None,
+            "image_os_hash_algo": "sha256", "image_os_hash_value": published.sha256,
+        }  # fmt: skip
     image = {
-        "id": urllib.parse.urlsplit(source).path.rpartition("/")[2] or source,
-        "urls": [url or source],
+        "id": name_of(source),
+        "urls": [published.url if published else source],
         "container_format": "bare",
         "disk_format": info.get("image_disk_format"),
         "image_type": "whole-disk-image",
         "stream_raw_images": conf.agent.stream_raw_images,
         "node_uuid": task.node.uuid,
     }
-    image |= _checksums(info) | _proxies(task.driver_info) | _login(conf)
+    image |= _checksums(info) | _proxies(task.driver_info) | ({} if published else _login(conf))
     drive = info.get("configdrive")
     if is_partition(info):
         image |= _partitions(info, boot_mode(task, conf)) | {"configdrive": drive}
     return {"image_info": image} | ({"configdrive": drive} if drive else {})
+
+
+def name_of(source: str) -> str:
+    """Return the file name of an image."""
+    return urllib.parse.urlsplit(source).path.rpartition("/")[2] or source
 
 
 def _partitions(info: Mapping[str, Any], mode: str) -> Json:
@@ -221,21 +260,17 @@ def _check_capability(name: str, value: str | None, values: Sequence[str]) -> No
         )
 
 
-def _check_download(*where: Mapping[str, Any]) -> None:
-    source = next((w["image_download_source"] for w in where if w.get("image_download_source")),
-                  "http")  # fmt: skip
-    if source != "http":
+def _check_format(name: Any, source: str, conf: Conf) -> None:
+    """Raise unless the agent, or the conductor for it, can take the format; None: any."""
+    formats = image_format.FORMATS if source == LOCAL else FORMATS
+    if name is not None and name not in formats:
         raise errors.InvalidParameterValue(
-            reason=f"image_download_source {source!r} is not offered: agents fetch images "
-            "themselves (http); set it so, or take it away",
-        )
-
-
-def _check_format(name: Any) -> None:
-    if name is not None and name not in FORMATS:
-        raise errors.InvalidParameterValue(
-            reason=f"instance_info/image_disk_format takes {' or '.join(FORMATS)}, not {name!r}",
-        )
+            reason=f"instance_info/image_disk_format takes {' or '.join(formats)}, not {name!r}"
+            + (f"; image_download_source = {LOCAL} takes {', '.join(image_format.CONVERTED)}, too"
+               if source == HTTP else ""),
+        )  # fmt: skip
+    if source == LOCAL and image_format.is_converted(name, conf.default):
+        image_format.check_tool()
 
 
 def _check_checksum(info: Mapping[str, Any], conf: Conf) -> None:
@@ -247,7 +282,7 @@ def _check_checksum(info: Mapping[str, Any], conf: Conf) -> None:
             reason="the image has no checksum: set instance_info/image_checksum, or "
             "image_os_hash_algo and image_os_hash_value",
         )
-    if algorithm is not None and algorithm not in _DIGITS:
+    if algorithm is not None and algorithm not in DIGITS:
         raise errors.InvalidParameterValue(
             reason=f"instance_info/image_os_hash_algo takes one of {_ALGORITHMS}, not "
             f"{algorithm!r}",
@@ -264,7 +299,7 @@ def _check_digits(name: str, text: Any, algorithm: str | None, conf: Conf) -> No
         _check_url(f"instance_info/{name}", text)
         return
     is_hex = isinstance(text, str) and not set(text.lower()) - set("0123456789abcdef")
-    named = {a for a, digits in _DIGITS.items() if is_hex and len(text) == digits}
+    named = {a for a, digits in DIGITS.items() if is_hex and len(text) == digits}
     if not named or (algorithm is not None and algorithm not in named):
         raise errors.InvalidParameterValue(
             reason=f"instance_info/{name} takes the hexadecimal digits of "

@@ -5,6 +5,7 @@ The folder is the only record: a successor on another host builds its own files.
 
 from __future__ import annotations
 
+import errno
 import os
 import secrets
 from collections.abc import Callable
@@ -33,13 +34,22 @@ class Publication:
             raise self._failure(exc) from exc
         return self._url_of(name)
 
-    def publish_link(self, task: DriverTask, kind: str, target: Path) -> str:
-        """Publish a file that stays where it is; return its URL.  Raises StepFailure."""
+    def publish_link(
+        self, task: DriverTask, kind: str, target: Path, *, is_cached: bool = False
+    ) -> str:
+        """Publish a file that stays where it is; return its URL.  Raises StepFailure.
+
+        ``is_cached``: a hard link keeps the file while its cache may remove it.
+        """
         name = boot_files.new_name(task.node.uuid, kind)
         try:
             path = self._folder() / boot_files.FOLDER / name
             path.parent.mkdir(parents=True, exist_ok=True)
-            path.symlink_to(target)
+            if is_cached:
+                target.chmod(_MODE)
+                path.hardlink_to(target)
+            else:
+                path.symlink_to(target)
         except OSError as exc:
             raise self._failure(exc) from exc
         return self._url_of(name)
@@ -118,6 +128,11 @@ class Publication:
         return Path(self._root)
 
     def _failure(self, exc: OSError) -> errors.StepFailure:
+        if exc.errno == errno.EXDEV:
+            return errors.StepFailure(
+                reason=f"cannot hand out an image: [deploy]http_root, {self._root}, and "
+                "[pxe]instance_master_path are on different file systems; move one of them",
+            )
         return errors.StepFailure(
             reason=f"cannot write boot files to {self._root}: {exc.strerror}",
         )

@@ -273,7 +273,11 @@ def test_what_is_kept_in_files_is_in_the_state_dir_unless_a_folder_is_named(
     )
     with Service(settings, home) as service:
         conf = service.conductor.runtime.conf
-    folders = (conf.agent.certificates_path, conf.deploy.http_root, conf.deploy.ramdisk_cache_path)
+    folders = (
+        conf.agent.certificates_path, conf.deploy.http_root, conf.deploy.ramdisk_cache_path,
+        conf.pxe.instance_master_path,
+    )  # fmt: skip
     assert folders == (
         str(home.path / "certificates"), str(tmp_path / "www"), str(home.path / "cache"),
+        str(home.path / "images"),
     )  # fmt: skip

@@ -75,8 +75,9 @@ WRONG = [
     (PARTITION | {"capabilities": {"disk_label": "loop"}}, "disk_label"),
     (PARTITION | {"capabilities": "boot_mode:bios"}, "enable_bios_bootloader_install"),
     (PARTITION | {"capabilities": "boot_mode:uefi"}, "enable_bios_bootloader_install"),
-    ({"image_download_source": "local"}, "image_download_source"),
-    ({"image_disk_format": "vmdk"}, "image_disk_format"),
+    ({"image_download_source": "swift"}, "image_download_source 'swift'"),
+    ({"image_disk_format": "vmdk"}, "image_download_source = local takes vmdk"),
+    ({"image_disk_format": "vhd", "image_download_source": "local"}, "image_disk_format"),
     ({"image_checksum": "abc"}, "image_checksum"),
     ({"image_checksum": "zz" * 32}, "image_checksum"),
     ({"image_checksum": "ftp://images.test/sums"}, "image_checksum"),
@@ -103,6 +104,15 @@ def test_md5_is_refused_where_the_operator_allows_none() -> None:
     strict = dataclasses.replace(Conf(), agent=Agent(allow_md5_checksum=False))
     with pytest.raises(errors.InvalidParameterValue, match="allow_md5_checksum"):
         image.check(task(image_checksum=MD5), strict)
+
+
+def test_who_fetches_an_image_is_the_instances_the_nodes_or_the_operators_choice() -> None:
+    conf = dataclasses.replace(Conf(), agent=Agent(image_download_source="local"))
+    local, http = {"image_download_source": "local"}, {"image_download_source": "http"}
+    assert image.download_source(task(), Conf()) == image.HTTP
+    assert image.download_source(task(), conf) == image.LOCAL
+    assert image.download_source(task(http), conf) == image.HTTP
+    assert image.download_source(task(http, **local), Conf()) == image.LOCAL
 
 
 def test_a_password_in_a_refused_address_is_masked() -> None:

@@ -11,7 +11,7 @@ import pytest
 
 from bloomery.conductor import states
 from bloomery.conf.agent import Agent as AgentOptions
-from bloomery.conf.agent import Deploy
+from bloomery.conf.agent import Deploy, Pxe
 from bloomery.drivers import registry
 from bloomery.lab.rack import Machine
 from tests.fakes.client import Answer
@@ -129,6 +129,7 @@ def stage(make_site, tmp_path) -> Iterator[Stage]:
         deploy=Deploy(
             erase_devices_priority=0, http_root=str(tmp_path / "http"), http_url="http://web.test"
         ),
+        pxe=Pxe(instance_master_path=str(tmp_path / "image-cache")),
         conductor=dataclasses.replace(
             plain.conductor, file_url_allowed_paths=(str(tmp_path / "images"),)
         ),

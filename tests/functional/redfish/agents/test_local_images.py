@@ -1,7 +1,11 @@
-"""An image on the conductor's host is handed out to the agent, and to nobody afterwards."""
+"""Images that the conductor hands out to the agent, and to nobody afterwards.
+
+They are files on its host, or come from elsewhere (``image_download_source`` local).
+"""
 
 from __future__ import annotations
 
+import hashlib
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -9,8 +13,11 @@ from urllib.parse import urlsplit
 import pytest
 
 from bloomery import boot_files
+from bloomery.drivers.agent_boot import cache_room
 from tests.functional.redfish.agents.conftest import INSTANCE
+from tests.kit.servers import web
 from tests.kit.servers.stories import Stage
+from tests.kit.waiting import wait_for
 
 CONTENT = b"an operating system"
 
@@ -65,3 +72,53 @@ def test_what_is_no_file_of_an_allowed_folder_is_refused(
 
 def test_a_malformed_address_is_refused(stage, available):
     assert name(stage, available, "http://[x/os.raw")["result"] is False
+
+
+def fetched_by_conductor(url: str, content: bytes) -> dict[str, Any]:
+    return {
+        "image_source": url, "image_download_source": "local",
+        "image_checksum": hashlib.sha256(content).hexdigest(),
+    }  # fmt: skip
+
+
+def test_a_node_waits_while_another_one_fetches_its_image(
+    stage, available, ramdisk, tmp_path, monkeypatch
+):
+    monkeypatch.setattr("bloomery.drivers.agent.deploy._FETCH_PAUSE_S", 0.01)
+    with web.serving({"/os": web.text(CONTENT, ETag='"1"')}) as site:
+        url = site.url("/os")
+        stage.patch(
+            available,
+            instance_info=fetched_by_conductor(url, CONTENT) | {"image_disk_format": "raw"},
+        )
+        path = tmp_path / "image-cache" / hashlib.sha256(url.encode()).hexdigest()
+        path.parent.mkdir()
+        with cache_room.exclusively(path):
+            stage.ask(available, "active")
+
+            def waits() -> bool:
+                ramdisk.live()
+                return "being fetched" in str(stage.api.get(f"/ext/v1/nodes/{available}/why").json)
+
+            wait_for(waits, "the node to wait for the image", timeout_s=20)
+            assert site.asked == []
+        ramdisk.live_until_it_writes(available)
+    told = ramdisk.server.params["standby.prepare_image"]["image_info"]
+    assert told["os_hash_value"] == hashlib.sha256(CONTENT).hexdigest()
+    found = boot_files.find(tmp_path / "http", urlsplit(told["urls"][0]).path.lstrip("/"))
+    assert found is not None
+    assert (found.read_bytes(), found.stat().st_nlink) == (CONTENT, 2)
+    ramdisk.server.endless.clear()
+    shown = ramdisk.live_until(available, "active", "deploy failed")
+    assert (shown["provision_state"], shown["last_error"]) == ("active", None)
+    assert (boot_files.list_files(str(tmp_path / "http")), path.stat().st_nlink) == ([], 1)
+
+
+def test_an_image_of_another_checksum_fails_the_deployment(stage, available, ramdisk):
+    with web.serving({"/os": web.text(CONTENT)}) as site:
+        info = fetched_by_conductor(site.url("/os"), b"another")
+        stage.patch(available, instance_info=info | {"image_disk_format": "raw"})
+        stage.ask(available, "active")
+        shown = ramdisk.live_until(available, "active", "deploy failed")
+    assert "the image has other checksums" in shown["last_error"]
+    assert "standby.prepare_image" not in ramdisk.server.told

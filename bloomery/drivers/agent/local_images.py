@@ -1,0 +1,129 @@
+"""Images that the conductor fetches, checks and hands out to agents.
+
+    images.publish(task)    # the address for the agent; BeingFetched while another node fetches
+
+The cache keeps an image as the agent gets it.  The note beside the file has the checksums of the
+source (``digests``), its format, and the checksum and the format of the file.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, Final
+
+import urllib3
+
+from bloomery import boot_files, errors
+from bloomery.conf import Conf
+from bloomery.drivers.agent import checksums, image, image_format
+from bloomery.drivers.agent_boot import cache, http_client, sources
+from bloomery.drivers.agent_boot.cache import FileCache, MakeRoom, Treatment
+from bloomery.drivers.agent_boot.http_client import HttpClient
+from bloomery.drivers.agent_boot.publication import Publication
+from bloomery.drivers.base import DriverTask
+
+Json = dict[str, Any]
+
+_MIB: Final = 1 << 20
+_MOST_S: Final = 7200.0  # of a download
+
+
+def cache_conf(conf: Conf) -> cache.CacheConf:
+    pxe = conf.pxe
+    return cache.CacheConf(
+        folder=pxe.instance_master_path, path_option="[pxe]instance_master_path",
+        size_mib=pxe.image_cache_size, size_option="[pxe]image_cache_size",
+        ttl_min=pxe.image_cache_ttl, most_bytes=pxe.image_cache_size * _MIB, most_s=_MOST_S,
+        at_once=conf.default.image_download_concurrency,
+    )  # fmt: skip
+
+
+class LocalImages:
+    def __init__(self, conf: Conf, publication: Publication) -> None:
+        """Raises CannotStart for unusable options."""
+        self._conf, self._publication = conf, publication
+        self._client = HttpClient(conf.default, keeps_scheme=True)
+        self._cache = FileCache(cache_conf(conf), self._client)
+
+    def publish(self, task: DriverTask) -> image.Published:
+        """Publish the node's image.  Raises StepFailure, BeingFetched."""
+        info = task.opened(task.node.instance_info)
+        url, named = str(info["image_source"]), info.get("image_disk_format")
+        local = sources.local_path(url)
+        if local is not None and not self._is_converted(_header(local, named).format):
+            link = self._publication.publish_link(task, boot_files.IMAGE, local)
+            return image.Published(url=link)
+        with self._cache.current(url, self._treatment(url, info)) as (path, note):
+            _check_format(note["format"], named)
+            link = self._publication.publish_link(task, boot_files.IMAGE, path, is_cached=True)
+        return image.Published(url=link, disk_format=note["disk_format"], sha256=note["sha256"])
+
+    def _treatment(self, url: str, info: Json) -> Treatment:
+        named = functools.cache(
+            lambda: checksums.named(
+                info, self._client, allows_md5=self._conf.agent.allow_md5_checksum
+            )
+        )
+
+        def accepts(note: Json) -> bool:
+            wanted = named()  # before the image is fetched
+            if not note or not checksums.are_of(note["digests"], wanted):
+                return False
+            return note["disk_format"] == image_format.RAW or not self._is_converted(note["format"])
+
+        work = functools.partial(self._work, named, info.get("image_disk_format"))
+        return Treatment(headers=self._login(url), accepts=accepts, work=work)
+
+    def _work(
+        self,
+        checksums_named: Callable[[], list[str]],
+        format_named: str | None,
+        source: Path,
+        target: Path,
+        make_room: MakeRoom,
+    ) -> tuple[Path, Json]:
+        """Check an image that has come, and convert it where that is needed."""
+        digests = checksums.of_file(source)
+        checksums.check(digests, checksums_named())
+        header = _header(source, format_named)
+        note = {
+            "digests": digests, "format": header.format, "disk_format": header.format,
+            "sha256": digests["sha256"],
+        }  # fmt: skip
+        if not self._is_converted(header.format):
+            return source, note
+        make_room(header.size)
+        image_format.convert(source, header.format, target, self._conf.disk_utils)
+        raw = {"disk_format": image_format.RAW, "sha256": checksums.of_file(target)["sha256"]}
+        return target, note | raw
+
+    def _is_converted(self, name: str) -> bool:
+        return image_format.is_converted(name, self._conf.default)
+
+    def _login(self, url: str) -> http_client.Headers:
+        """Return the header with the login of the image server; that of a URL comes first."""
+        deploy = self._conf.deploy
+        if deploy.image_server_auth_strategy == "noauth" or http_client.login(url):
+            return {}
+        user = f"{deploy.image_server_user}:{deploy.image_server_password}"
+        return urllib3.make_headers(basic_auth=user)
+
+
+def _header(path: Path, named: str | None) -> image_format.Header:
+    """Return the header of an image.  Raises StepFailure for another format than the named one."""
+    try:
+        header = image_format.read(path)
+    except OSError as exc:
+        raise errors.StepFailure(reason=f"cannot read {path}: {exc.strerror}") from exc
+    _check_format(header.format, named)
+    return header
+
+
+def _check_format(found: str, named: str | None) -> None:
+    if named is not None and found != named:
+        raise errors.StepFailure(
+            reason=f"the header of the image says {found}, and instance_info/image_disk_format "
+            f"says {named}: correct it, or leave it out",
+        )
