@@ -67,6 +67,7 @@ GROUPS: dict[str, type[Any]] = {
     "metrics": agent.Metrics,
     "metrics_statsd": agent.MetricsStatsd,
     "monitoring": web.Monitoring,
+    "oci": agent.Oci,
     "orchestration": engine.Orchestration,
     "oslo_messaging_notifications": notifications.OsloMessagingNotifications,
     "oslo_middleware": web.OsloMiddleware,
@@ -91,6 +92,7 @@ class Conf:
     disk_utils: agent.DiskUtils = field(default_factory=agent.DiskUtils)
     metrics: agent.Metrics = field(default_factory=agent.Metrics)
     metrics_statsd: agent.MetricsStatsd = field(default_factory=agent.MetricsStatsd)
+    oci: agent.Oci = field(default_factory=agent.Oci)
     pxe: agent.Pxe = field(default_factory=agent.Pxe)
     agent: agent.Agent = field(default_factory=agent.Agent)
     oslo_policy: api.OsloPolicy = field(default_factory=api.OsloPolicy)  # before ``api`` is a field

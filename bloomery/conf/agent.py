@@ -222,6 +222,18 @@ class DiskUtils:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Oci:
+    authentication_config: str | None = option(
+        None,
+        "file of logins at container registries, in the format of Docker's config.json; read at "
+        "each use; image_pull_secret of a node overrides it",
+    )
+    permit_fallback_to_http_transport: bool = option(
+        False, "ask registries without TLS by http; false: only those on loopback"
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Pxe:
     kernel_append_params: str = option(
         "nofb vga=normal",

@@ -18,7 +18,7 @@ from oslo_utils import strutils
 
 from bloomery import errors, secrets
 from bloomery.conf import Conf
-from bloomery.drivers.agent import image_format, raid
+from bloomery.drivers.agent import image_format, oci, raid
 from bloomery.drivers.agent_boot import sources
 from bloomery.drivers.base import DriverTask
 from bloomery.model import capabilities
@@ -39,6 +39,8 @@ PROPERTIES: Final = {
     _NO_PROXY: "Hosts, with commas between them, that agents reach without a proxy. Optional.",
     _DOWNLOAD_SOURCE: "http: the agent fetches the image; local: the conductor. instance_info "
     "overrides it; unset: [agent]image_download_source. Optional.",
+    oci.PULL_SECRET: "Login at the container registry of images, as auth in Docker's config.json; "
+    "instance_info overrides it; unset: [oci]authentication_config. Optional.",
 }
 _NETBOOT: Final = ("kernel", "ramdisk")  # of a boot over the network, which is not offered
 _SIZES: Final = {"root_gb": 1, "swap_mb": 0, "ephemeral_gb": 0}  # name: least
@@ -85,6 +87,9 @@ def check(task: DriverTask, conf: Conf) -> None:
     """
     info = task.opened(task.node.instance_info)
     _check_source(info.get("image_source"), conf)
+    if is_oci(info["image_source"]):
+        registry = oci.parse(info["image_source"]).registry
+        oci.login_of(conf.oci, registry, pull_secret(task))
     if is_partition(info):
         _check_partitions(info)
     _check_boot_loader(task, info, conf)
@@ -100,7 +105,7 @@ def check(task: DriverTask, conf: Conf) -> None:
 def download_source(task: DriverTask, conf: Conf) -> str:
     """Return who fetches the image: HTTP, the agent, or LOCAL, the conductor.
 
-    Raises InvalidParameterValue.
+    The conductor fetches those of registries in any case.  Raises InvalidParameterValue.
     """
     where = (task.node.instance_info, task.driver_info)
     named = (info[_DOWNLOAD_SOURCE] for info in where if info.get(_DOWNLOAD_SOURCE))
@@ -110,7 +115,20 @@ def download_source(task: DriverTask, conf: Conf) -> str:
             reason=f"image_download_source {source!r} is not offered: set it to {HTTP}, where the "
             f"agent fetches the image, or to {LOCAL}, where the conductor does",
         )
-    return source
+    is_in_registry = is_oci(task.opened(task.node.instance_info).get("image_source"))
+    return LOCAL if is_in_registry else source
+
+
+def is_oci(source: Any) -> bool:
+    """Return whether an image is in a container registry."""
+    return isinstance(source, str) and source.startswith(oci.SCHEME)
+
+
+def pull_secret(task: DriverTask) -> str | None:
+    """Return the node's login at the registry of its image."""
+    info = task.opened(task.node.instance_info)
+    secret = info.get(oci.PULL_SECRET) or task.driver_info.get(oci.PULL_SECRET)
+    return None if secret is None else str(secret)
 
 
 def local_file(task: DriverTask) -> Path | None:
@@ -197,6 +215,8 @@ def _check_source(source: Any, conf: Conf) -> None:
             reason="instance_info/image_source is missing: the URL of an image "
             f"({', '.join(FORMATS)})",
         )
+    if is_oci(source):
+        return
     if not str(source).startswith("file://"):
         _check_url("instance_info/image_source", source)
         return
@@ -277,7 +297,8 @@ def _check_checksum(info: Mapping[str, Any], conf: Conf) -> None:
     """Raise unless the image has a usable checksum."""
     checksum = info.get("image_checksum")
     algorithm, value = info.get("image_os_hash_algo"), info.get("image_os_hash_value")
-    if checksum is None and (algorithm is None or value is None):
+    is_missing = checksum is None and (algorithm is None or value is None)
+    if is_missing and not is_oci(info["image_source"]):  # a digest names those of registries
         raise errors.MissingParameterValue(
             reason="the image has no checksum: set instance_info/image_checksum, or "
             "image_os_hash_algo and image_os_hash_value",
@@ -332,6 +353,6 @@ def _check_url(name: str, url: Any) -> None:
     if not fine:
         shown = secrets.mask_address(url) if isinstance(url, str) else url
         raise errors.InvalidParameterValue(
-            reason=f"{name} must be an http or https URL that the agent can fetch, not {shown!r}: "
-            "images of Glance and of registries are not written",
+            reason=f"{name} must be an http or https URL, not {shown!r}; an image may also be at "
+            "a URL of file or oci, and images of Glance are not written",
         )

@@ -17,7 +17,7 @@ import urllib3
 
 from bloomery import boot_files, errors
 from bloomery.conf import Conf
-from bloomery.drivers.agent import checksums, image, image_format
+from bloomery.drivers.agent import checksums, image, image_format, oci
 from bloomery.drivers.agent_boot import cache, http_client, sources
 from bloomery.drivers.agent_boot.cache import FileCache, MakeRoom, Treatment
 from bloomery.drivers.agent_boot.http_client import HttpClient
@@ -46,6 +46,7 @@ class LocalImages:
         self._conf, self._publication = conf, publication
         self._client = HttpClient(conf.default, keeps_scheme=True)
         self._cache = FileCache(cache_conf(conf), self._client)
+        self._registries = oci.Registries(conf.oci, self._client)
 
     def publish(self, task: DriverTask) -> image.Published:
         """Publish the node's image.  Raises StepFailure, BeingFetched."""
@@ -55,17 +56,26 @@ class LocalImages:
         if local is not None and not self._is_converted(_header(local, named).format):
             link = self._publication.publish_link(task, boot_files.IMAGE, local)
             return image.Published(url=link)
-        with self._cache.current(url, self._treatment(url, info)) as (path, note):
+        digests: tuple[str, ...] = ()
+        headers = self._login(url)
+        if image.is_oci(url):
+            blob = self._registries.find(url, _wish(task, named))
+            url, headers, digests = blob.url, blob.headers, (blob.sha256,)
+        treatment = self._treatment(info, headers, digests)
+        with self._cache.current(url, treatment) as (path, note):
             _check_format(note["format"], named)
             link = self._publication.publish_link(task, boot_files.IMAGE, path, is_cached=True)
         return image.Published(url=link, disk_format=note["disk_format"], sha256=note["sha256"])
 
-    def _treatment(self, url: str, info: Json) -> Treatment:
-        named = functools.cache(
-            lambda: checksums.named(
-                info, self._client, allows_md5=self._conf.agent.allow_md5_checksum
-            )
-        )
+    def _treatment(
+        self, info: Json, headers: http_client.Headers, digests: tuple[str, ...]
+    ) -> Treatment:
+        """Return what is done with an image; ``digests``: SHA-256 that its registry names."""
+
+        @functools.cache
+        def named() -> list[str]:
+            allows_md5 = self._conf.agent.allow_md5_checksum
+            return [*digests, *checksums.named(info, self._client, allows_md5=allows_md5)]
 
         def accepts(note: Json) -> bool:
             wanted = named()  # before the image is fetched
@@ -74,7 +84,7 @@ class LocalImages:
             return note["disk_format"] == image_format.RAW or not self._is_converted(note["format"])
 
         work = functools.partial(self._work, named, info.get("image_disk_format"))
-        return Treatment(headers=self._login(url), accepts=accepts, work=work)
+        return Treatment(headers=headers, accepts=accepts, work=work)
 
     def _work(
         self,
@@ -109,6 +119,13 @@ class LocalImages:
             return {}
         user = f"{deploy.image_server_user}:{deploy.image_server_password}"
         return urllib3.make_headers(basic_auth=user)
+
+
+def _wish(task: DriverTask, disk_format: str | None) -> oci.Wish:
+    return oci.Wish(
+        arch=task.node.properties.get("cpu_arch"), disk_format=disk_format,
+        secret=image.pull_secret(task),
+    )  # fmt: skip
 
 
 def _header(path: Path, named: str | None) -> image_format.Header:

@@ -74,7 +74,7 @@ class SameScheme(urllib3.Retry):
         response, url = more.get("response"), more.get("url", args[1] if len(args) > 1 else None)
         location = response.get_redirect_location() if response is not None else None
         scheme = urllib.parse.urlsplit(location).scheme if location else ""
-        if scheme and scheme != urllib.parse.urlsplit(str(url)).scheme:
+        if response is not None and scheme and scheme != urllib.parse.urlsplit(str(url)).scheme:
             response.close()
             raise errors.StepFailure(
                 reason=f"cannot fetch {secrets.mask_address(str(url))}: its server redirects to "

@@ -28,6 +28,7 @@ def task(driver_info: dict[str, Any] | None = None, **info: Any) -> FakeTask:
 PARTITION = {"image_type": "partition", "root_gb": "10", "swap_mb": 512, "ephemeral_gb": 2}
 INSTALLS = dataclasses.replace(Conf(), agent=Agent(enable_bios_bootloader_install=True))
 RIGHT = [
+    {"image_source": "oci://registry.test/os", "image_checksum": None},
     {},
     {"image_checksum": MD5},
     {"image_checksum": SHA512.upper()},
@@ -61,7 +62,7 @@ MISSING = [
 WRONG = [
     ({"image_source": "file:///srv/os.qcow2"}, "image_source"),
     ({"image_source": "4a2f9c1e-0000-4000-8000-000000000000"}, "image_source"),
-    ({"image_source": "oci://registry.test/os"}, "image_source"),
+    ({"image_source": "oci://registry.test"}, "image_source"),
     ({"image_source": "http://"}, "image_source"),
     ({"image_source": "http://[::1"}, "image_source"),
     ({"image_source": 7}, "image_source"),

@@ -15,7 +15,7 @@ import pytest
 from bloomery import boot_files
 from bloomery.drivers.agent_boot import cache_room
 from tests.functional.redfish.agents.conftest import INSTANCE
-from tests.kit.servers import web
+from tests.kit.servers import registry, web
 from tests.kit.servers.stories import Stage
 from tests.kit.waiting import wait_for
 
@@ -122,3 +122,27 @@ def test_an_image_of_another_checksum_fails_the_deployment(stage, available, ram
         shown = ramdisk.live_until(available, "active", "deploy failed")
     assert "the image has other checksums" in shown["last_error"]
     assert "standby.prepare_image" not in ramdisk.server.told
+
+
+def test_an_image_of_a_private_registry_is_deployed_and_its_login_shown_to_nobody(
+    stage, available, ramdisk, caplog
+):
+    with registry.serving() as images:
+        images.push("lab/os", CONTENT, tag="12")
+        images.login = "puller:hush-hush"
+        info = {
+            "image_source": images.url("lab/os:12"), "image_pull_secret": images.login,
+            "image_disk_format": "raw",
+        }  # fmt: skip
+        stage.patch(available, instance_info=info)
+        assert stage.api.get(f"/v1/nodes/{available}/validate").json["deploy"] == {"result": True}
+        stage.ask(available, "active")
+        shown = ramdisk.live_until(available, "active", "deploy failed")
+    assert (shown["provision_state"], shown["last_error"]) == ("active", None)
+    told = ramdisk.server.params["standby.prepare_image"]
+    assert told["image_info"]["os_hash_value"] == hashlib.sha256(CONTENT).hexdigest()
+    assert shown["instance_info"]["image_pull_secret"] == "******"
+    stored = stage.site.node(available).instance_info
+    for place in (told, shown, stored, caplog.text):
+        assert "hush-hush" not in str(place)
+        assert registry.TOKEN not in str(place)
