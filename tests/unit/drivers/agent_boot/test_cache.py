@@ -349,6 +349,47 @@ def test_files_of_this_host_are_read_where_they_are(files, tmp_path: Path) -> No
         files.open(f"file://{tmp_path}/gone")
 
 
+def test_a_file_of_this_host_is_never_taken_into_the_cache(files, tmp_path: Path) -> None:
+    path = tmp_path / "k"
+    path.write_bytes(b"here")
+    with (
+        pytest.raises(errors.StepFailure, match="changed while it was read"),
+        files.current(path.as_uri(), cache.AS_IT_IS),
+    ):
+        pytest.fail("a file that nobody converted")
+    assert path.read_bytes() == b"here"
+
+
+def die(_note: Any) -> bytes:
+    raise KeyboardInterrupt
+
+
+def test_a_death_between_a_file_and_its_note_leaves_no_old_note(files, monkeypatch) -> None:
+    image = Image(b"first", ETag='"1"')
+    with web.serving({"/k": image}) as site:
+        read(files, site.url("/k"))
+        image.content, image.headers = b"second", {"ETag": '"2"'}
+        with monkeypatch.context() as dying:
+            dying.setattr(cache.orjson, "dumps", die)
+            with pytest.raises(KeyboardInterrupt):
+                read(files, site.url("/k"))
+        image.content, image.headers = b"first", {"ETag": '"1"'}
+        assert read(files, site.url("/k")) == b"first"
+
+
+@pytest.mark.parametrize("kind", [cache_room.PART, cache_room.CONVERTED])
+def test_what_a_dead_process_left_of_another_file_goes_when_room_is_short(
+    small, large, tmp_path: Path, kind: str
+) -> None:
+    site, _images = large
+    read(small, site.url("/a"))
+    leftover = (tmp_path / "cache" / ("0" * 64)).with_suffix(kind)
+    leftover.write_bytes(b"x" * 600 * KIB)
+    os.utime(leftover, (0, 0))
+    read(small, site.url("/b"))
+    assert not leftover.exists()
+
+
 @pytest.mark.parametrize(
     ("said", "trusts"),
     [
