@@ -29,7 +29,9 @@ NAMES: Final[Mapping[str, tuple[str, ...]]] = {  # of Ironic 39, and older ones
     "vendor": ("ilo", "irmc"),
 }  # fmt: skip
 _CONSOLES: Final = ("fake-graphical", "ipmitool-shellinabox", "redfish-graphical")
-_INSTEAD: Final = dict.fromkeys(_CONSOLES, "ipmitool-socat")
+_INSTEAD: Final = dict.fromkeys(_CONSOLES, "ipmitool-socat") | dict.fromkeys(
+    ("anaconda", "bootc"), "direct"
+)
 
 
 def advised(name: str) -> str:

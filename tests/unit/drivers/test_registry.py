@@ -187,6 +187,8 @@ def test_lists_of_ironic_image_start_and_what_is_left_out_is_warned_of(lists, ca
     assert "irmc" in warnings["enabled_hardware_types"]
     assert " pxe" not in warnings.get("enabled_boot_interfaces", "")
     assert found.interfaces["boot"]["pxe"].name == "pxe"
+    has_bootc = "bootc" in lists["enabled_deploy_interfaces"]
+    assert ("bootc (use direct)" in warnings.get("enabled_deploy_interfaces", "")) == has_bootc
 
 
 def test_types_of_ironic_alone_do_not_start():
