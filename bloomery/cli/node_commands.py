@@ -247,7 +247,7 @@ def deploy(
             {"op": "add", "path": f"/instance_info/{_pointer(key)}", "value": value}
             for key, value in info.items()
         ]
-        nodes = _ordered(client, nodes, lambda to, path: to.patch(path, patch))
+        nodes = _ordered(client, nodes, lambda to, path: to.patch(path, patch), "instance_info set")
     _provision(client, nodes, "active", "active" if wait else None, limit_s)
 
 
@@ -343,7 +343,9 @@ def _act(client: Client, nodes: Sequence[str], action: Json) -> tuple[str, ...]:
     return _reported(errors())
 
 
-def _ordered(client: Client, nodes: Sequence[str], order: Order) -> tuple[str, ...]:
+def _ordered(
+    client: Client, nodes: Sequence[str], order: Order, success: str = "accepted"
+) -> tuple[str, ...]:
     """Send an order for each node; return the nodes.  Exit with 1 if one is refused."""
 
     def errors() -> Iterator[tuple[str, str | None]]:
@@ -353,20 +355,22 @@ def _ordered(client: Client, nodes: Sequence[str], order: Order) -> tuple[str, .
             except ApiError as exc:
                 if exc.facts.get("answer") is None:
                     raise
-                yield each, str(exc)
+                yield each, str(exc).removesuffix(f" (HTTP {exc.facts['answer']})")
             else:
                 yield each, None
 
-    return _reported(errors())
+    return _reported(errors(), success)
 
 
-def _reported(results: Iterable[tuple[str, str | None]]) -> tuple[str, ...]:
+def _reported(
+    results: Iterable[tuple[str, str | None]], success: str = "accepted"
+) -> tuple[str, ...]:
     """Print each node with its error, if any; return the nodes.  Exit with 1 after an error."""
     accepted, refused = [], False
     for node, error in results:
         if error is None:
             accepted.append(node)
-            terminal.echo(f"{node}: accepted")
+            terminal.echo(f"{node}: {success}")
         else:
             refused = True
             terminal.echo(f"{node}: {error}", err=True)

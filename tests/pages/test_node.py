@@ -110,6 +110,7 @@ def test_a_node_goes_its_way_by_buttons_alone(window, service, make) -> None:
     show(window, node)
     window.click("Manage")
     window.see("manageable", "h1 + .badge")
+    assert window.text("p.path") == "Fleet"
     window.click("Provide")
     window.fill("To confirm, type life-1", "life-1")
     window.click("Provide")

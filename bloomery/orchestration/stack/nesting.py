@@ -86,12 +86,14 @@ class Tree:
             raise errors.StackValidationFailed(
                 reason=f'Could not fetch remote template "{source}": {why}'
             )
+        name = f"template {source}"
         try:
-            document = parse.document(text, self.limits, f"template {source}")
+            document = parse.document(text, self.limits, name)
         except errors.TemplateUnreadable as exc:
-            raise errors.StackValidationFailed(
-                reason=f"Error parsing template {source}: {exc}"
-            ) from exc
+            reason = str(exc)
+            if reason.startswith(name):
+                reason = f"it{reason.removeprefix(name)}"
+            raise errors.StackValidationFailed(reason=f"Error parsing {name}: {reason}") from exc
         if not versions.has_version(document):
             raise errors.StackValidationFailed(
                 reason=f"Template format version not found in {source}: {versions.ADVICE}"

@@ -30,7 +30,7 @@ export async function page({root, params, query, signal}) {
     field('Template', template, 'YAML or JSON'), upload(template, 'Template from a file'), fields,
     h('details', {}, h('summary', {}, 'Environment'), field('Environment', environment, present ? 'YAML or JSON; empty keeps the stored one' : 'YAML or JSON'), upload(environment, 'Environment from a file')),
     problem, h('div.row', {}, h('button.primary', {type: 'submit'}, 'Show the plan'), h('span.muted', {}, 'Nothing is ordered yet.')))
-  replace(root, h('p.path', {}, h('a', {href: '#/stacks'}, 'Stacks'), ' / ', present && h('a', {href: stackLink(stored[1].stack)}, params.name)),
+  replace(root, h('p.path', {}, h('a', {href: '#/stacks'}, 'Stacks'), present && [' / ', h('a', {href: stackLink(stored[1].stack)}, params.name)]),
     h('h1', {}, present ? `Update ${params.name}` : 'New stack'), form, result)
 
   function upload(target, label) {

@@ -78,7 +78,10 @@ def test_orders_are_watched_and_refusals_told(run: Run, api: Client) -> None:
     assert done.exit_code == 0, done.output
     assert {node(api, name)["provision_state"] for name in ("do-1", "do-2")} == {"manageable"}
     assert run("node provide do-1 --wait --yes").exit_code == 0
-    assert run("node deploy do-1 --set image_source=http://10.0.0.1/i --wait").exit_code == 0
+    deployed = run("node deploy do-1 --set image_source=http://10.0.0.1/i --wait")
+    assert deployed.exit_code == 0
+    assert deployed.stdout.startswith("do-1: instance_info set\ndo-1: accepted\n")
+    assert deployed.stdout.count("accepted") == 1
     info = node(api, "do-1")["instance_info"]
     assert info["image_source"] == "http://10.0.0.1/i"
     switched = run("node power off do-1 --wait")
@@ -91,6 +94,8 @@ def test_orders_are_watched_and_refusals_told(run: Run, api: Client) -> None:
     assert refused.exit_code == 1
     assert 'do-2: The requested action "active"' in refused.stderr
     assert "nobody: " in refused.stderr
+    missing = run("node delete nobody --yes")
+    assert (missing.exit_code, missing.stderr) == (1, "nobody: Node nobody could not be found.\n")
     assert run("node retire do-2 --reason old").exit_code == 0
     assert (node(api, "do-2")["retired"], node(api, "do-2")["retired_reason"]) == (True, "old")
     assert run("node retire do-2 --undo").exit_code == 0

@@ -154,6 +154,7 @@ def test_a_fault_below_is_one_of_the_resource_above(inner, begins):
     ("text", "begins"),
     [
         ("[a", "resources.a.type: Error parsing template a.yaml: "),
+        ("", "resources.a.type: Error parsing template a.yaml: it is empty: write a map"),
         ("resources: {}", "resources.a.type: Template format version not found in a.yaml: write"),
     ],
 )
