@@ -55,7 +55,7 @@ class Trial:
             with _serving(readers, host, port) as url:
                 outcome = media_check.check(
                     access, task, f"{url}/{path}",
-                    begin=readers.begin, wait=lambda: readers.has_fetched.wait(self.wait_s),
+                    begin=readers.begin, wait=lambda: readers.wait(self.wait_s),
                 )  # fmt: skip
         return {
             **dataclasses.asdict(outcome), "served_at": url, "waited_at_most_s": self.wait_s,
@@ -137,11 +137,17 @@ class _Readers:
         self._app, self._clock = app, clock
         self._began_at = clock()
         self.requests: list[_Request] = []
-        self.has_fetched = threading.Event()
+        self._has_fetched = threading.Event()
 
     def begin(self) -> None:
         """Count the seconds of each request from now on."""
         self._began_at = self._clock()
+
+    def wait(self, seconds: float) -> bool:
+        """Return whether the CD is fetched in time."""
+        if seconds and not self._has_fetched.is_set():
+            click.echo(f"the CD is inserted; waiting {seconds:g} s for the BMC", err=True)
+        return self._has_fetched.wait(seconds)
 
     def __call__(self, environ: dict[str, Any], start_response: Callable[..., Any]) -> Any:
         def start(status: str, headers: Headers, exc_info: Any = None) -> Any:
@@ -164,4 +170,4 @@ class _Readers:
         )
         self.requests.append(request)
         if method == "GET" and status in _FETCHED:
-            self.has_fetched.set()
+            self._has_fetched.set()
