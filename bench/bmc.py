@@ -24,7 +24,7 @@ from bench.harness import Line
 from bloomery.conf import Conf
 from bloomery.drivers.redfish import access
 from bloomery.lab.rack import Rack
-from tests.kit.servers.tls import certificate
+from bloomery.lab.tls import certificate
 
 READS = 200
 

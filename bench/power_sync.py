@@ -32,8 +32,8 @@ from bloomery.conf.conductor import Conductor
 from bloomery.conf.default import Default
 from bloomery.db import rows
 from bloomery.drivers import registry
+from bloomery.lab.tls import certificate
 from bloomery.model.node import Node
-from tests.kit.servers.tls import certificate
 
 SYSTEMS = 1000
 MUTE = 100

@@ -45,11 +45,17 @@ END: Final = "<!-- end of what is written by make bench-scale -->\n"
 _WAY: Final = (("manage", "manageable"), ("inspect", "manageable"), ("provide", "available"),
                ("active", "active"), ("deleted", "available"))  # fmt: skip
 _ROLL_OUT, _TAKE_DOWN = "roll out by a stack", "delete the stack"
-_PHASES: Final = ("enrol", *(verb for verb, _ in _WAY), _ROLL_OUT, _TAKE_DOWN)
+_BY_AGENTS: Final = "deploy by agents"
+_PHASES: Final = ("enrol", *(verb for verb, _ in _WAY), _ROLL_OUT, _TAKE_DOWN, _BY_AGENTS)
 _IMAGE: Final = {"boot_iso": "http://127.0.0.1/system.iso"}
+_WRITTEN: Final = {  # an image of no length: the lab's agents download none
+    "image_source": "http://127.0.0.1/system.raw", "image_disk_format": "raw",
+    "image_os_hash_algo": "sha256", "image_os_hash_value": "0" * 64,
+}  # fmt: skip
 _CLASS: Final = "bm.scale"
 _SHOWN: Final = {"active": "deploy", "deleted": "undeploy"}  # verbs in words of an operator
 _IDLE_S: Final = 5.0  # after which a BMC closes a connection; each has a thread of the lab
+_BOOT_S: Final = 2.0  # from power on to the lookup of an agent
 _LOOK_S: Final = 0.2
 _MOST_S: Final = 3600.0
 _READY_S: Final = 120.0
@@ -95,11 +101,11 @@ class Size:
 class Lab(harness.Process):
     """The BMCs, in a process of their own."""
 
-    def __init__(self, machines: int, folder: Path) -> None:
+    def __init__(self, machines: int, folder: Path, api_port: int) -> None:
         self._file = folder / "machines.json"
         super().__init__(
             sys.executable, "-m", "bench.scale", "lab", str(machines), str(self._file),
-            stdin=-1,
+            f"http://127.0.0.1:{api_port}", stdin=-1,
         )  # fmt: skip
 
     def nodes(self) -> list[Json]:
@@ -115,17 +121,21 @@ class Lab(harness.Process):
         return int(self.line(_READY_S))
 
 
-def _serve_lab(machines: int, file: Path) -> None:
-    from bloomery.lab.bmc import Rules
-    from bloomery.lab.rack import Rack
+def _serve_lab(machines: int, file: Path, api: str) -> None:
+    from bloomery.lab import scenario
+    from bloomery.lab.simulation import Simulation
 
-    rules = Rules(idle_s=_IDLE_S)
-    with Rack(machines, apart=True, rules=rules, power_s=0.0) as rack:
-        boots = {"instance_info": _IMAGE, "resource_class": _CLASS}
-        file.write_text(json.dumps([each.node | boots for each in rack.machines]))
+    group = {
+        "count": machines, "idle_s": _IDLE_S,
+        "agent": {"api": api, "image": "agent.iso", "boot_s": _BOOT_S, "heartbeat_s": 1},
+        "node": {"instance_info": _IMAGE, "resource_class": _CLASS,
+                 "driver_info": {"deploy_iso": "http://127.0.0.1/agent.iso"}},
+    }  # fmt: skip
+    with Simulation(scenario.of({"groups": {"sim": group}}, ""), folder=file.parent) as lab:
+        file.write_text(json.dumps(lab.nodes()))
         print("ready", flush=True)
         for _ in sys.stdin:
-            print(sum(bmc.requests for bmc in rack.bmcs), flush=True)
+            print(lab.overview()["requests"], flush=True)
 
 
 # ------------------------------------------------------------------------------------ measuring
@@ -237,6 +247,16 @@ class Fleet(NamedTuple):
         self._wait("available")
         return 0
 
+    def deploy_by_agents(self) -> int:
+        """Deploy an image that no agent writes."""
+        patch = [
+            {"op": "add", "path": "/deploy_interface", "value": "direct"},
+            {"op": "add", "path": "/instance_info", "value": _WRITTEN},
+        ]
+        for node in self.nodes:
+            self.client.ask("PATCH", f"/v1/nodes/{node['name']}", patch)
+        return self.take("active", "active")
+
     def _stack(self) -> Json:
         (stack,) = json.loads(self._ask_stacks("GET", ""))["stacks"]
         return dict(stack)
@@ -280,7 +300,6 @@ def _fleet(site: str, machines: int, folder: Path) -> Iterator[Fleet]:
         "engine/max_machines_per_group": machines,
     }
     with ExitStack() as stack:
-        lab = stack.enter_context(Lab(machines, folder))
         url = sa.make_url(f"sqlite:///file:{folder}/home/bloomery.sqlite?mode=ro&uri=true")
         if site != "sqlite":
             server = stack.enter_context(servers.postgresql())
@@ -296,6 +315,7 @@ def _fleet(site: str, machines: int, folder: Path) -> Iterator[Fleet]:
         else:
             processes = [stack.enter_context(harness.Server(folder / "home", options))]
         api = processes[-1]
+        lab = stack.enter_context(Lab(machines, folder, api.port))
         client = stack.enter_context(closing(Client(api.port)))
         database = sa.create_engine(url, poolclass=sa.pool.NullPool)
         yield Fleet(processes, api.port, api.orchestration_port, lab, client, database, lab.nodes())
@@ -309,7 +329,10 @@ def _measured(site: str, machines: int) -> Size:
         for verb, state in _WAY:
             size.phases[verb] = fleet.measure(lambda v=verb, s=state: fleet.take(v, s))  # type: ignore[misc]
             _tell(size, verb)
-        for phase, work in ((_ROLL_OUT, fleet.roll_out), (_TAKE_DOWN, fleet.take_down)):
+        for phase, work in (
+            (_ROLL_OUT, fleet.roll_out), (_TAKE_DOWN, fleet.take_down),
+            (_BY_AGENTS, fleet.deploy_by_agents),
+        ):  # fmt: skip
             size.phases[phase] = fleet.measure(work)
             _tell(size, phase)
         size.rest_percent = fleet.cpu_at_rest_percent()
@@ -369,6 +392,7 @@ def _text(site: str, sizes: Sequence[Size]) -> str:
 _WIDTH, _HEIGHT, _LEFT, _TOP, _RIGHT, _FOOT = 640, 360, 60, 20, 110, 50
 _COLOURS: Final = (
     "#4477aa", "#ee6677", "#66aadd", "#228833", "#aa7711", "#aa3377", "#333333", "#888888",
+    "#bb4411",
 )  # fmt: skip
 
 
@@ -434,6 +458,6 @@ def main(words: Sequence[str]) -> None:
 
 if __name__ == "__main__":
     if sys.argv[1:2] == ["lab"]:
-        _serve_lab(int(sys.argv[2]), Path(sys.argv[3]))
+        _serve_lab(int(sys.argv[2]), Path(sys.argv[3]), sys.argv[4])
     else:
         main(sys.argv[1:])

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any, Final
 
 import click
+import yaml
 from click.core import ParameterSource
 
 from bloomery import errors
@@ -129,9 +130,29 @@ def _refuse_options(ctx: click.Context) -> None:
 def read(file: Path, api: str | None = None) -> Scenario:
     """Return the scenario of a YAML file; ``api`` replaces its agents' API.  Raises CannotStart."""
     try:
-        return scenario.of(parse.document(file.read_bytes(), what="the scenario"), file.name, api)
+        text = file.read_bytes()
+        document = parse.document(text, what="the scenario")
     except (errors.TemplateUnreadable, errors.RequestLimitExceeded, OSError) as exc:
         raise errors.CannotStart(reason=f"cannot read {file}: {exc}") from exc
+    _refuse_doubles(file, yaml.compose(text, yaml.SafeLoader))
+    return scenario.of(document, file.name, api)
+
+
+def _refuse_doubles(file: Path, node: yaml.Node | None) -> None:
+    """Raise CannotStart for a key that one map has twice."""
+    if isinstance(node, yaml.SequenceNode):
+        for item in node.value:
+            _refuse_doubles(file, item)
+    elif isinstance(node, yaml.MappingNode):
+        names = [key.value for key, _ in node.value]
+        for number, (key, value) in enumerate(node.value):
+            if key.value in names[:number]:
+                line = key.start_mark.line + 1
+                raise errors.CannotStart(
+                    reason=f"cannot read {file}: line {line}: {key.value} stands there twice; "
+                    "remove one of them"
+                )
+            _refuse_doubles(file, value)
 
 
 def _allow_open_files() -> None:

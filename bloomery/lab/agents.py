@@ -51,8 +51,8 @@ class Hardware(Protocol):
     def macs(self) -> Sequence[str]: ...
 
     @property
-    def boots_medium(self) -> bool:
-        """Whether the machine runs what a virtual medium or the network gave."""
+    def medium(self) -> str | None:
+        """The image, or ``network``, that the machine has booted; None: off, or its disk."""
 
     def reset(self, kind: str) -> None: ...
 
@@ -61,7 +61,9 @@ class Hardware(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Profile:
-    """``api``: the address of the API.  ``boot_s``: from power on to the first lookup.
+    """``api``: the address of the API.  ``image``: a part of the address of the agent's image.
+
+    A machine that boots another image has no agent.  ``boot_s``: from power on to the first lookup.
 
     ``write_s``: of an image.  ``erase_s``: of a step that erases.  ``fails``: the share of writes
     and steps that fail.  ``inspects``: post the inventory before the lookup.  ``heartbeat_s``:
@@ -69,7 +71,8 @@ class Profile:
     """
 
     api: str
-    boot_s: Seconds = 0.0
+    image: str = ""
+    boot_s: Seconds = 3.0
     write_s: Seconds = 0.0
     erase_s: Seconds = 0.0
     fails: float = 0.0
@@ -136,7 +139,8 @@ class EmulatedAgent(Commands):
         with self._life:
             self._boots += 1
             self._leave()
-            if self.machine.boots_medium:
+            medium = self.machine.medium
+            if medium is not None and (medium == "network" or self.profile.image in medium):
                 self.state = "booting"
                 self._later(draw(self.profile.boot_s, self._random), self._arrive)
 

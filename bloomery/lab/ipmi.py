@@ -183,9 +183,9 @@ class IpmiMachine:
         return self._read_file("power") == "1"
 
     @property
-    def boots_medium(self) -> bool:
-        """Whether the machine runs what the network gave."""
-        return self.is_on and self.boot_device == "pxe"
+    def medium(self) -> str | None:
+        """``network``, if the machine has booted from it; None: off, or its disk."""
+        return "network" if self.is_on and self.boot_device == "pxe" else None
 
     def note(self, what: str) -> None:
         self.history.append((round(time.time(), 2), what))

@@ -55,8 +55,9 @@ _FLAG: Final = {"type": "boolean", "description": "true or false"}
 _FAULT: Final = {"type": "object", "description": "a fault: a map with kind, such as status"}
 _API: Final = _text("the http or https address of an API", pattern="^https?://.")
 _AGENT: Final = _map("an agent's behaviour", {
-    "api": _API, "boot_s": _SECONDS, "write_s": _SECONDS, "erase_s": _SECONDS, "fails": _SHARE,
-    "inspects": _FLAG, "heartbeat_s": _SECONDS,
+    "api": _API, "image": _text("a part of the address of the agent's image"),
+    "boot_s": _SECONDS, "write_s": _SECONDS, "erase_s": _SECONDS, "heartbeat_s": _SECONDS,
+    "fails": _SHARE, "inspects": _FLAG,
 })  # fmt: skip
 _COUNT: Final = {
     "type": "integer", "minimum": 1, "maximum": MOST,

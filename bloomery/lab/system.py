@@ -127,9 +127,13 @@ class System:
         return self._on
 
     @property
-    def boots_medium(self) -> bool:
-        """Whether the machine runs what a virtual medium or the network gave."""
-        return self.is_on and bool(self.booted.get("image") or self.booted.get("target") == "Pxe")
+    def medium(self) -> str | None:
+        """The image, or ``network``, that the machine has booted; None: off, or its disk."""
+        if not self.is_on:
+            return None
+        return self.booted.get("image") or (
+            "network" if self.booted.get("target") == "Pxe" else None
+        )
 
     def start(self) -> None:
         """Start the machine with ``booted``; subclasses run more than a state here."""

@@ -12,9 +12,9 @@ from typing import Any
 
 import pytest
 
+from bloomery.lab.tls import certificate
 from tests.kit.servers import own
 from tests.kit.servers.served import Served
-from bloomery.lab.tls import certificate
 from tests.kit.waiting import wait_for
 from tools import servers
 

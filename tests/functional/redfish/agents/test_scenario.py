@@ -25,7 +25,7 @@ groups:
     count: 1
     power_s: 0.05
     answer_s: {{uniform: [0, 0.01]}}
-    agent: {{boot_s: 0.05, write_s: 0.1, erase_s: 0.05, inspects: true, heartbeat_s: 0.2}}
+    agent: {{boot_s: 0.5, write_s: 0.1, erase_s: 0.05, inspects: true, heartbeat_s: 0.2}}
     node: &node
       deploy_interface: direct
       inspect_interface: agent
@@ -33,7 +33,7 @@ groups:
   bad:
     count: 1
     model: hpe-ilo6
-    agent: {{fails: 1, inspects: true, heartbeat_s: 0.2}}
+    agent: {{fails: 1, boot_s: 0.5, inspects: true, heartbeat_s: 0.2}}
     node: *node
 """
 
