@@ -5,7 +5,8 @@
 
 Each size has a fresh service, and a process with one simulated Redfish BMC a machine.  All machines
 are ordered of a verb at once.  CPU is that of the service's processes, without the database's.
-Whoever waits looks at the rows.  Tables and plot are written into ``doc/reference``.
+The last phase deploys an image of no length by the agents of the lab.  Whoever waits looks at the
+rows.  Tables and plot are written into ``doc/reference``.
 """
 
 from __future__ import annotations
@@ -127,7 +128,7 @@ def _serve_lab(machines: int, file: Path, api: str) -> None:
 
     group = {
         "count": machines, "idle_s": _IDLE_S,
-        "agent": {"api": api, "image": "agent.iso", "boot_s": _BOOT_S, "heartbeat_s": 1},
+        "agent": {"api": api, "image": "agent.iso", "boot_s": _BOOT_S},
         "node": {"instance_info": _IMAGE, "resource_class": _CLASS,
                  "driver_info": {"deploy_iso": "http://127.0.0.1/agent.iso"}},
     }  # fmt: skip

@@ -37,6 +37,7 @@ _HAND_INS: Final = 3  # attempts to post an inventory, a second apart
 _LOOK_UP_S: Final = 1.0  # pause after the first lookup without a node; each next one is doubled
 _LAST_LOOK_UP_S: Final = 128.0  # after some 250 s the agent gives up; ironic-python-agent: 300 s
 _HEARTBEAT_SHARE: Final = (0.3, 0.6)  # of heartbeat_timeout, as ironic-python-agent has it
+_GAP_S: Final = 5.0  # least time between two heartbeats, as ironic-python-agent has it
 _RESETS: Final = {"power_off": "ForceOff", "run_image": "ForceRestart", "reboot": "ForceRestart"}
 _FAILURE: Final = "the emulated agent failed, as its scenario orders"
 
@@ -130,6 +131,7 @@ class EmulatedAgent(Commands):
         self._agent = Agent(HttpApi(profile.api), machine.macs)
         self.inventory = self._agent.inventory()
         self._url = ""
+        self._beat_at = 0.0
         self._boots = self._beats = 0  # timers of an earlier boot or heartbeat have no effect
         self._life = threading.RLock()
         machine.changed = self.follow
@@ -196,23 +198,25 @@ class EmulatedAgent(Commands):
             self.token = self._agent.token
             self._url = self._crew.server.open(self)
             self.state = "waiting"
-        self._beat()
+            self._order_beat(0.0)
 
-    def _beat(self) -> None:
-        """Send a heartbeat, and order the next one."""
+    def _order_beat(self, seconds: float) -> None:
+        """Order the next heartbeat, in place of an earlier order."""
         self._beats += 1
         beat = self._beats
+        self._later(seconds, lambda: self._beat() if beat == self._beats else None)
+
+    def _beat(self) -> None:
+        self._beat_at = self._crew.timers.now()
         answer = self._agent.call(
             callback_url=self._url, agent_verify_ca=self._crew.server.certificate
         )
-        self._later(
-            self._pause_s(is_accepted=answer.status == 202),
-            lambda: self._beat() if beat == self._beats else None,
-        )
+        if answer.status == 202:
+            self._order_beat(self._interval_s())
+        else:
+            self._order_beat(self._random.uniform(0.5, 1.5) * _RETRY_S)
 
-    def _pause_s(self, *, is_accepted: bool) -> float:
-        if not is_accepted:
-            return self._random.uniform(0.5, 1.5) * _RETRY_S
+    def _interval_s(self) -> float:
         if self.profile.heartbeat_s is not None:
             return draw(self.profile.heartbeat_s, self._random)
         timeout_s = float(self._agent.config.get("heartbeat_timeout", 300))
@@ -248,7 +252,8 @@ class EmulatedAgent(Commands):
         self.finish()
         self.state = "waiting"
         self.machine.note(f"agent: {name} {'failed' if fails else 'ended'}")
-        self._beat()
+        gap_s = min(_GAP_S, self._interval_s())
+        self._order_beat(max(self._beat_at + gap_s - self._crew.timers.now(), 0.0))
 
 
 class Crew:

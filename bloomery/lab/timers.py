@@ -22,7 +22,7 @@ class Timers:
         self, submit: Callable[[Callable[[], None]], Any],
         clock: Callable[[], float] = time.monotonic,
     ) -> None:  # fmt: skip
-        self._submit, self._clock = submit, clock
+        self._submit, self.now = submit, clock
         self._heap: list[tuple[float, int, Callable[[], None]]] = []
         self._numbers = itertools.count()
         self._changed = threading.Condition()  # its lock is reentrant
@@ -31,16 +31,16 @@ class Timers:
 
     def call_in(self, seconds: float, work: Callable[[], None]) -> None:
         with self._changed:
-            entry = (self._clock() + seconds, next(self._numbers), work)
+            entry = (self.now() + seconds, next(self._numbers), work)
             heapq.heappush(self._heap, entry)
             self._changed.notify()
 
     def run_due(self) -> float | None:
         """Submit the calls that are due; return the seconds until the next one, None: no call."""
         with self._changed:
-            while self._heap and self._heap[0][0] <= self._clock():
+            while self._heap and self._heap[0][0] <= self.now():
                 self._submit(heapq.heappop(self._heap)[2])
-            return self._heap[0][0] - self._clock() if self._heap else None
+            return self._heap[0][0] - self.now() if self._heap else None
 
     def start(self) -> None:
         self._thread.start()

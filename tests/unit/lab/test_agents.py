@@ -72,6 +72,7 @@ def test_an_agent_boots_looks_up_and_calls(world):
     world.turn(4.9)
     assert (world.agent.state, world.calls) == ("booting", [])
     world.turn(0.2)
+    world.turn(0)
     assert world.calls == ["/v1/lookup?addresses=52:54:01:00:00:00", "/v1/heartbeat/n-1"]
     assert (world.agent.state, world.agent.token, len(world.ports)) == ("waiting", "t0k3n", 1)
     world.turn(89)
@@ -98,6 +99,7 @@ def test_a_lookup_is_repeated_until_the_agent_gives_up(world):
 def test_a_heartbeat_that_is_refused_is_repeated_soon(world):
     world.heartbeat = 409
     world.turn(5)
+    world.turn(0)
     world.turn(1.5)
     assert world.beats == 2
 
@@ -111,7 +113,20 @@ def test_a_write_takes_its_time_and_is_reported_at_once(world):
     assert world.agent.running is not None
     before = world.beats
     world.turn(1)
+    world.turn(0)
     assert (command["command_status"], world.beats) == ("SUCCEEDED", before + 1)
+
+
+def test_a_report_keeps_its_distance_from_the_last_heartbeat(world):
+    world.turn(5)
+    world.turn(0)
+    world.agent.take("image.install_bootloader", {})
+    world.turn(1)
+    assert (world.agent.running, world.beats) == (None, 1)
+    world.turn(3.9)
+    assert world.beats == 1
+    world.turn(0.2)
+    assert world.beats == 2
 
 
 def test_a_share_of_the_writes_fails():
