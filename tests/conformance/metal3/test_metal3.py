@@ -23,7 +23,7 @@ MODELS = {
     "redfish-virtualmedia": "generic", "redfish-uefihttp": "generic",
     "idrac-virtualmedia": "dell-idrac",
 }  # fmt: skip
-IGNORED_GROUPS = {"dhcp", "irmc", "nova", "oci", "service_catalog"}
+IGNORED_GROUPS = {"dhcp", "irmc", "nova", "service_catalog"}
 pytestmark = pytest.mark.timeout(300)
 
 
