@@ -8,9 +8,10 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import hashlib
+import re
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import pytest
 
@@ -25,11 +26,20 @@ from bloomery.drivers.agent.deploy import AgentDeploy
 from bloomery.drivers.agent.raid import AgentRaid
 from bloomery.drivers.agent.rescue import AgentRescue
 from bloomery.drivers.fake.hardware import FakeBoot
-from bloomery.drivers.network_boot import IpxeBoot
+from bloomery.drivers.network_boot import IpxeBoot, PxeBoot
+from bloomery.drivers.redfish.boot import RedfishHttps
 from bloomery.drivers.registry import Registry
+from bloomery.lab.rack import Rack
 from bloomery.model.node import Node
 from bloomery.outcome import Again, Outcome
-from tests.invariants.test_crashes import LIFE, OTHER_VERBS, Life, assert_clean, crash_and_recover
+from tests.invariants.test_crashes import (
+    LIFE,
+    OTHER_VERBS,
+    Life,
+    Order,
+    assert_clean,
+    crash_and_recover,
+)
 from tests.kit.machines import images
 from tests.kit.machines.agent_server import AgentServer, step
 from tests.kit.machines.scripted import Script
@@ -43,6 +53,11 @@ ORDERS = (
     LIFE[1], LIFE[2],  # provide, active
 )  # fmt: skip
 RESCUED = OTHER_VERBS[4:6]  # rescue, unrescue
+BURN = [{"interface": "deploy", "step": "burnin_cpu"}]
+RUNNING = (
+    OTHER_VERBS[3]._replace(args=("service", {"steps": BURN})),
+    LIFE[4], LIFE[5],  # rebuild, deleted
+)  # fmt: skip
 BUILT = ["boot", "clean.get_clean_steps", "clean.execute_clean_step"]
 TOLD = [
     *BUILT, "boot", "clean.get_clean_steps", "clean.execute_clean_step", "poll.get_hardware_info",
@@ -51,7 +66,37 @@ TOLD = [
 ]  # fmt: skip
 TOLD_IN_RESCUE = ["boot", "rescue.finalize_rescue"]
 FAST = [*TOLD[:3], *TOLD[4:7], *TOLD[8:]]  # the agent that has built RAID cleans and deploys
-ONCE = ("standby.prepare_image", "image.install_bootloader")
+TOLD_RUNNING = [
+    "boot", "service.get_service_steps", "service.execute_service_step", *TOLD[7:], *TOLD[3:7],
+]  # fmt: skip
+ONCE = (
+    "clean.execute_clean_step", "service.execute_service_step", "standby.prepare_image",
+    "image.install_bootloader", TOLD_IN_RESCUE[1],
+)  # fmt: skip
+
+
+class Kind(NamedTuple):
+    """A life: what is ordered, by fast track or not, and what the agent is told."""
+
+    orders: tuple[Order, ...]
+    fast: bool
+    told: list[str]
+
+    @property
+    def builds_raid(self) -> bool:
+        return self.orders[0] is ORDERS[0]
+
+
+KINDS = {
+    "booted": Kind(ORDERS + RESCUED, False, TOLD + TOLD_IN_RESCUE),
+    "fast track": Kind(ORDERS, True, FAST),
+    "running": Kind(RUNNING, False, TOLD_RUNNING),
+}
+BOOTS = {"ipxe": IpxeBoot, "pxe": PxeBoot, "redfish-https": RedfishHttps}
+CELLS = (
+    ("slow", "booted"), ("slow", "fast track"), ("ipxe", "booted"), ("pxe", "fast track"),
+    ("redfish-https", "running"),
+)  # fmt: skip
 MAC = "52:54:00:00:00:77"
 MIRROR = {"logical_disks": [{"size_gb": "MAX", "raid_level": "1", "controller": "software"}]}
 INSTANCE = {"image_source": "http://images.test/os.raw", "image_checksum": "ab" * 32}
@@ -71,11 +116,11 @@ class SlowBoot(FakeBoot):
 
 
 class Directed(Script):
-    """Fake hardware whose deploy interface is ``direct``; with a folder it boots by ``ipxe``."""
+    """Fake hardware whose deploy interface is ``direct``, and which boots by ``boots_by``."""
 
-    def __init__(self, folder: Path | None) -> None:
+    def __init__(self, folder: Path, boots_by: str) -> None:
         super().__init__()
-        self.folder = folder
+        self.folder, self.boots_by = folder, boots_by
 
     def registry(self, conf: Any = None) -> Registry:
         options = AgentOptions(
@@ -85,10 +130,8 @@ class Directed(Script):
             site.conf(), agent=options, deploy=Deploy(erase_devices_priority=0)
         )
         found = super().registry(conf)
-        boot = (
-            SlowBoot(conf) if self.folder is None
-            else IpxeBoot(with_boot_files(conf, self.folder))
-        )  # fmt: skip
+        interface = BOOTS.get(self.boots_by)
+        boot = interface(with_boot_files(conf, self.folder)) if interface else SlowBoot(conf)
         interfaces = found.interfaces | {
             "boot": {"fake": boot}, "deploy": {"fake": AgentDeploy(boot.conf)},
             "raid": {"fake": AgentRaid(conf)}, "rescue": {"fake": AgentRescue(conf)},
@@ -97,50 +140,46 @@ class Directed(Script):
 
 
 def with_boot_files(conf: Conf, folder: Path) -> Conf:
-    for name in ("kernel", "ramdisk"):
-        (folder / name).touch()
+    (folder / "file").touch()
+    names = ("deploy_kernel", "deploy_ramdisk", "bootloader")
     conductor = dataclasses.replace(
-        conf.conductor, deploy_kernel=f"file://{folder}/kernel",
-        deploy_ramdisk=f"file://{folder}/ramdisk", file_url_allowed_paths=(str(folder),),
+        conf.conductor, file_url_allowed_paths=(str(folder),),
+        **dict.fromkeys(names, f"file://{folder}/file"),
     )  # fmt: skip
     deploy = dataclasses.replace(
         conf.deploy, http_root=str(folder / "http"), http_url="http://web.test"
     )
-    pxe = dataclasses.replace(conf.pxe, instance_master_path=str(folder / "images"))
-    return dataclasses.replace(conf, conductor=conductor, deploy=deploy, pxe=pxe)
+    return dataclasses.replace(conf, conductor=conductor, deploy=deploy)
 
 
 class AgentLife(Life):
     def __init__(
-        self,
-        path: Path,
-        server: AgentServer,
-        folder: Path | None,
-        *,
-        fast: bool = False,
-        instance: dict[str, Any] = INSTANCE,
-    ) -> None:
-        self.server, self.folder = server, folder
-        super().__init__(path, Directed(folder), ORDERS if fast else ORDERS + RESCUED)
-        info = rows.dump({"fast_track": fast})
-        target = rows.dump(MIRROR)
+        self, path: Path, server: AgentServer, boots_by: str, kind: Kind, bmc: Any,
+        instance: dict[str, Any],
+    ) -> None:  # fmt: skip
+        self.server, self.http = server, str(path.parent / "http")
+        self.has_files = boots_by in BOOTS
+        super().__init__(path, Directed(path.parent, boots_by), kind.orders)
         self.site.set(
-            self.node, instance_info=rows.dump(instance), driver_info=info,
-            target_raid_config=target,
+            self.node, instance_info=rows.dump(instance), target_raid_config=rows.dump(MIRROR),
+            driver_info=rows.dump(bmc.driver_info | {"fast_track": kind.fast}),
         )  # fmt: skip
-        if folder is not None:
-            Stage(self.site).api.post("/v1/ports", {"node_uuid": self.node, "address": MAC})
+        Stage(self.site).api.post("/v1/ports", {"node_uuid": self.node, "address": MAC})
 
     def token(self, node: Node) -> str | None:
-        """Return the token of the agent that runs: of its script, or given by a lookup."""
-        if self.folder is None and "agent_secret_token" in node.driver_internal_info:
+        """Return the token of the agent that runs: of its boot files, or given by a lookup."""
+        if not self.has_files and "agent_secret_token" in node.driver_internal_info:
             return self.server.token
         document = self.site.service.manager.get_node_with_token(self.site.request(), self.node)
-        if self.folder is None:
+        if not self.has_files:
             return str(document["agent_token"])
         assert document["agent_token"] == "******", "a lookup gave another token"
-        script = Path(self.folder, "http", boot_files.LINKS, boot_files.ipxe_link(MAC)).read_text()
-        return script.partition("ipa-agent-token=")[2].split()[0]
+        files = (path.read_bytes() for path in boot_files.list_files(self.http))
+        found = {
+            match for file in files for match in re.findall(rb"ipa-agent-token=([\w-]+)", file)
+        }
+        [token] = found
+        return str(token, "ascii")
 
     def call_back(self, node: Node) -> None:
         """A machine with another token has booted its agent anew."""
@@ -173,42 +212,44 @@ def fetched() -> Iterator[dict[str, Any]]:
         }  # fmt: skip
 
 
-def whole(tmp_path: Path, server: AgentServer, **more: Any) -> int:
+def whole(life: AgentLife, kind: Kind) -> int:
     """How many commits a life without a crash takes."""
-    life = AgentLife(tmp_path / "whole.sqlite", server, **more)
     db = life.site.db
     assert isinstance(db, Mortal)
     began = db.commits
     for order in life.orders:
         life.obey(order)
     life.die()
-    assert server.told == (FAST if more["fast"] else TOLD + TOLD_IN_RESCUE)
+    assert life.server.told == kind.told
     return db.commits - began
 
 
 @pytest.mark.timeout(400)  # some sixty lives, one after the other
-@pytest.mark.parametrize("fast", [False, True], ids=["booted", "fast track"])
-@pytest.mark.parametrize("boots_by", ["slow", "ipxe"])
+@pytest.mark.parametrize(("boots_by", "name"), CELLS)
 def test_a_life_with_an_agent_goes_on_after_a_crash_at_any_commit(
-    tmp_path: Path, server: AgentServer, fetched: dict[str, Any], boots_by: str, fast: bool
+    tmp_path: Path, server: AgentServer, fetched: dict[str, Any], boots_by: str, name: str
 ) -> None:
-    folder, instance = (tmp_path, fetched) if boots_by == "ipxe" else (None, INSTANCE)
-    more: dict[str, Any] = {"folder": folder, "instance": instance, "fast": fast}
-    for lives in range(whole(tmp_path, server, **more) + 1):
-        server.told.clear()
-        server.commands.clear()
-        life = AgentLife(tmp_path / f"{lives}.sqlite", server, **more)
-        try:
-            assert_clean(crash_and_recover(life, lives))
-            assert life.site.node(life.node).raid_config["logical_disks"] == MIRROR["logical_disks"]
-            assert server.told.count("clean.execute_clean_step") == 2, server.told
-            with life.site.db.read() as conn:
-                assert len(hardware.list_erasures(conn, life.node)) == 1
-            for name in ONCE if fast else (*ONCE, TOLD_IN_RESCUE[1]):
-                assert server.told.count(name) == 1, server.told
-            assert boot_files.list_files(str(tmp_path / "http")) == []
-        except AssertionError as exc:
-            exc.add_note(f"the process died after commit {lives}; the agent was told {server.told}")
-            raise
-        finally:
-            life.die()
+    kind, instance = KINDS[name], fetched if boots_by == "ipxe" else INSTANCE
+    with Rack(1) as rack:
+        bmc = rack.machines[0]
+        more = (server, boots_by, kind, bmc, instance)
+        commits = whole(AgentLife(tmp_path / "whole.sqlite", *more), kind)
+        for lives in range(commits + 1):
+            server.told.clear()
+            server.commands.clear()
+            life = AgentLife(tmp_path / f"{lives}.sqlite", *more)
+            try:
+                assert_clean(crash_and_recover(life, lives))
+                built = life.site.node(life.node).raid_config.get("logical_disks")
+                assert built == (MIRROR["logical_disks"] if kind.builds_raid else None)
+                with life.site.db.read() as conn:
+                    assert len(hardware.list_erasures(conn, life.node)) == 1
+                for order in ONCE:
+                    assert server.told.count(order) == kind.told.count(order), server.told
+                assert boot_files.list_files(life.http) == []
+                assert bmc.system.http_uri == ""
+            except AssertionError as exc:
+                exc.add_note(f"the process died after commit {lives}; the agent: {server.told}")
+                raise
+            finally:
+                life.die()

@@ -276,6 +276,10 @@ def _was_flashed_once(system: System) -> bool:
     return system.firmware["BIOS"] == version and len(flashed) == 1
 
 
+def _booted_from(target: str) -> Callable[[System, Any], bool]:
+    return lambda system, _: bool(system.booted["target"] == target)
+
+
 def _has(*kinds: str) -> Callable[[System, Any], bool]:
     return lambda _system, read: all(read.get(kind) for kind in kinds)
 
@@ -335,7 +339,7 @@ OPERATIONS: Final = (
     *(
         Operation(
             name=f"boot agent by {boot}", ask=_verb("inspect"), ends="inspect wait", boot=boot,
-            is_so=lambda system, _, target=target: system.booted["target"] == target,
+            is_so=_booted_from(target),
             requests=(LOOK, BOOT, RESET), budgets=(OUTAGE, CALL, POWER),
         )
         for boot, target in (("pxe", "Pxe"), ("http", "UefiHttp"))
@@ -502,7 +506,7 @@ class Trial:
         """Return a node in the state that the operation begins with."""
         machine.system._on = operation.is_on
         info = machine.driver_info | {"redfish_verify_ca": False}
-        interfaces = {"boot_interface": operation.boot} if operation.boot else {}
+        interfaces: dict[str, Any] = {"boot_interface": operation.boot} if operation.boot else {}
         if operation.ends == "inspect wait":
             interfaces["inspect_interface"] = "agent"
             (self._folder / "ramdisk").touch()
