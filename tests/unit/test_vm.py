@@ -15,6 +15,7 @@ ALL = list(life.LIVES)
         ([], ["uefi", "bios"], ALL),
         (["bios"], ["bios"], ALL),
         (["uefi", "mirror", "disk"], ["uefi"], ["mirror", "disk"]),
+        (["bios", "short"], ["bios"], ["short"]),
     ],
 )
 def test_make_vm_reads_no_argument_a_firmware_and_its_lives(
@@ -23,7 +24,16 @@ def test_make_vm_reads_no_argument_a_firmware_and_its_lives(
     assert life.parse(arguments) == (firmwares, lives)
 
 
-@pytest.mark.parametrize("arguments", [["coreboot"], ["uefi", "floppy"], ["bios", "mirror"]])
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["coreboot"],
+        ["uefi", "floppy"],
+        ["bios", "mirror"],
+        ["bios", "url"],
+        ["uefi", "short", "disk"],
+    ],
+)
 def test_make_vm_refuses_what_it_does_not_have(arguments: list[str]) -> None:
     with pytest.raises(SystemExit):
         life.parse(arguments)

@@ -7,6 +7,7 @@
 #   http/os.qcow2                         whole-disk image for BIOS and UEFI; it boots the same
 #                                         kernel and ramdisk, which then are no agent (see init)
 #   http/root.qcow2                       image of a root partition, with GRUB for BIOS and UEFI
+#   tools                                 Python packages that write the variables of the firmware
 #
 # Needs root, Debian's mirror, PyPI and the packages that doc/guides/deploying.md names.
 set -euo pipefail
@@ -17,6 +18,7 @@ root=$out/root
 pip=${PIP:-.venv/bin/pip}
 AGENT=ironic-python-agent==13.0.0
 GLEAN=glean==1.25.1
+FIRMWARE=virt-firmware==26.10
 SUITE=bookworm
 PYTHON=3.11 # of the suite
 # A kernel for virtual machines, and what the agent calls.
@@ -41,6 +43,10 @@ log=$out/build.log
 exec 3>&1 >"$log" 2>&1
 trap 'echo "the build failed: see $log" >&3' ERR
 say() { echo "$*" >&3; }
+
+say "tools: $FIRMWARE"
+rm -rf "$out/tools"
+"$pip" --no-input install --target "$out/tools" "$FIRMWARE"
 
 say "ramdisk: Debian $SUITE"
 rm -rf "$root"

@@ -3,6 +3,7 @@
     make vm                           with UEFI, then with BIOS
     make vm ARGS=bios                 with one of them
     make vm ARGS="uefi partition"     only this life
+    make vm ARGS="bios short"         the life of `make test`
 
 Each machine is enrolled, inspected, cleaned and provided.  Its network has no DHCP: the agent gets
 its address from the boot CD.  Then it has these lives, and is torn down and cleaned after each:
@@ -12,6 +13,10 @@ its address from the boot CD.  Then it has these lives, and is torn down and cle
                 the API has opened shows the boots before and after.
     partition   Deploy the image of a root partition, with swap and an ephemeral partition; service.
     mirror      Build software RAID, and write the image to it by fast track; only with UEFI.
+    url         Deploy by an agent whose CD the firmware fetches from its URL; only with UEFI.
+
+The life ``short`` is none of them: it deploys the image of a disk to a machine that was neither
+inspected nor cleaned.
 
 What the machine says on its console and the service in its log stays in build/vm/uefi and
 build/vm/bios.
@@ -56,7 +61,9 @@ LIVES: Final = {  # and the firmwares of each
     "disk": ("uefi", "bios"),
     "partition": ("uefi", "bios"),
     "mirror": ("uefi",),  # with BIOS, the image itself would have to install GRUB
+    "url": ("uefi",),
 }
+SHORT: Final = "short"
 TAP: Final = "tap0"
 ADDRESS: Final = "172.31.77.1"  # of the host; of no network but that of the namespace
 API_PORT: Final = 6385
@@ -81,6 +88,8 @@ PARTS: Final = {  # label, file system and size
 }  # fmt: skip
 NOTE: Final = "of the service"
 BOOT_S: Final = 600  # from power on to a call of the agent, without KVM and on a busy machine
+STARTED: Final = "VM-AGENT starts"
+FROM_MEMORY: Final = f"{STARTED}, from /dev/pmem0"
 DEPLOYED: Final = re.compile(r"VM-OS up (\{.*\})")
 RESCUED: Final = re.compile(r"VM-RESCUE up, password hash (\S+)")
 PASSWORD: Final = "open sesame"
@@ -95,6 +104,7 @@ OPTIONS: Final[Mapping[str, Mapping[str, Any]]] = {
     "DEFAULT": {
         "enabled_hardware_types": "redfish",
         "enabled_inspect_interfaces": "agent",
+        "enabled_boot_interfaces": "redfish-virtual-media,redfish-https",
         "enabled_deploy_interfaces": "direct",
         "enabled_rescue_interfaces": "agent",
         "enabled_raid_interfaces": "no-raid,agent",
@@ -244,7 +254,7 @@ class Life:
         self._open_console()
         self.ask("active", configdrive=DRIVE)
         self.wait_until(_writes_image, "the agent to write the image")
-        self._see_by_api("VM-AGENT starts")
+        self._see_by_api(STARTED)
         self._stop(signal.SIGKILL)
         self.say("the service is killed, and started again")
         self.service = self._start()
@@ -314,8 +324,19 @@ class Life:
         self.move("deleted", "available")
         assert self.machine.is_on, "fast track has to keep the agent running"
 
-    def _count_boots(self) -> int:
-        return self.machine.console.read_text(errors="replace").count("VM-AGENT starts")
+    def url(self) -> None:
+        """Boot the agent from a URL, without a virtual drive, to deploy and to clean."""
+        boots = self._count_boots(FROM_MEMORY)
+        self.change({"/boot_interface": "redfish-https", "/instance_info": _image("os.qcow2")})
+        self.move("active", "active", configdrive=DRIVE)
+        self.see_system()
+        self.move("deleted", "available")
+        assert self._count_boots(FROM_MEMORY) == boots + 2
+        self.say("the firmware has fetched the agent's CD from its URL, twice")
+        self.change({"/boot_interface": "redfish-virtual-media"})
+
+    def _count_boots(self, words: str = STARTED) -> int:
+        return self.machine.console.read_text(errors="replace").count(words)
 
     def see_system(self, *, is_secure: bool = False) -> dict[str, Any]:
         """Wait for the deployed system; return what it says of itself."""
@@ -358,11 +379,20 @@ class Life:
 
     def run(self, lives: Sequence[str]) -> None:
         self.enrol()
+        if lives == [SHORT]:
+            return self.short()
         self.inspect()
         self.provide()
         for life in lives:
             if self.firmware in LIVES[life]:
                 getattr(self, life)()
+        return None
+
+    def short(self) -> None:
+        self.change({"/automated_clean": False, "/instance_info": _image("os.qcow2")})
+        self.move("provide", "available")
+        self.move("active", "active", configdrive=DRIVE)
+        self.see_system()
 
 
 def _rests_in(node: Mapping[str, Any], state: str) -> bool:
@@ -424,8 +454,10 @@ def parse(arguments: Sequence[str]) -> tuple[list[str], list[str]]:
     """Return the firmwares and the lives that the arguments of the command name."""
     parser = argparse.ArgumentParser(description=str(__doc__).partition("\n")[0])
     parser.add_argument("firmware", nargs="?", choices=MODES, help="default: both, one by one")
-    parser.add_argument("life", nargs="*", help=f"default: all of {', '.join(LIVES)}")
+    parser.add_argument("life", nargs="*", help=f"{SHORT}, or: {', '.join(LIVES)}; default: these")
     named = parser.parse_args(arguments)
+    if named.life == [SHORT]:
+        return [named.firmware], named.life
     if unknown := set(named.life) - set(LIVES):
         parser.error(f"no such life: {', '.join(unknown)}")
     for life in named.life:

@@ -1,14 +1,17 @@
 """A machine of the simulated BMC that is real: its power is a process of qemu.
 
 Boot override, media and the times of power are those of ``bloomery.lab``.  What is in the CD drive
-is fetched when the machine boots from it, as by BMCs that stream their media.  A guest that resets
-itself ends qemu, and is off.
+is fetched when the machine boots from it, as by BMCs that stream their media.  A URL is fetched by
+the firmware, over a network device of its own with DHCP.  A guest that resets itself ends qemu, and
+is off.
 """
 
 from __future__ import annotations
 
+import os
 import shutil
 import subprocess
+import sys
 import threading
 import urllib.request
 from collections.abc import Iterator
@@ -20,6 +23,7 @@ from bloomery.lab.system import Spec, System
 OVMF: Final = Path("/usr/share/OVMF")
 DISKS: Final = ("disk.qcow2", "second.qcow2")
 SIZE: Final = "6G"
+TOOLS: Final = Path("build/vm/tools").resolve()
 
 
 class VirtualMachine(System):
@@ -60,7 +64,8 @@ class VirtualMachine(System):
     def _command(self) -> Iterator[str]:
         """Yield qemu's command line; without KVM, which not every machine has."""
         spec, folder = self.spec, self._folder
-        boots_cd = self.booted["image"] is not None
+        boots_url = self.booted["target"] == "UefiHttp"
+        boots_cd = self.booted["image"] is not None and not boots_url
         yield from ("qemu-system-x86_64", "-nodefaults", "-display", "none", "-no-reboot")
         yield from ("-machine", "q35,smm=on", "-accel", "tcg,thread=multi", "-cpu", "max")
         yield from ("-smp", str(spec.cpus), "-m", f"{spec.memory_gib}G", "-uuid", spec.uuid)
@@ -70,6 +75,10 @@ class VirtualMachine(System):
         yield from ("-serial", "chardev:console", "-device", "virtio-rng-pci")
         if self.booted["mode"] == "UEFI":
             _switch_secure_boot(folder / "nvram.fd", on=self.booted["secure"])
+            if boots_url:
+                _boot_url(folder / "nvram.fd", self.booted["image"])
+                yield from ("-netdev", "user,id=firmware")
+                yield from ("-device", "virtio-net-pci,netdev=firmware,romfile=,bootindex=1")
             pflash, code = "if=pflash,format=raw", OVMF / "OVMF_CODE_4M.secboot.fd"
             yield from ("-global", "driver=cfi.pflash01,property=secure,value=on")
             yield from ("-drive", f"{pflash},readonly=on,file={code}")
@@ -78,14 +87,21 @@ class VirtualMachine(System):
             yield from ("-device", "VGA")  # GRUB for BIOS hangs without one
         for number, name in enumerate(DISKS):
             yield from ("-drive", f"if=none,id=disk{number},file={folder / name},cache=unsafe")
-            order = number + (2 if boots_cd else 1)
+            order = number + (1 if self.booted["image"] is None else 2)
             yield from ("-device", f"virtio-blk-pci,drive=disk{number},bootindex={order}")
         if boots_cd:
             cd, _ = urllib.request.urlretrieve(self.booted["image"], folder / "cd.iso")
             yield from ("-drive", f"if=none,id=cd,media=cdrom,format=raw,file={cd}")
             yield from ("-device", "virtio-scsi-pci", "-device", "scsi-cd,drive=cd,bootindex=1")
         yield from ("-netdev", f"tap,id=net,ifname={self._tap},script=no,downscript=no")
-        yield from ("-device", f"virtio-net-pci,netdev=net,mac={spec.macs[0]},bootindex=9")
+        yield from ("-device", f"virtio-net-pci,netdev=net,mac={spec.macs[0]},romfile=,bootindex=9")
+
+
+def _boot_url(nvram: Path, url: str) -> None:
+    """Set the firmware's variables for one boot from ``url``."""
+    words = ["-m", "virt.firmware.vars", "--inplace", str(nvram), "--set-boot-uri", url]
+    tools = os.environ | {"PYTHONPATH": str(TOOLS)}
+    subprocess.run([sys.executable, *words], env=tools, check=True, capture_output=True)
 
 
 def _switch_secure_boot(nvram: Path, *, on: bool) -> None:
