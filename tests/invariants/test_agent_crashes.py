@@ -149,7 +149,8 @@ def with_boot_files(conf: Conf, folder: Path) -> Conf:
     deploy = dataclasses.replace(
         conf.deploy, http_root=str(folder / "http"), http_url="http://web.test"
     )
-    return dataclasses.replace(conf, conductor=conductor, deploy=deploy)
+    pxe = dataclasses.replace(conf.pxe, instance_master_path=str(folder / "images"))
+    return dataclasses.replace(conf, conductor=conductor, deploy=deploy, pxe=pxe)
 
 
 class AgentLife(Life):
