@@ -63,6 +63,12 @@ def list_ineffective(task: DriverTask) -> list[str]:
     return names + ([f"driver_info/{EXTERNAL_URL}"] if task.driver_info.get(EXTERNAL_URL) else [])
 
 
+def list_sources(task: DriverTask) -> list[str]:
+    """Return the fields of the node that name kernel parameters."""
+    infos = {"instance_info": task.node.instance_info, "driver_info": task.driver_info}
+    return [f"{field}/{KEY}" for field, info in infos.items() if info.get(KEY)]
+
+
 def _infos(task: DriverTask) -> tuple[Mapping[str, Any], ...]:
     return (task.opened(task.node.instance_info), task.driver_info)
 

@@ -68,7 +68,9 @@ class IsoBoot(RedfishInterface, base.Boot):
 
     def list_ineffective(self, task: base.DriverTask) -> list[str]:
         """Return the settings that a ready ISO ignores."""
-        return parameters.list_ineffective(task) if task.driver_info.get("deploy_iso") else []
+        if not task.driver_info.get("deploy_iso"):
+            return []
+        return [*parameters.list_ineffective(task), *parameters.list_sources(task)]
 
     def prepare_ramdisk(self, task: base.DriverTask, params: Mapping[str, str]) -> Outcome:
         """Boot the agent's ISO once; ``params`` reach only an ISO that is built here."""

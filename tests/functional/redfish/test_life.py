@@ -238,9 +238,10 @@ def test_what_a_boot_does_not_carry_out_is_named(stage, machine, caplog) -> None
         **{
             "driver_info.external_http_url": "http://images.test:8080",
             "driver_info.deploy_iso": "http://images.test/agent.iso",
+            "driver_info.kernel_append_params": "quiet",
         },
     )
-    names = "network_data, driver_info/external_http_url"
+    names = "network_data, driver_info/external_http_url, driver_info/kernel_append_params"
     sentence = f"boot interface redfish-virtual-media does not carry out: {names}"
     answer = stage.api.get(f"/v1/nodes/{node}/validate").json["boot"]
     assert answer == {"result": True, "reason": sentence}
