@@ -1,8 +1,10 @@
 from __future__ import annotations
 
+import json
 import signal
 import subprocess
 import sys
+import urllib.request
 
 from click.testing import CliRunner
 
@@ -72,3 +74,43 @@ def test_a_make_that_is_unknown_is_told_with_those_that_are():
     shown = CliRunner().invoke(lab.lab, ["up", "--model", "vax"])
     assert shown.exit_code == 2
     assert "'vax' is not one of 'generic', 'dmtf-rackmount1'" in shown.output
+
+
+def test_a_scenario_is_served_with_a_page_of_what_happens(tmp_path):
+    file = tmp_path / "s.yaml"
+    file.write_text("groups:\n  web: {count: 1}\n  gpu: {count: 1, model: dell-idrac}\n")
+    written = tmp_path / "nodes.json"
+    program = "from bloomery.cmd import main; main()"
+    words = [sys.executable, "-c", program, "lab", "up", "--scenario", str(file), "--port", "0",
+             "--write", str(written)]  # fmt: skip
+    with subprocess.Popen(words, stdout=subprocess.PIPE, text=True) as rack:
+        assert rack.stdout is not None
+        url = next(line.split()[-1] for line in rack.stdout if line.startswith("What happens:"))
+        rack.send_signal(signal.SIGINT)
+    entries = machines.read([written], "redfish")
+    assert [entry.machine.name for entry in entries] == ["web-0000", "gpu-0000"]
+    assert url.endswith("/lab")
+
+
+def test_options_that_a_scenario_has_keys_for_are_refused():
+    words = ["lab", "up", "--scenario", str(lab.EXAMPLE), "--nodes", "3"]
+    refused = CliRunner().invoke(main, words)
+    assert refused.exit_code == 2
+    assert "cannot use --nodes with --scenario: write it into the file" in refused.output
+
+
+def test_the_example_is_printed_whole():
+    assert CliRunner().invoke(lab.lab, ["example"]).output == lab.EXAMPLE.read_text()
+
+
+def test_a_page_and_its_events_need_no_password():
+    with Rack(2) as rack:
+        with urllib.request.urlopen(f"{rack.address}/lab") as answer:
+            page = answer.read().decode()
+            assert answer.headers["Content-Type"] == "text/html"
+        rack.machines[0].system.note("hello")
+        with urllib.request.urlopen(f"{rack.address}/lab/events") as answer:
+            shown = json.load(answer)
+    assert "fetch('/lab/events')" in page
+    assert (shown["power"], shown["agents"], shown["faults"]) == ({"off": 2}, {}, {})
+    assert [(each["machine"], each["event"]) for each in shown["events"]] == [("sim-0000", "hello")]
