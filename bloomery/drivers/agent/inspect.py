@@ -58,6 +58,7 @@ class AgentInspect(base.Inspect):
             lambda: ramdisk.switch_off(task),
             task.forget_agent,
             lambda: boot(task),
+            task.save,
             lambda: ramdisk.switch_on(task),
             lambda: WaitForCall(reason=_WAITS, then="same"),
         )

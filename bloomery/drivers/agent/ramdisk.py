@@ -42,6 +42,7 @@ def boot(task: base.DriverTask, params: Mapping[str, str]) -> Outcome:
         lambda: switch_off(task),
         task.forget_agent,
         lambda: task.driver.boot.prepare_ramdisk(task, params),
+        task.save,  # an agent that boots in no time would lose the token of its lookup
         lambda: switch_on(task),
         lambda: _await_call(task),
     )

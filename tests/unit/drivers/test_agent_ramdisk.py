@@ -19,11 +19,14 @@ class Machine:
     """Takes a turn to switch off, in which what it runs looks its node up."""
 
     only_restarts = False
+    saves: int | None = None  # of the task, before the machine was switched on
 
     def set_power_state(self, task: FakeTask, state: Power) -> Outcome | None:
         if state == Power.OFF and not task.turn:
             task.node.driver_internal_info[TOKEN] = "of whoever runs there"
             return Again(after_s=1.0, reason="switches off")
+        if state == Power.ON:
+            self.saves = task.saves
         return None
 
     def prepare_ramdisk(self, task: FakeTask, params: object) -> None:
@@ -46,3 +49,4 @@ def test_what_ran_before_keeps_no_token(in_band: bool) -> None:
     task.turn = 1
     assert isinstance(turn(), WaitForCall)
     assert TOKEN not in task.node.driver_internal_info
+    assert machine.saves == 1, "an agent that looks up at once would lose its token"
