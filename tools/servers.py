@@ -51,6 +51,7 @@ TOOLS: Final = {  # program or path: package
         "/usr/lib/grub/x86_64-efi": "grub-efi-amd64-bin", "mcopy": "mtools",
         "mkfs.vfat": "dosfstools", "sfdisk": "fdisk", "zstd": "zstd", "cpio": "cpio",
         "ip": "iproute2", "ipmi_sim": "openipmi", "ipmitool": "ipmitool", "socat": "socat",
+        "dnsmasq": "dnsmasq-base",
     },
 }  # fmt: skip
 OWN_ONLY: Final = os.environ.get("BLOOMERY_TEST_SERVERS") == "own"

@@ -31,6 +31,7 @@ def test_make_vm_reads_no_argument_a_firmware_and_its_lives(
         ["uefi", "floppy"],
         ["bios", "mirror"],
         ["bios", "url"],
+        ["bios", "grub"],
         ["uefi", "short", "disk"],
     ],
 )

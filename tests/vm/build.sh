@@ -7,6 +7,7 @@
 #   http/os.qcow2                         whole-disk image for BIOS and UEFI; it boots the same
 #                                         kernel and ramdisk, which then are no agent (see init)
 #   http/root.qcow2                       image of a root partition, with GRUB for BIOS and UEFI
+#   tftp                                  Debian's signed boot loaders for the network
 #   tools                                 Python packages that write the variables of the firmware
 #
 # Needs root, Debian's mirror, PyPI and the packages that doc/guides/deploying.md names.
@@ -74,6 +75,10 @@ chmod 755 "$root/sbin/poweroff"
 cp "$root"/boot/vmlinuz-* "$out/ramdisk/vmlinuz"
 cp "$root/usr/lib/shim/shimx64.efi.signed" "$out/bootx64.efi"
 cp "$root/usr/lib/grub/x86_64-efi-signed/grubx64.efi.signed" "$out/grubx64.efi"
+mkdir -p "$out/tftp/grub"
+cp "$out/bootx64.efi" "$out/tftp/"
+cp "$root/usr/lib/grub/x86_64-efi-signed/grubnetx64.efi.signed" "$out/tftp/grubx64.efi"
+echo "configfile /grub.cfg" >"$out/tftp/grub/grub.cfg"
 rm -rf "$root"/{boot,usr/lib/grub}
 # At every boot it would take seconds; what cannot be compiled is not run either.
 chroot "$root" python3 -m compileall -q /usr/lib/python3 "/usr/local/lib/python$PYTHON" || true

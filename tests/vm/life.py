@@ -14,6 +14,7 @@ its address from the boot CD.  Then it has these lives, and is torn down and cle
     partition   Deploy the image of a root partition, with swap and an ephemeral partition; service.
     mirror      Build software RAID, and write the image to it by fast track; only with UEFI.
     url         Deploy by an agent whose CD the firmware fetches from its URL; only with UEFI.
+    grub        Deploy by an agent that signed GRUB boots from the network; only with UEFI.
 
 The life ``short`` is none of them: it deploys the image of a disk to a machine that was neither
 inspected nor cleaned.
@@ -62,10 +63,12 @@ LIVES: Final = {  # and the firmwares of each
     "partition": ("uefi", "bios"),
     "mirror": ("uefi",),  # with BIOS, the image itself would have to install GRUB
     "url": ("uefi",),
+    "grub": ("uefi",),
 }
 SHORT: Final = "short"
 TAP: Final = "tap0"
 ADDRESS: Final = "172.31.77.1"  # of the host; of no network but that of the namespace
+AGENT_ADDRESS: Final = "172.31.77.2"
 API_PORT: Final = 6385
 IMAGES_PORT: Final = 8080
 CONSOLE_PORT: Final = 9000
@@ -76,7 +79,7 @@ NETWORK: Final = {  # of the agent
     "networks": [
         {
             "id": "net0", "type": "ipv4", "link": "port0", "network_id": "vm", "routes": [],
-            "ip_address": "172.31.77.2", "netmask": "255.255.255.0",
+            "ip_address": AGENT_ADDRESS, "netmask": "255.255.255.0",
         },
     ],
     "services": [],
@@ -90,10 +93,17 @@ NOTE: Final = "of the service"
 BOOT_S: Final = 600  # from power on to a call of the agent, without KVM and on a busy machine
 STARTED: Final = "VM-AGENT starts"
 FROM_MEMORY: Final = f"{STARTED}, from /dev/pmem0"
+FROM_NETWORK: Final = f"{STARTED}, from the network"
 DEPLOYED: Final = re.compile(r"VM-OS up (\{.*\})")
 RESCUED: Final = re.compile(r"VM-RESCUE up, password hash (\S+)")
 PASSWORD: Final = "open sesame"
 TYPED: Final = "typed by a user"
+DHCP: Final = (
+    "dnsmasq", "--no-daemon", "--conf-file=/dev/null", "--port=0", "--user=root",
+    f"--interface={TAP}",
+    f"--dhcp-range={AGENT_ADDRESS},{AGENT_ADDRESS}", "--dhcp-boot=bootx64.efi", "--enable-tftp",
+    "--dhcp-leasefile=/dev/null",
+)  # fmt: skip
 MIRROR: Final = {
     "size_gb": "MAX",
     "raid_level": "1",
@@ -104,7 +114,7 @@ OPTIONS: Final[Mapping[str, Mapping[str, Any]]] = {
     "DEFAULT": {
         "enabled_hardware_types": "redfish",
         "enabled_inspect_interfaces": "agent",
-        "enabled_boot_interfaces": "redfish-virtual-media,redfish-https",
+        "enabled_boot_interfaces": "redfish-virtual-media,redfish-https,pxe",
         "enabled_deploy_interfaces": "direct",
         "enabled_rescue_interfaces": "agent",
         "enabled_raid_interfaces": "no-raid,agent",
@@ -124,6 +134,7 @@ OPTIONS: Final[Mapping[str, Mapping[str, Any]]] = {
     "agent": {"enable_bios_bootloader_install": True},  # which GRUB of a partition needs
     "deploy": {"erase_devices_priority": 0},  # erase_devices_metadata does, in a second
     "redfish": {"kernel_append_params": "console=ttyS0 panic=-1"},
+    "pxe": {"kernel_append_params": f"console=ttyS0 panic=-1 vm.address={AGENT_ADDRESS}/24"},
     "console": {"port_range": f"{CONSOLE_PORT}:{CONSOLE_PORT + 1}"},
 }
 
@@ -333,6 +344,20 @@ class Life:
         self.move("deleted", "available")
         assert self._count_boots(FROM_MEMORY) == boots + 2
         self.say("the firmware has fetched the agent's CD from its URL, twice")
+        self.change({"/boot_interface": "redfish-virtual-media"})
+
+    def grub(self) -> None:
+        """Boot the agent by signed GRUB, with DHCP and TFTP, to deploy and to clean."""
+        boots, folder = self._count_boots(FROM_NETWORK), self.folder / "state/http"
+        self.change({"/boot_interface": "pxe", "/instance_info": _image("os.qcow2")})
+        shutil.copytree(BUILT / "tftp", folder, dirs_exist_ok=True)
+        with subprocess.Popen([*DHCP, f"--tftp-root={folder}"]) as server:
+            self.move("active", "active", configdrive=DRIVE)
+            self.see_system()
+            self.move("deleted", "available")
+            server.terminate()
+        assert self._count_boots(FROM_NETWORK) == boots + 2
+        self.say("signed GRUB has booted the agent from the network, twice")
         self.change({"/boot_interface": "redfish-virtual-media"})
 
     def _count_boots(self, words: str = STARTED) -> int:

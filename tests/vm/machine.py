@@ -66,6 +66,7 @@ class VirtualMachine(System):
         spec, folder = self.spec, self._folder
         boots_url = self.booted["target"] == "UefiHttp"
         boots_cd = self.booted["image"] is not None and not boots_url
+        boots_network = self.booted["target"] == "Pxe"
         yield from ("qemu-system-x86_64", "-nodefaults", "-display", "none", "-no-reboot")
         yield from ("-machine", "q35,smm=on", "-accel", "tcg,thread=multi", "-cpu", "max")
         yield from ("-smp", str(spec.cpus), "-m", f"{spec.memory_gib}G", "-uuid", spec.uuid)
@@ -87,14 +88,15 @@ class VirtualMachine(System):
             yield from ("-device", "VGA")  # GRUB for BIOS hangs without one
         for number, name in enumerate(DISKS):
             yield from ("-drive", f"if=none,id=disk{number},file={folder / name},cache=unsafe")
-            order = number + (1 if self.booted["image"] is None else 2)
+            order = number + (2 if self.booted["image"] is not None or boots_network else 1)
             yield from ("-device", f"virtio-blk-pci,drive=disk{number},bootindex={order}")
         if boots_cd:
             cd, _ = urllib.request.urlretrieve(self.booted["image"], folder / "cd.iso")
             yield from ("-drive", f"if=none,id=cd,media=cdrom,format=raw,file={cd}")
             yield from ("-device", "virtio-scsi-pci", "-device", "scsi-cd,drive=cd,bootindex=1")
         yield from ("-netdev", f"tap,id=net,ifname={self._tap},script=no,downscript=no")
-        yield from ("-device", f"virtio-net-pci,netdev=net,mac={spec.macs[0]},romfile=,bootindex=9")
+        nic = f"virtio-net-pci,netdev=net,mac={spec.macs[0]},romfile="
+        yield from ("-device", f"{nic},bootindex={1 if boots_network else 9}")
 
 
 def _boot_url(nvram: Path, url: str) -> None:
