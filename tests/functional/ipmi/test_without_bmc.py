@@ -99,7 +99,7 @@ def operator(stage: Stage, tmp_path: Path) -> Iterator[Operator]:
 def node(stage: Stage) -> str:
     node = stage.enrol(
         driver="manual-management", power_interface="agent", deploy_interface="direct",
-        instance_info=INSTANCE,
+        rescue_interface="agent", instance_info=INSTANCE,
     )  # fmt: skip
     stage.api.post("/v1/ports", {"node_uuid": node, "address": MAC})
     stage.ask(node, "manage")
@@ -148,6 +148,7 @@ def test_after_a_failed_deployment_the_operator_starts_a_new_agent(stage, cleane
     stage.ask(cleaned, "active")
     shown = operator.live_until(cleaned, "active", "deploy failed")
     assert shown["provision_state"] == "deploy failed"
+    assert "power" not in shown["last_error"]
     assert "standby.run_image" not in operator.server.told
     operator.server.fails.clear()
     stage.ask(cleaned, "active")
@@ -166,6 +167,19 @@ def test_a_restart_on_request_needs_an_agent(stage, cleaned, operator):
     assert (operator.server.told, shown["last_error"]) == (["standby.run_image"], None)
     shown = stage.power(cleaned, "soft rebooting")
     assert "restart the machine by hand" in shown["last_error"]
+
+
+def test_the_operator_restarts_the_instance_after_a_rescue(stage, cleaned, operator):
+    stage.ask(cleaned, "active")
+    operator.live_until(cleaned, "active", "deploy failed")
+    operator.server.told.clear()
+    stage.ask(cleaned, "rescue", rescue_password="open sesame")
+    stage.wait_for(cleaned, "rescue wait")
+    operator.boot()
+    assert operator.live_until(cleaned, "rescue", "rescue failed")["last_error"] is None
+    stage.ask(cleaned, "unrescue")
+    stage.wait_for(cleaned, "active")
+    assert operator.server.told == ["boot", "rescue.finalize_rescue"]
 
 
 def test_power_by_agents_needs_fast_track(stage, node):
