@@ -75,8 +75,8 @@ def call_operator(node: Node, failure: FlowFailure, fault: str) -> None:
 
 
 def power_off(task: TaskManager) -> str | None:
-    """Order power off once without waiting, unless the node or its power interface forbids it."""
-    if task.node.disable_power_off or task.driver.power.only_restarts:
+    """Order power off once without waiting, unless the node forbids it."""
+    if task.node.disable_power_off:
         return None
     return tidy(task, lambda task: task.driver.power.set_power_state(task, Power.OFF))
 
