@@ -55,7 +55,7 @@ PAGE: Final = """<!doctype html>
 <style>
   body {font: 15px/1.5 system-ui, sans-serif; margin: 1.5rem; color: #222; background: #fff}
   dl {display: grid; grid-template-columns: max-content 1fr; gap: .2rem 1rem}
-  dd {margin: 0} table {border-collapse: collapse} td {padding: .1rem 1rem .1rem 0}
+  dd {margin: 0} td {padding: .1rem 1rem .1rem 0} td:not(:last-child) {white-space: nowrap}
   @media (prefers-color-scheme: dark) {body {color: #ddd; background: #181818}}
 </style>
 <h1>Lab</h1>

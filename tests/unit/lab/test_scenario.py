@@ -48,7 +48,7 @@ def test_a_group_that_does_not_fit_is_named_with_the_way_out(group, sentence):
         ({}, "at_s is missing"),
         ({"at_s": 1}, "events[0]: an event needs one of fault, clear and reset"),
         ({"at_s": 1, "clear": True, "group": "x"}, "[0].group: 'x' is no group; there are: web"),
-        ({"at_s": 1, "reset": "Jump"}, "events[0].reset: 'Jump' does not fit; write one of On"),
+        ({"at_s": 1, "reset": "Jump"}, "events[0].reset: 'Jump' does not fit; write one of ForceOff"),
     ],
 )  # fmt: skip
 def test_an_event_that_does_not_fit_is_named(event, sentence):
@@ -100,7 +100,7 @@ def test_machines_of_groups_have_names_and_addresses_of_their_own(tmp_path):
 
 def test_an_event_hits_its_share_of_a_group(tmp_path):
     event = {"at_s": 0, "group": "web", "share": 0.5, "fault": {"kind": "hang"}}
-    reset = {"at_s": 0, "share": 0.25, "reset": "On"}
+    reset = {"at_s": 0, "share": 0.25, "reset": "ForceOn"}
     with make(tmp_path, events=[event, reset]) as built:
         wait_for(lambda: [s.is_on for s in built.systems()].count(True) == 1, "the reset")
         shown = [bmc.faults.shown() for bmc in built.rack.bmcs]
