@@ -9,6 +9,7 @@ import pytest
 from bloomery.conductor.periodics.sensors import SendSensors
 from bloomery.conf.sensor_data import SensorData
 from tests.functional.redfish.conftest import manageable
+from tests.kit.waiting import wait_for
 
 
 @pytest.fixture
@@ -30,6 +31,7 @@ def poll(stage, sent):
         )
         job = SendSensors(runtime)
         job()
+        wait_for(lambda: not runtime.workers.busy, "the sensors to be read")
         return job
 
     return poll
