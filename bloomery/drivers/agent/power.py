@@ -17,6 +17,7 @@ from bloomery.drivers.agent import client, fast_track
 from bloomery.model.rules import agents
 from bloomery.outcome import DONE, Outcome
 
+_TOLD: Final = "agent_told_to_restart"  # in driver_internal_info
 _STATES: Final = (PowerState.REBOOT, PowerState.SOFT_REBOOT)
 
 
@@ -50,18 +51,32 @@ class AgentPower(base.Power):
     def reboot(self, task: base.DriverTask, timeout_s: float | None = None) -> Outcome:
         """Have the agent restart the machine, which ends the agent.
 
-        Raises PowerStateFailure without an agent, AgentUnreachable, AgentBusy, AgentRefused.
+        An agent that was told before a crash, and answers no more, has done it.  Raises
+        PowerStateFailure without an agent, AgentUnreachable, AgentBusy, AgentRefused.
         """
+        memory = task.node.driver_internal_info
+        is_told = memory.pop(_TOLD, False)
+        if not is_told:
+            self._check_agent(task)
+            memory[_TOLD] = True
+            task.save()
+            del memory[_TOLD]
+        try:
+            client.of(task, self.conf, timeout_s).send("standby.run_image", {})
+        except (errors.AgentUnreachable, errors.AgentRefused):
+            if not is_told:
+                raise
+        task.forget_agent()
+        task.node.power_state = PowerState.ON
+        return DONE
+
+    def _check_agent(self, task: base.DriverTask) -> None:
         if not _has_live_agent(task, self.conf):
             raise errors.PowerStateFailure(
                 state=PowerState.REBOOT,
                 reason=f"no agent runs on node {errors.name_of(task.node)}: restart the machine by "
                 "hand",
             )
-        client.of(task, self.conf, timeout_s).send("standby.run_image", {})
-        task.forget_agent()
-        task.node.power_state = PowerState.ON
-        return DONE
 
     def get_supported_power_states(self, task: base.DriverTask) -> Sequence[str]:
         return _STATES

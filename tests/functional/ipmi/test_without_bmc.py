@@ -18,6 +18,7 @@ from bloomery.conf.agent import Deploy
 from bloomery.conf.api import Api
 from bloomery.conf.conductor import Conductor
 from bloomery.conf.default import Default
+from bloomery.db import rows
 from bloomery.drivers import registry
 from tests.kit.clients.documented import Client
 from tests.kit.machines.agent import Agent
@@ -27,6 +28,7 @@ from tests.kit.servers.stories import Stage
 from tests.kit.waiting import wait_for
 
 MAC = "52:54:00:00:00:78"
+TOLD = "agent_told_to_restart"
 INSTANCE = {"image_source": "http://images.test/os.raw", "image_checksum": "ab" * 32}
 
 
@@ -131,6 +133,26 @@ def test_the_agent_restarts_the_machine_into_its_instance(stage, cleaned, operat
     ]  # fmt: skip
     assert shown["power_state"] == "power on"
     assert "agent_secret_token" not in shown["driver_internal_info"]
+
+
+def test_an_agent_that_has_restarted_before_a_crash_is_not_missed(stage, cleaned, operator):
+    info = stage.site.node(cleaned).driver_internal_info
+    stage.site.set(cleaned, driver_internal_info=rows.dump(info | {TOLD: True}))
+    stage.ask(cleaned, "manage")
+    stage.wait_for(cleaned, "manageable")
+    operator.server.end()
+    shown = stage.power(cleaned, "rebooting")
+    assert (shown["last_error"], TOLD in shown["driver_internal_info"]) == (None, False)
+    assert "agent_url" not in shown["driver_internal_info"]
+
+
+def test_an_agent_that_does_not_answer_is_told(stage, cleaned, operator):
+    stage.ask(cleaned, "manage")
+    stage.wait_for(cleaned, "manageable")
+    operator.server.end()
+    shown = stage.power(cleaned, "rebooting")
+    assert "cannot reach the agent" in shown["last_error"]
+    assert TOLD not in shown["driver_internal_info"]
 
 
 def test_an_undeployed_machine_waits_for_the_operator_again(stage, cleaned, operator):
