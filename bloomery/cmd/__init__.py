@@ -66,6 +66,9 @@ COMMANDS: Final = {
     "template": Command(
         "bloomery.cli.template:template", "Check, simulate, compare and draw templates of Heat."
     ),
+    "dhcp": Command(
+        "bloomery.cmd.dhcp:dhcp", "Write dnsmasq's configuration for boots from the network."
+    ),
     "bmc": Command("bloomery.cmd.bmc:bmc", "Check what a BMC can do, before it is enrolled."),
     "lab": Command("bloomery.cmd.lab:lab", "Run simulated racks of servers."),
 }

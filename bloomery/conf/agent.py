@@ -244,6 +244,11 @@ class Pxe:
 "disk; 0: no limit",
         least=0,
     )  # fmt: skip
+    ipxe_fallback_script: str | None = option(
+        None,
+        "iPXE script for machines without a script of their own, in place of booting their disk: "
+        "a URL, or the name of a file beside boot.ipxe on the web server of [deploy]http_url",
+    )
     instance_master_path: str | None = option(
         None,
         "folder of this conductor's downloaded images, on the file system of [deploy]http_root; "

@@ -2,7 +2,7 @@
 
 The firmware gets iPXE (``ipxe``, ``http-ipxe``) or GRUB (``pxe``, ``http``) by TFTP, or by HTTP.
 An entry script leads each machine to a script under its MAC address.  A machine without a script
-boots its disk.
+runs the fallback script for iPXE, if there is one, else boots its disk.
 """
 
 from __future__ import annotations
@@ -129,9 +129,14 @@ class NetworkBoot(base.Boot):
         script = loader.agent_script(kernel, ramdisk, line, limit_s).encode("ascii")
         url = self._publication.publish(task, loader.kind, lambda out: out.write(script))
         links = [loader.link(mac) for mac in _macs(task)]
-        entry = loader.entry_script(self._publication.base_url())
-        self._publication.lead(links, url, loader.entry, entry)
+        self._write_entry(self._publication.base_url())
+        self._publication.lead(links, url)
         return None
+
+    def _write_entry(self, base_url: str) -> None:
+        """Write the entry script.  Raises StepFailure."""
+        text = self.loader.entry_script(base_url, self.conf.pxe.ipxe_fallback_script)
+        self._publication.write_entry(self.loader.entry, text)
 
     def _publish_copy(self, task: base.DriverTask, kind: str, file: BinaryIO) -> str:
         return self._publication.publish(
@@ -150,6 +155,19 @@ class NetworkBoot(base.Boot):
 class IpxeBoot(NetworkBoot):
     capabilities = frozenset({"ipxe_boot", "pxe_boot"})
     loader = scripts.IPXE
+
+    def __init__(self, conf: Conf) -> None:
+        """Let machines that never booted an agent find the fallback script.
+
+        Raises CannotStart.
+        """
+        super().__init__(conf)
+        scripts.check_fallback(conf)
+        if conf.pxe.ipxe_fallback_script or self._publication.has_entry(self.loader.entry):
+            try:
+                self._write_entry(base_url="")  # the script's own paths are relative
+            except errors.StepFailure as exc:
+                raise errors.CannotStart(reason=str(exc)) from exc
 
 
 class HttpIpxeBoot(IpxeBoot):

@@ -54,14 +54,20 @@ class Publication:
             raise self._failure(exc) from exc
         return self._url_of(name)
 
-    def lead(self, links: list[str], url: str, entry: str, text: str) -> None:
-        """Lead machines by ``links`` from the file ``entry`` to their script at ``url``.
+    def has_entry(self, name: str) -> bool:
+        return self._root is not None and Path(self._root, name).exists()
 
-        Raises StepFailure.
-        """
+    def write_entry(self, name: str, text: str) -> None:
+        """Write the entry script of a boot loader.  Raises StepFailure."""
+        try:
+            self._replace(Path(name), lambda out: out.write(text.encode("ascii")))
+        except OSError as exc:
+            raise self._failure(exc) from exc
+
+    def lead(self, links: list[str], url: str) -> None:
+        """Lead machines by ``links`` to their script at ``url``.  Raises StepFailure."""
         script = url.rpartition("/")[2]
         try:
-            self._replace(Path(entry), lambda out: out.write(text.encode("ascii")))
             for link in links:
                 self._link(link, Path("..", boot_files.FOLDER, script))
         except OSError as exc:

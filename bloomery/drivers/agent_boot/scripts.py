@@ -1,6 +1,7 @@
 """Scripts of iPXE and GRUB: an entry script leads each machine to its own, which boots the agent.
 
-Where the machine's script is missing or a command of it fails, the entry script boots the disk.
+Where the machine's script is missing or a command of it fails, iPXE runs the site's fallback
+script, if there is one.  Else, and where that fails as well, the entry script boots the disk.
 Source: ipxe.org/scripting; the manual of GRUB, Shell-like scripting; UEFI 2.10, 3.1.1 and 3.5.1.1:
 the firmware tries the next boot entry only after an error, so the scripts for UEFI end with one.
 """
@@ -14,6 +15,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from bloomery import boot_files, errors
+from bloomery.conf import Conf
 from bloomery.drivers.agent_boot import parameters
 from bloomery.drivers.base import DriverTask
 
@@ -21,12 +23,8 @@ _CHAIN_MS: Final = 60_000
 _RAMDISK: Final = "ramdisk"  # the ramdisk's name for kernels started by UEFI
 _ODD: Final = re.compile(r"(?:^|\s)(?:&&|\|\||;|#)")
 
-_IPXE_ENTRY: Final = f"""#!ipxe
-chain --timeout {_CHAIN_MS} {boot_files.LINKS}/${{mac:hexhyp}} || goto disk
-:disk
-iseq ${{platform}} efi && exit 1 ||
-sanboot --no-describe --drive 0x80 || exit 1
-"""
+_URL: Final = re.compile(r"https?://[!-.0-~][!-~]*")
+_FILE: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 _IPXE_PARAMS: Final = {"initrd": _RAMDISK, "BOOTIF": "01-${mac:hexhyp}"}  # the booting port
 
 
@@ -39,6 +37,38 @@ def _check_for_ipxe(command_line: str) -> None:
         )
 
 
+def check_fallback(conf: Conf) -> None:
+    """Raise CannotStart for a fallback script that iPXE cannot fetch."""
+    script = conf.pxe.ipxe_fallback_script
+    if not script or _URL.fullmatch(script):
+        return
+    reason = None
+    if not _FILE.fullmatch(script) or script in boot_files.ENTRIES:
+        reason = (
+            "it takes an http or https URL without spaces, or the name of a file beside "
+            f"{boot_files.IPXE_ENTRY}"
+        )
+    elif conf.deploy.http_url is None:
+        reason = (
+            "the API serves no files of the operator; write the script's URL, or set "
+            f"[deploy]http_url to that of a web server that has {script} beside "
+            f"{boot_files.IPXE_ENTRY}"
+        )
+    if reason:
+        raise errors.CannotStart(reason=f"cannot use [pxe]ipxe_fallback_script: {reason}")
+
+
+def _ipxe_entry(_base_url: str, fallback: str | None) -> str:
+    chain = f"chain --timeout {_CHAIN_MS}"
+    to_fallback = f"fallback\n:fallback\n{chain} {fallback} || goto " if fallback else ""
+    return f"""#!ipxe
+{chain} {boot_files.LINKS}/${{mac:hexhyp}} || goto {to_fallback}disk
+:disk
+iseq ${{platform}} efi && exit 1 ||
+sanboot --no-describe --drive 0x80 || exit 1
+"""
+
+
 def _ipxe_agent(kernel: str, ramdisk: str, command_line: str, timeout_s: int) -> str:
     limit = f" --timeout {timeout_s * 1000}" if timeout_s else ""
     return (
@@ -47,7 +77,7 @@ def _ipxe_agent(kernel: str, ramdisk: str, command_line: str, timeout_s: int) ->
     )
 
 
-def _grub_entry(base_url: str) -> str:
+def _grub_entry(base_url: str, _fallback: str | None) -> str:
     """Return the entry script; GRUB's variable ``root`` names the server of all paths."""
     return f"""\
 source {_path(base_url)}/{boot_files.LINKS}/$net_default_mac
@@ -81,14 +111,15 @@ class Loader:
     """A boot loader that machines get from the network, and its scripts.
 
     ``entry``: the name of the entry script, whose text ``entry_script`` returns for the URL of the
-    folder.  ``link``: the name by which the entry script finds the script of a MAC address.
+    folder and the fallback script.  ``link``: the name by which the entry script finds the script
+    of a MAC address.
     ``agent_script``: of the URLs of kernel and ramdisk, the command line, and seconds per file, 0:
     no limit.  ``params``: what the loader adds to the command line, of at most ``most`` characters.
     """
 
     kind: str
     entry: str
-    entry_script: Callable[[str], str]
+    entry_script: Callable[[str, str | None], str]
     link: Callable[[str], str]
     agent_script: Callable[[str, str, str, int], str]
     params: Callable[[DriverTask], Mapping[str, str]]
@@ -98,7 +129,7 @@ class Loader:
 
 
 IPXE: Final = Loader(
-    kind=boot_files.IPXE, entry=boot_files.IPXE_ENTRY, entry_script=lambda _base_url: _IPXE_ENTRY,
+    kind=boot_files.IPXE, entry=boot_files.IPXE_ENTRY, entry_script=_ipxe_entry,
     link=boot_files.ipxe_link, agent_script=_ipxe_agent, params=lambda _task: _IPXE_PARAMS,
     check=_check_for_ipxe,
 )  # fmt: skip

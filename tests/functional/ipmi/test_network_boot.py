@@ -17,8 +17,9 @@ import pytest
 from bloomery import boot_files
 from bloomery.api import app
 from bloomery.conductor import states
+from bloomery.conf import Conf
 from bloomery.conf.agent import Agent as AgentOptions
-from bloomery.conf.agent import Deploy
+from bloomery.conf.agent import Deploy, Pxe
 from bloomery.conf.api import Api
 from bloomery.drivers import registry
 from bloomery.lab.ipmi import IpmiMachine
@@ -44,11 +45,11 @@ INSTANCE = {
 
 
 @pytest.fixture
-def stage(make_site: Callable[..., Site], tmp_path: Path) -> Iterator[Stage]:
+def options(tmp_path: Path) -> Conf:
     for name in ("kernel", "ramdisk"):
         (tmp_path / name).write_text(f"the {name}")
     plain = conf()
-    options = dataclasses.replace(
+    return dataclasses.replace(
         plain,
         agent=AgentOptions(
             certificates_path=str(tmp_path / "certificates"), command_timeout=3,
@@ -61,6 +62,10 @@ def stage(make_site: Callable[..., Site], tmp_path: Path) -> Iterator[Stage]:
         ),
         deploy=Deploy(erase_devices_priority=0, http_root=str(tmp_path / "http")),
     )  # fmt: skip
+
+
+@pytest.fixture
+def stage(make_site: Callable[..., Site], options: Conf) -> Iterator[Stage]:
     stage = Stage(make_site(registry=registry.load(options)))
     for group in ("agent", "api", "deploy"):
         stage.configure(group, **dataclasses.asdict(getattr(options, group)))
@@ -209,6 +214,17 @@ def test_a_machine_that_has_nothing_to_boot_from_the_network_boots_its_disk(
     (machine.folder / "bootdev").write_text("pxe")
     netboot.boot()
     assert netboot.runs == "disk"
+
+
+def test_an_unknown_machine_is_sent_to_the_fallback_script(stage: Stage, options: Conf) -> None:
+    assert stage.api.get("/boot.ipxe").status == 404
+    fallback = Pxe(ipxe_fallback_script="http://web.test/discover.ipxe")
+    registry.load(dataclasses.replace(options, pxe=fallback))
+    script = stage.api.get("/boot.ipxe").body.decode()
+    own, _, other, *_ = script.splitlines()[1:]
+    assert own.endswith("pxelinux.cfg/${mac:hexhyp} || goto fallback")
+    assert other.endswith("http://web.test/discover.ipxe || goto disk")
+    assert stage.api.get("/pxelinux.cfg/52-54-00-00-00-99").status == 404
 
 
 def test_an_agent_inspects_and_is_taken_away_with_an_abort(

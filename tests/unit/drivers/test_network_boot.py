@@ -107,6 +107,24 @@ def test_each_port_that_boots_leads_to_the_same_script(conf: Conf) -> None:
         assert below[url.removeprefix("http://localhost:6385/")] == content * 1000
 
 
+def test_unknown_machines_find_the_fallback_before_any_agent_boots(conf: Conf) -> None:
+    IpxeBoot(conf)
+    assert files(conf) == {}
+    fallback = Pxe(ipxe_fallback_script="http://web.test/discover.ipxe")
+    IpxeBoot(dataclasses.replace(conf, pxe=fallback))
+    assert "chain --timeout 60000 http://web.test/discover.ipxe" in files(conf)["boot.ipxe"]
+    IpxeBoot(conf)
+    assert "discover.ipxe" not in files(conf)["boot.ipxe"], "the option is taken back"
+
+
+def test_a_fallback_that_cannot_be_offered_is_refused_at_start(conf: Conf, tmp_path: Path) -> None:
+    for script, reason in (("discover.ipxe", "http_url"), ("http://web.test/x", "cannot write")):
+        (tmp_path / "http").touch()
+        with pytest.raises(errors.CannotStart, match=reason):
+            IpxeBoot(dataclasses.replace(conf, pxe=Pxe(ipxe_fallback_script=script)))
+    PxeBoot(dataclasses.replace(conf, pxe=Pxe(ipxe_fallback_script="discover.ipxe")))
+
+
 def test_a_web_server_of_another_user_may_read_it(conf: Conf) -> None:
     usual = os.umask(0o077)
     try:

@@ -15,7 +15,7 @@ def test_two_nodes_may_write_the_entry_at_once(tmp_path: Path) -> None:
     publication = Publication(Conf(deploy=Deploy(http_root=str(tmp_path))))
 
     def write(out: BinaryIO) -> None:
-        publication.lead([], "http://web.test/other.ipxe", ENTRY, "entry")
+        publication.write_entry(ENTRY, "entry")
         out.write(b"entry")
 
     publication._replace(Path(ENTRY), write)

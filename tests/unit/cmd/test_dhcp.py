@@ -1,0 +1,123 @@
+"""``bloomery dhcp``: what dnsmasq is told, and that dnsmasq understands it."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner, Result
+
+from bloomery import cmd
+from bloomery.cmd import dhcp
+
+CHECKER = shutil.which("dnsmasq", path="/usr/sbin:/usr/local/sbin:/usr/bin")
+PAGE = Path(__file__).parents[3] / "doc/guides/deploying.md"
+OWN_API = "[api]\npublic_endpoint = http://192.0.2.10:6385\n"
+RANGE = "--range=192.0.2.100,192.0.2.199"
+
+
+def run(tmp_path: Path, *words: str, options: str = OWN_API) -> Result:
+    file = tmp_path / "bloomery.conf"
+    file.write_text(options)
+    return CliRunner().invoke(
+        cmd.main, ["dhcp", "print", "--config-file", str(file), *words], catch_exceptions=False
+    )
+
+
+def settings(result: Result) -> list[str]:
+    assert result.exit_code == 0, result.output
+    return [line for line in result.stdout.splitlines() if not line.startswith("#")]
+
+
+@pytest.mark.parametrize("loader", ["ipxe", "grub"])
+def test_the_lines_are_those_of_the_page(tmp_path: Path, loader: str) -> None:
+    blocks = re.findall(r"```\n(\s+dhcp-range=.*?)```", PAGE.read_text(), re.DOTALL)
+    written = [sorted(block.split()) for block in blocks]
+    assert len(written) == 2
+    printed = settings(run(tmp_path, "--loader", loader, RANGE))
+    assert sorted(printed) == written[loader == "grub"]
+
+
+def test_a_web_server_hands_out_the_scripts_where_there_is_one(tmp_path: Path) -> None:
+    options = f"{OWN_API}[deploy]\nhttp_url = https://web.test/bm/\n"
+    printed = run(tmp_path, RANGE, options=options).stdout
+    assert "dhcp-boot=tag:ipxe,https://web.test/bm/boot.ipxe\n" in printed
+    grub = run(tmp_path, "--loader", "grub", options=options).stdout
+    assert "# GRUB cannot fetch https://web.test/bm:" in grub
+    grub = run(tmp_path, "--loader", "grub", options=options.replace("https", "http")).stdout
+    assert "#   set root=(http,web.test)\n#   configfile /bm/grub.cfg\n" in grub
+
+
+def test_addresses_are_left_to_fill_in(tmp_path: Path) -> None:
+    printed = run(tmp_path).stdout.splitlines()
+    assert printed[0].startswith("# Replace FIRST and LAST")
+    assert printed[1] == "#dhcp-range=FIRST,LAST"
+
+
+def test_machines_that_are_not_enrolled_get_no_answer(tmp_path: Path) -> None:
+    printed = settings(run(tmp_path, "--hosts-dir", "/srv/hosts", "--tftp-root", "/srv/boot"))
+    assert {"dhcp-hostsdir=/srv/hosts", "dhcp-ignore=tag:!known", "tftp-root=/srv/boot"} < {
+        *printed
+    }
+
+
+@pytest.mark.parametrize(
+    ("words", "reason"),
+    [
+        (["--range", "192.0.2.9"], "write two IPv4 addresses"),
+        (["--range", "192.0.2.9,192.0.2.8"], "write two IPv4 addresses"),
+        (["--range", "fd00::1,fd00::2"], "write two IPv4 addresses"),
+        (["--tftp-root", "srv/tftp"], "absolute path"),
+        (["--tftp-root", "/srv/a b"], "absolute path"),
+        (["--hosts-dir", "/srv\nuser=root"], "absolute path"),
+        (["--hosts-dir", "/srv/a,b"], "absolute path"),
+    ],
+)
+def test_what_dnsmasq_would_misread_is_refused(
+    tmp_path: Path, words: list[str], reason: str
+) -> None:
+    result = run(tmp_path, *words)
+    assert (result.exit_code, reason in result.stderr) == (2, True), result.output
+
+
+def test_a_site_without_an_address_is_told_which_options_to_set(tmp_path: Path) -> None:
+    missing = run(tmp_path, options="")
+    assert (missing.exit_code, missing.stdout) == (1, "")
+    assert "[api]public_endpoint" in missing.stderr
+    odd = run(tmp_path, options="[deploy]\nhttp_url = http://web.test/a,b\n")
+    assert (odd.exit_code, "http://web.test/a,b" in odd.stderr) == (1, True)
+
+
+@pytest.mark.skipif(CHECKER is None, reason="dnsmasq is not installed")
+@pytest.mark.parametrize("loader", ["ipxe", "grub"])
+@pytest.mark.parametrize("has_hosts", [False, True])
+def test_dnsmasq_understands_the_lines(tmp_path: Path, loader: str, has_hosts: bool) -> None:
+    hosts = ["--hosts-dir", str(tmp_path)] if has_hosts else []
+    printed = run(tmp_path, "--loader", loader, RANGE, *hosts).stdout
+    for text, understood in ((printed, True), (printed.replace("dhcp-boot", "dhcp-root"), False)):
+        file = tmp_path / "dnsmasq.conf"
+        file.write_text(text)
+        checked = subprocess.run(
+            [str(CHECKER), "--test", f"--conf-file={file}"], check=False, capture_output=True
+        )
+        assert (checked.returncode == 0) is understood, checked.stderr
+
+
+def test_machines_are_read_from_all_pages() -> None:
+    def port(mac: str, pxe_enabled: bool = True) -> dict[str, Any]:
+        return {"uuid": "x", "address": mac, "pxe_enabled": pxe_enabled}
+
+    class Api:
+        def get(self, path: str) -> Any:
+            if "marker" not in path:
+                following = "http://192.0.2.10:6385/v1/ports?fields=address&marker=2"
+                return {"ports": [port("a"), port("b", pxe_enabled=False)], "next": following}
+            assert path == "/v1/ports?fields=address&marker=2"
+            return {"ports": [port("c")]}
+
+    api: Any = Api()
+    assert list(dhcp._list_macs(api)) == ["a", "c"]
