@@ -102,7 +102,6 @@ DHCP: Final = (
     "dnsmasq", "--no-daemon", "--conf-file=/dev/null", "--port=0", "--user=root",
     f"--interface={TAP}",
     f"--dhcp-range={AGENT_ADDRESS},{AGENT_ADDRESS}", "--dhcp-boot=bootx64.efi", "--enable-tftp",
-    "--dhcp-leasefile=/dev/null",
 )  # fmt: skip
 MIRROR: Final = {
     "size_gb": "MAX",
@@ -351,7 +350,9 @@ class Life:
         boots, folder = self._count_boots(FROM_NETWORK), self.folder / "state/http"
         self.change({"/boot_interface": "pxe", "/instance_info": _image("os.qcow2")})
         shutil.copytree(BUILT / "tftp", folder, dirs_exist_ok=True)
-        with subprocess.Popen([*DHCP, f"--tftp-root={folder}"]) as server:
+        with subprocess.Popen(
+            [*DHCP, f"--tftp-root={folder}", f"--dhcp-leasefile={self.folder}/leases"]
+        ) as server:
             self.move("active", "active", configdrive=DRIVE)
             self.see_system()
             self.move("deleted", "available")
