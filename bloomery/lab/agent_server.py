@@ -60,10 +60,10 @@ class Handler(http.server.BaseHTTPRequestHandler):
         if url.path.rstrip("/") != "/v1/commands":
             self._reply(404, {"faultcode": "Client", "faultstring": "Not found."})
             return False
-        known = parse_qs(url.query).get("agent_token") == [self.server.token]
-        if not known:
+        has_token = parse_qs(url.query).get("agent_token") == [self.server.token]
+        if not has_token:
             self._reply(401, {"faultcode": "Client", "faultstring": "Token invalid."})
-        return known
+        return has_token
 
     def _reply(self, status: int, document: Json) -> None:
         body = json.dumps(document).encode()

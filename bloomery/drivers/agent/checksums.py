@@ -40,17 +40,17 @@ def named(info: Mapping[str, Any], client: HttpClient, *, allows_md5: bool) -> l
     name = image.name_of(str(info["image_source"]))
     values = (info.get("image_checksum"), info.get("image_os_hash_value"))
     algorithms = (None, info.get("image_os_hash_algo"))
-    found = [
+    digests = [
         _fetched(str(value), name, algorithm, client) if "://" in str(value) else str(value).lower()
         for value, algorithm in zip(values, algorithms, strict=True)
         if value
     ]
-    if not allows_md5 and any(len(digest) == image.DIGITS["md5"] for digest in found):
+    if not allows_md5 and any(len(digest) == image.DIGITS["md5"] for digest in digests):
         raise errors.StepFailure(
             reason="the file of checksums has MD5 alone, and [agent]allow_md5_checksum is false: "
             "take sha256 or sha512",
         )
-    return found
+    return digests
 
 
 def are_of(found: Mapping[str, str], named: list[str]) -> bool:

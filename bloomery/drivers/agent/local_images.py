@@ -78,8 +78,8 @@ class LocalImages:
             return [*digests, *checksums.named(info, self._client, allows_md5=allows_md5)]
 
         def accepts(note: Json) -> bool:
-            wanted = named()  # before the image is fetched
-            if not note or not checksums.are_of(note["digests"], wanted):
+            digests_named = named()  # before the image is fetched
+            if not note or not checksums.are_of(note["digests"], digests_named):
                 return False
             return note["disk_format"] == image_format.RAW or not self._is_converted(note["format"])
 

@@ -108,13 +108,13 @@ def login_of(conf: Oci, registry: str, secret: str | None) -> str | None:
     try:
         auths = orjson.loads(Path(conf.authentication_config).read_bytes())["auths"]
         entry = auths.get(registry) or {}
-        found = entry.get("auth")
+        login = entry.get("auth")
     except (OSError, ValueError, KeyError, TypeError, AttributeError) as exc:
         raise errors.InvalidParameterValue(
             reason=f"[oci]authentication_config {conf.authentication_config} is no config.json of "
             f"Docker: {type(exc).__name__}",
         ) from exc
-    return found if isinstance(found, str) else None
+    return login if isinstance(login, str) else None
 
 
 class Registries:
@@ -123,16 +123,16 @@ class Registries:
 
     def find(self, url: str, wish: Wish) -> Blob:
         """Return the blob of the image for a node.  Raises StepFailure."""
-        wanted = parse(url)
-        session = _Session(wanted, self._client, self._conf, wish.secret)
-        manifest = session.manifest(wanted.name)
+        reference = parse(url)
+        session = _Session(reference, self._client, self._conf, wish.secret)
+        manifest = session.manifest(reference.name)
         if "manifests" in manifest:
             artefacts = [each for each in manifest["manifests"] if isinstance(each, dict)]
             manifest = session.manifest(_digest_of(_choose(artefacts, wish)))
         layers = manifest.get("layers") or []
         if len(layers) != 1:
             raise _refused(
-                wanted,
+                reference,
                 f"it has {len(layers)} layers: an image of a disk is one layer, as oras "
                 "push makes it",
             )
@@ -147,18 +147,18 @@ class _Session:
     """Requests to one repository, by one login."""
 
     def __init__(
-        self, wanted: Reference, client: HttpClient, conf: Oci, secret: str | None
+        self, reference: Reference, client: HttpClient, conf: Oci, secret: str | None
     ) -> None:
-        self._wanted, self._client = wanted, client
-        self._login = login_of(conf, wanted.registry, secret)
-        self._host = _HOSTS.get(wanted.registry, wanted.registry)
+        self._reference, self._client = reference, client
+        self._login = login_of(conf, reference.registry, secret)
+        self._host = _HOSTS.get(reference.registry, reference.registry)
         self._scheme = "https"
         self.headers: Mapping[str, str] = {}
         if may_use_http(self._host, conf):
             self._scheme = self._probe()
 
     def url(self, path: str) -> str:
-        return f"{self._scheme}://{self._host}/v2/{self._wanted.repository}/{path}"
+        return f"{self._scheme}://{self._host}/v2/{self._reference.repository}/{path}"
 
     def manifest(self, name: str) -> Json:
         """Return a manifest or an index; one that a digest names is checked."""
@@ -168,14 +168,14 @@ class _Session:
             status, headers, body = self._read(name)
         if status in (401, 403):
             raise _refused(
-                self._wanted,
+                self._reference,
                 f"the registry answers HTTP {status}: set instance_info/{PULL_SECRET}, or "
                 "[oci]authentication_config, to a login that may pull it",
             )
         if status != 200:
-            raise _refused(self._wanted, f"the registry answers HTTP {status} for {name}")
+            raise _refused(self._reference, f"the registry answers HTTP {status} for {name}")
         if name.startswith("sha256:") and hashlib.sha256(body).hexdigest() != name[7:]:
-            raise _refused(self._wanted, f"the manifest {name} has another checksum")
+            raise _refused(self._reference, f"the manifest {name} has another checksum")
         return self._document(body)
 
     def _read(self, name: str) -> tuple[int, Mapping[str, str], bytes]:
@@ -188,7 +188,7 @@ class _Session:
         except orjson.JSONDecodeError:
             document = None
         if not isinstance(document, dict):
-            raise _refused(self._wanted, "the registry's answer is no JSON object")
+            raise _refused(self._reference, "the registry's answer is no JSON object")
         return document
 
     def _authorized(self, challenge: str) -> Mapping[str, str]:
@@ -200,8 +200,8 @@ class _Session:
         asked = dict(_PARAMETER.findall(challenge))
         realm = asked.get("realm", "")
         if urllib.parse.urlsplit(realm).scheme not in ("https", self._scheme):
-            raise _refused(self._wanted, "the registry names no https address for its login")
-        query = {"scope": f"repository:{self._wanted.repository}:pull"}
+            raise _refused(self._reference, "the registry names no https address for its login")
+        query = {"scope": f"repository:{self._reference.repository}:pull"}
         if "service" in asked:
             query["service"] = asked["service"]
         joint = "&" if "?" in realm else "?"
@@ -279,6 +279,6 @@ def _digest_of(descriptor: Any) -> str:
     return digest
 
 
-def _refused(wanted: Reference, why: str) -> errors.StepFailure:
-    address = f"{wanted.registry}/{wanted.repository}"
+def _refused(reference: Reference, why: str) -> errors.StepFailure:
+    address = f"{reference.registry}/{reference.repository}"
     return errors.StepFailure(reason=f"cannot fetch the image of {address}: {why}")

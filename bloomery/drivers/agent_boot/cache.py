@@ -199,15 +199,15 @@ class FileCache:
             self._make_room(path, source.stat().st_size + size, "cannot convert the image")
 
         try:
-            kept, found = treatment.work(source, target, make_room)
-            if kept.parent != path.parent:
+            file, more_facts = treatment.work(source, target, make_room)
+            if file.parent != path.parent:
                 raise errors.StepFailure(reason=f"{source} changed while it was read: try again")
-            _sync(kept)
+            _sync(file)
             cache_room.note_path(path).unlink(missing_ok=True)
-            kept.replace(path)
+            file.replace(path)
         finally:
             target.unlink(missing_ok=True)
-        cache_room.note_path(path).write_bytes(orjson.dumps(facts | found))
+        cache_room.note_path(path).write_bytes(orjson.dumps(facts | more_facts))
         size = path.stat().st_size
         cache_room.make(path, size, self._most, self._conf.ttl_min * 60.0)
 

@@ -11,11 +11,12 @@ from __future__ import annotations
 import base64
 import contextlib
 import hashlib
-import http.server
 import json
-import threading
 from collections.abc import Iterator, Sequence
+from http.server import BaseHTTPRequestHandler
 from typing import Any
+
+from tests.kit.servers import web
 
 Json = dict[str, Any]
 
@@ -25,14 +26,14 @@ TOKEN = "a-token-of-the-registry"
 
 
 class Registry:
-    def __init__(self, port: int) -> None:
-        self.address = f"127.0.0.1:{port}"
-        self.realm = f"http://{self.address}/token"
+    address = realm = ""
+    asked: Sequence[str] = ()  # paths, in the order in which they were asked for
+
+    def __init__(self) -> None:
         self.login: str | None = None
         self.asks_basic = False
         self.documents: dict[str, tuple[str, bytes]] = {}  # of a path: its type and content
         self.elsewhere: dict[str, str] = {}  # of a path: where its server redirects to
-        self.asked: list[str] = []
 
     def url(self, name: str) -> str:
         return f"oci://{self.address}/{name}"
@@ -61,6 +62,23 @@ class Registry:
             _basic(self.login) if self.asks_basic else f"Bearer {TOKEN}"
         )
 
+    def answer(self, request: BaseHTTPRequestHandler) -> None:
+        """Answer as a registry does; a login is asked for where one is set."""
+        path, header = request.path, request.headers["Authorization"]
+        if path.startswith("/token?"):
+            has_login = self.login is not None and header == _basic(self.login)
+            reply = web.text(json.dumps({"token": TOKEN}), 200 if has_login else 401)
+        elif not self.is_known(header):
+            bearer = f'Bearer realm="{self.realm}",service="images"'
+            challenge = 'Basic realm="here"' if self.asks_basic else bearer
+            reply = web.text("", 401, WWW_Authenticate=challenge)
+        elif path in self.elsewhere:
+            reply = web.moved(self.elsewhere[path], 307)
+        else:
+            kind, body = self.documents.get(path, ("", b""))
+            reply = web.text(body, 200 if kind else 404, Content_Type=kind)
+        reply(request)
+
 
 def _basic(login: str) -> str:
     return "Basic " + base64.b64encode(login.encode()).decode()
@@ -68,43 +86,8 @@ def _basic(login: str) -> str:
 
 @contextlib.contextmanager
 def serving() -> Iterator[Registry]:
-    class Handler(http.server.BaseHTTPRequestHandler):
-        def do_GET(self) -> None:
-            images.asked.append(self.path)
-            header = self.headers["Authorization"]
-            if self.path.startswith("/token?"):
-                known = images.login is not None and header == _basic(images.login)
-                return self._answer(200 if known else 401, json.dumps({"token": TOKEN}).encode())
-            if not images.is_known(header):
-                challenge = (
-                    'Basic realm="here"' if images.asks_basic
-                    else f'Bearer realm="{images.realm}",service="images"'
-                )  # fmt: skip
-                return self._answer(401, b"", {"WWW-Authenticate": challenge})
-            if self.path in images.elsewhere:
-                return self._answer(307, b"", {"Location": images.elsewhere[self.path]})
-            kind, body = images.documents.get(self.path, ("", b""))
-            return self._answer(200 if kind else 404, body, {"Content-Type": kind})
-
-        def _answer(self, status: int, body: bytes, headers: dict[str, str] | None = None) -> None:
-            self.send_response(status)
-            for name, value in (headers or {}).items():
-                self.send_header(name, value)
-            self.send_header("Content-Length", str(len(body)))
-            self.end_headers()
-            self.wfile.write(body)
-
-        def log_message(self, *_args: Any) -> None:
-            """Say nothing."""
-
-    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    server.daemon_threads = True
-    images = Registry(server.server_address[1])
-    thread = threading.Thread(target=server.serve_forever, args=[0.01])
-    thread.start()
-    try:
+    images = Registry()
+    with web.serving_by(images.answer) as site:
+        images.address, images.asked = f"127.0.0.1:{site.port}", site.asked
+        images.realm = site.url("/token")
         yield images
-    finally:
-        server.shutdown()
-        server.server_close()
-        thread.join()

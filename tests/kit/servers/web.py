@@ -10,6 +10,7 @@ from __future__ import annotations
 import contextlib
 import threading
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import AbstractContextManager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
@@ -66,12 +67,16 @@ class Site:
         return f"http://{host}:{self.port}{path}"
 
 
+def serving(answers: Mapping[str, Answer]) -> AbstractContextManager[Site]:
+    return serving_by(lambda request: answers.get(request.path, text("", 404))(request))
+
+
 @contextlib.contextmanager
-def serving(answers: Mapping[str, Answer]) -> Iterator[Site]:
+def serving_by(answer: Answer) -> Iterator[Site]:
     class Handler(BaseHTTPRequestHandler):
         def do_GET(self) -> None:
             site.asked.append(self.path)
-            answers.get(self.path, text("", 404))(self)
+            answer(self)
 
         def do_POST(self) -> None:
             self.rfile.read(int(self.headers["Content-Length"]))
