@@ -130,7 +130,10 @@ class FileCache:
                 reason=f"cannot fetch {shown}: {http_client.why(exc)}"
             ) from exc
         except OSError as exc:
-            raise errors.StepFailure(reason=f"cannot store {shown}: {exc.strerror}") from exc
+            raise errors.StepFailure(
+                reason=f"cannot store {shown} in {self._conf.folder} ({self._conf.path_option}): "
+                f"{exc.strerror}"
+            ) from exc
 
     @contextlib.contextmanager
     def _current(self, url: str, treatment: Treatment) -> Iterator[tuple[Path, Json]]:

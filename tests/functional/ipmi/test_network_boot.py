@@ -8,30 +8,24 @@ from __future__ import annotations
 
 import dataclasses
 import shlex
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from bloomery import boot_files
-from bloomery.api import app
 from bloomery.conductor import states
 from bloomery.conf import Conf
-from bloomery.conf.agent import Agent as AgentOptions
-from bloomery.conf.agent import Deploy, Pxe
-from bloomery.conf.api import Api
+from bloomery.conf.agent import Pxe
 from bloomery.drivers import registry
 from bloomery.lab.ipmi import IpmiMachine
-from tests.functional.ipmi.conftest import conf
-from tests.kit.clients.documented import Client
+from tests.functional.ipmi.conftest import API
 from tests.kit.machines.agent import Agent
 from tests.kit.machines.agent_server import AgentServer
-from tests.kit.servers.site import Site
 from tests.kit.servers.stories import Stage
 from tests.kit.waiting import wait_for
 
-API = "http://192.0.2.1:6385"
 MAC = "52:54:00:00:00:77"
 ENTRIES = {"ipxe": "/boot.ipxe", "pxe": "/grub.cfg"}
 OWN_WORDS = {
@@ -45,33 +39,8 @@ INSTANCE = {
 
 
 @pytest.fixture
-def options(tmp_path: Path) -> Conf:
-    for name in ("kernel", "ramdisk"):
-        (tmp_path / name).write_text(f"the {name}")
-    plain = conf()
-    return dataclasses.replace(
-        plain,
-        agent=AgentOptions(
-            certificates_path=str(tmp_path / "certificates"), command_timeout=3,
-            post_deploy_get_power_state_retry_interval=0,
-        ),
-        api=Api(public_endpoint=API, agent_networks=("127.0.0.0/8",)),
-        conductor=dataclasses.replace(
-            plain.conductor, deploy_kernel=f"file://{tmp_path}/kernel",
-            deploy_ramdisk=f"file://{tmp_path}/ramdisk", file_url_allowed_paths=(str(tmp_path),),
-        ),
-        deploy=Deploy(erase_devices_priority=0, http_root=str(tmp_path / "http")),
-    )  # fmt: skip
-
-
-@pytest.fixture
-def stage(make_site: Callable[..., Site], options: Conf) -> Iterator[Stage]:
-    stage = Stage(make_site(registry=registry.load(options)))
-    for group in ("agent", "api", "deploy"):
-        stage.configure(group, **dataclasses.asdict(getattr(options, group)))
-    stage.api = Client(app.make_app(stage.services))
-    yield stage
-    assert stage.nothing_is_left(), "a reservation is left"
+def stage(network_stage: Stage) -> Stage:
+    return network_stage
 
 
 @pytest.fixture

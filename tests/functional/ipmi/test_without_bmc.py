@@ -3,27 +3,19 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from bloomery import boot_files
-from bloomery.api import app
 from bloomery.conductor import states
 from bloomery.conf import Conf
-from bloomery.conf.agent import Agent as AgentOptions
-from bloomery.conf.agent import Deploy
-from bloomery.conf.api import Api
-from bloomery.conf.conductor import Conductor
 from bloomery.conf.default import Default
 from bloomery.db import rows
-from bloomery.drivers import registry
-from tests.kit.clients.documented import Client
 from tests.kit.machines.agent import Agent
 from tests.kit.machines.agent_server import AgentServer
-from tests.kit.servers.site import Site
 from tests.kit.servers.stories import Stage
 from tests.kit.waiting import wait_for
 
@@ -33,30 +25,18 @@ INSTANCE = {"image_source": "http://images.test/os.raw", "image_checksum": "ab" 
 
 
 @pytest.fixture
-def stage(make_site: Callable[..., Site], tmp_path: Path) -> Iterator[Stage]:
-    for name in ("kernel", "ramdisk"):
-        (tmp_path / name).touch()
-    options = dataclasses.replace(
-        Conf(),
-        default=Default(
-            enabled_hardware_types=("manual-management",), enabled_power_interfaces=("agent",)
-        ),
-        agent=AgentOptions(certificates_path=str(tmp_path / "certificates"), command_timeout=3),
-        api=Api(public_endpoint="http://192.0.2.1:6385", agent_networks=("127.0.0.0/8",)),
-        conductor=Conductor(
-            deploy_kernel=f"file://{tmp_path}/kernel", deploy_ramdisk=f"file://{tmp_path}/ramdisk",
-            file_url_allowed_paths=(str(tmp_path),),
-        ),
-        deploy=Deploy(
-            erase_devices_priority=0, http_root=str(tmp_path / "http"), fast_track=True
-        ),
-    )  # fmt: skip
-    stage = Stage(make_site(registry=registry.load(options)))
-    for group in ("agent", "api", "deploy"):
-        stage.configure(group, **dataclasses.asdict(getattr(options, group)))
-    stage.api = Client(app.make_app(stage.services))
-    yield stage
-    assert stage.nothing_is_left(), "a reservation is left"
+def options(options: Conf) -> Conf:
+    types = {"enabled_hardware_types": ("manual-management",)}
+    return dataclasses.replace(
+        options,
+        default=Default(**types, enabled_power_interfaces=("agent",)),
+        deploy=dataclasses.replace(options.deploy, fast_track=True),
+    )
+
+
+@pytest.fixture
+def stage(network_stage: Stage) -> Stage:
+    return network_stage
 
 
 class Operator:
