@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from bloomery import errors
-from bloomery.api import app, auth_strategy, scrape, server
+from bloomery.api import app, auth, auth_strategy, scrape, server
 from bloomery.api.orchestration import faults
 from bloomery.cmd import stacks
 from bloomery.cmd.foundation import Foundation
@@ -63,7 +63,9 @@ class ApiServers:
         """Bind the addresses of both APIs.  Raises CannotStart."""
         self._base, self._identity_url = base, apps.identity_url
         raise_descriptor_limit()
-        self.api = server.make(apps.api, base.conf, shares_port=shares_ports)
+        self.api = server.make(
+            apps.api, base.conf, shares_port=shares_ports, agent_calls=auth.AGENT_CALLS
+        )
         try:
             self.orchestration_api = server.make(
                 apps.stacks,

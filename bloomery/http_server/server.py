@@ -2,7 +2,7 @@
 
 A connection needs no thread: one thread waits for all of them (``connections``), and ``threads``
 others answer whole requests.  Measured, more threads cost time without benefit: conductors do the
-work.
+work.  Agents call in bursts, so their requests have threads of their own and delay no user.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from __future__ import annotations
 import ipaddress
 import logging
 import os
+import re
 import resource
 import socket
 import threading
@@ -68,20 +69,22 @@ class Server:
         *,
         fault: Callable[[Refusal], Any] = wsgi.bare_fault,
         has_probes: bool = False,
+        agent_calls: re.Pattern[str] | None = None,
     ) -> None:
         """Bind the address.  Raises CannotStart.
 
         ``fault`` returns the error document for requests that reach no application. ``has_probes``:
         the thread of connections answers ``ALIVE``, which must not block, and a thread of its own
-        ``READY``: both answer while all workers wait for a database.
+        ``READY``: both answer while all workers wait for a database.  ``agent_calls``: the paths of
+        agents' requests, which half as many threads answer.
         """
         self._app, self._fault = app, fault
         self._tls = tls.Tls(settings.tls) if settings.tls is not None else None
         self._scheme = "http" if self._tls is None else "https"
         self._listener = _listener(settings)
         self._base = wsgi.base(*self.address, self._scheme)
-        self._has_probes = has_probes
-        self._ready, self._probes, self._files = WorkQueue(), WorkQueue(), WorkQueue()
+        self._has_probes, self._agent_calls = has_probes, agent_calls
+        self._ready, self._agents, self._probes, self._files = (WorkQueue() for _ in range(4))
         self._large = _OneByOne(self._ready)
         limits = limits or Limits(connections=most_connections())
         self._connections = connections.Connections(
@@ -92,6 +95,9 @@ class Server:
             target=self._connections.run, args=(STOP_S,), name=settings.name
         )
         queues = {f"{settings.name}-{number}": self._ready for number in range(settings.threads)}
+        if agent_calls is not None:
+            count = max(settings.threads // 2, 1)
+            queues |= {f"{settings.name}-agents-{number}": self._agents for number in range(count)}
         if has_probes:
             queues[f"{settings.name}-probes"] = self._probes
         self._threads = [
@@ -146,6 +152,7 @@ class Server:
         self._files.put(None)
         for _ in self._threads:
             self._ready.put(None)
+            self._agents.put(None)
         if self._loop.is_alive():
             LOG.warning("stopping: the time is over, and some requests are left without an answer")
             return
@@ -154,13 +161,15 @@ class Server:
 
     def _take(self, connection: Connection) -> None:
         message = connection.reader.messages[0]
-        path = message.target.partition(b"?")[0] if self._has_probes else b""
-        if path == ALIVE:
+        path = message.target.partition(b"?")[0]
+        if self._has_probes and path == ALIVE:
             self._answer_or_abandon(connection)
-        elif path == READY:
+        elif self._has_probes and path == READY:
             self._probes.put(connection)
         elif message.is_whole and message.size > LARGE:
             self._large.put(connection)
+        elif self._agent_calls and self._agent_calls.fullmatch(path.decode("latin-1")):
+            self._agents.put(connection)
         else:
             self._ready.put(connection)
 

@@ -13,7 +13,7 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from bloomery import errors
-from bloomery.api import server
+from bloomery.api import auth, server
 from bloomery.conf import Conf
 from bloomery.conf.api import Api
 from bloomery.conf.default import Default
@@ -84,6 +84,37 @@ def test_idle_connections_cost_no_thread(serving, connect):
     assert threading.active_count() == before < 40
     for connection in idle[::20]:
         assert asked(connection)[0].status == 200
+
+
+_BEAT, _LIST = "/v1/heartbeat/5f1b3a52-6d7e-4a5e-8f0c-0d6c8f0a9b11?x=1", "/v1/nodes?limit=1"
+
+
+@pytest.mark.parametrize(("waiting", "other"), [(_BEAT, _LIST), (_LIST, _BEAT)])
+def test_agents_and_users_do_not_delay_each_other(waiting, other):
+    released, begun = threading.Event(), []
+
+    def application(environ, start_response):
+        if environ["PATH_INFO"] in waiting:
+            begun.append(threading.current_thread().name)
+            released.wait()
+        start_response("200 OK", [("Content-Length", "0")])
+        return []
+
+    serving = server.make(application, ANY, agent_calls=auth.AGENT_CALLS)
+    serving.start()
+    clients = [http.client.HTTPConnection(*serving.address, timeout=10) for _ in range(9)]
+    try:
+        for client in clients[1:]:
+            client.request("POST", waiting)
+        wait_for(lambda: len(set(begun)) == (2 if waiting == _BEAT else 4), "all of their threads")
+        assert asked(clients[0], "POST", other)[0].status == 200
+        released.set()
+        assert [client.getresponse().status for client in clients[1:]] == [200] * 8
+    finally:
+        released.set()
+        for client in clients:
+            client.close()
+        serving.stop()
 
 
 def test_chunked_body_is_read_and_limited(serving, connect):

@@ -93,6 +93,12 @@ def test_calls_of_others_are_answered_until_the_conductor_is_off_line(
     assert was_online == [False]
 
 
+def test_agents_have_threads_of_their_own(home: StateDir) -> None:
+    with Service(Conf(api=Api(port=0), orchestration=Orchestration(port=0)), home):
+        names = sorted(each.name for each in threading.enumerate() if "-agents-" in each.name)
+    assert names == ["api-agents-0", "api-agents-1"]
+
+
 def test_a_database_that_is_busy_is_told_as_what_keeps_us_from_starting(
     home: StateDir, monkeypatch: pytest.MonkeyPatch
 ) -> None:
