@@ -1,12 +1,14 @@
 """What one machine costs as the fleet grows: from enrolment to a deployment and back.
 
     make bench-scale                        # 100 to 10,000 machines, on each of SITES
+    make bench-scale ARGS=postgresql        # one of SITES; the tables of the others stay
     make bench-scale ARGS="sqlite 100 300"  # a quick look, which writes no page
 
 Each size has a fresh service, and a process with one simulated Redfish BMC a machine.  All machines
 are ordered of a verb at once.  CPU is that of the service's processes, without the database's.
-The last phase deploys an image of no length by the agents of the lab.  Whoever waits looks at the
-rows.  Tables and plot are written into ``doc/reference``.
+The last phase deploys an image of no length by the agents of the lab, of ``_MOST_BY_AGENTS``
+machines at most: its cost does not grow.  Whoever waits looks at the rows.  Tables and plot are
+written into ``doc/reference``.
 """
 
 from __future__ import annotations
@@ -22,6 +24,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Final, NamedTuple, Self
 
@@ -29,6 +32,8 @@ import sqlalchemy as sa
 
 from bench import event_relay, harness, many_conductors
 from bench.harness import Client
+from bloomery.cli import client as cli_client
+from bloomery.cli import event_stream
 from bloomery.cli.fleet import batches
 from bloomery.db.tables import NODES
 from tools import servers
@@ -41,7 +46,7 @@ SITES: Final = {  # by name: what it is, and the sizes that are measured
 CONDUCTORS: Final = 3
 PAGE: Final = harness.ROOT / "doc/reference/benchmarks.md"
 PLOT: Final = harness.ROOT / "doc/pictures/scale.svg"
-MARK: Final = "<!-- what follows is written by make bench-scale -->\n"
+MARK: Final = "<!-- what follows is written by make bench-scale ARGS={site} -->\n"
 END: Final = "<!-- end of what is written by make bench-scale -->\n"
 _WAY: Final = (("manage", "manageable"), ("inspect", "manageable"), ("provide", "available"),
                ("active", "active"), ("deleted", "available"))  # fmt: skip
@@ -56,6 +61,7 @@ _WRITTEN: Final = {  # an image of no length: the lab's agents download none
 _CLASS: Final = "bm.scale"
 _SHOWN: Final = {"active": "deploy", "deleted": "undeploy"}  # verbs in words of an operator
 _IDLE_S: Final = 5.0  # after which a BMC closes a connection; each has a thread of the lab
+_MOST_BY_AGENTS: Final = 1000
 _BOOT_S: Final = 2.0  # from power on to the lookup of an agent
 _LOOK_S: Final = 0.2
 _MOST_S: Final = 3600.0
@@ -81,6 +87,7 @@ class Cost(NamedTuple):
     bmc_requests: float
     p50_ms: float
     p99_ms: float
+    lag_p99_ms: float
     refusals: int
 
 
@@ -167,6 +174,20 @@ class Sampler:
         self._client.close()
 
 
+class Listener:
+    """Follows the stream of events, as a page does; ``lags_ms``: from each event until it came."""
+
+    def __init__(self, port: int) -> None:
+        self._client = cli_client.Client(f"http://127.0.0.1:{port}")
+        self.lags_ms: list[float] = []
+        threading.Thread(target=self._run, daemon=True).start()
+
+    def _run(self) -> None:
+        for event in event_stream.follow(self._client, {}):
+            lag = datetime.now(UTC) - datetime.fromisoformat(event["at"])
+            self.lags_ms.append(lag.total_seconds() * 1000)
+
+
 class Fleet(NamedTuple):
     """The machines of one size, and the service that has them."""
 
@@ -175,6 +196,7 @@ class Fleet(NamedTuple):
     orchestration_port: int
     lab: Lab
     client: Client
+    listener: Listener
     database: sa.Engine
     nodes: Sequence[Json]
 
@@ -196,17 +218,17 @@ class Fleet(NamedTuple):
     def measure(self, work: Callable[[], int]) -> Cost:
         """Return the cost of ``work``, which returns how many orders were refused at first."""
         count, asked = len(self.nodes), self.lab.requests()
+        self.listener.lags_ms.clear()
         cpu_s, began = self.cpu_s(), time.monotonic()
         with Sampler(self.port) as sampler:
             refusals = work()
             seconds = time.monotonic() - began
             cpu_ms = (self.cpu_s() - cpu_s) * 1000 / count
-        took = sampler.took_ms or [0.0]
-        percentiles = statistics.quantiles([*took, *took], n=_PERCENT)
         return Cost(
             seconds=seconds, cpu_ms=cpu_ms, refusals=refusals,
             bmc_requests=(self.lab.requests() - asked) / count,
-            p50_ms=statistics.median(took), p99_ms=percentiles[-1],
+            p50_ms=statistics.median(sampler.took_ms), p99_ms=_p99(sampler.took_ms),
+            lag_p99_ms=_p99(self.listener.lags_ms),
         )  # fmt: skip
 
     def enrol(self) -> int:
@@ -292,6 +314,10 @@ class Fleet(NamedTuple):
         return answer
 
 
+def _p99(values: Sequence[float]) -> float:
+    return float(statistics.quantiles([*values, *values], n=_PERCENT)[-1])
+
+
 @contextmanager
 def _fleet(site: str, machines: int, folder: Path) -> Iterator[Fleet]:
     options = {
@@ -319,7 +345,10 @@ def _fleet(site: str, machines: int, folder: Path) -> Iterator[Fleet]:
         lab = stack.enter_context(Lab(machines, folder, api.port))
         client = stack.enter_context(closing(Client(api.port)))
         database = sa.create_engine(url, poolclass=sa.pool.NullPool)
-        yield Fleet(processes, api.port, api.orchestration_port, lab, client, database, lab.nodes())
+        yield Fleet(
+            processes, api.port, api.orchestration_port, lab, client, Listener(api.port), database,
+            lab.nodes(),
+        )  # fmt: skip
 
 
 def _measured(site: str, machines: int) -> Size:
@@ -330,10 +359,10 @@ def _measured(site: str, machines: int) -> Size:
         for verb, state in _WAY:
             size.phases[verb] = fleet.measure(lambda v=verb, s=state: fleet.take(v, s))  # type: ignore[misc]
             _tell(size, verb)
-        for phase, work in (
-            (_ROLL_OUT, fleet.roll_out), (_TAKE_DOWN, fleet.take_down),
-            (_BY_AGENTS, fleet.deploy_by_agents),
-        ):  # fmt: skip
+        works = {_ROLL_OUT: fleet.roll_out, _TAKE_DOWN: fleet.take_down}
+        if machines <= _MOST_BY_AGENTS:
+            works[_BY_AGENTS] = fleet.deploy_by_agents
+        for phase, work in works.items():
             size.phases[phase] = fleet.measure(work)
             _tell(size, phase)
         size.rest_percent = fleet.cpu_at_rest_percent()
@@ -352,7 +381,7 @@ def _tell(size: Size, phase: str) -> None:
 def _heading() -> str:
     return (
         "| Machines | Phase | machines / minute | CPU ms / machine | BMC requests / machine | GET "
-        "p50, ms | GET p99, ms |\n|---|---|---|---|---|---|---|"
+        "p50, ms | GET p99, ms | event lag p99, ms |\n|---|---|---|---|---|---|---|---|"
     )
 
 
@@ -361,15 +390,16 @@ def _row(size: Size, phase: str) -> str:
     return (
         f"| {size.machines:,} | {_SHOWN.get(phase, phase)} "
         f"| {size.machines / cost.seconds * 60:,.0f} | {cost.cpu_ms:.1f} "
-        f"| {cost.bmc_requests:.1f} | {cost.p50_ms:.1f} | {cost.p99_ms:.1f} |"
+        f"| {cost.bmc_requests:.1f} | {cost.p50_ms:.1f} | {cost.p99_ms:.1f} "
+        f"| {cost.lag_p99_ms:.0f} |"
     )
 
 
 def _text(site: str, sizes: Sequence[Size]) -> str:
-    rows = [_row(size, phase) for size in sizes for phase in _PHASES]
+    rows = [_row(size, phase) for size in sizes for phase in size.phases]
     first, last = sizes[0], sizes[-1]
     growth = {
-        phase: last.phases[phase].cpu_ms / first.phases[phase].cpu_ms - 1 for phase in _PHASES
+        phase: cost.cpu_ms / first.phases[phase].cpu_ms - 1 for phase, cost in last.phases.items()
     }
     slopes = ", ".join(
         f"{_SHOWN.get(phase, phase)} {share * 100:+.0f} %" for phase, share in growth.items()
@@ -386,8 +416,12 @@ def _text(site: str, sizes: Sequence[Size]) -> str:
         f"{span}:", textwrap.fill(f"{slopes}.", 119),
         f"Orders that were refused at first, and given again: {refusals:,}.", "",
         "| Machines | CPU at rest, % | MiB at the start | MiB at the end | database, MiB |",
-        "|---|---|---|---|---|", memory, "",
+        "|---|---|---|---|---|", memory, "", f"One run; {_machine()}.", "",
     ])  # fmt: skip
+
+
+def _machine() -> str:
+    return f"{platform.machine()}, {os.cpu_count()} cores, Python {platform.python_version()}"
 
 
 _WIDTH, _HEIGHT, _LEFT, _TOP, _RIGHT, _FOOT = 640, 360, 60, 20, 110, 50
@@ -423,12 +457,12 @@ def plot(sizes: Sequence[Size]) -> str:
     parts.append(_label(_LEFT + inner / 2, _HEIGHT - 10, "machines", "middle"))
     parts.append(_label(_LEFT, _TOP - 6, "CPU of one machine, ms", "start"))
     for phase, colour in zip(_PHASES, _COLOURS, strict=True):
-        ways = [up(size.phases[phase].cpu_ms) for size in sizes]
-        points = " ".join(f"{x:.1f},{y:.1f}" for x, y in zip(across, ways, strict=True))
+        ways = [up(size.phases[phase].cpu_ms) for size in sizes if phase in size.phases]
+        points = " ".join(f"{x:.1f},{y:.1f}" for x, y in zip(across, ways, strict=False))
         line = f'fill="none" stroke="{colour}" stroke-width="2"'
         parts.append(f'<polyline points="{points}" {line}/>')
         name = _SHOWN.get(phase, phase)
-        parts.append(_label(across[-1] + 8, ways[-1] + 4, name, "start", colour))
+        parts.append(_label(across[len(ways) - 1] + 8, ways[-1] + 4, name, "start", colour))
     return "\n".join([*parts, "</svg>", ""])
 
 
@@ -439,22 +473,21 @@ def _label(x: float, y: float, text: str, anchor: str, colour: str = "#333333") 
 def main(words: Sequence[str]) -> None:
     """``words``: names of SITES and sizes, all of them where none is given."""
     sizes = [int(word) for word in words if word.isdigit()]
-    texts = []
     for site in [word for word in words if word in SITES] or SITES:
         print(f"\n{SITES[site][0]}\n{_heading()}", flush=True)
         measured = [_measured(site, machines) for machines in sizes or SITES[site][1]]
-        texts.append(_text(site, measured))
-        print(texts[-1], flush=True)
-        if not words and site == "sqlite":
+        text = _text(site, measured)
+        print(text, flush=True)
+        if not sizes:
+            _write(site, text)
+        if not sizes and site == "sqlite":
             PLOT.write_text(plot(measured))
-    if not words:
-        machine = (
-            f"{platform.machine()}, {os.cpu_count()} cores, Python {platform.python_version()}"
-        )
-        plotted = "![CPU of one machine by size of the fleet, with SQLite](../pictures/scale.svg)"
-        texts += [plotted, "", f"One run; {machine}.", ""]
-        before, _, rest = PAGE.read_text().partition(MARK)
-        PAGE.write_text(before + MARK + "\n".join(texts) + END + rest.partition(END)[2])
+
+
+def _write(site: str, text: str) -> None:
+    """Replace the tables of one site on the page."""
+    before, mark, rest = PAGE.read_text().partition(MARK.format(site=site))
+    PAGE.write_text(before + mark + text + END + rest.partition(END)[2])
 
 
 if __name__ == "__main__":
