@@ -85,13 +85,14 @@ def power_off(task: TaskManager) -> str | None:
 
 _AGENT: Final[tuple[str, ...]] = (
     "agent_secret_token", "agent_secret_token_pregenerated", "agent_url", "agent_verify_ca",
+    agents.LOOKED_UP,
 )  # fmt: skip
 _ASYNC: Final = (
     "cleaning_reboot", "deployment_reboot", "servicing_reboot",
     "skip_current_clean_step", "skip_current_deploy_step", "skip_current_service_step",
     "cleaning_polling", "deployment_polling", "servicing_polling",
     # what a step stored for its next attempt
-    "agent_command", "agent_partitions",
+    "agent_command", "agent_partitions", agents.BOOT_RETRIED,
     "agent_tries", "agent_power_looks", "agent_steps_reread", substeps.POSITIONS,
     "redfish_raid", "redfish_setting_until", "redfish_setting_was_off", "redfish_setting_late",
 )  # fmt: skip

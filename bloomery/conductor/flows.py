@@ -80,8 +80,10 @@ def _is_awaited(task: TaskManager) -> bool:
 
 def note_agent(task: TaskManager, heartbeat: Heartbeat) -> None:
     """Store what the heartbeat says of the agent; values that it leaves out stay."""
-    task.node.driver_internal_info |= facts(heartbeat)
-    task.node.driver_internal_info[agents.LAST_HEARTBEAT] = rows.now().isoformat()
+    info = task.node.driver_internal_info
+    info |= facts(heartbeat)
+    info[agents.LAST_HEARTBEAT] = rows.now().isoformat()
+    info.pop(agents.BOOT_RETRIED, None)
 
 
 def facts(heartbeat: Heartbeat) -> dict[str, str]:

@@ -40,6 +40,7 @@ from bloomery.db import rows
 from bloomery.db import steps as step_rows
 from bloomery.metrics import METRICS
 from bloomery.model.request import IN_LOG, Request
+from bloomery.model.rules import agents
 from bloomery.model.step import ABORTED, Run, Step, StepRun, internal_step
 from bloomery.outcome import DONE, Again, Done, Hold, Outcome, WaitForCall
 
@@ -454,7 +455,8 @@ def _park(flow: Flow, run: StepRun, outcome: Outcome) -> None:
         case Again():
             _wait_for_turn(flow, run, outcome)
         case WaitForCall():
-            _leave(flow, "wait", [_waiting(flow, run, outcome)])
+            since = agents.boot_awaited_since(flow.task.node.driver_internal_info)
+            _leave(flow, "wait", [_waiting(flow, run, outcome)], since)
         case Hold():
             _leave(flow, "hold", [flow.mark(run, Run.HELD, reason=outcome.reason)])
 
@@ -558,14 +560,20 @@ def take_turn(flow: Flow) -> None:
 def _waiting(flow: Flow, run: StepRun, outcome: WaitForCall) -> EncodedWrite:
     limit_s = outcome.timeout_s
     deadline = rows.now() + timedelta(seconds=limit_s) if limit_s else None
+    reason = outcome.reason + agents.retry_note(flow.task.node.driver_internal_info)
     return flow.mark(
-        run, Run.WAITING, reason=outcome.reason, resume_then=outcome.then, deadline_at=deadline,
+        run, Run.WAITING, reason=reason, resume_then=outcome.then, deadline_at=deadline,
     )  # fmt: skip
 
 
-def _leave(flow: Flow, event: str, journal: Sequence[Write]) -> None:
+def _leave(
+    flow: Flow, event: str, journal: Sequence[Write], waits_since: datetime | None = None
+) -> None:
     task = flow.task
-    task.process_event(event, target_state=kept_target(task), journal=journal, release=True)
+    task.process_event(
+        event, target_state=kept_target(task), journal=journal, release=True,
+        waits_since=waits_since,
+    )  # fmt: skip
     flow.future.set_result(None)
 
 

@@ -23,6 +23,7 @@ import math
 import operator
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
+from datetime import datetime
 from types import TracebackType
 from typing import Any, Final, Generic, ParamSpec, Self, TypeAlias, TypeVar
 
@@ -41,6 +42,7 @@ from bloomery.model.noun import Noun
 from bloomery.model.nouns import PORT, PORTGROUP, VOLUME_CONNECTOR, VOLUME_TARGET
 from bloomery.model.port import Port
 from bloomery.model.portgroup import Portgroup
+from bloomery.model.rules import agents
 from bloomery.model.volume import VolumeConnector, VolumeTarget
 
 LOG = logging.getLogger(__name__)
@@ -66,7 +68,9 @@ _ERROR_AT: Final = _SAVED.index("last_error")
 _INFO_AT: Final = _SAVED.index(_INFO)
 _TOKEN: Final = nodes.AGENT_TOKEN
 _PREGENERATED: Final = nodes.KERNEL_HAS_TOKEN
-_OF_SESSION: Final = ("agent_url", "agent_verify_ca", "agent_start_attempted")  # of an agent
+_OF_SESSION: Final = (  # of an agent
+    "agent_url", "agent_verify_ca", "agent_start_attempted", agents.LOOKED_UP,
+)  # fmt: skip
 _plain_of = operator.attrgetter(*_PLAIN)
 _objects_of = operator.attrgetter(*_OBJECTS)
 _RETRY_RELEASE_S: Final = 1.0
@@ -530,12 +534,14 @@ class TaskManager:
         *,
         journal: Sequence[Write] = (),
         release: bool = False,
+        waits_since: datetime | None = None,
     ) -> None:
         """Move the node along ``event``: the row, its history, the journal and the event row.
 
         With a ``callback`` the node's last_error is cleared (or set to ``last_error``), and the
         callback runs when the block ends.  If the callback fails, ``err_handler`` undoes the move:
         it gets the exception, the node, its previous state and its previous target.
+        ``waits_since``: the wait that begins counts from then.
 
         Raises InvalidState with the node untouched; LockLost.
         """
@@ -545,6 +551,8 @@ class TaskManager:
             self.context, self.node, event, target_state=target_state,
             last_error=last_error, has_worker=callback is not None,
         )  # fmt: skip
+        if waits_since is not None:
+            setattr(self.node, states.WAIT_LIMITS[self.node.provision_state].since, waits_since)
         if callback is not None:
             if err_handler is not None:
                 self.set_spawn_error_hook(

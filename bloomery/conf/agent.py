@@ -244,6 +244,16 @@ class Pxe:
 "disk; 0: no limit",
         least=0,
     )  # fmt: skip
+    boot_retry_timeout: int | None = option(
+        None,
+        "seconds after a network boot without a call of its agent, after which the machine is "
+        "restarted once; less than the time-outs of [conductor]; no effect on boots from CDs; "
+        "unset: never",
+        least=60,
+    )
+    boot_retry_check_interval: int = option(
+        90, "seconds between two checks for boots to retry", least=1
+    )
     ipxe_fallback_script: str | None = option(
         None,
         "iPXE script for machines without a script of their own, in place of booting their disk: "

@@ -17,6 +17,7 @@ from bloomery.db import pagination, rows
 from bloomery.db.tables import CHASSIS, CONDUCTORS, NODE_TRAITS, NODES, PORTS
 from bloomery.model import node as model
 from bloomery.model.node import Node, RingKey
+from bloomery.model.rules import agents
 
 AGENT_TOKEN: Final = "agent_secret_token"  # noqa: S105  a key of driver_internal_info
 KERNEL_HAS_TOKEN: Final = "agent_secret_token_pregenerated"  # noqa: S105  another key
@@ -178,15 +179,16 @@ def list_with_addresses(conn: sa.Connection, addresses: Iterable[str]) -> list[s
 
 
 def add_agent_token(conn: sa.Connection, uuid: str, sealed: Any) -> bool:
-    """Store the agent token of a reserved or free node; False: the node has one already.
+    """Store the lookup and the agent token of a reserved or free node.
 
-    Raises NodeNotFound.
+    False: the node has a token already.  Raises NodeNotFound.
     """
     info = get_for_update(conn, uuid).driver_internal_info
-    if info.get(AGENT_TOKEN):
-        return False
-    update(conn, uuid, {"driver_internal_info": rows.dump(info | {AGENT_TOKEN: sealed})})
-    return True
+    is_new = not info.get(AGENT_TOKEN)
+    noted = info | {agents.LOOKED_UP: True} | ({AGENT_TOKEN: sealed} if is_new else {})
+    if noted != info:
+        update(conn, uuid, {"driver_internal_info": rows.dump(noted)})
+    return is_new
 
 
 def note_agents(conn: sa.Connection, calls: Sequence[Mapping[str, Any]]) -> None:

@@ -10,6 +10,7 @@ import dataclasses
 import hashlib
 import re
 from collections.abc import Iterator
+from datetime import timedelta
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -17,11 +18,13 @@ import pytest
 
 from bloomery import boot_files, errors
 from bloomery.conductor import states
+from bloomery.conductor.periodics import boot_retries, timeouts
 from bloomery.conf import Conf
 from bloomery.conf.agent import Agent as AgentOptions
 from bloomery.conf.agent import Deploy
 from bloomery.db import hardware, rows
-from bloomery.drivers import base
+from bloomery.drivers import base, substeps
+from bloomery.drivers.agent import ramdisk
 from bloomery.drivers.agent.deploy import AgentDeploy
 from bloomery.drivers.agent.raid import AgentRaid
 from bloomery.drivers.agent.rescue import AgentRescue
@@ -31,6 +34,7 @@ from bloomery.drivers.redfish.boot import RedfishHttps
 from bloomery.drivers.registry import Registry
 from bloomery.lab.rack import Rack
 from bloomery.model.node import Node
+from bloomery.model.rules import agents
 from bloomery.outcome import Again, Outcome
 from tests.invariants.test_crashes import (
     LIFE,
@@ -45,6 +49,7 @@ from tests.kit.machines.agent_server import AgentServer, step
 from tests.kit.machines.scripted import Script
 from tests.kit.servers import site, web
 from tests.kit.servers.dying import Mortal
+from tests.kit.servers.site import Site
 from tests.kit.servers.stories import Stage
 
 CREATE = [{"interface": "raid", "step": "create_configuration"}]
@@ -81,6 +86,7 @@ class Kind(NamedTuple):
     orders: tuple[Order, ...]
     fast: bool
     told: list[str]
+    lost_boots: int = 0  # each boot is lost once
 
     @property
     def builds_raid(self) -> bool:
@@ -91,11 +97,14 @@ KINDS = {
     "booted": Kind(ORDERS + RESCUED, False, TOLD + TOLD_IN_RESCUE),
     "fast track": Kind(ORDERS, True, FAST),
     "running": Kind(RUNNING, False, TOLD_RUNNING),
+    "lost boots": Kind(
+        (RUNNING[0], *RESCUED, LIFE[5]), False, [*TOLD_RUNNING[:3], *TOLD_IN_RESCUE, *TOLD[3:7]], 3
+    ),
 }
 BOOTS = {"ipxe": IpxeBoot, "pxe": PxeBoot, "redfish-https": RedfishHttps}
 CELLS = (
     ("slow", "booted"), ("slow", "fast track"), ("ipxe", "booted"), ("pxe", "fast track"),
-    ("redfish-https", "running"),
+    ("redfish-https", "running"), ("ipxe", "lost boots"),
 )  # fmt: skip
 MAC = "52:54:00:00:00:77"
 MIRROR = {"logical_disks": [{"size_gb": "MAX", "raid_level": "1", "controller": "software"}]}
@@ -159,13 +168,28 @@ class AgentLife(Life):
         instance: dict[str, Any],
     ) -> None:  # fmt: skip
         self.server, self.http = server, str(path.parent / "http")
-        self.has_files = boots_by in BOOTS
+        self.has_files, self.lost_boots = boots_by in BOOTS, kind.lost_boots
         super().__init__(path, Directed(path.parent, boots_by), kind.orders)
         self.site.set(
             self.node, instance_info=rows.dump(instance), target_raid_config=rows.dump(MIRROR),
             driver_info=rows.dump(bmc.driver_info | {"fast_track": kind.fast}),
         )  # fmt: skip
         Stage(self.site).api.post("/v1/ports", {"node_uuid": self.node, "address": MAC})
+
+    def _begin(self, db: Any) -> Site:
+        begun = super()._begin(db)
+        Stage(begun).configure("pxe", boot_retry_timeout=60)
+        return begun
+
+    def loses(self, node: Node) -> bool:
+        """Lose each boot once; return whether the one that the node waits for is lost."""
+        info = node.driver_internal_info
+        if not self.lost_boots or agents.has_called(info) or agents.BOOT_RETRIED in info:
+            return False
+        if ramdisk.BOOT in info.get(substeps.POSITIONS, {}):
+            self.site.set(self.node, provision_updated_at=rows.now() - timedelta(seconds=90))
+            boot_retries.run(self.site.runtime, timeouts.Watch())
+        return True
 
     def token(self, node: Node) -> str | None:
         """Return the token of the agent that runs: of its boot files, or given by a lookup."""
@@ -185,6 +209,8 @@ class AgentLife(Life):
     def call_back(self, node: Node) -> None:
         """A machine with another token has booted its agent anew."""
         if node.provision_state not in states.WAIT_STATES or node.reservation is not None:
+            return
+        if self.loses(node):
             return
         token = self.token(node)
         if token != self.server.token:
@@ -222,7 +248,12 @@ def whole(life: AgentLife, kind: Kind) -> int:
         life.obey(order)
     life.die()
     assert life.server.told == kind.told
+    assert count_retries(life) == kind.lost_boots
     return db.commits - began
+
+
+def count_retries(life: AgentLife) -> int:
+    return sum("is restarted" in entry["event"] for entry in life.site.history(life.node))
 
 
 @pytest.mark.timeout(400)  # some sixty lives, one after the other
@@ -248,6 +279,7 @@ def test_a_life_with_an_agent_goes_on_after_a_crash_at_any_commit(
                 for order in ONCE:
                     assert server.told.count(order) == kind.told.count(order), server.told
                 assert boot_files.list_files(life.http) == []
+                assert count_retries(life) - kind.lost_boots in (0, 1)  # died before the retry
                 assert bmc.system.http_uri == ""
             except AssertionError as exc:
                 exc.add_note(f"the process died after commit {lives}; the agent: {server.told}")

@@ -19,6 +19,7 @@ from bloomery.conductor.periodics import (
     agents,
     bios_registries,
     boot_files,
+    boot_retries,
     consoles,
     leases,
     power_recovery,
@@ -78,6 +79,14 @@ TABLE: Final[tuple[Periodic, ...]] = (
         every_s=lambda conf: conf.conductor.check_provision_state_interval,
         make=lambda runtime: partial(timeouts.run, runtime, timeouts.Watch()),
         why="a machine that does not boot sends no heartbeat",
+    ),
+    Periodic(
+        name="retry_boots",
+        every_s=lambda conf: (
+            conf.pxe.boot_retry_check_interval if conf.pxe.boot_retry_timeout else 0
+        ),
+        make=boot_retries.make,
+        why="DHCP and TFTP may lose a boot",
     ),
     Periodic(
         name="adopt_orphans",

@@ -74,17 +74,24 @@ def run(runtime: ConductorRuntime, watch: Watch | None = None) -> None:
         _time_out(runtime, uuid, "the step's own time limit passed")
 
 
+def list_overdue(
+    runtime: ConductorRuntime, watch: Watch, state: State, since: str, lasts: timedelta
+) -> list[str]:
+    """Return our nodes whose wait in ``state`` lasts longer, by the time in column ``since``."""
+    with runtime.db.read() as conn:
+        waiting = nodes.list_waiting(conn, state, since)
+    ours = set(runtime.list_served(key for key, _ in waiting))
+    waits = [Wait(key.uuid, began, began + lasts) for key, began in waiting if key.uuid in ours]
+    return watch.overdue(state, waits)
+
+
 def _fail_overdue(
     runtime: ConductorRuntime, watch: Watch, state: State, limit: Limit, limit_s: int
 ) -> None:
-    lasts, most = timedelta(seconds=limit_s), runtime.conf.conductor.periodic_max_workers
-    with runtime.db.read() as conn:
-        waiting = nodes.list_waiting(conn, state, limit.since)
-    ours = set(runtime.list_served(key for key, _ in waiting))
-    waits = [Wait(key.uuid, since, since + lasts) for key, since in waiting if key.uuid in ours]
+    most = runtime.conf.conductor.periodic_max_workers
     why = f"no call came within {limit_s} s ([conductor]{limit.option})"
     timed_out = 0
-    for uuid in watch.overdue(state, waits):
+    for uuid in list_overdue(runtime, watch, state, limit.since, timedelta(seconds=limit_s)):
         timed_out += _time_out(runtime, uuid, why)  # skipped nodes do not count
         if timed_out == most:
             return

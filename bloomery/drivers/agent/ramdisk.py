@@ -15,7 +15,7 @@ from bloomery.drivers.agent import client
 from bloomery.model.rules import agents
 from bloomery.outcome import Outcome, WaitForCall
 
-_BOOT: Final = "agent_boot"
+BOOT: Final = "agent_boot"  # its substeps; in a wait state: the machine boots
 
 
 def kernel_parameters(conf: Conf, *, inspects: bool = False) -> dict[str, str]:
@@ -38,7 +38,7 @@ def boot(task: base.DriverTask, params: Mapping[str, str]) -> Outcome:
     """
     return substeps.run_in_order(
         task,
-        _BOOT,
+        BOOT,
         lambda: switch_off(task),
         task.forget_agent,
         lambda: task.driver.boot.prepare_ramdisk(task, params),

@@ -12,6 +12,8 @@ from bloomery import errors
 from bloomery.model.rules import idents
 
 LAST_HEARTBEAT: Final = "agent_last_heartbeat"  # in driver_internal_info
+LOOKED_UP: Final = "agent_looked_up"  # in driver_internal_info: an agent found its node
+BOOT_RETRIED: Final = "agent_boot_retried"  # in driver_internal_info: when the wait for it began
 _SESSION: Final = ("agent_url", "agent_secret_token")
 
 
@@ -27,6 +29,24 @@ def is_fast_track(driver_info: Mapping[str, Any], default: bool) -> bool:
 def has_session(internal_info: Mapping[str, Any]) -> bool:
     """Return whether an agent has sent a heartbeat since the machine was booted."""
     return all(internal_info.get(key) for key in _SESSION)
+
+
+def has_called(internal_info: Mapping[str, Any]) -> bool:
+    """Return whether an agent has looked its node up, or sent a heartbeat, since the boot."""
+    return any(internal_info.get(key) for key in ("agent_url", LOOKED_UP))
+
+
+def boot_awaited_since(internal_info: Mapping[str, Any]) -> datetime | None:
+    """Return when the wait for a boot began that was retried; None: it was not."""
+    since = internal_info.get(BOOT_RETRIED)
+    return datetime.fromisoformat(since) if since else None
+
+
+def retry_note(internal_info: Mapping[str, Any]) -> str:
+    """Return the end of the sentence that describes the wait for an agent."""
+    if BOOT_RETRIED not in internal_info:
+        return ""
+    return "; the machine was restarted once, after [pxe]boot_retry_timeout"
 
 
 def has_live_agent(internal_info: Mapping[str, Any], timeout_s: float, now: datetime) -> bool:

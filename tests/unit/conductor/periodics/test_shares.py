@@ -8,7 +8,7 @@ from datetime import timedelta
 
 import pytest
 
-from bloomery.conductor.periodics import table
+from bloomery.conductor.periodics import boot_retries, table
 from bloomery.conductor.workers import Workers
 from bloomery.conf.sensor_data import SensorData
 from bloomery.db import conductors, records, rows
@@ -104,7 +104,7 @@ SHARED = {
 }
 ONCE = {"trim_history", "trim_steps", "trim_conductors", "trim_commit_tokens"}  # by one for all
 APART = {
-    "watch_leases", "adopt_allocations", "send_sensors",  # tested below
+    "watch_leases", "adopt_allocations", "send_sensors", "retry_boots",  # tested below
     "free_strays",  # looks at what the rows say is its own
     "remove_boot_files",  # of its own host
     "explain_bios",  # of nodes that it has verified
@@ -130,6 +130,15 @@ def test_each_node_is_asked_by_the_one_that_serves_it(pair, name):
     assert sorted(touched(pair)) == sorted(shares["host-b"])
     pair.run(name, "host-a")
     assert sorted(touched(pair)) == sorted(pair.nodes), "and none of them twice"
+
+
+def test_boots_are_retried_by_the_one_that_serves_the_node(pair, monkeypatch):
+    monkeypatch.setattr(boot_retries, "_retry", lambda _, uuid, lasts: pair.calls.append(uuid))
+    pair.set(**WAITING)
+    for host in HOSTS:
+        pair.calls.clear()
+        pair.run("retry_boots", host)
+        assert sorted(pair.calls) == sorted(pair.share(host))
 
 
 def test_sensors_are_read_by_the_one_that_serves_the_node(pair):

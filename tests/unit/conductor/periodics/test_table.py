@@ -10,6 +10,7 @@ import pytest
 from bloomery.conductor.periodics import table
 from bloomery.conductor.periodics.table import Periodic, Periodics
 from bloomery.conf import Conf
+from bloomery.conf.agent import Pxe
 from bloomery.conf.conductor import Conductor
 from bloomery.conf.sensor_data import SensorData
 from bloomery.model.request import IN_LOG
@@ -118,12 +119,19 @@ def test_full_pool_delays_a_job_and_loses_it_not(start, site, monkeypatch):
 def test_names_are_unique_and_periods_are_options_or_short():
     names = [periodic.name for periodic in table.TABLE]
     assert len(set(names)) == len(names)
-    conf = Conf(sensor_data=SensorData(send_sensor_data=True))
+    conf = Conf(
+        sensor_data=SensorData(send_sensor_data=True), pxe=Pxe(boot_retry_timeout=60)
+    )  # fmt: skip
     assert all(periodic.every_s(conf) > 0 for periodic in table.TABLE)
 
 
 def test_sensors_are_read_on_request_only():
     [periodic] = [one for one in table.TABLE if one.name == "send_sensors"]
+    assert periodic.every_s(Conf()) == 0
+
+
+def test_boots_are_retried_on_request_only():
+    [periodic] = [one for one in table.TABLE if one.name == "retry_boots"]
     assert periodic.every_s(Conf()) == 0
 
 

@@ -1,0 +1,104 @@
+"""Restart machines, once each, whose agent does not call after a boot from the network.
+
+DHCP and TFTP may lose a boot.  The waiting step boots its agent again from the beginning, within
+the time-out of the first wait.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
+from functools import partial
+from typing import Final
+
+from bloomery.conductor import flows, runner, states, task_manager
+from bloomery.conductor.periodics import polling, timeouts
+from bloomery.conductor.runtime import ConductorRuntime
+from bloomery.conductor.states import State
+from bloomery.conductor.task_manager import TaskManager
+from bloomery.conductor.workers import Slot
+from bloomery.db import rows
+from bloomery.drivers import substeps
+from bloomery.drivers.agent import ramdisk
+from bloomery.model.rules import agents
+from bloomery.model.step import find_parked
+
+LOG = logging.getLogger(__name__)
+
+_NETWORK: Final = "pxe_boot"  # capability of boot interfaces
+
+
+def make(runtime: ConductorRuntime) -> Callable[[], None]:
+    """Return the job; warn of time-outs that fail a flow before its boot is retried."""
+    retry_s = runtime.conf.pxe.boot_retry_timeout or 0
+    for limit in states.WAIT_LIMITS.values():
+        if 0 < getattr(runtime.conf.conductor, limit.option) <= retry_s:
+            LOG.warning(
+                "[pxe]boot_retry_timeout has no effect where [conductor]%s applies, which is not "
+                "longer", limit.option,
+            )  # fmt: skip
+    return partial(run, runtime, timeouts.Watch())
+
+
+def run(runtime: ConductorRuntime, watch: timeouts.Watch) -> None:
+    lasts = timedelta(seconds=runtime.conf.pxe.boot_retry_timeout or 0)
+    for state in states.WAIT_LIMITS:
+        for uuid in timeouts.list_overdue(runtime, watch, state, "provision_updated_at", lasts):
+            with polling.skipping(uuid):
+                _retry(runtime, uuid, lasts)
+
+
+def _retry(runtime: ConductorRuntime, uuid: str, lasts: timedelta) -> None:
+    context = polling.context_of(runtime)
+    with polling.poll(context, uuid) as look:
+        if not _is_due(look, lasts):
+            return
+    with (
+        runtime.workers.slot() as slot,
+        task_manager.acquire(context, uuid, purpose="boot retry", retry=False) as task,
+    ):
+        if _is_due(task, lasts):
+            _boot_again(task, slot)
+
+
+def _is_due(task: TaskManager, lasts: timedelta) -> bool:
+    """Return whether the node waits for the agent of a network boot that is not retried yet."""
+    node, info = task.node, task.node.driver_internal_info
+    if node.provision_state == State.INSPECTWAIT:
+        boots = task.driver.inspect.in_band
+    else:
+        boots = ramdisk.BOOT in info.get(substeps.POSITIONS, {})
+    return (
+        boots
+        and node.provision_state in states.WAIT_LIMITS
+        and not node.maintenance
+        and not agents.has_called(info)
+        and agents.BOOT_RETRIED not in info
+        and _NETWORK in task.driver.boot.capabilities
+        and not task.driver.power.only_restarts  # an operator boots the machine
+        and rows.now() - _booted_at(task) >= lasts
+    )
+
+
+def _booted_at(task: TaskManager) -> datetime:
+    """Return when the wait began, or a user has changed the power since."""
+    times = [task.node.provision_updated_at or rows.now()]
+    if changed_at := task.node.driver_internal_info.get("last_power_state_change"):
+        times.append(datetime.fromisoformat(changed_at).replace(tzinfo=UTC))
+    return max(times)
+
+
+def _boot_again(task: TaskManager, slot: Slot) -> None:
+    """Resume the waiting step at the first substep of its boot."""
+    node, runs = task.node, flows.open_runs(task)
+    if find_parked(runs) is None:
+        return
+    limit = states.WAIT_LIMITS[State(str(node.provision_state))]
+    task.record(
+        "The machine is restarted: its agent did not call within "
+        f"{task.runtime.conf.pxe.boot_retry_timeout} s ([pxe]boot_retry_timeout)"
+    )
+    substeps.forget(task, ramdisk.BOOT)
+    node.driver_internal_info[agents.BOOT_RETRIED] = getattr(node, limit.since).isoformat()
+    runner.resume(task, slot, "resume", flows.load(task, runs))

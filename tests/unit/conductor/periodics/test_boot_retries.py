@@ -1,0 +1,131 @@
+"""Boot retries: whose machine is restarted once, and whose is left alone."""
+
+from __future__ import annotations
+
+import dataclasses
+from datetime import timedelta
+
+import pytest
+
+from bloomery.conductor.periodics import boot_retries, timeouts
+from bloomery.conf.agent import Pxe
+from bloomery.db import rows
+from bloomery.drivers.agent import ramdisk
+from bloomery.outcome import WaitForCall
+from tests.kit.machines.scripted import Script
+from tests.kit.servers.site import HOST
+from tests.kit.servers.stories import Stage
+
+LATE = timedelta(seconds=700)
+
+
+def info(**values):
+    return lambda site, node: site.set(
+        node, driver_internal_info=rows.dump(site.node(node).driver_internal_info | values)
+    )
+
+
+def row(**values):
+    return lambda site, node: site.set(node, **values)
+
+
+def waits_since_now(site, node):
+    site.set(node, provision_updated_at=rows.now())
+
+
+def was_switched_by_a_user(site, node):
+    info(last_power_state_change=rows.now().replace(tzinfo=None).isoformat())(site, node)
+
+
+def boots_from_cd(site, node):
+    site.runtime.registry.interfaces["boot"]["fake"].capabilities = frozenset({"ramdisk_boot"})
+
+
+def has_no_bmc(site, node):
+    site.runtime.registry.interfaces["power"]["fake"].only_restarts = True
+
+
+SPARED = {
+    "in maintenance": row(maintenance=True),
+    "not late yet": waits_since_now,
+    "an agent calls": info(agent_url="https://agent"),
+    "an agent looked up": info(agent_looked_up=True),
+    "retried": info(agent_boot_retried="2026-11-28T06:44:28+00:00"),
+    "switched by a user": was_switched_by_a_user,
+    "boots from CD": boots_from_cd,
+    "has no BMC": has_no_bmc,
+}
+
+
+@pytest.fixture
+def script() -> Script:
+    script = Script()
+    script.add("deploy", "boot", lambda task: ramdisk.boot(task, {}))
+    return script
+
+
+@pytest.fixture
+def site(make_site, script):
+    site = make_site(registry=script.registry())
+    Stage(site).configure("pxe", boot_retry_timeout=600)
+    return site
+
+
+@pytest.fixture
+def node(site):
+    node = site.enrol(provision_state="available")
+    site.deploy(node)
+    site.wait_for_state(node, "wait call-back")
+    site.set(node, provision_updated_at=rows.now() - LATE)
+    return node
+
+
+def retry(site, node, runtime=None):
+    """Let the periodic run; return how often machines were restarted in all."""
+    boot_retries.run(runtime or site.runtime, timeouts.Watch())
+    site.wait_for_state(node, "wait call-back")
+    return len([entry for entry in site.history(node) if "is restarted" in entry["event"]])
+
+
+def test_a_machine_is_restarted_once(site, script, node):
+    assert [retry(site, node) for _ in range(2)] == [1, 1]
+    assert script.calls.count("boot") == 2
+    site.agent_calls(node)
+    assert "agent_boot_retried" not in site.wait_for_state(node, "active").driver_internal_info
+
+
+@pytest.mark.parametrize("name", SPARED)
+def test_a_machine_is_left_alone(site, script, node, name):
+    SPARED[name](site, node)
+    assert (retry(site, node), script.calls.count("boot")) == (0, 1)
+
+
+def test_a_step_that_waits_for_something_else_is_left_alone(site, script, node):
+    script.when("boot", lambda task: WaitForCall(reason="the agent writes", then="same"))
+    site.agent_calls(node)
+    site.wait_for_state(node, "wait call-back")
+    info(agent_url=None)(site, node)
+    site.set(node, provision_updated_at=rows.now() - LATE)
+    assert retry(site, node) == 0
+
+
+def test_a_locked_node_is_restarted_in_a_later_round(site, node):
+    with site.acquire(node):
+        boot_retries.run(site.runtime, timeouts.Watch())
+    assert retry(site, node) == 1
+
+
+def test_a_second_conductor_sees_that_the_machine_was_restarted(site, node):
+    other = site.another_host(HOST)
+    other = dataclasses.replace(
+        other, conf=site.runtime.conf, registry=site.runtime.registry, ring=site.runtime.ring
+    )
+    assert (retry(site, node), retry(site, node, other)) == (1, 1)
+
+
+def test_a_time_out_that_leaves_no_time_is_named(make_site, caplog):
+    site = make_site(clean_callback_timeout=600, rescue_callback_timeout=0)
+    Stage(site).configure("pxe", **dataclasses.asdict(Pxe(boot_retry_timeout=600)))
+    boot_retries.make(site.runtime)
+    [line] = [each for each in caplog.messages if "boot_retry_timeout" in each]
+    assert "[conductor]clean_callback_timeout" in line
