@@ -552,7 +552,8 @@ class TaskManager:
             last_error=last_error, has_worker=callback is not None,
         )  # fmt: skip
         if waits_since is not None:
-            setattr(self.node, states.WAIT_LIMITS[self.node.provision_state].since, waits_since)
+            limit = states.WAIT_LIMITS[State(str(self.node.provision_state))]
+            setattr(self.node, limit.since, waits_since)
         if callback is not None:
             if err_handler is not None:
                 self.set_spawn_error_hook(

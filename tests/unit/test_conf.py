@@ -38,7 +38,7 @@ def another(option: cfg.Opt) -> tuple[str, Any]:
         case cfg.BoolOpt():
             return str(not option.default), not option.default
         case cfg.IntOpt():
-            base = option.default or 0
+            base = option.default or option.type.min or 0
             other = base + (-1 if base == option.type.max else 1)
             return str(other), other
         case cfg.ListOpt():

@@ -71,13 +71,17 @@ def site(make_site, script):
     return site
 
 
-@pytest.fixture
-def node(site):
+def wait_in_deployment(site):
     node = site.enrol(provision_state="available")
     site.deploy(node)
     site.wait_for_state(node, "wait call-back")
     site.set(node, provision_updated_at=rows.now() - LATE)
     return node
+
+
+@pytest.fixture
+def node(site):
+    return wait_in_deployment(site)
 
 
 def retry(site, node, runtime=None):
@@ -100,13 +104,9 @@ def test_a_machine_is_left_alone(site, script, node, name):
     assert (retry(site, node), script.calls.count("boot")) == (0, 1)
 
 
-def test_a_step_that_waits_for_something_else_is_left_alone(site, script, node):
+def test_a_step_that_waits_for_something_else_is_left_alone(site, script):
     script.when("boot", lambda task: WaitForCall(reason="the agent writes", then="same"))
-    site.agent_calls(node)
-    site.wait_for_state(node, "wait call-back")
-    info(agent_url=None)(site, node)
-    site.set(node, provision_updated_at=rows.now() - LATE)
-    assert retry(site, node) == 0
+    assert retry(site, wait_in_deployment(site)) == 0
 
 
 def test_a_locked_node_is_restarted_in_a_later_round(site, node):
