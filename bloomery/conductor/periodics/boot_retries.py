@@ -71,7 +71,6 @@ def _is_due(task: TaskManager, lasts: timedelta) -> bool:
         boots = ramdisk.BOOT in info.get(substeps.POSITIONS, {})
     return (
         boots
-        and node.provision_state in states.WAIT_LIMITS
         and not node.maintenance
         and not agents.has_called(info)
         and agents.BOOT_RETRIED not in info

@@ -6,10 +6,12 @@ import dataclasses
 from datetime import timedelta
 
 import pytest
+import sqlalchemy as sa
 
 from bloomery.conductor.periodics import boot_retries, timeouts
 from bloomery.conf.agent import Pxe
 from bloomery.db import rows
+from bloomery.db.tables import STEP_RUNS
 from bloomery.drivers.agent import ramdisk
 from bloomery.outcome import WaitForCall
 from tests.kit.machines.scripted import Script
@@ -101,7 +103,35 @@ def test_a_machine_is_restarted_once(site, script, node):
 @pytest.mark.parametrize("name", SPARED)
 def test_a_machine_is_left_alone(site, script, node, name):
     SPARED[name](site, node)
+    locked = site.node(node).lock_generation
     assert (retry(site, node), script.calls.count("boot")) == (0, 1)
+    assert site.node(node).lock_generation == locked, "the node was locked for nothing"
+
+
+class ChangesMeanwhile:
+    """Capabilities whose first reader looks without the lock; the node then changes."""
+
+    def __init__(self, change):
+        self.changes = [change]
+
+    def __contains__(self, name):
+        for change in self.changes:
+            change()
+        self.changes = []
+        return name == "pxe_boot"
+
+
+@pytest.mark.parametrize("name", ["in maintenance", "an agent looked up"])
+def test_a_node_that_changes_before_it_is_locked_is_left_alone(site, node, name):
+    boot = site.runtime.registry.interfaces["boot"]["fake"]
+    boot.capabilities = ChangesMeanwhile(lambda: SPARED[name](site, node))
+    assert retry(site, node) == 0
+
+
+def test_a_flow_that_a_dead_conductor_has_left_is_left_to_recovery(site, node):
+    site.db.transact(lambda conn: conn.execute(sa.update(STEP_RUNS).values(state="running")))
+    assert retry(site, node) == 0
+    site.db.transact(lambda conn: conn.execute(sa.update(STEP_RUNS).values(state="waiting")))
 
 
 def test_a_step_that_waits_for_something_else_is_left_alone(site, script):
@@ -110,8 +140,10 @@ def test_a_step_that_waits_for_something_else_is_left_alone(site, script):
 
 
 def test_a_locked_node_is_restarted_in_a_later_round(site, node):
-    with site.acquire(node):
-        boot_retries.run(site.runtime, timeouts.Watch())
+    boot, holders = site.runtime.registry.interfaces["boot"]["fake"], []
+    boot.capabilities = ChangesMeanwhile(lambda: holders.append(site.acquire(node)))
+    boot_retries.run(site.runtime, timeouts.Watch())
+    holders[0].release_resources()
     assert retry(site, node) == 1
 
 
