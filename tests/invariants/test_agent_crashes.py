@@ -169,6 +169,7 @@ class AgentLife(Life):
     ) -> None:  # fmt: skip
         self.server, self.http = server, str(path.parent / "http")
         self.has_files, self.lost_boots = boots_by in BOOTS, kind.lost_boots
+        self.lost_token: Any = None
         super().__init__(path, Directed(path.parent, boots_by), kind.orders)
         self.site.set(
             self.node, instance_info=rows.dump(instance), target_raid_config=rows.dump(MIRROR),
@@ -184,7 +185,10 @@ class AgentLife(Life):
     def loses(self, node: Node) -> bool:
         """Lose each boot once; return whether the one that the node waits for is lost."""
         info = node.driver_internal_info
-        if not self.lost_boots or agents.has_called(info) or agents.BOOT_RETRIED in info:
+        token = info.get("agent_secret_token")
+        if not (agents.has_called(info) or agents.BOOT_RETRIED in info):
+            self.lost_token = token
+        if not self.lost_boots or token != self.lost_token:
             return False
         if ramdisk.BOOT in info.get(substeps.POSITIONS, {}):
             self.site.set(self.node, provision_updated_at=rows.now() - timedelta(seconds=90))

@@ -17,6 +17,7 @@ from bloomery.outcome import WaitForCall
 from tests.kit.machines.scripted import Script
 from tests.kit.servers.site import HOST
 from tests.kit.servers.stories import Stage
+from tests.kit.waiting import wait_for
 
 LATE = timedelta(seconds=700)
 
@@ -96,8 +97,17 @@ def retry(site, node, runtime=None):
 def test_a_machine_is_restarted_once(site, script, node):
     assert [retry(site, node) for _ in range(2)] == [1, 1]
     assert script.calls.count("boot") == 2
+
+
+def test_the_retry_of_a_boot_concerns_no_later_wait(site, script):
+    script.add("deploy", "write", lambda task: WaitForCall(reason="the agent writes"))
+    node = wait_in_deployment(site)
+    retry(site, node)
+    began = site.node(node).provision_updated_at
     site.agent_calls(node)
-    assert "agent_boot_retried" not in site.wait_for_state(node, "active").driver_internal_info
+    wait_for(lambda: script.calls[-1] == "write", "the next step")
+    assert site.wait_for_state(node, "wait call-back").provision_updated_at > began + LATE
+    assert [run["reason"] for run in site.runs(node)][-1] == "the agent writes"
 
 
 @pytest.mark.parametrize("name", SPARED)
