@@ -254,7 +254,7 @@ def continue_inspection(
         if state == State.INSPECTWAIT and find_parked(runs) is not None:
             _require_in_band(task)
             args = {"inventory": inventory, "plugin_data": plugin_data}
-            task.node.driver_internal_info.pop(agents.BOOT_RETRIED, None)
+            task.node.driver_internal_info.pop(agents.BOOT_RETRIES, None)
             runner.resume(task, slot, "resume", flows.load(task, runs), args)
         elif state == State.ENROLL and runtime.conf.auto_discovery.enabled and not runs:
             _require_in_band(task)

@@ -92,7 +92,7 @@ _ASYNC: Final = (
     "skip_current_clean_step", "skip_current_deploy_step", "skip_current_service_step",
     "cleaning_polling", "deployment_polling", "servicing_polling",
     # what a step stored for its next attempt
-    "agent_command", "agent_partitions", agents.BOOT_RETRIED,
+    "agent_command", "agent_partitions", agents.BOOT_RETRIES,
     "agent_tries", "agent_power_looks", "agent_steps_reread", substeps.POSITIONS,
     "redfish_raid", "redfish_setting_until", "redfish_setting_was_off", "redfish_setting_late",
 )  # fmt: skip

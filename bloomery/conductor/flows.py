@@ -83,7 +83,7 @@ def note_agent(task: TaskManager, heartbeat: Heartbeat) -> None:
     info = task.node.driver_internal_info
     info |= facts(heartbeat)
     info[agents.LAST_HEARTBEAT] = rows.now().isoformat()
-    info.pop(agents.BOOT_RETRIED, None)
+    info.pop(agents.BOOT_RETRIES, None)
 
 
 def facts(heartbeat: Heartbeat) -> dict[str, str]:

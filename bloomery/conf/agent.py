@@ -247,8 +247,8 @@ class Pxe:
     boot_retry_timeout: int | None = option(
         None,
         "seconds after a network boot without a call of its agent, after which the machine is "
-        "restarted once; less than the time-outs of [conductor]; no effect on boots from CDs; "
-        "unset: never",
+        "restarted; less than the time-outs of [conductor]; no effect on boots from CDs; unset: "
+        "never",
         least=60,
     )
     boot_retry_check_interval: int = option(

@@ -186,7 +186,7 @@ class AgentLife(Life):
         """Lose each boot once; return whether the one that the node waits for is lost."""
         info = node.driver_internal_info
         token = info.get("agent_secret_token")
-        if not (agents.has_called(info) or agents.BOOT_RETRIED in info):
+        if not (agents.has_called(info) or agents.BOOT_RETRIES in info):
             self.lost_token = token
         if not self.lost_boots or token != self.lost_token:
             return False

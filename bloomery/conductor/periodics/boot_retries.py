@@ -1,7 +1,7 @@
-"""Restart machines, once each, whose agent does not call after a boot from the network.
+"""Restart machines whose agent does not call after a boot from the network.
 
-DHCP and TFTP may lose a boot.  The waiting step boots its agent again from the beginning, within
-the time-out of the first wait.
+DHCP and TFTP may lose a boot.  The waiting step boots its agent again from the beginning, as often
+as the time-out of the first wait allows.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ def _retry(runtime: ConductorRuntime, uuid: str, lasts: timedelta) -> None:
 
 
 def _is_due(task: TaskManager, lasts: timedelta) -> bool:
-    """Return whether the node waits for the agent of a network boot that is not retried yet."""
+    """Return whether the node waits too long for the agent of a network boot."""
     node, info = task.node, task.node.driver_internal_info
     if node.provision_state == State.INSPECTWAIT:
         boots = task.driver.inspect.in_band
@@ -73,7 +73,6 @@ def _is_due(task: TaskManager, lasts: timedelta) -> bool:
         boots
         and not node.maintenance
         and not agents.has_called(info)
-        and agents.BOOT_RETRIED not in info
         and _NETWORK in task.driver.boot.capabilities
         and not task.driver.power.only_restarts  # an operator boots the machine
         and rows.now() - _booted_at(task) >= lasts
@@ -81,11 +80,12 @@ def _is_due(task: TaskManager, lasts: timedelta) -> bool:
 
 
 def _booted_at(task: TaskManager) -> datetime:
-    """Return when the wait began, or a user has changed the power since."""
-    times = [task.node.provision_updated_at or rows.now()]
-    if changed_at := task.node.driver_internal_info.get("last_power_state_change"):
+    """Return when the wait began, or the machine was restarted since, by us or by a user."""
+    info = task.node.driver_internal_info
+    times = [task.node.provision_updated_at or rows.now(), agents.boot_retried_at(info)]
+    if changed_at := info.get("last_power_state_change"):
         times.append(datetime.fromisoformat(changed_at).replace(tzinfo=UTC))
-    return max(times)
+    return max(time for time in times if time)
 
 
 def _boot_again(task: TaskManager, slot: Slot) -> None:
@@ -99,5 +99,5 @@ def _boot_again(task: TaskManager, slot: Slot) -> None:
         f"{task.runtime.conf.pxe.boot_retry_timeout} s ([pxe]boot_retry_timeout)"
     )
     substeps.forget(task, ramdisk.BOOT)
-    node.driver_internal_info[agents.BOOT_RETRIED] = getattr(node, limit.since).isoformat()
+    agents.note_boot_retry(node.driver_internal_info, getattr(node, limit.since), rows.now())
     runner.resume(task, slot, "resume", flows.load(task, runs))

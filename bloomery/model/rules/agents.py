@@ -13,7 +13,7 @@ from bloomery.model.rules import idents
 
 LAST_HEARTBEAT: Final = "agent_last_heartbeat"  # in driver_internal_info
 LOOKED_UP: Final = "agent_looked_up"  # in driver_internal_info: an agent found its node
-BOOT_RETRIED: Final = "agent_boot_retried"  # in driver_internal_info: when the wait for it began
+BOOT_RETRIES: Final = "agent_boot_retries"  # in driver_internal_info: {"count", "last", "since"}
 _SESSION: Final = ("agent_url", "agent_secret_token")
 
 
@@ -36,17 +36,31 @@ def has_called(internal_info: Mapping[str, Any]) -> bool:
     return any(internal_info.get(key) for key in ("agent_url", LOOKED_UP))
 
 
+def note_boot_retry(internal_info: dict[str, Any], waits_since: datetime, now: datetime) -> None:
+    """Count the restart of a machine whose agent is awaited ``waits_since``."""
+    retries = internal_info.get(BOOT_RETRIES) or {"count": 0, "since": waits_since.isoformat()}
+    internal_info[BOOT_RETRIES] = retries | {"count": retries["count"] + 1, "last": now.isoformat()}
+
+
+def boot_retried_at(internal_info: Mapping[str, Any]) -> datetime | None:
+    """Return when the machine was last restarted, because its agent had not called."""
+    retries = internal_info.get(BOOT_RETRIES)
+    return datetime.fromisoformat(retries["last"]) if retries else None
+
+
 def boot_awaited_since(internal_info: Mapping[str, Any]) -> datetime | None:
     """Return when the wait for a boot began that was retried; None: it was not."""
-    since = internal_info.get(BOOT_RETRIED)
-    return datetime.fromisoformat(since) if since else None
+    retries = internal_info.get(BOOT_RETRIES)
+    return datetime.fromisoformat(retries["since"]) if retries else None
 
 
 def retry_note(internal_info: Mapping[str, Any]) -> str:
     """Return the end of the sentence that describes the wait for an agent."""
-    if BOOT_RETRIED not in internal_info:
+    if BOOT_RETRIES not in internal_info:
         return ""
-    return "; the machine was restarted once, after [pxe]boot_retry_timeout"
+    count = internal_info[BOOT_RETRIES]["count"]
+    times = "once" if count == 1 else f"{count} times"
+    return f"; the machine was restarted {times} ([pxe]boot_retry_timeout)"
 
 
 def has_live_agent(internal_info: Mapping[str, Any], timeout_s: float, now: datetime) -> bool:

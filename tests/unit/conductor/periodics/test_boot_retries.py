@@ -40,6 +40,11 @@ def was_switched_by_a_user(site, node):
     info(last_power_state_change=rows.now().replace(tzinfo=None).isoformat())(site, node)
 
 
+def was_retried(site, node):
+    now = rows.now().isoformat()
+    info(agent_boot_retries={"count": 1, "since": now, "last": now})(site, node)
+
+
 def boots_from_cd(site, node):
     site.runtime.registry.interfaces["boot"]["fake"].capabilities = frozenset({"ramdisk_boot"})
 
@@ -53,7 +58,7 @@ SPARED = {
     "not late yet": waits_since_now,
     "an agent calls": info(agent_url="https://agent"),
     "an agent looked up": info(agent_looked_up=True),
-    "retried": info(agent_boot_retried="2026-11-28T06:44:28+00:00"),
+    "retried just now": was_retried,
     "switched by a user": was_switched_by_a_user,
     "boots from CD": boots_from_cd,
     "has no BMC": has_no_bmc,
@@ -94,9 +99,16 @@ def retry(site, node, runtime=None):
     return len([entry for entry in site.history(node) if "is restarted" in entry["event"]])
 
 
-def test_a_machine_is_restarted_once(site, script, node):
+def test_a_machine_is_restarted_once_in_each_time(site, script, node):
+    began = site.node(node).provision_updated_at
     assert [retry(site, node) for _ in range(2)] == [1, 1]
-    assert script.calls.count("boot") == 2
+    retries = site.node(node).driver_internal_info["agent_boot_retries"]
+    long_ago = {"last": (rows.now() - LATE).isoformat()}
+    info(agent_boot_retries=retries | long_ago)(site, node)
+    assert [retry(site, node) for _ in range(2)] == [2, 2]
+    assert script.calls.count("boot") == 3
+    assert site.node(node).provision_updated_at == began
+    assert "; the machine was restarted 2 times (" in site.runs(node)[-1]["reason"]
 
 
 def test_the_retry_of_a_boot_concerns_no_later_wait(site, script):
