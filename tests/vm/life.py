@@ -109,6 +109,11 @@ MIRROR: Final = {
     "controller": "software",
     "is_root_volume": True,
 }
+UNMIRROR: Final = [
+    {"interface": "raid", "step": "delete_configuration"},
+    {"interface": "deploy", "step": "erase_devices_metadata"},
+]
+CREATE: Final = {"interface": "raid", "step": "create_configuration"}
 OPTIONS: Final[Mapping[str, Mapping[str, Any]]] = {
     "DEFAULT": {
         "enabled_hardware_types": "redfish",
@@ -315,14 +320,7 @@ class Life:
             },
         )  # fmt: skip
         self.service.api("PUT", "/v1/nodes/vm-1/states/raid", {"logical_disks": [MIRROR]})
-        steps = [
-            {"interface": interface, "step": step}
-            for interface, step in (
-                ("raid", "delete_configuration"), ("deploy", "erase_devices_metadata"),
-                ("raid", "create_configuration"),
-            )
-        ]  # fmt: skip
-        self.move("clean", "manageable", clean_steps=steps)
+        self.move("clean", "manageable", clean_steps=[*UNMIRROR, CREATE])
         built = self.node()["raid_config"]["logical_disks"]
         assert [disk["raid_level"] for disk in built] == ["1"], built
         boots = self._count_boots()
@@ -333,6 +331,11 @@ class Life:
         self.say("the deployed system runs from software RAID")
         self.move("deleted", "available")
         assert self.machine.is_on, "fast track has to keep the agent running"
+        self.move("manage", "manageable")
+        self.move("clean", "manageable", clean_steps=UNMIRROR)
+        assert self._count_boots() == boots + 1, "only the deletion has to boot the agent"
+        self.change({"/raid_interface": "no-raid", "/driver_info/fast_track": False})
+        self.move("provide", "available")
 
     def url(self) -> None:
         """Boot the agent from a URL, without a virtual drive, to deploy and to clean."""
