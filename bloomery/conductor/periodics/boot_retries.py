@@ -55,7 +55,7 @@ def _retry(runtime: ConductorRuntime, uuid: str, lasts: timedelta) -> None:
         if not _is_due(look, lasts):
             return
     with (
-        runtime.workers.slot() as slot,
+        runtime.workers.slot(allow_reserved=False) as slot,
         task_manager.acquire(context, uuid, purpose="boot retry", retry=False) as task,
     ):
         if _is_due(task, lasts):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 from datetime import timedelta
 
@@ -166,6 +167,17 @@ def test_a_locked_node_is_restarted_in_a_later_round(site, node):
     boot.capabilities = ChangesMeanwhile(lambda: holders.append(site.acquire(node)))
     boot_retries.run(site.runtime, timeouts.Watch())
     holders[0].release_resources()
+    assert retry(site, node) == 1
+
+
+def test_workers_reserved_for_users_restart_no_machine(make_site, script):
+    site = make_site(registry=script.registry(), reserved_workers_pool_percentage=50)
+    Stage(site).configure("pxe", boot_retry_timeout=600)
+    node, workers = wait_in_deployment(site), site.runtime.workers
+    with contextlib.ExitStack() as busy:
+        for _ in range(workers.size - workers.size // 2):
+            busy.enter_context(workers.slot())
+        assert retry(site, node) == 0
     assert retry(site, node) == 1
 
 
