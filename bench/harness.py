@@ -21,7 +21,6 @@ import resource
 import select
 import shutil
 import signal
-import socket
 import statistics
 import subprocess
 import sys
@@ -171,13 +170,6 @@ def until(true: Callable[[], bool], what: str, *, timeout_s: float = 60) -> None
         if time.monotonic() > give_up_at:
             raise TimeoutError(f"waited {timeout_s:g} s for {what}")
         time.sleep(_POLL_S)
-
-
-def free_port() -> int:
-    with socket.socket() as found:
-        found.bind(("127.0.0.1", 0))
-        port: int = found.getsockname()[1]
-    return port
 
 
 class Process:

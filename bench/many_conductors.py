@@ -43,6 +43,7 @@ from bloomery.model.step import Run
 from bloomery.rpc.ring import Ring
 from bloomery.state_dir import StateDir
 from tools import servers
+from tools.servers import free_port
 
 NODES_OF_A_ROUND: Final = 120  # so many that each conductor has its share of them
 TAKEN_OVER: Final = 1000
@@ -229,7 +230,7 @@ def _shared(db: Database, folder: Path) -> dict[str, Any]:
 
 
 def _named() -> dict[str, Any]:
-    port = harness.free_port()
+    port = free_port()
     return {"DEFAULT/host": "127.0.0.1", "json_rpc/host_ip": "127.0.0.1", "json_rpc/port": port}
 
 

@@ -30,6 +30,7 @@ from bloomery.conf.rpc import JsonRpc
 from bloomery.db import rows
 from bloomery.model.request import Request
 from bloomery.rpc import transports
+from tools.servers import free_port
 
 CALLS = 300
 BROKER = os.environ.get("BLOOMERY_TEST_RABBITMQ", "rabbit://guest:guest@127.0.0.1:5672/")
@@ -100,7 +101,7 @@ def _server(*arguments: str) -> Iterator[None]:
 
 
 def _json_rpc() -> Any:
-    port = harness.free_port()
+    port = free_port()
     return _ours("json-rpc", f"127.0.0.1:{port}", port)
 
 
@@ -114,7 +115,7 @@ def _oslo() -> Any:
 
 @contextlib.contextmanager
 def _cheroot() -> Iterator[Call]:
-    port = harness.free_port()
+    port = free_port()
     body = rows.dump_document({"context": dataclasses.asdict(REQUEST), "vif": ARGUMENTS}).encode()
     pool = urllib3.HTTPConnectionPool("127.0.0.1", port)
     headers = {"Content-Type": "application/json"}

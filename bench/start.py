@@ -12,6 +12,7 @@ from pathlib import Path
 
 from bench import harness, population
 from bench.harness import Line
+from tools.servers import free_port
 
 NODES = 1000
 
@@ -28,7 +29,7 @@ def measure() -> Sequence[Line]:
 
 
 def _start_s(home: Path) -> float:
-    port = harness.free_port()
+    port = free_port()
     server = harness.Server(home, port=port)
     try:
         harness.until(lambda: _answers(port), "the first answer")

@@ -21,6 +21,7 @@ import contextlib
 import functools
 import os
 import pwd
+import random
 import shutil
 import signal
 import socket
@@ -62,6 +63,9 @@ POSTGRESQL_FOLDERS: Final = ("/usr/lib/postgresql/*/bin",)  # off PATH, one for 
 MARIADB_FOLDERS: Final = ("/usr/sbin", "/usr/bin")
 RABBITMQ_FOLDERS: Final = ("/usr/lib/rabbitmq/bin",)  # what stands on PATH insists on a user
 MARIADB_PORT: Final = 3306
+# Below the ports that the kernel gives to clients, and to servers that ask for any port.
+UNASKED_PORTS: Final = range(20000, 32000)
+LOTS: Final = random.SystemRandom()  # processes that look at the same time differ
 CONNECT_S: Final = 5
 START_S: Final = 60.0
 STOP_S: Final = 30.0
@@ -507,9 +511,12 @@ def run(command: str | Path, *args: str | int, user: int | None = None) -> None:
         raise ServerMissing(f"cannot run {Path(command).name}: {done.stderr.strip()[-500:]}")
 
 
-def free_port() -> int:
-    with socket.create_server((LOOPBACK, 0)) as listener:
-        return int(listener.getsockname()[1])
+def free_port(host: str = LOOPBACK) -> int:
+    """A port for a server that starts later, or is stopped and started again."""
+    for port in LOTS.sample(UNASKED_PORTS, len(UNASKED_PORTS)):
+        with contextlib.suppress(OSError), socket.create_server((host, port)):
+            return port
+    raise ServerMissing(f"no port of {host} is free")
 
 
 SERVERS: Final[Mapping[str, Callable[[], AbstractContextManager[Server]]]] = {

@@ -14,7 +14,6 @@ from __future__ import annotations
 import contextlib
 import os
 import random
-import socket
 import threading
 import urllib.error
 import urllib.request
@@ -39,6 +38,7 @@ from tests.chaos.members import Member
 from tests.chaos.witness import Witness
 from tests.kit.servers import rpc
 from tests.kit.servers.tcp_proxy import Cut, TcpProxy
+from tools.servers import free_port
 
 POSTGRESQL: Final = "BLOOMERY_TEST_POSTGRESQL"
 TIMEOUT_S: Final = 22  # the least that heartbeat_timeout may be
@@ -168,7 +168,7 @@ class Site:
             name = f"conductor-{number}-{uuid.uuid4().hex[:8]}"
             return self._member("conductor", name, DEFAULT={"host": name})
         address = f"127.0.0.{number + 2}"
-        port = _free_port(address)
+        port = free_port(address)
         listens_at = address
         if self.on_call is not None:
             listens_at = f"127.0.1.{number + 2}"
@@ -281,11 +281,6 @@ class Site:
         ]
         runs = self.rows(sa.select(STEP_RUNS).where(STEP_RUNS.c.state.in_(OPEN_RUNS)))
         return busy + [f"{run['node_uuid']}: {run['step']} is {run['state']}" for run in runs]
-
-
-def _free_port(host: str) -> int:
-    with socket.create_server((host, 0)) as listener:
-        return int(listener.getsockname()[1])
 
 
 @contextlib.contextmanager

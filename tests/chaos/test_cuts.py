@@ -14,6 +14,7 @@ import signal
 import threading
 import uuid as uuids
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from http.client import HTTPConnection
 from pathlib import Path
 from typing import Any, Self
@@ -206,13 +207,13 @@ def test_lives_pass_through_a_database_that_is_killed(tmp_path: Path):
             undisturbed = str(uuids.uuid4())
             site.live(undisturbed)
             over = threading.Event()
-            killer = threading.Thread(target=_kill_now_and_then, args=(server, site, over))
-            killer.start()
-            try:
-                nodes = site.live_all()
-            finally:
-                over.set()
-                killer.join()
+            with ThreadPoolExecutor(1) as pool:
+                killer = pool.submit(_kill_now_and_then, server, site, over)
+                try:
+                    nodes = site.live_all()
+                finally:
+                    over.set()
+                    killer.result()
             expected = site.trace(undisturbed)
             assert {node: site.trace(node) for node in nodes} == dict.fromkeys(nodes, expected)
 
@@ -221,8 +222,10 @@ def _kill_now_and_then(server: servers.OwnServer, site: Site, over: threading.Ev
     """Three times; in between the service must have said that it goes on."""
     for _ in range(3):
         server.stop(signal.SIGKILL)
-        assert site.ask("GET", "/v1/nodes")[0] == 503
-        server.start()
+        try:
+            assert site.ask("GET", "/v1/nodes")[0] == 503
+        finally:
+            server.start()
         wait_for(lambda: site.ask("GET", "/v1/nodes")[0] == 200, "an answer", timeout_s=30)
         if over.is_set():
             return

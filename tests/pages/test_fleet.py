@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import signal
-import socket
 from pathlib import Path
 
 import pytest
@@ -15,6 +14,7 @@ from tests.kit.clients.window import PATIENCE_S, Window
 from tests.kit.servers.served import Served
 from tests.kit.waiting import wait_for
 from tests.pages.conftest import MARKUP
+from tools.servers import free_port
 
 NAMES = "return [...document.querySelectorAll('.vbody [data-column=name]')].map(e => e.innerText)"
 
@@ -175,12 +175,6 @@ def test_an_error_of_ten_thousand_characters_stays_readable(window, service, mak
     window.see(MARKUP, ".vbody")
     width = "return document.documentElement.scrollWidth <= innerWidth"
     assert window.driver.execute_script(width)
-
-
-def free_port() -> int:
-    with socket.socket() as listener:
-        listener.bind(("127.0.0.1", 0))
-        return int(listener.getsockname()[1])
 
 
 _NO_RETRY_BY_ITSELF = """

@@ -8,7 +8,6 @@ import json
 import os
 import re
 import signal
-import socket
 import subprocess
 import sys
 import urllib.error
@@ -25,17 +24,12 @@ from bloomery.db.engine import Database
 from tests.conformance.ironic import compare, ours, script, stories
 from tests.kit.servers.served import Served
 from tests.kit.waiting import wait_for
+from tools.servers import free_port
 
 pytestmark = pytest.mark.only_on("postgresql")
 ANSWERED = re.compile(rb'bloomery_api_requests_total{method="GET",status="200"} (\S+)')
 REQUESTS = 20
 ROOT = Path(__file__).parents[2]
-
-
-def free_port() -> int:
-    with socket.create_server(("127.0.0.1", 0)) as listener:
-        port: int = listener.getsockname()[1]
-    return port
 
 
 def groups(db: Database) -> dict[str, dict[str, Any]]:

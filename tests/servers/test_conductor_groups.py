@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import socket
 import threading
 from collections.abc import Iterator
 from pathlib import Path
@@ -15,16 +14,12 @@ from bloomery.db.engine import Database
 from bloomery.state_dir import StateDir
 from tests.kit.servers.served import Served
 from tests.kit.waiting import wait_for
+from tools.servers import free_port
 
 pytestmark = pytest.mark.only_on("postgresql")
 GROUPS = ("east", "west")
 MOVES = 6
 NODE = "/v1/nodes/web-1"
-
-
-def free_port() -> int:
-    with socket.create_server(("127.0.0.1", 0)) as listener:
-        return int(listener.getsockname()[1])
 
 
 @pytest.fixture

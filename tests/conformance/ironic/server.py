@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import socket
 import subprocess
 import tempfile
 import time
@@ -12,6 +11,8 @@ import urllib.request
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Final
+
+from tools.servers import free_port
 
 START_S: Final = 60
 INTERFACES: Final = {
@@ -60,7 +61,7 @@ def running(
     its configuration, in a folder that is removed at the end unless the name is absolute.
     """
     with tempfile.TemporaryDirectory(prefix="ironic-") as state:
-        port = _free_port()
+        port = free_port()
         settings = Path(state, config_name)
         lines = [f"enabled_{kind}_interfaces = {names}" for kind, names in INTERFACES.items()]
         text = SETTINGS.format(
@@ -84,13 +85,6 @@ def running(
                 process.wait(timeout=20)
             except subprocess.TimeoutExpired:
                 process.kill()
-
-
-def _free_port() -> int:
-    with socket.socket() as listener:
-        listener.bind(("127.0.0.1", 0))
-        port: int = listener.getsockname()[1]
-        return port
 
 
 def _wait(process: subprocess.Popen[bytes], port: int, log: Path) -> None:

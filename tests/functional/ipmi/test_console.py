@@ -18,14 +18,9 @@ from bloomery.drivers import registry
 from tests.functional.ipmi.conftest import conf
 from tests.kit.servers.stories import Stage
 from tests.kit.waiting import wait_for
+from tools.servers import free_port
 
 READY = b"[SOL Session operational"
-
-
-def free_port():
-    with socket.socket() as sock:
-        sock.bind(("127.0.0.1", 0))
-        return sock.getsockname()[1]
 
 
 @pytest.fixture

@@ -19,6 +19,7 @@ from bloomery.rpc.methods import list_methods, since
 from bloomery.rpc.remote import Cap
 from tests.kit.servers import rpc
 from tests.kit.waiting import wait_for
+from tools.servers import free_port
 
 REQUEST = Request(
     request_id="req-1", user="u", user_name="Zoë", project="p", roles=("admin", "member"),
@@ -231,7 +232,7 @@ def test_what_is_no_call_of_the_contract_is_refused(remote_link, change, failure
 
 
 def test_a_conductor_that_is_not_there_is_a_503_that_says_nothing_was_done(remote_link):
-    nobody = f"127.0.0.1:{rpc.free_port()}"
+    nobody = f"127.0.0.1:{free_port()}"
     with pytest.raises(errors.ConductorUnreached, match="nothing was done"):
         remote_link.client.proxy(nobody).vif_list(REQUEST, "a node")
 

@@ -30,6 +30,7 @@ from tests.kit.clock import HandClock
 from tests.kit.servers import rpc
 from tests.kit.servers.stories import Stage
 from tests.kit.waiting import wait_for
+from tools.servers import free_port
 
 
 @pytest.fixture
@@ -162,7 +163,7 @@ def test_a_conductor_that_dies_under_a_call_may_have_done_it(caller):
 
 
 def test_a_dead_conductor_is_told_at_once(caller):
-    nobody = f"127.0.0.1:{rpc.free_port()}"
+    nobody = f"127.0.0.1:{free_port()}"
     with pytest.raises(errors.ConductorUnreached, match="refused"):
         caller.proxy(nobody).inject_nmi(Request.new(), "a")
     wait_for(lambda: caller.limits.calls == 0, "the call to be over")

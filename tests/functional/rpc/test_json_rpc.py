@@ -398,7 +398,7 @@ def is_refused(address: tuple[str, int]) -> bool:
     """Does nobody listen there any more?"""
     try:
         socket.create_connection(address).close()
-    except ConnectionRefusedError:
+    except ConnectionError:  # a reset, too, if it closes while the kernel lets us in
         return True
     return False
 

@@ -30,6 +30,7 @@ from bloomery.rpc import transports
 from bloomery.rpc.client import InProcess, Transport
 from bloomery.rpc.contract import METHODS
 from bloomery.rpc.transports import Server
+from tools.servers import free_port
 
 BROKER = "BLOOMERY_TEST_RABBITMQ"
 TRANSPORT = "BLOOMERY_TEST_TRANSPORT"
@@ -67,11 +68,6 @@ class Link:
     @property
     def conductor(self) -> Any:
         return self.client.proxy(self.host)
-
-
-def free_port() -> int:
-    with socket.create_server(("127.0.0.1", 0)) as listener:
-        return int(listener.getsockname()[1])
 
 
 def broker_url() -> str:

@@ -15,8 +15,8 @@ from bloomery.conf import Conf
 from bloomery.conf.web import Monitoring
 from bloomery.orchestration.service.engine_service import EngineService
 from bloomery.secrets import Sealer
-from tests.kit.servers.rpc import free_port
 from tests.kit.servers.site import KEY, Site
+from tools.servers import free_port
 
 Ask = Callable[[str], urllib3.BaseHTTPResponse]
 

@@ -37,6 +37,7 @@ from bloomery.state_dir import StateDir
 from tests.kit.clock import HandClock
 from tests.kit.servers import disks
 from tests.kit.waiting import wait_for
+from tools.servers import free_port
 
 
 @pytest.fixture
@@ -47,12 +48,6 @@ def home(tmp_path: Path) -> Iterator[StateDir]:
 
 def fails(*_args: Any, **_more: Any) -> None:
     raise errors.CannotStart(reason="cannot do this in a test")
-
-
-def free_port() -> int:
-    with socket.socket() as one:
-        one.bind(("127.0.0.1", 0))
-        return int(one.getsockname()[1])
 
 
 @pytest.mark.parametrize(
