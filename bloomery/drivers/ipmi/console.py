@@ -85,8 +85,11 @@ class IpmitoolSocat(IpmitoolInterface, base.Console):
         self.release([task.node.uuid])
 
     def release(self, nodes: Sequence[str]) -> None:
+        """Stop the terminals side by side: each waits for its BMC, which may be mute."""
         with self._mutex:
             running = [self._terminals.pop(uuid) for uuid in nodes if uuid in self._terminals]
+        for each in running:
+            each.begin_stop()
         for each in running:
             each.stop()
 

@@ -64,11 +64,18 @@ class Terminal:
         self._thread = threading.Thread(target=self._serve, name=f"console-{name}", daemon=True)
         self._thread.start()
 
-    def stop(self) -> None:
-        """Close the port, end the connection, and join the thread."""
+    def begin_stop(self) -> None:
+        """As ``stop``, but returns at once."""
         self._stopping.set()
         with contextlib.suppress(OSError):
             self._listener.shutdown(socket.SHUT_RDWR)  # wakes its accept
+        with self._mutex:
+            if self._process is not None:
+                _signal(self._process, signal.SIGTERM)
+
+    def stop(self) -> None:
+        """Close the port, end the connection and its session at the BMC, and join the thread."""
+        self.begin_stop()
         with self._mutex:
             process = self._process
         if process is not None:
@@ -138,8 +145,12 @@ class Terminal:
 def _end(process: subprocess.Popen[bytes], within_s: float) -> None:
     """End a process and its group, by force after a while."""
     for order in (signal.SIGTERM, signal.SIGKILL):
-        with contextlib.suppress(ProcessLookupError):
-            os.killpg(process.pid, order)
+        _signal(process, order)
         with contextlib.suppress(subprocess.TimeoutExpired):
             process.wait(within_s)
             return
+
+
+def _signal(process: subprocess.Popen[bytes], order: signal.Signals) -> None:
+    with contextlib.suppress(ProcessLookupError):
+        os.killpg(process.pid, order)

@@ -24,7 +24,8 @@ READY = b"[SOL Session operational"
 
 
 @pytest.fixture
-def stage(make_site):
+def stage(make_site, machine):
+    """A site that ends before the machine: the end of a session waits for its BMC."""
     port = free_port()
     ours = conf(command_retry_timeout=20)
     default = dataclasses.replace(ours.default, enabled_console_interfaces=("ipmitool-socat",))

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import dataclasses
+import threading
 
 import pytest
 
@@ -75,6 +76,27 @@ def test_a_port_that_is_taken_is_refused():
     taken = terminal.listen("127.0.0.1", [0])
     with taken, pytest.raises(errors.NoFreeIPMITerminalPorts):
         terminal.listen("127.0.0.1", [taken.getsockname()[1]])
+
+
+def test_no_console_waits_for_the_end_of_another(make):
+    """Each terminal here ends only when all have been asked to."""
+
+    class Terminal:
+        def __init__(self):
+            self.begins = threading.Event()
+
+        def begin_stop(self):
+            self.begins.set()
+
+        def stop(self):
+            assert all(each.begins.is_set() for each in terminals.values())
+
+    terminals = {"one": Terminal(), "two": Terminal()}
+    consoles = make()
+    consoles._terminals |= terminals
+    consoles.close()
+    assert not consoles._terminals
+    assert terminals["two"].begins.is_set()
 
 
 @pytest.mark.parametrize("name", ["ipmitool-shellinabox", "redfish-graphical"])
