@@ -13,7 +13,7 @@ _never = threading.Event()
 
 
 def wait_for(
-    condition: Callable[[], T], what: str, *, timeout_s: float = 10.0, every_s: float = 0.002
+    condition: Callable[[], T], what: str, *, timeout_s: float = 30.0, every_s: float = 0.002
 ) -> T:
     """Return what ``condition`` says as soon as it is true; AssertionError when time is up."""
     give_up_at = time.monotonic() + timeout_s
