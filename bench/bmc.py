@@ -58,7 +58,7 @@ def _timed(read: Callable[[], Any]) -> tuple[float, float]:
 
 def _ours(info: dict[str, Any]) -> Callable[[], Any]:
     way = access.of(Conf())
-    node = SimpleNamespace(uuid=str(uuid.uuid4()), driver="redfish")
+    node = SimpleNamespace(uuid=str(uuid.uuid4()), name=None, driver="redfish")
     task: Any = SimpleNamespace(
         node=node, driver_info=info | {"redfish_verify_ca": False}, reads=None, insists=False,
         budget_s=None, assert_lease=lambda: None,
