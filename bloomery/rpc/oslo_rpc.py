@@ -136,12 +136,18 @@ class OsloServer:
         return listener if isinstance(listener, amqpdriver.AMQPListener) else None
 
     def _delete_queue(self) -> None:
-        """Delete the queue; an absent broker keeps it, and callers wait for the time-out."""
+        """Delete the queue; an absent broker keeps it, and callers wait for the time-out.
+
+        The connection's lock is held: its heartbeat thread sets the socket's time-out to 1 ms.
+        """
         driver = self._transport._driver  # noqa: SLF001  oslo.messaging has no public name
         if not isinstance(driver, impl_rabbit.RabbitDriver):
             return
         try:
-            with driver._get_connection(retry=0) as connection:  # noqa: SLF001
+            with (
+                driver._get_connection(retry=0) as connection,  # noqa: SLF001
+                connection._connection_lock,  # noqa: SLF001
+            ):
                 connection.channel.queue_delete(self._queue)
         except _BROKER_FAULTS as exc:
             LOG.warning("cannot delete queue %s while stopping: %s", self._queue, exc)
