@@ -31,7 +31,7 @@ test: $(VENV)/test.stamp  ## Run every suite within its budget and say what ran 
 	@$(SUITES)
 
 test-long: $(VENV)/test.stamp  ## Run what does not fit into `test`, with a new seed each time
-	@$(SUITES) --seed random unit functional invariants counts fuzz long stories-on-postgresql stories-on-mariadb chaos-long virtual-machines newcomer rotating
+	@$(SUITES) --seed random unit functional invariants counts fuzz long stories-on-postgresql stories-on-mariadb chaos-long virtual-machines newcomer benchmarks rotating
 
 lint: ## Check style, words and release notes
 types: ## Check types with mypy

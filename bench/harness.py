@@ -34,6 +34,7 @@ from urllib.parse import urlsplit
 
 ROOT: Final = Path(__file__).resolve().parent.parent
 ROUNDS: Final = 5
+ROUNDS_KEY: Final = "BENCH_ROUNDS"
 SYNCHRONOUS: Final = "FULL"
 VERSION: Final = {"X-OpenStack-Ironic-API-Version": "1.115"}
 _SERVE: Final = "from bloomery.cmd import main; {} main()"
@@ -124,7 +125,7 @@ def main(measure: Callable[[], Sequence[Line]]) -> None:
 
 def rounds() -> Iterator[int]:
     """Count the rounds; BENCH_ROUNDS changes how many there are, for a quick look."""
-    yield from range(int(os.environ.get("BENCH_ROUNDS", ROUNDS)))
+    yield from range(int(os.environ.get(ROUNDS_KEY, ROUNDS)))
 
 
 @contextlib.contextmanager

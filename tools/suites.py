@@ -146,6 +146,7 @@ SUITES: Final = (
         env=(on_database("postgresql"), over("json-rpc")), extra=True,
     ),
     Suite("virtual-machines", "make vm", 5400, "SQLite", needs=("qemu",), extra=True),
+    Suite("benchmarks", "BENCH_ROUNDS=1 python bench/run.py", 3600, "SQLite", extra=True),
     Suite("newcomer", "make newcomer", 900, "SQLite", needs=("debootstrap",), extra=True),
     Suite("chaos-long", CHAOS, 3600, needs=("postgresql", "rabbitmq", "redis"), extra=True),
     *(
