@@ -15,7 +15,6 @@ from pathlib import Path
 from typing import Any, Final
 
 from oslo_concurrency import processutils
-from oslo_utils.imageutils import format_inspector
 
 from bloomery import errors
 from bloomery.conf.agent import DiskUtils
@@ -60,6 +59,8 @@ def read(path: Path) -> Header:
 
     Raises StepFailure for a file of another format, and for one that refers to other files.
     """
+    from oslo_utils.imageutils import format_inspector  # late: 8 MiB, cryptography among them
+
     with path.open("rb") as file:
         start = file.read(_PIECE)
         file.seek(0)
@@ -90,6 +91,8 @@ def _check_raw(start: bytes) -> None:
 
 
 def _check_safety(name: str, inspector: Any) -> None:
+    from oslo_utils.imageutils import format_inspector  # late, as above
+
     try:
         inspector.safety_check()
     except format_inspector.SafetyCheckFailed as exc:
