@@ -112,7 +112,7 @@ def test_workers_that_cannot_start_end_their_parent(server: sa.URL, tmp_path: Pa
 WSGI_SERVERS = {
     "gunicorn": "--workers 2 --threads 4 --bind {address} {module}:application",
     "uwsgi": "--http {address} --module {module}:application --master --processes 2"
-    " --threads 4 --lazy-apps --die-on-term --disable-logging",
+    " --threads 4 --lazy-apps --need-app --die-on-term --disable-logging",
 }
 
 
