@@ -74,9 +74,12 @@ class Hosts:
         )
 
     def configure(self, text: str) -> None:
-        """Write the configuration that the page shows, and the names of hosts that share ours."""
+        """Write the configuration that the page shows, and the names of hosts that share ours.
+
+        A conductor that stops serves callers for the interval: here they read the ring soon.
+        """
         for host in HOSTS:
-            ours = f"[DEFAULT]\nhost = {host}\n"
+            ours = f"[DEFAULT]\nhost = {host}\nhash_ring_reset_interval = 1\n"
             text_here = self._here(host, text).replace("[DEFAULT]\n", ours)
             self.path(host, "/etc/bloomery/bloomery.conf").write_text(f"{text_here}\n{QUIET}")
 
