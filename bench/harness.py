@@ -288,7 +288,7 @@ class Client:
         """Return the body of the answer.  Raises RuntimeError for a status that is not allowed."""
         data = None if body is None else json.dumps(body).encode()
         sent = VERSION | ({"Content-Type": "application/json"} if data else {}) | (headers or {})
-        self._leave_what_was_closed()
+        self._drop_ended_connection()
         self._connection.request(method, path, data, sent)
         answer = self._connection.getresponse()
         said = answer.read()
@@ -296,7 +296,7 @@ class Client:
             raise RuntimeError(f"{method} {path}: {answer.status} {said[:500]!r}")
         return said
 
-    def _leave_what_was_closed(self) -> None:
+    def _drop_ended_connection(self) -> None:
         """Let the next request connect anew if the server has ended an idle connection."""
         sock = self._connection.sock
         if sock is not None and select.select([sock], [], [], 0)[0]:

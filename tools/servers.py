@@ -64,7 +64,7 @@ MARIADB_FOLDERS: Final = ("/usr/sbin", "/usr/bin")
 RABBITMQ_FOLDERS: Final = ("/usr/lib/rabbitmq/bin",)  # what stands on PATH insists on a user
 MARIADB_PORT: Final = 3306
 # Below the ports that the kernel gives to clients, and to servers that ask for any port.
-UNASKED_PORTS: Final = range(20000, 32000)
+PORTS_OF_SERVERS: Final = range(20000, 32000)
 LOTS: Final = random.SystemRandom()  # processes that look at the same time differ
 CONNECT_S: Final = 5
 START_S: Final = 60.0
@@ -513,7 +513,7 @@ def run(command: str | Path, *args: str | int, user: int | None = None) -> None:
 
 def free_port(host: str = LOOPBACK) -> int:
     """A port for a server that starts later, or is stopped and started again."""
-    for port in LOTS.sample(UNASKED_PORTS, len(UNASKED_PORTS)):
+    for port in LOTS.sample(PORTS_OF_SERVERS, len(PORTS_OF_SERVERS)):
         with contextlib.suppress(OSError), socket.create_server((host, port)):
             return port
     raise ServerMissing(f"no port of {host} is free")

@@ -143,12 +143,11 @@ class Terminal:
 
 
 def _end(process: subprocess.Popen[bytes], within_s: float) -> None:
-    """End a process and its group, by force after a while."""
-    for order in (signal.SIGTERM, signal.SIGKILL):
-        _signal(process, order)
-        with contextlib.suppress(subprocess.TimeoutExpired):
-            process.wait(within_s)
-            return
+    """Wait for a process that was told to end; kill its group after a while."""
+    try:
+        process.wait(within_s)
+    except subprocess.TimeoutExpired:
+        _signal(process, signal.SIGKILL)
 
 
 def _signal(process: subprocess.Popen[bytes], order: signal.Signals) -> None:
