@@ -3,7 +3,7 @@
 Read the rooms from the bottom; each imports only what stands before it::
 
     limits       how much a template may ask for
-    graph/       vertices and edges: order, frontiers, cycles; knows nothing of ours
+    graph/       vertices and edges: order, walks, cycles; knows nothing of ours
     properties/  schemas, constraints and values of a resource's properties
     template/    documents, versions, functions, parameters, environments, definitions
     resources/   one kind of resource per file, behind the handle_* contract

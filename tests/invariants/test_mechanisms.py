@@ -48,7 +48,8 @@ MECHANISMS: Final = {
     "wrappertask": "unit/orchestration/resources/test_composites.py::"
     "test_a_composite_follows_its_child_to_the_end",
     "DependencyTaskGroup": f"{GRAPH}::test_a_walk_tells_who_has_become_ready",
-    "DependencyTaskGroup reverse": f"{GRAPH}::test_a_reverse_walk_begins_at_the_roots",
+    "DependencyTaskGroup reverse": f"{GRAPH}::"
+    "test_what_is_required_comes_first_and_the_same_input_always_gives_the_same_order",
     "error_wait_time": f"{ENGINE}/test_orders.py::test_what_a_row_in_progress_needed_goes_after_it",
     "stack_task": f"{ENGINE}/test_orders.py::test_a_suspend_goes_backwards_and_a_resume_forwards",
     "StackUpdate": f"{ENGINE}/test_traces.py::test_updates",
@@ -124,7 +125,8 @@ MECHANISMS: Final = {
     "test_a_simulation_may_run_on_another_clock_and_tell_as_it_goes",
     "aggregate_exceptions": f"{ENGINE}/test_orders.py::"
     "test_a_check_goes_on_when_one_resource_is_sick",
-    "PollingTaskGroup": f"{GRAPH}::test_frontiers_hold_what_may_run_side_by_side",
+    "PollingTaskGroup": f"{ENGINE}/test_costs.py::"
+    "test_many_who_wait_for_what_is_elsewhere_are_looked_at_together_and_less_often",
     "CircularDependencyException": "unit/orchestration/graph/test_graph.py::"
     "test_whoever_asks_for_an_order_is_told_of_the_cycle_before_the_first_key",
     # the conductor's half

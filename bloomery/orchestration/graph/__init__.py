@@ -6,8 +6,7 @@ Nothing here recurses or looks at an edge twice: ten thousand keys are an ordina
 
     needs = Graph([("server", "port"), ("port", "net"), ("volume", None)])
     list(needs)  # ["net", "volume", "port", "server"]: what is required comes first
-    list(reversed(needs))  # the order of deletion
-    needs.frontiers()  # [{"net", "volume"}, {"port"}, {"server"}]: what may run side by side
+    list(needs.reverse())  # the order of deletion
 
 This room imports nothing of ours, its error included.
 """

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Hashable, Iterable, Iterator, KeysView
+from collections.abc import Hashable, Iterable, Iterator, KeysView
 from typing import Generic, TypeVar
 
 from bloomery.orchestration.graph.walk import Cycle, Walk, circle_among
 
 K = TypeVar("K", bound=Hashable)
-L = TypeVar("L", bound=Hashable)
 
 
 class Graph(Generic[K]):
@@ -71,14 +70,6 @@ class Graph(Generic[K]):
         """Who requires ``key`` itself; a view, which follows later changes."""
         return self._required_by[key].keys()
 
-    def leaves(self) -> list[K]:
-        """Those that require nothing: the first to be created."""
-        return [key for key, needs in self._requires.items() if not needs]
-
-    def roots(self) -> list[K]:
-        """Those that nothing requires: the first to be deleted."""
-        return [key for key, users in self._required_by.items() if not users]
-
     def edges(self) -> Iterator[tuple[K, K | None]]:
         """What makes the same graph again: (x, None) only for a key that has no edge at all."""
         for key, needs in self._requires.items():
@@ -87,10 +78,8 @@ class Graph(Generic[K]):
             if not needs and not self._required_by[key]:
                 yield key, None
 
-    def walk(self, *, reverse: bool = False) -> Walk[K]:
-        """Begin a way through the graph: from the leaves, or in reverse from the roots."""
-        if reverse:
-            return Walk(self._required_by, self._requires)
+    def walk(self) -> Walk[K]:
+        """Begin a way through the graph, from the keys that require nothing."""
         return Walk(self._requires, self._required_by)
 
     def order(self) -> list[K]:
@@ -101,34 +90,10 @@ class Graph(Generic[K]):
             key = ready.popleft()
             order.append(key)
             ready.extend(walk.finish(key))
-        self._refuse_rest(walk)
-        return order
-
-    def frontiers(self) -> list[set[K]]:
-        """The keys in groups: all of one may run side by side once the groups before are done.
-
-        Each stands in the first group that its requirements allow.  Raises Cycle.
-        """
-        walk, groups = self.walk(), list[set[K]]()
-        frontier = walk.first
-        while frontier:
-            groups.append(set(frontier))
-            frontier = [ready for key in frontier for ready in walk.finish(key)]
-        self._refuse_rest(walk)
-        return groups
-
-    def find_cycle(self) -> tuple[K, ...] | None:
-        """One circle, each key requiring the next and the last the first; None if there is none."""
-        walk = self.walk()
-        ready = list(walk.first)
-        while ready:
-            ready += walk.finish(ready.pop())
-        return circle_among(walk.left, self._requires)
-
-    def _refuse_rest(self, walk: Walk[K]) -> None:
         circle = circle_among(walk.left, self._requires)
         if circle:
             raise Cycle(circle)
+        return order
 
     # ------------------------------------------------------------------------- what is made of it
 
@@ -145,35 +110,6 @@ class Graph(Generic[K]):
         graph._required_by = _copied(self._requires)
         return graph
 
-    def subgraph(self, key: K) -> Graph[K]:
-        """``key``, all that requires it directly or through others, and the edges among these."""
-        reached = {key: None}
-        todo = deque((key,))
-        while todo:
-            new = [user for user in self._required_by[todo.popleft()] if user not in reached]
-            reached.update(dict.fromkeys(new))
-            todo.extend(new)
-        graph = Graph[K]()
-        for each in reached:
-            graph._register(each)
-        for requirer in reached:
-            for required in self._requires[requirer]:
-                if required in reached:
-                    graph.add(requirer, required)
-        return graph
-
-    def translate(self, function: Callable[[K], L]) -> Graph[L]:
-        """A copy with other keys.  Keys that become one share their edges.
-
-        If one of them required the other, the new key requires itself, which is a cycle.
-        """
-        names = {key: function(key) for key in self._requires}
-        graph = Graph[L]((name, None) for name in names.values())
-        for key, needs in self._requires.items():
-            for required in needs:
-                graph.add(names[key], names[required])
-        return graph
-
     # --------------------------------------------------------------------- as an ordinary container
 
     def __contains__(self, key: object) -> bool:
@@ -185,10 +121,6 @@ class Graph(Generic[K]):
     def __iter__(self) -> Iterator[K]:
         """The order of creation.  Raises Cycle before the first key is handed out."""
         return iter(self.order())
-
-    def __reversed__(self) -> Iterator[K]:
-        """The order of deletion.  Raises Cycle before the first key is handed out."""
-        return reversed(self.order())
 
     def __eq__(self, other: object) -> bool:
         return self._requires == other._requires if isinstance(other, Graph) else NotImplemented

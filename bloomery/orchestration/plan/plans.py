@@ -106,10 +106,6 @@ class Action:
         return Verb.REFUSE if self.effect.is_refused else self.verb
 
     @property
-    def forecast_reason(self) -> str:
-        return self.effect.reason if self.effect.is_refused else self.reason
-
-    @property
     def is_certain(self) -> bool:
         return self.certain and (self.effect.certain or not self.effect.is_refused)
 

@@ -72,6 +72,7 @@ class RowStore:
         self._traversals: dict[str, _Traversals] = {}
 
     def load(self, root_uuid: str) -> Tree:
+        """Return a tree with its waiting orders, and its root even if that is deleted."""
         with self._db.snapshot() as conn:
             rows = trees.load_rows(conn, root_uuid)
         tree = trees.decode(rows, self._sealer)

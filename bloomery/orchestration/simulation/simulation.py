@@ -11,13 +11,13 @@ from typing import Final
 
 from bloomery.model import stacks as model
 from bloomery.orchestration.engine.runtime import EngineRuntime
-from bloomery.orchestration.engine.store import Memory
 from bloomery.orchestration.engine.trees import StackTree
 from bloomery.orchestration.resources.states import Action, Status
 from bloomery.orchestration.simulation.clock import Clock, SimulatedClock
 from bloomery.orchestration.simulation.machines import SimulatedMachines
 from bloomery.orchestration.simulation.results import Event
 from bloomery.orchestration.simulation.software import SimulatedSoftware
+from bloomery.orchestration.simulation.store import MemoryStore
 
 EPOCH: Final = datetime(2026, 1, 1, tzinfo=UTC)  # what the clock's zero is in UTC
 
@@ -31,7 +31,7 @@ class Simulation:
     new_id: Callable[[], str] = lambda: str(uuid.uuid4())
     on_event: Callable[[Event], object] = lambda event: None
     poll_s: float = 1.0  # between two looks at what is not done yet
-    store: Memory = field(default_factory=Memory)
+    store: MemoryStore = field(default_factory=MemoryStore)
     software: SimulatedSoftware = field(default_factory=SimulatedSoftware)
     machines: SimulatedMachines = field(default_factory=SimulatedMachines)
     events: list[Event] = field(default_factory=list)

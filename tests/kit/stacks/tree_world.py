@@ -15,11 +15,11 @@ from bloomery.model import stacks as model
 from bloomery.model.stacks import Order, OrderKind
 from bloomery.orchestration.engine import events, stack_values
 from bloomery.orchestration.engine.runtime import EngineRuntime
-from bloomery.orchestration.engine.store import Memory
 from bloomery.orchestration.engine.trees import StackTree
 from bloomery.orchestration.properties.schema import Attribute, Schema, Type
 from bloomery.orchestration.resources import base
 from bloomery.orchestration.simulation import SimulatedClock
+from bloomery.orchestration.simulation.store import MemoryStore
 from bloomery.orchestration.template import kinds, parse
 
 EPOCH = datetime(2026, 1, 1, tzinfo=UTC)
@@ -127,7 +127,7 @@ class Thing(base.Resource):
         return True
 
 
-class Strict(Memory):
+class Strict(MemoryStore):
     """A store through which everything goes as the text that rows would have."""
 
     def write(self, root_uuid: str, turn: model.Turn) -> None:

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 from bloomery.cli import plan_text
 from bloomery.model.stacks import StoredResource
 from bloomery.orchestration.foresight import document
-from bloomery.orchestration.plan.plans import Plan
+from bloomery.orchestration.graph import Graph
+from bloomery.orchestration.plan.plans import Key, Plan
 from bloomery.orchestration.properties.schema import Schema, Type
 from bloomery.orchestration.resources.base import Action, Resource, Status
 from bloomery.orchestration.template.definitions import (
@@ -220,3 +221,8 @@ def told(plan: Plan) -> list[str]:
 
 def retain(**parts: Any) -> dict[str, Any]:
     return thing(**parts) | {"deletion_policy": DeletionPolicy.RETAIN}
+
+
+def named(graph: Graph[Key], name: Callable[[Key], str] = lambda key: key.name) -> Graph[str]:
+    """Return a graph with a name in place of each key."""
+    return Graph((name(key), other and name(other)) for key, other in graph.edges())

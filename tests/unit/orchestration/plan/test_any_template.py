@@ -13,7 +13,7 @@ from bloomery.orchestration import foresight
 from bloomery.orchestration.plan import Present
 from bloomery.orchestration.plan.plans import CLEAN, MAKE, Key, Plan, Verb
 from bloomery.orchestration.template.dialect import DeletionPolicy
-from tests.unit.orchestration.plan.kit import Template, attr, ref, row, rows, thing
+from tests.unit.orchestration.plan.kit import Template, attr, named, ref, row, rows, thing
 
 NAMES = "abcdefgh"
 STATES = ["CREATE_COMPLETE", "UPDATE_COMPLETE", "UPDATE_FAILED", "CHECK_FAILED", "INIT_COMPLETE"]
@@ -148,6 +148,6 @@ def test_the_same_template_changes_nothing(same: Template, rowless: bool) -> Non
 
 @given(templates())
 def test_deletion_reverses_creation(wanted: Template) -> None:
-    created = foresight.create(wanted).graph.translate(lambda key: key.name)
-    deleted = foresight.delete(wanted).graph.translate(lambda key: key.name)
+    created = named(foresight.create(wanted).graph)
+    deleted = named(foresight.delete(wanted).graph)
     assert set(deleted.edges()) == set(created.reverse().edges())

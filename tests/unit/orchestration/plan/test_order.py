@@ -14,6 +14,7 @@ from bloomery.orchestration.template.dialect import DeletionPolicy
 from tests.unit.orchestration.plan.kit import (
     Template,
     attr,
+    named,
     ref,
     retain,
     row,
@@ -35,7 +36,7 @@ def test_the_graph_is_that_of_the_reference() -> None:
     for transform in build.TRANSFORMS:
         if transform is not edges.drop_noop_vertices:
             transform(begun)
-    seen = begun.graph.translate(lambda key: NUMBERS[key.name] + {MAKE: "u", CLEAN: "c"}[key.phase])
+    seen = named(begun.graph, lambda key: NUMBERS[key.name] + {MAKE: "u", CLEAN: "c"}[key.phase])
     assert set(seen.edges()) == {
         ("1u", "2u"),
         ("1c", "1u"),
@@ -43,7 +44,7 @@ def test_the_graph_is_that_of_the_reference() -> None:
         ("2c", "1c"),
         ("3u", None),
     }
-    assert set(seen.leaves()) == {"2u", "3u"}
+    assert set(seen.walk().first) == {"2u", "3u"}
 
 
 def test_the_end_of_what_stays_is_no_vertex() -> None:
@@ -121,8 +122,8 @@ def test_unchanged_ones_still_pass_the_order_on() -> None:
 
 def test_deletion_mirrors_creation() -> None:
     wanted = template(a=thing(), b=thing(value=ref("a")), c=thing(depends_on=("a",)), d=thing())
-    created = foresight.create(wanted).graph.translate(lambda key: key.name)
-    deleted = foresight.delete(wanted).graph.translate(lambda key: key.name)
+    created = named(foresight.create(wanted).graph)
+    deleted = named(foresight.delete(wanted).graph)
     assert set(deleted.edges()) == set(created.reverse().edges())
     assert {action.verb for _, action in foresight.create(wanted)} == {Verb.CREATE}
     assert {action.verb for _, action in foresight.delete(wanted)} == {Verb.DELETE}

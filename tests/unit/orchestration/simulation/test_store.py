@@ -4,8 +4,8 @@ from datetime import UTC, datetime
 
 from bloomery.model.stacks import Order, OrderKind, Stack, Turn
 from bloomery.orchestration.engine import runtime
-from bloomery.orchestration.engine.store import Memory
 from bloomery.orchestration.engine.trees import StackTree
+from bloomery.orchestration.simulation.store import MemoryStore
 
 AT = datetime(2026, 1, 1, tzinfo=UTC)
 
@@ -26,7 +26,7 @@ def stack(uuid="s", **more):
 
 
 def test_orders_wait_until_a_turn_has_taken_them_and_their_numbers_grow():
-    store = Memory()
+    store = MemoryStore()
     order = Order(root_uuid="s", stack_uuid="s", kind=OrderKind.CREATE)
     first = store.accept(order, stacks=[stack()])
     assert store.load("s").orders == [first]
@@ -38,13 +38,13 @@ def test_orders_wait_until_a_turn_has_taken_them_and_their_numbers_grow():
 
 
 def test_a_tree_has_no_stacks_that_are_deleted():
-    store = Memory()
+    store = MemoryStore()
     store.write("s", Turn(stacks=[stack(), stack("n", deleted_at=AT)]))
     assert [each.uuid for each in store.load("s").stacks] == ["s"]
 
 
 def test_a_root_that_is_deleted_comes_with_the_orders_that_were_late():
-    store = Memory()
+    store = MemoryStore()
     store.accept(
         Order(root_uuid="s", stack_uuid="s", kind=OrderKind.DELETE), stacks=[stack(deleted_at=AT)]
     )

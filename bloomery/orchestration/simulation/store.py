@@ -1,10 +1,6 @@
-"""Where trees live between two turns: behind one seam, in memory or in rows.
+"""The store of a simulation: trees between two turns, in memory.
 
-A store is asked by whoever drives a tree, never by the tree itself::
-
-    tree = StackTree.load(store.load(root_uuid), runtime)
-    while not tree.rests:
-        store.write(root_uuid, tree.turn())
+``service/store.py`` has the rows of an engine.
 """
 
 from __future__ import annotations
@@ -13,7 +9,7 @@ import dataclasses
 import itertools
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any
 
 from bloomery.model.stacks import (
     Event,
@@ -28,23 +24,9 @@ from bloomery.model.stacks import (
 )
 
 
-class Store(Protocol):
-    def load(self, root_uuid: str) -> Tree:
-        """Return a tree with all that is needed to go on, and the orders that wait.
-
-        The root comes even if it is deleted: an order may have been late.
-        """
-
-    def list_orders(self, root_uuid: str, after_id: int) -> Tree:
-        """Return the orders since ``after_id``, with the stacks they name and their templates."""
-
-    def write(self, root_uuid: str, turn: Turn) -> None:
-        """Store a turn, whole or not at all."""
-
-
 @dataclass(slots=True)
-class Memory:
-    """Trees in dictionaries; what a stack's last event leaves behind stays until it is dropped."""
+class MemoryStore:
+    """The parts of all trees by UUID.  Resources of deleted stacks stay until they are dropped."""
 
     stacks: dict[str, Stack] = field(default_factory=dict)
     resources: dict[str, StoredResource] = field(default_factory=dict)
@@ -56,6 +38,7 @@ class Memory:
     _numbers: Iterator[int] = field(default_factory=lambda: itertools.count(1))
 
     def load(self, root_uuid: str) -> Tree:
+        """Return a tree with its waiting orders, and its root even if that is deleted."""
         stacks = [each for each in self.stacks.values() if each.root_uuid == root_uuid]
         live = {each.uuid for each in stacks if each.deleted_at is None}
         return Tree(
@@ -67,6 +50,7 @@ class Memory:
         )
 
     def list_orders(self, root_uuid: str, after_id: int) -> Tree:
+        """Return the orders after the ID ``after_id``, with the stacks that they name."""
         orders = [each for each in self._orders_of(root_uuid) if each.id > after_id]
         uuids = dict.fromkeys(each.stack_uuid for each in orders)
         return Tree(
@@ -90,8 +74,6 @@ class Memory:
             self.templates.pop(uuid, None)
         for number in turn.orders:
             self.orders.pop(number, None)
-
-    # ----------------------------------------------------------------- what accepts orders
 
     def accept(
         self, order: Order, *, stacks: Iterable[Stack] = (), templates: Iterable[Template] = ()
