@@ -32,7 +32,6 @@ def compare(builder: PlanBuilder) -> None:
                 action,
                 effect=effect,
                 differences=masking.differences(builder, key.name, change),
-                template_diff=(*(["properties"] if change.properties else []), *change.template),
                 called=candidate.kind.always_updated and decision.verb is Verb.UNCHANGED,
                 properties=change.after if change.after and change.known_after else None,
             )

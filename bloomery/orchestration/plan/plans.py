@@ -89,7 +89,6 @@ class Action:
     reason: str = ""
     certain: bool = True
     differences: tuple[Difference, ...] = ()
-    template_diff: tuple[str, ...] = ()  # properties, metadata, update_policy, deletion_policy
     called: bool = False  # the kind wants its update called even if nothing has changed
     pause_s: float = 0
     effect: Effect = NO_EFFECT  # on a machine

@@ -64,7 +64,6 @@ class OutputDefinition:
 
 
 Resources = Mapping[str, ResourceDefinition]
-Outputs = Mapping[str, OutputDefinition]
 
 
 class DefinitionReader:
