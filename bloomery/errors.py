@@ -1003,7 +1003,7 @@ class CannotStart(Failure):
 
 class SchemaOutdated(CannotStart):
     code = "db.schema_outdated"
-    text = "cannot use the database: its schema is {found}, this release needs {wanted}; {advice}"
+    text = "cannot use the database: its schema is {schema}, this release needs {needed}; {advice}"
 
 
 class CannotCopy(CannotStart):

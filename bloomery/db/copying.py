@@ -86,8 +86,8 @@ def _require_head(db: Database) -> None:
     revision = schema.revision_of(db)
     if revision != schema.HEAD:
         raise errors.SchemaOutdated(
-            found=revision or "not there yet",
-            wanted=schema.HEAD,
+            schema=revision or "not there yet",
+            needed=schema.HEAD,
             advice=f"run bloomery db upgrade for {shown(db)}, then copy again",
         )
 

@@ -73,8 +73,8 @@ def require_head(
     words = ["bloomery", "db", "upgrade", "--state-dir", str(state_dir)]
     words += [word for name in config_files for word in ("--config-file", str(name))]
     raise errors.SchemaOutdated(
-        found=revision or "not there yet",
-        wanted=line.head,
+        schema=revision or "not there yet",
+        needed=line.head,
         advice=f"run: {shlex.join(words)}",
     )
 
@@ -87,8 +87,8 @@ def _may_use_newer(db: engine.Database, revision: str | None, line: Line) -> boo
     """
     if revision is not None and not _NUMBER.fullmatch(revision):
         raise errors.SchemaOutdated(
-            found=revision,
-            wanted=line.head,
+            schema=revision,
+            needed=line.head,
             advice=f"no release of Bloomery calls a schema {revision}: {_ANOTHER_DATABASE}",
         )
     if revision is None or revision <= line.head:
@@ -96,8 +96,8 @@ def _may_use_newer(db: engine.Database, revision: str | None, line: Line) -> boo
     contracted_at = _contracted_at(db)
     if contracted_at is not None and contracted_at > line.head:
         raise errors.SchemaOutdated(
-            found=revision,
-            wanted=line.head,
+            schema=revision,
+            needed=line.head,
             advice="a newer release wrote it: start that one, or put back a backup from before",
         )
     LOG.warning("the schema is %s: a newer release brought it up from %s, which this one needs, "

@@ -407,7 +407,7 @@ class Connections:
     def wait_for_more(self, connection: Connection, size: int) -> None:
         """Read the body of the first message up to this size."""
         message = connection.reader.messages[0]
-        message.wanted = size
+        message.asked_bytes = size
         if message.asks_first:
             message.asks_first = False
             try:

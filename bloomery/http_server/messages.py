@@ -78,15 +78,15 @@ class Bodies:
 class Message:
     """One request.
 
-    ``wanted``: the bytes of the body that the application asked for after the head; None: it has
+    ``asked_bytes``: size of the body that the application asked for after the head; None: it has
     not seen the head.  ``login``: the running check, if any.  ``parking``: shared by all passes of
     the request; None before the first one.
     """
 
     __slots__ = (
-        "_bodies", "asks_first", "body", "has_head", "headers", "is_chunked", "is_whole",
-        "keep_alive", "length", "login", "method", "parking", "refusal", "size", "target",
-        "version", "wanted",
+        "_bodies", "asked_bytes", "asks_first", "body", "has_head", "headers", "is_chunked",
+        "is_whole", "keep_alive", "length", "login", "method", "parking", "refusal", "size",
+        "target", "version",
     )  # fmt: skip
 
     def __init__(self, bodies: Bodies) -> None:
@@ -103,7 +103,7 @@ class Message:
         self.is_whole = False
         self.body: IO[bytes] | None = None
         self.size = 0
-        self.wanted: int | None = None
+        self.asked_bytes: int | None = None
         self.login: Any = None
         self.parking: Parking | None = None
         self.refusal: Refusal | None = None
@@ -113,8 +113,8 @@ class Message:
         """Can a thread work on it without waiting for the client?"""
         if self.is_whole or self.refusal is not None:
             return True
-        if self.wanted is not None:
-            return self.size >= self.wanted
+        if self.asked_bytes is not None:
+            return self.size >= self.asked_bytes
         return self.has_head and (self.asks_first or self.is_chunked or self.length > UNASKED)
 
     def add(self, data: bytes) -> None:
@@ -183,7 +183,7 @@ class Reader:
     @property
     def is_asked_for(self) -> bool:
         """Does the application want the body that is arriving?"""
-        return self._message is not None and self._message.wanted is not None
+        return self._message is not None and self._message.asked_bytes is not None
 
     def feed(self, data: bytes) -> None:
         """Parse input.  After a refusal, or a last request, it is dropped."""

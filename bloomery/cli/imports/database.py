@@ -65,9 +65,9 @@ class StoredSite:
         """Without a service, nothing works on the node."""
         return self.nodes[uuid] if self.running is None else self.running.let_go(uuid)
 
-    def release(self, uuid: str, held: str) -> None:
+    def release(self, uuid: str, reason: str) -> None:
         if self.running is not None:
-            self.running.release(uuid, held)
+            self.running.release(uuid, reason)
 
     def past(self, uuid: str) -> Json:
         number = self.nodes[uuid]["id"]

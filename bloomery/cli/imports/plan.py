@@ -80,7 +80,7 @@ def parents_first(nodes: Mapping[str, Json]) -> list[Json]:
 
 
 def _node_row(node: Json, old: OldSite, new: Site, terms: Terms) -> Row:
-    known = new.nodes.get(node["uuid"])
+    present = new.nodes.get(node["uuid"])
     body, faults = translated(node, terms)
     faults += list(not_served(body, new))
     hidden = [f"instance_info/{key}" for key, value in (node["instance_info"] or {}).items()
@@ -89,24 +89,23 @@ def _node_row(node: Json, old: OldSite, new: Site, terms: Terms) -> Row:
     if allocation and node["provision_state"] != "active":
         hidden.append(f"allocation {allocation['name'] or allocation['uuid']}: the node is not "
                       "active")  # fmt: skip
-    reason = "" if known is None else str(known["maintenance_reason"])
+    reason = "" if present is None else str(present["maintenance_reason"])
     if reason.startswith(LET_GO):  # to write it anew would lose its history and erasures here
         action = LEFT
         delete = f"baremetal node delete {node['uuid']}"
         faults = [f"bloomery has handed it over: delete it here ({delete}) and run it again"]
-    elif known is not None and not reason.startswith(HELD):
+    elif present is not None and not reason.startswith(HELD):
         action, faults = TAKEN, []
     elif node["provision_state"] not in _STATES or node["reservation"]:
         action, faults = LEFT, [f"it is {node['provision_state']}; run the import again later"]
     elif faults:
         action = REFUSED
-    elif known is None:
+    elif present is None:
         action = CREATE
     else:
         is_let_go = node["maintenance_reason"] == LET_GO
-        is_same = not _differs(body, known, is_let_go=is_let_go) and set(known["traits"]) == set(
-            node.get("traits") or ()
-        )
+        has_same_traits = set(present["traits"]) == set(node.get("traits") or ())
+        is_same = has_same_traits and not _differs(body, present, is_let_go=is_let_go)
         action = THERE if is_same else CHANGE
     return Row(
         kind="node", uuid=node["uuid"], name=node["name"] or node["uuid"], action=action,
@@ -121,8 +120,8 @@ def translated(node: Json, terms: Terms) -> tuple[Json, list[str]]:
         if isinstance(value, str):
             body[name] = terms.instead.get((name, value), value)
     own = terms.secrets.get(node["uuid"]) or terms.secrets.get(node["name"] or "") or {}
-    told = {**terms.secrets.get("*", {}), **own}
-    info = {key: told.get(key, value) for key, value in (node["driver_info"] or {}).items()}
+    secrets = {**terms.secrets.get("*", {}), **own}
+    info = {key: secrets.get(key, value) for key, value in (node["driver_info"] or {}).items()}
     faults = [f"driver_info/{key} is hidden: name it in --secrets"
               for key, value in info.items() if value == HIDDEN]  # fmt: skip
     shown = {key: value for key, value in (node["instance_info"] or {}).items() if value != HIDDEN}
@@ -150,7 +149,7 @@ def not_served(body: Json, new: Site) -> Iterator[str]:
                    f"{name}:{body[name]}=NAME, one of {', '.join(enabled)}")  # fmt: skip
 
 
-def _differs(body: Json, known: Json, *, is_let_go: bool) -> bool:
+def _differs(body: Json, present: Json, *, is_let_go: bool) -> bool:
     """Return whether the node has changed in the old service since it was imported."""
     flat = {**body, **body["imported"]}
     names = {*NODE_FIELDS, *_LEFT_FIELDS, "provision_state", "maintenance_reason"}
@@ -158,16 +157,16 @@ def _differs(body: Json, known: Json, *, is_let_go: bool) -> bool:
         names.remove("resource_class")
     if is_let_go:  # its own maintenance reason is gone in the old service
         names.remove("maintenance_reason")
-    return any(is_other(flat.get(name), known.get(name)) for name in names)
+    return any(is_other(flat.get(name), present.get(name)) for name in names)
 
 
-def is_other(value: Any, known: Any) -> bool:
+def is_other(value: Any, other: Any) -> bool:
     """Compare two values of a field; a service may show none as null, false or empty."""
-    if isinstance(value, dict) and isinstance(known, dict):
-        return value.keys() != known.keys() or any(
-            known[key] not in (each, HIDDEN) for key, each in value.items()
+    if isinstance(value, dict) and isinstance(other, dict):
+        return value.keys() != other.keys() or any(
+            other[key] not in (each, HIDDEN) for key, each in value.items()
         )
-    return (value or None) != (known or None)
+    return (value or None) != (other or None)
 
 
 # -------------------------------------------------------------------------------------- records
@@ -180,21 +179,21 @@ def record_row(kind: str, record: Json, new: Site, begun_anew: set[str]) -> Row:
     node = record.get("node_uuid")
     if kind == "allocation":
         body["node"] = node
-    known = None if node in begun_anew else new.records[kind].get(record["uuid"])
+    present = None if node in begun_anew else new.records[kind].get(record["uuid"])
     changes: Json = {}
     faults: tuple[str, ...] = ()
     if kind == "allocation" and (node is None or record["state"] != "active"):
         action, faults = LEFT, (f"its state is {record['state']}; order it anew",)
     elif record.get("sensitive") and record.get("actions") is None:
         action, faults = LEFT, ("it is sensitive, so that its actions are hidden; write it anew",)
-    elif known is None:
+    elif present is None:
         action = CREATE
     elif kind == "allocation":
         action = THERE
     else:
         changes = {
             field: value for field, value in body.items()
-            if field in known and is_other(value, known[field])
+            if field in present and is_other(value, present[field])
         }  # fmt: skip
         action = CHANGE if changes else THERE
     return Row(

@@ -66,10 +66,10 @@ class OldSite(Protocol):
     def let_go(self, uuid: str) -> Json:
         """Stop working on a node; return the node as it is from then on."""
 
-    def release(self, uuid: str, held: str) -> None:
-        """Set the maintenance that the node had before it moved, as ``held`` says.
+    def release(self, uuid: str, reason: str) -> None:
+        """Set the maintenance that the node had before it moved, as ``reason`` says.
 
-        ``held``: the node's maintenance reason in the service that does not work on it.
+        ``reason``: the node's maintenance reason in the service that does not work on it.
         """
 
     def past(self, uuid: str) -> Json:
@@ -91,11 +91,11 @@ class Site:
         node: Json = self.client.get(path)
         return node
 
-    def release(self, uuid: str, held: str) -> None:
+    def release(self, uuid: str, reason: str) -> None:
         path = f"/v1/nodes/{uuid}/maintenance"
-        _, was_in_maintenance, reason = held.partition(WAS_IN_MAINTENANCE)
+        _, was_in_maintenance, former_reason = reason.partition(WAS_IN_MAINTENANCE)
         if was_in_maintenance:
-            self.client.put(path, {"reason": reason})
+            self.client.put(path, {"reason": former_reason})
         else:
             self.client.delete(path)
 

@@ -56,12 +56,12 @@ def _take(old: OldSite, new: Site, row: Row) -> str | None:
 
     The old service may have begun to work on the node since it was read.
     """
-    held = str(new.nodes[row.uuid]["maintenance_reason"])
+    reason = str(new.nodes[row.uuid]["maintenance_reason"])
     now = old.let_go(row.uuid)
     if now["reservation"] or now["provision_state"] != new.nodes[row.uuid]["provision_state"]:
-        old.release(row.uuid, held)
+        old.release(row.uuid, reason)
         return f"the old service works on it: it is {now['provision_state']}; run the import again"
     new.protect(old.nodes[row.uuid])
     new.client.post(f"/ext/v1/nodes/{row.uuid}/past", old.past(row.uuid))
-    new.release(row.uuid, held)
+    new.release(row.uuid, reason)
     return None

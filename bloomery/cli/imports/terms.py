@@ -63,19 +63,19 @@ def stops(rows: Iterable[Row], *, skip: bool) -> bool:
 
 def echoed(rows: Iterable[Row], *, as_json: bool) -> list[Row]:
     """Return the rows; print each as it comes, or one document at the end."""
-    told = []
+    printed = []
     for row in rows:
-        told.append(row)
+        printed.append(row)
         if not as_json:
             terminal.echo(f"{row.kind} {row.name}: {row.action}")
             for words in (*row.faults, *(f"left out: {each}" for each in row.left_out)):
                 terminal.echo(f"  {words}", err=True)
     if as_json:
-        click.echo(json.dumps([{key: getattr(row, key) for key in _SHOWN} for row in told],
+        click.echo(json.dumps([{key: getattr(row, key) for key in _SHOWN} for row in printed],
                               indent=2))  # fmt: skip
     else:
-        click.echo(terminal.tally("row", [row.action for row in told]))
-    return told
+        click.echo(terminal.tally("row", [row.action for row in printed]))
+    return printed
 
 
 def end(rows: Iterable[Row], *, is_stopped: bool) -> None:

@@ -53,17 +53,17 @@ def named(info: Mapping[str, Any], client: HttpClient, *, allows_md5: bool) -> l
     return digests
 
 
-def are_of(found: Mapping[str, str], named: list[str]) -> bool:
-    """Return whether a file with the checksums ``found`` has all that are named."""
-    return set(named) <= set(found.values())
+def are_of(digests: Mapping[str, str], named: list[str]) -> bool:
+    """Return whether a file with the checksums ``digests`` has all that are named."""
+    return set(named) <= set(digests.values())
 
 
-def check(found: Mapping[str, str], named: list[str]) -> None:
-    """Raise StepFailure unless a file with the checksums ``found`` has all that are named.
+def check(digests: Mapping[str, str], named: list[str]) -> None:
+    """Raise StepFailure unless a file with the checksums ``digests`` has all that are named.
 
     The message has no checksum of the file: whoever names a URL need not be able to read it.
     """
-    if not are_of(found, named):
+    if not are_of(digests, named):
         raise errors.StepFailure(
             reason=f"the image has other checksums than the node names: {', '.join(named)}",
         )

@@ -138,9 +138,9 @@ def _header(path: Path, named: str | None) -> image_format.Header:
     return header
 
 
-def _check_format(found: str, named: str | None) -> None:
-    if named is not None and found != named:
+def _check_format(in_header: str, named: str | None) -> None:
+    if named is not None and in_header != named:
         raise errors.StepFailure(
-            reason=f"the header of the image says {found}, and instance_info/image_disk_format "
+            reason=f"the header of the image says {in_header}, and instance_info/image_disk_format "
             f"says {named}: correct it, or leave it out",
         )

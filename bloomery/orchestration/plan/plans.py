@@ -140,11 +140,11 @@ class Plan:
         Members are their group's business; whoever walks a stack begins a resource in the turn in
         which nothing stands before it, and not a turn later because of a no-op.
         """
-        made = self.graph.copy()
+        graph = self.graph.copy()
         for key in self.graph.order():  # leaves first, so that a no-op has few keys before it
             if key not in self.actions or "/" in key.name or key.phase == BATCH:
-                made.bypass(key)
-        return made
+                graph.bypass(key)
+        return graph
 
     def actions_of(self, name: str) -> list[Action]:
         """All that is done to one resource."""

@@ -55,19 +55,19 @@ def network_data(
     bonds = [_bond(group, ports) for group in portgroups if group["uuid"] in link_of.values()]
     free = [bond["id"] for bond in bonds]
     free += [port["uuid"] for port in ports if not port.get("portgroup_uuid")]
-    made = []
+    placed = []
     for number, network in enumerate(networks or [{}] * len(free)):
         link = link_of.get(network.get("port") or "", free[0] if free else None)
         if link is None:
             break  # more networks than links
         if link in free:
             free.remove(link)
-        made.append(_network(number, link, network))
+        placed.append(_network(number, link, network))
     links = [
         {"id": port["uuid"], "type": "phy", "ethernet_mac_address": port["address"]}
         for port in ports
     ]
-    return {"links": links + bonds, "networks": made, "services": []}
+    return {"links": links + bonds, "networks": placed, "services": []}
 
 
 def _bond(group: Mapping[str, Any], ports: Sequence[Mapping[str, Any]]) -> Json:

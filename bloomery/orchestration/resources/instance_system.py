@@ -199,8 +199,8 @@ def _with_network_data(instance: OnNode) -> Mapping[str, Any]:
         return instance.properties
     ports, portgroups = instance.machines.list_ports(instance.node_uuid())
     networks = instance_network.placed_networks(instance, instance.node_uuid())
-    made = instance_network.network_data(ports, portgroups, networks)
-    return {**instance.properties, "network_data": made}
+    network_data = instance_network.network_data(ports, portgroups, networks)
+    return {**instance.properties, "network_data": network_data}
 
 
 def host_name(instance: OnNode) -> str:

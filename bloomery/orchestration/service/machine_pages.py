@@ -50,14 +50,14 @@ def read(conn: sa.Connection, uuids: Mapping[str, Collection[str]]) -> MachinePa
     idents = set(uuids.get("node", ()))
     records_by_noun: dict[str, dict[str, sa.Row[Any]]] = {}
     for word in _NOUNS:
-        if wanted := uuids.get(word):
+        if of_noun := uuids.get(word):
             declared = nouns.BY_NAME[word]
-            records = record_rows.list_rows_where(conn, declared, "uuid", wanted)
+            records = record_rows.list_rows_where(conn, declared, "uuid", of_noun)
             records_by_noun[word] = {row.uuid: row for row in records}
             if "node_uuid" in declared.columns:
                 idents |= {row.node_uuid for row in records if row.node_uuid}
-    if wanted := uuids.get("ports_of"):
-        ports = record_rows.list_rows_where(conn, nouns.PORT, "node_uuid", wanted)
+    if owners := uuids.get("ports_of"):
+        ports = record_rows.list_rows_where(conn, nouns.PORT, "node_uuid", owners)
         records_by_noun.setdefault(machines.PORT, {}).update({row.uuid: row for row in ports})
     nodes = node_rows.list_rows_of(conn, idents, service_machines.COLUMNS)
     return MachinePage({row.uuid: row for row in nodes}, records_by_noun)

@@ -203,8 +203,8 @@ class Secrecy:
         if self._parent is None:
             return hidden
         secrecy, owner = self._parent
-        given = self._declared - hidden
-        return hidden | {name for name in given if secrecy.is_secret(owner, name)}
+        others = self._declared - hidden
+        return hidden | {name for name in others if secrecy.is_secret(owner, name)}
 
     @functools.cached_property
     def _declared(self) -> frozenset[str]:
