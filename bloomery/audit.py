@@ -138,7 +138,7 @@ def _parsed(line: bytes) -> Json | None:
 
 @dataclass(slots=True)
 class Check:
-    """What a chain is.  ``first`` and ``last``: numbers of records, 0 where there is none."""
+    """The result of a check.  ``first``, ``last``: numbers of records, 0 where there is none."""
 
     first: int = 0
     last: int = 0

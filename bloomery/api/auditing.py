@@ -1,7 +1,7 @@
-"""What the APIs record of orders: asked before anything is done, and how they were answered.
+"""Audit records of the APIs: one before an order is carried out, one with its answer.
 
-Orders of callers are recorded: all requests but reads and the calls of agents.  Names of changed
-fields are kept, and of values only targets and nodes: bodies hold secrets.
+All requests are orders, except reads and the calls of agents.  A record has the names of changed
+fields.  Of values it has targets and nodes alone, since bodies hold secrets.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What commands share: groups with whole sentences in their help, options, a question."""
+"""Shared parts of commands: groups with whole sentences in their help, options, a question."""
 
 from __future__ import annotations
 

@@ -33,7 +33,7 @@ Lines = dict[str, tuple[str, str]]  # by option: its comment and value
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Answers:
-    """What the flags or the questions say."""
+    """Answers from flags, or from questions at the terminal."""
 
     kind: str
     folder: Path

@@ -33,7 +33,7 @@ class Result(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Site:
-    """What the checks look at."""
+    """The configuration, state dir and database that the checks read."""
 
     settings: Conf
     config_files: Sequence[str]

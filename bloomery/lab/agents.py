@@ -43,7 +43,7 @@ _FAILURE: Final = "the emulated agent failed, as its scenario orders"
 
 
 class Hardware(Protocol):
-    """What an agent needs of its machine; ``changed`` is called at each start and stop."""
+    """The machine of an agent; ``changed`` is called at each start and stop."""
 
     name: str
     changed: Callable[[], None]

@@ -1,4 +1,4 @@
-"""What happens in a lab, as a page (``GET /lab``) and as JSON (``GET /lab/events``)."""
+"""A lab's state and latest events: as a page (``GET /lab``), as JSON (``GET /lab/events``)."""
 
 from __future__ import annotations
 

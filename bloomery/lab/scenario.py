@@ -115,7 +115,7 @@ class Group:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Event:
-    """What happens at ``at_s`` to a ``share`` of ``group``; None: of all groups."""
+    """An event at ``at_s`` for a ``share`` of ``group``; None: of all groups."""
 
     at_s: float
     group: str | None = None

@@ -1,6 +1,6 @@
 """Notifications of stacks as Heat sends them: ``orchestration.stack.<action>.<start|end|error>``.
 
-Those of resources, ``orchestration.resource``, have the fields of their stack and three more.
+Notifications of resources, ``orchestration.resource``, add three fields to those of the stack.
 
 They are not versioned: the payload is a plain map, sent to the topics of
 [oslo_messaging_notifications].

@@ -1,4 +1,4 @@
-"""What another service knew of an imported node: its history and the data of its inspection.
+"""The past of an imported node in another service: its history and its inspection data.
 
 past.bring(ctx, "web-1", history=[{"uuid": ..., "created_at": ..., ...}], inspected=None)
 """

@@ -22,7 +22,7 @@ _ACTIONS: Final = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Order:
-    """What a machine needs: a new node, or ports of the node of before; or its faults."""
+    """A machine to enrol: a new node, new ports of its present node, or its faults."""
 
     entry: Entry
     node: str | None = None  # UUID of the node that is there

@@ -54,7 +54,7 @@ _FLAGS: Final = frozenset({  # small numbers in MariaDB
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StoredSite:
-    """What is stored; ``running``: the service itself, where it still answers."""
+    """The rows of an Ironic's database; ``running``: its service, if that still answers."""
 
     conn: sa.Connection
     nodes: Mapping[str, Json]

@@ -34,7 +34,7 @@ _STATES: Final = frozenset({  # in which nothing works on a node
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Row:
-    """What becomes of one node or record.  ``body``: what POST takes, with secrets."""
+    """The action on a node or record.  ``body``: of the POST request, with secrets."""
 
     kind: str
     uuid: str

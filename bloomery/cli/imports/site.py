@@ -55,7 +55,7 @@ NOUNS: Final[Mapping[str, Noun]] = {  # in the order in which they refer to each
 
 
 class OldSite(Protocol):
-    """What machines come from: its nodes, and its records by noun, each by UUID."""
+    """The site that machines leave: its nodes, and its records by noun, each by UUID."""
 
     @property
     def nodes(self) -> Mapping[str, Json]: ...

@@ -1,4 +1,4 @@
-"""What an import and an export have in common on the command line: their terms, their rows."""
+"""Options and printed rows that imports and exports share."""
 
 from __future__ import annotations
 

@@ -69,7 +69,7 @@ class Blob:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Wish:
-    """What a node wants of an artefact; ``secret``: its own login, as in a Docker config.json."""
+    """A node's choice among images; ``secret``: its own login, as in a Docker config.json."""
 
     arch: str | None
     disk_format: str | None

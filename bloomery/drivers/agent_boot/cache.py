@@ -75,7 +75,7 @@ def _keep(source: Path, _target: Path, _make_room: MakeRoom) -> tuple[Path, Json
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Treatment:
-    """What a user of the cache does with a file; by default it stays as the server sent it.
+    """Changes to a file before it is cached; by default it stays as the server sent it.
 
     ``headers``: of the request.  ``accepts``: whether the file of this note is of use.  ``work``
     gets the source and the path of a possible target; it returns the path to keep and the facts

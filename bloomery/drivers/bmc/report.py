@@ -31,7 +31,7 @@ class Check:
 
 @dataclass(slots=True, kw_only=True)
 class Report:
-    """What a BMC shows by one protocol; unknown facts are None.
+    """Facts of a BMC by one protocol; unknown facts are None.
 
     ``error``: why it cannot be checked.  ``clock_difference_s``: its clock less this host's.
     """

@@ -77,7 +77,7 @@ class Answer:
 
 @dataclass(slots=True, kw_only=True)
 class _Turn:
-    """What the requests of one thread belong to.  ``is_bare``: they show no credential."""
+    """The call to which the requests of a thread belong.  ``is_bare``: without a credential."""
 
     call: BmcCall
     reads: Reads
