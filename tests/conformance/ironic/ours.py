@@ -14,6 +14,7 @@ from bloomery.cmd.service import Service
 from bloomery.conf import Conf
 from bloomery.conf.api import Api
 from bloomery.conf.default import Default
+from bloomery.drivers.fake import behaviour
 from bloomery.state_dir import StateDir
 from tests.conformance.ironic import server
 from tests.conformance.ironic.script import NEWEST
@@ -30,11 +31,15 @@ ENABLED: Final[dict[str, Any]] = {
 
 @contextlib.contextmanager
 def running() -> Iterator[tuple[str, int]]:
-    """Yield the address of a fresh service in this process."""
+    """Yield the address of a fresh service in this process.
+
+    Its fake agents never call, as Ironic's do not: a heartbeat would come between any two requests.
+    """
     default = Default(host="localhost", enabled_hardware_types=("fake-hardware",), **ENABLED)
     conf = Conf(default=default, api=Api(port=0), conductor=QUIET)
     with (
         mock.patch.multiple(versions, MAX=NEWEST, RANGE=RANGE),
+        mock.patch.object(behaviour, "agent_call", return_value=None),
         tempfile.TemporaryDirectory(prefix="bloomery-") as directory,
     ):
         home = StateDir(Path(directory, "state"))
