@@ -22,7 +22,7 @@ import textwrap
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack, closing, contextmanager
+from contextlib import ExitStack, closing, contextmanager, suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
@@ -183,9 +183,10 @@ class Listener:
         threading.Thread(target=self._run, daemon=True).start()
 
     def _run(self) -> None:
-        for event in event_stream.follow(self._client, {}):
-            lag = datetime.now(UTC) - datetime.fromisoformat(event["at"])
-            self.lags_ms.append(lag.total_seconds() * 1000)
+        with suppress(cli_client.ApiError):  # its port may be a BMC's of the next fleet
+            for event in event_stream.follow(self._client, {}):
+                lag = datetime.now(UTC) - datetime.fromisoformat(event["at"])
+                self.lags_ms.append(lag.total_seconds() * 1000)
 
 
 class Fleet(NamedTuple):
