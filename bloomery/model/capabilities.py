@@ -14,8 +14,8 @@ _MODES: Final = ("uefi", "bios")
 def of(holder: Mapping[str, Any] | None) -> dict[str, str]:
     """Return the capabilities in properties or instance_info.
 
-    Stored is an object, or the text "name:value,name:value", where the last value of a name counts;
-    null is empty.
+    The stored value is an object, the text "name:value,name:value", or null, which is empty.  In
+    the text, the last value of a name counts.
     """
     stored = (holder or {}).get("capabilities")
     if isinstance(stored, Mapping):
@@ -33,7 +33,7 @@ def boot_mode(
 
 
 def mode_of(node: Node) -> str | None:
-    """Return the boot mode that a node is asked for, or else the one that its BMC told."""
+    """Return the requested boot mode of a node, or else the one that its BMC reported."""
     return boot_mode(node.instance_info, node.properties) or node.boot_mode
 
 

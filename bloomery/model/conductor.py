@@ -39,7 +39,7 @@ class Conductor:
 
     @property
     def state(self) -> str:
-        """How the conductor stands, by its row."""
+        """Return the state of the conductor, from its row."""
         if self.incarnation is not None:
             return "online" if self.online else "draining"
         if self.fenced_out_at is not None:

@@ -43,7 +43,7 @@ class Field:
 
     @property
     def can_sort(self) -> bool:
-        """May lists be sorted by it?  Only by plain columns."""
+        """Whether lists can be sorted by it: only by plain columns."""
         return self.sortable and self.column and self.kind not in ("object", "list")
 
 

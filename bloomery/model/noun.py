@@ -2,8 +2,8 @@
 
     NOUN = Noun(name="port", plural="ports", value=Port, table="ports", fields=FIELDS, ...)
 
-The ``records`` modules of those rooms take the noun as an argument.  A noun with more methods than
-create, read, list, patch and delete calls their functions from modules of its own.
+The ``records`` modules of those packages take the noun as an argument.  A noun with more methods
+than create, read, list, patch and delete calls their functions from modules of its own.
 """
 
 from __future__ import annotations

@@ -20,5 +20,5 @@ class Page:
     descending: bool = False
 
     def is_full(self, items: Sequence[Any]) -> bool:
-        """May another page follow?  Also after an exactly full last one."""
+        """Tell whether another page may follow; True also for a last page that is exactly full."""
         return len(items) == self.limit

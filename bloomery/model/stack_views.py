@@ -18,9 +18,9 @@ Json = dict[str, Any]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StackIdentity:
-    """Which stack: the name must be that of the stack, also where the uuid alone would do.
+    """The identity of a stack: the name must be right, even if the UUID alone would do.
 
-    ``project`` is the one that the stack belongs to; a caller of another one learns nothing.
+    The stack belongs to ``project``; a caller of another project learns nothing.
     """
 
     project: str
@@ -63,8 +63,8 @@ class StackArguments:
     converge: bool = False
 
 
-# Filters of lists of stacks, as the API spells them, and the field of ``model.stacks.Stack`` that
-# each is about.  ``stack_user_project_id`` is kept by no stack: nothing fits it.
+# Filters of stack lists, as the API spells them, and their fields of ``model.stacks.Stack``.  No
+# stack has a ``stack_user_project``: this filter matches nothing.
 STACK_FILTERS: Final[Mapping[str, str]] = {
     "id": "uuid",
     "name": "name",
@@ -95,7 +95,7 @@ EVENT_SORT_KEYS: Final[Mapping[str, str]] = {"event_time": "created_at", "resour
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StackQuery:
-    """A list of stacks: which, in which order, from behind which, how many.
+    """A query for a list of stacks: filters, order, marker and limit.
 
     ``filters``    column (a value of STACK_FILTERS) -> values, of which one must fit; a status may
                    be ``CREATE_FAILED``, which is split; values are text as in a URL
@@ -133,7 +133,7 @@ class Output:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StackDetails:
-    """A stack by itself.  ``outputs`` is None where they were not asked for or cannot be."""
+    """A stack by itself.  ``outputs`` is None if they were not requested or are not available."""
 
     stack: Stack
     description: str
@@ -155,9 +155,9 @@ class ResourceQuery:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ResourceDetails:
-    """A resource with what stands around it, and the values of it that the caller may see.
+    """A resource with its neighbours, and those of its values that the caller may see.
 
-    ``stack``       that it is in; ``nested``: that it owns; ``parent``: the resource above that
+    ``stack``       its own; ``nested``: the one it owns; ``parent``: the name of ``stack``'s owner
     ``attributes``  None, as ``description`` is, in lists without detail
     ``properties``  in previews of new stacks only
     """
@@ -177,7 +177,7 @@ class EventQuery:
     """Events of one stack, or of a resource of it.
 
     ``filters``       action, status, name, type -> values
-    ``nested_depth``  None: not asked for, and no event names the root; else levels below the stack
+    ``nested_depth``  None: not given, and no event names the root; else levels below the stack
     ``sort_keys``     columns (values of EVENT_SORT_KEYS); others are passed over
     ``descending``    None: newest first
     """
@@ -193,7 +193,7 @@ class EventQuery:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EventDetails:
-    """One event.  ``properties`` is None in lists; ``root``: in lists asked with nested_depth."""
+    """One event.  ``properties`` is None in lists; ``root``: in lists with ``nested_depth``."""
 
     event: Event
     stack: StackIdentity
@@ -203,9 +203,9 @@ class EventDetails:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PreviewedStack:
-    """A stack that was not made.  A resource that owns a stack is the list of what is in there.
+    """A previewed stack.  In ``resources``, a list of its resources stands for a child stack.
 
-    ``plan``: how it would be made, as ``foresight.document`` says.
+    ``plan``: the document of its creation (``foresight.document``).
     """
 
     identity: StackIdentity

@@ -46,8 +46,8 @@ class Template:
 
     ``environment``  merged, with the parameters that the user gave; those are sealed at rest
     ``files``        by name; equal maps are stored once
-    ``has_secret``   a hidden value of a stack above may have reached the template itself, as it
-                     does in what a group makes its members from: sealed at rest, too
+    ``has_secret``   a hidden value of a parent stack may be in the template itself, as in the
+                     template of a group: sealed at rest, too
     """
 
     uuid: str
@@ -59,13 +59,13 @@ class Template:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Stack:
-    """``root_uuid``: of the tree, its own for a root.
+    """``root_uuid``: of the tree's root, which may be the stack itself.
 
-    ``owner_uuid``, ``owner_resource``: the stack above a nested one, and its resource there.
+    ``owner_uuid``, ``owner_resource``: the parent of a nested stack, and its resource there.
 
-    ``traversal``  counts what was asked of the stack: an engine writes it only if it knows it
-    ``graph``      vertices and edges of the traversal that is walked; None at rest
-    ``open``       actions of it, or of an earlier traversal, have not ended
+    ``traversal``  number of the last traversal; an engine that knows an older one cannot write
+    ``graph``      vertices and edges of the running traversal; None at rest
+    ``open``       the traversal, or an action of an earlier one, has not ended
     """
 
     uuid: str
@@ -147,14 +147,14 @@ class ResourceAction:
 
 @dataclass(slots=True, kw_only=True)
 class StoredResource:
-    """One resource of one stack, or the old one of a replaced resource (``is_current`` is False).
+    """A resource of a stack, or the old row of a replaced resource (``is_current`` is False).
 
-    The value is stored, walked by the engine, handed to its kind, and shown.  Before it is
-    stored it has a name, a type and a uuid; lists read no more than they show.
+    The engine, the kind of the resource and the API share this value.  Before it is stored it has
+    only a name, a type and a UUID.  Lists read only the fields that they show.
 
     ``state_before``     ACTION_STATUS before the pending action: the plan decides by it
-    ``traversal``        the one that has finished it last
-    ``template_uuid``    whose definition and kind it has
+    ``traversal``        the last one that finished the resource
+    ``template_uuid``    of its definition and kind
     ``properties_uuid``  of its resolved values, those of a pending action included
     ``due_at``           when the action is checked again; None: at once, or when it is woken
     ``has_secret``       a hidden value may be in ``metadata`` or ``pending_action``: sealed at rest
@@ -258,7 +258,7 @@ class Snapshot:
     """A snapshot of a stack; an engine writes its end, and leaves the rest at its defaults.
 
     ``action``  of the stack before
-    ``data``    as a stack that is abandoned leaves behind; sealed at rest
+    ``data``    adopt data, like that of an abandoned stack; sealed at rest
     """
 
     uuid: str
@@ -315,7 +315,7 @@ class OrderKind(enum.StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Order:
-    """``id``: given by the database, in the order of acceptance.  ``request``: who asked."""
+    """``id``: given by the database, in the order of acceptance.  ``request``: the caller."""
 
     id: int = 0
     root_uuid: str
@@ -327,7 +327,7 @@ class Order:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Tree:
-    """A root and all stacks below it, with what is needed to go on: what an engine loads."""
+    """A root stack and its nested stacks, with all that an engine needs to continue them."""
 
     stacks: Sequence[Stack]
     resources: Sequence[StoredResource]
@@ -340,10 +340,10 @@ class Tree:
 class Turn:
     """The changes of one turn of a tree, written in one transaction.
 
-    ``stacks`` and ``resources`` are new or changed; resources are the engine's own, and stay as
-    they are until the turn is written.  ``removed``: uuids of resources that are gone.
-    ``dropped``: uuids of templates to which nothing refers any more.  ``orders``: ids of those that
-    were taken.  ``rests``: nothing is left to do, the lock may be released.
+    ``stacks`` and ``resources`` are new or changed; resources are the engine's own objects, which
+    do not change until the turn is written.  ``removed``: UUIDs of resources that are gone.
+    ``dropped``: UUIDs of templates to which nothing refers any more.  ``orders``: IDs of applied
+    orders.  ``rests``: nothing is left to do, and the lock may be released.
     """
 
     stacks: Sequence[Stack] = ()

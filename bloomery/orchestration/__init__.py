@@ -1,18 +1,18 @@
 """Stacks of machines, described in Heat's templates.
 
-Read the rooms from the bottom; each imports only what stands before it::
+Each package imports only packages that are listed before it::
 
-    limits       how much a template may ask for
-    graph/       vertices and edges: order, walks, cycles; knows nothing of ours
+    limits       limits of templates and stacks
+    graph/       vertices and edges: order, walks, cycles; imports nothing of Bloomery
     properties/  schemas, constraints and values of a resource's properties
     template/    documents, versions, functions, parameters, environments, definitions
     resources/   one kind of resource per file, behind the handle_* contract
     stack        a definition joined with its resources: the graph, and the whole validation
-    plan/        what an update, a creation or a deletion would do, as a list of small transforms
+    plan/        the plan of a creation, an update or a deletion, as a list of small transforms
     drawing      a stack as DOT and SVG
-    engine       a tree of stacks, walked in turns from plain values
-    simulation   that engine with a store in memory and a clock that jumps
-    service      that engine with rows, locks and threads, and what may be asked of stacks
+    engine       the convergence engine: a tree of stacks, stepped in turns from plain values
+    simulation   the engine with a store in memory and a clock that jumps
+    service      the engine with a database, locks and threads, and the requests for stacks
 
-Nothing below the service opens a socket, a file or a database; but for event sinks, no thread.
+Only the service opens sockets, files and databases.  Apart from it, only event sinks use a thread.
 """

@@ -1,11 +1,11 @@
-"""How much a template may ask for: one table, each row with a test that goes over it.
+"""The limits of templates and stacks: one table, with a test that exceeds each row.
 
-Whoever reads a document or resolves a function is handed a ``Limits``; a site may raise a row, and
-benchmarks do.  Going over a row is RequestLimitExceeded, or StackValidationFailed where a function
+Parsers and template functions take a ``Limits``; an installation may raise a row, and benchmarks
+do.  A document over a limit raises RequestLimitExceeded, or StackValidationFailed where a function
 knows its place in the template.
 
-Rows in ``_s`` are seconds of the processor, never of a clock on the wall: other work on the machine
-refuses nobody.  They end what is hostile; what a legitimate template may do is counted.
+Rows in ``_s`` are seconds of processor time, so that other work on the machine refuses no template.
+These rows stop hostile templates; the counts are meant for legitimate ones.
 """
 
 from __future__ import annotations
@@ -31,15 +31,15 @@ class Limits:
     files_bytes: int = 10_485_760  # of all files that come with a template
     fetched_templates: int = 20  # that the service fetches from URLs for one stack
     type_chars: int = 255  # length of a resource type in a resource_registry
-    registry_names: int = 30  # types that rules of a resource_registry lead through for one type
+    registry_names: int = 30  # types in one chain of rules of a resource_registry
     registry_patterns: int = 500  # of resource names in one resource_registry
     resources: int = 1_000  # of a stack with all its nested ones (max_resources_per_stack); -1: any
     group_machines: int = 2_000  # of one group of machines (max_machines_per_group); -1: any
     nested_depth: int = 5  # stacks inside stacks (max_nested_stack_depth)
-    condition_depth: int = 30  # conditions that ask one for the other
+    condition_depth: int = 30  # length of a chain of conditions that refer to each other
     result_nodes: int = 1_000_000  # keys and values that one function may produce
     result_chars: int = 10_000_000  # length of a text that one function may produce
-    stack_nodes: int = 2_000_000  # keys and values that all resources of a simulation hold together
+    stack_nodes: int = 2_000_000  # keys and values that all resources of a tree hold together
     stack_chars: int = 20_000_000  # length of the text that they hold together
     replaced_chars: int = 500_000_000  # length of a text times the placeholders sought in it
     url_chars: int = 65_536  # length of the parts of a make_url
@@ -55,7 +55,7 @@ class Limits:
     validation_s: float = 30.0  # time of the processor for one stack with all its nested ones
 
     def exceeded(self, option: str, unit: str, what: str) -> errors.RequestLimitExceeded:
-        """Return the fault of ``what``, which is over the row ``option``, counted in ``unit``."""
+        """Return the error that ``what`` exceeds the limit ``option``, counted in ``unit``."""
         most = getattr(self, option)
         return errors.RequestLimitExceeded(what=what, limit=most, unit=unit, option=option)
 
@@ -64,9 +64,9 @@ LIMITS: Final = Limits()
 
 
 class Deadline:
-    """How long a validation may use the processor; one for a stack and all below it.
+    """The processor time of one validation, of a stack and its nested stacks together.
 
-    Each function has limits of its own, and a template has room for thousands of them.
+    Each function has limits of its own, but a template has room for thousands of functions.
     """
 
     __slots__ = ("_limits", "_until")
@@ -77,7 +77,7 @@ class Deadline:
 
     @contextlib.contextmanager
     def started(self) -> Iterator[None]:
-        """Count from here; inside of another count that one goes on."""
+        """Start the deadline for the block; a block inside another keeps the outer deadline."""
         outer = self._until
         self._until = min(outer, time.thread_time() + self._limits.validation_s)
         try:

@@ -1,7 +1,7 @@
-"""The one walker of stacks: it works on plain values and knows neither rows nor threads.
+"""The convergence engine: it works on plain values and touches no database.
 
-A tree of stacks is taken from a store, stepped in turns, and handed back as what each turn has
-changed (see trees.py, and doc/explanation/stack-engine.md for the mechanisms)::
+A tree of stacks is loaded from a store and stepped in turns.  Each turn returns the changes to
+write (see trees.py, and doc/explanation/stack-engine.md for the mechanisms)::
 
     tree = StackTree.load(store.load(root_uuid), runtime)
     while not tree.rests:
@@ -9,19 +9,21 @@ changed (see trees.py, and doc/explanation/stack-engine.md for the mechanisms)::
 
 runtime      what all trees of an engine share
 definitions  the definition of a stored stack
-store        where trees live between two turns: in memory, or in rows
-events       what is told, in Heat's sentences
-resource     a resource, its pending action, and what others see of it
-changes      what a tree has changed since its last transaction
-schedule     when each resource is stepped again
+events       the reasons of states and events, in Heat's words
+event_sinks  the sinks that receive the events of a stack
+lifecycle_plugins  plug-ins that are called before and after each action of a stack
+adopt_data   the document from which a stack can be adopted
+resource     a resource, its pending action, and its attributes
+changes      the changes of a tree since its last transaction
+schedule     the time of the next step of each resource
 stacks       a stack and its state
 stack_resources  the table of its resources
 stack_values     the values of its resources and outputs
 resource_actions  one action on one resource
 graphs       the stored graph of a traversal
 traversal    the traversal of such a graph
-stack_actions  how traversals begin and end
+stack_actions  the begin and the end of traversals
 children     child stacks
-orders       what each order does
+orders       the effect of each order
 trees        a root stack and its children, in turns
 """

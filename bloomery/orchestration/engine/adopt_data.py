@@ -1,4 +1,4 @@
-"""What a stack leaves behind: the document that another stack can be adopted from."""
+"""The adopt data of a stack: the document from which another stack can be adopted."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from bloomery.model.stacks import Stack, StoredResource, Template, copy_json
 def of_stack(
     stack: Stack, template: Template, resources: Mapping[str, Mapping[str, Any]]
 ) -> dict[str, Any]:
-    """Return the document of a stack; ``resources``: their entries, by name."""
+    """Return the document of a stack; ``resources``: its entries of resources, by name."""
     return {
         "name": stack.name,
         "id": stack.uuid,

@@ -1,4 +1,4 @@
-"""What a tree has changed since its last transaction, and how much its resources store."""
+"""The changes of a tree since its last transaction, and the stored size of its resources."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from bloomery.orchestration.template.redaction import Redaction
 class StoredSize:
     """The size of the values of all resources of a tree together.
 
-    Each value has limits of its own, and a stack has room for a thousand large ones.
+    Each value has limits of its own, but a tree has room for a thousand large values.
     """
 
     nodes: int = 0
@@ -47,7 +47,7 @@ class StoredSize:
 
 @dataclass(slots=True, eq=False)
 class TreeChanges:
-    """Shared by all stacks of one tree.  ``redaction``: of all templates that were read."""
+    """The unwritten changes of one tree.  ``redaction``: of all its templates read so far."""
 
     runtime: EngineRuntime
     root_uuid: str
@@ -65,7 +65,7 @@ class TreeChanges:
     _tracked: dict[str, tuple[EngineResource, str]] = field(default_factory=dict)
 
     def change_stack(self, stack_id: str, value: Callable[[], model.Stack]) -> None:
-        """Write a stack with the next transaction, with the ``value`` that it then has."""
+        """Write a stack in the next transaction; ``value`` is called then."""
         self._stacks[stack_id] = value
 
     def change_row(self, row: EngineResource) -> None:
@@ -77,11 +77,11 @@ class TreeChanges:
         self._removed[row.uuid] = None
 
     def track_changes(self, row: EngineResource) -> None:
-        """Notice what the kind of another resource does to this one."""
+        """Record the state of a row, because another resource's kind may change it."""
         self._tracked.setdefault(row.uuid, (row, row.memory()))
 
     def take_tracked(self) -> list[EngineResource]:
-        """Return the tracked rows that have changed, noted as such; track nothing any more."""
+        """Return the tracked rows that have changed, mark them for writing, and stop tracking."""
         tracked, self._tracked = self._tracked, {}
         changed = [row for row, memory in tracked.values() if row.memory() != memory]
         for row in changed:
@@ -96,7 +96,7 @@ class TreeChanges:
         self._dropped.append(uuid)
 
     def add_properties(self, data: Mapping[str, Any], *, has_secret: bool) -> str:
-        """Keep the values of an action; return their id."""
+        """Store the property values of an action; return their UUID."""
         value = model.Properties(
             uuid=str(uuid.uuid4()), root_uuid=self.root_uuid, data=data, has_secret=has_secret
         )

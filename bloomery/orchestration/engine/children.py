@@ -104,8 +104,8 @@ class EngineChildren:
     ) -> TemplatePart | None:
         """Return the resources that an update concerns; None: every resource of the child.
 
-        An update concerns all of them where the environment or the files have changed, resources
-        refer to each other, or the parent compares with the real things.
+        An update concerns all of them if the environment or the files have changed, if resources
+        require each other, or if the parent's update compares resources with their real state.
         """
         if blueprint.changed is None or self._parent.converges or _are_joined(child):
             return None
@@ -119,7 +119,7 @@ class EngineChildren:
                 replace(blueprint, document=groups.document(own)),
                 beside=len(members) - len(own),
             )
-        except errors.InvalidTemplateReference:  # to a resource that stays
+        except errors.InvalidTemplateReference:  # to a resource outside of the part
             return None
         if (template.environment, template.files) != (present.environment, present.files):
             return None
@@ -129,7 +129,7 @@ class EngineChildren:
     def _amended(
         self, child: EngineStack, part: TemplatePart, present: model.Template, blueprint: Blueprint
     ) -> tuple[Stack, model.Template]:
-        """Return the whole template with a part that has changed; only the part is read again."""
+        """Return the child's new stack and template; only ``part`` is parsed again."""
         uuid, document = self._parent.runtime.new_id(), blueprint.document
         template = self._actions.library.templates[part.template_uuid]
         has_secret = template.has_secret or present.has_secret
@@ -138,7 +138,7 @@ class EngineChildren:
         return variants.amended(child.first, parsed, part.stack), template
 
     def _forget(self, child: EngineStack) -> None:
-        """Drop the template before the last one, where no resource uses it any more."""
+        """Drop the template that the last partial update replaced, if no resource uses it."""
         uuid, row = child.superseded, child.row
         in_use = {row.template_uuid, row.previous_template_uuid}
         in_use |= {each.template_uuid for each in stack_resources.list_all(child)}
@@ -229,7 +229,7 @@ class EngineChildren:
         return stack, template
 
     def _is_secret(self, blueprint: Blueprint) -> bool:
-        """Tell whether the template of a group has a secret of its members."""
+        """Tell whether the template of a group contains a secret property of its members."""
         ends = self._parent.rows[blueprint.owner].kind.secret_paths
         return any(ending(ends, blueprint.document))
 
@@ -248,7 +248,7 @@ class EngineChildren:
         )
 
     def _files(self, stack_id: str, document: Mapping[str, Any]) -> Mapping[str, str]:
-        """Return the files of the parent, and removed files that are the type of a member still."""
+        """Return the parent's files, with the child's old ones if a member's type is among them."""
         files = self._parent.first.definition.template.files
         child = self._parent.stacks.get(stack_id)
         if child is None:
@@ -268,7 +268,7 @@ class EngineChildren:
         return self._is_counted(stack) and getattr(kind, "counts_below", True)
 
     def _authorize(self, stack: Stack) -> None:
-        """Ask whether the owner of the parent may use the types of a child."""
+        """Raise Forbidden unless the tree's last caller may use the types of a child."""
         authorize = self._parent.runtime.authorize
         if authorize is not None:
             authorize(self._parent.row, {each.type for each in stack.definitions.values()})
@@ -284,7 +284,7 @@ def _minutes(timeout_s: float | None) -> int | None:
 
 
 class EngineChild:
-    """One child stack as it is now (``children.Child``)."""
+    """The current state of a child stack (``children.Child``)."""
 
     __slots__ = ("_stack",)
 

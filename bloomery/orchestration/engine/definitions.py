@@ -3,7 +3,7 @@
     stack = stack_of(template, name="web", id=uuid, project=project, runtime=runtime)
     child = stack_of(template, ..., above=stack, facade=row, depth=1)
 
-Nothing is parsed before it is asked for, so that a stack which nobody asks costs nothing.
+Parsing is lazy: a stack costs little until its definition is read.
 """
 
 from __future__ import annotations
@@ -38,8 +38,8 @@ def stack_of(
 ) -> Stack:
     """Return the definition of a stored template, not validated.
 
-    ``above`` and ``facade``: stack and resource that a nested stack stands below.  Raises what is
-    wrong with version and environment, which were accepted once: only another installation refuses.
+    ``above`` and ``facade``: the parent of a nested stack, and its resource there.  Raises errors
+    of version and environment, which were accepted once: only another installation raises them.
     """
     files = template.files
     environment = Environment.of(
@@ -68,13 +68,13 @@ class Library:
         self._stacks: dict[str, Stack] = {}
 
     def add(self, template: model.Template, stack: Stack | None = None) -> None:
-        """Know another template; ``stack``: what it defines, if that is there already."""
+        """Add a template; ``stack``: its stack, if that is built already."""
         self.templates[template.uuid] = template
         if stack is not None:
             self._stacks[template.uuid] = stack
 
     def forget(self, uuid: str) -> None:
-        """Know a template no more that nobody refers to."""
+        """Remove a template to which nothing refers."""
         self.templates.pop(uuid, None)
         self._stacks.pop(uuid, None)
 
@@ -87,7 +87,7 @@ class Library:
         above: Stack | None = None,
         facade: Facade | None = None,
     ) -> Stack:
-        """Return what a template defines for the stack ``row``."""
+        """Return the stack that a template defines for ``row``."""
         if template_uuid not in self._stacks:
             self._stacks[template_uuid] = stack_of(
                 self.templates[template_uuid],
@@ -104,17 +104,17 @@ class Library:
 
 
 def identity_of(name: str, stack_id: str, project: str) -> Identity:
-    """How a stored stack is known to its pseudo parameters."""
+    """Return the identity of a stored stack, for its pseudo parameters."""
     return Identity(name=name, id=stack_id, arn=arn_of(name, stack_id, project), project_id=project)
 
 
 def arn_of(name: str, stack_id: str, project: str) -> str:
-    """How Heat names a stack everywhere: by project, name and id."""
+    """Return Heat's ARN of a stack, which has its project, name and ID."""
     return f"arn:openstack:heat::{project}:stacks/{name}/{stack_id}"
 
 
 def empty_template(uuid: str, before: model.Template) -> model.Template:
-    """What a stack has whose creation was rolled back: a version and no resources."""
+    """Return the template of a stack whose creation was rolled back: a version, no resources."""
     document = before.template
     keys = ("heat_template_version", "HeatTemplateFormatVersion", "AWSTemplateFormatVersion")
     version = {key: document[key] for key in keys if key in document}

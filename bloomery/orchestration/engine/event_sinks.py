@@ -1,14 +1,13 @@
-"""Where events of a stack go besides its list: the sinks that its environment names.
+"""Event sinks: they receive the events of a stack if its environment, or the operator's, says so.
 
-A package brings a type of sink under ``bloomery.event_sinks`` in its entry points: a class that is
-made with what the environment says beside the type, and has ``consume(context, event)``, as Heat
-has them::
+A package registers a type of sink as an entry point in ``bloomery.event_sinks``.  The class takes
+the other keys of the environment's entry as arguments, and has Heat's ``consume(context, event)``::
 
     event_sinks:
       - {type: my-queue, target: stacks, ttl: 60}
 
-Events go there after they were stored, in the order of a stack, by a thread that holds up nobody.
-What a process has not sent when it dies is not sent by another: the list of events has them all.
+A thread of its own sends stored events, in the order of each stack.  When the process dies, no
+other process sends its unsent events: only the event list of the stack has all of them.
 """
 
 from __future__ import annotations
@@ -25,7 +24,7 @@ from bloomery.model import stacks as model
 LOG = logging.getLogger(__name__)
 
 VERSION: Final = "0.1"
-MOST: Final = 10_000  # events that wait for slow sinks; more are dropped and told of
+MOST: Final = 10_000  # events that wait for slow sinks; more are dropped, with a warning
 
 Declarations = Sequence[Mapping[str, Any]]
 
@@ -35,7 +34,7 @@ class EventSink(Protocol):
 
 
 class EventSinks:
-    """``loaders``: what loads the class of each type of sink, by the name of the type."""
+    """``loaders``: functions that load the class of a sink, by the name of its type."""
 
     def __init__(self, loaders: Mapping[str, Callable[[], Callable[..., EventSink]]]) -> None:
         self._loaders = loaders
@@ -46,13 +45,13 @@ class EventSinks:
         self._mutex = threading.Lock()
 
     def __bool__(self) -> bool:
-        """Whether there is any type of sink."""
+        """Tell whether any type of sink is installed."""
         return bool(self._loaders)
 
     def send(
         self, stack: model.Stack, declarations: Declarations, events: Iterable[model.Event]
     ) -> None:
-        """Let sinks have events of a stack; returns at once."""
+        """Queue events of a stack for its sinks, without waiting."""
         if not (declarations and self._loaders):
             return
         context = {"project_id": stack.project, "user": stack.user}
@@ -84,7 +83,7 @@ class EventSinks:
     def _consume(
         self, declaration: Mapping[str, Any], context: Mapping[str, Any], event: dict[str, Any]
     ) -> None:
-        """Hand one event to one sink; what it raises is told and spoils no other."""
+        """Hand an event to a sink; an exception is logged, and does not affect other sinks."""
         try:
             self._sink(declaration).consume(context, event)
         except Exception:
@@ -99,7 +98,7 @@ class EventSinks:
 
 
 def document(event: model.Event) -> dict[str, Any]:
-    """An event as sinks get it; properties are left to whoever asks for the event."""
+    """Return an event in the form of Heat's sinks, without the resource's properties."""
     return {
         "timestamp": event.created_at.isoformat(),
         "version": VERSION,

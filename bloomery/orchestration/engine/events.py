@@ -1,4 +1,4 @@
-"""What is told of stacks and resources, in the sentences of Heat."""
+"""The reasons of the states and events of stacks and resources, in Heat's words."""
 
 from __future__ import annotations
 

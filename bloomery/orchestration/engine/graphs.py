@@ -1,7 +1,7 @@
-"""The graph of one traversal: worked out once, in its first turn, and stored with the stack.
+"""The graph of one traversal: planned once, in its first turn, and stored with the stack.
 
-It is never planned again: who goes on after a crash would plan from what the walk has half done.
-Each vertex names its row and says what is done, so that nothing has to be concluded later::
+The graph is never planned again: after a crash, a new plan would start from half-done work.
+Each vertex names its row and its verb, so that a resumed traversal need not derive them::
 
     ["web", "make", "", "update", "<uuid of the row>", false]
 """
@@ -25,7 +25,7 @@ from bloomery.orchestration.stack import Stack, variants
 
 @dataclass(frozen=True, slots=True)
 class Vertex:
-    """``verb`` is the forecast, TAKE_BACK where a left-over row stands again; ``row``: its uuid."""
+    """``verb``: the forecast; TAKE_BACK makes a left-over row current.  ``row``: its UUID."""
 
     verb: str
     row: str | None = None
@@ -34,7 +34,7 @@ class Vertex:
 
 @dataclass(slots=True, kw_only=True)
 class TraversalGraph:
-    """``extra``: what the order brought with it."""
+    """``extra``: the arguments of the order."""
 
     action: Action
     graph: Graph[Key]
@@ -75,7 +75,7 @@ class TraversalGraph:
 def planned(
     stack: EngineStack, action: Action, old: TemplateSide, new: TemplateSide, **more: Any
 ) -> TraversalGraph:
-    """Plan a traversal from one template to another over what is there now."""
+    """Plan a traversal from one template to another, over the rows of the stack."""
     rows, leftovers = stack.rows, stack.leftovers
     if stack.part is not None:
         names, new = stack.part.names, stack.part.stack
@@ -122,5 +122,5 @@ def over_rows(stack: EngineStack, action: Action, **more: Any) -> TraversalGraph
 
 
 def sweeps(rows: Iterable[Any]) -> dict[Key, Vertex]:
-    """What is done to rows that were replaced against the forecast: vertices of their own."""
+    """Return vertices that delete rows which were replaced against the forecast."""
     return {Key(row.name, CLEAN, row.uuid): Vertex(Verb.DELETE.value, row.uuid) for row in rows}

@@ -1,11 +1,11 @@
 """Plug-ins that are called before and after each action of each stack, as Heat calls them.
 
-A package brings one under ``bloomery.lifecycle_plugins`` in its entry points: a class with
-``do_pre_op`` and ``do_post_op``, and maybe ``get_ordinal``.  A ``do_pre_op`` that raises fails the
-action before anything is done; those that were called before it hear of that by ``do_post_op``.
+A package registers a class as an entry point in ``bloomery.lifecycle_plugins``, with
+``do_pre_op``, ``do_post_op`` and optionally ``get_ordinal``.  An exception of ``do_pre_op`` fails
+the action before it begins; the plug-ins called earlier then get ``do_post_op``.
 
-They are called in the turn that begins or ends a traversal, before it is stored: once more after a
-crash in between, so that they have to bear it.
+The turn that begins or ends a traversal calls them before it is stored.  After a crash in between
+they are called again, so that a plug-in must tolerate a repeated call.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from bloomery.model import stacks as model
 LOG = logging.getLogger(__name__)
 
 GROUP: Final = "bloomery.lifecycle_plugins"
-ORDINAL: Final = 100  # of those that name none; who has a smaller one is called first
+ORDINAL: Final = 100  # the default; plug-ins with smaller ordinals are called first
 
 
 class LifecyclePlugin(Protocol):
@@ -44,7 +44,7 @@ class LifecyclePlugin(Protocol):
 
 
 class LifecyclePlugins:
-    """All of them, in the order in which they are called."""
+    """All installed plug-ins, in the order of their ordinals."""
 
     __slots__ = ("_plugins",)
 
@@ -52,7 +52,7 @@ class LifecyclePlugins:
         self._plugins: Sequence[LifecyclePlugin] = sorted(plugins, key=_ordinal)
 
     def begin(self, stack: model.Stack) -> None:
-        """Call those that come before an action; raises what the first of them raises."""
+        """Call ``do_pre_op`` of each plug-in.  Raises the first exception of one."""
         done: list[LifecyclePlugin] = []
         for plugin in self._plugins:
             try:
@@ -63,7 +63,7 @@ class LifecyclePlugins:
             done.append(plugin)
 
     def end(self, stack: model.Stack, *, failed: bool) -> None:
-        """Call those that come after an action; what they raise changes nothing any more."""
+        """Call ``do_post_op`` of each plug-in; exceptions are only logged."""
         self._end(self._plugins, stack, failed=failed)
 
     def _end(self, plugins: Iterable[LifecyclePlugin], stack: model.Stack, *, failed: bool) -> None:

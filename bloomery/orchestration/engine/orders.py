@@ -1,8 +1,8 @@
-"""What each order does to a stack: one function each, in one table.
+"""The effect of each kind of order on a stack: one function per kind, in one table.
 
-An order was accepted with the state that clients see, so that a stack comes here as its row says:
-already in progress, with another traversal, told of.  Of several orders that ask for another
-traversal only the last one counts; the row knows no more of those before.
+The acceptance of an order stores the state that clients see.  The row is therefore IN_PROGRESS
+already, with a new traversal number and its event.  Of several orders for a new traversal only the
+last one counts, because the row describes that one alone.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ def _perform(actions: StackActions, stack: EngineStack, payload: Mapping[str, An
 
 
 def _cancel(actions: StackActions, stack: EngineStack, payload: Mapping[str, Any]) -> None:
-    """Roll back, or let the stack be FAILED; what is at work goes on in both cases."""
+    """Roll back, or set the stack to FAILED; running actions go on in both cases."""
     if not payload.get("rollback"):
         actions.cancel(stack)
     elif stack.action is Action.ROLLBACK:
@@ -75,13 +75,13 @@ TRAVERSALS: Final[Mapping[OrderKind, Apply]] = {
 
 
 def _signal(stack: EngineStack, row: EngineResource, payload: Mapping[str, Any]) -> None:
-    """Tell a resource what was posted to it; what goes wrong leaves no trace, as in Heat."""
+    """Hand a posted signal to its resource; an exception leaves no trace, as in Heat."""
     details = payload.get("details")
     try:
         text = row.resource().handle_signal(details)  # type: ignore[attr-defined]  # optional
     except base.NoActionRequired:
         text = None
-    except Exception:  # noqa: BLE001  # kinds are plug-ins; who signals was answered already
+    except Exception:  # noqa: BLE001  # kinds are plug-ins; the caller was answered already
         return
     else:
         text = text if isinstance(text, str) and text else json.dumps(details, default=str)
@@ -100,7 +100,7 @@ def _unset_hook(stack: EngineStack, row: EngineResource, payload: Mapping[str, A
 
 
 def _mark(stack: EngineStack, row: EngineResource, payload: Mapping[str, Any]) -> None:
-    """Let a resource be CHECK_FAILED, so that the next update makes it anew, or whole again."""
+    """Set a resource to CHECK_FAILED, to be replaced or repaired next, or to CHECK_COMPLETE."""
     if row.pending_action is not None:
         return
     row.action = Action.CHECK
@@ -117,7 +117,7 @@ RESOURCES: Final = {
 }
 
 
-# -------------------------------------------------------------------------------------- all of it
+# ------------------------------------------------------------------------------------- all orders
 
 
 def apply(
@@ -126,7 +126,7 @@ def apply(
     orders: Sequence[Order],
     accepted: Mapping[str, model.Stack],
 ) -> None:
-    """Follow orders in the order of their acceptance; ``accepted``: the rows they came with."""
+    """Apply orders in the order of acceptance; ``accepted``: the stack rows stored with them."""
     last = {each.stack_uuid: each.id for each in orders if each.kind in TRAVERSALS}
     for order in orders:
         stack = stacks.get(order.stack_uuid)

@@ -1,4 +1,4 @@
-"""One resource of a stack while an engine works on it: a stored one, and what others see of it."""
+"""A stored resource while an engine works on it, and the attributes that others may read."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ __all__ = ["EngineResource", "ResourceAction", "RowFacade", "Stage"]
 
 
 class ReadableResource:
-    """What other resources and outputs may read of a stored resource (a ``ResourceView``)."""
+    """A stored resource as other resources and outputs read it (a ``ResourceView``)."""
 
     __slots__ = ()
 
@@ -31,7 +31,7 @@ class ReadableResource:
         raise NotImplementedError
 
     def resource(self) -> base.Resource:
-        """Return the resource as it was last made."""
+        """Return the resource as it was last created or updated."""
         raise NotImplementedError
 
     @property
@@ -56,19 +56,19 @@ class ReadableResource:
 
 @dataclass(slots=True, kw_only=True, eq=False)
 class EngineResource(StoredResource, ReadableResource):
-    """One resource of a stack while an engine works on it.
+    """A resource of a stack while an engine works on it.
 
-    ``definitions``       the stack of the template that the resource was last made or changed by
-    ``next_properties``   of the pending action; ``properties`` when it has ended well
-    ``due_s``             on the clock: when its action is checked again; None: not entered
+    ``definitions``       the stack of the template that last created or updated the resource
+    ``next_properties``   of the pending action; they become ``properties`` when it succeeds
+    ``due_s``             clock time of the action's next check; None: not scheduled
     """
 
     context: base.ResourceContext
     definitions: Stack
     next_properties: Mapping[str, Any] | None = None
     due_s: float | None = None
-    queue: str | None = None  # in which it waits; who leaves it wakes the next
-    busy: int = 0  # how often what it needs was busy, one time after the other
+    queue: str | None = None  # in which it waits; a row that leaves the queue wakes the next
+    busy: int = 0  # consecutive checks that gave a reason to wait
     _resource: base.Resource | None = None
 
     __eq__ = object.__eq__
@@ -88,45 +88,45 @@ class EngineResource(StoredResource, ReadableResource):
 
     @property
     def gone(self) -> bool:
-        """Whether nothing real stands behind it."""
+        """Whether the resource has no real object: never created, or deleted."""
         return gone(self)
 
     @property
     def has_values(self) -> bool:
-        """Whether its kind was ever asked to do anything."""
+        """Whether a creation or an update has resolved its properties."""
         return self.properties_uuid is not None
 
     def resource_with(self, properties: Mapping[str, Any]) -> base.Resource:
-        """The resource as its kind sees it, with the values of an action."""
+        """Return the resource for its kind, with ``properties``."""
         return self.kind(self, properties, self.context, update_policy=self.policy)
 
     def acting(self) -> base.Resource:
-        """The resource with the values of the pending action."""
+        """Return the resource with the properties of the pending action."""
         if self.next_properties is not None:
             return self.resource_with(self.next_properties)
         return self.resource()
 
     def resource(self) -> base.Resource:
-        """The resource as it was last made."""
+        """Return the resource as it was last created or updated."""
         if self._resource is None:
             self._resource = self.resource_with(self.properties)
         return self._resource
 
     def turn_to(self, definitions: Stack, template_uuid: str) -> None:
-        """Read it from now on with the definition and the kind of another template."""
+        """Switch the resource to the definition and the kind in another template."""
         self.definitions, self.template_uuid = definitions, template_uuid
         self._resource = None
 
     def keep(self, properties: Mapping[str, Any]) -> None:
-        """Take the values of an action for the next comparison."""
+        """Make the properties of an action those of the resource."""
         self.properties = properties
         self.next_properties = None
         self._resource = None
 
     def ruled(self) -> StoredResource:
-        """The resource by which a plan rules: as it was before the pending action.
+        """Return the resource as a plan sees it: in its state before the pending action.
 
-        What is being created counts as if it were there, with the values that are stored.
+        A resource that is being created counts as CREATE_COMPLETE, with the stored properties.
         """
         if self.pending_action is None or self.state_before is None:
             return self
@@ -138,13 +138,13 @@ class EngineResource(StoredResource, ReadableResource):
         return ruled
 
     def memory(self) -> str:
-        """What a kind may have changed, to be compared; kinds change maps in place."""
+        """Return the fields that a kind may change in place, as text to compare."""
         parts = (self.physical_id, self.metadata, self.data, sorted(self.redacted))
         return json.dumps(parts, default=str)
 
 
 class RowFacade:
-    """A row as the facade of the stack below it (``view.Facade``)."""
+    """A resource as the facade of its child stack (``view.Facade``)."""
 
     __slots__ = ("_row",)
 

@@ -2,8 +2,8 @@
 
 An action belongs to its resource.  The action goes on when its traversal has failed or was
 superseded, and after a crash another engine continues it from the row.  The row becomes
-IN_PROGRESS in one transaction; the handler runs in a later one, so that the rows name whatever the
-handler makes.
+IN_PROGRESS in one transaction.  The handler runs in a later one, so that each object it makes has
+a row already.
 
 Each exception of a kind becomes ``ResourceFailed``, because kinds are plug-ins.
 """
@@ -28,17 +28,17 @@ from bloomery.orchestration.template.dialect import DeletionPolicy
 from bloomery.outcome import DONE, Again, Done, Hold, Outcome, WaitForCall
 
 JITTER_S: Final = 2.0
-BUSY_LEAST_S: Final = 5.0  # until what was busy is asked again, twice as long each time
+BUSY_LEAST_S: Final = 5.0  # until the check after a Busy error; doubled each time
 BUSY_MOST_S: Final = 60.0
 HOLD_LOOK_S: Final = 3600.0
 
 # Keys of the arguments of an action, as they are stored.
 CREATES: Final = "creates"  # how many creations have failed
 FIRST: Final = "first"  # the failure of the first creation
-RETAIN: Final = "retain"  # the real thing stays
+RETAIN: Final = "retain"  # the real object stays
 UNWANTED: Final = "unwanted"  # a later order wants something else of the resource
 REPLACED: Final = "prepare_for_replace"  # the deletion makes room for the replacement
-MARK: Final = "mark"  # an external thing bears the mark of this stack
+MARK: Final = "mark"  # an external resource gets the mark of this stack
 LOOK: Final = "look"  # a check follows
 BEGAN_AT: Final = "began_at"
 ABANDONED: Final = "adopt"  # the data of the abandoned stack
@@ -48,7 +48,7 @@ ABANDONED: Final = "adopt"  # the data of the abandoned stack
 
 
 def create(stack: EngineStack, row: EngineResource) -> None:
-    """Create a resource, again after an error or a conflict of the real thing."""
+    """Create a resource; retry after ResourceInError or a conflict."""
     _open(stack, row, Action.CREATE)
     _create(stack, row)
 
@@ -85,7 +85,7 @@ def update(
 def _reason(
     stack: EngineStack, row: EngineResource, values: Mapping[str, Any], properties: list[str]
 ) -> str:
-    """Return why an update of a rollback does not bring back the data of a disk."""
+    """Return the event's reason, which warns if a rollback's update loses the data of a disk."""
     if stack.action is not Action.ROLLBACK:
         return events.CHANGED
     effect = row.kind.effect_of_update(row.properties, values, properties)
@@ -93,7 +93,7 @@ def _reason(
 
 
 def delete(stack: EngineStack, row: EngineResource, *, keep: bool) -> None:
-    """Delete a resource; with ``keep`` the real thing stays, and ``handle_retain`` unmarks it."""
+    """Delete a resource; with ``keep`` the real object stays, and ``handle_retain`` unmarks it."""
     _open(stack, row, Action.DELETE, phase=CLEAN)
     is_there = row.has_values or row.physical_id is not None
     if keep and is_there and hasattr(row.kind, "handle_retain"):
@@ -119,9 +119,9 @@ def _delete(stack: EngineStack, row: EngineResource, *, keep: bool = False) -> N
 
 
 def adopt_external(stack: EngineStack, row: EngineResource) -> None:
-    """Take an external thing into the stack, and check it.
+    """Take an external resource into the stack, and check it.
 
-    Nothing of the thing changes, except that ``handle_mark`` may put the mark of the stack on it.
+    The real object does not change, except that ``handle_mark`` may put the stack's mark on it.
     """
     _open(stack, row, Action.ADOPT, {LOOK: True})
     _change(stack, row, Action.ADOPT, Status.IN_PROGRESS)
@@ -138,7 +138,7 @@ def adopt_external(stack: EngineStack, row: EngineResource) -> None:
 
 
 def adopt(stack: EngineStack, row: EngineResource) -> None:
-    """Take over what an abandoned stack has left; the data are in the row, sealed."""
+    """Adopt a resource of an abandoned stack; its data are in the row, sealed at rest."""
     _open(stack, row, Action.ADOPT, {ABANDONED: row.data.pop(ABANDONED, {})})
     row.has_secret = True
     _create(stack, row)
@@ -160,13 +160,13 @@ def perform(stack: EngineStack, row: EngineResource, action: Action) -> None:
 
 
 def fail(stack: EngineStack, row: EngineResource, action: Action, exc: Exception) -> None:
-    """Fail in ``action`` before the kind is asked."""
+    """Fail in ``action`` without calling the kind."""
     _open(stack, row, action)
     _fail_at_once(stack, row, exc)
 
 
 def replace(stack: EngineStack, row: EngineResource) -> None:
-    """Emit the events of an update that needs another resource, without asking the kind."""
+    """Emit the events of an update that requires replacement, without calling the kind."""
     _change(stack, row, Action.UPDATE, Status.IN_PROGRESS)
     _change(stack, row, Action.UPDATE, Status.COMPLETE, events.replacement(row.name))
 
@@ -221,7 +221,7 @@ def _fail_at_once(stack: EngineStack, row: EngineResource, exc: Exception) -> No
 
 
 def step(stack: EngineStack, row: EngineResource) -> None:
-    """Go on with the action of a resource that is due."""
+    """Continue the action of a resource that is due."""
     pending = _open_action(row)
     row.due_at = None
     if pending.stage is Stage.BACKOFF:
@@ -290,7 +290,7 @@ def _differences(
 def _check(
     stack: EngineStack, row: EngineResource, resource: base.Resource, pending: ResourceAction
 ) -> Outcome:
-    """Ask the check of an action how far the action is."""
+    """Call the check of an action; return its outcome."""
     check = getattr(resource, f"check_{_verb(pending)}_complete", None)
     try:
         if pending.arguments.get(UNWANTED):
@@ -331,8 +331,8 @@ def _wait(stack: EngineStack, row: EngineResource, outcome: Again | WaitForCall 
 def _rest_s(stack: EngineStack, row: EngineResource, outcome: Again | WaitForCall | Hold) -> float:
     """Return the seconds until the next check, even if no event comes.
 
-    Stacks and resources of the same tree wake the check for certain.  Events of other objects may
-    be lost, so that these objects are looked at now and then.
+    Stacks of the tree and resources of the same stack wake the check for certain.  Events of other
+    objects may be lost, so that these objects are polled.
     """
     if isinstance(outcome, Again):
         return outcome.after_s
@@ -348,7 +348,7 @@ def _is_sibling(stack: EngineStack, row: EngineResource, uuid: str) -> bool:
 
 
 def _end_wait(stack: EngineStack, row: EngineResource) -> None:
-    """Clear the reason why a resource waited, and let the next one of its queue go on."""
+    """Clear the reason why a resource waited, and wake the next one of its queue."""
     _leave_queue(stack, row)
     if row.busy:
         row.busy = 0
@@ -408,7 +408,7 @@ def _complete(
 
 
 def _keep_update(stack: EngineStack, row: EngineResource, pending: ResourceAction) -> None:
-    """Keep the values and the definition of an update that has ended well."""
+    """Keep the values and the definition of an update that has succeeded."""
     row.type = row.definition.type
     row.requires = tuple(dict.fromkeys(row.definitions.required(row.name)))
     if "metadata" in pending.arguments["template"]:
@@ -419,7 +419,7 @@ def _keep_update(stack: EngineStack, row: EngineResource, pending: ResourceActio
 
 
 def _check_external(stack: EngineStack, row: EngineResource) -> None:
-    """Check an external thing, if its kind can."""
+    """Check an external resource, if its kind has a check."""
     _close(stack, row)
     perform(stack, row, Action.CHECK)
     if row.pending_action is None:
@@ -427,7 +427,7 @@ def _check_external(stack: EngineStack, row: EngineResource) -> None:
 
 
 def _fail(stack: EngineStack, row: EngineResource, exc: Exception) -> None:
-    """Emit the failure of an action; a conflict is tried again, other failures are final."""
+    """Emit the failure of an action; retry a creation or a deletion that may yet succeed."""
     pending = _open_action(row)
     fault = states.fault_of(row.name, exc)
     masked = stack.changes.redaction.masked
@@ -473,9 +473,9 @@ def preempt(stack: EngineStack, row: EngineResource) -> None:
 
 
 def abort(stack: EngineStack, row: EngineResource, why: str | None = None) -> None:
-    """End an action from outside: call the kind's cancel handler, and let the resource be FAILED.
+    """Abort an action: call the kind's cancel handler, and set the resource to FAILED.
 
-    ``why`` None: the time of the stack is over.
+    ``why`` None: the stack has timed out.
     """
     pending = _open_action(row)
     if pending.stage is Stage.CHECK:

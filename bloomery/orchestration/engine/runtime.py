@@ -1,4 +1,4 @@
-"""What all trees of one engine share: time, chance, ids, kinds, limits.  Nothing of it changes."""
+"""The runtime that all trees of one engine share: clock, randomness, kinds, limits; immutable."""
 
 from __future__ import annotations
 
@@ -35,19 +35,19 @@ def _alone() -> int:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EngineRuntime:
-    """``kinds`` None: those installed.  ``operators``: the operator's environment.
+    """``kinds`` None: all installed.  ``operators``: the operator's environment.
 
-    ``retries``          how often a creation or deletion in conflict is tried again
-    ``poll_s``           between two looks at what cannot say when it will be done
-    ``engines``          how many live
-    ``endpoint``         of the orchestration API, for addresses of signals
-    ``waits_for_hooks``  False: hooks are told of and not waited for, as in a simulation
+    ``retries``          of a creation after an error or a conflict, of a deletion after a conflict
+    ``poll_s``           seconds between two checks of an action that names no time
+    ``engines``          returns the number of live engines
+    ``endpoint``         of the orchestration API, for signal URLs
+    ``waits_for_hooks``  False: a hook emits its events without a pause, as in a simulation
     ``plugins``          called before and after each action of a stack
     ``sinks``            the types of sinks that environments may name
-    ``software``         by project: what the kinds of software keep their rows in
-    ``machines``         what the kinds of machines ask, in the name of whoever owns a stack
-    ``authorize``        asked before a stack below ``stack`` is made or changed, with the types of
-                         its resources; raises Forbidden
+    ``software``         returns the store of a project's software configs and deployments
+    ``machines``         returns the bare-metal service, in the name of the tree's last caller
+    ``authorize``        called with a stack, and the resource types of its child, before the child
+                         is created or updated; raises Forbidden
     """
 
     clock: Callable[[], float] = time.monotonic
@@ -59,7 +59,7 @@ class EngineRuntime:
     limits: Limits = LIMITS
     retries: int = 5  # Heat: action_retry_limit
     poll_s: float = 1.0
-    timeout_s: float = 3600  # of an action whose stack says nothing (stack_action_timeout)
+    timeout_s: float = 3600  # of stacks without timeout_mins (Heat: stack_action_timeout)
     engines: Callable[[], int] = _alone
     endpoint: str = ""
     waits_for_hooks: bool = True
@@ -73,7 +73,7 @@ class EngineRuntime:
         return self.utc().timestamp()
 
     def resource_context(self, stack: model.Stack, **more: Any) -> ResourceContext:
-        """Return what the resources of a stack may know; ``more``: fields with other values."""
+        """Return the context of a stack's resources; ``more`` overrides its fields."""
         services = {
             "software": self.software and self.software(stack.project),
             "machines": self.machines and self.machines(stack),

@@ -1,7 +1,7 @@
-"""When each resource of a tree is stepped again: at a time, or when what it waits for changes.
+"""The schedule of a tree: each resource is stepped at a time, or after an awaited change.
 
-A transaction costs what is due, not what waits: rows stand in a heap by time, and in an index by
-the uuid whose change wakes them.
+The cost of a transaction depends on the due rows, not on the waiting ones: a heap sorts rows by
+time, and an index finds them by the awaited UUID.
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ from bloomery.orchestration.engine.resource import EngineResource
 from bloomery.orchestration.engine.runtime import EngineRuntime
 from bloomery.orchestration.resources.machines import QUEUE
 
-POLL_S: Final = 30.0  # a wait for a change outside of this tree is polled that often, or
-POLLS_PER_S: Final = 5.0  # less often, where more wait than this allows
+POLL_S: Final = 30.0  # between two polls of an object outside of this tree
+POLLS_PER_S: Final = 5.0  # most of them; with more waits the polls are rarer
 LEAST_S: Final = 0.001  # two clocks are never quite the same
 
 
 @dataclass(slots=True, eq=False)
 class Schedule:
-    """Shared by all stacks of one tree.  ``next_turn``: rows whose handlers wait for it."""
+    """The schedule of all stacks of one tree.  ``next_turn``: rows to step in the next turn."""
 
     runtime: EngineRuntime
     changes: TreeChanges
@@ -55,7 +55,7 @@ class Schedule:
         return self.now() + (at - self.runtime.utc()).total_seconds()
 
     def forget(self, row: EngineResource) -> None:
-        """Step a row no more."""
+        """Remove a row from the schedule."""
         row.due_s = None
         self.stop_waiting(row)
 
@@ -86,9 +86,9 @@ class Schedule:
         self._waiting.setdefault(source, {})[row.uuid] = row
 
     def poll_after_s(self, source: str) -> float:
-        """Return in how many seconds to look at who waits for ``source``, even if nosource is told.
+        """Return the seconds until a row that waits for ``source`` is polled, for lost events.
 
-        That is a net below events, later where many wait; looks that can be are made in one turn.
+        Polls are rarer when many rows wait, and fall on common times to share a turn.
         """
         count = max(len(self._waiting), len(self._waiting.get(source, ())))
         most_s = POLL_S
@@ -97,13 +97,13 @@ class Schedule:
         return most_s - (self.now() - self._began_s) % (most_s / 2)
 
     def interrupt_wait(self, row: EngineResource) -> None:
-        """Let nosource wake a row while it is looked at; ``settle_wait`` comes after the look."""
+        """Let nothing wake a row while it is stepped; ``settle_wait`` follows the step."""
         rows = self._waiting.get(row.waits_for or "", {})
         if rows.pop(row.uuid, None) is not None and not rows:
             del self._waiting[row.waits_for or ""]
 
     def settle_wait(self, row: EngineResource) -> None:
-        """Forget what a row waited for, unless it waits again: then nosource needs be written."""
+        """Clear ``waits_for`` of a row, unless it waits again: then nothing needs to be written."""
         if row.waits_for is not None and row.uuid not in self._waiting.get(row.waits_for, {}):
             row.waits_for = None
             self.changes.change_row(row)
@@ -115,7 +115,7 @@ class Schedule:
     def wake(self, source: str) -> None:
         """Step the rows that wait for ``source``; of a queue, the row that waits longest.
 
-        A row of a queue wakes the next one if it is let in.
+        A row that leaves its queue wakes the next one.
         """
         if source.startswith(QUEUE):
             self._wake_first(source)
@@ -137,5 +137,5 @@ class Schedule:
             self.wake(source)
 
     def waits(self) -> Mapping[str, object]:
-        """Return what rows wait for, as the keys; it changes with the next turn."""
+        """Return the awaited UUIDs and queues as keys of a live map."""
         return self._waiting

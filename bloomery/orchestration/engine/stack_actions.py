@@ -53,7 +53,7 @@ class StackActions:
         self.converge_stack(stack, NOTHING, stack.first, **extra)
 
     def adopt(self, stack: EngineStack, data: Mapping[str, Any]) -> None:
-        """Create resources from the data of an abandoned stack, which wait in the rows, sealed."""
+        """Create resources from the data of an abandoned stack, which their rows keep sealed."""
         stack_resources.turn_to(stack, stack.first)
         for name, left in (data.get("resources") or {}).items():
             if (row := stack.rows.get(name)) is not None:
@@ -62,7 +62,7 @@ class StackActions:
         self.create(stack)
 
     def update(self, stack: EngineStack, part: TemplatePart | None = None, **extra: Any) -> None:
-        """Traverse from the previous template of a stack to the present one.
+        """Begin the traversal from the previous template of a stack to the current one.
 
         ``part``: the resources that differ; the others are skipped.  After a crash, another engine
         reads the whole template and finds in the graph which vertices remain.
@@ -106,7 +106,7 @@ class StackActions:
         part: TemplatePart | None = None,
         **extra: Any,
     ) -> None:
-        """Begin the traversal from one template to another, over what is there now."""
+        """Begin the traversal from one template to another, over the rows of the stack."""
         self._supersede(stack)
         if not self._is_admitted(stack):
             return
@@ -123,7 +123,7 @@ class StackActions:
         self._begin(stack, graph)
 
     def _is_admitted(self, stack: EngineStack) -> bool:
-        """Ask the plug-ins; an action that one of them refuses fails before it begins."""
+        """Call the plug-ins; an exception of one fails the action before it begins."""
         try:
             stack.runtime.plugins.begin(stack.value())
         except Exception as exc:  # noqa: BLE001  # plug-ins may raise anything
@@ -137,7 +137,7 @@ class StackActions:
         traversal.advance()
 
     def resume(self, stack: EngineStack) -> None:
-        """Go on with a traversal that another process has begun."""
+        """Resume the stored traversal of a loaded stack, if there is one."""
         if stack.row.graph is None:
             return
         graph = graphs.TraversalGraph.of(stack.row.graph)
@@ -149,7 +149,7 @@ class StackActions:
     # ---------------------------------------------------------------------------------------- end
 
     def ended(self, stack: EngineStack, failure: Exception | None, *, begun: bool = True) -> None:
-        """End a traversal: complete, or failed and, where asked for, rolled back at once."""
+        """End a traversal as complete or failed; begin the rollback that the stack asks for."""
         snapshot = _snapshot_of(stack)
         stack.open_traversal = None
         if failure is None:
@@ -184,7 +184,7 @@ class StackActions:
         stack.runtime.plugins.end(stack.value(), failed=False)
 
     def time_out(self, stack: EngineStack) -> None:
-        """Abort the actions of a stack whose time is over, and let the stack fail."""
+        """Abort the actions of a stack that has timed out, and set the stack to FAILED."""
         for row in list(stack.open_rows.values()):
             resource_actions.abort(stack, row)
         if stack.open_traversal is not None:
@@ -197,14 +197,14 @@ class StackActions:
             resource_actions.abort(stack, row, why)
 
     def cancel(self, stack: EngineStack) -> None:
-        """Let a stack be FAILED at once; actions that run go on."""
+        """Set a stack to FAILED at once; running actions go on."""
         self._supersede(stack)
         if stack.status is Status.IN_PROGRESS:
             stack.set_state(stack.action, Status.FAILED, events.cancelled(stack.action))
             stack.runtime.plugins.end(stack.value(), failed=True)
 
     def _supersede(self, stack: EngineStack) -> None:
-        """End the previous traversal and its hooks; actions that run go on."""
+        """End the previous traversal and its hooks; running actions go on."""
         if stack.open_traversal is not None:
             cancelled = events.cancelled(Action.SNAPSHOT)
             self._end_snapshot(stack, _snapshot_of(stack), Status.FAILED, cancelled)
@@ -248,7 +248,7 @@ def clear_hook(stack: EngineStack, row: EngineResource, hook: str) -> None:
 
 
 def facade_of(row: model.Stack, stacks: Mapping[str, EngineStack]) -> RowFacade | None:
-    """Return the resource of the parent stack whose real thing a nested stack is."""
+    """Return the resource of the parent stack that owns a nested stack."""
     above = stacks.get(row.owner_uuid or "")
     if above is None or row.owner_resource is None:
         return None
@@ -260,7 +260,7 @@ def facade_of(row: model.Stack, stacks: Mapping[str, EngineStack]) -> RowFacade 
 
 
 def data_of(stack: EngineStack, library: Library) -> dict[str, Any]:
-    """Return all that another stack could be adopted from."""
+    """Return the adopt data of a stack and its child stacks."""
     entries = {}
     for name, row in stack.current_rows.items():
         child = stack.stacks.get(row.physical_id or "")

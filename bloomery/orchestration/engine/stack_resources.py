@@ -10,7 +10,7 @@ from bloomery.orchestration.stack import Stack
 
 
 def target(stack: EngineStack) -> tuple[Stack, str]:
-    """Return what a resource is of that is made or changed now, and the id of that template."""
+    """Return the stack, and its template's UUID, that new and updated resources belong to."""
     if stack.part is not None:
         return stack.part.stack, stack.part.template_uuid
     return stack.live_template, stack.row.template_uuid
@@ -19,7 +19,7 @@ def target(stack: EngineStack) -> tuple[Stack, str]:
 def turn_to(
     stack: EngineStack, template: Stack | Nothing, part: TemplatePart | None = None
 ) -> None:
-    """Turn to another template: each of its resources has a row from now on."""
+    """Switch to another template, and add the missing rows of its resources."""
     stack.set_template(template, part)
     for name in template.definitions:
         if name not in stack.rows:
@@ -70,7 +70,7 @@ def add(stack: EngineStack, row: EngineResource) -> None:
 
 
 def leave(stack: EngineStack, row: EngineResource) -> None:
-    """Keep a row that is not the current one of its name any more."""
+    """Move a row that is no longer current to the leftovers of its name."""
     row.is_current = False
     stack.leftovers.setdefault(row.name, []).append(row)
     stack.changes.change_row(row)
@@ -81,7 +81,7 @@ def list_all(stack: EngineStack) -> list[EngineResource]:
 
 
 def find(stack: EngineStack, uuid: str | None, name: str) -> EngineResource | None:
-    """The row ``uuid`` of a name, if it is still there."""
+    """Return the row ``uuid`` of a name, if it still exists."""
     rows = [stack.rows.get(name), *stack.leftovers.get(name, ())]
     return next((row for row in rows if row is not None and row.uuid == uuid), None)
 
@@ -97,7 +97,7 @@ def replace(stack: EngineStack, row: EngineResource) -> EngineResource:
 def replace_deleted(stack: EngineStack, row: EngineResource) -> EngineResource:
     """Make a new row the current one, after the old one was deleted.
 
-    ``returns``: the traversal goes back to what was before the row that was deleted.
+    ``returns``: a rollback replaces a row that the failed template made.
     """
     failed = stack.row.previous_template_uuid if stack.action is Action.ROLLBACK else None
     data = row.resource().data_for_replacement(returns=row.template_uuid == failed)

@@ -17,7 +17,7 @@ Values = tuple[Mapping[str, Any], Mapping[str, Any]]  # properties, metadata
 
 
 def read(stack: EngineStack, row: EngineResource) -> Values:
-    """Read properties and metadata of a resource as they now are; its policy is kept."""
+    """Return the resolved properties and metadata of a resource; store its update policy."""
     template, name = stack.live_template, row.name
     kind, definition = row.kind, row.definition
     metadata = functions.resolve(definition.metadata, _view(stack))
@@ -59,7 +59,7 @@ def external_id(stack: EngineStack, name: str) -> Any:
 
 
 def output(stack: EngineStack, name: str) -> Any:
-    """The value of one output; raises its fault."""
+    """Return the value of an output, or raise its fault.  A disabled output is None."""
     definition = stack.live_template.definition.outputs[name]
     return functions.resolve(definition.value, _view(stack)) if definition.enabled else None
 

@@ -22,11 +22,11 @@ RESOURCE_FAILURE: Final = errors.ResourceFailure.__name__
 
 
 class StackTimedOut(Exception):
-    """The time of the stack's action is over."""
+    """The stack's action has timed out."""
 
 
 class ResourceFailed(Exception):
-    """An action on a resource failed; ``fault`` says how, as the stack will tell it."""
+    """An action on a resource failed; ``fault``: the failure in the stack's reason."""
 
     def __init__(self, action: Action, fault: states.Fault | str, cause: Exception) -> None:
         super().__init__(str(fault))
@@ -36,14 +36,14 @@ class ResourceFailed(Exception):
 
 
 class ResourcesFailed(Exception):
-    """Several resources failed in an action that goes on in spite of it."""
+    """Resources failed in an action that goes on after failures (CHECK)."""
 
 
 @dataclass(frozen=True, slots=True)
 class TemplatePart:
-    """Those resources of a stack that a traversal is about, as a template of their own.
+    """The resources that a partial update concerns, as a template of their own.
 
-    ``names``: of these resources, those included that go and are in no template any more.
+    ``names``: of these resources, and of those that the update removes.
     """
 
     stack: Stack
@@ -67,9 +67,9 @@ class OpenTraversal(Protocol):
 
 
 class EngineStack:
-    """One stack of a tree.  ``template``: that of now, NOTHING in the walk of its end.
+    """One stack of a tree.  ``template``: the current one; NOTHING while it is deleted.
 
-    ``stacks``: the root and all below it that are there, by id.
+    ``stacks``: all existing stacks of the tree, by UUID.
     """
 
     def __init__(
@@ -83,18 +83,18 @@ class EngineStack:
         self.row = row
         self.first = template
         self.template: Stack | Nothing = template
-        self.part: TemplatePart | None = None  # None: the present traversal is about all resources
-        self.superseded: str | None = None  # the template before that of the last such part
+        self.part: TemplatePart | None = None  # None: the traversal concerns all resources
+        self.superseded: str | None = None  # the template that the last partial update replaced
         self.schedule = schedule
         self.changes = schedule.changes
         self.runtime = schedule.runtime
         self.stacks = stacks
         self.children = children_of(self)
         self.timeout_s = template.timeout_s
-        self.failure: tuple[str, str] | None = None  # type and text of the traversal's first
+        self.failure: tuple[str, str] | None = None  # type and text of the first failure
         self.rows: dict[str, EngineResource] = {}  # the current one of each name
         self.leftovers: dict[str, list[EngineResource]] = {}  # replaced, and still there
-        self.current_rows: dict[str, EngineResource] = {}  # those of the present template
+        self.current_rows: dict[str, EngineResource] = {}  # of the current template
         self.open_traversal: OpenTraversal | None = None
         self.open_rows: dict[str, EngineResource] = {}  # whose actions have not ended
         self._context: base.ResourceContext | None = None
@@ -130,7 +130,7 @@ class EngineStack:
 
     @property
     def converges(self) -> bool:
-        """Whether the present update compares with what is really there, here and below."""
+        """Whether the update compares resources with their real state, here and in children."""
         return self.open_traversal is not None and bool(self.open_traversal.extra.get("converge"))
 
     def value(self) -> model.Stack:
@@ -140,7 +140,7 @@ class EngineStack:
         return replace(self.row, graph=graph, open=self.open)
 
     def change(self, **columns: Any) -> None:
-        """Write the stack with the next turn, with other values in ``columns``."""
+        """Set ``columns``, and write the stack in the next transaction."""
         if columns:
             self.row = replace(self.row, **columns)
         self.changes.change_stack(self.id, self.value)
@@ -148,7 +148,7 @@ class EngineStack:
     # ------------------------------------------------------------------------------------ states
 
     def begin(self, action: Action, *, is_first: bool = False) -> None:
-        """Begin a traversal, another one unless it is the first, with its event and deadline."""
+        """Begin a traversal: number it unless it is the first, emit its event, set its deadline."""
         if not is_first:
             self.change(traversal=self.traversal + 1)
         self.failure = None
@@ -161,7 +161,7 @@ class EngineStack:
             self.schedule.set_deadline(self.id, self.row.deadline_at)
 
     def accept(self, row: model.Stack) -> None:
-        """Go on from the row with which an order was accepted; its event was emitted then."""
+        """Take over the row that was stored with an order; its event was emitted then."""
         self.row, self.failure = row, None
         if row.deadline_at is None and self.status is Status.IN_PROGRESS:
             after = timedelta(seconds=self.timeout_s)
@@ -225,7 +225,7 @@ class EngineStack:
         return self.template
 
     def context(self) -> base.ResourceContext:
-        """What resources may know; one object for all of a traversal."""
+        """Return the context of the stack's resources: one object for all of a traversal."""
         context = self._context
         if context is None or context.timeout_s != self.timeout_s:
             context = self._context = self._new_context()
@@ -241,22 +241,22 @@ class EngineStack:
 
     @property
     def hides(self) -> bool:
-        """Whether a value of a hidden parameter may be anywhere in it."""
+        """Whether the stack or a parent has hidden parameters, whose values may be anywhere."""
         above = self.stacks.get(self.row.owner_uuid or "")
         return bool(self.first.hidden) or (above is not None and above.hides)
 
 
 class StackSiblings:
-    """The resources of one stack as one of them may ask for them (``base.Siblings``)."""
+    """The lookup of other resources of the same stack (``base.Siblings``)."""
 
     __slots__ = ("_names", "_stack")
 
     def __init__(self, stack: EngineStack) -> None:
         self._stack = stack
-        self._names: dict[str, str] = {}  # by reference id, as they were at the last search
+        self._names: dict[str, str] = {}  # by reference ID, from the last search
 
     def find(self, reference_id: Any) -> base.Resource | None:
-        """Go through all resources where the names of the last search do not tell."""
+        """Return the resource with a reference ID; search again if the last search lacks it."""
         row = self._named(reference_id)
         if row is None:
             self._search()
@@ -272,7 +272,7 @@ class StackSiblings:
         return row if is_it else None
 
     def _search(self) -> None:
-        """Note what each resource is called; the first one counts where two are called alike."""
+        """Store resource names by reference ID; of equal IDs the first one counts."""
         self._names = {}
         for name, row in self._stack.current_rows.items():
             if row.ready:
@@ -287,11 +287,11 @@ class StackSiblings:
             if row.kind is kind and row.ready:
                 self._stack.changes.track_changes(row)
                 resources.append(row.resource())
-        return resources  # type: ignore[return-value]  # mypy does not see that kind is theirs
+        return resources  # type: ignore[return-value]  # mypy does not know their kind
 
 
 def _explained(action: Action, exc: Exception) -> tuple[str, str]:
-    """The type of a failure, and the reason that the stack gives for it."""
+    """Return the type of a failure, and the stack's reason for it."""
     if isinstance(exc, StackTimedOut):
         return states.error_type(exc), events.TIMED_OUT
     if isinstance(exc, ResourceFailed):

@@ -2,9 +2,9 @@
 
 The traversal emits the events of Heat's convergence engine.  After a failure no vertex begins, and
 actions that run go on, because an action belongs to its resource.  With rollback, a traversal to
-the previous template follows at once.  It waits for those resources alone that an action works on.
+the previous template follows at once.  It waits only for resources with a running action.
 
-The plan was a forecast, made before values were there.  The traversal decides about each resource
+The plan was a forecast, made before values were known.  The traversal decides about each resource
 again, with the values that its requirements now have.
 """
 
@@ -43,7 +43,7 @@ OVER_ROWS: Final = frozenset({Action.SUSPEND, Action.RESUME, Action.CHECK, Actio
 
 
 class ResourceActionRestricted(Exception):
-    """The environment forbids what the update would do."""
+    """The environment restricts the update or the replacement of a resource."""
 
     def __init__(self, action: str) -> None:
         super().__init__(f"{action} is restricted for resource.")
@@ -127,7 +127,7 @@ class Traversal:
                 self.ready.append(key)
 
     def _implied(self) -> set[Key]:
-        """Return the vertices before those that were entered; unchanged rows are not written."""
+        """Return the requirements of entered vertices: done, even if their rows are unchanged."""
         todo = [key for key in self.graph.vertices if self._was_entered(key)]
         implied = set[Key]()
         while todo:
@@ -279,7 +279,7 @@ class Traversal:
         return old and self.graph.action is Action.SUSPEND
 
     def _guard(self, step: Callable[[], None]) -> None:
-        """Let each error in a step be a failure of this stack."""
+        """Run a step; its exception fails the stack."""
         try:
             step()
         except Exception as exc:  # noqa: BLE001  # kinds and functions may raise anything
@@ -327,7 +327,7 @@ class Traversal:
             self._start(key, row, resource_actions.fail, Action.UPDATE, exc)
 
     def _builder(self, row: EngineResource) -> ResolvedBuilder:
-        """Return what compares a resource: the template that made it, and the new one."""
+        """Return the builder that compares the template of a resource with the new one."""
         if row.template_uuid not in self._builders:
             new, _uuid = stack_resources.target(self.stack)
             live = self.stack.current_rows
@@ -338,7 +338,7 @@ class Traversal:
         return self._builders[row.template_uuid]
 
     def _child(self, name: str) -> Present | None:
-        """Return the resources of the stack that a resource stands for."""
+        """Return the resources of the child stack that a resource owns."""
         ident = self.stack.rows[name].physical_id
         child = self.stack.stacks.get(ident or "")
         if child is None:
@@ -415,7 +415,7 @@ class Traversal:
             self._create(key, stack_resources.replace(self.stack, row))
 
     def _retarget(self, row: EngineResource) -> None:
-        """Read a resource with the template of this traversal from now on."""
+        """Switch a resource to the template of this traversal."""
         row.context = self.stack.context()
         before = () if row.gone else row.requires  # needed until the action has ended
         row.requires = tuple(

@@ -1,4 +1,4 @@
-"""A root stack and all that are below it, worked on in turns by whoever holds its lock.
+"""A tree of stacks: a root and its child stacks, stepped by the engine that holds the stack lock.
 
     tree = StackTree.load(store.load(root_uuid), runtime)
     while not tree.rests:
@@ -6,8 +6,8 @@
         wait(until=tree.due_at())
         tree.take(store.list_orders(root_uuid, after_id))
 
-A turn steps what is due and returns at once; nothing is written here and no transaction is open
-while handlers run.  Whoever has lost the lock drops the tree without another call.
+``turn`` steps due resources without waiting, and returns the changes for the caller to write.  No
+transaction is open while handlers run.  An engine that has lost the lock drops the tree at once.
 """
 
 from __future__ import annotations
@@ -31,12 +31,12 @@ from bloomery.orchestration.engine.stack_actions import StackActions, facade_of
 from bloomery.orchestration.engine.stacks import EngineStack
 from bloomery.orchestration.resources.states import Action
 
-TURN_S: Final = 0.5  # handlers that take longer are gone on with in the next turn
+TURN_S: Final = 0.5  # seconds; handlers that are due after them run in the next turn
 MINUTE_S: Final = 60.0
 
 
 class StackTree:
-    """``stacks``: those that are there, by id.  It belongs to one thread at a time."""
+    """A tree for one thread at a time.  ``stacks``: all existing ones, by UUID."""
 
     def __init__(self, root_uuid: str, runtime: EngineRuntime, library: Library) -> None:
         self.root_uuid = root_uuid
@@ -48,13 +48,13 @@ class StackTree:
         self._orders: list[model.Order] = []
         self._accepted: dict[str, model.Stack] = {}
         self._sinks: dict[str, tuple[model.Stack, Declarations]] = {}
-        self._loaded: list[EngineStack] = []  # to be advanced when the pending actions have begun
+        self._loaded: list[EngineStack] = []  # to be advanced after the pending actions
 
     @classmethod
     def load(
         cls, tree: model.Tree, runtime: EngineRuntime, library: Library | None = None
     ) -> StackTree:
-        """Take up a tree where its rows are; ``tree.orders`` wait for the first turn."""
+        """Continue a stored tree; ``tree.orders`` wait for the first turn."""
         root_uuid = tree.stacks[0].root_uuid
         loaded = cls(root_uuid, runtime, library or Library(runtime, tree.templates))
         resources: dict[str, list[model.StoredResource]] = {}
@@ -95,7 +95,7 @@ class StackTree:
         value: model.StoredResource,
         properties: Mapping[str, model.Properties],
     ) -> None:
-        """Make a row from what is stored; values of a pending action are not its own yet."""
+        """Add a stored resource; values of a pending update become its ``next_properties``."""
         definitions = self.actions.definition(stack, value.template_uuid)
         row = EngineResource(context=stack.context(), definitions=definitions, **value.columns())
         row.properties = frozen = _data(properties, value.properties_uuid)
@@ -110,7 +110,7 @@ class StackTree:
             stack.leftovers.setdefault(row.name, []).append(row)
 
     def _take_up(self, stack: EngineStack) -> None:
-        """Continue pending actions first, before any of them may fail; then the traversal."""
+        """Schedule pending actions, and resume the traversal before any of them may end."""
         if stack.row.open:
             stack.watch_deadline()
         for row in stack_resources.list_all(stack):
@@ -161,7 +161,7 @@ class StackTree:
         return self.changes.collect(rests=self.rests)
 
     def _step(self, until_s: float) -> None:
-        """Step what is due, in the order of time; what has begun in this turn is not."""
+        """Step due resources in order of time until ``until_s``, and time out late stacks."""
         schedule = self.schedule
         while schedule.now() <= until_s and (what := schedule.pop_due()) is not None:
             if isinstance(what, EngineResource):
@@ -175,14 +175,14 @@ class StackTree:
                 self._time_out(stack)
 
     def _time_out(self, stack: EngineStack) -> None:
-        """End what is late; a deadline may have been moved since it was entered."""
+        """Time out a stack, unless its deadline was moved after it was scheduled."""
         if _is_late(stack):
             self.actions.time_out(stack)
         elif stack.row.deadline_at is not None:
             self.schedule.set_deadline(stack.id, stack.row.deadline_at)
 
     def _wake_tracked(self) -> None:
-        """Wake those that wait for a resource which the kind of another one has changed."""
+        """Wake rows that wait for a resource which another resource's kind has changed."""
         for row in self.changes.take_tracked():
             self.schedule.wake(row.uuid)
 
@@ -196,29 +196,29 @@ class StackTree:
 
     @property
     def rests(self) -> bool:
-        """Whether nothing is left to do until somebody asks for more."""
+        """Whether nothing is left to do until the next order."""
         return not (self._orders or any(each.open for each in self.stacks.values()))
 
     def due_at(self) -> float | None:
-        """Tell the clock's time of the next turn; now: at once; None: when it is woken."""
+        """Return the clock time of the next turn; None: when the tree is woken."""
         if self.schedule.next_turn or self._orders or self._loaded:
             return self.schedule.now()
         return self.schedule.next_due()
 
     def cancel(self) -> None:
-        """Abort whatever is at work, and let each stack that is in progress be FAILED."""
+        """Abort all running actions, and set each stack that is in progress to FAILED."""
         for stack in list(self.stacks.values()):
             self.actions.stop(stack, events.CANCELLED_BY_USER)
             self.actions.cancel(stack)
 
     def written(self, turn: model.Turn) -> None:
-        """Send what was stored of a turn to the sinks of its stacks."""
+        """Send the stored events of a turn to the sinks of their stacks."""
         for uuid, events_of in itertools.groupby(turn.events, lambda event: event.stack_uuid):
             if (declared := self._sinks.get(uuid)) is not None:
                 self.runtime.sinks.send(*declared, events_of)
 
     def _note_sinks(self) -> None:
-        """Note where events of each stack go: who is deleted in a turn is not there after it."""
+        """Record the sinks of each stack; a stack that a turn deletes is gone after it."""
         if self.runtime.sinks:
             for stack in self.stacks.values():
                 environment = stack.first.definition.environment
@@ -227,7 +227,7 @@ class StackTree:
     # -------------------------------------------------------------------------------------- wakes
 
     def waits(self) -> Collection[str]:
-        """Tell what its resources wait for: uuids of things that others may change."""
+        """Return the UUIDs and queues that its resources wait for."""
         return self.schedule.waits()
 
     def wake(self, uuid: str | None) -> None:

@@ -1,14 +1,14 @@
-"""Vertices and edges: who needs whom, in which order, and where that goes round in circles.
+"""A graph of dependencies: its vertices and edges, their order, and cycles.
 
-A key is anything hashable; an edge is a pair (requirer, required).  Whatever has an order keeps
-the one in which keys came in, so that the same input is always walked, printed and drawn alike.
-Nothing here recurses or looks at an edge twice: ten thousand keys are an ordinary graph::
+A key is anything hashable; an edge is a pair (requirer, required).  Results keep the order of
+insertion, so that the same input is always walked, printed and drawn alike.  No function recurses
+or reads an edge twice: ten thousand keys are an ordinary graph::
 
     needs = Graph([("server", "port"), ("port", "net"), ("volume", None)])
     list(needs)  # ["net", "volume", "port", "server"]: what is required comes first
     list(needs.reverse())  # the order of deletion
 
-This room imports nothing of ours, its error included.
+This package imports nothing else of Bloomery, and defines its own error.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The graph itself."""
+"""The dependency graph."""
 
 from __future__ import annotations
 
@@ -12,24 +12,24 @@ K = TypeVar("K", bound=Hashable)
 
 
 class Graph(Generic[K]):
-    """Who requires whom.  None is no key: the edge (x, None) says that x is there.
+    """A dependency graph.  None is no key: the edge (x, None) only adds the key x.
 
-    Asking about a key that is not there is a KeyError.
+    Methods raise KeyError for an unknown key.
     """
 
     __slots__ = ("_required_by", "_requires")
 
     def __init__(self, edges: Iterable[tuple[K, K | None]] = ()) -> None:
-        # Dictionaries with nothing in them are sets that remember who came first.
+        # Dictionaries whose values are None serve as sets that keep the order of insertion.
         self._requires: dict[K, dict[K, None]] = {}
         self._required_by: dict[K, dict[K, None]] = {}
         for requirer, required in edges:
             self.add(requirer, required)
 
-    # ---------------------------------------------------------------------------- what changes it
+    # ----------------------------------------------------------------------------------- changes
 
     def add(self, requirer: K, required: K | None = None) -> None:
-        """Register a key, or that it requires another; said twice, it is the same."""
+        """Add a key, or an edge to the key that it requires; a repetition changes nothing."""
         self._register(requirer)
         if required is not None:
             self._register(required)
@@ -37,14 +37,14 @@ class Graph(Generic[K]):
             self._required_by[required][requirer] = None
 
     def remove(self, key: K) -> None:
-        """Take a key away, and every edge that it had."""
+        """Remove a key and all its edges."""
         for required in self._requires.pop(key):
             del self._required_by[required][key]
         for requirer in self._required_by.pop(key):
             del self._requires[requirer][key]
 
     def bypass(self, key: K) -> None:
-        """Take a key away and let those who required it require what it required."""
+        """Remove a key, and add edges from its requirers to its requirements."""
         requirers, required = tuple(self._required_by[key]), tuple(self._requires[key])
         self.remove(key)
         for requirer in requirers:
@@ -56,22 +56,22 @@ class Graph(Generic[K]):
             self._requires[key] = {}
             self._required_by[key] = {}
 
-    # ---------------------------------------------------------------------------- what it can tell
+    # ------------------------------------------------------------------------------------- queries
 
     def keys(self) -> KeysView[K]:
-        """Every key as it came in; asks no order, so that a cycle is no matter."""
+        """Return all keys in the order of insertion; the graph may have cycles."""
         return self._requires.keys()
 
     def requires(self, key: K) -> KeysView[K]:
-        """What ``key`` requires itself; a view, which follows later changes."""
+        """Return the direct requirements of ``key``: a view, which follows later changes."""
         return self._requires[key].keys()
 
     def required_by(self, key: K) -> KeysView[K]:
-        """Who requires ``key`` itself; a view, which follows later changes."""
+        """Return the direct requirers of ``key``: a view, which follows later changes."""
         return self._required_by[key].keys()
 
     def edges(self) -> Iterator[tuple[K, K | None]]:
-        """What makes the same graph again: (x, None) only for a key that has no edge at all."""
+        """Yield edges that make an equal graph; (x, None) only for a key without any edge."""
         for key, needs in self._requires.items():
             for required in needs:
                 yield key, required
@@ -79,11 +79,11 @@ class Graph(Generic[K]):
                 yield key, None
 
     def walk(self) -> Walk[K]:
-        """Begin a way through the graph, from the keys that require nothing."""
+        """Begin a walk through the graph, at the keys that require nothing."""
         return Walk(self._requires, self._required_by)
 
     def order(self) -> list[K]:
-        """Every key after all that it requires.  Raises Cycle, which names the keys."""
+        """Return the keys, each after its requirements.  Raises Cycle, which names the keys."""
         walk, order = self.walk(), list[K]()
         ready = deque(walk.first)
         while ready:
@@ -95,7 +95,7 @@ class Graph(Generic[K]):
             raise Cycle(circle)
         return order
 
-    # ------------------------------------------------------------------------- what is made of it
+    # ------------------------------------------------------------------------------------- copies
 
     def copy(self) -> Graph[K]:
         graph = Graph[K]()
@@ -104,7 +104,7 @@ class Graph(Generic[K]):
         return graph
 
     def reverse(self) -> Graph[K]:
-        """A copy in which every edge points the other way: the order of deletion."""
+        """Return a copy with all edges reversed: the order of deletion."""
         graph = Graph[K]()
         graph._requires = _copied(self._required_by)
         graph._required_by = _copied(self._requires)
@@ -119,7 +119,7 @@ class Graph(Generic[K]):
         return len(self._requires)
 
     def __iter__(self) -> Iterator[K]:
-        """The order of creation.  Raises Cycle before the first key is handed out."""
+        """Yield the keys in the order of creation.  Raises Cycle before the first key."""
         return iter(self.order())
 
     def __eq__(self, other: object) -> bool:

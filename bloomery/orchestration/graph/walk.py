@@ -1,4 +1,4 @@
-"""A way through a graph, one finished key at a time, and the circle that may end it."""
+"""A walk through a graph, one finished key at a time, and the cycle that may end it."""
 
 from __future__ import annotations
 
@@ -9,10 +9,9 @@ K = TypeVar("K", bound=Hashable)
 
 
 class Walk(Generic[K]):
-    """Counts what each key still waits for, so that nobody ever looks through all who wait.
+    """Counts the unmet requirements of each key, so that no step searches all waiting keys.
 
-    A whole walk costs as much as the graph has keys and edges.  The graph must not change
-    meanwhile::
+    The time of a whole walk is linear in keys and edges.  The graph must not change meanwhile::
 
         walk = needs.walk()
         ready = list(walk.first)
@@ -62,10 +61,10 @@ class Cycle(Exception):
 def circle_among(
     left: Mapping[K, object], requires: Mapping[K, Collection[K]]
 ) -> tuple[K, ...] | None:
-    """Find one circle among the keys that a walk could not reach; None if ``left`` is empty.
+    """Return one cycle among the keys that a walk could not reach; None if ``left`` is empty.
 
-    Each of them needs another of them, or it would have been reached: following needs from any
-    one must come back to where it was.  The key that stands first in ``requires`` is told first.
+    Each of these keys requires another one of them, so that following requirements must return to
+    a visited key.  The cycle begins with the key that is first in ``requires``.
     """
     if not left:
         return None

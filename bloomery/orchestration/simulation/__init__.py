@@ -1,6 +1,6 @@
-"""Stacks that live in memory: what an engine would do, without one.
+"""Simulated stacks: the engine with a store in memory, and without a service.
 
-    result = simulation.run(stack)  # validated, created, never raises
+    result = simulation.run(stack)  # validates and creates; the result has any Failure
     result.status  # "CREATE_COMPLETE"
     result.outputs["url"].value
 
@@ -10,11 +10,13 @@
     life.delete()
 
 Time is simulated, so that an hour of waiting takes no time; a ``Simulation`` with another clock
-waits indeed.  Hooks are announced and not waited for.
+really waits.  A hook emits its events without a pause.
 
-simulation  what drives the one engine here: a clock, a store in memory
+simulation  the driver of the engine: a clock, a store in memory
 lifecycle   whole lives of stacks
-clock       the time that jumps
+clock       the clock that jumps
+store       the store in memory
+machines    bare-metal nodes in memory
 software    software configs and deployments in memory
 results     events, and the outcome at the end
 """

@@ -1,4 +1,4 @@
-"""The time of a simulation: seconds that jump to the moment that is waited for."""
+"""The clock of a simulation, which jumps to the awaited moment."""
 
 from __future__ import annotations
 
@@ -7,14 +7,14 @@ from typing import Protocol
 
 class Clock(Protocol):
     def now(self) -> float:
-        """Return seconds that only ever grow."""
+        """Return seconds that never decrease."""
 
     def wait(self, until_s: float | None) -> None:
         """Return when ``until_s`` has come, or earlier.  Raises Stuck for None."""
 
 
 class Stuck(RuntimeError):
-    """A stack waits for a call, and a simulation has nobody who could make it."""
+    """A stack waits for a call that a simulation never makes."""
 
     def __init__(self) -> None:
         super().__init__("cannot wait: no time is set, and nobody is left who could wake the stack")

@@ -23,15 +23,14 @@ from bloomery.orchestration.stack import Stack, validate
 
 
 def run(stack: Stack, *, rollback: bool = False, simulation: Simulation | None = None) -> Result:
-    """Validate a stack, create it in memory and tell what came of it.  Nothing is raised."""
+    """Validate a stack and create it in memory.  The result has any Failure; none is raised."""
     return Lifecycle(simulation).create(stack, rollback=rollback)
 
 
 class Lifecycle:
-    """One root stack through its life; each verb runs to its end and returns a result.
+    """The life of one root stack; each verb runs to its end and returns a result.
 
-    What an API does before an engine hears of it is done here: each verb is an order, accepted
-    with the state that clients would see.
+    Each verb does the API's part, too: it accepts an order with the state that clients would see.
     """
 
     def __init__(self, simulation: Simulation | None = None) -> None:
@@ -50,7 +49,7 @@ class Lifecycle:
         return self._result_of(self._delete)
 
     def _result_of(self, verb: Callable[[], EngineStack]) -> Result:
-        """What came of a verb, or why it was refused."""
+        """Return the result of a verb, or its refusal as a result."""
         try:
             stack = verb()
         except errors.Failure as exc:
@@ -124,7 +123,7 @@ class Lifecycle:
         return self.simulation.utc() + timedelta(seconds=stack.timeout_s)
 
     def _order(self, kind: OrderKind, row: model.Stack) -> EngineStack:
-        """Accept an order with the state of its stack, and let the tree follow it."""
+        """Accept an order with the state of its stack, and run the tree to its end."""
         assert self.tree is not None
         assert self.stack is not None
         order = model.Order(root_uuid=row.root_uuid, stack_uuid=row.uuid, kind=kind)
@@ -147,7 +146,7 @@ class Lifecycle:
 
 
 def with_id(stack: Stack, name: str, stack_id: str) -> Stack:
-    """The same stack with an id, as pseudo parameters tell it once it is stored."""
+    """Return the same stack with an ID, for its pseudo parameters."""
     project = stack.definition.identity.project_id
     definition = stack.definition.stored_as(definitions.identity_of(name, stack_id, project))
     return Stack(definition, depth=stack.depth, timeout_s=stack.timeout_s)
@@ -183,7 +182,7 @@ def _output(stack: EngineStack, name: str) -> results.Output:
     description = stack.template.definition.outputs[name].description
     try:
         return results.Output(description=description, value=stack_values.output(stack, name))
-    except Exception as exc:  # noqa: BLE001  # one output that cannot be told spoils no other
+    except Exception as exc:  # noqa: BLE001  # the failure of an output does not affect others
         error = results.error_of(exc, stack.changes.redaction)
         return results.Output(description=description, error=error)
 

@@ -1,7 +1,7 @@
-"""Machines in memory (``machines.Machines``): a rack that obeys, for stacks without a service.
+"""Machines in memory (``machines.Machines``), for stacks without a bare-metal service.
 
-A node that nobody has enrolled is invented when it is asked for, and an allocation that finds no
-node gets a new one.  A verb is done as soon as somebody looks, or after its time in ``takes_s``::
+An unknown node is invented when it is read, and an allocation that finds no node gets a new one.
+A verb has ended by the next read of its node, or after its seconds in ``takes_s``::
 
     machines = SimulatedMachines(utc=clock.now, takes_s={"active": 600})
     machines.orders  # [("6f2b...", "active")]: what was ordered of which node
@@ -32,8 +32,8 @@ from bloomery.orchestration.resources.machines import (
 )
 from bloomery.outcome import FlowOutcome
 
-_INVENTED: Final = "simulated-"  # how the names of nodes begin that nobody has named
-_SPACE: Final = uuids.UUID("3a0c3f5e-6d0c-4f0a-9d0b-5f2b7c1d9e10")  # of nodes that are invented
+_INVENTED: Final = "simulated-"  # prefix of the names of invented nodes
+_SPACE: Final = uuids.UUID("3a0c3f5e-6d0c-4f0a-9d0b-5f2b7c1d9e10")  # of invented nodes
 
 _VOLUMES: Final = frozenset({VOLUME_CONNECTOR, VOLUME_TARGET})
 _DELETABLE: Final = frozenset({State.ENROLL, State.MANAGEABLE, State.ADOPTFAIL})
@@ -95,7 +95,7 @@ _NODE: Final[Json] = {
 
 
 class SimulatedFlow(NamedTuple):
-    """What an order has begun on a node."""
+    """A flow that an order has begun on a node."""
 
     order_id: str | None
     verb: str
@@ -103,7 +103,7 @@ class SimulatedFlow(NamedTuple):
 
 
 class SimulatedMachines:
-    """``invents`` False: only what was enrolled is there."""
+    """``invents`` False: only enrolled nodes and created records exist."""
 
     def __init__(
         self,
@@ -125,15 +125,15 @@ class SimulatedMachines:
         self.flows: dict[str, list[SimulatedFlow]] = {}
 
     def of_stack(self, _stack: object) -> SimulatedMachines:
-        """The machines of a stack: all of them."""
+        """Return all machines, whatever the stack."""
         return self
 
     def fail_next(self, verb: str, reason: str) -> None:
-        """Let the next node that is asked for ``verb`` end in the failed state."""
+        """Let the next node that gets ``verb`` end in the failed state."""
         self._failures.append((verb, reason))
 
     def add_node(self, state: State = State.AVAILABLE, **fields: Any) -> str:
-        """Put a node there; return its UUID."""
+        """Add a node; return its UUID."""
         uuid = str(fields.pop("uuid", None) or uuids.uuid4())
         values = {"uuid": uuid, "provision_state": state} | fields
         self.nodes[uuid] = {key: _copy(value) for key, value in _NODE.items()} | values
@@ -154,7 +154,7 @@ class SimulatedMachines:
         return node
 
     def _settle(self, node: Json) -> None:
-        """Let a verb end whose time is over."""
+        """End the verb of a node if its time is over."""
         if node["uuid"] not in self._moves or self._moves[node["uuid"]][0] > self._utc():
             return
         _, state, reason = self._moves.pop(node["uuid"])
@@ -245,7 +245,7 @@ class SimulatedMachines:
         self.flows.setdefault(uuid, []).append(SimulatedFlow(order_id, verb, begun))
 
     def _end_flow(self, uuid: str, error: str, *, is_aborted: bool = False) -> None:
-        """End what a node is at, if it is at anything."""
+        """End the open flow of a node, if there is one."""
         flows = self.flows.get(uuid)
         if flows and flows[-1].outcome.is_open:
             begun = flows[-1].outcome
@@ -262,7 +262,7 @@ class SimulatedMachines:
         return bool(cleanings) and cleanings[-1].outcome.is_aborted
 
     def _configure(self, node: Json, step: Mapping[str, Any]) -> None:
-        """Remember what a step leaves behind, where checks look at it."""
+        """Store the settings of a step for later checks."""
         args = step.get("args") or {}
         if (step["interface"], step["step"]) == ("bios", "apply_configuration"):
             settings = {each["name"]: str(each["value"]) for each in args["settings"]}
@@ -302,7 +302,7 @@ class SimulatedMachines:
         return [dict(each) for each in self.firmware.get(uuid, ())]
 
     def get_inventory(self, uuid: str) -> Json:
-        """The simulated machines have nothing in them that an inspection could read."""
+        """Return an empty inventory.  Raises InventoryNotFound before an inspection."""
         if not any(order == (uuid, "inspect") for order in self.orders):
             raise errors.InventoryNotFound(node=uuid)
         return {"inventory": {}, "plugin_data": {}}
@@ -376,7 +376,7 @@ class SimulatedMachines:
         del self.records[noun][uuid]
 
     def _check_power(self, noun: str, record: Json) -> None:
-        """Volumes of a machine that is on may not be changed."""
+        """Raise InvalidStateRequested for a volume of a machine that is on."""
         node = self.nodes.get(record.get("node_uuid") or "")
         if noun in _VOLUMES and node is not None and node["power_state"] != Power.OFF:
             raise errors.InvalidStateRequested(
@@ -392,13 +392,13 @@ class SimulatedMachines:
 
 
 def _abort_of(state: str) -> _Move:
-    """What waits for an agent fails at once."""
+    """Return the transition of an abort: a node that waits for an agent fails at once."""
     failed = _ABORTS.get(State(state), State.ERROR)
     return _Move(frozenset(_ABORTS), failed, failed, failed)
 
 
 def _fits(node: Json, record: Json) -> bool:
-    """Would the allocator give this node?"""
+    """Tell whether an allocation may take a node."""
     candidates = record.get("candidate_nodes")
     return (
         node["provision_state"] == State.AVAILABLE

@@ -1,4 +1,4 @@
-"""What a simulation came to, for people and programs."""
+"""The results of a simulation, for people and programs."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ _OPEN: Final = Redaction()  # nothing is hidden
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Event:
-    """One change of a resource or, where ``type`` is ``events.STACK_TYPE``, of its stack."""
+    """A change of a resource or, if ``type`` is ``events.STACK_TYPE``, of its stack."""
 
     at_s: float  # on the clock of the simulation
     stack: str
     stack_id: str
     depth: int  # of the stack below the root
-    resource: str  # of its stack: the name of the stack
+    resource: str  # its name, or that of the stack
     type: str
     physical_id: str | None
     action: Action
@@ -50,7 +50,7 @@ def error_of(exc: BaseException, redaction: Redaction = _OPEN) -> Error:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Output:
-    """A value, or why there is none."""
+    """The value of an output, or the error in its place."""
 
     description: str = ""
     value: Any = None
@@ -75,7 +75,7 @@ class Result:
     resources: Sequence[StoredResource] = ()
 
     def document(self) -> dict[str, Any]:
-        """The result as programs read it (``bloomery template run --json``)."""
+        """Return the result as JSON for programs (``bloomery template run --json``)."""
         return {
             "status": self.status,
             "outputs": {name: output.shown() for name, output in self.outputs.items()},

@@ -1,4 +1,4 @@
-"""What drives a tree in a simulation: a clock that jumps, a store in memory, and who listens."""
+"""The driver of a simulated tree: a clock that jumps, a store in memory, and a listener."""
 
 from __future__ import annotations
 
@@ -19,25 +19,25 @@ from bloomery.orchestration.simulation.results import Event
 from bloomery.orchestration.simulation.software import SimulatedSoftware
 from bloomery.orchestration.simulation.store import MemoryStore
 
-EPOCH: Final = datetime(2026, 1, 1, tzinfo=UTC)  # what the clock's zero is in UTC
+EPOCH: Final = datetime(2026, 1, 1, tzinfo=UTC)  # the clock's zero in UTC
 
 
 @dataclass(slots=True, kw_only=True)
 class Simulation:
-    """``on_event`` is told of every event after the turn in which it happens."""
+    """``on_event`` is called with each event, after the turn that emits it."""
 
     clock: Clock = field(default_factory=SimulatedClock)
     random: Callable[[], float] = random.SystemRandom().random
     new_id: Callable[[], str] = lambda: str(uuid.uuid4())
     on_event: Callable[[Event], object] = lambda event: None
-    poll_s: float = 1.0  # between two looks at what is not done yet
+    poll_s: float = 1.0  # between two checks of an unfinished action
     store: MemoryStore = field(default_factory=MemoryStore)
     software: SimulatedSoftware = field(default_factory=SimulatedSoftware)
     machines: SimulatedMachines = field(default_factory=SimulatedMachines)
     events: list[Event] = field(default_factory=list)
 
     def utc(self) -> datetime:
-        """The moment that the clock of the simulation shows."""
+        """Return the time of the simulation's clock in UTC."""
         return EPOCH + timedelta(seconds=self.clock.now())
 
     def runtime(self) -> EngineRuntime:
@@ -53,9 +53,9 @@ class Simulation:
         )
 
     def run_to_completion(self, tree: StackTree) -> None:
-        """Let a tree do what it is asked until nothing is left to do.
+        """Run a tree until nothing is left to do.
 
-        Whoever breaks it off still hears of how it was cancelled.
+        An exception cancels the tree, and ``on_event`` still gets the events of that.
         """
         try:
             while not self._turn(tree):

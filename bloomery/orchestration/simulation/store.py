@@ -1,6 +1,6 @@
 """The store of a simulation: trees between two turns, in memory.
 
-``service/store.py`` has the rows of an engine.
+``service/store.py`` is its counterpart in a database.
 """
 
 from __future__ import annotations

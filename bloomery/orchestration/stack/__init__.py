@@ -5,11 +5,11 @@
     validate(stack, ValidationLevel.SHAPE)  # as POST validate does
     list(stack.graph)  # the names of the resources, what is required first
 
-stacks       the stack: kinds, dependencies, what a plan asks of it
+stacks       the stack: kinds, dependencies, values for plans
 variants     a stack with fewer resources, another template, or missing values
-nesting      stacks below stacks: their templates, how deep, how many resources in all
-children     the stack that a composite resource stands for
-secrecy      which values are secret, and what readers see in their place
+nesting      nested stacks: their templates, their depth, the number of all resources
+children     previews of the stacks that composite resources own
+secrecy      the secret values, and their masks
 validation   every check, in the order in which Heat finds faults
 """
 

@@ -1,4 +1,4 @@
-"""Stacks below a stack, as they would be: for whoever looks and does not act.
+"""Previews of resources and of their child stacks, without the actions of an engine.
 
 group = children.preview(stack, "group", properties, policy)
 children.child_stack(stack, group)  # the Stack of its members
@@ -26,7 +26,7 @@ def preview(
     policy: Mapping[str, Any],
     record: base.ResourceState | None = None,
 ) -> base.Resource:
-    """Return a resource with these values; it cannot reach anything, and its clock stands still."""
+    """Return a resource with these values, without services and with a clock that stands still."""
     definition = stack.definitions[name]
     return stack.kind(name)(
         record or StoredResource(name=name, type=definition.type, uuid=_NIL),
@@ -48,9 +48,9 @@ def _context(stack: Stack) -> base.ResourceContext:
 
 
 def child_stack(stack: Stack, resource: composite.Composite) -> Stack:
-    """Return the stack that ``resource`` stands for, not validated yet.
+    """Return the stack that ``resource`` would own, not validated yet.
 
-    Raises RequestLimitExceeded for one too deep, and what its template cannot be read for.
+    Raises RequestLimitExceeded if it is too deep, and the errors of its template.
     """
     owner = stack.definitions[resource.record.name]
     depth = stack.tree.deepen(stack.depth, [*_sources(stack, type(resource))][::-1])
@@ -76,7 +76,7 @@ def child_stack(stack: Stack, resource: composite.Composite) -> Stack:
 
 
 def _sources(stack: Stack, kind: type[base.Resource]) -> Iterator[str]:
-    """Yield the templates that ``kind``, and the resources above it, are; the innermost first."""
+    """Yield the template of ``kind``, and those of its parent resources from the inside out."""
     parent: Any = stack.definition.facade
     if issubclass(kind, nested.NestedStack):
         yield kind.source
@@ -91,7 +91,7 @@ def _template_of(stack: Stack, resource: composite.Composite) -> Template:
 
 
 class ParentFacade:
-    """The resource above a nested stack, for its ``resource_facade`` (a ``Facade``)."""
+    """The parent's resource of a nested stack, for its ``resource_facade`` (a ``Facade``)."""
 
     __slots__ = ("definition", "stack")
 

@@ -1,7 +1,7 @@
-"""Stacks below stacks: where their templates come from, how deep they go, how many there are.
+"""Nested stacks: their templates, their depth, and the number of their resources.
 
-One ``Tree`` is shared by a stack and all that are below it.  A template of ``files`` is read once,
-however many resources are of it.
+A stack and its nested stacks share one ``Tree``.  A template of ``files`` is parsed once, however
+many resources use it.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ from bloomery.orchestration.template.dialect import Template
 
 @dataclass(slots=True)
 class Tree:
-    """What the stacks of one tree share.
+    """The templates and the counts that the stacks of one tree share.
 
-    ``unread``: why a template that was looked for is not among the ``files``.
+    ``unread``: the reason why a template is missing from ``files``, by its key.
     """
 
     limits: Limits
@@ -29,7 +29,7 @@ class Tree:
     unread: Mapping[str, str] = field(default_factory=dict)
     resources: int = 0  # counted so far
     external_ids: dict[str, str] = field(default_factory=dict)  # checked so far: id -> resource
-    timeout_mins: int = 0  # the longest time that a kind among them asks for
+    timeout_mins: int = 0  # the longest default_timeout_mins of their kinds
     _templates: dict[str, Template] = field(default_factory=dict)
     _kinds: dict[tuple[Any, ...], type[nested.NestedStack]] = field(default_factory=dict)
 
@@ -48,7 +48,7 @@ class Tree:
     def deepen(self, depth: int, sources: Sequence[str] = ()) -> int:
         """Return the depth of a child.  Raises RequestLimitExceeded.
 
-        ``sources``: of the child and of the stacks around it, outermost first.
+        ``sources``: the templates of its parents and its own, outermost first.
         """
         if depth >= self.limits.nested_depth:
             what = f"stacks {depth + 1} deep inside each other{_circle(sources)}"
@@ -72,7 +72,7 @@ class Tree:
     def template(self, source: str) -> Template:
         """Return the template under a key of the files.
 
-        Raises StackValidationFailed if there is none or it cannot be read, InvalidTemplateVersion.
+        Raises StackValidationFailed for a missing or unreadable one, and InvalidTemplateVersion.
         """
         if source not in self._templates:
             self._templates[source] = self.template_of(self._read(source))
@@ -106,7 +106,7 @@ class Tree:
 
 
 def _circle(sources: Sequence[str]) -> str:
-    """Say that the last source stands inside of itself, and how; "" if it does not."""
+    """Return the text that the last source contains itself, and how; "" if it does not."""
     *above, last = sources or [""]
     if last not in above:
         return ""

@@ -1,13 +1,13 @@
-"""Secrets of a stack: where the values of hidden parameters go, and what is shown in their place.
+"""Secrets of a stack: the flow of values of hidden parameters, and the masks in their place.
 
     secrecy = Secrecy(stack)
     secrecy.reasons("web", "user_data")  # {("user_data", "word"): "parameter key is hidden"}
     secrecy.serialized("web", properties)  # {"user_data": "******", "size": "big"}
 
-A part of a resource is secret if its tree names a hidden parameter, or a condition that depends on
-one, or asks for a resource with such a property, and so on.  A nested stack inherits the secrets of
-the resource that owns it: parameters that are given a secret; of a group, all of its members.
-Texts of messages are masked by ``template/redaction.py``, which looks for the values themselves.
+A part of a resource is secret if it refers to a hidden parameter, to a condition that depends on
+one, or to a resource with a secret property, and so on.  A nested stack inherits the secrets of the
+resource that owns it: the parameters that get a secret, or in a group all of its members.  Messages
+are masked by ``template/redaction.py``, which looks for the values themselves.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ Reasons: TypeAlias = Mapping[Path, str]  # why the value at a path is not shown
 PROPERTIES: Final = "properties"
 IN_GROUP: Final = "its group is given a secret"
 
-# Where groups and chains have the properties of their members.
+# The paths of member properties in groups and chains.
 OF_MEMBERS: Final = (
     ("member",), ("resource_def", "properties"), ("resource", "properties"),
     ("resource_properties",),
@@ -52,11 +52,11 @@ class Side(Protocol):
 
     @property
     def parameters(self) -> Collection[str]:
-        """Every name that ``view.parameter`` answers."""
+        """The names that ``view.parameter`` knows."""
 
     @property
     def hidden(self) -> Collection[str]:
-        """Those of ``parameters`` that are never shown."""
+        """The names of the hidden parameters."""
 
     @property
     def redaction(self) -> Redaction:
@@ -64,17 +64,17 @@ class Side(Protocol):
 
     @property
     def view(self) -> StackView:
-        """Parameters, files, conditions and mappings; its resources are never asked."""
+        """Parameters, files, conditions and mappings; its resources are never read."""
 
     def kind(self, name: str) -> type[Resource]: ...
 
     def written_conditions(self) -> Mapping[str, Any]:
-        """The conditions as the document has them, before any call is made."""
+        """Return the conditions of the document, with functions not resolved."""
 
     def written(self, name: str, part: str) -> Any:
-        """A part of a resource as the document has it; None for none.
+        """Return a part of a resource as the document has it, or None.
 
-        The branch that an ``if`` does not take, and its condition, stand here alone.
+        Only this form has the condition of an ``if``, and the branch that is not taken.
         """
 
 
@@ -86,7 +86,7 @@ class _Tree(NamedTuple):
     written: Any
 
     def is_map(self) -> bool:
-        """Do the keys of the parsed tree stand in the document, so that each has its own value?"""
+        """Tell whether the document has the parsed keys, so that each has its own value."""
         if not isinstance(self.parsed, dict) or self.written is None:
             return isinstance(self.parsed, dict)
         return isinstance(self.written, dict) and self.parsed.keys() <= self.written.keys()
@@ -99,7 +99,7 @@ class Secrecy:
     """The secrets of one stack, or of both sides of a plan for it.
 
     ``parent``   secrets of the parent stack, and the resource that owns this stack
-    ``sealed``   resources that keep a secret of their own, which their ids may tell
+    ``sealed``   resources that keep a secret of their own, which their IDs may reveal
     ``is_plan``  judge single properties of members, and ids, as plans show them
     """
 
@@ -128,7 +128,7 @@ class Secrecy:
         return self._flows(name, key, part)
 
     def is_secret(self, name: str, key: str) -> bool:
-        """Is a property, or a part of it, secret?"""
+        """Tell whether a property, or a part of it, is secret."""
         return bool(self.reasons(name, key))
 
     def parameters(self) -> Collection[str]:
@@ -159,9 +159,9 @@ class Secrecy:
             yield tree
 
     def _is_key_by_key(self, side: Side, name: str, definition: ResourceDefinition | None) -> bool:
-        """Does the template have each property under its own name?
+        """Tell whether the template has each property under its own name.
 
-        Not in one call for all of them, and not where a kind takes old names.
+        A call in place of the whole map prevents that, as do translation rules of the kind.
         """
         if definition is None:
             return bool(_definitions(side))
@@ -170,7 +170,7 @@ class Secrecy:
         return is_map and kind is not None and not kind.translation_rules
 
     def _reasons(self, trees: Sequence[_Tree], path: Path) -> Iterator[tuple[Path, str]]:
-        """Yield where secrets are in ``path``: as deep as all trees are plain maps."""
+        """Yield path and reason of secrets below ``path``, as deep as all trees are plain maps."""
         trees = [each for each in trees if each.parsed is not None or each.written is not None]
         why = next(filter(None, map(self._reason, trees)), None)
         if why is None:
@@ -182,7 +182,7 @@ class Secrecy:
         yield from inside or [(path, why)]
 
     def _reason(self, tree: _Tree) -> str | None:
-        """Say which secret a tree asks for; None: it asks for none."""
+        """Return the reason why a tree is secret; None: it is not."""
         names = self.asked(tree.parsed, tree.written)
         if parameters := names.intersection(self._hidden):
             return f"parameter {', '.join(sorted(parameters))} is hidden"
@@ -198,7 +198,7 @@ class Secrecy:
 
     @functools.cached_property
     def _hidden(self) -> Collection[str]:
-        """Hidden parameters, and those that the parent gives a secret."""
+        """Hidden parameters, and those that get a secret from the parent."""
         hidden = {name for side in self._sides for name in side.hidden}
         if self._parent is None:
             return hidden
@@ -226,7 +226,7 @@ class Secrecy:
 
     @functools.cached_property
     def _reached(self) -> set[str]:
-        """The resources that a secret went into, whose attributes may tell it."""
+        """The resources that got a secret, which their attributes may reveal."""
         reached = {*self._sealed}
         users = defaultdict[str, set[str]](set)
         for side in self._sides if reached or self._names else ():
@@ -243,7 +243,7 @@ class Secrecy:
         return reached
 
     def _references(self, side: Side, tree: Any) -> Iterator[functions.Reference]:
-        """Yield what is asked of resources; an id tells nothing, unless an output is one."""
+        """Yield references that may reveal secrets.  IDs do so only in plans and nested stacks."""
         for each in functions.references(tree, side.view):
             if each.attribute is not None or self._is_plan or self._gives_output(each.resource):
                 yield each
@@ -253,18 +253,18 @@ class Secrecy:
         return not kinds or any(issubclass(kind, NestedStack) for kind in kinds)
 
     def kinds(self, name: str) -> list[type[Resource]]:
-        """Return the kinds of a resource; none where nothing offers them any more."""
+        """Return the kinds of a resource, without those that are no longer offered."""
         return [kind for side in self._sides if (kind := _kind(side, name)) is not None]
 
     # ------------------------------------------------------------------------------- nested stacks
 
     @functools.cached_property
     def _whole(self) -> bool:
-        """Is nothing of the stack to be shown?"""
+        """Tell whether the whole stack is secret."""
         return self._parent is not None and self._parent[0].hides_child(self._parent[1])
 
     def hides_child(self, owner: str) -> bool:
-        """Is nothing to be shown of the stack that a resource owns?"""
+        """Tell whether the whole stack that a resource owns is secret."""
         if self._whole or not any(owner in _definitions(side) for side in self._sides):
             return True
         kinds = self.kinds(owner)
@@ -274,14 +274,14 @@ class Secrecy:
 
     @functools.cached_property
     def _secret_of_members(self) -> Collection[str | None]:
-        """The properties of which the owner, a group, gives a secret to its members."""
+        """The member properties that get a secret from the owner, a group."""
         if self._parent is None or not self._is_plan:
             return ()
         secrecy, owner = self._parent
         return secrecy.given_to_members(owner)
 
     def given_to_members(self, owner: str) -> set[str | None]:
-        """Return the properties of which a group gives a secret to its members; None: of all.
+        """Return the member properties that get a secret from a group; None stands for all.
 
         A nested template declares parameters, and has no such members.
         """
@@ -294,7 +294,7 @@ class Secrecy:
     def serialized(self, name: str, properties: Mapping[str, Any]) -> dict[str, Any]:
         """Return properties of a resource for readers.
 
-        Stars stand for secret ones, and for values of hidden parameters wherever they have come to.
+        Stars replace secret properties, and values of hidden parameters in all others.
         """
         paths = {path for kind in self.kinds(name) for path in kind.secrets_in(properties)}
         return {
@@ -309,8 +309,8 @@ class Secrecy:
     ) -> dict[str, Any]:
         """Return attributes of a resource for readers.
 
-        Stars stand for those named as a secret property, for values of such wherever they have
-        come to, and for all that comes from a nested stack that was given one.
+        Stars replace attributes with the name of a secret property, the values of such properties
+        in other attributes, and all attributes of a child stack that got a secret.
         """
         kinds = self.kinds(name)
         has_stack = not kinds or any(issubclass(kind, Composite) for kind in kinds)
@@ -347,7 +347,7 @@ class Secrecy:
         return {**document, **groups.document(members)}
 
     def has_hidden(self, value: Any) -> bool:
-        """Does the value of a hidden parameter stand in a value, as it was given?"""
+        """Tell whether a value contains the value of a hidden parameter, unchanged."""
         return bool(self._redaction.document(value) != value)
 
     @functools.cached_property
@@ -361,7 +361,7 @@ class Secrecy:
 def _definitions(side: Side) -> Mapping[str, ResourceDefinition]:
     try:
         return side.definitions
-    except errors.Failure:  # what was accepted may not be readable any more
+    except errors.Failure:  # an accepted template may not be readable any more
         return {}
 
 
@@ -401,16 +401,16 @@ def _texts(tree: Any, declared: Collection[str]) -> Iterator[str | None]:
 
 
 def _names_one(args: Any, declared: Collection[str]) -> bool:
-    """Is the argument of get_param a declared parameter, alone or before a path?
+    """Tell whether the argument of get_param is a declared parameter, alone or before a path.
 
-    Else the name is made by a call, or the call cannot be made.
+    Otherwise another call makes the name, or the call is invalid.
     """
     name = args[0] if isinstance(args, list) and args else args
     return isinstance(name, str) and name in declared
 
 
 def _property_of_member(path: Path) -> str | None:
-    """Return which property of each member is at a path of a group; None: it is about all."""
+    """Return the member property at a path of a group; None: the path concerns all of them."""
     for prefix in OF_MEMBERS:
         if path[: len(prefix)] == prefix and len(path) > len(prefix):
             return str(path[len(prefix)])
@@ -440,7 +440,7 @@ def _starred(value: Any, paths: Collection[Path], path: Path) -> Any:
 
 
 def _names_and_types(document: Mapping[str, Any], version_key: str) -> dict[str, Any]:
-    """Return a template with stars for all that is no name, no type and no version."""
+    """Return a template with stars for everything but names, types and the version."""
     return {
         key: {name: _type_alone(body) for name, body in section.items()}
         if isinstance(section, Mapping)

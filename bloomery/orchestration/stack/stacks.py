@@ -1,4 +1,4 @@
-"""The stack: which kind each resource is of, and which comes before which."""
+"""The stack: the kinds of its resources, and their dependencies."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from bloomery.orchestration.template.view import StackView
 
 
 class ValidationLevel(enum.Enum):
-    """How much of a stack is looked at when it is validated."""
+    """The extent of a validation."""
 
     VALUES = "values"  # create, update, preview
     MEMBERS = "members"  # what a group or a chain makes
@@ -29,7 +29,7 @@ class ValidationLevel(enum.Enum):
 
 
 class Stack:
-    """A definition with the kinds of its resources.  Everything is worked out once, when asked."""
+    """A definition with the kinds of its resources.  Each value is computed once, on first use."""
 
     def __init__(
         self,
@@ -40,9 +40,9 @@ class Stack:
         timeout_s: float = 3600,
         is_counted: bool = True,
     ) -> None:
-        """``tree``: of the stack above, for one that is ``depth`` levels below the root.
+        """``tree``: of the parent stack; None for a root.  ``depth``: levels below the root.
 
-        ``is_counted``: its resources are among those that a tree may have so many of.
+        ``is_counted``: its resources count for the limit of the tree.
         """
         template = definition.template
         self.definition = definition
@@ -61,10 +61,10 @@ class Stack:
         return self.definition.resources
 
     def kind(self, name: str) -> type[Resource]:
-        """The kind of a resource.
+        """Return the kind of a resource.
 
-        Raises StackValidationFailed for a type that nothing offers and a template that cannot be
-        read, InvalidTemplateVersion and InvalidSchemaError for what such a template is made of.
+        Raises StackValidationFailed for an unknown type or an unreadable template; for the content
+        of such a template InvalidTemplateVersion and InvalidSchemaError.
         """
         if name not in self._kinds:
             kind = self._kinds[name] = self.kind_of_type(name, self.definitions[name].type)
@@ -80,7 +80,7 @@ class Stack:
         return names
 
     def kind_of_type(self, name: str, type_name: str) -> type[Resource]:
-        """What a type means for a resource of that name, whether it is in the template or not.
+        """Return the kind of a type for a resource name, which need not be in the template.
 
         Raises as ``kind`` does.
         """
@@ -101,9 +101,9 @@ class Stack:
             raise exc.under(word, f"{name}<{source}>") from exc
 
     def _facade(self, type_name: str, source: str) -> tuple[str, type[Resource]] | None:
-        """Return the kind whose place the template ``source`` takes: what others have of the type.
+        """Return type and kind that the template ``source`` replaces for one resource, or None.
 
-        That is the kind which is offered, or the template which is not for this resource alone.
+        The kind is the built-in one, or the template to which the registry maps the type for all.
         """
         environment = self.definition.environment
         if (built_in := environment.registry.kind(type_name)) is not None:
@@ -118,7 +118,7 @@ class Stack:
         return type_name, self.tree.kind(str(usual), None, defaulted)
 
     def path(self, name: str, *keys: Key) -> tuple[str, ...]:
-        """The place of a resource, or of a key of it, as the template spells it."""
+        """Return the path of a resource, or of a key of it, as the template spells it."""
         template = self.definition.template
         words = (template.features.resource_keys[key] for key in keys)
         return (template.word(Section.RESOURCES), name, *words)
@@ -134,7 +134,7 @@ class Stack:
 
     @functools.cached_property
     def graph(self) -> graph.Graph[str]:
-        """Who requires whom.  Raises InvalidTemplateReference; a cycle is found by ``order``."""
+        """The dependency graph.  Raises InvalidTemplateReference; ``order`` finds cycles."""
         requirements = graph.Graph[str]()
         for name in self.definitions:
             requirements.add(name)
@@ -144,13 +144,13 @@ class Stack:
 
     @functools.cached_property
     def order(self) -> Sequence[str]:
-        """The names, what is required first.  Raises CircularDependencyException."""
+        """The names in the order of creation.  Raises CircularDependencyException."""
         try:
             return self.graph.order()
         except graph.Cycle as exc:
             raise errors.CircularDependencyException(cycle=str(exc)) from exc
 
-    # ----------------------------------------------------------------------- what a plan asks of it
+    # ---------------------------------------------------------------------------- values for plans
 
     @property
     def outputs(self) -> Mapping[str, OutputDefinition]:
@@ -158,14 +158,14 @@ class Stack:
 
     @functools.cached_property
     def view(self) -> View:
-        """The stack before anything of it exists: attributes are null, ids are names."""
+        """The stack before its creation: attributes are null, IDs are names."""
         return self.definition.view(
             {name: PendingResource(name, self) for name in self.definitions}
         )
 
     @functools.cached_property
     def context(self) -> object:
-        """What ``view`` answers from: where two are equal, equal trees have equal values."""
+        """The inputs of ``view``: if two are equal, equal trees have equal values."""
         found, template = self.definition, self.definition.template
         values = {name: found.parameters.value(name) for name in found.parameters}
         sections = [template.section(one) for one in (Section.CONDITIONS, Section.MAPPINGS)]
@@ -173,17 +173,17 @@ class Stack:
 
     @property
     def content(self) -> object:
-        """All that template and parameters say."""
+        """The document of the template, and the context."""
         return self.definition.template.document, self.context
 
     @property
     def parameters(self) -> Collection[str]:
-        """Every name that ``view.parameter`` answers."""
+        """The names that ``view.parameter`` knows."""
         return tuple(self.definition.parameters)
 
     @property
     def hidden(self) -> Collection[str]:
-        """Those of ``parameters`` that are never shown; all of them where none can be read."""
+        """The hidden parameters; all of the environment if the schemas cannot be read."""
         try:
             schemas = self.definition.parameters.schemas
         except errors.Failure:
@@ -196,12 +196,12 @@ class Stack:
         return self.definition.redaction
 
     def written_conditions(self) -> Mapping[str, Any]:
-        """The conditions as the document has them, before any call is made."""
+        """Return the conditions of the document, with functions not resolved."""
         conditions = self.definition.template.section(Section.CONDITIONS)
         return conditions if isinstance(conditions, Mapping) else {}
 
     def written(self, name: str, part: str) -> Any:
-        """A part of a resource as the document has it; None for none."""
+        """Return a part of a resource as the document has it, or None."""
         template = self.definition.template
         section = template.section(Section.RESOURCES)
         body = section.get(name) if isinstance(section, Mapping) else None
@@ -211,7 +211,7 @@ class Stack:
     def properties(
         self, name: str, view: StackView, without: Collection[str] = ()
     ) -> Mapping[str, Any]:
-        """The checked values of all properties but those of ``without``, defaults filled in."""
+        """Return properties but ``without``: converted, not checked, and with defaults."""
         kind, tree = self.kind(name), self.definitions[name].properties
         if kind.ignores_properties:
             return {}
@@ -226,7 +226,7 @@ class Stack:
     def reading(
         self, name: str, schemas: values.Schemas, tree: Any, view: StackView
     ) -> values.Properties:
-        """Prepare to read a map of properties of the resource ``name``."""
+        """Return a reader for a map of properties of the resource ``name``."""
         return values.Properties(
             schemas,
             tree,
@@ -237,7 +237,7 @@ class Stack:
         )
 
     def restricted(self, name: str) -> Collection[str]:
-        """What the environment forbids for this resource: ``update``, ``replace``."""
+        """Return the actions that the environment restricts: ``update``, ``replace``."""
         return self.definition.environment.restricted_actions(name)
 
 

@@ -1,8 +1,8 @@
-"""Every check of a stack, in the order in which Heat finds faults (heat-hot.md, section 12).
+"""The validation of a stack, in the order in which Heat finds faults (heat-hot.md, section 12).
 
-The first fault ends it.  ``ValidationLevel`` says how much is looked at: ``POST validate`` looks at
-the shape alone; members of a group that take a value from another resource are looked at without
-their values, and what is wrong with one is found when the group makes them.
+The first fault ends it.  ``POST validate`` checks the shape alone (``ValidationLevel``).  Members
+of a group that take a value from another resource are checked without values: the group finds
+faults of these when it creates the members.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ def _check_names(definition: Definition) -> None:
 
 
 def _check_outputs(stack: Stack) -> None:
-    """Refuse attributes of nobody; the value of an output that is not enabled is not there."""
+    """Raise the first fault in the values of outputs; a disabled output has none."""
     template = stack.definition.template
     for name, output in stack.definition.outputs.items():
         try:
@@ -78,7 +78,7 @@ def _check_outputs(stack: Stack) -> None:
 
 
 class _Checker:
-    """Checks resources one by one; those that are written alike are looked at once."""
+    """Checks resources one by one; of equal resources only the first."""
 
     __slots__ = ("_bodies", "_level", "_sound", "_stack")
 
@@ -92,7 +92,7 @@ class _Checker:
         self._stack.definition.deadline.tick()
         kind, definition = self._stack.kind(name), self._stack.definitions[name]
         if issubclass(kind, composite.Composite):
-            self._check(definition, kind)  # what is below may depend on the name
+            self._check(definition, kind)  # the child stack may depend on the name
             return
         alike = (kind, repr(self._bodies[name]))
         if alike not in self._sound:
@@ -165,7 +165,7 @@ class _Checker:
     def _resource(
         self, definition: ResourceDefinition, kind: type[base.Resource], policy: Mapping[str, Any]
     ) -> base.Resource | None:
-        """Check properties; return the resource as it would be, None where values are not known."""
+        """Check properties; return a preview of the resource, or None if values are unknown."""
         if kind.ignores_properties:
             return None
         try:
@@ -214,7 +214,7 @@ class _Checker:
 
 
 def _are_members_known(resource: composite.Composite, child: Stack) -> bool:
-    """Has a group all values of its members: does none come from a resource that is not there?"""
+    """Tell whether a group knows all values of its members: none comes from another resource."""
     if not isinstance(resource, composite.Membered):
         return False
     stack = child
@@ -226,7 +226,7 @@ def _are_members_known(resource: composite.Composite, child: Stack) -> bool:
 
 
 def _seen_above(exc: errors.Failure, *path: str) -> errors.StackValidationFailed:
-    """Return a fault of a stack below as one of the resource that it stands for."""
+    """Return a fault of a child stack as a fault of the resource that owns it."""
     if isinstance(exc, errors.StackValidationFailed):
         return exc.under(*path)
     inner = exc.path if isinstance(exc, errors.Misplaced) else ()

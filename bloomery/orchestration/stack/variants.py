@@ -10,7 +10,7 @@ from bloomery.orchestration.template.dialect import Template
 
 
 def relaxed(stack: Stack) -> Stack:
-    """Return the same stack, whose parameters may miss values."""
+    """Return the same stack, with parameters that may lack values."""
     if stack.definition.lenient:
         return stack
     return _with(stack, stack.definition.relaxed())
