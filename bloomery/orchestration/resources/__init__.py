@@ -1,4 +1,4 @@
-"""Kinds of resources, one a file; ``base`` says what each must offer.
+"""Resource types, mostly one in a file; ``base`` has their contract.
 
-Kinds are found through the entry points of ``bloomery.resources``, as are those of plug-ins.
+They are loaded from the entry points ``bloomery.resources``, as are those of plug-ins.
 """

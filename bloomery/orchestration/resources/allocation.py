@@ -1,4 +1,4 @@
-"""OS::Ironic::Allocation: a machine that is set aside for whoever refers to it."""
+"""OS::Ironic::Allocation: a node that is reserved for an instance."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from bloomery.outcome import Again
 UNSEEN: Final = Drift.NONE
 TRIES: Final = "tries"
 REASON: Final = "reason"  # why the last try found no node
-LEAST_S: Final = 5.0  # until it is asked anew, twice as long each time
+LEAST_S: Final = 5.0  # until the next try, twice as long each time
 MOST_S: Final = 60.0
 STEPS: Final = MARKS | {
     "post": Step("ask for a node", "await_node"),
@@ -40,7 +40,7 @@ STEPS: Final = MARKS | {
 
 
 class Allocation(machine_records.MachineRecord):
-    """Asks once, and again and again until ``timeout`` where ``wait_for_capacity`` says so."""
+    """A reservation of a node; with ``wait_for_capacity`` it is tried until ``timeout``."""
 
     properties_schema: ClassVar[Mapping[str, Schema]] = {
         "name": updatable(
@@ -84,7 +84,7 @@ class Allocation(machine_records.MachineRecord):
 
     @classmethod
     def effect_of_create(cls, properties: Mapping[str, Any]) -> Effect:
-        """A reservation orders nothing; the class tells what machine its instance will be on."""
+        """Return an effect without verbs, with the resource class for a plan."""
         asked = properties["resource_class"]
         return Effect(resource_class=asked if isinstance(asked, str) else None)
 
@@ -135,7 +135,10 @@ class Allocation(machine_records.MachineRecord):
         return float(self.record.data["give_up_at"]) - self.context.utc()
 
     def fail_or_ask_later(self, reason: str) -> Again:
-        """Ask anew after a while, longer each time; several who wait do not all ask at once."""
+        """Return a pause before the next try, which grows with each try and has jitter.
+
+        Raises MachineFailed without ``wait_for_capacity``, MachineTimedOut after ``timeout``.
+        """
         if not self.properties["wait_for_capacity"]:
             raise stepwise.MachineFailed(reason)
         if self._left_s() <= 0:
@@ -157,7 +160,7 @@ class Allocation(machine_records.MachineRecord):
         return "post"
 
     def handle_create_cancel(self, token: Any) -> None:
-        """What was asked for goes with the deletion that follows."""
+        """Do nothing: the delete that follows withdraws the allocation."""
 
     def step_delete(self) -> str | None:
         uuid = self.record.physical_id
@@ -166,7 +169,7 @@ class Allocation(machine_records.MachineRecord):
         return None
 
     def differences(self, real: Json) -> Iterator[drift.Difference]:
-        """Yield what a PATCH has changed, and a node that is not set aside for it any more."""
+        """Yield differences of fields and state, and of a node that is no longer reserved."""
         yield from super().differences(real)
         yield from drift.compare({"state": "active"}, real)
         if (node_uuid := real["node_uuid"]) is not None:
@@ -183,16 +186,16 @@ class Allocation(machine_records.MachineRecord):
 
 
 class NoCandidates(stepwise.MachineFailed):
-    """No node is left that may be asked for."""
+    """No available node is left beside ``exclude_nodes``."""
 
 
 def candidates(
     service: machines.Machines, asked: Mapping[str, Any], *, in_use: bool = False
 ) -> list[Json]:
-    """Return the nodes that are asked for: those that are named, or the free ones of a class.
+    """Return the candidate nodes: the named nodes, or the available nodes of a class.
 
-    ``asked``: properties as of an allocation; ``in_use``: all of the class.  Raises NoCandidates
-    where free ones are asked for, and there are none but those that are excluded.
+    ``asked``: properties as of an allocation; ``in_use``: all nodes of the class.  Raises
+    NoCandidates if ``exclude_nodes`` leaves no available node.
     """
     excluded = {*(asked.get("exclude_nodes") or ())}
     if named := asked.get("candidate_nodes"):
@@ -207,7 +210,7 @@ def candidates(
 
 
 def still_fits(node: Json, before: Mapping[str, Any], asked: Mapping[str, Any]) -> bool:
-    """Whether a node is what is asked for now, where only the choice among nodes has changed."""
+    """Tell whether a node fits the new selector; False if the class or traits have changed."""
     names, named = {node["uuid"], node["name"]}, asked.get("candidate_nodes")
     if any(before.get(key) != asked.get(key) for key in ("resource_class", "traits")):
         return False
@@ -216,7 +219,7 @@ def still_fits(node: Json, before: Mapping[str, Any], asked: Mapping[str, Any]) 
 
 
 def request_of(service: machines.Machines, properties: Mapping[str, Any]) -> Json:
-    """Return what POST is told; a node by name is looked up, and what is missing is left out.
+    """Return the body of POST, without empty fields; ``node`` becomes a candidate by UUID.
 
     Raises NoCandidates.
     """
@@ -235,7 +238,7 @@ def request_of(service: machines.Machines, properties: Mapping[str, Any]) -> Jso
 
 
 def withdraw(resource: stepwise.Stepwise, uuid: str) -> None:
-    """Delete an allocation of ours; one that is gone, or that another has, is left alone."""
+    """Delete an allocation, unless it is gone or bears another resource's mark."""
     allocation = machine_records.find_ours(resource, machines.ALLOCATION, uuid)
     if allocation is not None:
         _forget_traits(resource, allocation)
@@ -243,9 +246,9 @@ def withdraw(resource: stepwise.Stepwise, uuid: str) -> None:
 
 
 def _forget_traits(resource: stepwise.Stepwise, allocation: Json) -> None:
-    """Take away what the allocation wrote on a node that nothing came to be deployed on.
+    """Remove the allocation's traits from a node on which nothing was deployed.
 
-    The API leaves it there, and whoever gets the node next would deploy by these traits.
+    The API leaves them in instance_info, and the next instance would be deployed with them.
     """
     with contextlib.suppress(errors.Forbidden, errors.NotFound):
         node = resource.machines.get_node(str(allocation["node_uuid"]))

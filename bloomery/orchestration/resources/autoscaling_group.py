@@ -1,4 +1,4 @@
-"""OS::Heat::AutoScalingGroup: as many members as its policies make it."""
+"""OS::Heat::AutoScalingGroup: a group that scaling policies resize."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def _count(description: str, *, required: bool = False) -> Schema:
 
 
 class AutoScalingGroup(scaling.ScaledGroup):
-    """Members have short names of their own; the oldest is the first to go."""
+    """A group that scaling policies resize; it deletes the oldest members first."""
 
     properties_schema: ClassVar[Mapping[str, Schema]] = {
         "resource": Schema(
@@ -58,7 +58,7 @@ class AutoScalingGroup(scaling.ScaledGroup):
     def validate(self) -> None:
         least, most = self.bounds()
         if self.properties["max_size"] is None or self.properties["min_size"] is None:
-            return  # not known yet
+            return  # the values are not known yet
         scaling.check_bounds(least, most, self.properties[DESIRED])
         self.check_count(self.first_capacity())
 
@@ -74,7 +74,7 @@ class AutoScalingGroup(scaling.ScaledGroup):
         return self.bounds()[0] if desired is None else int(desired)
 
     def new_capacity(self, prop_diff: Mapping[str, Any]) -> int:
-        """Return the new desired capacity, or the present number of members without one."""
+        """Return the new desired capacity, by default the current number of members."""
         least, most = self.bounds()
         desired = prop_diff.get(DESIRED)
         return max(least, min(most, len(self.aged()) if desired is None else int(desired)))

@@ -1,12 +1,12 @@
-"""What every kind of resource offers: the handle_* contract of Heat.
+"""The base class of all resource plug-ins: the handle_* contract of Heat.
 
-A kind says in class settings what it takes and tells, and in ``handle_<action>`` what is done.  A
-handler returns at once; what takes time is asked again and again through
-``check_<action>_complete(token)`` until it returns ``DONE``.  The token is JSON, because it is
-stored: an engine that dies is continued by another, which has the row and nothing else.
+Class variables declare the properties and attributes of a kind.  ``handle_<action>`` begins an
+action and returns at once.  The engine then calls ``check_<action>_complete(token)`` until it
+returns ``DONE``.  The token is JSON and is stored, because after a crash another engine continues
+the action from the row alone.
 
-Who walks the stack owns ``action``, ``status`` and the stored values and writes them; a kind writes
-``physical_id`` (through ``resource_id_set``), ``data`` and ``metadata``, and nothing else.
+The engine writes ``action``, ``status`` and the stored values.  A kind writes ``physical_id``
+(through ``resource_id_set``), ``data``, ``redacted`` and ``metadata``, and nothing else.
 
     class Kettle(base.Resource):
         properties_schema = {"litres": Schema(Type.NUMBER, "How much.", required=True)}
@@ -52,34 +52,34 @@ from bloomery.orchestration.template.definitions import ResourceDefinition
 from bloomery.orchestration.template.view import Walked
 from bloomery.outcome import Again, Outcome, WaitForCall
 
-__all__ = ["Action", "Status"]  # they stand in states, and are known by this name
+__all__ = ["Action", "Status"]  # defined in states; other modules import them from here
 
 LONGEST_LOOK_S: Final = 60.0
 
-# What a check returns.  Plug-ins that were written for Heat return True, or something false.
+# The result of a check.  Plug-ins that were written for Heat return True, or something false.
 Progress: TypeAlias = Outcome | bool | None
 
 
 class UpdateReplace(Exception):
-    """The update needs a new resource; a handler or a check raises it from any depth, as Heat's."""
+    """The update needs a replacement; handlers and checks raise it, as Heat's ``UpdateReplace``."""
 
 
 def wait_for(uuid: str, timeout_s: float = 0) -> WaitForCall:
-    """Wait for a change of an object: a stack below, a resource that is signalled, a node."""
+    """Wait for a change of an object: a child stack, a resource that is signalled, a node."""
     return WaitForCall(reason="", timeout_s=timeout_s, then="same", source=uuid)
 
 
 def look_again(left_s: float, reason: str) -> Again:
-    """Ask a check again in whole seconds, because two clocks are never quite the same."""
+    """Repeat a check after whole seconds, at most a minute, because clocks differ a little."""
     return Again(after_s=float(math.ceil(min(left_s, LONGEST_LOOK_S))), reason=reason)
 
 
 class NoActionRequired(Exception):
-    """A signal's answer: nothing was done, and no event shall tell of it."""
+    """``handle_signal`` did nothing; the engine writes no event."""
 
 
 class ResourceInError(Exception):
-    """The real thing says that it is in error: its creation may be tried again."""
+    """The physical resource is in error: the engine may retry its creation."""
 
     def __init__(self, status: str = "ERROR", reason: str = "Unknown") -> None:
         super().__init__(f'Went to status {status} due to "{reason}"')
@@ -92,33 +92,33 @@ class Siblings(Protocol):
     """The other resources of the same stack."""
 
     def find(self, reference_id: Any) -> Resource | None:
-        """The one that get_resource calls so; what is changed on its record is stored as ours."""
+        """Return the resource with this reference ID; changes of its record are stored."""
 
     def list(self, kind: type[R], physical_id: str) -> list[R]:
-        """All of a kind that stand for one real thing."""
+        """Return the resources of a kind that have this physical resource ID."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ResourceContext:
-    """What a resource may know of where it lives; built by who walks the stack."""
+    """The stack and the services that a resource can use; the engine builds it."""
 
     stack_name: str
     stack_id: str
     utc: Callable[[], float]  # seconds since the epoch: tokens and data outlast a process
-    random: Callable[[], float]  # in [0, 1); secrets are drawn from it: the system's source
+    random: Callable[[], float]  # in [0, 1); the system's source, because secrets use it
     timeout_s: float = 3600  # of the stack's action
     project_id: str = ""
     endpoint: str = ""  # of the orchestration API, for addresses of signals
-    children: Children | None = None  # None: composite kinds cannot be made here
-    siblings: Siblings | None = None  # None: nobody else is there yet
-    software: SoftwareStore | None = None  # None: nothing can be deployed here
-    machines: Machines | None = None  # None: no bare-metal service is here
-    engines: int = 1  # that live: as many members of a concurrent chain are made at once
+    children: Children | None = None  # None: composite kinds cannot be created here
+    siblings: Siblings | None = None  # None: the stack has no other resource yet
+    software: SoftwareStore | None = None  # None: software cannot be deployed here
+    machines: Machines | None = None  # None: there is no bare-metal service
+    engines: int = 1  # live engines: a concurrent chain creates as many members at once
     limits: Limits = LIMITS
 
 
 class ResourceState(Protocol):
-    """What a kind may know of its resource: a ``StoredResource``, without what the engine keeps.
+    """The part of a ``StoredResource`` that a kind can use.
 
     A kind writes ``physical_id``, ``metadata``, ``data`` and ``redacted``, and nothing else.
     """
@@ -143,7 +143,7 @@ class ResourceState(Protocol):
 
     @property
     def properties(self) -> Mapping[str, Any]:
-        """Resolved values, as the resource was last made or changed."""
+        """Return the resolved values of the last create or update."""
 
     def with_properties(self, properties: Mapping[str, Any]) -> ResourceState:
         """Return the state as if the resource had been made with other properties."""
@@ -155,7 +155,7 @@ NAME_TAIL: Final = re.compile(r"\*$")
 def ending(
     ends: Collection[tuple[str, ...]], value: Any, path: tuple[str | int, ...] = ()
 ) -> Iterator[tuple[str | int, ...]]:
-    """Yield the paths in a value, which is at ``path`` itself, that have one of these ends."""
+    """Yield the paths into ``value`` that have one of ``ends``; each begins with ``path``."""
     if not ends or not isinstance(value, dict | list):
         return
     for key, inner in value.items() if isinstance(value, dict) else enumerate(value):
@@ -167,7 +167,7 @@ def ending(
 
 
 class Resource:
-    """One resource of one stack.  ``self.properties``: checked values of the present action."""
+    """A resource of a stack.  ``self.properties``: checked values of the current action."""
 
     properties_schema: ClassVar[Mapping[str, Schema]] = {}
     attributes_schema: ClassVar[Mapping[str, Attribute]] = {}
@@ -175,19 +175,19 @@ class Resource:
     support: ClassVar[Support] = SUPPORTED
     physical_resource_name_limit: ClassVar[int] = 255
     always_replace_on_check_failed: ClassVar[bool] = True
-    dynamic_attributes: ClassVar[bool] = False  # any name may be asked for
+    dynamic_attributes: ClassVar[bool] = False  # get_attr accepts any name
     translation_rules: ClassVar[Sequence[translation.Rule]] = ()  # old spellings of properties
-    on_change: ClassVar[OnChange | None] = None  # of properties that do not say it themselves
-    effect_properties: ClassVar[frozenset[str]] = frozenset()  # these four: by columns, see below
+    on_change: ClassVar[OnChange | None] = None  # default of ``Schema.on_change``
+    effect_properties: ClassVar[frozenset[str]] = frozenset()  # __init_subclass__ sets these four
     machine_properties: ClassVar[frozenset[str]] = frozenset()
     node_properties: ClassVar[tuple[str, ...]] = ()
     secret_properties: ClassVar[frozenset[str]] = frozenset()
-    secret_paths: ClassVar[frozenset[tuple[str, ...]]] = frozenset()  # ends of paths into others
-    default_timeout_mins: ClassVar[int | None] = None  # of a stack that has one, and says nothing
-    ignores_properties: ClassVar[bool] = False  # takes whatever it is given, unchecked
-    always_updated: ClassVar[bool] = False  # its update is called even if nothing has changed
-    preemptible: ClassVar[bool] = False  # an action may be useless, and end sooner then
-    repairs_failed: ClassVar[bool] = False  # so it is, if its last action failed
+    secret_paths: ClassVar[frozenset[tuple[str, ...]]] = frozenset()  # ends of paths of secrets
+    default_timeout_mins: ClassVar[int | None] = None  # of its stack, if the request sets none
+    ignores_properties: ClassVar[bool] = False  # accepts any properties, unchecked
+    always_updated: ClassVar[bool] = False  # handle_update is called even if nothing has changed
+    preemptible: ClassVar[bool] = False  # a later traversal may call ``handle_preempt``
+    repairs_failed: ClassVar[bool] = False  # as always_updated, after an action that has failed
 
     def __init_subclass__(cls) -> None:
         super().__init_subclass__()
@@ -208,11 +208,11 @@ class Resource:
         self.record = record
         self.properties = properties
         self.context = context
-        self.update_policy = update_policy or {}  # checked values of the present action
+        self.update_policy = update_policy or {}  # checked values of the current action
 
     @classmethod
     def secrets_in(cls, properties: Mapping[str, Any]) -> Iterator[tuple[str | int, ...]]:
-        """Yield the paths of what is secret: whole properties, and parts of others."""
+        """Yield the paths of secrets: whole properties, and parts of other properties."""
         for key, value in properties.items():
             if value and key in cls.secret_properties:
                 yield (key,)
@@ -220,28 +220,28 @@ class Resource:
                 yield from ending(cls.secret_paths, value, (key,))
 
     def prepare_create(self) -> None:
-        """Put into ``data`` what must be stored before handle_create runs, such as a token."""
+        """Write values into ``data`` that are stored before handle_create runs, such as a token."""
 
     def enter_action(self) -> None:
-        """Forget where an earlier action stopped: it is called right before each handler."""
+        """Drop the position of an earlier action; the engine calls it before each handler."""
 
-    # Handlers are optional. Those of an action are called handle_<action> and return a token, which
-    # check_<action>_complete is handed until it says DONE, or handle_<action>_cancel once when the
-    # wait is given up. handle_signal is given what was posted; its text goes into the event.
+    # Handlers are optional. handle_<action> returns a token for check_<action>_complete, which is
+    # called until it returns DONE, and for handle_<action>_cancel, which is called once when the
+    # engine cancels the wait. handle_signal takes the posted body and returns text for the event.
 
     def handle_update(
         self, definition: Any, tmpl_diff: Mapping[str, Any], prop_diff: Mapping[str, Any]
     ) -> Any:
-        """Change the real thing; here only what later actions read can change in place."""
+        """Update in place.  This default raises UpdateReplace, except with ``OnChange.LATER``."""
         if prop_diff and self.on_change is not OnChange.LATER:
             raise UpdateReplace
         return None
 
     def handle_preempt(self) -> None:
-        """End an action whose outcome is useless (``preemptible``); called before each check."""
+        """End an action that a later traversal made useless; called before each check."""
 
     def handle_adopt(self, data: Mapping[str, Any]) -> Any:
-        """Take over what an abandoned stack left of a resource of this name."""
+        """Adopt the physical resource, data and metadata of an abandoned stack's resource."""
         if not data.get("resource_id"):
             raise errors.NotFound(
                 reason=f"cannot adopt {self.record.name}: its resource_id is missing"
@@ -259,29 +259,29 @@ class Resource:
 
     @classmethod
     def check_signal(cls, record: ResourceState, details: Mapping[str, Any] | None) -> None:
-        """Raise SignalRefused for what ``handle_signal`` could do nothing with, as things stand."""
+        """Raise SignalRefused where ``handle_signal`` could do nothing in the current state."""
 
-    # --------------------------------------------------------------------- how it really is
+    # -------------------------------------------------------------------------- live state
 
     def get_live_state(self, properties: Mapping[str, Any]) -> Mapping[str, Any]:
-        """Return the properties that the real thing tells.  Raises EntityNotFound: it is gone."""
+        """Return properties of the physical resource.  Raises EntityNotFound if it is gone."""
         data = self.get_live_resource_data()
         return {} if data is None else self.parse_live_resource_data(properties, data)
 
     def get_live_resource_data(self) -> Any:
-        """Return the real thing as its API has it; None: the kind cannot compare it."""
+        """Return the physical resource from its API; None: the kind cannot compare it."""
         return None
 
     def parse_live_resource_data(
         self, properties: Mapping[str, Any], data: Any
     ) -> Mapping[str, Any]:
-        """Return the properties in ``data`` of the real thing; ``properties``: as stored."""
+        """Return the properties in ``data``, the live data; ``properties``: the stored ones."""
         return {}
 
-    # ------------------------------------------------------------------------ what may be asked
+    # --------------------------------------------------------- validation, attributes, planning
 
     def validate(self) -> None:
-        """Refuse what the schema cannot see; StackValidationFailed with a path below properties."""
+        """Check beyond the schema.  Raises StackValidationFailed, its path within properties."""
 
     def get_reference_id(self) -> Any:
         return self.record.physical_id or self.record.name
@@ -290,11 +290,11 @@ class Resource:
         return None
 
     def show(self) -> Any:
-        """Return the real thing as its API has it, for the attribute ``show``; None: nothing."""
+        """Return the physical resource from its API, for the attribute ``show``, or None."""
         return None
 
     def all_attributes(self) -> Mapping[str, Any]:
-        """What get_attr gives that names none."""
+        """Return the value of a get_attr that names no attribute."""
         values = {name: self.resolve_attribute(name) for name in self.listed_attributes()}
         return {n: v.value if isinstance(v, Walked) else v for n, v in values.items()}
 
@@ -310,7 +310,7 @@ class Resource:
     def implicit_dependencies(
         cls, definition: ResourceDefinition, siblings: Mapping[str, ResourceDefinition]
     ) -> Iterable[str]:
-        """Names of ``siblings`` that must come first though the template does not say so."""
+        """Return names of ``siblings`` that this resource depends on beyond the template."""
         return ()
 
     @classmethod
@@ -320,37 +320,37 @@ class Resource:
         after: Mapping[str, Any],
         prop_diff: Mapping[str, Any],
     ) -> bool:
-        """Whether this change of properties needs a new resource, beyond what the schema says."""
+        """Tell whether this change needs a replacement, beyond what the schema says."""
         return False
 
     @classmethod
     def is_same_thing(
         cls, record: ResourceState, name: str, value: Any, find_node: FindNode
     ) -> bool:
-        """Whether another value of a property names what a resource has already: no change."""
+        """Tell whether a new value of a property names the same object: no change."""
         return False
 
     @classmethod
     def deletes_first(cls, before: Mapping[str, Any], after: Mapping[str, Any]) -> bool:
-        """Tell whether a replaced resource is released first, by handle_prepare_for_replace.
+        """Tell whether handle_prepare_for_replace releases the old resource first.
 
-        Else it is deleted when the new one is complete and its users are updated.
+        Otherwise the old resource is deleted after the new one and its dependents are complete.
         """
         return False
 
     def data_for_replacement(self, *, returns: bool) -> dict[str, Any]:
         """Return ``data`` for the replacement of a resource that was released first.
 
-        ``returns``: a rollback makes the replacement as the resource was before the update.
+        ``returns``: a rollback creates the replacement, which is as before the update.
         """
         return {}
 
     @classmethod
     def effect_of_create(cls, properties: Mapping[str, Any]) -> Effect:
-        """Say what a creation orders of a machine.
+        """Return the effect of a create on a machine.
 
-        ``properties``: those of ``effect_properties`` and ``machine_properties``; a value that a
-        plan does not know yet is a placeholder.
+        ``properties``: ``effect_properties`` and ``machine_properties``; unknown values are
+        placeholders.
         """
         return NO_EFFECT
 
@@ -358,22 +358,22 @@ class Resource:
     def effect_of_update(
         cls, before: Mapping[str, Any], after: Mapping[str, Any], names: Collection[str]
     ) -> Effect:
-        """Say what a change of the properties ``names`` in place does to a machine."""
+        """Return the effect of an update in place of the properties ``names`` on a machine."""
         return NO_EFFECT
 
     @classmethod
     def effect_of_repair(cls, properties: Mapping[str, Any]) -> Effect:
-        """Say what an update does to the machine of a resource that failed (repairs_failed)."""
+        """Return the effect of an update on the machine of a failed resource (repairs_failed)."""
         return NO_EFFECT
 
     def reason_to_replace(self) -> str:
-        """Say why an update comes to a replacement, as the real thing is now; it only reads."""
+        """Return why the live state forces an update to replace; it only reads."""
         return ""
 
     def effect_now(
         self, effect: Effect, properties: Mapping[str, Any] | None, names: Collection[str]
     ) -> Effect:
-        """Correct the ``effect`` of an update by the state of the real thing, which is only read.
+        """Return the ``effect`` of an update, corrected by the live state; it only reads.
 
         ``properties``: the new ones, None where some are unknown; ``names``: those that change.
         """
@@ -381,47 +381,47 @@ class Resource:
 
     @classmethod
     def reason_to_refuse_at(cls, state: str, verbs: Collection[str]) -> str:
-        """Say why a node in a provision state would refuse an order; empty: it would not."""
+        """Return why a node in a provision state would refuse the verbs; empty: it accepts."""
         return ""
 
     @classmethod
     def reason_to_refuse_new(cls, properties: Mapping[str, Any], find_node: FindNode) -> str:
-        """Say why a creation would be refused, as nodes are now; ``properties`` as of effects."""
+        """Return why a create would be refused now; ``properties``: as of effect_of_create."""
         return ""
 
     @classmethod
     def state_of_node(cls, properties: Mapping[str, Any]) -> str | None:
-        """Return the provision state of a node that the resource has brought to its properties."""
+        """Return the provision state of the node once the resource is complete."""
         return None
 
     @classmethod
     def effect_of_delete(cls, properties: Mapping[str, Any]) -> Effect:
-        """Say what the end of the resource orders of a machine."""
+        """Return the effect of a delete on a machine."""
         return NO_EFFECT
 
     @classmethod
     def preempted_by(
         cls, before: Mapping[str, Any], after: Mapping[str, Any], names: Collection[str]
     ) -> bool:
-        """Whether a change of properties makes an action useless that goes on."""
+        """Tell whether a change of properties makes the running action useless."""
         return True
 
     @classmethod
     def needs_replace_failed(cls) -> bool:
-        """Whether a resource whose last action failed is made anew by the next update."""
+        """Tell whether the next update replaces a resource whose last action failed."""
         return True
 
-    # ---------------------------------------------------------------------------- own business
+    # ---------------------------------------------------------------------------------- helpers
 
     def resource_id_set(self, physical_id: str | None) -> None:
         self.record.physical_id = physical_id
 
     def derived_id(self, role: str = "") -> str:
-        """Return the UUID of this resource for ``role``: the same each time, also after a crash."""
+        """Return a UUID for ``role``; it is the same in each call, also after a crash."""
         return str(uuids.uuid5(uuids.UUID(self.record.uuid), role))
 
     def physical_resource_name(self) -> str:
-        """``<stack>-<resource>-<12 characters>``, shortened in the middle to the kind's limit."""
+        """Return ``<stack>-<resource>-<12 characters>``, shortened to the kind's limit."""
         stack = NAME_TAIL.sub("", self.context.stack_name)
         whole = f"{stack}-{self.record.name}-{short_id(self.record.uuid)}"
         limit = self.physical_resource_name_limit
@@ -431,5 +431,5 @@ class Resource:
 
 
 def short_id(uuid: str) -> str:
-    """The twelve lower-case base32 characters that stand for a UUID in names."""
+    """Return twelve lower-case base32 characters of a UUID, as physical names have them."""
     return base64.b32encode(uuids.UUID(uuid).bytes[:8])[:12].decode().lower()

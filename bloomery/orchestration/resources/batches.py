@@ -1,8 +1,8 @@
-"""Batches: which members of a group are made, changed and deleted together.
+"""Batches: the members of a group that are created, updated and deleted together.
 
-Everything here is a function of plain values, so that a group that acts and a plan that only
-foresees give the same answer.  ``resize_steps`` changes a group to a number of members with one
-definition; roll-outs over machines (``rollouts``) also look at which members are ready.
+These are functions of plain values, so that a group and a plan compute the same batches.
+``resize_steps`` is for groups whose members have one definition.  Roll-outs over machines
+(``rollouts``) also consider which members are ready.
 """
 
 from __future__ import annotations
@@ -16,10 +16,10 @@ from bloomery.orchestration.resources.groups import Members, in_order
 
 
 class Batch(NamedTuple):
-    """One batch as foreseen.
+    """A planned batch.
 
-    ``changed``: members that are made or take the new definition; ``deleted``: members that leave.
-    ``wait_s``: at least so long until the next batch begins.
+    ``changed``: members that are created or updated; ``deleted``: members that are deleted.
+    ``wait_s``: the least time until the next batch begins, in seconds.
     """
 
     changed: tuple[str, ...] = ()
@@ -30,17 +30,17 @@ class Batch(NamedTuple):
 
 
 class Resize(NamedTuple):
-    """One update of the child stack: members after it, and how many take the new definition."""
+    """An update of the child stack: its number of members, and how many it redefines."""
 
     size: int
     changed: int
 
 
 def resize_steps(*, target: int, current: int, most: int, floor: int = 0) -> Iterator[Resize]:
-    """Yield the steps from ``current`` members to ``target`` new ones.
+    """Yield the steps from ``current`` members to ``target`` new members.
 
-    At most ``most`` members (at least 1) change in a step; ``floor`` stay in service, for which the
-    group may grow beyond its target; the surplus goes in the last step::
+    At most ``most`` members (at least 1) change in a step.  ``floor`` members stay in service: the
+    group may grow beyond its target for them, and the last step deletes the surplus::
 
         list(resize_steps(target=3, current=3, most=1, floor=3))
         # [Resize(4, 1), Resize(4, 1), Resize(4, 1), Resize(4, 1), Resize(3, 0)]
@@ -56,7 +56,10 @@ def resize_steps(*, target: int, current: int, most: int, floor: int = 0) -> Ite
 
 
 def time_of_each(count: int, *, pause_s: float, timeout_s: float) -> float:
-    """Return how long one of ``count`` batches may take, in whole minutes, when all shall fit."""
+    """Return the timeout of each of ``count`` batches: seconds, in whole minutes.
+
+    Raises StackValidationFailed where the pauses do not fit into the timeout of the stack.
+    """
     pauses_s = pause_s * max(count - 1, 0)
     if pauses_s >= timeout_s:
         raise errors.StackValidationFailed(
@@ -86,6 +89,6 @@ def slices(names: Sequence[str], most: int) -> Iterator[tuple[str, ...]]:
 
 
 def surplus(present: Collection[str], names: Collection[str], most: int) -> list[str]:
-    """Return who leaves next: those of ``present`` that ``names`` has not, the last ones first."""
+    """Return at most ``most`` members that are not in ``names``, the highest indices first."""
     leaving = sorted(set(present).difference(names), key=in_order, reverse=True)
     return leaving[:most]

@@ -1,15 +1,14 @@
-"""Child stacks as the resource above them sees them: the seam of all composite kinds.
+"""Child stacks: the interface between composite resources and the engine.
 
-A nested template, a group and a chain stand for a whole stack each.  They know nothing of who walks
-stacks: they hand a ``Blueprint`` to ``Children`` and look at the ``Child`` until it has ended::
+The work of a template resource, a group or a chain is done by a child stack.  The parent resource
+gives a ``Blueprint`` to ``Children`` and polls the ``Child`` until its action has ended::
 
     children.create(stack_id, "web-nested-3f2x", Blueprint(owner="nested", document=...))
     children.find(stack_id).status  # IN_PROGRESS; later COMPLETE or FAILED
 
-Each verb returns at once, and asked twice it lands in the same place: the id of a child is chosen
-by the resource above, which chooses the same one after a crash.  A simulation keeps children
-in memory, the engine as rows; both give a child the files of its parent and what the parent's
-environment says for the resource ``owner`` (Environment.child), and never let it roll back alone.
+Each call returns at once and is idempotent: the parent resource chooses the ID of its child, and
+chooses the same ID after a crash.  A child has the files of its parent, and the part of the
+parent's environment for the resource ``owner`` (Environment.child).  It never rolls back by itself.
 """
 
 from __future__ import annotations
@@ -24,22 +23,22 @@ from bloomery.orchestration.template.view import ResourceView
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Blueprint:
-    """What a child stack is made from, or changed to.
+    """The arguments of a create or an update of a child stack.
 
-    ``changed``: names of the resources that an update is about; whatever state the others are in,
-    they and their definitions stay as they are.  None: it is about all of them.
+    ``changed``: names of the resources that an update concerns.  All others keep their state and
+    their definition.  None: the update concerns all resources.
     """
 
-    owner: str  # the name of the resource above
+    owner: str  # the name of the parent resource
     document: Mapping[str, Any]  # a whole template
     parameters: Mapping[str, Any] = field(default_factory=dict)
     timeout_s: float | None = None  # None: that of the parent's action
-    adopt: Mapping[str, Any] | None = None  # what an abandoned stack left, to be taken over
+    adopt: Mapping[str, Any] | None = None  # data of an abandoned stack, to be adopted
     changed: frozenset[str] | None = None
 
 
 class Child(Protocol):
-    """One child stack as it is now."""
+    """The current state of a child stack."""
 
     @property
     def id(self) -> str: ...
@@ -54,60 +53,60 @@ class Child(Protocol):
 
     @property
     def document(self) -> Mapping[str, Any]:
-        """The template it has now, or is changing to."""
+        """Return the current template, or the new one during an update."""
 
     def outputs(self) -> Mapping[str, Any]:
-        """Every output by name, null where it cannot be told yet; nothing is raised."""
+        """Return every output by name, null where it cannot be resolved; raises nothing."""
 
     def output(self, name: str) -> Any:
-        """One output; raises the fault of that output."""
+        """Return an output.  Raises the error of its value."""
 
     def resources(self) -> Mapping[str, ResourceView]:
-        """Its resources by name, those that are not ready included."""
+        """Return the resources by name, those that are not ready included."""
 
     def statuses(self) -> Mapping[str, Status]:
-        """How the last action of each resource is, by name."""
+        """Return the status of each resource's last action, by name."""
 
 
 class Children(Protocol):
-    """Make, change and remove child stacks; each verb returns before the work is done."""
+    """Create, update and delete child stacks; each call returns before the work is done."""
 
     @property
     def converges(self) -> bool:
-        """Whether the action under way compares resources with what is really there."""
+        """Tell whether the running action compares resources with their live state."""
 
     def create(self, stack_id: str, name: str, blueprint: Blueprint) -> None:
-        """Begin a child stack called ``name``; one that is there already is left alone."""
+        """Begin to create a child stack called ``name``, unless this ID exists already."""
 
-    # Each of the following leaves the child IN_PROGRESS, or COMPLETE where nothing is to be done;
-    # one that is busy turns to what it is asked last.
+    # Each call below leaves the child IN_PROGRESS, or COMPLETE if there is no work.
+    # For a child that is IN_PROGRESS, the last call replaces the running action.
 
     def update(self, stack_id: str, blueprint: Blueprint) -> None:
-        """Begin to change a child; one that has ended in FAILED may be changed too."""
+        """Begin to update a child; a FAILED child may be updated, too."""
 
     def delete(self, stack_id: str) -> None:
-        """Begin to remove a child; one that is gone is no error."""
+        """Begin to delete a child; no error if it is gone."""
 
     def suspend(self, stack_id: str) -> None:
-        """Begin to suspend a child; one that is suspended is left alone."""
+        """Begin to suspend a child, unless it is suspended."""
 
     def resume(self, stack_id: str) -> None:
-        """Begin to resume a child; one that was resumed is left alone."""
+        """Begin to resume a child, unless it was resumed."""
 
     def check(self, stack_id: str) -> None:
-        """Begin to look whether all that the child stands for is there."""
+        """Begin to check all resources of a child."""
 
     def snapshot(self, stack_id: str) -> None:
         """Begin a snapshot of all resources of a child."""
 
     def cancel(self, stack_id: str) -> None:
-        """Stop what the child is doing, as CREATE or UPDATE FAILED; idle ones are left alone."""
+        """Abort the actions in a child that is IN_PROGRESS; the child becomes FAILED."""
 
     def preempt(self, stack_id: str) -> None:
-        """Let what the child is doing be FAILED, and each of its resources come to its end.
+        """Let a child become FAILED at once; running actions of its resources go on.
 
-        The next update of the child sees which of them are still of use.
+        The next update of the child decides which of these actions are still of use.
         """
 
     def find(self, stack_id: str) -> Child | None:
-        """The child as it is now; None when it is gone."""
+        """Return the current state of a child; None if it is gone."""

@@ -1,7 +1,7 @@
-"""Nested templates, groups and chains: resources whose work a child stack does.
+"""Template resources, groups and chains: resources whose work a child stack does.
 
 A kind returns the template of its child (``child_document``) and its parameters.  The handlers here
-create, update, follow and delete the child.  Attributes reach members by ``resource.<name>``.
+create, update, follow and delete the child.  ``resource.<name>`` gives attributes of members.
 """
 
 from __future__ import annotations
@@ -27,12 +27,12 @@ MAKING: Final = frozenset({Action.CREATE, Action.ADOPT})
 
 
 class Composite(base.Resource):
-    """A resource whose real thing is a stack; its physical id is the id of that stack."""
+    """A resource with a child stack, whose ID is the physical resource ID."""
 
     on_change: ClassVar[OnChange | None] = OnChange.MEMBERS
     always_updated: ClassVar[bool] = True
     preemptible: ClassVar[bool] = True
-    counts_below: ClassVar[bool] = True  # resources below are resources of the stack, for its limit
+    counts_below: ClassVar[bool] = True  # resources of the child count for the limit of the tree
 
     def child_document(self) -> Mapping[str, Any]:
         raise NotImplementedError
@@ -69,7 +69,7 @@ class Composite(base.Resource):
     def preempted_by(
         cls, before: Mapping[str, Any], after: Mapping[str, Any], names: Collection[str]
     ) -> bool:
-        """Let each change end the present action: its members are then updated at once."""
+        """Tell whether a property changes: then the running action ends and members update."""
         return bool(names)
 
     def handle_preempt(self) -> None:
@@ -79,7 +79,7 @@ class Composite(base.Resource):
 
     @classmethod
     def needs_replace_failed(cls) -> bool:
-        """Never: the child decides which of its members are replaced."""
+        """Return False: the update of the child decides which members are replaced."""
         return False
 
     def handle_delete(self) -> Any:
@@ -122,7 +122,7 @@ class Composite(base.Resource):
         return self.follow_child(Action.ADOPT)
 
     def get_live_resource_data(self) -> Any:
-        """Raises EntityNotFound where the child is gone, as after it was deleted by itself."""
+        """Return None.  Raises EntityNotFound if the child is gone: users can delete it alone."""
         if self.child() is None:
             raise errors.EntityNotFound(entity="Resource", name=self.record.name)
         return None
@@ -130,7 +130,7 @@ class Composite(base.Resource):
     # --------------------------------------------------------------------------------- the child
 
     def child_id(self) -> str:
-        """Return the id of the child.  Raises ChildFailed where there is none."""
+        """Return the ID of the child.  Raises ChildFailed if it is gone."""
         child = self.child()
         if child is None:
             raise states.ChildFailed("its stack is gone")
@@ -157,7 +157,7 @@ class Composite(base.Resource):
         )
 
     def begin_child(self, blueprint: Blueprint) -> None:
-        """Create a child; its id follows from the ids of the resource and of the previous child."""
+        """Create a child; the IDs of the resource and of the previous child give its ID."""
         stack_id = self.derived_id(self.record.physical_id or "")
         self.children().create(stack_id, self.physical_resource_name(), blueprint)
         self.resource_id_set(stack_id)
@@ -176,8 +176,8 @@ class Composite(base.Resource):
     def follow_child(self, action: Action) -> Outcome:
         """Wait until the child has ended ``action``.  Raises ChildFailed with the child's reason.
 
-        A child may be updated under its own address while this resource creates or changes it.
-        Then the end of that update counts.
+        A user may update the child directly while this resource creates or updates it.  Then the
+        end of the user's update counts.
         """
         child = self.child()
         if child is None:
@@ -202,7 +202,7 @@ class Composite(base.Resource):
         return name.startswith(MEMBER) or super().offers_attribute(name)
 
     def member_attribute(self, name: str, path: Sequence[Any]) -> Walked:
-        """Answer ``resource.<member>`` (its id) and ``resource.<member>.<attribute>``."""
+        """Return ``resource.<member>`` (its reference ID) or ``resource.<member>.<attribute>``."""
         steps: list[Any] = [*name.removeprefix(MEMBER).split(".", 1), *path]
         member, rest = steps[0], steps[1:]
         members = self.members()
@@ -236,9 +236,9 @@ def at_path(value: Any, path: Sequence[Any]) -> Walked:
 
 
 class Membered(Composite):
-    """A composite kind whose child has members called by their index, all alike.
+    """A group or chain: the resources of its child are its members.
 
-    An attribute that the group does not know is a list of the values of its members.
+    An attribute that is not in the schema returns a list of the members' values.
     """
 
     dynamic_attributes: ClassVar[bool] = True
@@ -252,11 +252,11 @@ class Membered(Composite):
     }
 
     def most_members(self) -> tuple[int, str]:
-        """Return how many there may be, and the option that says so; -1: any."""
+        """Return the limit of members, -1 for no limit, and the option that sets it."""
         return self.context.limits.resources, "max_resources_per_stack"
 
     def check_count(self, count: int, what: str = "a group") -> None:
-        """Refuse more members than there may be, before they are given names."""
+        """Raise RequestLimitExceeded for more members than the limit."""
         limit, option = self.most_members()
         if 0 <= limit < count:
             raise errors.RequestLimitExceeded(
@@ -285,7 +285,7 @@ class Membered(Composite):
         return (name for name in cls.attributes_schema if name != ATTRIBUTES)  # it needs a path
 
     def attribute_at(self, key: str, path: Sequence[Any]) -> tuple[str, Sequence[Any]]:
-        """Return the attribute that a path begins with, and the rest of the path."""
+        """Return the attribute at the head of a path, and the rest of the path."""
         if not path:
             raise errors.StackValidationFailed(
                 reason=f"cannot tell all attributes of the members of {self.record.name} at once; "

@@ -1,4 +1,4 @@
-"""OS::Heat::Delay: waits in the actions that it is told, for a while that may be partly random."""
+"""OS::Heat::Delay: waits in chosen actions, optionally with jitter."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ ACTIONS: Final = [Action.CREATE, Action.DELETE, Action.SUSPEND, Action.RESUME]
 
 
 class Delay(base.Resource):
-    """Waits ``min_wait`` and a random part of ``max_jitter`` times ``jitter_multiplier``."""
+    """A wait of ``min_wait`` and a random part of ``max_jitter`` times ``jitter_multiplier``."""
 
     on_change: ClassVar[OnChange | None] = OnChange.LATER
     properties_schema: ClassVar[Mapping[str, Schema]] = {
@@ -57,7 +57,7 @@ class Delay(base.Resource):
         after: Mapping[str, Any],
         prop_diff: Mapping[str, Any],
     ) -> bool:
-        """In Heat every change makes another one, although the schema says otherwise."""
+        """Tell whether properties change: as in Heat, any change replaces, despite the schema."""
         return bool(prop_diff)
 
     def handle_delete(self) -> Any:
@@ -79,7 +79,7 @@ class Delay(base.Resource):
         return self._number("min_wait") + self._jitter_s()
 
     def _begin(self, action: Action) -> float | None:
-        """Return when the wait is over; None for an action that does not wait."""
+        """Return the end of the wait, in seconds since the epoch; None: no wait."""
         if action not in (self.properties["actions"] or ()):
             return None
         jitter_s = self.context.random() * self._jitter_s()

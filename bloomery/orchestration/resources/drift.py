@@ -1,8 +1,7 @@
-"""Drift: where a machine is not as its resource says.
+"""Drift: differences between a machine and the properties of its resource.
 
-A kind yields each difference between what its properties say and what the API answers; it asks, and
-changes nothing.  Fields that nobody has set a value for are not compared, and in maps the keys that
-others have added are not.
+A kind yields each difference between its properties and the API, and changes nothing.  Fields
+without a value in the properties are not compared, nor keys that others have added to maps.
 
     list(drift.compare({"power_state": "power on"}, node))
     # [Difference("power_state", "power_state is 'power off' and is to be 'power on'")]
@@ -20,11 +19,11 @@ _ADDRESS: Final = "://"
 
 
 class Drifted(Exception):
-    """The machine is not as its resource says: each difference, in one sentence."""
+    """The machine differs from its properties; the argument lists the differences."""
 
 
 class Difference(NamedTuple):
-    """``field``: as the API calls it, with a path inside of it, such as ``extra/rack``."""
+    """``field``: the field of the API, with a path into its value, such as ``extra/rack``."""
 
     field: str
     sentence: str
@@ -45,7 +44,7 @@ def compare(
 ) -> Iterator[Difference]:
     """Yield the fields of ``actual`` that differ from those of ``expected``.
 
-    ``secret``: values are not told.  Secrets that the API has masked are taken to be as they were.
+    ``secret``: sentences leave values out.  Secrets that the API has masked count as equal.
     """
     for name, value in expected.items():
         field, real = f"{within}{name}", actual.get(name)
@@ -60,7 +59,7 @@ def missing(field: str, thing: str) -> Difference:
 
 
 def _same(name: str, expected: Any, actual: Any) -> bool:
-    """Compare what stands under ``name``, or in a list ("")."""
+    """Compare two values of the key ``name``, or two items of a list ("")."""
     if isinstance(actual, str) and MASK in actual:
         return actual in (MASK, _masked(name, expected))
     if isinstance(expected, Mapping) and isinstance(actual, Mapping):
@@ -72,7 +71,7 @@ def _same(name: str, expected: Any, actual: Any) -> bool:
 
 
 def _masked(name: str, value: Any) -> Any:
-    from bloomery import secrets  # late: what reads templates alone does not pay for it
+    from bloomery import secrets  # late: saves this import where only templates are read
 
     return secrets.mask({name: value})[name]
 

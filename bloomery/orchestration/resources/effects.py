@@ -1,7 +1,7 @@
-"""What an action on a resource does to a machine: what is ordered of it, and what it loses.
+"""Effects of an action on a machine: the verbs that are ordered, and the data that is lost.
 
-Kinds answer by functions of properties alone (``Resource.effect_of_update`` and its two like), so
-that a plan says beforehand what handlers do::
+Kinds compute effects from properties alone (``Resource.effect_of_update`` and so on), so that a
+plan shows the work of handlers beforehand::
 
     Instance.effect_of_update(before, after, {"image"}).verbs  # ("rebuild",)
 """
@@ -13,20 +13,20 @@ from enum import StrEnum
 
 
 class Impact(StrEnum):
-    """How deep a change in place goes."""
+    """How much an update in place disturbs the machine."""
 
     PATCH = "patch"  # fields change; the machine goes on as it is
-    SERVICE = "service"  # it is switched, or steps run on it; what is on its disks stays
-    REBUILD = "rebuild"  # its system is written anew; what is on its root disk is lost
+    SERVICE = "service"  # its power changes, or steps run on it; its disks keep their data
+    REBUILD = "rebuild"  # it is rebuilt; the data on its root disk is lost
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Effect:
-    """``verbs``: ordered of the machine, in this order; "power on" and "power off" are two.
+    """``verbs``: the verbs of the machine, in their order, "power on" and "power off" included.
 
-    ``certain`` False: the state of the machine decides, which properties do not tell.  ``driver``
-    and ``resource_class`` of the machine, and its UUID or name as ``node``, where properties tell
-    them.  ``is_refused``: nothing is done, and the action fails; ``reason`` says why.
+    ``certain`` False: the effect depends on the state of the machine.  ``driver``,
+    ``resource_class`` and ``node`` (UUID or name): of the machine, where properties name them.
+    ``is_refused``: nothing is done, and the action fails with ``reason``.
     """
 
     impact: Impact = Impact.PATCH

@@ -1,4 +1,4 @@
-"""OS::Ironic::FirstBoot: where a machine says that its system has come up."""
+"""OS::Ironic::FirstBoot: a machine signals here that its system is up."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from bloomery.orchestration.resources import signals
 from bloomery.orchestration.resources.wait_condition_handle import FAILURE, SUCCESS, Handle
 
 SHOWN: Final = "shown_token"
-ARMED: Final = "armed_for"  # the system whose signals are waited for
+ARMED: Final = "armed_for"  # the system whose signals count
 
 
 class FirstBoot(Handle):
-    """A handle that an Instance waits for (``first_boot``), or an OS::Heat::WaitCondition."""
+    """A handle for the property ``first_boot`` of an Instance, or an OS::Heat::WaitCondition."""
 
     on_change: ClassVar[OnChange | None] = OnChange.LATER
     properties_schema: ClassVar[Mapping[str, Schema]] = {
@@ -44,13 +44,13 @@ class FirstBoot(Handle):
     }
 
     def handle_check(self) -> Any:
-        """There is nothing of it outside of the stack."""
+        """Do nothing: the resource exists only in the stack."""
 
     def arm(self, system: str, *, new_token: bool) -> None:
-        """Wait for the signals of ``system``, and no longer for those of the one before.
+        """Count only signals of ``system`` from now on; drop those of an earlier system.
 
-        The first takes the token that attributes show; each later one gets its own, which only its
-        config drive has (``with_token``), so that what still runs elsewhere cannot signal for it.
+        The first system has the token of the attributes.  With ``new_token`` each later system gets
+        a token in its config drive only (``with_token``), so that no earlier system can signal.
         """
         data = self.record.data
         before, data[ARMED] = data.get(ARMED), system
@@ -66,7 +66,7 @@ class FirstBoot(Handle):
         return self.record.data.get(SHOWN) or super().token()
 
     def with_token(self, value: Any) -> Any:
-        """Return a value with the present token wherever the one that attributes show stands."""
+        """Return a value with the current token in place of the token of the attributes."""
         shown, present = self.token(), super().token()
         if isinstance(value, Mapping):
             return {key: self.with_token(each) for key, each in value.items()}
@@ -77,7 +77,7 @@ class FirstBoot(Handle):
         return value
 
     def has_come_up(self) -> bool:
-        """Have enough signals come?  Raises ValueError with the reasons of a failure."""
+        """Tell whether enough signals have come.  Raises ValueError with reasons of failures."""
         failures = self.reasons(FAILURE)
         if failures and not self.properties["accept_failure"]:
             raise ValueError("; ".join(failures))

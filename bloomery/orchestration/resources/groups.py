@@ -1,6 +1,6 @@
-"""Members of groups and chains: names, definitions, the template of their stack.
+"""Members of groups and chains: their names, definitions and template.
 
-Each function takes plain documents, so that a resource and a plan give the same answer::
+These are functions of plain documents, which a resource and a plan share::
 
     names = groups.names(3, skipped={"1"})  # ["0", "2", "3"]
     members = {name: groups.member(definition, name, "%index%") for name in names}
@@ -16,14 +16,14 @@ from typing import Any, Final, TypeAlias
 from bloomery.orchestration.properties.schema import secret_names
 from bloomery.orchestration.resources import instance_schema
 
-VERSION: Final = "2015-04-30"  # of the templates that Heat makes itself
+VERSION: Final = "2015-04-30"  # of templates that Heat generates
 SECRETS: Final = frozenset(
     {
         *((name,) for name in secret_names(instance_schema.PROPERTIES)),
         ("driver_info",),
         ("properties", "properties"), ("resource_properties", "properties"),
     }
-)  # fmt: skip  # ends of paths where a group has what is secret of its members, whatever they are
+)  # fmt: skip  # ends of paths to secrets of members in a group's properties
 
 Members: TypeAlias = dict[str, Mapping[str, Any]]  # by name, in the order of their indices
 
@@ -34,7 +34,7 @@ def names(count: int, skip_list: Collection[str] = ()) -> list[str]:
 
 
 def in_order(name: str) -> tuple[bool, int, str]:
-    """Sort indices as numbers, and anything else after them."""
+    """Return a sort key: indices as numbers, other names after them."""
     return (False, int(name), "") if name.isdecimal() else (True, 0, name)
 
 
@@ -74,11 +74,11 @@ def skip_list(
     *,
     forget: bool,
 ) -> list[str]:
-    """Return the names that are never used again, after a policy has named some.
+    """Return the names that are not used again; ``named``: names or reference IDs in policies.
 
-    ``references``: reference id of each present member, by name; None while there is no group yet,
-    which may then skip any name.  Later, what names neither a member nor one that was removed
-    before says nothing.  ``forget``: the mode ``update``, which starts anew.
+    ``references``: reference IDs of the current members, by name; None before the create, which
+    may skip any name.  An update ignores unknown names.  ``forget``: the mode ``update``, which
+    drops the ``remembered`` names.
     """
     texts = [str(item) for item in named]
     before = list(remembered)

@@ -1,7 +1,7 @@
-"""OS::Ironic::Instance: a system on a machine, from the reservation to the last shutdown.
+"""OS::Ironic::Instance: an instance on a bare-metal node, from its allocation to its teardown.
 
-The functions of its steps are in modules by what they are about.  ``prepare`` writes the mark of
-the resource into ``instance_info``, where it goes with the instance.  No verb is ordered twice: see
+The modules ``instance_*`` have the functions of its steps.  ``prepare`` writes the mark of the
+resource into ``instance_info``, which ends with the instance.  No verb is ordered twice, see
 ``stepwise.OnNode``.
 """
 
@@ -41,11 +41,11 @@ ABORTED: Final = {
 }
 GIVEN_UP: Final = frozenset({
     "reserve", "await_node", "await_former", "withdraw_former", "prepare", "come_up",
-})  # steps of a creation or update that need not be gone through for a later order  # fmt: skip
+})  # steps of a create or update that a later traversal may skip  # fmt: skip
 SUSPEND: Final = {"power_off": Power.OFF, "soft_power_off": Power.SOFT_OFF}
 
 STEPS: Final[Mapping[str, Step]] = MARKS | {
-    # to a node: instance_placement
+    # placement on a node, see instance_placement
     "reserve": Step("find the node, or ask for one", "prepare await_node await_former",
                     run=placement.reserve),
     "await_former": Step("wait for the replaced instance's node", "withdraw_former prepare",
@@ -55,12 +55,12 @@ STEPS: Final[Mapping[str, Step]] = MARKS | {
     "await_node": Step("see which node it is", "prepare", "for a node", run=placement.await_node),
     "prepare": Step("claim the node, and write the mark and what it is to run", "before deploy",
                     orders=True, run=system.prepare),
-    # with a runbook before: instance_preparation
+    # runbook_before, see instance_preparation
     "before": Step("name the next verb of a cleaning", "order_before deploy",
                    "for the runbook before it to end", run=preparation.before),
     "order_before": Step("order manage, clean or provide", "before release", orders=True,
                          run=preparation.order_before),
-    # the system: instance_system
+    # deployment, see instance_system
     "deploy": Step("order active", "deployed end", orders=True, run=system.deploy),
     "deployed": Step("see how the deployment went",
                      "quarantine look_after come_up switch deploy replace_node",
@@ -76,18 +76,18 @@ STEPS: Final[Mapping[str, Step]] = MARKS | {
     "switched": Step("see the power", "come_up end", "for the power", run=boot.switched),
     "come_up": Step("see whether the system says that it is up", "end", "for the system to come up",
                     run=boot.come_up),
-    # after a failure: instance_retry
+    # after a failed deployment, see instance_retry
     "replace_node": Step("order deleted on the node that failed", "replaced_node", orders=True,
                          run=retry.replace_node),
     "replaced_node": Step("ask for another node", "reserve", "for the instance to go",
                           run=retry.replaced_node),
     "quarantine": Step("put nodes that failed into maintenance", "look_after",
                        "for a failed node to be clean", run=retry.quarantine),
-    # an update: instance_system
+    # update, see instance_system
     "renew": Step("write what has changed", "prepare before rebuild switch end",
                   "for the node to be active", run=system.renew),
     "rebuild": Step("order rebuild", "deployed end", orders=True, run=system.rebuild),
-    # the end: instance_teardown
+    # teardown, see instance_teardown
     "release": Step("find out what there is to take away", "free order_before shut_down undeploy",
                     "for a state that can be left", run=teardown.release),
     "shut_down": Step("order soft power off", "is_shut_down", run=teardown.shut_down),
@@ -106,7 +106,7 @@ STEPS: Final[Mapping[str, Step]] = MARKS | {
 
 
 class Instance(stepwise.OnNode):
-    """``physical_id``: the node, once it is known which.  ``data`` has the rest."""
+    """An instance on a bare-metal node; the node's UUID is the physical resource ID."""
 
     properties_schema: ClassVar[Mapping[str, Schema]] = instance_schema.PROPERTIES
     attributes_schema: ClassVar[Mapping[str, Attribute]] = instance_schema.ATTRIBUTES
@@ -183,7 +183,7 @@ class Instance(stepwise.OnNode):
     def is_same_thing(
         cls, record: base.ResourceState, name: str, value: Any, find_node: FindNode
     ) -> bool:
-        """Another name of its node or allocation is no other place; nor is what still fits it."""
+        """Tell whether a new node, allocation or selector still means the current node."""
         if name == "selector" and record.physical_id is not None and isinstance(value, Mapping):
             node, before = find_node(record.physical_id), record.properties.get(name) or {}
             return node is not None and allocation.still_fits(node, before, value)
@@ -206,7 +206,7 @@ class Instance(stepwise.OnNode):
 
     @classmethod
     def needs_replace_failed(cls) -> bool:
-        """What failed on a node that is still ours is put right there; see ``step_renew``."""
+        """Return False: the next update repairs it on the same node, see instance_system.renew."""
         return False
 
     def handle_create(self) -> Any:
@@ -222,9 +222,9 @@ class Instance(stepwise.OnNode):
         return not changes.isdisjoint({OnChange.REBUILD, OnChange.REPLACE})
 
     def handle_preempt(self) -> None:
-        """Deploy no further what a later order does not want; the next action goes on from there.
+        """Abort a deployment that a later traversal made useless; make no further attempt.
 
-        Raises MachineFailed where nothing was ordered yet, or the system would only come up.
+        Raises MachineFailed before the first order, and while the system boots.
         """
         step = self.record.data.get(stepwise.STEP)
         if self.record.action in boot.BOOTING and step in GIVEN_UP:
@@ -233,13 +233,13 @@ class Instance(stepwise.OnNode):
         self._abort()
 
     def handle_create_cancel(self, token: Any) -> None:
-        """Stop what waits for an agent; whatever else the node does comes to its end."""
+        """Abort a step that waits for the agent; other work of the node comes to its end."""
         self._abort()
 
     handle_update_cancel = handle_create_cancel
 
     def _abort(self) -> None:
-        """Stop a deployment, or its preparation, that waits for an agent.  Raises Busy."""
+        """Abort a deployment or its preparation if it waits for the agent.  Raises Busy."""
         states = ABORTED.get(str(self.record.data.get(stepwise.STEP)))
         if states is None or self.record.physical_id is None:
             return
@@ -251,7 +251,7 @@ class Instance(stepwise.OnNode):
     def handle_update(
         self, definition: Any, tmpl_diff: Mapping[str, Any], prop_diff: Mapping[str, Any]
     ) -> Any:
-        """Raise UpdateReplace where the node is gone, in error, or has become another's."""
+        """Begin an update; ``renew`` replaces if the node is gone, in error, or no longer ours."""
         changes, data = instance_info.changes(self.properties, prop_diff), self.record.data
         retry.first_attempt(self)
         data["rebuilds"] = OnChange.REBUILD in changes
@@ -269,7 +269,7 @@ class Instance(stepwise.OnNode):
     def effect_now(
         self, effect: Effect, properties: Mapping[str, Any] | None, names: Collection[str]
     ) -> Effect:
-        """What was taken away from its node already is not undeployed."""
+        """Return no effect for a delete if the instance has left its node already."""
         try:
             is_ours = self.is_ours(self.get_node()["instance_info"])
         except errors.NotFound:
@@ -281,7 +281,7 @@ class Instance(stepwise.OnNode):
     def parse_live_resource_data(
         self, properties: Mapping[str, Any], data: Any
     ) -> Mapping[str, Any]:
-        """Return how the machine is switched; what is written on its disks is not compared."""
+        """Return the property ``power`` from the node; no other property is compared."""
         switched = {value: name for name, value in boot.POWER.items()}
         return {"power": switched.get(data["power_state"], properties["power"])}
 
@@ -300,7 +300,7 @@ class Instance(stepwise.OnNode):
             self.begin("switch")
 
     def differences(self, real: Json) -> Iterator[drift.Difference]:
-        """Yield where the node differs; of a node that another instance has, that alone."""
+        """Yield differences of the node; if another instance is on it, only this difference."""
         instance = self.record.data.get("instance")
         if not self.is_ours(real["instance_info"]):
             difference = "another instance is on the node"

@@ -1,4 +1,4 @@
-"""How an Instance is switched, and waits until its system has come up (OS::Ironic::FirstBoot)."""
+"""Power and first boot (OS::Ironic::FirstBoot) of an Instance."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from bloomery.orchestration.resources import first_boot, stepwise
 from bloomery.orchestration.resources.states import Action
 from bloomery.orchestration.resources.stepwise import OnNode
 
-BOOTS: Final = "boots"  # how often a system was written
+BOOTS: Final = "boots"  # the number of deployments and rebuilds
 BOOTING: Final = frozenset({Action.CREATE, Action.UPDATE})
 POWER: Final = {"on": Power.ON, "off": Power.OFF}
 
 
 def handle_of_boot(instance: OnNode) -> first_boot.FirstBoot | None:
-    """Return the handle that is named.  Raises EntityNotFound for another resource."""
+    """Return the FirstBoot to wait for, or None.  Raises EntityNotFound if it is missing."""
     named, siblings = instance.properties["first_boot"], instance.context.siblings
     if not named or instance.properties["wait_for"] in ("active", "none"):
         return None
@@ -27,7 +27,7 @@ def handle_of_boot(instance: OnNode) -> first_boot.FirstBoot | None:
 
 
 def arm(instance: OnNode) -> None:
-    """Let the handle wait for the system that is written next, and for no earlier one."""
+    """Let the handle accept only signals of the system that is deployed next."""
     if handle := handle_of_boot(instance):
         boots = instance.record.data[BOOTS] = instance.record.data.get(BOOTS, 0) + 1
         whole_drive = bool(instance.properties["configdrive"])
@@ -49,7 +49,7 @@ def come_up(instance: OnNode) -> stepwise.Following:
 
 
 def switch(instance: OnNode) -> str | None:
-    """Ask for the power that is wanted; asked twice, it comes to the same."""
+    """Order the target power state, unless the node has it."""
     node, target = instance.get_node(), instance.record.data["target"]
     if node["power_state"] != reached(target):
         instance.machines.set_power_state(node["uuid"], target)

@@ -1,7 +1,7 @@
-"""OS::Heat::InstanceGroup: members of one launch configuration.
+"""OS::Heat::InstanceGroup: a group of members with one launch configuration.
 
 The environment maps the type of the members, ``OS::Heat::ScaledResource``, to a template or a type.
-The launch configuration is a resource of the stack; the members take its properties.
+The launch configuration is a resource of the stack.  The members get its properties.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ DURATION: Final = re.compile(r"\APT(?:(\d+)H)?(?:(\d+)M)?(?:(\d+)S)?\Z")
 
 
 class InstanceGroup(scaling.ScaledGroup):
-    """Members have short names of their own; the oldest is the first to go."""
+    """A group with one launch configuration; it deletes the oldest members first."""
 
     dynamic_attributes: ClassVar[bool] = False
     properties_schema: ClassVar[Mapping[str, Schema]] = {
@@ -94,7 +94,7 @@ class InstanceGroup(scaling.ScaledGroup):
         return self.first_capacity()
 
     def pace(self) -> Mapping[str, Any]:
-        """Without a policy all members change at once."""
+        """Return the pace of the update policy; without a policy all members change at once."""
         stated = self.update_policy.get("RollingUpdate") or {}
         return {
             "min_in_service": stated.get("MinInstancesInService") or 0,

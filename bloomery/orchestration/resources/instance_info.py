@@ -1,6 +1,6 @@
-"""What an Instance writes on its node, and what a change of its properties comes to.
+"""The ``instance_info`` of an Instance, and the effects of changes of its properties.
 
-Pure functions of properties: a plan and an update ask the same.
+Plans and updates share these pure functions of properties.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ IMAGE: Final[Mapping[str, str]] = {
     "boot_iso": "boot_iso",
 }  # key of the property image -> key of instance_info
 BOOT: Final = ("boot_mode", "secure_boot")
-PINNED: Final = ("allocation", "node")  # these have one machine
+PINNED: Final = ("allocation", "node")  # each names a single node
 PROPERTIES: Final = instance_schema.PROPERTIES
 NOTED: Final = drift_names(PROPERTIES, Drift.FIELD)  # under the same name in instance_info
 
@@ -39,9 +39,9 @@ def changes(after: Mapping[str, Any], names: Collection[str]) -> Collection[OnCh
 
 
 def deletes_first(before: Mapping[str, Any], after: Mapping[str, Any]) -> bool:
-    """Tell whether a machine is given back before the one that replaces it is asked for.
+    """Tell whether the old instance is torn down before its replacement is created.
 
-    What runs on the same node, or the same allocation, cannot stand beside what was there.
+    It always is if both are on the same node or allocation.
     """
     if any(after.get(place) and after.get(place) == before.get(place) for place in PINNED):
         return True
@@ -56,7 +56,7 @@ def effect_of_create(properties: Mapping[str, Any]) -> Effect:
 
 
 def effect_of_repair(properties: Mapping[str, Any]) -> Effect:
-    """Say what becomes of a machine whose deployment failed; one that is active is left alone."""
+    """Return the effect of an update after a failed deployment; an active node stays as it is."""
     return Effect(
         impact=Impact.REBUILD, verbs=("rebuild", *_after_writing(properties)), loses_data=True,
         certain=False, resource_class=_class_of(properties),
@@ -92,7 +92,7 @@ def effect_of_update(after: Mapping[str, Any], names: Collection[str]) -> Effect
 
 
 def _after_writing(properties: Mapping[str, Any]) -> tuple[str, ...]:
-    """Return what is ordered of a machine that has just been written, and so is on."""
+    """Return the verbs after a deployment, which leaves the node powered on."""
     serviced = ("service",) if properties.get("runbook_after") else ()
     return (*serviced, "power off") if properties.get("power") == "off" else serviced
 
@@ -112,7 +112,7 @@ def info_of(properties: Mapping[str, Any]) -> Json:
 
 
 def config_drive(properties: Mapping[str, Any], host_name: str) -> Any:
-    """Return the config drive: text as it is, a map of its parts, or None where none is wanted."""
+    """Return the config drive: the text ``configdrive``, or a map of its parts, or None."""
     if properties.get("configdrive"):
         return properties["configdrive"]
     keys = properties.get("ssh_keys") or []

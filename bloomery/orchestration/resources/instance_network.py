@@ -1,7 +1,7 @@
-"""Networks of an Instance: its virtual interfaces, and the network_data.json of its machine.
+"""Networks of an Instance: its virtual interfaces, and its network_data.json.
 
-network_data.json has the ports as links, and an address on each that has one.  The form is that of
-OpenStack's config drive, which cloud-init reads.
+network_data.json has the format of OpenStack's config drive, which cloud-init reads.  The links
+are the node's ports and port groups.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ AUTO: Final = "auto"
 def placed(
     networks: Sequence[Mapping[str, Any]], ports: Sequence[Mapping[str, Any]]
 ) -> list[Mapping[str, Any]]:
-    """Return the networks, each that names a physical one with a free port there.
+    """Return the networks; each one with a physical network gets a free port there.
 
-    Raises ValueError where none is left.
+    Raises ValueError if no port is left.
     """
     taken = {network.get("port") for network in networks}
     result = []
@@ -46,10 +46,10 @@ def network_data(
     portgroups: Sequence[Mapping[str, Any]],
     networks: Sequence[Mapping[str, Any]],
 ) -> Json:
-    """Return links for ports and groups, and networks on them: DHCP where no address is given.
+    """Return network_data.json: links for ports and groups, with static addresses or DHCP.
 
-    A network of ``networks`` is on the link of its port, or on the next that has none; without
-    networks there is DHCP on every link.
+    A network of ``networks`` is on the link of its port, or on the next free link.  Without
+    networks every link has DHCP.
     """
     link_of = {port["uuid"]: port.get("portgroup_uuid") or port["uuid"] for port in ports}
     bonds = [_bond(group, ports) for group in portgroups if group["uuid"] in link_of.values()]

@@ -1,8 +1,8 @@
-"""Where an Instance runs: on a node, on what an allocation has, or on what its selector finds.
+"""The node of an Instance: a named node, the node of an allocation, or a match of its selector.
 
 reserve -> await_node
-reserve -> await_former [-> withdraw_former -> reserve]     in the place of one deleted first, or
-                                                            away from others
+reserve -> await_former [-> withdraw_former -> reserve]     on the node of a replaced instance that
+                                                            was deleted first, or with ``spread``
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from bloomery.orchestration.resources import allocation, machine_records, machin
 from bloomery.orchestration.resources.machines import Json
 from bloomery.orchestration.resources.stepwise import OnNode
 
-FORMER: Final = "former_node"  # of the instance that this one replaces
+FORMER: Final = "former_node"  # the node of the instance that is replaced
 
 DOMAINS: Final = {"conductor_group": "conductor_group", "shard": "shard", "chassis": "chassis_uuid"}
 
@@ -42,16 +42,16 @@ def reserve(instance: OnNode) -> str | None:
 
 
 def is_reserved(instance: OnNode) -> bool:
-    """Was another node asked for already?  It is not available any more, and ours."""
+    """Tell whether the allocation of another node exists already, from before a crash."""
     data = instance.record.data
     asks_anew = bool(data.get("failed_nodes"))
     return asks_anew and instance.machines.find(machines.ALLOCATION, data["instance"]) is not None
 
 
 def _request(instance: OnNode) -> Json:
-    """Return what an allocation of its own asks for: no node that has failed already.
+    """Return the body of an allocation, without nodes whose deployment has failed.
 
-    Raises MachineFailed with what those said, where no other is there.
+    Raises MachineFailed with the errors of these nodes if no other node is available.
     """
     selector, failed = instance.properties["selector"], instance.record.data.get("failed_nodes")
     request = allocation.request_of(instance.machines, selector)
@@ -66,9 +66,9 @@ def _request(instance: OnNode) -> Json:
 
 
 def _ask_preferred(instance: OnNode) -> bool:
-    """Ask for nodes that are to be had before any other; False: any will do.
+    """Create an allocation of the preferred nodes; False: there are none.
 
-    What an engine has asked for that died holds a node, and others may be preferred by now.
+    An allocation of an engine that crashed is kept, although other nodes may be preferred by now.
     """
     uuid, spread = instance.derived_id("allocation-former"), instance.properties["spread"]
     if not spread or instance.machines.find(machines.ALLOCATION, uuid) is None:
@@ -129,9 +129,9 @@ def await_node(instance: OnNode) -> stepwise.Following:
 
 
 def spread_nodes(nodes: Sequence[Json], field: str, number: int) -> list[str]:
-    """Return free nodes with one value of a field: with the next value for each number.
+    """Return the free nodes with one value of ``field``; ``number`` selects the value.
 
-    A value that no free node has is passed over; []: there is nothing to choose from.
+    Values without a free node are skipped.  []: no node is free, or all have the same value.
     """
     values = sorted({str(node[field] or "") for node in nodes})
     free: dict[str, list[str]] = {value: [] for value in values}

@@ -1,9 +1,9 @@
-"""What is done to a node before the system of an Instance is written: a runbook, hardware.
+"""Preparation of a node for a deployment: ``runbook_before``, and hardware configurations.
 
-A runbook cleans it before the first deployment::
+The runbook cleans the node before the first deployment::
 
 prepare -> before <-> order_before -> deploy        manage, clean with the runbook, provide
-release <-> order_before                            back again, where it went no further
+release <-> order_before                            back, if the node was not deployed
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ from bloomery.orchestration.resources import step_run, stepwise
 from bloomery.orchestration.resources.machines import RUNBOOK, Json
 from bloomery.orchestration.resources.stepwise import OnNode
 
-HARDWARE: Final = "hardware"  # steps of configurations go along with the deployment
-BEFORE: Final = "before"  # the verb that was ordered last, of the three
+HARDWARE: Final = "hardware"  # the deployment has steps of hardware configurations
+BEFORE: Final = "before"  # the last verb of the three
 CLEANING: Final = frozenset({State.CLEANING, State.CLEANWAIT, State.CLEANHOLD})
 CLEANABLE: Final = frozenset({State.MANAGEABLE, State.CLEANFAIL})
 
@@ -57,7 +57,7 @@ def order_before(instance: OnNode) -> str | None:
 
 
 def steps_of_hardware(instance: OnNode) -> list[Json]:
-    """Return the steps that configurations of the node in the same stack wait with."""
+    """Return the pending steps of the stack's HardwareConfigurations of the node."""
     steps = [step for each in _hardware(instance) for step in each.steps_for_deployment()]
     instance.record.data[HARDWARE] = bool(steps)
     return steps
@@ -75,7 +75,7 @@ def _hardware(instance: OnNode) -> list[step_run.HardwareConfiguration]:
 
 
 def bring_back(instance: OnNode, node: Json) -> str | None:
-    """Return the step that makes a node available that was only being prepared; None: it stays."""
+    """Return the step that makes a prepared node available again, or None."""
     state, last = node["provision_state"], instance.record.data.get(BEFORE)
     if state == State.MANAGEABLE:
         return _order_before(instance, node, "provide", then="release")
@@ -85,7 +85,7 @@ def bring_back(instance: OnNode, node: Json) -> str | None:
 
 
 def next_verb(state: str, last: str | None, *, cleans: bool) -> str | None:
-    """Return the verb that brings a node nearer to its deployment; None: it may be deployed."""
+    """Return the next verb of the preparation; None: the node can be deployed."""
     if state == State.CLEANFAIL:
         return "manage"
     if state == State.MANAGEABLE:

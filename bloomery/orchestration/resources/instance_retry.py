@@ -1,11 +1,11 @@
-"""What an Instance does when its deployment has failed: again, on another node where it may choose.
+"""Retries of a failed deployment, on another node if the Instance has a selector.
 
     deployed -> deploy                                              on the same node
     deployed -> replace_node -> replaced_node -> reserve            on another one
-    deployed -> quarantine -> look_after                            when the last one went well
+    deployed -> quarantine -> look_after                            after a later success
 
-A node that could not be deployed is put into maintenance when it is clean, so that nobody else gets
-it, if whoever owns the stack may do that.
+A node whose deployment failed goes into maintenance after its cleaning, so that no other instance
+gets it, if the stack owner may set maintenance.
 """
 
 from __future__ import annotations
@@ -27,10 +27,10 @@ from bloomery.orchestration.resources import (
 from bloomery.orchestration.resources.machines import Json
 from bloomery.orchestration.resources.stepwise import OnNode
 
-FAILED: Final = "failed_nodes"  # UUID of a node -> what it said
-QUARANTINED: Final = "quarantined"  # those that need not be looked at any more
-GIVEN_UP: Final = "given_up"  # a later order wants something else: no further attempt
-CLEANED_WITHIN_S: Final = 600.0  # an instance that is deployed waits no longer for a failed node
+FAILED: Final = "failed_nodes"  # last_error by UUID of a node
+QUARANTINED: Final = "quarantined"  # failed nodes whose quarantine is settled
+GIVEN_UP: Final = "given_up"  # a later traversal made the action useless: no further attempt
+CLEANED_WITHIN_S: Final = 600.0  # a deployed instance waits this long for a failed node
 
 
 def first_attempt(instance: OnNode) -> None:
@@ -99,7 +99,7 @@ def _quarantine(instance: OnNode) -> str | None:
             waits = uuid
             continue
         except (errors.Forbidden, errors.NodeNotFound):
-            pass  # it is not ours to judge, or nobody's any more
+            pass  # not allowed, or the node is gone
         data.setdefault(QUARANTINED, []).append(uuid)
     return waits
 

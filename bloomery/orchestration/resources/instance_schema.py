@@ -123,7 +123,7 @@ DRIVE_POLICY: Final = Policy(
 )
 
 PROPERTIES: Final[Mapping[str, Schema]] = {
-    # what a change does, whether a check compares it: FIELD with the key of instance_info
+    # columns: the effect of a change, the comparison by checks (FIELD: a key of instance_info)
     "allocation": Schema(
         Type.STRING, "UUID or name of the allocation whose node it runs on.", drift=UNSEEN
     ),

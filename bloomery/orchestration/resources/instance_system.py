@@ -1,4 +1,4 @@
-"""How an Instance's system is written: at first, on another node, and anew by an update."""
+"""Deployment and rebuild of an Instance."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from bloomery.orchestration.resources.machines import Json
 from bloomery.orchestration.resources.stepwise import OnNode
 
 ON_ITS_WAY: Final = frozenset({State.DEPLOYING, State.DEPLOYWAIT, State.DEPLOYHOLD})
-PREPARED: Final = instance_preparation.CLEANABLE | {State.AVAILABLE}  # nothing is on it yet
+PREPARED: Final = instance_preparation.CLEANABLE | {State.AVAILABLE}  # not deployed yet
 
 
 def prepare(instance: OnNode) -> str | None:
@@ -95,7 +95,7 @@ def look_after(instance: OnNode) -> str | None:
 
 
 def run_after(instance: OnNode) -> str | None:
-    """Order the runbook; where another has moved the node since the look, look again."""
+    """Order the runbook; go back to ``look_after`` if another client has moved the node."""
     runbook = instance.properties["runbook_after"]
     return "ran_after" if instance.order_numbered("service", runbook=runbook) else "look_after"
 
@@ -139,7 +139,7 @@ def renew(instance: OnNode) -> stepwise.Following:
     instance.machines.update_node(node["uuid"], _changes(instance))
     if data.get("networks"):
         instance_network.attach(instance, node["uuid"])
-    if state in PREPARED:  # the node was claimed, and nothing was deployed on it yet
+    if state in PREPARED:  # the node is claimed, but not deployed yet
         data.pop(instance_preparation.BEFORE, None)
         return "prepare" if state == State.AVAILABLE else "before"
     if data.get("rebuilds") or state == State.DEPLOYFAIL:
@@ -152,7 +152,7 @@ def renew(instance: OnNode) -> stepwise.Following:
 
 
 def reason_to_replace(instance: OnNode, node: Json) -> str:
-    """Say why an update cannot go on with a node, and takes another; empty: it can."""
+    """Return why an update must replace the instance; empty: it can keep the node."""
     name = node["name"] or node["uuid"]
     if not instance.is_ours(node["instance_info"]):
         return f"node {name} was never prepared for it, or is another's now"
@@ -171,7 +171,7 @@ def _check_unprotected(instance: OnNode, node: Json) -> None:
 
 
 def _changes(instance: OnNode) -> list[Json]:
-    """Return the patch from what is stored to what is to be; the mark stays."""
+    """Return the patch of instance_info and instance_name; the mark stays."""
     before = instance_info.info_of(instance.record.properties)
     after = instance_info.info_of(instance.properties)
     info = after | {key: None for key in before if key not in after}

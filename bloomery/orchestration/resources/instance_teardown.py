@@ -1,4 +1,4 @@
-"""How an Instance gives its machine back, at its end or to make room for its replacement.
+"""Teardown of an Instance, in its deletion or before its replacement is created.
 
 release [<-> order_before] -> undeploy -> undeployed [-> cleaned] -> free [-> reserve_again]
 """
@@ -29,7 +29,7 @@ UNDEPLOYABLE: Final = frozenset({
     State.UNRESCUEFAIL, State.SERVICEFAIL, State.SERVICEWAIT,
 })  # fmt: skip
 SOFT_S: Final = 120
-REPLACED: Final = "replaced"  # the replacement waits for the machine
+REPLACED: Final = "replaced"  # the replacement waits for the node
 KEPT: Final = ("uuid", "name", "resource_class", "traits", "owner", "extra")  # of an allocation
 
 
@@ -82,7 +82,7 @@ def is_shut_down(instance: OnNode) -> stepwise.Following:
 
 
 def _note_allocation(instance: OnNode) -> None:
-    """Note what an allocation asked for that goes with the instance, and is to stay."""
+    """Note the request of an allocation that the teardown deletes, and that is to be kept."""
     ident = instance.properties["allocation"]
     keeps = (instance.properties["teardown"] or {}).get("keep_allocation")
     if not ident or not (keeps or instance.record.data.get(REPLACED)):
@@ -122,7 +122,7 @@ def undeployed(instance: OnNode) -> stepwise.Following:
 
 
 def waits_for_teardown(instance: OnNode, node: Json) -> bool:
-    """Is the instance still there?  Raises MachineFailed where it could not be taken away."""
+    """Tell whether the teardown is still going on.  Raises MachineFailed if it has failed."""
     if node["provision_state"] == State.ERROR:
         raise _failure_of(instance, node)
     return node["provision_state"] == State.DELETING or instance.is_ours(node["instance_info"])
@@ -155,7 +155,7 @@ def free(instance: OnNode) -> str | None:
 
 
 def reserve_again(instance: OnNode) -> stepwise.Following:
-    """Set the node aside as it was, under the same UUID, where the allocation is to stay."""
+    """Recreate the allocation that is to be kept, under the same UUID."""
     fields = instance.record.data["allocation"]
     present = instance.machines.find(machines.ALLOCATION, fields["uuid"])
     if present is None:

@@ -1,7 +1,7 @@
-"""OS::Ironic::InstanceGroup: machines that are alike, and roll-outs over them.
+"""OS::Ironic::InstanceGroup: identical instances, and roll-outs over them.
 
-What a roll-out has come to is in ``data``, so that another engine goes on with it.  A batch is one
-update of the child stack whose resources the members are.
+``data`` holds the progress of a roll-out, so that after a crash another engine continues it.  A
+batch is one update of the child stack, whose resources are the members.
 """
 
 from __future__ import annotations
@@ -31,10 +31,10 @@ from bloomery.outcome import Again, Hold, Outcome
 
 MEMBER_TYPE: Final = "OS::Ironic::Instance"
 ROLLOUT: Final = "rollout"
-OTHERS_S: Final = 5.0  # between two looks at members that an earlier order changes
+OTHERS_S: Final = 5.0  # between two polls of members that an earlier update changes
 OLDEST: Final = rollouts.RolloutOrder.OLDEST
-RUNNING, PAUSED, COMPLETE, FAILED = "running", "paused", "complete", "failed"  # roll-outs
-DUE, TRIED, SOAKED, DONE = "due", "tried", "soaked", "done"  # how far the canary is
+RUNNING, PAUSED, COMPLETE, FAILED = "running", "paused", "complete", "failed"  # of a roll-out
+DUE, TRIED, SOAKED, DONE = "due", "tried", "soaked", "done"  # state of the canary
 STEPS: Final = stepwise.MARKS | {
     "look": Step("let members be made anew that are gone", "change"),
     "choose": Step("begin the next batch", "change pause revert resume end"),
@@ -54,7 +54,7 @@ class RolloutFailed(Exception):
 
 
 class InstanceGroup(resource_group.Indexed, stepwise.Stepwise):
-    """Members are called 0, 1, 2 and so on, without the names that were removed."""
+    """A group of OS::Ironic::Instance, called 0, 1, 2 and so on without removed names."""
 
     properties_schema: ClassVar[Mapping[str, Schema]] = machine_group_schema.PROPERTIES
     update_policy_schema: ClassVar[Mapping[str, Schema]] = machine_group_schema.UPDATE_POLICY
@@ -62,7 +62,7 @@ class InstanceGroup(resource_group.Indexed, stepwise.Stepwise):
 
     steps: ClassVar[Mapping[str, Step]] = STEPS
     counts_below: ClassVar[bool] = False
-    compares: ClassVar[bool] = False  # its members are, in its stack
+    compares: ClassVar[bool] = False  # the members of the child do
 
     def most_members(self) -> tuple[int, str]:
         return self.context.limits.group_machines, "group_machines"
@@ -89,7 +89,7 @@ class InstanceGroup(resource_group.Indexed, stepwise.Stepwise):
                     path=["member", place],
                 )
 
-    # --------------------------------------------------------------------------- the child's shape
+    # ------------------------------------------------------------------------ template of the child
 
     def member(self, name: str) -> dict[str, Any]:
         return self._member_of(self.properties, name)
@@ -113,7 +113,7 @@ class InstanceGroup(resource_group.Indexed, stepwise.Stepwise):
         present: groups.Members,
         states: Mapping[str, Status] | None = None,
     ) -> list[batches.Batch]:
-        """Without states, those of the child count; a member that has none counts as ready."""
+        """Default ``states`` to those of the child; a member without a status counts as ready."""
         make = rollouts.Pace.of if present else rollouts.Pace.of_creation
         pace, skipped = make(self.update_policy, self.count()), set(self.skip_list())
         names = groups.names(self.count(), skipped)
@@ -187,7 +187,7 @@ class InstanceGroup(resource_group.Indexed, stepwise.Stepwise):
             faults.append(f"{ROLLOUT} is {errors.shortened(repr(word))}")
         if record.status is not Status.IN_PROGRESS or state not in (RUNNING, PAUSED):
             faults.append("no roll-out is under way, and nothing waits for a signal")
-        elif word == Signal.CONTINUE and state == RUNNING:  # kept, it would end the next pause
+        elif word == Signal.CONTINUE and state == RUNNING:  # it would end the next pause
             faults.append("the roll-out is not paused")
         if faults:
             way_out = f'a roll-out takes {{"{ROLLOUT}": one of {", ".join(words)}}}'
@@ -211,7 +211,7 @@ class InstanceGroup(resource_group.Indexed, stepwise.Stepwise):
     # ------------------------------------------------------------------------------ steps: a batch
 
     def step_look(self) -> str | None:
-        """Let members be made anew that are gone: none of them is in service, batch or not."""
+        """Begin an update without changes: convergence replaces members that are gone."""
         return self._change({})
 
     def step_choose(self) -> stepwise.Following:
@@ -243,7 +243,7 @@ class InstanceGroup(resource_group.Indexed, stepwise.Stepwise):
         return None
 
     def _unborn(self, states: Mapping[str, Status]) -> set[str]:
-        """Return whom the last roll-out has failed to make: they are not in service."""
+        """Return members that the last roll-out failed to create: they are not in service."""
         last = self._rollout
         newcomers = {*last.get("new", ()), *last.get("unborn", ())} & set(last.get("failed", ()))
         return {name for name in newcomers if states.get(name) is Status.FAILED}
@@ -264,7 +264,7 @@ class InstanceGroup(resource_group.Indexed, stepwise.Stepwise):
         return self._change({name: self.member(name) for name in batch})
 
     def _change(self, changes: Mapping[str, Mapping[str, Any] | None]) -> str:
-        """Change these members of the child and no others; None: the member leaves."""
+        """Begin to update these members of the child only; None deletes the member."""
         present = self.present()
         either = {**present, **changes}
         members = {name: body for name, body in either.items() if body is not None}
@@ -317,7 +317,7 @@ class InstanceGroup(resource_group.Indexed, stepwise.Stepwise):
         return self._wait_until(what) or "choose"
 
     def _most_failures(self) -> int:
-        """Return how many members may have failed before it is a failure of the group."""
+        """Return how many members may fail before the failure policy applies."""
         most = self._pace.max_failures
         if self.record.action is Action.UPDATE:
             return most
@@ -327,7 +327,7 @@ class InstanceGroup(resource_group.Indexed, stepwise.Stepwise):
         return rollouts.share(self.properties["min_ready"] or "100%", self.count(), up=True)
 
     def _after_failure(self) -> str | None:
-        """Return the step of the policy; None: go on."""
+        """Return the next step by the failure policy; None: go on.  Raises RolloutFailed."""
         rollout, policy = self._rollout, self._pace.on_failure
         if policy is OnFailure.CONTINUE:
             return None
@@ -338,7 +338,7 @@ class InstanceGroup(resource_group.Indexed, stepwise.Stepwise):
             return "revert"
         return self._fail(self._failures())
 
-    # ------------------------------------------------------------------ steps: pauses, the way back
+    # --------------------------------------------------------------------- steps: pauses, rollback
 
     def _pause(self, reason: str) -> str:
         self._rollout.update(state=PAUSED, reason=reason)
@@ -363,18 +363,18 @@ class InstanceGroup(resource_group.Indexed, stepwise.Stepwise):
             return self._pause("a signal asked for it")
         if word == Signal.CONTINUE and rollout["state"] == PAUSED:
             rollout["state"] = RUNNING
-            rollout["excused"] = rollout["failed"]  # they are tried once more, and that is all
+            rollout["excused"] = rollout["failed"]  # one more try, which may fail
             rollout["left"] = list(dict.fromkeys([*rollout["left"], *rollout["failed"]]))
             rollout["canary"] = DUE if rollout["canary"] == DUE else DONE
             return "resume"
         return None
 
     def step_resume(self) -> str | None:
-        """Go on in a turn of its own: a pause that follows at once is told of, too."""
+        """Continue in a transaction of its own, so that a pause right after it is shown, too."""
         return "choose"
 
     def step_revert(self) -> str | None:
-        """Give the next members what they had; those that were new leave; then it has failed."""
+        """Restore the next batch, then delete new members.  Raises RolloutFailed at the end."""
         rollout, present = self._rollout, self.present()
         rollout["leaving"] = rollout["new"]
         before = {
@@ -448,7 +448,7 @@ class InstanceGroup(resource_group.Indexed, stepwise.Stepwise):
         done = f"batch {self._rollout['batch']} of {self._rollout['of']} is done"
         return Again(after_s=left_s, reason=f"{done}; {what}", source=self.record.uuid)
 
-    # ---------------------------------------------------------------------------- how members are
+    # --------------------------------------------------------------------------- state of members
 
     def _names(self, *, surge: bool = False) -> list[str]:
         more = self._pace.max_surge if surge else 0
@@ -467,7 +467,7 @@ class InstanceGroup(resource_group.Indexed, stepwise.Stepwise):
     def _states(
         self, *, health: bool = False, only: Collection[str] | None = None
     ) -> list[rollouts.Member]:
-        """Return how members are; ``health``: ask their nodes, which costs a read each."""
+        """Return the state of members; ``health``: read their nodes, too, one read each."""
         child = self.child()
         if child is None:
             return []
@@ -488,7 +488,7 @@ class InstanceGroup(resource_group.Indexed, stepwise.Stepwise):
             if (view := views.get(name)) is not None
         ]
 
-    # --------------------------------------------------------------------------- what may be asked
+    # --------------------------------------------------------------------------------- attributes
 
     def resolve_attribute(self, name: str, path: Sequence[Any] = ()) -> Any:
         tell: dict[str, Callable[[], Any]] = {
@@ -513,11 +513,11 @@ class InstanceGroup(resource_group.Indexed, stepwise.Stepwise):
 
 
 def is_paused(data: Mapping[str, Any]) -> bool:
-    """Does a group with this data wait for a signal, as long as it is at work?"""
+    """Tell whether a group with this ``data``, if IN_PROGRESS, waits for a signal."""
     return (data.get(ROLLOUT) or {}).get("state") == PAUSED
 
 
 def leaving(data: Mapping[str, Any]) -> Collection[str]:
-    """Return the members that a group with this data deletes when its roll-out comes to its end."""
+    """Return the members that the running roll-out of a group with this ``data`` will delete."""
     rollout = data.get(ROLLOUT) or {}
     return rollout.get("leaving", ()) if rollout.get("state") in (RUNNING, PAUSED) else ()

@@ -1,6 +1,6 @@
-"""Kinds that stand for one record of the bare-metal API: made, patched and deleted by a call each.
+"""Kinds for one record of the bare-metal API: one call each creates, patches and deletes it.
 
-A subclass says its noun.  Its properties with the drift FIELD or LIVE are fields of the record::
+A subclass sets its noun.  Its properties with the drift FIELD or LIVE are fields of the record::
 
     class Port(MachineRecord):
         noun = machines.PORT
@@ -32,7 +32,7 @@ NODE: Final = "node_uuid"
 ADDRESS: Final = "address"
 CHANGED: Final = "changed"  # the properties that an update changes
 PORTGROUP: Final = "portgroup_uuid"
-FIELDS: Final = {"node": NODE, "portgroup": PORTGROUP}  # of properties that are called otherwise
+FIELDS: Final = {"node": NODE, "portgroup": PORTGROUP}  # of properties with another name
 
 NODE_OF: Final = Schema(
     Type.STRING, "UUID or name of the node.", required=True, drift=Drift.FIELD, plans=Plans.NODE
@@ -45,17 +45,17 @@ STEPS: Final = MARKS | {
 
 
 def field(kind: Type, description: str, drift: Drift = Drift.LIVE, **more: Any) -> Schema:
-    """Declare a property that is a field of the record: written at once, and compared."""
+    """Return the schema of a property that is a field of the record, patched and compared."""
     return updatable(kind, OnChange.PATCH, drift, description, **more)
 
 
 class MachineRecord(stepwise.Stepwise):
-    """``fields``: the field of each property."""
+    """A record of the bare-metal API.  ``fields``: field of the record by property."""
 
     steps: ClassVar[Mapping[str, Step]] = STEPS
     noun: ClassVar[str]
-    fields: ClassVar[Mapping[str, str]] = {}  # by the column ``drift``
-    attribute_fields: ClassVar[Mapping[str, str]] = {}  # where a field is not called so
+    fields: ClassVar[Mapping[str, str]] = {}  # set by __init_subclass__
+    attribute_fields: ClassVar[Mapping[str, str]] = {}  # field by attribute, if the names differ
 
     def __init_subclass__(cls) -> None:
         super().__init_subclass__()
@@ -92,19 +92,19 @@ class MachineRecord(stepwise.Stepwise):
         self.begin("delete")
 
     def step_delete(self) -> str | None:
-        """Delete the record; one that is gone, or that another has, is left alone."""
+        """Delete the record, unless it is gone or bears another resource's mark."""
         uuid = self.record.physical_id
         if uuid is not None and find_ours(self, self.noun, uuid) is not None:
             delete(self, self.noun, uuid)
         return None
 
     def step_mark(self) -> str | None:
-        """Put the mark on the record.  Raises MachineRefused where another resource has it."""
+        """Write the mark on the record.  Raises MachineRefused if another resource has it."""
         record = self.real()
         self.check_unmarked(record["extra"], f"{self.noun} {self.record.physical_id}")
         patch = [{"op": "add", "path": f"/extra/{machines.MARK}", "value": self.mark()}]
         self.machines.update(self.noun, record["uuid"], patch)
-        self.resource_id_set(record["uuid"])  # it may have been named
+        self.resource_id_set(record["uuid"])  # it may have been a name
         return None
 
     def step_unmark(self) -> str | None:
@@ -138,7 +138,7 @@ class MachineRecord(stepwise.Stepwise):
                 values[field] = value.lower()
             elif field == NODE:
                 values[field] = self.machines.get_node(value)["uuid"]
-            elif field == "steps":  # ``args`` is there in each step, as the API wants it
+            elif field == "steps":  # the API requires ``args`` in each step
                 values[field] = [each | {"args": each.get("args") or {}} for each in value]
             elif field == PORTGROUP:
                 values[field] = self._uuid_of(machines.PORTGROUP, value)
@@ -167,7 +167,7 @@ class MachineRecord(stepwise.Stepwise):
 
 
 def create(resource: stepwise.Stepwise, noun: str, uuid: str, fields: Json) -> None:
-    """Create a marked record under this UUID; one that was created before is left as it is."""
+    """Create a marked record, unless this resource has created this UUID before."""
     extra = {**(fields.get("extra") or {}), machines.MARK: resource.mark()}
     try:
         resource.machines.create(noun, fields | {"uuid": uuid, "extra": extra})

@@ -1,14 +1,14 @@
-"""Bare-metal machines as kinds see them: a seam, as ``children`` is one.
+"""The interface of resources to the bare-metal service, as ``children`` is to child stacks.
 
-What is asked is asked in the name of whoever owns the stack, as the newest client of the
-bare-metal API would ask it, and no call waits: what another works at is ``Busy``.  Values are maps
-with the names of that API.  Kinds choose the UUIDs of what they make, from their own, so that
-whatever is asked twice lands in the same place.
+Each call has the rights of the stack owner and the newest microversion of the bare-metal API.  No
+call waits: for an object that another caller has locked it raises ``Busy``.  Values are maps with
+the field names of that API.  Kinds derive the UUIDs of new objects from their own UUID, so that a
+repeated create makes no second object.
 
     try:
         node = machines.get_node("rack-1-u7")
         machines.set_provision_state(node["uuid"], "active", configdrive=drive)
-    except Busy: ...       # the engine asks again, later each time, and says why on the resource
+    except Busy: ...       # the engine does this: it repeats the check later, and shows the reason
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from bloomery import errors
 from bloomery.outcome import FlowOutcome
 
 Json = dict[str, Any]
-FindNode: TypeAlias = Callable[[str], Json | None]  # by UUID or name; None: nobody sees such a node
+FindNode: TypeAlias = Callable[[str], Json | None]  # by UUID or name; None: not found
 Patch = Sequence[Mapping[str, Any]]
 
 ALLOCATION: Final = "allocation"
@@ -30,14 +30,15 @@ PORTGROUP: Final = "portgroup"
 RUNBOOK: Final = "runbook"
 VOLUME_CONNECTOR: Final = "volumeconnector"
 VOLUME_TARGET: Final = "volumetarget"
-QUEUE: Final = "queue:"  # how the names of queues begin, among the UUIDs that are waited for
-MARK: Final = "stack"  # the key of extra, or of instance_info, that names who made a thing
+QUEUE: Final = "queue:"  # prefix of queue names, among the UUIDs of other sources
+MARK: Final = "stack"  # the key of extra or instance_info that names the resource and stack
 
 
 class Busy(Exception):
-    """The bare-metal service cannot do it now, because another works at the object ``uuid``.
+    """The bare-metal service cannot serve the call now, usually because ``uuid`` is locked.
 
-    The engine asks the check of the resource again, later each time, and when the object changes.
+    The engine repeats the check of the resource after growing intervals, and when the object
+    changes.
     """
 
     def __init__(self, reason: str, uuid: str | None = None) -> None:
@@ -46,30 +47,30 @@ class Busy(Exception):
 
 
 class Queued(Busy):
-    """As many nodes as may be do the same; ``queue`` is called, and its first one asks again."""
+    """The budget of a verb is used up; the first resource of ``queue`` tries again later."""
 
     def __init__(self, reason: str, queue: str) -> None:
         super().__init__(f"queued: {reason}", queue)
 
 
 class Machines(Protocol):
-    """The nodes, and what belongs to them, that the owner of one stack may see.
+    """The nodes and their records that the owner of a stack may see.
 
-    Each call raises Busy, Forbidden, and what the operation of the API raises; what the owner may
-    not see is not found.  A noun is one of the words above.
+    Each call raises Busy, Forbidden, and the errors of the API operation; an object that the owner
+    may not see is not found.  A noun is a constant of this module, such as ``PORT``.
     """
 
     def get_node(self, ident: str) -> Json:
         """Return a node by UUID or name, its secrets masked.  Raises NodeNotFound."""
 
     def list_available(self, resource_class: str) -> list[Json]:
-        """Return uuid and name of nodes of a class that nobody has; a thousand at most."""
+        """Return uuid and name of at most 1000 available, unallocated nodes of a class."""
 
     def list_class(self, resource_class: str) -> list[Json]:
-        """Return the nodes of a class, used or not, and where they are; a thousand at most."""
+        """Return at most 1000 nodes of a class, used or not, with their failure domains."""
 
     def create_node(self, fields: Json) -> None:
-        """Enrol a node; ``fields`` has its uuid."""
+        """Enrol a node; ``fields`` includes its uuid."""
 
     def update_node(self, uuid: str, patch: Patch) -> None: ...
     def delete_node(self, uuid: str) -> None: ...
@@ -82,18 +83,18 @@ class Machines(Protocol):
     ) -> None:
         """Order a verb; ``arguments`` as in the body of states/provision.
 
-        ``order_id``: at most 20 characters, by which ``find_flow`` finds what the order began.
+        ``order_id``: the key of ``find_flow``, at most 20 characters.
         """
 
     def find_flow(self, uuid: str, order_id: str) -> FlowOutcome | None:
-        """Return how the flow goes that an order has begun; None: it has begun none."""
+        """Return the state of the flow that an order has begun; None: there is no such flow."""
 
     def has_aborted_cleaning(self, uuid: str) -> bool:
-        """Tell whether the last cleaning of a node was one of this stack, and was aborted."""
+        """Tell whether this stack ordered the last cleaning of a node, and it was aborted."""
 
     def set_power_state(self, uuid: str, target: str) -> None: ...
     def set_boot(self, uuid: str, field: str, value: Any) -> None:
-        """Ask for a ``boot_mode``, or for ``secure_boot``; the node is reserved until it is set."""
+        """Begin to set ``boot_mode`` or ``secure_boot``; the node is reserved until the end."""
 
     def list_ports(self, uuid: str) -> tuple[list[Json], list[Json]]:
         """Return the ports of a node, and its port groups."""
@@ -104,37 +105,37 @@ class Machines(Protocol):
     def attach_vif(self, uuid: str, vif: Json) -> None: ...
     def detach_vif(self, uuid: str, vif_id: str) -> None: ...
     def set_runbook_traits(self, uuid: str, traits: Sequence[str]) -> None:
-        """Let a runbook be for nodes that have one of exactly these traits."""
+        """Give a runbook exactly these traits; it runs on nodes with any of them."""
 
     def list_bios_settings(self, uuid: str) -> Mapping[str, str | None]:
-        """Return the BIOS settings of a node, as they were read last: value by name."""
+        """Return the stored BIOS settings of a node: value by name."""
 
     def list_firmware(self, uuid: str) -> list[Json]:
-        """Return the firmware components of a node, as they were read last."""
+        """Return the stored firmware components of a node."""
 
     def get_inventory(self, uuid: str) -> Json:
-        """Return what the last inspection of a node read.  Raises InventoryNotFound."""
+        """Return the data of a node's last inspection.  Raises InventoryNotFound."""
 
     def find_console(self, uuid: str) -> str | None:
-        """Return the address of a node's console; None where it has none."""
+        """Return the URL of a node's console, or None."""
 
     def list_steps(self, uuid: str, phase: str) -> list[Json]:
         """Return step and duration of the newest run of a phase, such as deploy, on a node."""
 
     def find(self, noun: str, ident: str) -> Json | None:
-        """Return a record by UUID, or by name where the noun has names; None: it is not there."""
+        """Return a record by UUID, or by name where the noun has names, or None."""
 
     def create(self, noun: str, fields: Json) -> None:
-        """Add a record; ``fields`` has its uuid."""
+        """Create a record; ``fields`` includes its uuid."""
 
     def update(self, noun: str, uuid: str, patch: Patch) -> None: ...
     def delete(self, noun: str, uuid: str) -> None: ...
     def is_live_stack(self, stack_id: str) -> bool:
-        """Tell whether a stack of this id is there, whoever owns it."""
+        """Tell whether a stack of this ID exists, in any project."""
 
 
 def find_node(machines: Machines | None, ident: str) -> Json | None:
-    """Return a node by UUID or name; None: it is not there, or no machine is.  Raises Busy."""
+    """Return a node by UUID or name; None: not found, or no bare-metal service.  Raises Busy."""
     try:
         return None if machines is None else machines.get_node(ident)
     except errors.NodeNotFound:
@@ -142,4 +143,4 @@ def find_node(machines: Machines | None, ident: str) -> Json | None:
 
 
 def find_no_node(ident: str) -> None:
-    """Find none: where nobody can be asked."""
+    """Return None: a ``FindNode`` for plans without a bare-metal service."""

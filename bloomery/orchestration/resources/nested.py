@@ -1,7 +1,7 @@
-"""A resource whose type is a template: its real thing is a stack of that template.
+"""Template resources: a resource whose type is a template, and whose work a child stack does.
 
-Each template is a kind of its own, made by ``kind_of``: its parameters are the properties, its
-outputs the attributes.  An output called ``OS::stack_id`` is what get_resource gives.
+``kind_of`` makes a class for each template: its parameters are the properties, its outputs the
+attributes.  get_resource returns the output ``OS::stack_id``, if the template has it.
 """
 
 from __future__ import annotations
@@ -16,16 +16,16 @@ from bloomery.orchestration.properties.schema import Attribute, Schema, Type
 from bloomery.orchestration.resources import base, composite
 from bloomery.orchestration.template.dialect import Key, Section, Template
 
-REFERENCE: Final = "OS::stack_id"  # the output that a template gives its own reference id by
+REFERENCE: Final = "OS::stack_id"  # the output that replaces the reference ID
 
 
 class NestedStack(composite.Composite):
-    """What all such kinds have in common."""
+    """The base class of template resources."""
 
     template: ClassVar[Template]
-    source: ClassVar[str]  # under which key the template was found
-    facade: ClassVar[tuple[str, type[base.Resource]] | None] = None  # whose place it takes
-    dynamic_attributes: ClassVar[bool] = True  # as in Heat: an unknown one is null, no fault
+    source: ClassVar[str]  # the key (path or URL) of the template in the files
+    facade: ClassVar[tuple[str, type[base.Resource]] | None] = None  # the type that it provides
+    dynamic_attributes: ClassVar[bool] = True  # as in Heat, validation accepts unknown ones
 
     def validate(self) -> None:
         if self.facade is not None:
@@ -81,7 +81,7 @@ def kind_of(
     facade: tuple[str, type[base.Resource]] | None = None,
     defaulted: Collection[str] = (),
 ) -> type[NestedStack]:
-    """Make the kind of ``template``, which was found under the key ``source``."""
+    """Return the resource class of ``template``, whose key in the files is ``source``."""
     return type(
         "NestedStack",
         (NestedStack,),
@@ -99,7 +99,7 @@ def kind_of(
 def _properties(template: Template, defaulted: Collection[str]) -> dict[str, Schema]:
     section = template.section(Section.PARAMETERS)
     if not isinstance(section, dict):
-        return {}  # the template is refused for it when it is validated
+        return {}  # the validation of the template raises the error
     schemas = {}
     for name, body in section.items():
         try:
@@ -136,7 +136,7 @@ def _check_facade(name: str, facade: type[base.Resource], kind: type[NestedStack
             )
 
 
-_WIDE: Final = {Type.INTEGER: Type.NUMBER}  # a parameter knows numbers only
+_WIDE: Final = {Type.INTEGER: Type.NUMBER}  # parameters have no integer type
 
 
 def _check_property(name: str, key: str, expected: Schema, declared: Schema | None) -> None:

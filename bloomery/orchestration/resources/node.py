@@ -1,4 +1,4 @@
-"""OS::Ironic::Node: a machine, from enrolled to available, and away again."""
+"""OS::Ironic::Node: a node of the bare-metal service, from enrolment to deletion."""
 
 from __future__ import annotations
 
@@ -36,10 +36,10 @@ from bloomery.orchestration.resources.stepwise import MARKS, Step
 REMOVABLE: Final = frozenset({State.ENROLL, State.MANAGEABLE, State.ADOPTFAIL})
 ABORTED: Final = frozenset({State.INSPECTWAIT, State.CLEANWAIT, State.CLEANHOLD})
 PHASES: Final = {"manage": "verify", "inspect": "inspect", "provide": "clean"}
-APPLIED: Final = "applied"  # of it
-IN_USE: Final = frozenset({State.ACTIVE, State.RESCUE})  # what may be protected
-SETTABLE: Final = frozenset({State.MANAGEABLE, State.AVAILABLE})  # where a machine boots otherwise
-SETTING_S: Final = 1.0  # between two looks at a boot mode that is being set
+APPLIED: Final = "applied"  # the hardware_configuration of the last cleaning
+IN_USE: Final = frozenset({State.ACTIVE, State.RESCUE})  # nodes here may be protected
+SETTABLE: Final = frozenset({State.MANAGEABLE, State.AVAILABLE})  # boot settings may change here
+SETTING_S: Final = 1.0  # between two polls of a boot mode that is being set
 OWNERSHIP: Final = ("owner", "parent_node")
 STEPS: Final = MARKS | {
     "enroll": Step("enrol the node", "add_ports"),
@@ -63,7 +63,7 @@ STEPS: Final = MARKS | {
 
 
 class Node(stepwise.OnNode):
-    """``data`` notes the verb to order, what was ordered, and whether it was inspected."""
+    """A bare-metal node with its ports, enrolled, inspected and cleaned up to target_state."""
 
     properties_schema: ClassVar[Mapping[str, Schema]] = node_schema.PROPERTIES
     attributes_schema: ClassVar[Mapping[str, Attribute]] = node_schema.ATTRIBUTES
@@ -85,7 +85,7 @@ class Node(stepwise.OnNode):
     def effect_now(
         self, effect: Effect, properties: Mapping[str, Any] | None, names: Collection[str]
     ) -> Effect:
-        """Maintenance that the template has set may end with the template."""
+        """Ignore the node's maintenance if the template has set it: an update may end it."""
         if properties is None or self.record.physical_id is None:
             return effect
         effect = node_effects.effect_now(self.get_node(), self.record.data, properties, names)
@@ -107,7 +107,7 @@ class Node(stepwise.OnNode):
 
     @classmethod
     def reason_to_refuse_new(cls, properties: Mapping[str, Any], find_node: FindNode) -> str:
-        """Two nodes have no name in common; a resource of another name makes another node."""
+        """Return why the enrolment would fail: a node with this name exists; else empty."""
         name = _text(properties["name"])
         node = find_node(name) if name else None
         if node is None:
@@ -128,7 +128,7 @@ class Node(stepwise.OnNode):
     def step_enroll(self) -> str | None:
         uuid = self.node_uuid()
         fields = {name: value for name, value in self._fields().items() if value is not None}
-        for name in OWNERSHIP:  # who may enrol may not do it for each project: a patch may
+        for name in OWNERSHIP:  # policies may forbid them on create; _give_away patches them
             fields.pop(name, None)
         try:
             self.machines.create_node(fields | {"uuid": uuid})
@@ -159,7 +159,7 @@ class Node(stepwise.OnNode):
                 self.machines.update_node(node["uuid"], stepwise.patch_of({name: fields[name]}))
 
     def step_steer(self) -> stepwise.Following:
-        """Wait for what the node does; then name the verb that brings it nearer, if one does."""
+        """Wait until the node rests; then note the next verb towards its target, if any."""
         node, data = self.get_node(), self.record.data
         state, ordered = node["provision_state"], data.get("ordered")
         if state in MOVING:
@@ -182,7 +182,7 @@ class Node(stepwise.OnNode):
         return self._to_order(node, verb, then="steer")
 
     def _next_verb(self, node: Json) -> str | None:
-        """Return the verb to order; a node that is set aside for somebody stays as it is."""
+        """Return the next verb; an allocated node is neither inspected nor configured."""
         target, sections = target_of(self.properties), self._unapplied()
         _refuse(node_effects.configuration_refusal(node, target, sections))
         inspects = self.properties["inspect"] != "none" and not self.record.data.get("inspected")
@@ -195,7 +195,7 @@ class Node(stepwise.OnNode):
     def _unapplied(self) -> Sequence[str]:
         return node_effects.unapplied(self.record.data.get(APPLIED) or {}, self.properties)
 
-    # --------------------------------------------------------------------- how it boots, its power
+    # --------------------------------------------------------------------- boot settings and power
 
     def _next_setting(self, node: Json) -> str | None:
         if node["provision_state"] not in SETTABLE or not node_effects.is_free(node):
@@ -203,10 +203,10 @@ class Node(stepwise.OnNode):
         return next(iter(self._settings(node)), None)
 
     def _settings(self, node: Json) -> Json:
-        """Return what is to be set of the machine: value by field.
+        """Return the pending settings of the machine: value by field.
 
-        A driver that cannot read the power (``fake-hardware``) knows it once it was set; without
-        it no allocation takes the node.
+        A driver that cannot read the power (``fake-hardware``) knows it only after it was set.
+        Without a power state no allocation takes the node.
         """
         settings = boot_settings(node, self.properties)
         is_unknown = node["power_state"] is None and not self.properties["disable_power_off"]
@@ -268,7 +268,7 @@ class Node(stepwise.OnNode):
     def preempted_by(
         cls, before: Mapping[str, Any], after: Mapping[str, Any], names: Collection[str]
     ) -> bool:
-        """What is known of a machine, or done to it, through another BMC is of no use."""
+        """Tell whether driver, BMC or interfaces change: the running action is then useless."""
         return not HARDWARE.isdisjoint(names)
 
     def handle_preempt(self) -> None:
@@ -412,10 +412,10 @@ class Node(stepwise.OnNode):
             self.machines.delete_node(self.node_uuid())
         return None
 
-    # -------------------------------------------------------------------------- how it really is
+    # ---------------------------------------------------------------------------------- live state
 
     def differences(self, real: Json) -> Iterator[drift.Difference]:
-        """Yield fields, ports and the state; what inspection has added is no difference."""
+        """Yield differences of fields, ports and state, without additions of the inspection."""
         fields = self._fields()
         expected = {name: value for name, value in fields.items() if value is not None}
         driver_info = expected.pop("driver_info", {})
@@ -458,7 +458,7 @@ class Node(stepwise.OnNode):
             expected["maintenance_reason"] = maintenance["reason"]
         if self.properties["traits"] is not None:
             expected["traits"] = sorted(self.properties["traits"])
-        if node_effects.is_free(real):  # an instance may boot otherwise
+        if node_effects.is_free(real):  # an instance may have other boot settings
             expected |= boot_settings(real, self.properties)
         return expected | self._protection(real, before={})
 

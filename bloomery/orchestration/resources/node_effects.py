@@ -1,6 +1,6 @@
-"""What is ordered of a node to bring it to its properties, and what refuses that.
+"""The verbs that bring a node to its properties, and the reasons to refuse them.
 
-Functions that plans and handlers share: of properties alone, or of a node as the API has it.
+Plans and handlers share these functions of properties and of nodes from the API.
 """
 
 from __future__ import annotations
@@ -16,10 +16,10 @@ from bloomery.orchestration.resources.machines import Json
 
 FAILED: Final = frozenset({State.INSPECTFAIL, State.CLEANFAIL, State.ADOPTFAIL})
 HELD: Final = frozenset({State.CLEANHOLD})
-MOVING: Final = UNSTABLE_STATES | HELD  # where an update waits first
+MOVING: Final = UNSTABLE_STATES | HELD  # an update waits until the node has left these
 WITHOUT_INSTANCE: Final = FAILED | {State.ENROLL, State.MANAGEABLE, State.AVAILABLE}
 CONFIGURATION: Final = "hardware_configuration"
-HARDWARE: Final = frozenset({"driver", "driver_info", "interfaces"})  # what "always" inspects after
+HARDWARE: Final = frozenset({"driver", "driver_info", "interfaces"})  # "always": inspect anew
 ENDS: Final = {
     "manage": State.MANAGEABLE, "inspect": State.MANAGEABLE, "clean": State.MANAGEABLE,
     "provide": State.AVAILABLE,
@@ -27,7 +27,7 @@ ENDS: Final = {
 
 
 def target_of(properties: Mapping[str, Any]) -> str:
-    """Return how far a node is brought; what is retired is not made available."""
+    """Return the target state; manageable instead of available for a retired node."""
     target = str(properties["target_state"])
     is_retired = properties.get("retired") is True and target == State.AVAILABLE
     return State.MANAGEABLE if is_retired else target
@@ -38,9 +38,9 @@ def is_free(node: Json) -> bool:
 
 
 def next_verb(state: str, target: str, *, inspects: bool, configures: bool = False) -> str | None:
-    """Return the verb that brings a node nearer to ``target``.
+    """Return the next verb towards ``target``; None: there is none.
 
-    ``inspects`` and ``configures``: that is still to be done, and may take it down for it.
+    ``inspects`` and ``configures``: pending, for which an available node becomes manageable first.
     """
     if state == State.ENROLL:
         return None if target == State.ENROLL else "manage"
@@ -109,7 +109,7 @@ def effect_of_create(properties: Mapping[str, Any]) -> Effect:
 def effect_of_update(
     before: Mapping[str, Any], after: Mapping[str, Any], names: Collection[str]
 ) -> Effect:
-    """A node with an instance on it stays where it is; whether one is, no property tells."""
+    """Return the effect of an update; it is not certain where an instance may be on the node."""
     state = target_of(before)
     applied = {} if state == State.ENROLL else before.get(CONFIGURATION) or {}
     sections = unapplied(applied, after)
@@ -125,7 +125,7 @@ def effect_of_update(
 def effect_now(
     node: Json, data: Mapping[str, Any], after: Mapping[str, Any], names: Collection[str]
 ) -> Effect:
-    """Return what an update does to a node as it is; ``data``: what its resource has noted."""
+    """Return the effect of an update on the current node; ``data``: of its resource."""
     sections = unapplied(data.get("applied") or {}, after)
     is_moving = node["provision_state"] in MOVING
     reason = destruction_refusal(node["uuid"], after, sections)

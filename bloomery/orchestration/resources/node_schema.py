@@ -1,4 +1,4 @@
-"""The properties and attributes of OS::Ironic::Node, and what they are called in the API."""
+"""The properties and attributes of OS::Ironic::Node, and their names in the API."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ INTERFACES: Final = (
     "bios", "boot", "console", "deploy", "firmware", "inspect", "management", "network",
     "power", "raid", "rescue", "storage", "vendor",
 )  # fmt: skip
-BOOT: Final = ("boot_mode", "secure_boot")  # settings of the machine, asked of its BMC
+BOOT: Final = ("boot_mode", "secure_boot")  # settings that the BMC changes
 PROTECTION: Final = ("protected", "protected_reason")  # of a node that is in use
 PORT_FIELDS: Final = (
     "address", "pxe_enabled", "physical_network", "local_link_connection", "extra", "is_smartnic",
@@ -135,7 +135,7 @@ PROPERTIES: Final[Mapping[str, Schema]] = {
         constraints=[constraints.AllowedValues(["delete", "retire", "keep"])], plans=Plans.VERBS,
     ),
 }  # fmt: skip
-PLAIN: Final = drift_names(PROPERTIES, FIELD, LIVE)  # POST and PATCH know them by the same name
+PLAIN: Final = drift_names(PROPERTIES, FIELD, LIVE)  # of the same name in POST and PATCH
 CONVERGED: Final = drift_names(PROPERTIES, LIVE)
 
 _SHOWN: Final[Mapping[str, tuple[str, Type]]] = {

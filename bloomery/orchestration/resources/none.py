@@ -1,4 +1,4 @@
-"""OS::Heat::None: stands for what shall not be there; takes everything and tells nothing."""
+"""OS::Heat::None: a placeholder without effect, for any properties and attributes."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from bloomery.orchestration.resources import base
 
 
 class NoneResource(base.Resource):
-    """Types are mapped to this one in an environment to leave them out."""
+    """A placeholder to which an environment maps types that it leaves out."""
 
     ignores_properties: ClassVar[bool] = True
     dynamic_attributes: ClassVar[bool] = True
@@ -20,7 +20,7 @@ class NoneResource(base.Resource):
     def handle_update(
         self, definition: Any, tmpl_diff: Mapping[str, Any], prop_diff: Mapping[str, Any]
     ) -> Any:
-        """Nothing is there that could change."""
+        """Do nothing."""
         return
 
     def resolve_attribute(self, name: str, path: Sequence[Any] = ()) -> Any:

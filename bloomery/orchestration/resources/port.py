@@ -19,7 +19,7 @@ def text(description: str, **more: Any) -> Schema:
 
 
 class Port(machine_records.MachineRecord):
-    """Compatible with Heat's; ``name``, ``description``, ``category`` and ``vendor`` are more."""
+    """As Heat's OS::Ironic::Port, plus ``name``, ``description``, ``category`` and ``vendor``."""
 
     noun = machines.PORT
     properties_schema: ClassVar[Mapping[str, Schema]] = {
@@ -50,7 +50,7 @@ class Port(machine_records.MachineRecord):
 
 
 class PortGroup(machine_records.MachineRecord):
-    """Ports refer to it in ``portgroup``."""
+    """A port group of a node; ports refer to it in ``portgroup``."""
 
     noun = machines.PORTGROUP
     properties_schema: ClassVar[Mapping[str, Schema]] = {

@@ -36,7 +36,7 @@ def _at_least() -> Schema:
 
 
 class RandomString(base.Resource):
-    """Every change of a property makes a new one."""
+    """A random text; each change of a property replaces it."""
 
     properties_schema: ClassVar[Mapping[str, Schema]] = {
         "length": Schema(
@@ -100,9 +100,9 @@ class RandomString(base.Resource):
         return self.record.data.get(VALUE) if name == VALUE else None
 
     def _sources(self) -> Iterator[tuple[str, int]]:
-        """Each alphabet with the least number of its characters.
+        """Yield each alphabet with the least number of its characters.
 
-        At validation a value may not be known yet; what it belongs to is left out.
+        Validation may not know all values yet: their entries are left out.
         """
         for entry in self.properties["character_classes"] or ():
             if isinstance(entry, Mapping) and str(entry["class"]) in CLASSES:
@@ -113,7 +113,7 @@ class RandomString(base.Resource):
 
 
 def draw(sources: Sequence[tuple[str, int]], length: int, random: Callable[[], float]) -> str:
-    """Draw ``length`` characters: the least of each source first, then of any; then mix them."""
+    """Draw the least number from each source, then any up to ``length``, and shuffle them."""
     characters = [choose(alphabet, random) for alphabet, least in sources for _ in range(least)]
     anywhere = [alphabet for alphabet, _ in sources] or [CLASSES["lettersdigits"]]
     while len(characters) < length:

@@ -1,4 +1,4 @@
-"""OS::Heat::ResourceChain: resources of several types that get the same properties, in a row."""
+"""OS::Heat::ResourceChain: resources of several types with the same properties, in a chain."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from bloomery.orchestration.resources import composite, groups
 
 
 class ResourceChain(composite.Membered):
-    """Members are called 0, 1, 2 and so on; each waits for the one before it."""
+    """A chain of members called 0, 1, 2 and so on; each depends on the previous member."""
 
     properties_schema: ClassVar[Mapping[str, Schema]] = {
         "resources": Schema(

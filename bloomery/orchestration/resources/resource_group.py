@@ -1,4 +1,4 @@
-"""OS::Heat::ResourceGroup: many alike resources, made and changed at once or batch by batch.
+"""OS::Heat::ResourceGroup: identical resources, created and updated at once or in batches.
 
 The members are the resources of a child stack.
 """
@@ -20,9 +20,9 @@ REMOVED: Final = "removed_rsrc_list"
 
 
 class Indexed(composite.Membered):
-    """Members are called 0, 1, 2 and so on, without the names that were removed.
+    """A group of members called 0, 1, 2 and so on, without the names that were removed.
 
-    ``member`` of a kind returns the definition of one member.
+    A subclass defines ``member``, the definition of a member.
     """
 
     properties_schema: ClassVar[Mapping[str, Schema]] = {
@@ -76,15 +76,15 @@ class Indexed(composite.Membered):
         present: groups.Members,
         states: Mapping[str, Status] | None = None,
     ) -> list[batches.Batch]:
-        """Return the batches in which the group comes to its properties; none: all at once.
+        """Return the batches of a create or an update, without changes; empty: all at once.
 
-        ``before``: the properties until now; None: the group is created.  ``states``: of the
-        members that are ``present``, where they are known.  Nothing is ordered.
+        ``before``: the old properties; None: a create.  ``states``: the known statuses of the
+        ``present`` members.
         """
         raise NotImplementedError
 
     def skip_list(self) -> list[str]:
-        """Return the names that are never used again, those in the present policies included."""
+        """Return the names that are not used again, those of the current policies included."""
         return groups.skip_list(
             self.record.data.get(SKIPPED, ()),
             groups.resource_lists(self.properties["removal_policies"]),
@@ -110,10 +110,10 @@ def after_batch(
     target: int,
     define: Callable[[str], Mapping[str, Any]],
 ) -> groups.Members:
-    """Return the members after one batch; the highest indices take the new definition first.
+    """Return the members after a batch; the highest indices take the new definition first.
 
-    Members beyond ``target`` come last.  Members whose names were removed are not among the batch's
-    current ones, so that the batch adds the new ones in their place.
+    Members beyond ``target`` come last.  Removed names are not in ``names_after``, so that the
+    batch adds new members in their place.
     """
     old = [name for name in names_after if name in present and present[name] != define(name)]
     inside = set(names_after[:target])
@@ -122,7 +122,7 @@ def after_batch(
 
 
 class ResourceGroup(Indexed, rolling.Rolling):
-    """Members are of any kind."""
+    """A group of members of any type."""
 
     properties_schema: ClassVar[Mapping[str, Schema]] = {
         **Indexed.properties_schema,
@@ -179,7 +179,7 @@ class ResourceGroup(Indexed, rolling.Rolling):
         present: groups.Members,
         states: Mapping[str, Status] | None = None,
     ) -> list[batches.Batch]:
-        """Raises StackValidationFailed where the pauses take longer than the stack may."""
+        """Raise StackValidationFailed where the pauses do not fit into the stack timeout."""
         pace = self.update_policy.get("batch_create" if before is None else "rolling_update")
         if not pace or (before and before["resource_def"] == self.properties["resource_def"]):
             return []

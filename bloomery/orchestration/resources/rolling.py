@@ -1,8 +1,7 @@
-"""Groups whose members are made and changed batch by batch.
+"""Groups with rolling update batches.
 
-The steps that remain are kept in the ``data`` of the resource, so that another engine goes on with
-them.  A batch is one update of the child stack.  The next batch begins when the update has ended
-and the pause is over.
+``data`` holds the remaining batches, so that another engine can continue.  A batch is one update of
+the child stack.  The next batch begins when the update has ended and the pause is over.
 """
 
 from __future__ import annotations
@@ -37,7 +36,7 @@ UPDATE_PACE: Final = {
 
 
 class Rolling(composite.Membered):
-    """A group; ``document_after`` returns the template of the child after one batch."""
+    """A group with batches; ``document_after`` returns the child's template after a batch."""
 
     def document_after(self, batch: batches.Resize) -> Mapping[str, Any]:
         raise NotImplementedError
@@ -53,15 +52,15 @@ class Rolling(composite.Membered):
             "steps": [list(step) for step in steps],
             "each_s": self.time_of_each(steps, pause_s),
             "pause_s": pause_s,
-            "until": self.context.utc(),  # when the present pause is over
-            "doing": Action.CREATE,  # what the child does for the present batch
+            "until": self.context.utc(),  # the end of the current pause
+            "doing": Action.CREATE,  # the child's action for the current batch
         }
 
     def forget_batches(self) -> None:
         self.record.data.pop(LEFT, None)
 
     def time_of_each(self, steps: Sequence[batches.Resize], pause_s: float) -> float:
-        """How long one batch may take.  Raises StackValidationFailed where not all have time."""
+        """Return the timeout of a batch, in seconds.  Raises as ``batches.time_of_each``."""
         return batches.time_of_each(len(steps), pause_s=pause_s, timeout_s=self.context.timeout_s)
 
     def next_batch(self) -> None:

@@ -1,7 +1,7 @@
-"""Roll-outs over machines that are alike: which members change next, and what a failure does.
+"""Roll-outs over identical machines: the next batch, and the failure policy.
 
-Each function takes the members as they are, so that a roll-out may stop after any batch and go on
-in another process::
+Each function takes the current members, so that another process can continue a roll-out after any
+batch::
 
     pace = Pace.of(update_policy, count=20)
     next_batch(members, pace, count=20, is_canary=True)  # ["19"]
@@ -29,9 +29,9 @@ class RolloutOrder(StrEnum):
 
 
 class OnFailure(StrEnum):
-    """What happens after more failures than are allowed."""
+    """The policy after more failures than ``max_failures``."""
 
-    PAUSE = "pause"  # until a signal says how it goes on
+    PAUSE = "pause"  # until a signal
     STOP = "stop"  # the remaining members keep their definition
     CONTINUE = "continue"
     ROLLBACK_BATCH = "rollback_batch"  # the batch gets the old definition, then STOP
@@ -39,7 +39,7 @@ class OnFailure(StrEnum):
 
 class Signal(StrEnum):
     CONTINUE = "continue"
-    PAUSE = "pause"  # after the present batch
+    PAUSE = "pause"  # after the current batch
     ABORT = "abort"
     ROLLBACK = "rollback"
 
@@ -49,10 +49,10 @@ ENDS_OF_PAUSE: Final = tuple(word for word in Signal if word is not Signal.PAUSE
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Member:
-    """One machine of a group.
+    """A member of a group.
 
-    ``is_current``: it has, or is being given, the definition that is rolled out.  ``is_ready``: it
-    does its work.  ``since``: when it was deployed, as text that sorts.
+    ``is_current``: the member has the new definition, or is being updated to it.  ``is_ready``: the
+    member is in service.  ``since``: the time of its deployment, as text that sorts.
     """
 
     name: str
@@ -63,9 +63,9 @@ class Member:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pace:
-    """How fast a roll-out may go; shares of the group are numbers of members here.
+    """The update policy of a group, with percentages converted to numbers of members.
 
-    ``create_batch_size``: how many new members are made at a time.
+    ``create_batch_size``: the number of new members in a batch.
     """
 
     create_batch_size: int
@@ -124,9 +124,9 @@ def _all_or(batches: Mapping[str, Any] | None, count: int) -> int:
 
 
 def share(value: Any, count: int, *, up: bool) -> int:
-    """Return how many of ``count`` a number or a percentage ("25%") is, rounded ``up`` or down.
+    """Return a number, or a percentage ("25%") of ``count``, rounded ``up`` or down.
 
-    Raises StackValidationFailed for what a reference may stand for: the name of a resource, say.
+    Raises StackValidationFailed for any other text, such as the value of a reference.
     """
     text = str(value)
     try:
@@ -142,10 +142,10 @@ def share(value: Any, count: int, *, up: bool) -> int:
 
 
 def next_batch(members: Sequence[Member], pace: Pace, count: int, *, is_canary: bool) -> list[str]:
-    """Return the members that take the new definition next; none where too few are ready.
+    """Return the next members to update; none where too few are ready.
 
-    At least ``count`` less ``max_unavailable`` members stay ready; a member that is not ready may
-    always change.  At least one member may change where the group cannot grow instead.  ``count``:
+    ``count`` less ``max_unavailable`` members stay ready.  A member that is not ready may always
+    change.  If ``max_unavailable`` and ``max_surge`` are both 0, one member may change.  ``count``:
     the size of the group without the members whose failure is accepted.
     """
     outdated = sorted_by(pace.order, (member for member in members if not member.is_current))
@@ -192,10 +192,10 @@ def rollout_steps(
 ) -> Iterator[batches.Batch]:
     """Yield the batches of a roll-out without failures and signals.
 
-    ``members``  present members that stay; ``leaving``: present members that leave
-    ``names``    of the members in the end; ``surge_names``: of those meanwhile, if a member changes
+    ``members``  current members that stay; ``leaving``: current members that are deleted
+    ``names``    of the final members; ``surge_names``: during the roll-out, if a member changes
 
-    The batches end where too few members are ready for the next one: there the roll-out pauses.
+    The batches end where too few members are ready for the next batch: the roll-out pauses there.
     """
     present = {member.name for member in members}
     outdated = sorted_by(pace.order, (member for member in members if not member.is_current))

@@ -1,4 +1,4 @@
-"""OS::Ironic::DeployTemplate and OS::Ironic::Runbook: steps under a name."""
+"""OS::Ironic::DeployTemplate and OS::Ironic::Runbook: named lists of steps."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _EXTRA = field(Type.MAP, "Notes of yours.", drift=Drift.FIELD)
 
 
 def _steps(number: str) -> Schema:
-    """``number``: the key that says when a step comes."""
+    """Return the schema of steps; ``number``: their key for priority or order."""
     members = {
         "interface": Schema(Type.STRING, "The interface that has the step.", required=True),
         "step": Schema(Type.STRING, "Its name.", required=True),
@@ -33,7 +33,7 @@ def _steps(number: str) -> Schema:
 
 
 class DeployTemplate(machine_records.MachineRecord):
-    """Its reference is its name: the trait by which instances ask for it."""
+    """A deploy template; its reference ID is its name, the trait of instances that run it."""
 
     noun = machines.DEPLOY_TEMPLATE
     properties_schema: ClassVar[Mapping[str, Schema]] = {
@@ -52,7 +52,7 @@ class DeployTemplate(machine_records.MachineRecord):
 
 
 class Runbook(machine_records.MachineRecord):
-    """Steps for cleaning and service, on nodes of its traits; without any, it runs nowhere."""
+    """Steps for cleaning and service on nodes with one of its traits; without traits, on none."""
 
     noun = machines.RUNBOOK
     properties_schema: ClassVar[Mapping[str, Schema]] = {
@@ -75,7 +75,7 @@ class Runbook(machine_records.MachineRecord):
         self._set_traits()
 
     def step_update(self) -> str | None:
-        """Traits are set beside the record, and again after a crash in between."""
+        """Set the traits, then patch the record; a crash in between repeats both."""
         self._set_traits()
         return super().step_update()
 

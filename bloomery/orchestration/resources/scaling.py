@@ -1,7 +1,7 @@
-"""Groups that a signal makes larger or smaller, and the arithmetic of their capacity.
+"""Groups that signals scale, and the arithmetic of their capacity.
 
-The oldest member goes first, and is changed first.  Names follow from the resource and a number
-that is never used again; ages are kept in the resource's own memory.
+The oldest member is deleted first, and updated first.  Member names derive from the resource's UUID
+and a serial number that is never used again.  ``data`` holds the names in the order of their age.
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ from bloomery.orchestration.resources import base, batches, groups, rolling
 from bloomery.orchestration.resources.states import Action, Status
 
 AGES: Final = "ages"  # names of the members, the oldest first
-SERIAL: Final = "serial"  # how many members there have been
+SERIAL: Final = "serial"  # the number of members so far
 COOLS_UNTIL: Final = "cools_until"
 
 
 class Adjustment(enum.StrEnum):
-    """What the number of a scaling policy means."""
+    """The meaning of ``scaling_adjustment``."""
 
     CHANGE = "change_in_capacity"
     EXACT = "exact_capacity"
@@ -37,9 +37,9 @@ def capacity_after(
     most: int,
     min_step: int | None = None,
 ) -> int:
-    """Return how many members there are after an adjustment, within the bounds of the group.
+    """Return the number of members after an adjustment, within the bounds of the group.
 
-    Percentages are rounded towards nothing, but less than one member is one::
+    Percentages are rounded towards 0, but to at least one member::
 
         capacity_after(3, 50, Adjustment.PERCENT, least=0, most=9)  # 4
     """
@@ -63,9 +63,9 @@ def after_batch(
     definition: Mapping[str, Any],
     new_names: Iterator[str],
 ) -> groups.Members:
-    """Return the members after one batch, the oldest first; ``present``: those before, likewise.
+    """Return the members after a batch; these and ``present`` are sorted, the oldest first.
 
-    Members of an old definition go first when there are too many, and the oldest of them.
+    The surplus is deleted: members with an old definition first, the oldest of them first.
     """
     outdated = [name for name, body in present.items() if body != definition]
     leaving = [*outdated, *(name for name in present if name not in outdated)]
@@ -77,7 +77,7 @@ def after_batch(
 
 
 class ScaledGroup(rolling.Rolling):
-    """A group that a signal may make larger or smaller."""
+    """The base class of groups that a scaling policy can resize."""
 
     def member(self) -> Mapping[str, Any]:
         raise NotImplementedError
@@ -124,7 +124,7 @@ class ScaledGroup(rolling.Rolling):
         return list(self.record.data.get(AGES, ()))
 
     def aged(self) -> groups.Members:
-        """Return the members of the child, the oldest first; a stored map may lose its order."""
+        """Return the members of the child, the oldest first."""
         present = self.present()
         return {name: present[name] for name in self.ages() if name in present}
 
@@ -167,7 +167,7 @@ class ScaledGroup(rolling.Rolling):
     ) -> tuple[int, int]:
         """Begin to change the number of members; return the old and the new number.
 
-        Raises NoActionRequired while the group changes or cools down, and where it is to stay.
+        Raises NoActionRequired if the group is busy, suspended, cools down or has the number.
         """
         child, now = self.child(), self.context.utc()
         if child is None or child.status is Status.IN_PROGRESS or child.action is Action.SUSPEND:

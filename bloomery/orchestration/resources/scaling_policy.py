@@ -1,4 +1,4 @@
-"""OS::Heat::ScalingPolicy: makes a group larger or smaller when it is signalled."""
+"""OS::Heat::ScalingPolicy: resizes a group on a signal."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from bloomery.orchestration.resources.scaling import Adjustment, ScaledGroup
 
 
 class ScalingPolicy(signals.Signalled):
-    """A signal changes nothing while the group changes, or cools down after a change."""
+    """A policy that resizes its group on a signal, except during an update or cooldown of it."""
 
     on_change: ClassVar[OnChange | None] = OnChange.LATER
     properties_schema: ClassVar[Mapping[str, Schema]] = {
@@ -60,7 +60,7 @@ class ScalingPolicy(signals.Signalled):
         self.draw_token()
 
     def handle_signal(self, details: Mapping[str, Any] | None = None) -> str:
-        """Change the group, unless an alarm tells that all is well again."""
+        """Resize the group.  Raises NoActionRequired for a signal whose state is not alarm."""
         signal = details or {}
         if str(signal.get("current", signal.get("state", "alarm"))).lower() != "alarm":
             raise base.NoActionRequired

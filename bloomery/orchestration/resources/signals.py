@@ -1,8 +1,7 @@
-"""What kinds that can be signalled have in common: an address, and a token that opens it alone.
+"""The base class of kinds that take signals: a signal address, and a token for it alone.
 
-Whoever posts to the address tells the resource something (``handle_signal``): that a machine has
-booted, that a group shall grow.  The token stands for a user of its own, as Heat makes one in a
-domain for such users: it opens this one address and nothing else.
+A POST to the address calls ``handle_signal``: a machine has booted, a group shall grow.  The token
+replaces the user that Heat creates in its stack domain, and is valid for this address only.
 """
 
 from __future__ import annotations
@@ -15,7 +14,7 @@ from bloomery import errors
 from bloomery.orchestration.resources import base
 
 TOKEN: Final = "token"  # noqa: S105  the key of one
-PREFIX: Final = "signal-"  # tells such a token from those of an identity service
+PREFIX: Final = "signal-"  # tokens of an identity service do not begin so
 TRANSPORT: Final = "signal_transport"
 SERVICES: Final = {
     "TEMP_URL_SIGNAL": "an object store",
@@ -40,7 +39,7 @@ def is_token(value: object) -> bool:
 
 
 class Signalled(base.Resource):
-    """A kind that is signalled under an address of its own."""
+    """A kind whose resources have a signal address each."""
 
     def draw_token(self) -> None:
         random = self.context.random
@@ -59,7 +58,7 @@ class Signalled(base.Resource):
         return f"{where.endpoint}/{path}/signal"
 
     def signed_url(self) -> str | None:
-        """The address with the token, for whoever can post but not set headers."""
+        """Return the address with the token, for clients that cannot set headers, or None."""
         token = self.token()
         return None if token is None else f"{self.signal_url()}?{TOKEN}={token}"
 

@@ -1,8 +1,8 @@
-"""Software configs and deployments as kinds see them: a seam, as ``children`` is one.
+"""The interface of resources to software configs and deployments.
 
-A config is a text for a tool with inputs and outputs; a deployment says that a server is to have
-it, and how it went.  Both are maps as the API shows them.  Kinds choose the ids, from their own, so
-that whatever is asked twice lands in the same place; each verb returns at once.
+A config is a text for a tool, with inputs and outputs.  A deployment assigns a config to a server
+and has its result.  Both are maps as in the API.  Resources derive the IDs from their UUID, so that
+each call is idempotent.  Each call returns at once.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from bloomery.orchestration.resources.states import Status
 STDOUT: Final = "deploy_stdout"
 STDERR: Final = "deploy_stderr"
 STATUS_CODE: Final = "deploy_status_code"
-OUTCOMES: Final = (STDOUT, STDERR, STATUS_CODE)  # what each deployment tells, with its outputs
+OUTCOMES: Final = (STDOUT, STDERR, STATUS_CODE)  # outputs of each deployment
 NOT_WAITED_FOR: Final = "Not waiting for outputs signal"
 
 
@@ -23,12 +23,12 @@ class SoftwareStore(Protocol):
     """The configs and deployments of one project."""
 
     def create_config(self, uuid: str, **values: Any) -> None:
-        """Store a config: name, group, config, options, inputs, outputs; one there is kept."""
+        """Store name, group, config, options, inputs and outputs, unless the UUID exists."""
 
     def show_config(self, uuid: str) -> Mapping[str, Any] | None: ...
 
     def delete_config(self, uuid: str) -> None:
-        """Remove a config; one that is gone is no error.  Raises Conflict for one in use."""
+        """Delete a config; no error if it is gone.  Raises Conflict if it is in use."""
 
     def create_deployment(self, uuid: str, **values: Any) -> None:
         """Store a deployment: config_id, server_id, input_values, action, status, status_reason."""
@@ -38,19 +38,19 @@ class SoftwareStore(Protocol):
     def update_deployment(self, uuid: str, **changes: Any) -> None: ...
 
     def delete_deployment(self, uuid: str) -> None:
-        """Remove a deployment; one that is gone is no error."""
+        """Delete a deployment; no error if it is gone."""
 
     def signal_deployment(self, uuid: str, details: Mapping[str, Any]) -> str | None:
-        """Take what a server says of a deployment (``outcome``); return a text for the event."""
+        """Apply a signal to a deployment (``outcome``); return text for the event, or None."""
 
 
 def outcome(
     deployment: Mapping[str, Any], outputs: Iterable[Mapping[str, Any]], details: Mapping[str, Any]
 ) -> dict[str, Any] | None:
-    """What a signal changes of a deployment; None where nobody waits for it any more.
+    """Return the changes of a deployment by a signal; None if it is not IN_PROGRESS.
 
-    ``outputs``: those that its config declares.  A status code other than 0 is a failure, and so is
-    any value of an output that is declared to tell of errors.
+    ``outputs``: as declared in its config.  A status code other than 0 is a failure, and so is a
+    value of an output with ``error_output``.
     """
     if deployment.get("status") != Status.IN_PROGRESS:
         return None

@@ -1,4 +1,4 @@
-"""OS::Heat::SoftwareConfig and its kin: texts that are kept, and given out as they are."""
+"""OS::Heat::SoftwareConfig and similar: stored texts for tools on servers."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ OPTIONS: Final = Schema(Type.MAP, "Options of the tool.")
 
 
 class Config(base.Resource):
-    """What all configs have in common.  Never changed: another text is another config."""
+    """The base class of configs.  A config never changes: a new text replaces it."""
 
     attributes_schema: ClassVar[Mapping[str, Attribute]] = {
         "config": Attribute("The text.", Type.STRING),
@@ -124,7 +124,7 @@ class StructuredConfig(SoftwareConfig):
 
 
 class SoftwareComponent(Config):
-    """Several texts, each for some actions of what it is deployed to."""
+    """Several texts, each for some actions of a deployment."""
 
     properties_schema: ClassVar[Mapping[str, Schema]] = {
         "configs": Schema(

@@ -1,7 +1,7 @@
-"""OS::Heat::SoftwareDeployment: brings a software config to a server, and waits for the answer.
+"""OS::Heat::SoftwareDeployment: deploys a software config to a server, and waits for its signal.
 
-Each time that it acts it writes a config of its own, with the values of the inputs and the address
-for the answer; an agent on the server fetches it, runs the tool and posts what came of it.
+Each deploying action writes a derived config with the input values and the signal address.  An
+agent on the server fetches the config, runs the tool and posts the outputs.
 """
 
 from __future__ import annotations
@@ -26,9 +26,9 @@ from bloomery.outcome import DONE, Outcome
 TRANSPORT: Final = signals.TRANSPORT
 NO_SIGNAL: Final = "NO_SIGNAL"
 MISSING: Final = {**signals.SERVICES, "HEAT_SIGNAL": "a user of the identity service for the agent"}
-DEPLOYED: Final = "deployed"  # how often a config was brought to the server
-SIGNAL_ID: Final = "deploy_signal_id"  # the input that says where to post
-CONFIG: Final = "config_id"  # the one that the server has now
+DEPLOYED: Final = "deployed"  # the number of derived configs so far
+SIGNAL_ID: Final = "deploy_signal_id"  # the input with the signal address
+CONFIG: Final = "config_id"  # the current derived config
 
 PROPERTIES: Final = {
     "config": Schema(Type.STRING, "The id of the software config.", update_allowed=True),
@@ -55,13 +55,13 @@ PROPERTIES: Final = {
 
 
 class DeploymentFailed(Exception):
-    """A server has said that a deployment failed; the argument is why."""
+    """A server signalled that a deployment failed; the argument is the reason."""
 
-    wire_type: ClassVar[str] = "Error"  # as Heat's clients know it
+    wire_type: ClassVar[str] = "Error"  # as in Heat
 
 
 class SoftwareDeployment(signals.Signalled):
-    """The id of the deployment is that of the row: news of either wake who waits for it."""
+    """A deployment of a software config to a server; it has the UUID of its resource."""
 
     on_change: ClassVar[OnChange | None] = OnChange.RUN
     properties_schema: ClassVar[Mapping[str, Schema]] = {
@@ -80,7 +80,7 @@ class SoftwareDeployment(signals.Signalled):
         signals.check_transport(transport, "CFN_SIGNAL or NO_SIGNAL", MISSING)
 
     def prepare_create(self) -> None:
-        """Choose the token before the config tells it: a quick server answers at once."""
+        """Store the token before the config has it, because a server may signal at once."""
         self.draw_token()
 
     def handle_create(self) -> Any:
@@ -122,7 +122,7 @@ class SoftwareDeployment(signals.Signalled):
         try:
             return self._deploy(Action.DELETE)
         except errors.NotFound:
-            return False  # without its config there is nothing that the server could do
+            return False  # the config is gone, so the server cannot run it
 
     def check_delete_complete(self, token: Any) -> Outcome:
         if (
@@ -152,7 +152,7 @@ class SoftwareDeployment(signals.Signalled):
         return None if uuid is None else software_of(self).show_deployment(uuid)
 
     def _deploy(self, action: Action) -> bool:
-        """Bring the config to the server, if this action is one for it; return whether it is."""
+        """Deploy the config if ``action`` calls for it; return whether a signal must come."""
         config, before = self._config(self.properties), self.record.data.get(CONFIG)
         part = self._part(config, action)
         if part is None and action is not Action.CREATE:
@@ -173,7 +173,7 @@ class SoftwareDeployment(signals.Signalled):
         return waits
 
     def _write_deployment(self, values: dict[str, Any]) -> None:
-        """Write the deployment, unless it was written before a crash and may be answered by now."""
+        """Write the deployment, unless it was written before a crash and may have a signal."""
         uuid, present = str(self.record.physical_id), self._deployment()
         if present is None:
             software_of(self).create_deployment(uuid, **values)
@@ -208,7 +208,7 @@ class SoftwareDeployment(signals.Signalled):
         return config_id
 
     def substituted(self, text: Any, inputs: Sequence[Mapping[str, Any]]) -> Any:
-        """The text with the values of inputs in it, for kinds that put them there."""
+        """Return the text; a subclass may substitute the input values."""
         return text
 
     def _config(self, properties: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -282,7 +282,7 @@ STRUCTURE: Final = {
 
 
 class StructuredDeployment(SoftwareDeployment):
-    """Deploys a map in which ``{get_input: name}`` stands for the value of an input."""
+    """A deployment of a map in which ``{get_input: name}`` stands for an input value."""
 
     properties_schema: ClassVar[Mapping[str, Schema]] = {
         **SoftwareDeployment.properties_schema,

@@ -1,4 +1,4 @@
-"""OS::Heat::SoftwareDeploymentGroup: one config for many servers, at once or batch by batch."""
+"""OS::Heat::SoftwareDeploymentGroup: a config for many servers, at once or in batches."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ OUTCOMES: Final = {f"{name}s": name for name in software.OUTCOMES}
 
 
 class SoftwareDeploymentGroup(rolling.Rolling):
-    """Members are deployments, called as their servers are in ``servers``."""
+    """A group of deployments; the keys of ``servers`` are the names of the members."""
 
     member_type: ClassVar[str] = "OS::Heat::SoftwareDeployment"
     properties_schema: ClassVar[Mapping[str, Schema]] = {
@@ -102,7 +102,7 @@ class SoftwareDeploymentGroup(rolling.Rolling):
 
 
 class StructuredDeploymentGroup(SoftwareDeploymentGroup):
-    """Deploys a map in which ``{get_input: name}`` stands for the value of an input."""
+    """A group of deployments of a map in which ``{get_input: name}`` stands for an input."""
 
     member_type: ClassVar[str] = "OS::Heat::StructuredDeployment"
     properties_schema: ClassVar[Mapping[str, Schema]] = {

@@ -1,6 +1,6 @@
-"""What a resource or a stack is doing, how it went, and why it failed: words of Heat's API.
+"""Actions, statuses and failure texts of resources and stacks, as Heat's API has them.
 
-Clients cut the texts of failures at their colons, and failures of child stacks chain through their
+Clients split failure texts at their colons.  The failure of a child stack chains through its
 parents::
 
     str(states.fault_of("a", ValueError("it broke")))  # ValueError: resources.a: it broke
@@ -16,7 +16,7 @@ from typing import Final
 
 from bloomery.model.stacks import Action, Status
 
-__all__ = ["Action", "Status"]  # with the stored values that have them
+__all__ = ["Action", "Status"]  # defined in model.stacks, beside the stored rows
 
 STACK_PREFIX: Final = re.compile(r"\AResource [A-Z]+ failed: ")
 CHAINED: Final = re.compile(
@@ -27,7 +27,7 @@ CHAINED: Final = re.compile(
 @dataclass(frozen=True, slots=True)
 class Fault:
     error: str  # the class that was raised; empty where only a text is known
-    path: str  # from the stack that is told of
+    path: str  # from the stack that the text describes
     message: str
 
     def __str__(self) -> str:

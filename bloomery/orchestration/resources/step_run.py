@@ -1,8 +1,8 @@
 """OS::Ironic::RunbookExecution and OS::Ironic::HardwareConfiguration: steps that run on a node.
 
-Both are cleaning of a node that is manageable, or service of one that is active: a verb with steps
-or a runbook, ordered once, and waited for.
-A HardwareConfiguration may wait instead: an Instance of the same stack takes its steps along.
+Both clean a manageable node, or service an active node: they order the verb once and wait for its
+end.  With ``apply_when: deploy`` a HardwareConfiguration leaves its steps to the next deployment of
+an Instance in the same stack.
 """
 
 from __future__ import annotations
@@ -32,20 +32,20 @@ from bloomery.orchestration.resources.stepwise import MARKS, Step
 from bloomery.outcome import DONE, Outcome
 
 CLEAN, SERVICE, DEPLOY = "clean", "service", "deploy"
-FIRST_PRIORITY: Final = 190  # of steps of a deployment; its core, which writes, has 100
+FIRST_PRIORITY: Final = 190  # of deploy steps; the step that writes the image has 100
 MOST_DEPLOY_STEPS: Final = 80
 SECTIONS: Final = ("firmware", "bios", "raid", "extra_steps")  # of a HardwareConfiguration
-RESTS: Final = {CLEAN: State.MANAGEABLE, SERVICE: State.ACTIVE}  # where the node stands around it
+RESTS: Final = {CLEAN: State.MANAGEABLE, SERVICE: State.ACTIVE}  # the node's state before and after
 RUNS: Final = {
     CLEAN: frozenset({State.CLEANING, State.CLEANWAIT, State.CLEANHOLD}),
     SERVICE: frozenset({State.SERVICING, State.SERVICEWAIT, State.SERVICEHOLD}),
 }
 RESETS: Final = {"bios": ("bios", "factory_reset"), "raid": ("raid", "delete_configuration")}
 LOSES_DATA: Final = "what is on its disks is lost"
-RESET: Final = "resets"  # it is deleted, and takes back what it has applied
-TAKEN: Final = "taken"  # sections that a deployment has taken along
-UP: Final = (State.AVAILABLE, CLEAN)  # where no cleaning that is asked for runs
-NEVER_CLEANED: Final = frozenset({State.AVAILABLE, State.ACTIVE, State.RESCUE})  # on request
+RESET: Final = "resets"  # the delete resets the applied sections
+TAKEN: Final = "taken"  # sections whose steps a deployment runs
+UP: Final = (State.AVAILABLE, CLEAN)  # an available node refuses manual cleaning
+NEVER_CLEANED: Final = frozenset({State.AVAILABLE, State.ACTIVE, State.RESCUE})  # manually
 WAITS: Final = frozenset({State.CLEANWAIT, State.SERVICEWAIT})
 _MEMBERS: Final = {
     "interface": Schema(Type.STRING, "The interface that has the step.", required=True),
@@ -76,7 +76,7 @@ RUN_STEPS: Final = MARKS | {
 
 
 class StepRun(stepwise.OnNode):
-    """A subclass says ``arguments`` and ``mode``; no arguments: there is nothing to run."""
+    """The base class of kinds that run steps; a subclass defines ``arguments`` and ``mode``."""
 
     attributes_schema: ClassVar[Mapping[str, Attribute]] = ATTRIBUTES
     way_down: ClassVar[str] = "; let its OS::Ironic::Node have target_state: manageable"
@@ -85,7 +85,7 @@ class StepRun(stepwise.OnNode):
 
     @classmethod
     def reason_to_refuse_at(cls, state: str, verbs: Collection[str]) -> str:
-        """Cleaning that is asked for begins where a node is manageable."""
+        """Return why a node in this state refuses manual cleaning; empty: it does not."""
         if state not in NEVER_CLEANED or next(iter(verbs), None) != CLEAN:
             return ""
         way_down = cls.way_down if state == State.AVAILABLE else ""
@@ -95,7 +95,7 @@ class StepRun(stepwise.OnNode):
         raise NotImplementedError
 
     def arguments(self) -> Json:
-        """Return what the verb is ordered with; {}: nothing is to be done."""
+        """Return the arguments of the verb; {}: there is nothing to run."""
         raise NotImplementedError
 
     def node_ident(self) -> str:
@@ -143,20 +143,20 @@ class StepRun(stepwise.OnNode):
         return None
 
     def handle_preempt(self) -> None:
-        """Stop steps that wait; what runs comes to its end.  Raises Busy."""
+        """Abort steps that wait for the agent; a running step comes to its end.  Raises Busy."""
         if self.record.data.get(stepwise.STEP) == "ran":
             node = self.get_node()
             if node["provision_state"] in WAITS:
                 self.machines.set_provision_state(node["uuid"], "abort")
 
     def _has_stopped(self, node: Json) -> bool:
-        """Tell whether nothing of a cleaning has failed: an order of this stack has ended it."""
+        """Tell whether the node is in clean failed because this stack aborted its cleaning."""
         if node["provision_state"] != State.CLEANFAIL or node["maintenance"]:
             return False
         return self.machines.has_aborted_cleaning(node["uuid"])
 
     def timeout_s(self, phase: str = "") -> float:
-        """Return the same for each phase."""
+        """Return the property ``timeout``, for each phase."""
         return float(self.properties["timeout"])
 
     def differences(self, real: Json) -> Iterator[drift.Difference]:
@@ -187,7 +187,7 @@ def numbered(user_steps: Sequence[Mapping[str, Any]]) -> list[Json]:
 
 
 class RunbookExecution(StepRun):
-    """Runs in the actions of ``run_on``, and anew when a property changes."""
+    """A run of steps or a runbook on a node, in the actions of ``run_on``."""
 
     properties_schema: ClassVar[Mapping[str, Schema]] = {
         "node": Schema(
@@ -386,8 +386,8 @@ class HardwareConfiguration(StepRun):
     def effect_of_update(
         cls, before: Mapping[str, Any], after: Mapping[str, Any], names: Collection[str]
     ) -> Effect:
-        """A section that was left out, and is back, may still be on the machine as it was."""
-        if before["apply_when"] == DEPLOY != after["apply_when"]:  # what waited does so no more
+        """Return an effect that is not certain for a new section: it may be applied already."""
+        if before["apply_when"] == DEPLOY != after["apply_when"]:  # pending sections now apply
             effect = _effect_of_sections(after, changed_sections({}, after))
             return replace(effect, certain=not effect.verbs)
         sections = [each for each in changed_sections(before, after) if each in names]
@@ -398,7 +398,7 @@ class HardwareConfiguration(StepRun):
         return _mode_of(self.properties)
 
     def arguments(self) -> Json:
-        """Return the steps of what is not applied yet; at the end, those that take it back."""
+        """Return the steps of the pending sections; for a delete, the steps that reset them."""
         if self.record.data.get(RESET):
             applied = self.record.data.get("applied") or {}
             user_steps = [_step(*RESETS[name]) for name in RESETS if applied.get(name)]
@@ -422,7 +422,7 @@ class HardwareConfiguration(StepRun):
         self.handle_create()
 
     def step_await_deployment(self) -> str | None:
-        """Be called as the node, by which the Instance on it asks; then there is nothing to do."""
+        """Set the node as physical resource ID, so that its Instance finds this resource."""
         self.resource_id_set(self.machines.get_node(self.node_ident())["uuid"])
         return None
 
@@ -435,7 +435,7 @@ class HardwareConfiguration(StepRun):
         return following
 
     def handle_delete(self) -> Any:
-        """What was configured stays, unless it is to be reset."""
+        """Begin to reset BIOS and RAID with ``on_delete: reset``; otherwise they stay."""
         if self.properties["on_delete"] == "reset" and self.record.physical_id is not None:
             self.record.data[RESET] = True
             self.start()
@@ -447,7 +447,7 @@ class HardwareConfiguration(StepRun):
             return DONE
 
     def steps_for_deployment(self) -> list[Json]:
-        """Return the steps that a deployment takes along, and note what they stand for."""
+        """Return the steps for the next deployment, and note their sections."""
         sections = self.pending() if self.properties["apply_when"] == DEPLOY else []
         if sections:
             self.record.data[TAKEN] = {name: self.properties[name] for name in sections}
@@ -534,7 +534,7 @@ def steps_of(section: str, stated: Any) -> list[Json]:
 
 
 def _as_nodes_report(value: Any, reported: str | None) -> str:
-    """Return a setting as nodes tell it: ``True`` for true, which templates may write as a text."""
+    """Return a setting as nodes report it: ``True`` for true, also where templates quote it."""
     text = str(value)
     return reported if reported in ("True", "False") and text.lower() == reported.lower() else text
 
@@ -542,9 +542,9 @@ def _as_nodes_report(value: Any, reported: str | None) -> str:
 def firmware_differences(
     flashed: Sequence[Mapping[str, Any]], components: Sequence[Mapping[str, Any]]
 ) -> Iterator[drift.Difference]:
-    """Yield components whose version is not the one that was flashed last.
+    """Yield components whose version is not the version that was flashed last.
 
-    A firmware's address does not say its version: the node's row does, once it is flashed.
+    The URL of a firmware does not tell its version.  The node's row has it after the flashing.
     """
     present = {component["component"]: component for component in components}
     for name in dict.fromkeys(each["component"] for each in flashed):
@@ -557,9 +557,9 @@ def firmware_differences(
 def raid_differences(
     expected: Sequence[Mapping[str, Any]], present: Sequence[Mapping[str, Any]]
 ) -> Iterator[drift.Difference]:
-    """Yield logical disks that no disk of the machine is like, as far as the driver tells.
+    """Yield logical disks that the machine lacks, and disks that are not expected.
 
-    A size of MAX is any size.
+    Only fields that the driver reports are compared.  MAX stands for any value.
     """
     rest = list(present)
     for number, disk in enumerate(expected):

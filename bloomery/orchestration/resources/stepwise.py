@@ -1,10 +1,10 @@
-"""What kinds of machines have in common: actions of several steps, each named in the rows before.
+"""Base classes of bare-metal resources: an action is a sequence of steps, stored one by one.
 
-The name of the step that is being done stands in ``data``.  A step does one thing at the real thing
-and returns the name of the next, or None at the end.  A step that returns an outcome
-(``wait_for``) is called again.  A step that orders is called only when its name is stored: after a
-crash the next engine knows what may have been ordered, looks, and orders nothing twice.  A kind
-shows its steps in a table; names of steps are stored, so that they stay::
+``data`` holds the name of the current step.  A step returns the name of the next step, or None at
+the end.  A step that returns an outcome (``wait_for``) is called again.  A step with ``orders``
+runs only after its name is stored.  After a crash the next engine thus knows that the order may
+have been given, reads the node, and gives no order twice.  The table ``steps`` declares the steps.
+Their names are stored, so that they must not change::
 
     class Lamp(Stepwise):
         steps = MARKS | {
@@ -35,8 +35,8 @@ from bloomery.orchestration.resources.machines import MARK, Busy, FindNode, Json
 from bloomery.outcome import DONE, Again, FlowOutcome, Hold, Outcome, WaitForCall
 
 STEP: Final = "step"
-SINCE: Final = "since"  # when the node moved last, before it is ordered to
-ORDERS: Final = "orders"  # how many orders were numbered, whose flows are looked for
+SINCE: Final = "since"  # provision_updated_at of the node before the order
+ORDERS: Final = "orders"  # the number of the last order; find_flow looks for its flow
 UNTOLD: Final = (
     "cannot tell how the steps ended: the node has no record of them any more (see "
     "[conductor]step_flows_max_entries); update the stack to run them anew"
@@ -44,31 +44,32 @@ UNTOLD: Final = (
 REFUSED_IN_MAINTENANCE: Final = frozenset({"active", "rebuild", "clean", "service"})
 HELD: Final = frozenset({State.CLEANHOLD, State.SERVICEHOLD})
 UNFINISHED: Final = (Again, WaitForCall, Hold)
-UNTIL: Final = "until"  # when the present step gives up, in seconds since the epoch
+UNTIL: Final = "until"  # when the current step times out, in seconds since the epoch
 
 
 class MachineRefused(Exception):
-    """The bare-metal service refuses, or the machine is not one that may be used."""
+    """The bare-metal service refuses the request, or the machine cannot be used."""
 
 
 class MachineFailed(Exception):
-    """The machine did not come to where it was to come; its own words say why."""
+    """The machine did not reach its target; the argument is usually its ``last_error``."""
 
 
 class MachineTimedOut(Exception):
-    """The machine did not come there in time."""
+    """The machine did not reach its target in time."""
 
 
-# What a step returns: the name of the next step, None at the end, or an outcome to be called again.
+# The result of a step: the name of the next step, None at the end, or an outcome to run it again.
 Following: TypeAlias = str | Outcome | None
 END: Final = "end"
 
 
 class Step(NamedTuple):
-    """One row of the table of a kind: what the step does, what follows, what it waits for.
+    """A row of the step table of a kind: what the step does, what follows, what it waits for.
 
-    ``then``: the steps that may follow; end: the action is done.  ``orders``: a verb, a power state
-    or a record.  ``run``: the function of the step; the kind's method ``step_<name>`` without it.
+    ``then``: names of the steps that may follow; "end": the action is done.  ``orders``: the step
+    orders a verb, a power state or a record.  ``run``: the function of the step, by default the
+    method ``step_<name>``.
     """
 
     does: str
@@ -85,13 +86,13 @@ MARKS: Final[dict[str, Step]] = {
 
 
 class Stepwise(base.Resource):
-    """A kind whose actions are done step by step."""
+    """A kind whose actions are sequences of steps."""
 
     steps: ClassVar[Mapping[str, Step]] = MARKS
-    ordering_steps: ClassVar[frozenset[str]] = frozenset()  # by the column ``orders``
+    ordering_steps: ClassVar[frozenset[str]] = frozenset()  # set by __init_subclass__
     default_timeout_mins: ClassVar[int | None] = 240
-    always_replace_on_check_failed: ClassVar[bool] = False  # who drifts is not thrown away
-    compares: ClassVar[bool] = True  # False: nothing of its own can differ, and ``real`` is missing
+    always_replace_on_check_failed: ClassVar[bool] = False  # drift does not cause a replacement
+    compares: ClassVar[bool] = True  # False: it has no live state of its own, and no ``real``
 
     def __init_subclass__(cls) -> None:
         super().__init_subclass__()
@@ -109,7 +110,7 @@ class Stepwise(base.Resource):
     def is_same_thing(
         cls, record: base.ResourceState, name: str, value: Any, find_node: FindNode
     ) -> bool:
-        """Another name of the same node is no other node."""
+        """Tell whether a new value of a node property names the same node."""
         before = record.properties.get(name)
         if name not in cls.node_properties or not (before and isinstance(value, str)):
             return False
@@ -119,21 +120,21 @@ class Stepwise(base.Resource):
     # ---------------------------------------------------------------------------------- steps
 
     def enter_action(self) -> None:
-        """Go on with no step of an action that has failed: each begins its own, or has none."""
+        """Drop the step of an earlier action that has failed."""
         self.record.data.pop(STEP, None)
 
     def begin(self, step: str) -> None:
-        """Let an action begin with a step; it is stored with the action, or done again."""
+        """Set the first step of an action; a crash before it is stored repeats the handler."""
         self.record.data.pop(UNTIL, None)
         self.record.data[STEP] = step
 
     def advance(self) -> Outcome:
-        """Do what is to be done.  Raises what the steps raise."""
+        """Run steps until a step waits or the action is done.  Raises the errors of the steps."""
         data = self.record.data
         while (name := data.get(STEP)) is not None:
             try:
                 following = self._run_step(name)
-            except errors.Conflict as exc:  # the engine would throw a Conflict's thing away
+            except errors.Conflict as exc:  # the engine deletes and retries after a Conflict
                 raise MachineRefused(str(exc)) from exc
             if isinstance(following, UNFINISHED):
                 return following
@@ -143,7 +144,7 @@ class Stepwise(base.Resource):
             else:
                 data[STEP] = following
                 if following in self.ordering_steps:
-                    return Again(after_s=0, reason="")  # the order is stored before it is given
+                    return Again(after_s=0, reason="")  # the step is stored before it orders
         return DONE
 
     def _run_step(self, name: str) -> Following:
@@ -165,9 +166,9 @@ class Stepwise(base.Resource):
     def wait_for(
         self, uuid: str, timeout_s: float, purpose: str, *, every_s: float | None = None
     ) -> Outcome:
-        """Wait for a change of a thing; ``timeout_s`` counts from the step's first wait.
+        """Wait for a change of the object ``uuid``; ``timeout_s`` counts from the first wait.
 
-        ``every_s``: no event tells of the change, so that it is looked for.  Raises
+        ``every_s``: poll at this interval, because no event reports the change.  Raises
         MachineTimedOut when the time is over.
         """
         now = self.context.utc()
@@ -178,22 +179,22 @@ class Stepwise(base.Resource):
             return Again(after_s=every_s, reason=f"waits {purpose}")
         return base.wait_for(uuid, until - now)
 
-    # -------------------------------------------------------------------------- how it really is
+    # ---------------------------------------------------------------------------------- live state
 
     def handle_check(self) -> Any:
-        """Raise NotFound, or Drifted with each difference; nothing is changed."""
+        """Raise NotFound, or Drifted with each difference; the check changes nothing."""
         drift.refuse(self.find_differences())
 
     def find_differences(self) -> list[drift.Difference]:
-        """Return where the thing is not as the properties say.  Raises NotFound, Busy.
+        """Return the differences between properties and live state.  Raises NotFound, Busy.
 
-        Of what ``external_id`` names, no properties are stored: it is there, or it is not.
+        A resource with ``external_id`` has no stored properties: only its existence is checked.
         """
         real = self.real()
         return [*self.differences(real)] if self.properties else []
 
     def real(self) -> Json:
-        """Return the thing as the API has it, secrets as stars.  Raises NotFound."""
+        """Return the physical resource from the API, secrets as stars.  Raises NotFound."""
         raise NotImplementedError
 
     def show(self) -> Any:
@@ -203,7 +204,7 @@ class Stepwise(base.Resource):
         raise NotImplementedError
 
     def mark_differences(self, real: Json) -> Iterator[drift.Difference]:
-        """Yield that the mark of this resource is gone; the new owner is not named."""
+        """Yield a difference if the mark of this resource is gone; it names no new owner."""
         if not self.is_ours(real["extra"]):
             field = f"extra/{MARK}"
             yield drift.Difference(field, f"{field} does not name this resource any more")
@@ -218,19 +219,19 @@ class Stepwise(base.Resource):
         self.begin("mark")
 
     def handle_adopt(self, data: Mapping[str, Any]) -> Any:
-        """Take over what an abandoned stack has left, and put this resource's mark on it."""
+        """Adopt the physical resource, and begin to write this resource's mark on it."""
         super().handle_adopt(data)
         self.begin("mark")
 
     def step_mark(self) -> str | None:
-        """A kind that leaves no mark has nothing to put anywhere."""
+        """Write no mark: this default is for kinds without one."""
         return None
 
     def step_unmark(self) -> str | None:
         return None
 
     def mark(self) -> Json:
-        """What a thing bears that this resource has made, or uses."""
+        """Return the mark of this resource on the objects that it has created, or uses."""
         return {
             "stack_id": self.context.stack_id,
             "resource": self.record.name,
@@ -243,7 +244,7 @@ class Stepwise(base.Resource):
         return isinstance(mark, Mapping) and mark.get("id") == self.record.uuid
 
     def check_unmarked(self, marked: Mapping[str, Any] | None, thing: str) -> None:
-        """Raise MachineRefused for what another resource of a stack that is there has."""
+        """Raise MachineRefused if an object bears the mark of another resource of a live stack."""
         mark = (marked or {}).get(MARK)
         if not isinstance(mark, Mapping) or self.is_ours(marked):
             return
@@ -255,14 +256,14 @@ class Stepwise(base.Resource):
 
 
 class OnNode(Stepwise):
-    """A kind whose ``physical_id`` is a node, to which it gives orders.
+    """A kind whose ``physical_id`` is a node, and which orders verbs of this node.
 
-    ``data`` notes when the node moved last, before an order is given: a node that has moved since
-    then was ordered to already, by this engine or by one that died.
+    Before an order, ``data`` notes the node's ``provision_updated_at``.  If the time differs
+    later, this engine or one that crashed has given the order already.
     """
 
-    mark_field: ClassVar[str] = ""  # of the node, that bears the mark; empty: none does
-    phases: ClassVar[Mapping[str, Schema]] = {}  # of ``timeouts``: how long each phase may take
+    mark_field: ClassVar[str] = ""  # the field of the node for the mark; empty: no mark
+    phases: ClassVar[Mapping[str, Schema]] = {}  # the property ``timeouts``: seconds by phase
 
     def node_uuid(self) -> str:
         if self.record.physical_id is None:
@@ -291,7 +292,7 @@ class OnNode(Stepwise):
     def effect_now(
         self, effect: Effect, properties: Mapping[str, Any] | None, names: Collection[str]
     ) -> Effect:
-        """An order that a node in maintenance would refuse is not certain."""
+        """Return an effect that is not certain where the node's maintenance refuses its verbs."""
         if not effect.verbs or self.record.physical_id is None:
             return effect
         reason = reason_to_refuse(self.get_node(), effect.verbs)
@@ -305,14 +306,14 @@ class OnNode(Stepwise):
         return url
 
     def step_mark(self) -> str | None:
-        """Put the mark into a field of the node.  Raises MachineRefused where another has it."""
+        """Write the mark into the node.  Raises MachineRefused if another resource has the node."""
         if not (field := self.mark_field):
             return None
         node = self.get_node()
         self.check_unmarked(node[field], f"node {node['name'] or node['uuid']}")
         patch = [{"op": "add", "path": f"/{field}/{MARK}", "value": self.mark()}]
         self.machines.update_node(node["uuid"], patch)
-        self.resource_id_set(node["uuid"])  # it may have been named
+        self.resource_id_set(node["uuid"])  # it may have been a name
         return None
 
     def step_unmark(self) -> str | None:
@@ -331,24 +332,24 @@ class OnNode(Stepwise):
         self.record.data[ORDERS] = self.record.data.get(ORDERS, 0) + 1
 
     def order_id(self) -> str:
-        """Return what tells the order that was numbered last from all others on its node."""
+        """Return the ID of the order that was numbered last, unique on its node."""
         return f"{self.record.uuid[:8]}-{self.record.data.get(ORDERS, 0)}"
 
     def order_numbered(self, verb: str, **arguments: Any) -> bool:
-        """Give the order that was numbered, unless it was given already.
+        """Give the numbered order, unless it was given already; return whether its flow exists.
 
-        False: another has moved the node since the move that was noted, and nothing was ordered.
+        False: another client has moved the node since ``note_move``, and nothing was ordered.
         """
         if self._find_flow() is None:
             self.order(verb, order_id=self.order_id(), **arguments)
         return self._find_flow() is not None
 
     def wait_for_flow(self, phase: str, purpose: str) -> Following:
-        """Return an outcome until the order has ended, whatever else the node does; then its error.
+        """Return an outcome until the flow of the numbered order has ended, then its error.
 
-        Raises as ``wait_for``.
+        None: the flow has succeeded.  Raises as ``wait_for``.
         """
-        if ORDERS not in self.record.data:  # by an engine that did not number its orders yet
+        if ORDERS not in self.record.data:  # stored by an engine that did not number orders
             return self._wait_for_rest(phase, purpose)
         flow = self._find_flow()
         if flow is not None and flow.is_open:
@@ -377,7 +378,7 @@ class OnNode(Stepwise):
 
 
 def reason_to_refuse(node: Mapping[str, Any], verbs: Collection[str]) -> str:
-    """Say which of the verbs a node in maintenance refuses first; empty: none."""
+    """Return why a node in maintenance refuses the first of the verbs; empty: no refusal."""
     refused = next((verb for verb in verbs if verb in REFUSED_IN_MAINTENANCE), None)
     if refused is None or not node["maintenance"]:
         return ""
@@ -390,7 +391,7 @@ def reason_to_refuse(node: Mapping[str, Any], verbs: Collection[str]) -> str:
 
 
 def value_or_none(read: Callable[[], Any]) -> Any:
-    """Return the value of an attribute; None where the caller may not read it, or cannot now."""
+    """Return the result of ``read``, or None if it raises a Failure or Busy."""
     try:
         return read()
     except (errors.Failure, Busy):
@@ -398,7 +399,7 @@ def value_or_none(read: Callable[[], Any]) -> Any:
 
 
 def patch_of(changes: Mapping[str, Any]) -> list[Json]:
-    """Return the JSON patch that gives fields these values; None takes one away."""
+    """Return a JSON patch that sets fields to these values; None removes the field."""
     return [
         {"op": "remove", "path": f"/{name}"} if value is None
         else {"op": "add", "path": f"/{name}", "value": value}

@@ -1,8 +1,8 @@
-"""OS::Heat::Stack: a stack of a template that is itself a value.
+"""OS::Heat::Stack: a child stack whose template is the value of a property.
 
-It stands below the stack of its resource, in the same project: it is made, changed and removed with
-it in the same turns, and found with ``show_nested``.  (Heat asks the API of a region for a stack of
-its own.  There is one region here.)
+The child is in the project of its parent, and ``show_nested`` lists it.  The engine changes both in
+the same transactions.  (Heat creates an independent stack through the API of a region.  Here there
+is one region.)
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ ELSEWHERE: Final = ("region_name", "credential_secret_id", "ca_cert")
 
 
 class TemplateStack(composite.Composite):
-    """The reference id is the id of the stack."""
+    """A child stack of a template; its ID is the reference ID."""
 
     properties_schema: ClassVar[Mapping[str, Schema]] = {
         "context": Schema(
@@ -72,7 +72,7 @@ class TemplateStack(composite.Composite):
     def child_document(self) -> Mapping[str, Any]:
         text = self.properties["template"]
         if not text and self.context.children is None:
-            return groups.document({})  # looked at before what it refers to is there
+            return groups.document({})  # validation: the value is not known yet
         try:
             document = parse.document(text or "", self.context.limits, "the template of the stack")
         except errors.TemplateUnreadable as exc:

@@ -1,7 +1,6 @@
-"""OS::Heat::TestResource: waits and fails as it is told, for tests of stacks.
+"""OS::Heat::TestResource: waits and fails on demand, for tests of stacks.
 
-``attr_wait_secs``, ``constraint_prop_secs``, ``client_name`` and ``entity_name`` are taken and
-change nothing: here no attribute, constraint or client is slow.
+``attr_wait_secs``, ``constraint_prop_secs``, ``client_name`` and ``entity_name`` have no effect.
 """
 
 from __future__ import annotations
@@ -23,10 +22,10 @@ def _seconds(description: str, *, default: int | None = None) -> Schema:
 
 
 class TestResource(base.Resource):
-    """What it was created or updated with shows as the attribute ``output``."""
+    """A resource that waits and fails on demand, and has its ``value`` as ``output``."""
 
     on_change: ClassVar[OnChange | None] = OnChange.LATER
-    __test__ = False  # pytest, this is none of yours
+    __test__ = False  # pytest must not collect it
 
     properties_schema: ClassVar[Mapping[str, Schema]] = {
         VALUE: Schema(

@@ -1,4 +1,4 @@
-"""OS::Heat::CloudConfig and OS::Heat::MultipartMime: what a machine reads when it first boots."""
+"""OS::Heat::CloudConfig and OS::Heat::MultipartMime: user data for the first boot."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from bloomery.orchestration.resources.software_config import UNGROUPED, Config, 
 
 
 class CloudConfig(Config):
-    """A map, written as cloud-init reads it."""
+    """A map, rendered as cloud-config."""
 
     properties_schema: ClassVar[Mapping[str, Schema]] = {
         "cloud_config": Schema(Type.MAP, "What cloud-init shall do."),
@@ -31,7 +31,7 @@ class CloudConfig(Config):
 
 
 class MultipartMime(Config):
-    """Several texts in one message."""
+    """A multipart MIME message of several texts."""
 
     properties_schema: ClassVar[Mapping[str, Schema]] = {
         "parts": Schema(

@@ -1,4 +1,4 @@
-"""OS::Heat::Value: holds a value that a template computes, unchanged."""
+"""OS::Heat::Value: a value that a template computes."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ VALUE: Final = "value"
 
 
 class Value(base.Resource):
-    """``type`` refuses values and converts none: number lets the text 5 through as a text."""
+    """A value; ``type`` checks it without conversion: for number, the text 5 stays a text."""
 
     on_change: ClassVar[OnChange | None] = OnChange.LATER
     properties_schema: ClassVar[Mapping[str, Schema]] = {

@@ -1,7 +1,7 @@
-"""OS::Ironic::VolumeConnector and OS::Ironic::VolumeTarget: what a machine boots from over a wire.
+"""OS::Ironic::VolumeConnector and OS::Ironic::VolumeTarget: boot from remote volumes.
 
-The service takes changes of them only while the node is switched off.  With ``allow_power_off``
-a refusal is followed by that, and the node is switched on again when the change is made.
+The bare-metal service accepts changes only while the node is powered off.  With ``allow_power_off``
+the resource powers the node off after a refusal, and on again after the change.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ from bloomery.orchestration.resources.effects import NO_EFFECT, Effect, Impact
 from bloomery.orchestration.resources.machine_records import field
 from bloomery.orchestration.resources.stepwise import Step
 
-POWER_S: Final = 600.0  # until a machine is on, or off
-CHANGE: Final = "change"  # the step that was refused because the machine is on
+POWER_S: Final = 600.0  # until a node is on, or off
+CHANGE: Final = "change"  # the step that was refused because the node is on
 WAS_ON: Final = "was_on"
 
 _TYPES = [
@@ -45,7 +45,7 @@ STEPS: Final = machine_records.STEPS | {
 
 
 class Volume(machine_records.MachineRecord):
-    """What can be changed of a machine that is off."""
+    """A record that can only change while its node is powered off."""
 
     steps: ClassVar[Mapping[str, Step]] = STEPS
     repairs_failed: ClassVar[bool] = True
@@ -67,7 +67,7 @@ class Volume(machine_records.MachineRecord):
 
     @classmethod
     def needs_replace_failed(cls) -> bool:
-        """What could not be changed, as the machine was on, is changed by the next update."""
+        """Return False: the next update repeats a change that was refused."""
         return False
 
     def step_update(self) -> str | None:
@@ -87,7 +87,7 @@ class Volume(machine_records.MachineRecord):
                 raise stepwise.MachineRefused(f"{exc} Or set allow_power_off.") from exc
             self.record.data[CHANGE] = step
             if self._node()["power_state"] == Power.ON:
-                self.record.data[WAS_ON] = True  # noted before it is off
+                self.record.data[WAS_ON] = True  # stored before the power is off
             return "power_off"
         return "power_on" if self.record.data.get(WAS_ON) else None
 
@@ -132,7 +132,7 @@ def _effect_of_change(properties: Mapping[str, Any]) -> Effect:
 
 
 class VolumeConnector(Volume):
-    """How the storage knows the machine."""
+    """A volume connector: the machine's identity for the storage."""
 
     noun = machines.VOLUME_CONNECTOR
     properties_schema: ClassVar[Mapping[str, Schema]] = {
@@ -151,7 +151,7 @@ class VolumeConnector(Volume):
 
 
 class VolumeTarget(Volume):
-    """A volume, and how it is reached."""
+    """A volume target: a remote volume of a node, and how to reach it."""
 
     noun = machines.VOLUME_TARGET
     properties_schema: ClassVar[Mapping[str, Schema]] = {

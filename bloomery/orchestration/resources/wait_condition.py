@@ -1,4 +1,4 @@
-"""OS::Heat::WaitCondition: stands until its handle was signalled as often as it is to be."""
+"""OS::Heat::WaitCondition: waits until its handle has received enough signals."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class WaitConditionTimeout(Exception):
 
 
 class WaitCondition(base.Resource):
-    """Each create and each update waits anew, for as long as ``timeout`` says."""
+    """A wait for signals of success at a handle, in each create and each update."""
 
     on_change: ClassVar[OnChange | None] = OnChange.LATER
     properties_schema: ClassVar[Mapping[str, Schema]] = {
@@ -42,7 +42,7 @@ class WaitCondition(base.Resource):
     attributes_schema: ClassVar[Mapping[str, Attribute]] = {
         "data": Attribute("What the signals brought by their ids, as JSON.", Type.STRING),
     }
-    # What the properties are called, for the kind of CloudFormation.
+    # Names of the properties, which differ in CloudFormation.
     handle_key: ClassVar[str] = "handle"
     timeout_key: ClassVar[str] = "timeout"
     count_key: ClassVar[str] = "count"
@@ -99,7 +99,7 @@ class WaitCondition(base.Resource):
 
 
 class CfnWaitCondition(WaitCondition):
-    """A wait condition in the words of CloudFormation."""
+    """A wait condition with the property names of CloudFormation."""
 
     properties_schema: ClassVar[Mapping[str, Schema]] = {
         "Handle": WaitCondition.properties_schema["handle"],

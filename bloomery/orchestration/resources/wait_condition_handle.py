@@ -1,7 +1,7 @@
-"""OS::Heat::WaitConditionHandle and its kin: where a machine says that it is ready, or is not.
+"""OS::Heat::WaitConditionHandle and similar: a machine signals success or failure here.
 
-Signals are kept as the metadata of the resource, each under its id: an id that comes again takes
-the place of the first.
+The metadata of the resource holds the signals by ID.  A second signal with the same ID replaces the
+first.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ TRANSPORTS: Final = [
     "CFN_SIGNAL", "TEMP_URL_SIGNAL", "HEAT_SIGNAL", "NO_SIGNAL", "ZAQAR_SIGNAL", "TOKEN_SIGNAL",
 ]  # fmt: skip
 SUCCESS: Final = "SUCCESS"
-MOST_CHARS: Final = 1_048_576  # of all signals of one handle, as much as one body may have
+MOST_CHARS: Final = 1_048_576  # of all signals of a handle, as for one request body
 FAILURE: Final = "FAILURE"
 
 
 class Words(NamedTuple):
-    """What a dialect calls the four parts of a signal."""
+    """The keys of the four parts of a signal."""
 
     id: str
     status: str
@@ -36,7 +36,7 @@ AWS: Final = Words("UniqueId", "Status", "Reason", "Data")
 
 
 class Handle(signals.Signalled):
-    """What all handles have in common.  ``words``: of the signals it takes."""
+    """The base class of handles.  ``words``: the keys of its signals."""
 
     words: ClassVar[Words] = HEAT
 
@@ -45,7 +45,7 @@ class Handle(signals.Signalled):
         self.draw_token()
 
     def handle_signal(self, details: Mapping[str, Any] | None = None) -> str:
-        """Keep a signal; one with an unknown key or status is refused and leaves nothing."""
+        """Store a signal.  Raises ValueError for an unknown key or status, or beyond MOST_CHARS."""
         signal, words = dict(details or {}), self.words
         unknown = signal.keys() - {*words}
         status = signal.get(words.status, SUCCESS)
@@ -74,7 +74,7 @@ class Handle(signals.Signalled):
         return {key: signal.get(self.words.data) for key, signal in self._signals()}
 
     def curl_command(self) -> str:
-        """Return the beginning of a command that signals; --data-binary is missing."""
+        """Return a curl command that signals, without --data-binary."""
         return (
             f"curl -i -X POST -H 'X-Auth-Token: {self.token()}'"
             " -H 'Content-Type: application/json' -H 'Accept: application/json'"
@@ -86,7 +86,7 @@ class Handle(signals.Signalled):
 
 
 class WaitConditionHandle(Handle):
-    """Takes signals by HTTP, with a token of its own or the credentials of the owner."""
+    """A handle for signals by HTTP, with its token or with the credentials of the owner."""
 
     properties_schema: ClassVar[Mapping[str, Schema]] = {
         signals.TRANSPORT: Schema(
@@ -142,7 +142,7 @@ class WaitConditionHandle(Handle):
 
 
 class CfnWaitConditionHandle(Handle):
-    """A handle known by its address, which takes signals in the words of CloudFormation."""
+    """A handle for signals of CloudFormation; its reference ID is the signal URL."""
 
     words: ClassVar[Words] = AWS
 
@@ -151,7 +151,7 @@ class CfnWaitConditionHandle(Handle):
 
 
 class UpdateWaitConditionHandle(CfnWaitConditionHandle):
-    """Each update of the stack replaces the handle, so that all signals are needed again."""
+    """A handle that each stack update replaces, so that all signals must come again."""
 
     always_updated: ClassVar[bool] = True
 
