@@ -1,13 +1,13 @@
-"""From two templates and what exists to a graph of actions, by a table of small transforms.
+"""Build a graph of actions from two templates and the existing resources.
 
-A plan is a graph whose vertices say what is done (plans.py), built by transforms (build.py).  A
-traversal compares again at every vertex, because values come while it goes on (forecast.py)::
+A plan is a graph whose vertices are actions (plans.py), built by a table of transforms (build.py).
+A convergence traversal compares again at every vertex, when more values are known (forecast.py)::
 
     plan = traversal(old, new, Present(records=records))
     for key, action in plan:
         ...
 
-Previews foresee more: see ``bloomery.orchestration.foresight``.
+Previews add more: see ``bloomery.orchestration.foresight``.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""How the graph of a traversal is built: a table of transforms, one after the other.
+"""Build the graph of a traversal with a table of transforms, applied in order.
 
-A traversal decides again at each vertex, when values are there.  What previews show besides, such
-as members of groups, effects on machines and outputs, is added by ``foresight``.
+The traversal decides again at each vertex, when values are known.  ``foresight`` adds parts that
+only previews show: members of groups, effects on machines, outputs.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ TRANSFORMS: Final[tuple[Transform, ...]] = (
 def traversal(
     old: TemplateSide, new: TemplateSide, present: Present, *, rollback: bool = False
 ) -> Plan:
-    """Return what an engine walks: without members, effects, differences and outputs."""
+    """Return the plan for the engine: without members, effects, differences and outputs."""
     return PlanBuilder(
         old=old, new=new, present=present, rollback=rollback, transforms=TRANSFORMS
     ).build()

@@ -1,4 +1,4 @@
-"""A plan while transforms work on it: the two sides, what exists, and the graph so far."""
+"""A plan under construction: the two templates, the existing resources, and the graph so far."""
 
 from __future__ import annotations
 
@@ -23,17 +23,17 @@ from bloomery.orchestration.template.view import ResourceView
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Present:
-    """What exists of a stack.
+    """The existing resources of a stack.
 
-    ``records``    by name; None: all of the old template, as it says
-    ``leftovers``  old ones that a replacement left standing, oldest first
-    ``live``       those whose id and attributes can be told now
-    ``requires``   by name who came before, where the old template does not say it
-    ``resource``   one that exists, which can be asked how its real thing is now; None: nobody asks
-    ``below``      what exists of the stack that a resource stands for; None: as its template says
-    ``template``   that it was brought to last; None: what the resource above says
-    ``find_node``  a node as it is now, whoever made it
-    ``converges``  resources are compared with what is really there, as ``resource`` tells it
+    ``records``    current rows by name; None: all resources of the old template, as defined there
+    ``leftovers``  replaced resources that still exist, by name, oldest first
+    ``live``       resources whose ID and attributes are known now, by name
+    ``requires``   required resources by name, in addition to those in the old template
+    ``resource``   returns a resource that can read its live state; None: the state is not read
+    ``below``      returns that of a resource's child stack; None: as its template defines it
+    ``template``   template of the stack's last update; None: the one that its parent defines
+    ``find_node``  returns a node as it is now, created by a stack or not
+    ``converges``  whether resources are compared with their live state, as in Heat's ``converge``
     """
 
     records: Mapping[str, ResourceState] | None = None
@@ -48,7 +48,7 @@ class Present:
 
 
 def gone(record: ResourceState) -> bool:
-    """Whether nothing real stands behind a row."""
+    """Return whether a row has no physical resource."""
     return record.action is Doing.INIT or (
         record.action is Doing.DELETE and record.status is Status.COMPLETE
     )
@@ -56,13 +56,13 @@ def gone(record: ResourceState) -> bool:
 
 @dataclass(slots=True)
 class Budget:
-    """How many resources may still be looked at below others, old and new ones counted."""
+    """Counts the resources of child stacks in one plan, old and new ones, against the limit."""
 
     limits: Limits
     taken: int = 0
 
     def take(self, more: int) -> None:
-        """Raises RequestLimitExceeded; where the limit is -1 there is none."""
+        """Raise RequestLimitExceeded for more than twice the limit; -1 means no limit."""
         self.taken += more
         if 0 <= self.limits.resources * 2 < self.taken:
             raise self.limits.exceeded("resources", "resources", "a plan")
@@ -70,10 +70,10 @@ class Budget:
 
 @dataclass(kw_only=True)
 class PlanBuilder:
-    """``records``: who stands for each name; ``surplus``: rows that stand for none.
+    """``records``: the current row of each name; ``surplus``: rows that are not current.
 
-    A name in ``records`` without a row (None) exists as the old template says.  Plans below
-    resources are built by the same ``transforms``.
+    A name in ``records`` without a row (None) exists as the old template defines it.  Plans of
+    child stacks are built by the same ``transforms``.
     """
 
     old: TemplateSide
@@ -84,9 +84,9 @@ class PlanBuilder:
     records: dict[str, ResourceState | None] = field(default_factory=dict)
     surplus: list[ResourceState] = field(default_factory=list)
     taken_back: set[str] = field(default_factory=set)
-    nested_plan: dict[str, NestedPlan | None] = field(default_factory=dict)  # plans below resources
-    parent: tuple[Secrecy, str] | None = None  # of the stack that owns this one, and the resource
-    absence: Callable[[str], str] = lambda name: "no longer in the template"  # why one goes
+    nested_plan: dict[str, NestedPlan | None] = field(default_factory=dict)  # of child stacks
+    parent: tuple[Secrecy, str] | None = None  # secrecy of the parent stack, resource name
+    absence: Callable[[str], str] = lambda name: "no longer in the template"  # why it goes
     graph: Graph[Key] = field(default_factory=Graph)
     actions: dict[Key, Action] = field(default_factory=dict)
 
@@ -105,7 +105,7 @@ class PlanBuilder:
         self.graph.add(key)
         self.actions[key] = action
 
-    # ---------------------------------------------------------------------------- what is known
+    # ----------------------------------------------------------------------------- known values
 
     @functools.cached_property
     def after(self) -> Forecast:
@@ -114,7 +114,7 @@ class PlanBuilder:
 
     @functools.cached_property
     def before(self) -> Forecast:
-        """The forecast of the old side: only what no row tells."""
+        """The forecast of the old side, for resources without a row."""
         return Forecast(self.old.view)
 
     @functools.cached_property
@@ -128,12 +128,12 @@ class PlanBuilder:
 
     @functools.cached_property
     def secrecy(self) -> Secrecy:
-        """The secrets of both sides; asked once the rows are chosen."""
+        """The secrets of both sides; read it after ``choose_rows``."""
         sealed = {name for name, row in self.records.items() if row and row.redacted}
         return Secrecy(self.old, self.new, parent=self.parent, sealed=sealed, is_plan=True)
 
     def judge(self, reference: Reference) -> Knowledge:
-        """Tell how well a value is known that a property of the new side refers to."""
+        """Return how well the value of a reference in the new template is known."""
         action = self.actions.get(Key(reference.resource, MAKE))
         if action is None:
             reason = f"no resource is called {reference.resource!r}; its template has none"

@@ -1,4 +1,4 @@
-"""What a new definition changes in one resource, as far as it can be known beforehand."""
+"""Compare a resource with its new definition, as far as values are known beforehand."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ class Changed(NamedTuple):
     before: Any
     after: Any
     certain: bool = True
-    parts: tuple[Any, Any] | None = None  # both again where only parts of ``after`` are not known
+    parts: tuple[Any, Any] | None = None  # both, if only parts of ``after`` are unknown
 
 
 @dataclass(slots=True, kw_only=True)
 class Change:
-    """``before`` and ``after``: the values that are known; ``template``: the parts that differ."""
+    """``before`` and ``after``: known property values; ``template``: other parts that differ."""
 
     properties: dict[str, Changed] = field(default_factory=dict)
     before: Mapping[str, Any] = field(default_factory=dict)
@@ -37,7 +37,7 @@ class Change:
 
 
 def compare(builder: PlanBuilder, name: str) -> Change:
-    """Compare what exists of ``name`` with what its new definition says."""
+    """Compare the existing resource ``name`` with its new definition."""
     try:
         change = _compare_properties(builder, name)
         _pass_over_names(builder, name, change)
@@ -60,7 +60,7 @@ def _compare_properties(builder: PlanBuilder, name: str) -> Change:
         if later or earlier:
             return _partly_known(builder, name, later, earlier)
         before, after = _before(builder, name, ()), builder.new.properties(name, builder.after)
-    except NotKnown as exc:  # a function asks for more than it has told
+    except NotKnown as exc:  # a function reads more than its references()
         return _unknown_change(builder, name, exc.reference)
     compared = {**schema, **_removed_schema(builder, name)}
     changed = _differing(before, after, compared)
@@ -70,7 +70,7 @@ def _compare_properties(builder: PlanBuilder, name: str) -> Change:
 
 
 def _pass_over_names(builder: PlanBuilder, name: str, change: Change) -> None:
-    """Leave out what only has another name of the thing that a resource has already."""
+    """Drop changes that only name the same thing in another way."""
     record, kind = builder.records[name], builder.new.kind(name)
     if record is not None:
         find_node = builder.present.find_node
@@ -82,7 +82,7 @@ def _pass_over_names(builder: PlanBuilder, name: str, change: Change) -> None:
 
 
 def _evidently_same(builder: PlanBuilder, name: str) -> bool:
-    """Whether nothing can differ, seen without resolving anything; only where no row tells more."""
+    """Return whether nothing can differ, without resolving values; for resources without a row."""
     old, new = builder.old.definitions[name].properties, builder.new.definitions[name].properties
     if not builder.same_context or old != new or not _declared_alike(builder, name):
         return False
@@ -92,7 +92,7 @@ def _evidently_same(builder: PlanBuilder, name: str) -> bool:
 
 
 def _declared_alike(builder: PlanBuilder, name: str) -> bool:
-    """Whether equal trees give equal properties: another template has other defaults."""
+    """Return whether both kinds have the same schema: templates may differ in defaults."""
     old, new = builder.old.kind(name), builder.new.kind(name)
     return old is new or old.properties_schema == new.properties_schema
 
@@ -107,7 +107,7 @@ def _before(builder: PlanBuilder, name: str, without: Collection[str]) -> Mappin
 def _differing(
     before: Mapping[str, Any], after: Mapping[str, Any], schema: Mapping[str, Schema]
 ) -> dict[str, Changed]:
-    """Compare known values; a row from before a property was declared has its default."""
+    """Compare known values; a property that an old row lacks counts as its default."""
     absent = {key: schema[key].default for key in after if key in schema and key not in before}
     full = {**absent, **before} if absent else before
     changed = values.differences(schema, full, after).changed
@@ -115,7 +115,7 @@ def _differing(
 
 
 def _removed_schema(builder: PlanBuilder, name: str) -> Mapping[str, Schema]:
-    """Return what only the old kind declares: another template may have fewer parameters."""
+    """Return the properties that only the old kind declares, such as removed parameters."""
     if name not in builder.old.definitions:
         return {}
     old, new = builder.old.kind(name), builder.new.kind(name)
@@ -125,7 +125,7 @@ def _removed_schema(builder: PlanBuilder, name: str) -> Mapping[str, Schema]:
     return {key: value for key, value in old.properties_schema.items() if key not in kept}
 
 
-Unresolved: TypeAlias = Mapping[str, list[Reference]]  # properties, and what they wait for
+Unresolved: TypeAlias = Mapping[str, list[Reference]]  # references to wait for, by property
 
 
 def _partly_known(
@@ -163,8 +163,8 @@ def _unknown_before(builder: PlanBuilder, name: str, schema: Mapping[str, Schema
 
 
 def _unknown(tree: Any, view: Forecast, schema: Iterable[str], judge: Judge) -> Unresolved:
-    """Return the properties that cannot be resolved yet, and what they wait for."""
-    if isinstance(tree, Function):  # the whole map is made by a call: any property may be in it
+    """Return the properties that cannot be resolved yet, and the references they wait for."""
+    if isinstance(tree, Function):  # a call returns the whole map: any property may be in it
         references = tree_diff.unresolved(tree, view, judge)
         return dict.fromkeys(schema, references) if references else {}
     by_key = ((key, tree_diff.unresolved(value, view, judge)) for key, value in tree.items())
@@ -188,7 +188,7 @@ def _by_trees(
     worst = max(builder.judge(each) for each in later[key])
     if same and worst is Knowledge.STEADY:
         return None
-    # A call that makes the whole map may leave this property as it is.
+    # A call that returns the whole map may leave this property unchanged.
     sure = not isinstance(builder.new.definitions[name].properties, Function)
     certain = sure and (not same or worst is Knowledge.CHANGES)
     return Changed(old, tree_diff.known_after(builder, later[key]), certain, parts)
@@ -199,7 +199,7 @@ def _parts(builder: PlanBuilder, was: Any, will_be: Any, before: Any) -> tuple[A
         if isinstance(before, Unknown):
             before = tree_diff.displayable(was, builder.old)
         return tree_diff.parts(builder, was, will_be, before)
-    except errors.Failure:  # the old tree has a fault; then the whole is told
+    except errors.Failure:  # the old tree is invalid: show the whole value
         return None
 
 
@@ -211,7 +211,7 @@ def _tree(definition: ResourceDefinition | None, key: str) -> Any:
 
 
 def _unknown_change(builder: PlanBuilder, name: str, reference: Reference) -> Change:
-    """Say of every property that it may change."""
+    """Return a change in which every property may change."""
     after = tree_diff.known_after(builder, [reference])
     keys = builder.new.kind(name).properties_schema
     return Change(properties={key: Changed(Unknown(), after, certain=False) for key in keys})
@@ -221,7 +221,7 @@ def _unknown_change(builder: PlanBuilder, name: str, reference: Reference) -> Ch
 
 
 def _compare_template(builder: PlanBuilder, name: str) -> dict[str, Changed]:
-    """Compare the parts of the definition that are no properties."""
+    """Compare the parts of the definition other than properties."""
     old, new = builder.old.definitions.get(name), builder.new.definitions[name]
     if old is None:
         return {}
@@ -238,7 +238,7 @@ def _compare_template(builder: PlanBuilder, name: str) -> dict[str, Changed]:
 
 
 def _compare_word(old: ResourceDefinition, new: ResourceDefinition, part: str) -> Changed | None:
-    """Compare a part without calls; Heat updates a resource for another order of names, too."""
+    """Compare a part without calls; as in Heat, another order of names is a change."""
     was, will_be = getattr(old, part), getattr(new, part)
     return None if was == will_be else Changed(_plain(was), _plain(will_be))
 
@@ -248,7 +248,7 @@ def _plain(part: str | tuple[str, ...]) -> str | list[str]:
 
 
 def _compare_part(builder: PlanBuilder, part: str, old: Any, new: Any) -> Changed | None:
-    # What update_policy refers to is no requirement, and so may not be decided yet.
+    # References in update_policy add no dependency, so their actions may not be decided yet.
     references = (
         tree_diff.unresolved(new, builder.after, builder.judge) if part == "metadata" else []
     )

@@ -1,4 +1,4 @@
-"""How one value differs from another, leaf by leaf, and what may be told of it."""
+"""Differences between two values, leaf by leaf, and their masking."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ MASK: Final = "******"
 
 @dataclass(frozen=True, slots=True)
 class Unknown:
-    """A value that is told while the plan is walked; ``after`` says when."""
+    """A value known only during the traversal; ``after`` says when."""
 
     after: str = ""
 
@@ -23,7 +23,7 @@ class Unknown:
 
 
 class NotSet(enum.Enum):
-    """What stands where nothing is said; beside null, which may be said."""
+    """Marks an absent value, as distinct from an explicit null."""
 
     NOT_SET = "(not set)"
 
@@ -36,7 +36,7 @@ NOT_SET: Final = NotSet.NOT_SET
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Difference:
-    """One leaf.  ``path`` begins with the property, or with metadata and the like."""
+    """A leaf that differs.  ``path`` begins with a property, or with a part such as metadata."""
 
     path: tuple[str | int, ...]
     before: Any
@@ -49,7 +49,7 @@ class Difference:
         return errors.spelled(self.path)
 
     def masked(self, path: tuple[str | int, ...], why: str) -> Difference:
-        """The same without values, and without what is below ``path``, which may tell some."""
+        """Return a copy at ``path`` with masked values, because deeper keys may reveal a secret."""
         after = self.after if isinstance(self.after, Unknown) else MASK
         return replace(self, path=path, before=MASK, after=after, hidden=why)
 
@@ -57,7 +57,7 @@ class Difference:
 def between(
     before: Any, after: Any, path: tuple[str | int, ...], *, certain: bool = True
 ) -> Iterator[Difference]:
-    """Yield each leaf that differs; lists of other lengths and other types differ as a whole."""
+    """Yield each differing leaf; lists of unequal length and unequal types differ as a whole."""
     todo = [(before, after, path)]
     while todo:
         old, new, where = todo.pop()

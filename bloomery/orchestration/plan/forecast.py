@@ -1,8 +1,8 @@
-"""What can be known of a stack before its plan is walked.
+"""Values of a stack that are known before its plan is traversed.
 
-A plan resolves properties of the new template while the resources they refer to are still to be
-made.  ``Forecast`` is the view it resolves them against: it answers for what will stay as it is and
-raises ``NotKnown`` for the rest, so that no function ever sees a made-up value::
+A plan resolves properties of the new template before the resources they refer to are created.
+``Forecast`` is the view for that: it returns values of resources that stay as they are and raises
+``NotKnown`` for the others, so that no function ever sees a made-up value::
 
     the resource is          its id                          an attribute
     unchanged, refused       known if live                   known if live
@@ -11,9 +11,9 @@ raises ``NotKnown`` for the rest, so that no function ever sees a made-up value:
     replaced, made again     changes                         may change
     taken back               may change                      may change
 
-What is not live (a plan from two templates alone, an id that nobody looked up) but stays as it is
-is *steady*: its value is not known, but it is the same before and after.  Then two trees are
-compared instead of two values (``settled``).
+A resource that stays as it is but is not live (as in a plan from two templates alone) is *steady*:
+its values are not known, but they are the same before and after.  Then two trees are compared
+instead of two values (``settled``).
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from bloomery.orchestration.template.view import Facade, ResourceView, StackView
 
 
 class Knowledge(enum.IntEnum):
-    """How well a referred value is known; the higher, the less."""
+    """How well the value of a reference is known; higher means less."""
 
     KNOWN = 0
     STEADY = 1
@@ -40,7 +40,7 @@ class Knowledge(enum.IntEnum):
 
 
 class NotKnown(Exception):
-    """A value was asked for that comes only while the plan is walked."""
+    """A function has read a value that is known only during the traversal."""
 
     def __init__(self, reference: Reference) -> None:
         super().__init__(reference)
@@ -51,13 +51,13 @@ Judge = Callable[[Reference], Knowledge]
 
 
 def blind(reference: Reference) -> Knowledge:
-    """Judge nothing to be known: what is left of a tree is its own doing."""
+    """Judge every reference as steady, so that trees are compared and not values."""
     return Knowledge.STEADY
 
 
 @dataclass(slots=True)
 class Forecast:
-    """A view of a stack, which raises NotKnown for what comes only while the plan is walked."""
+    """A view of a stack that raises NotKnown for values known only during the traversal."""
 
     stack: StackView
     judge: Judge = blind
@@ -94,17 +94,17 @@ class Forecast:
         return Foreseen(name, self)
 
     def references(self, tree: Any) -> tuple[Reference, ...]:
-        """Return what a tree of a definition asks for, each once; found once for each tree."""
+        """Return the distinct references in a tree of a definition, cached by tree."""
         if not isinstance(tree, dict | list | Function):
             return ()
         entry = self._references.get(id(tree))
-        if entry is None:  # the tree is kept, so that no other comes to have its id
+        if entry is None:  # keep the tree, so that no other object gets its id
             entry = tree, tuple(dict.fromkeys(base.references(tree, self)))
             self._references[id(tree)] = entry
         return entry[1]
 
     def live_resource(self, reference: Reference) -> ResourceView:
-        """Return who can tell the value, or raise NotKnown."""
+        """Return the live resource of a reference, or raise NotKnown."""
         if self.judge(reference) is not Knowledge.KNOWN:
             raise NotKnown(reference)
         return self.live[reference.resource]
@@ -112,7 +112,7 @@ class Forecast:
 
 @dataclass(slots=True, frozen=True)
 class Foreseen:
-    """One resource as far as the plan knows it."""
+    """A resource as far as the plan knows it."""
 
     name: str
     forecast: Forecast
@@ -125,14 +125,14 @@ class Foreseen:
         return self.forecast.live_resource(Reference(self.name, None)).reference_id()
 
     def has_attribute(self, name: str) -> bool:
-        return True  # the stack was validated; a name that is wrong fails where its value is asked
+        return True  # the stack is validated; a wrong name fails when its value is read
 
     def attribute(self, name: str, path: Sequence[Any] = ()) -> Any:
         reference = Reference(self.name, name)
         try:
             return self.forecast.live_resource(reference).attribute(name, path)
         except errors.InvalidTemplateAttribute as exc:
-            # A stack below that was changed by itself may lack an output until it is updated.
+            # A child stack that was updated directly may lack an output until its next update.
             raise NotKnown(reference) from exc
 
     def attributes(self) -> Mapping[str, Any]:
@@ -141,7 +141,7 @@ class Foreseen:
 
 @dataclass(slots=True, frozen=True)
 class Residue:
-    """A call that cannot be made yet: equal to another if both must give the same."""
+    """A call that cannot be resolved yet; equal residues resolve to equal values."""
 
     call: type[Function]
     args: Any
@@ -160,7 +160,7 @@ class Residue:
 
 
 def settled(tree: Any, view: Forecast) -> Any:
-    """Resolve each call of ``tree`` that can be; the others become what is left of them."""
+    """Resolve the calls in ``tree`` whose values are known; replace the others by a Residue."""
     if isinstance(tree, Function):
         try:
             return base.resolve(tree, view)
@@ -174,7 +174,7 @@ def settled(tree: Any, view: Forecast) -> Any:
 
 
 def residues(tree: Any) -> Iterator[Residue]:
-    """Yield what could not be settled in ``tree``."""
+    """Yield the residues in a settled ``tree``."""
     todo = [tree]
     while todo:
         part = todo.pop()

@@ -1,12 +1,12 @@
-"""A plan: what is done to each resource, when, why, and what must be done before.
+"""A plan: the actions on each resource, their reasons and their order.
 
 A plan's graph has two kinds of vertices for a resource, as Heat's convergence has::
 
     make   brings the resource to its new definition: creates, updates, replaces it or leaves it
-    clean  takes away what is not wanted any more: the resource, or the old one of a replaced one
+    clean  deletes a resource that is no longer wanted, or the old one after a replacement
 
-and two more where members of a group are walked in the same graph: ``begin`` stands before all
-members, ``batch`` between two batches.  A vertex without an action, a no-op, only joins edges.
+and two more where members of a group are in the same graph: ``begin`` before all members,
+``batch`` between two rolling update batches.  A vertex without an action is a no-op.
 """
 
 from __future__ import annotations
@@ -32,11 +32,11 @@ BATCH: Final = "batch"
 
 
 class Key(NamedTuple):
-    """A vertex.  ``name``: of the resource, below a group ``group/member``."""
+    """A vertex.  ``name``: the resource's, or ``group/member`` for a member of a group."""
 
     name: str
     phase: Phase
-    part: str = ""  # which one, where a name has several: the row to clean, the batch
+    part: str = ""  # tells vertices of one name apart: the row to clean, the batch
 
     def __str__(self) -> str:
         return " ".join(part for part in (self.phase, self.name, self.part) if part)
@@ -44,15 +44,15 @@ class Key(NamedTuple):
 
 class Verb(enum.StrEnum):
     CREATE = "create"
-    ADOPT = "adopt"  # external_id: the real thing is there and stays another's
+    ADOPT = "adopt"  # external_id: the physical resource exists and is not managed here
     UPDATE = "update"  # in place
-    REPLACE = "replace"  # the new one first; the old one goes in its own clean vertex
-    RECREATE = "recreate"  # a rollback makes again what the failed update has deleted
-    TAKE_BACK = "take_back"  # an old one that was kept takes its place again, with its id
+    REPLACE = "replace"  # create the new one first; a clean vertex deletes the old one
+    RECREATE = "recreate"  # a rollback creates again a resource that the update has deleted
+    TAKE_BACK = "take_back"  # a replaced resource that still exists becomes current again
     UNCHANGED = "unchanged"
-    REFUSE = "refuse"  # the walk fails here
+    REFUSE = "refuse"  # the traversal fails here
     DELETE = "delete"
-    KEEP = "keep"  # forgotten, not deleted
+    KEEP = "keep"  # leaves the stack, but is not deleted
     WAIT = "wait"  # between two batches
 
     @property
@@ -78,10 +78,10 @@ DONE: Final[Mapping[Verb, str]] = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Action:
-    """What is done at one vertex.
+    """The action of one vertex.
 
-    ``certain`` False: it depends on values that come while the plan is walked.  Who walks compares
-    again at each vertex in any case; the plan is the forecast, the walk is the truth.
+    ``certain`` is False if the action depends on values known only during the traversal.  The
+    engine compares again at each vertex in any case: a plan is only a forecast.
     """
 
     verb: Verb
@@ -92,16 +92,16 @@ class Action:
     called: bool = False  # the kind wants its update called even if nothing has changed
     pause_s: float = 0
     effect: Effect = NO_EFFECT  # on a machine
-    # For who walks; never shown, because they hold secrets.
+    # For the engine; never shown, because they hold secrets.
     definition: ResourceDefinition | None = field(default=None, repr=False)
     record: ResourceState | None = field(
         default=None, repr=False
-    )  # what exists; of CLEAN what goes
+    )  # the existing row; for CLEAN the row to delete
     properties: Mapping[str, Any] | None = field(default=None, repr=False)  # None: not resolved
 
     @property
     def forecast(self) -> Verb:
-        """The verb, or REFUSE where the machine refuses what is ordered of it."""
+        """The verb, or REFUSE if the effect on the machine is refused."""
         return Verb.REFUSE if self.effect.is_refused else self.verb
 
     @property
@@ -116,8 +116,8 @@ CHANGES: Final = frozenset(Verb) - {Verb.UNCHANGED, Verb.WAIT}
 class Plan:
     """``graph`` may hold keys without an action: no-op vertices, which are done when reached.
 
-    ``outputs``  by name: those created, updated, deleted by the template itself
-    ``differs``  whether anything differs, though no resource may change
+    ``outputs``  verbs by name, for outputs whose definition changes
+    ``differs``  whether templates or parameters differ, even if no resource changes
     """
 
     graph: Graph[Key]
@@ -126,7 +126,7 @@ class Plan:
     differs: bool = False
 
     def __iter__(self) -> Iterator[tuple[Key, Action]]:
-        """Yield what is done in an order that may be walked."""
+        """Yield keys and actions, each after the keys that it requires."""
         for key in self.graph.order():
             if key in self.actions:
                 yield key, self.actions[key]
@@ -135,10 +135,10 @@ class Plan:
         return self.graph.requires(key)
 
     def own(self) -> Graph[Key]:
-        """The graph without no-op vertices and members: what the stack does itself, in its order.
+        """Return the graph without no-op vertices and without members of groups.
 
-        Members are their group's business; whoever walks a stack begins a resource in the turn in
-        which nothing stands before it, and not a turn later because of a no-op.
+        The child stack of a group has its own graph.  A no-op would only delay the resources
+        that require it.
         """
         graph = self.graph.copy()
         for key in self.graph.order():  # leaves first, so that a no-op has few keys before it
@@ -147,16 +147,16 @@ class Plan:
         return graph
 
     def actions_of(self, name: str) -> list[Action]:
-        """All that is done to one resource."""
+        """Return all actions on one resource."""
         return [action for key, action in self if key.name == name]
 
     def verb(self, name: str) -> Verb:
-        """What becomes of a resource of the new template."""
+        """Return the verb for a resource of the new template."""
         return self.actions[Key(name, MAKE)].verb
 
     @property
     def changes(self) -> dict[Key, Action]:
-        """All but what stays as it is; empty for a template that asks for nothing new."""
+        """Return the actions that change something; empty if an update changes no resource."""
         return {key: action for key, action in self if action.verb in CHANGES}
 
     @property
@@ -169,9 +169,9 @@ class Plan:
 
 @dataclass(frozen=True, slots=True)
 class NestedPlan:
-    """What is planned below a resource that stands for a stack.
+    """The plan of a resource's child stack.
 
-    ``before`` and ``after``: the resource as it was and as it will be, None where it is not.
+    ``before`` and ``after``: the resource before and after the update, None if it does not exist.
     """
 
     plan: Plan

@@ -1,7 +1,7 @@
-"""What becomes of a resource that exists: the first rule that answers.
+"""Decide the action on an existing resource: the first rule with a decision wins.
 
-The table is the one of the engine's contract: what failed, what was never made, what the kind says,
-what is the same, what may not change, and only then an update in place.
+``RULES`` asks in this order: never created, external_id, type, failed, decision of the kind,
+unchanged, immutable, not updatable, and only then an update in place.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class Decision(NamedTuple):
 
 @dataclass
 class Candidate:
-    """One resource that exists, or is said to; its change is found out only if a rule asks."""
+    """An existing resource, from its row or the old template; its change is computed on demand."""
 
     builder: PlanBuilder
     name: str
@@ -65,8 +65,8 @@ class Candidate:
 
     @cached_property
     def same_kind(self) -> bool:
-        """Whether what exists can be changed into what is wanted; type names are only names."""
-        if self.old is None or self.old_type != self.old.type:  # made for a template before the old
+        """Whether an update can turn the old kind into the new one, whatever the type names."""
+        if self.old is None or self.old_type != self.old.type:  # of a template before the old
             is_nested = self.old_type.endswith(FILES) and issubclass(self.kind, NestedStack)
             return is_nested or self.old_type == self.new.type
         return _alike(self.builder.old.kind(self.name), self.kind)
@@ -77,11 +77,11 @@ class Candidate:
 
     @property
     def examined(self) -> Change | None:
-        """The change, if a rule has asked for it."""
+        """The change, if a rule has computed it."""
         return self.__dict__.get("change")
 
     def keys(self, matches: Callable[[Schema], bool]) -> list[str]:
-        """Return the changed properties whose schema is as wanted."""
+        """Return the changed properties whose schema ``matches``."""
         schema = self.kind.properties_schema
         return [key for key in self.change.properties if key in schema and matches(schema[key])]
 
@@ -146,7 +146,7 @@ def _failed_its_check(record: ResourceState) -> bool:
 
 
 def _fails_below(candidate: Candidate) -> bool:
-    """Whether it is members that have failed a check: they alone are made anew then."""
+    """Return whether members have failed a check: then only those members are replaced."""
     below = candidate.builder.present.below(candidate.name)
     return below is not None and any(map(_failed_its_check, (below.records or {}).values()))
 
@@ -217,15 +217,15 @@ RESTRICTED: Final[Mapping[Verb, str]] = {Verb.UPDATE: "update", Verb.REPLACE: "r
 
 
 def judge(candidate: Candidate) -> Decision:
-    """Return what the first rule says that answers."""
+    """Return the decision of the first rule that has one."""
     return next(answer for rule in RULES if (answer := rule(candidate)) is not None)
 
 
 def look(candidate: Candidate, resource: Resource) -> Decision | None:
-    """Compare a candidate with the values that the real thing has: an update that converges.
+    """Put the live state of the physical resource into the candidate's row, for ``converge``.
 
-    Return a decision only where there is no real thing.  One that cannot be asked counts as it is
-    stored, as in Heat: an update does not fail because nothing can be seen.
+    Return a decision only if the physical resource is gone or must be replaced.  As in Heat, a
+    live state that cannot be read does not fail the update: the stored state counts.
     """
     record, sides = resource.record, (candidate.old, candidate.new)
     is_external = any(each is not None and each.external_id is not None for each in sides)
@@ -247,7 +247,7 @@ def look(candidate: Candidate, resource: Resource) -> Decision | None:
 
 
 def decide(candidate: Candidate) -> Decision:
-    """Return what the first rule says that answers, unless the environment forbids it."""
+    """Return the decision of the first rule that has one, unless the environment restricts it."""
     decision = taken_back(candidate, judge(candidate))
     if decision.verb is Verb.UNCHANGED and _may_change_below(candidate):
         decision = Decision(Verb.UPDATE, "its members may change", certain=False)
@@ -255,7 +255,7 @@ def decide(candidate: Candidate) -> Decision:
 
 
 def taken_back(candidate: Candidate, decision: Decision) -> Decision:
-    """Tell of an old one that a replacement left standing; who refers to it gets its id again."""
+    """Adapt the decision for a replaced resource that becomes current again, with its old ID."""
     if candidate.name not in candidate.builder.taken_back:
         return decision
     if decision.verb is Verb.UNCHANGED:
@@ -266,7 +266,7 @@ def taken_back(candidate: Candidate, decision: Decision) -> Decision:
 
 
 def restricted(candidate: Candidate, decision: Decision) -> Decision:
-    """Return a decision, or a refusal where the environment forbids what was decided."""
+    """Return ``decision``, or a refusal if the environment restricts its action."""
     word = RESTRICTED.get(decision.verb)
     if word is None or word not in candidate.builder.new.restricted(candidate.name):
         return decision
@@ -275,7 +275,7 @@ def restricted(candidate: Candidate, decision: Decision) -> Decision:
 
 
 def files_of(side: TemplateSide) -> Mapping[str, Any]:
-    """Return the files of a template, in which those of stacks below are."""
+    """Return the files of a template, which include those of its child stacks."""
     return side.definition.template.files if isinstance(side, Stack) else {}
 
 
@@ -283,13 +283,13 @@ def files_of(side: TemplateSide) -> Mapping[str, Any]:
 
 
 def _may_change_below(candidate: Candidate) -> bool:
-    """Whether a resource that stands for a stack reads files of which some has changed."""
+    """Return whether a resource has a child stack, and the files of the template have changed."""
     old, new = candidate.builder.old, candidate.builder.new
     return issubclass(candidate.kind, Composite) and files_of(old) != files_of(new)
 
 
 def _alike(old: type[Resource], new: type[Resource]) -> bool:
-    """Whether one kind can be changed into the other, as any template into any other."""
+    """Return whether an update can turn one kind into the other; nested templates always can."""
     if issubclass(old, NestedStack) and issubclass(new, NestedStack):
         return True
     return (old.__module__, old.__qualname__) == (new.__module__, new.__qualname__)

@@ -1,6 +1,6 @@
-"""One side of a comparison: what a plan asks of the old and of the new template.
+"""One side of a comparison: the interface of the old and the new template to a plan.
 
-``stack.Stack`` has it all; a plan names here what it needs of it, so that a test can be a side too.
+``stack.Stack`` implements it, and tests have simpler sides.
 """
 
 from __future__ import annotations
@@ -22,29 +22,29 @@ class TemplateSide(Side, Protocol):
 
     @property
     def context(self) -> object:
-        """What ``view`` answers from: where two are equal, equal trees have equal values."""
+        """The inputs of ``view``; for equal contexts, equal trees have equal values."""
 
     @property
     def content(self) -> object:
-        """All that template and parameters say: equal to another's where nothing differs."""
+        """Template and parameters, to compare with the content of the other side."""
 
     def required(self, name: str) -> Iterable[str]:
-        """The resources that must come before ``name``, implicit ones too; names may repeat."""
+        """Return the resources that ``name`` requires, implicit ones too; names may repeat."""
 
     def properties(
         self, name: str, view: StackView, without: Collection[str] = ()
     ) -> Mapping[str, Any]:
-        """The checked values of all properties but those of ``without``, defaults filled in.
+        """Return the validated properties with defaults, except those of ``without``.
 
-        Whatever ``view`` raises leaves as it is.
+        Errors of ``view`` are passed on unchanged.
         """
 
     def restricted(self, name: str) -> Collection[str]:
-        """What the environment forbids for this resource: ``update``, ``replace``."""
+        """Return the restricted actions of the resource: ``update``, ``replace``."""
 
 
 class Nothing:
-    """The template of a stack that is not there yet, or no more."""
+    """The template of a stack that does not exist yet, or no longer."""
 
     definitions: Mapping[str, ResourceDefinition] = {}
     outputs: Mapping[str, OutputDefinition] = {}

@@ -1,4 +1,4 @@
-"""Trees of two templates compared while not all of their calls can be made."""
+"""Compare trees of two templates while not all of their calls can be resolved."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from bloomery.orchestration.template.functions.base import Reference
 
 
 def same(builder: PlanBuilder, old: Any, new: Any) -> bool:
-    """Whether both trees must give the same value while no resource changes."""
+    """Return whether both trees give the same value if no resource changes."""
     if builder.same_context and old == new:
         return True
     left = forecast.settled(old, Forecast(builder.old.view))
@@ -26,7 +26,7 @@ def same(builder: PlanBuilder, old: Any, new: Any) -> bool:
 
 
 def _asks_for_changed(builder: PlanBuilder, tree: Any) -> bool:
-    """Whether a call that could not be made names a parameter whose value differs."""
+    """Return whether an unresolved call names a parameter whose value differs."""
     names = {text for residue in forecast.residues(tree) for text in residue.texts()}
     return any(
         name in builder.old.parameters
@@ -35,7 +35,7 @@ def _asks_for_changed(builder: PlanBuilder, tree: Any) -> bool:
     )
 
 
-# -------------------------------------------------------------------------- what is waited for
+# ----------------------------------------------------------------------- unresolved references
 
 
 def unresolved(tree: Any, view: Forecast, judge: Judge) -> list[Reference]:
@@ -43,18 +43,18 @@ def unresolved(tree: Any, view: Forecast, judge: Judge) -> list[Reference]:
 
 
 def known_after(builder: PlanBuilder, references: Iterable[Reference]) -> Unknown:
-    """Say what must be done before the value is known; nothing, where no more is planned."""
+    """Return an Unknown that names the actions to wait for, if any are planned."""
     keys = dict.fromkeys(Key(each.resource, MAKE) for each in references)
     ends = (f"{key.name} is {builder.actions[key].verb.done}" for key in keys
             if key in builder.actions)  # fmt: skip
     return Unknown(" and ".join(ends))
 
 
-# ---------------------------------------------------------------------------- what may be shown
+# -------------------------------------------------------------------------------------- display
 
 
 def displayable(tree: Any, side: TemplateSide) -> Any:
-    """Return what can be shown of a tree; what cannot be resolved is not known."""
+    """Return a tree for display; calls that cannot be resolved become Unknown."""
     return _plain(forecast.settled(tree, Forecast(side.view)), Unknown())
 
 
@@ -67,9 +67,9 @@ def _plain(tree: Any, unknown: Unknown) -> Any:
 
 
 def parts(builder: PlanBuilder, old: Any, new: Any, before: Any) -> tuple[Any, Any] | None:
-    """Return ``before`` and what it becomes, in which only what must be is not known.
+    """Return the value before and after, in which as few parts as possible are Unknown.
 
-    None where the trees, or the value that was there, are not maps or lists of one shape.
+    Return None unless both trees and ``before`` are all maps, or all lists of one length.
     """
     pairs = _pairs(old, new, before)
     if pairs is None:
@@ -85,7 +85,7 @@ def parts(builder: PlanBuilder, old: Any, new: Any, before: Any) -> tuple[Any, A
 
 
 def _pairs(old: Any, new: Any, before: Any) -> dict[Any, tuple[Any, Any, Any]] | None:
-    """Return by key or index what the trees have and what was there."""
+    """Return the parts of ``old``, ``new`` and ``before`` by key or index."""
     if isinstance(old, dict) and isinstance(new, dict) and isinstance(before, dict):
         keys = dict.fromkeys([*old, *new])
         return {key: tuple(one.get(key, NOT_SET) for one in (old, new, before)) for key in keys}
@@ -103,13 +103,13 @@ def _part(builder: PlanBuilder, old: Any, new: Any, before: Any) -> tuple[Any, A
     return before, _plain(forecast.settled(new, builder.after), known_after(builder, needs))
 
 
-# ------------------------------------------------------------------ outputs, and the whole
+# ------------------------------------------------------------------- outputs and templates
 
 
 def output_changes(builder: PlanBuilder) -> dict[str, Verb]:
-    """Return by name what becomes of each output that is told otherwise than before.
+    """Return the verb of each output whose definition changes, by name.
 
-    One that only follows a resource is not among them: the resource is, in the plan.
+    An output that only follows a changed resource is left out: the plan shows that resource.
     """
     old, new = builder.old.outputs, builder.new.outputs
     verbs = {name: _verb(builder, old.get(name), each) for name, each in new.items()}
@@ -127,12 +127,12 @@ def _verb(builder: PlanBuilder, old: OutputDefinition | None, new: OutputDefinit
 def _same_output(builder: PlanBuilder, old: OutputDefinition, new: OutputDefinition) -> bool:
     try:
         return same(builder, old.value, new.value)
-    except errors.Failure:  # an output may have a fault and spoils no plan
+    except errors.Failure:  # an invalid output must not fail the plan
         return bool(old.value == new.value)
 
 
 def differs(builder: PlanBuilder) -> bool:
-    """Whether anything differs at all, the order of resources and outputs too."""
+    """Return whether anything differs at all, the order of resources and outputs too."""
     old, new = builder.old, builder.new
     if (*old.definitions, *old.outputs) != (*new.definitions, *new.outputs):
         return True

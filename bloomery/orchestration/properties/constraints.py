@@ -1,12 +1,12 @@
-"""What a value must keep to: the constraints of parameters and of properties.
+"""The constraints of parameters and of properties.
 
-A constraint is built once, from a template or from a kind of resource, and refuses a body that
-makes no sense (InvalidSchemaError).  It is then asked about values that have their type already::
+A constraint is built once, from a template or from a kind of resource; an invalid body raises
+InvalidSchemaError.  The constraint then checks values that have been converted to their type::
 
     rules = [Range(1, 512), Custom("ip_addr")]
     refusal(rules, 0)  # "0 is not between 1 and 512"
 
-What a custom constraint asks of the world is handed in as ``ConstraintContext``.
+``ConstraintContext`` holds the service and the clock that custom constraints use.
 """
 
 from __future__ import annotations
@@ -27,9 +27,9 @@ Number: TypeAlias = int | float
 def refusal(
     rules: Iterable[Constraint], value: Any, context: ConstraintContext = CONSTRAINT_CONTEXT
 ) -> str | None:
-    """Why ``value`` breaks the first rule that it breaks; a rule's description is its sentence.
+    """Return why ``value`` breaks a rule, or None: the rule's description, if it has one.
 
-    Not so where the check is not installed: then the value may be as it should.
+    An unknown custom constraint is named instead of described, because the value may be valid.
     """
     for rule in rules:
         why = rule.refusal(value, context)
@@ -79,7 +79,7 @@ class Length:
 
 @dataclass(frozen=True, slots=True)
 class Range:
-    """What a number may be; inclusive."""
+    """The bounds of a number; inclusive."""
 
     word: ClassVar[str] = "range"
     fits: ClassVar[frozenset[Type]] = frozenset({Type.INTEGER, Type.NUMBER})
@@ -133,14 +133,14 @@ class Modulo:
 
 @dataclass(frozen=True, slots=True)
 class AllowedValues:
-    """A value that is one of a few; of a list each element."""
+    """A value, or each element of a list, from a list of allowed ones."""
 
     word: ClassVar[str] = "allowed_values"
     fits: ClassVar[frozenset[Type]] = frozenset(Type) - {Type.MAP, Type.ANY}
 
     values: Sequence[Any]
     description: str | None = field(default=None, kw_only=True)
-    compared: Sequence[Any] | None = field(default=None, kw_only=True)  # as the type has them
+    compared: Sequence[Any] | None = field(default=None, kw_only=True)  # converted to the type
 
     def __post_init__(self) -> None:
         if isinstance(self.values, str) or not isinstance(self.values, Sequence):
@@ -191,7 +191,7 @@ class AllowedPattern:
 
 @dataclass(frozen=True, slots=True)
 class Custom:
-    """A value that a plug-in accepts; the plug-in is looked for when there is a value."""
+    """A value that a plug-in accepts; the plug-in is looked up when a value is checked."""
 
     word: ClassVar[str] = "custom_constraint"
     fits: ClassVar[frozenset[Type]] = AllowedValues.fits

@@ -5,7 +5,8 @@ value, or None.  A site adds its own under ``bloomery.constraints`` in its packa
 
     ip_addr = bloomery.orchestration.properties.custom:ip_addr
 
-Like Heat's, the checks of names, times and documents take empty text for "nothing said".
+As in Heat, the checks of DNS names, cron expressions, time zones, JSON and expirations accept empty
+text as "not set".
 """
 
 from __future__ import annotations
@@ -34,17 +35,17 @@ class Check(Protocol):
 
 
 def find(name: str) -> Check | None:
-    """Return the check of that name, if any package brings one."""
+    """Return the check called ``name``, or None if no package has it."""
     return _checks().get(name)
 
 
 def offer(name: str, check: Check) -> None:
-    """Add a check, or put it in the place of another; before a template is read."""
+    """Add or replace a check; call it before a template is read."""
     _checks()[name] = check
 
 
 def names() -> list[str]:
-    """Return the names of all checks that any package brings."""
+    """Return the names of all installed checks."""
     return sorted(_checks())
 
 
@@ -56,7 +57,7 @@ def _checks() -> dict[str, Check]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConstraintContext:
-    """What constraints may use; ``service``: whom custom ones ask, ``now``: the time, aware."""
+    """The context of constraints.  ``service``: for custom ones; ``now``: the time, with a zone."""
 
     limits: Limits = LIMITS
     find: Callable[[str], Check | None] = find
@@ -72,7 +73,7 @@ class _TextCheck(Protocol):
 
 
 def _of_text(check: _TextCheck) -> Check:
-    """Keep what is no text, or more than anybody writes, from ``check``."""
+    """Refuse values that are no text, or too long (custom_text_chars), before ``check``."""
 
     @functools.wraps(check)
     def checked(value: Any, context: ConstraintContext) -> str | None:
@@ -117,7 +118,7 @@ def _is_address(text: str) -> bool:
 
 
 def _is_network(text: str) -> bool:
-    """Say whether ``text`` is an address with a length of its prefix; host bits may be set."""
+    """Return whether ``text`` is an address with a prefix length; host bits may be set."""
     address, slash, prefix = text.partition("/")
     if not (slash and prefix.isascii() and prefix.isdigit() and _is_address(address)):
         return False
@@ -211,7 +212,7 @@ _NO_TIME: Final = "write a time such as 2030-12-31T12:00:00Z"
 
 
 def _time(text: str) -> dt.datetime | None:
-    """Return the time that ``text`` says, in UTC where it names no zone."""
+    """Return the time in ``text``, in UTC if it names no zone; None if it is no time."""
     try:
         return timeutils.parse_isotime(text)
     except ValueError:

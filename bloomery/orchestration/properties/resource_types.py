@@ -1,9 +1,9 @@
-"""Kinds of resources as clients see them: their schema, and a template that wraps one.
+"""Resource types as the API shows them: a schema, and a template that wraps one resource.
 
 ``shown`` is the answer to ``GET resource_types/{type}``, ``template`` to ``.../template``, where
-each property becomes a parameter and each attribute an output.  Two things are better than Heat's:
-a property of type any becomes a JSON parameter, and so does a list of maps, which commas cannot
-carry; Heat fails on the one and garbles the other.
+each property becomes a parameter and each attribute an output.  Two things differ from Heat: a
+property of type any becomes a JSON parameter, and so does a list of maps.  Heat fails on the first
+and garbles the second.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ NO_DESCRIPTION: Final = "No description available"
 
 
 class Kind(Protocol):
-    """What is asked of a class of resources, or of a nested template that stands for one."""
+    """The interface of a resource class, or of a nested template that implements a type."""
 
     @property
     def properties_schema(self) -> Mapping[str, Schema]: ...
@@ -53,7 +53,7 @@ def shown(type_name: str, kind: Kind, *, with_description: bool = False) -> dict
 
 
 def described(kind: Kind) -> str:
-    """Return what the class says of itself."""
+    """Return the docstring of the class, as the description of the kind."""
     return inspect.cleandoc(kind.__doc__) if kind.__doc__ else NO_DESCRIPTION
 
 
@@ -117,7 +117,7 @@ class Dialect(enum.StrEnum):
 
 
 class _Words(NamedTuple):
-    """What a dialect calls things; the functions give a parameter, a resource, an attribute."""
+    """The spelling of a dialect; three fields name the functions for references."""
 
     key: Callable[[str], str]
     version: Mapping[str, str]
@@ -149,7 +149,7 @@ _WORDS: Final = {
 
 
 def template(type_name: str, kind: Kind, dialect: Dialect = Dialect.CFN) -> dict[str, Any]:
-    """Return a template of one resource of the kind, which stands for it with all it has."""
+    """Return a template that wraps one resource of the kind, with all properties and attributes."""
     words, name, offered = _WORDS[dialect], type_name.rpartition("::")[2], _offered(kind)
     key, value = words.key, words.key("value")
     properties = {entry: {words.parameter: entry} for entry in offered}
@@ -178,7 +178,7 @@ def _parameter(schema: Schema, dialect: Dialect) -> dict[str, Any]:
 
 
 def _parameter_type(schema: Schema) -> Type:
-    """Return the type of the parameter: what commas cannot carry travels as JSON."""
+    """Return the type of the parameter; a list of maps, lists or any is JSON."""
     if schema.type is Type.LIST and isinstance(schema.schema, Schema):
         return Type.LIST if schema.schema.type not in {Type.MAP, Type.LIST, Type.ANY} else Type.MAP
     return schema.type
@@ -194,7 +194,7 @@ def _hot_rules(rules: Sequence[Constraint]) -> dict[str, Any]:
 
 
 def _cfn_rules(rules: Sequence[Constraint]) -> dict[str, Any]:
-    """Spell those constraints that the dialect knows."""
+    """Return the constraints that CloudFormation knows, in its spelling."""
     document: dict[str, Any] = {}
     for rule in rules:
         if isinstance(rule, constraints.Length | constraints.Range):

@@ -1,4 +1,4 @@
-"""Numbers read from text and values quoted in sentences, both within limits."""
+"""Numbers read from text and values quoted in messages, both within limits."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from typing import Any, Final
 
 from bloomery.orchestration.limits import Limits
 
-_SHOWN: Final = 100  # characters of a value in a sentence
+_SHOWN: Final = 100  # characters of a value in a message
 _NUMERIC: Final = re.compile(r"\s*[-+]?[0-9_.]+([eE][-+]?[0-9]+)?\s*")
-_QUOTED_PARTS: Final = 20  # of a map or list that is quoted: more of it would not be seen
+_QUOTED_PARTS: Final = 20  # items of a quoted map or list; a longer one is counted
 
 
 def quoted(value: Any) -> str:
-    """Return ``value`` as JSON where it has such a form, cut to what fits into a sentence."""
+    """Return ``value`` as JSON if possible, shortened for a message."""
     if isinstance(value, list | dict) and len(value) > _QUOTED_PARTS:
         return f"{_kind(value)} of {len(value)}"
     try:
@@ -41,7 +41,7 @@ def integer_of(text: str, limits: Limits) -> int:
 
 
 def number_of(text: str, limits: Limits) -> int | float:
-    """Read a number; ValueError for other text, for what is not finite and for too many digits."""
+    """Read a number; ValueError for other text, infinity, NaN and too many digits."""
     try:
         return integer_of(text, limits)
     except ValueError:
@@ -54,7 +54,7 @@ def number_of(text: str, limits: Limits) -> int | float:
 
 
 def expected(kind: str, value: Any, limits: Limits) -> str:
-    """Say what ``value`` is not; the limit is named only if it is too long for that alone."""
+    """Return ``kind`` for a message, with the limit if only the length of ``value`` is wrong."""
     if not _is_too_long(value, limits):
         return kind
     return f"{kind} of at most {limits.scalar_digits} digits (scalar_digits)"
@@ -69,7 +69,7 @@ def _is_too_long(value: Any, limits: Limits) -> bool:
 
 
 def is_number(value: Any, limits: Limits) -> bool:
-    """Say whether ``value`` is a finite number, a boolean too, of no more digits than may be."""
+    """Return whether ``value`` is a finite number or boolean, within ``scalar_digits``."""
     if not isinstance(value, int | float) or (
         isinstance(value, float) and not math.isfinite(value)
     ):

@@ -33,7 +33,7 @@ class Type(enum.StrEnum):
 class Constraint(Protocol):
     """One rule of a property or a parameter; see constraints.py.
 
-    ``fits``: the types that it makes sense for; ``word``: its key in templates.
+    ``fits``: the types that may have it; ``word``: its key in templates.
     """
 
     word: ClassVar[str]
@@ -43,10 +43,10 @@ class Constraint(Protocol):
     def description(self) -> str | None: ...
 
     def refusal(self, value: Any, context: ConstraintContext = CONSTRAINT_CONTEXT) -> str | None:
-        """Why ``value`` breaks the constraint, as one sentence for users; None if it does not."""
+        """Return why ``value`` breaks the constraint, in a sentence for users, or None."""
 
     def shown(self) -> dict[str, Any]:
-        """The constraint as resource types show it, such as ``{"range": {"min": 1}}``."""
+        """Return the constraint as resource types show it, such as ``{"range": {"min": 1}}``."""
 
 
 class Status(enum.StrEnum):
@@ -69,48 +69,48 @@ SUPPORTED: Final = Support()
 
 
 class OnChange(enum.StrEnum):
-    """What a change of a property does to the real thing, in place unless it replaces."""
+    """The effect of a property change on the physical resource, in place unless it replaces."""
 
-    LATER = "later"  # nothing now; the next action that needs the value reads it
-    PATCH = "patch"  # fields of the real thing are written; it goes on as it is
+    LATER = "later"  # none now; the next action that needs the value reads it
+    PATCH = "patch"  # fields of the physical resource are written; it keeps running
     ATTACH = "attach"  # virtual interfaces are attached and detached
-    POWER = "power"  # the machine is switched
-    RUN = "run"  # verbs or steps may be ordered; what is on the disks is kept unless a plan says so
-    REBUILD = "rebuild"  # the system is written anew; what is on the root disk is lost
+    POWER = "power"  # the machine is switched on or off
+    RUN = "run"  # verbs or steps may run; the disks are kept unless a plan says otherwise
+    REBUILD = "rebuild"  # the system is installed again; the root disk is overwritten
     REPLACE = "replace"  # another resource takes its place
-    MEMBERS = "members"  # the resources of the stack inside are updated
+    MEMBERS = "members"  # the resources of the child stack are updated
 
 
 @dataclass(frozen=True, slots=True)
 class Policy:
-    """A change that another property decides: ``changes`` by the value of that property."""
+    """An effect that depends on another property: ``changes`` has it by that property's value."""
 
     property: str
     changes: Mapping[str, OnChange]
 
 
 class Drift(enum.StrEnum):
-    """Whether a check compares a property with the real thing."""
+    """Whether a check compares a property with the physical resource."""
 
-    NONE = "none"  # the real thing does not tell it, or others may change it
+    NONE = "none"  # the physical resource does not show it, or others may change it
     FIELD = "field"  # with the field of the same name
-    LIVE = "live"  # as FIELD, and an update that converges brings it back
+    LIVE = "live"  # as FIELD, and an update with ``converge`` restores it
     OWN = "own"  # by a function of the kind
 
 
 class Plans(enum.StrEnum):
-    """What a plan reads from a property."""
+    """The facts that a plan reads from a property."""
 
-    VERBS = "verbs"  # what is ordered of the machine
+    VERBS = "verbs"  # the verbs for the machine
     MACHINE = "machine"  # what kind of machine it is
     NODE = "node"  # the node that the resource works at
 
 
 @dataclass(frozen=True, slots=True)
 class Schema:
-    """One property.  ``schema``: of a map by key, of a list one element schema.
+    """The schema of a property.  ``schema``: schemas by key of a map, or of the elements of a list.
 
-    ``on_change`` is missing where the kind's own ``on_change`` holds for all of its properties.
+    ``on_change`` None means the kind's ``on_change``, which then holds for all its properties.
     """
 
     type: Type
@@ -133,14 +133,14 @@ class Schema:
 def updatable(
     kind: Type, on_change: OnChange | Policy, drift: Drift, description: str, **more: Any
 ) -> Schema:
-    """Declare a property that an update changes in place, its columns first."""
+    """Return the schema of a property that an update changes in place."""
     columns: dict[str, Any] = {"update_allowed": True, "on_change": on_change, "drift": drift}
     return Schema(kind, description, **columns, **more)
 
 
 @dataclass(frozen=True, slots=True)
 class Attribute:
-    """One attribute, asked of the real thing each time."""
+    """The schema of an attribute, read from the physical resource each time."""
 
     description: str = ""
     type: Type = Type.ANY
@@ -156,7 +156,7 @@ def secret_names(properties: Properties) -> frozenset[str]:
 
 
 def names_for(properties: Properties, plans: Plans) -> tuple[str, ...]:
-    """Return the properties from which plans read this, in the order of their declaration."""
+    """Return the properties from which plans read ``plans``, in the order of declaration."""
     return tuple(name for name, schema in properties.items() if schema.plans is plans)
 
 
@@ -168,7 +168,7 @@ def drift_names(properties: Properties, *drifts: Drift) -> tuple[str, ...]:
 def changes_of(
     properties: Properties, after: Mapping[str, Any], names: Collection[str]
 ) -> frozenset[OnChange]:
-    """Return what a change of the properties ``names`` to those of ``after`` comes to."""
+    """Return the effects of changing the properties ``names`` to their values in ``after``."""
     changes = {_change_of(properties[name], after) for name in names if name in properties}
     return frozenset(change for change in changes if change is not None)
 

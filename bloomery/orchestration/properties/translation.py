@@ -1,4 +1,4 @@
-"""Old spellings of properties made new, before anything else looks at them.
+"""Translation rules: from old spellings of properties to new ones, before validation.
 
 A kind of resource lists rules; they run on the given values, in the order Add, Replace, Resolve,
 Delete.  A path names keys from the outside in and passes through lists: ``("networks", "port")`` is
@@ -22,7 +22,7 @@ Place: TypeAlias = tuple[dict[str, Any], str]  # a map, and a key that it may ha
 
 @dataclass(frozen=True, slots=True)
 class Add:
-    """Append ``values``, or what stands at ``source`` and then goes, to the list at ``path``."""
+    """Append ``values``, and the values moved from ``source``, to the list at ``path``."""
 
     turn: ClassVar[int] = 0
 
@@ -43,9 +43,9 @@ class Add:
 
 @dataclass(frozen=True, slots=True)
 class Replace:
-    """Put at ``path``: a ``value``, what stands under ``name`` beside it, or at ``source``.
+    """Set ``path`` to ``value``, or move a value there from the sibling key ``name`` or ``source``.
 
-    What it was taken from goes.  Both spellings at once are refused; null is as good as absent.
+    Both spellings at once raise StackValidationFailed; null counts as absent.
     """
 
     turn: ClassVar[int] = 1
@@ -80,7 +80,7 @@ class Replace:
 
 @dataclass(frozen=True, slots=True)
 class Resolve:
-    """Replace each value at ``path`` by what ``find`` makes of it: a name by an id."""
+    """Replace each value at ``path`` by the result of ``find``: a name by an ID."""
 
     turn: ClassVar[int] = 2
 
@@ -104,7 +104,7 @@ class Resolve:
 
 @dataclass(frozen=True, slots=True)
 class Delete:
-    """Drop what stands at ``path``."""
+    """Delete the value at ``path``."""
 
     turn: ClassVar[int] = 3
 
@@ -122,7 +122,7 @@ Rule: TypeAlias = Add | Replace | Resolve | Delete
 
 
 def translated(rules: Sequence[Rule], properties: dict[str, Any]) -> dict[str, Any]:
-    """Return ``properties`` in the new spelling; what is given stays as it is."""
+    """Return a copy of ``properties`` in the new spelling."""
     data: dict[str, Any] = _copied(properties)
     for rule in sorted(rules, key=lambda rule: rule.turn):
         rule.apply(data)
@@ -130,7 +130,7 @@ def translated(rules: Sequence[Rule], properties: dict[str, Any]) -> dict[str, A
 
 
 def spread(rules: Sequence[Rule], names: set[str]) -> set[str]:
-    """Return ``names`` and all that the rules may carry something of theirs to."""
+    """Return ``names`` and the properties to which the rules may move their values."""
     for rule in sorted(rules, key=lambda rule: rule.turn):
         touched = rule.names()
         if not names.isdisjoint(touched):
@@ -145,7 +145,7 @@ def _copied(value: Any) -> Any:
 
 
 def _taken(data: dict[str, Any], source: Path | None) -> list[Any]:
-    """Take what stands at ``source`` away and return it."""
+    """Remove and return the values at ``source``."""
     if source is None:
         return []
     return [place.pop(key) for place, key in list(_places(data, source)) if key in place]

@@ -2,12 +2,12 @@
 
     properties = Properties(kind.properties_schema, definition.properties, reader)
     try:
-        properties.validate()  # before anything exists: what is not ready is not judged
+        properties.validate()  # before creation: values that are not ready are not checked
         properties.resolved()  # {"length": 32, "salt": None, ...}: every property of the schema
     except errors.StackValidationFailed as exc:
         raise exc.under("resources", name, "properties", error="Property error") from exc
 
-Paths of faults begin below ``properties``; a missing or unknown one is a fault of its container.
+Paths of errors begin below ``properties``; a missing or unknown key is an error of its container.
 """
 
 from __future__ import annotations
@@ -32,17 +32,17 @@ Schemas: TypeAlias = Mapping[str, Schema]
 
 
 class Reader(Protocol):
-    """What knows how to read a tree; see ``TreeReader`` in template/functions/base.py."""
+    """The interface of readers of trees; see ``TreeReader`` in template/functions/base.py."""
 
     def resolve(self, tree: Any) -> Any:
         """Return the value of ``tree``."""
 
     def settled(self, tree: Any) -> bool:
-        """Say whether all resources that ``tree`` asks are ready, so that the value is final."""
+        """Return whether all resources that ``tree`` refers to are ready: its value is final."""
 
 
 class Literal:
-    """Reads what holds no calls: stored values, and those of tests."""
+    """Reads trees without function calls: stored values, and those of tests."""
 
     def resolve(self, tree: Any) -> Any:
         return tree
@@ -52,20 +52,20 @@ class Literal:
 
 
 LITERAL: Final = Literal()
-_SHOWN: Final = 100  # characters of a name in a sentence
+_SHOWN: Final = 100  # characters of a name in a message
 _SCALARS: Final = frozenset({str, int, float, bool, type(None)})
 
 
 @dataclass(frozen=True, slots=True)
 class Conversion:
-    """How strictly one value is converted: ``check`` looks at constraints and unknown keys."""
+    """How strictly a value is converted: ``check`` applies constraints and refuses unknown keys."""
 
     check: bool
     context: ConstraintContext
 
 
 class Properties:
-    """The properties of one resource over a schema, a tree and who reads it."""
+    """The properties of one resource, from a schema, a tree and its reader."""
 
     __slots__ = ("_context", "_description", "_reader", "_rules", "_schemas", "_tree")
 
@@ -79,7 +79,7 @@ class Properties:
         context: ConstraintContext = CONSTRAINT_CONTEXT,
         description: str = "",
     ) -> None:
-        """``description``: the resource's, the default of a property that is called so."""
+        """``description``: the resource's, as the default of a property of this name."""
         self._schemas = schemas
         self._tree = tree
         self._reader = reader
@@ -88,14 +88,14 @@ class Properties:
         self._description = description
 
     def validate(self, *, with_values: bool = True) -> None:
-        """Refuse unknown names and, ``with_values``, whatever values there are to judge."""
+        """Refuse unknown names and, ``with_values``, invalid values as far as they are known."""
         if with_values:
             self.resolved(check=True)
         elif isinstance(tree := self._tree, Mapping):
             self._check_names(tree)
 
     def resolved(self, *, check: bool = False) -> dict[str, Any]:
-        """Return every property of the schema, converted; ``check`` asks the constraints, too."""
+        """Return every property of the schema, converted; ``check`` also applies constraints."""
         raw, settled = self._trees()
         if check:
             self._check_names(raw)
@@ -175,7 +175,7 @@ def _refuse_unknown(raw: Iterable[str], schemas: Schemas) -> None:
 
 
 def converted(schema: Schema, raw: Any, conversion: Conversion) -> Any:
-    """Return ``raw`` as the schema's type has it; null is the default or the empty value."""
+    """Return ``raw`` converted to the schema's type; null is the default or the empty value."""
     if raw is None:
         raw = schema.default if schema.default is not None else _EMPTY[schema.type]
     value = _CONVERTERS[schema.type](schema, raw, conversion)
@@ -229,7 +229,7 @@ def _boolean(schema: Schema, raw: Any, conversion: Conversion) -> bool:
 
 def _map(schema: Schema, raw: Any, conversion: Conversion) -> Any:
     if schema.takes_text and isinstance(raw, str | list):
-        return raw  # the parameter that it is for reads JSON, and takes any document
+        return raw  # the parameter behind it reads JSON, and takes any document
     if not isinstance(raw, Mapping):
         raise _fault(f"{quoted(raw)} is not a map")
     members = schema.schema
@@ -285,14 +285,14 @@ _EMPTY: Final[Mapping[Type, Any]] = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Differences:
-    """What an update changes; ``changed`` holds the new values, null where one was dropped."""
+    """The changes of an update; ``changed`` has the new values, null for a removed one."""
 
     changed: Mapping[str, Any]
-    immutable: tuple[str, ...] = ()  # changed, and the kind refuses that
-    replacing: tuple[str, ...] = ()  # changed, and only a new resource can have it
+    immutable: tuple[str, ...] = ()  # changed, and the kind refuses it
+    replacing: tuple[str, ...] = ()  # changed, and needs a replacement
 
     def check(self) -> None:
-        """Raise NotSupported if something changed that never may."""
+        """Raise NotSupported if an immutable property changed."""
         if self.immutable:
             names = ", ".join(self.immutable)
             raise errors.NotSupported(feature=f"Update to properties {names}, which are immutable,")
@@ -317,5 +317,5 @@ def differences(
 
 
 def _differ(before: Any, after: Any) -> bool:
-    """Say whether two values differ; true and 1 do."""
+    """Return whether two values differ; true and 1 do."""
     return bool(before != after) or isinstance(before, bool) != isinstance(after, bool)

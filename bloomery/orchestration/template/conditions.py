@@ -1,7 +1,7 @@
-"""Conditions of a template: named ones, decided once each, and those of resources and outputs.
+"""Conditions of a template: named ones, evaluated once each, and those of resources and outputs.
 
-A condition is a boolean or a call of a condition function; where a resource or an output asks for
-one, a name will do.  A fault is seen where it is: the innermost of conditions in conditions.
+A condition is a boolean or a call of a condition function; a resource or an output may also name
+one.  An error in nested conditions is reported at the innermost condition.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class Conditions:
         self._deciding: list[str] = []
 
     def value(self, name: Any) -> bool:
-        """The value of a named condition.  StackValidationFailed if it has none."""
+        """Return the value of a named condition.  Raise StackValidationFailed if it has none."""
         if isinstance(name, str) and name in self._decided:
             return self._decided[name]
         if not isinstance(name, str) or name not in self._bodies:
@@ -73,7 +73,7 @@ class Conditions:
             raise sections.fault(reason, error=CONDITION_ERROR)
 
     def _body_value(self, name: str, body: Any) -> bool:
-        """Decide a named condition: a boolean or a call, never a bare name."""
+        """Return the value of a named condition's body: a boolean or a call, never a bare name."""
         if isinstance(body, bool):
             return body
         tree = self._parser.parse(body)
@@ -90,7 +90,7 @@ class Conditions:
         )
 
     def holds(self, condition: Any) -> bool:
-        """Decide what stands under the key ``condition`` of a resource or an output."""
+        """Return the value of the key ``condition`` of a resource or an output."""
         if isinstance(condition, bool):
             return condition
         tree = self._parser.parse(condition)
@@ -98,9 +98,9 @@ class Conditions:
         return value if isinstance(value, bool) else self.value(value)
 
     def check(self, *, lenient: bool) -> None:
-        """Refuse wrong ones, those that nothing asks for too.
+        """Refuse invalid conditions, also those that are not used.
 
-        ``lenient``: parameters may miss values, and only what is asked for can be decided.
+        ``lenient``: parameters may have no values, so that conditions are parsed but not evaluated.
         """
         for name, body in self._bodies.items():
             if not lenient:

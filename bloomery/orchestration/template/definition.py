@@ -1,11 +1,11 @@
-"""A template joined with what the user gave: conditions decided, resources and outputs parsed.
+"""A template with the user's input: conditions evaluated, resources and outputs parsed.
 
     definition = Definition(StackInput(template=template, environment=environment))
     definition.resources["server"].properties  # a tree, see functions/base.py
     definition.view({"server": row}).resource("server").reference_id()
 
-Everything is worked out when it is first asked for, once, and faults carry their place.  ``Stack``
-asks in the order in which Heat finds faults.
+Each part is computed once, when it is first read, and errors carry their path.  ``Stack`` reads the
+parts in the order in which Heat finds errors.
 """
 
 from __future__ import annotations
@@ -39,17 +39,17 @@ NOTHING_HIDDEN: Final = Redaction()
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StackInput:
-    """All that a definition is made from; another one is made with ``dataclasses.replace``."""
+    """The input of a definition; change it with ``dataclasses.replace``."""
 
     template: Template
     environment: Environment
     identity: Identity = field(default_factory=Identity)
-    user_parameters: Mapping[str, Any] = field(default_factory=dict)  # before the environment's
-    facade: Facade | None = None  # the resource that the stack implements, if it is a nested one
-    lenient: bool = False  # parameters may miss values, as ``POST validate`` wants it
+    user_parameters: Mapping[str, Any] = field(default_factory=dict)  # win over the environment's
+    facade: Facade | None = None  # the parent resource of a child stack
+    lenient: bool = False  # parameters may have no value, as in ``POST validate``
     constraint_context: ConstraintContext = CONSTRAINT_CONTEXT
-    hidden_above: Redaction = NOTHING_HIDDEN  # in the stack above, whose values may come down
-    deadline: Deadline | None = None  # of a stack above; None: one of its own
+    hidden_above: Redaction = NOTHING_HIDDEN  # in the parent stack, which passes values down
+    deadline: Deadline | None = None  # of the parent stack; None: a new one
 
 
 class Resources(NamedTuple):
@@ -58,13 +58,13 @@ class Resources(NamedTuple):
 
 
 class Definition:
-    """One template for one stack.
+    """The template of one stack.
 
-    The parts of its input are its own attributes: ``definition.environment``.
+    The parts of its input are attributes: ``definition.environment``.
     """
 
     def __init__(self, stack_input: StackInput, resources: Resources | None = None) -> None:
-        """``resources``: of the template, if they have been read already."""
+        """``resources``: those of the template, if they are parsed already."""
         self.input = stack_input
         self.template = stack_input.template
         self.environment = stack_input.environment
@@ -82,27 +82,27 @@ class Definition:
         return self.template.limits
 
     def view(self, resources: Mapping[str, ResourceView]) -> View:
-        """What functions see of the stack whose resources are ``resources``."""
+        """Return the view of functions on the stack with these ``resources``."""
         return View(self, resources)
 
     def relaxed(self) -> Definition:
-        """The same, whose parameters may miss values."""
+        """Return a copy whose parameters may have no value."""
         return self._with(lenient=True)
 
     def stored_as(self, identity: Identity) -> Definition:
-        """The same under the name and id that the stack is stored under."""
+        """Return a copy with the name and ID of the stored stack."""
         return self._with(identity=identity)
 
     def only(self, names: Collection[str]) -> Definition:
-        """The same with no other resources than ``names``."""
+        """Return a copy with the resources ``names`` only."""
         enabled, disabled = self._parsed
         kept = {name: each for name, each in enabled.items() if name in names}
         return self._with_resources(self.template, Resources(kept, disabled & frozenset(names)))
 
     def amended(self, template: Template, part: Definition) -> Definition:
-        """The same with another template: the resources of ``part`` are read, the others known.
+        """Return a copy with another template, reusing the resources parsed here and in ``part``.
 
-        ``part``: a definition of those resources alone in which the two templates differ.
+        ``part``: a definition of only the resources in which the two templates differ.
         """
         names = template.section(Section.RESOURCES).keys()
         either = self.resources | part.resources
@@ -126,7 +126,7 @@ class Definition:
         facade: Facade,
         user_parameters: Mapping[str, Any] | None = None,
     ) -> Definition:
-        """The definition of a stack below: it shares what is hidden here, and the deadline."""
+        """Return the definition of a child stack; it shares the redaction and the deadline."""
         return Definition(
             StackInput(
                 template=template,
@@ -140,11 +140,11 @@ class Definition:
             )
         )
 
-    # ------------------------------------------------------------------------------ what is hidden
+    # ----------------------------------------------------------------------------------- redaction
 
     @functools.cached_property
     def redaction(self) -> Redaction:
-        """Masks in messages the values of hidden parameters, here and in the stacks above."""
+        """Masks the values of hidden parameters, of this stack and its parents, in messages."""
         try:
             return self.input.hidden_above | Redaction(self.parameters.secrets())
         except errors.Failure:  # parameters that cannot be read
@@ -152,7 +152,7 @@ class Definition:
 
     @contextlib.contextmanager
     def redacted(self) -> Iterator[None]:
-        """Let what is raised inside tell no value of a hidden parameter."""
+        """Mask the values of hidden parameters in errors raised inside."""
         try:
             yield
         except errors.Failure as exc:
@@ -165,7 +165,7 @@ class Definition:
 
     @functools.cached_property
     def parameters(self) -> parameters.Parameters:
-        """Raises InvalidSchemaError for a declaration, UnknownUserParameter for a given one."""
+        """The parameters and their values.  Raises InvalidSchemaError for a declaration."""
         section = self.template.section(Section.PARAMETERS)
         try:
             declared = parameters.schemas(section, self._declared)
@@ -186,7 +186,7 @@ class Definition:
         return self.template.parameter_schema(name, body)
 
     def check_groups(self) -> None:
-        """Refuse parameter groups of the wrong shape, and names in them that are none."""
+        """Refuse parameter groups of the wrong shape, or with unknown parameters."""
         try:
             parameters.check_groups(
                 self.template.section(Section.PARAMETER_GROUPS), self.parameters.schemas
@@ -195,7 +195,7 @@ class Definition:
             word = self.template.word(Section.PARAMETER_GROUPS)
             raise exc.under(word, error="Parameter Groups error") from exc
 
-    # ---------------------------------------------------------------- what reads parts of it
+    # --------------------------------------------------------------------- readers of its parts
 
     @functools.cached_property
     def _plain_view(self) -> View:
@@ -244,11 +244,11 @@ class Definition:
         return Resources(enabled, frozenset(disabled))
 
     def resolved_type(self, name: str) -> ResolvedType:
-        """Return what the type of a resource came to.  Raises StackValidationFailed."""
+        """Return the resolved type of a resource.  Raises StackValidationFailed."""
         return self.environment.registry.find(self.resources[name].type, name)
 
     def required(self, name: str) -> Sequence[str]:
-        """Tell who must come before a resource; a ``depends_on`` of a disabled one is no matter.
+        """Return the resources that ``name`` requires; ``depends_on`` of a disabled one is ignored.
 
         Raises InvalidTemplateReference.
         """
@@ -282,7 +282,7 @@ class Definition:
             yield reference.resource
 
     def wrong_reference(self, name: Any) -> errors.InvalidTemplateReference:
-        """The fault of who asks for a resource that is not there."""
+        """Return the error for a reference to an unknown or disabled resource."""
         sentence = f'The specified reference "{name}" is incorrect'
         if isinstance(name, str) and name in self._parsed.disabled:
             why = f"the condition of {name} is false; ask for it in the same condition, with if"
@@ -310,7 +310,7 @@ class Definition:
 
     @functools.cached_property
     def outputs(self) -> Mapping[str, OutputDefinition]:
-        """Every output; one that is not enabled is never looked at."""
+        """All outputs; the value of a disabled one is never parsed."""
         section = self.template.section(Section.OUTPUTS)
         for name, body in section.items():
             sections.check_output(self.template, name, body)
@@ -325,7 +325,7 @@ class Definition:
 
 
 def _place(tree: Any, target: str, view: View) -> tuple[str | int, ...] | None:
-    """Where in ``tree`` the resource ``target`` is asked for; None if it is not."""
+    """Return the path of the first reference to ``target`` in ``tree``, or None."""
     if isinstance(tree, Function):
         below = _place(tree.args, target, view)
         if below is not None:
@@ -341,7 +341,7 @@ def _place(tree: Any, target: str, view: View) -> tuple[str | int, ...] | None:
 
 
 class View:
-    """A ``StackView`` (view.py): the definition, and resources that somebody plugs in."""
+    """A ``StackView`` (view.py) of a definition and the given resources."""
 
     __slots__ = ("_definition", "_resources")
 
@@ -392,7 +392,7 @@ class View:
 
 
 class _Unbuilt(View):
-    """What is seen while the template is still being read: no resource can be asked."""
+    """The view while the template is parsed: reading a resource raises StackValidationFailed."""
 
     __slots__ = ()
 

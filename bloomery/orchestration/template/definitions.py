@@ -1,7 +1,7 @@
-"""What a template says of one resource and of one output, read from its body, each value a tree.
+"""The definitions of resources and outputs, read from the bodies in a template.
 
-A definition is read once and never changed.  ``properties`` and its neighbours are trees (see
-functions/base.py): resolve them against a view, compare definitions of two templates with ``==``.
+A definition is immutable.  ``properties`` and similar fields are trees (see functions/base.py):
+resolve them against a view.  Compare definitions of two templates with ``==``.
 """
 
 from __future__ import annotations
@@ -36,16 +36,16 @@ class ResourceDefinition:
     depends_on: tuple[str, ...] = ()
     update_policy: Any = field(default_factory=dict)  # a tree whose value is a map
     deletion_policy: DeletionPolicy = DeletionPolicy.DELETE
-    external_id: Any = None  # a tree whose value is text; set: the real thing is not ours
+    external_id: Any = None  # a tree whose value is text; set: not managed by the stack
     description: str = ""
 
     def references(self, view: StackView) -> Iterator[base.Reference]:
-        """Yield what properties and metadata ask of other resources; policies do not count."""
+        """Yield the references in properties and metadata; policies do not count."""
         yield from base.references(self.properties, view)
         yield from base.references(self.metadata, view)
 
     def required(self, view: StackView) -> Iterator[str]:
-        """Yield the name of each resource that must come first; names may repeat."""
+        """Yield the name of each required resource; names may repeat."""
         if self.external_id is not None:
             return
         yield from self.depends_on
@@ -55,7 +55,7 @@ class ResourceDefinition:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OutputDefinition:
-    """One entry of ``outputs``; one that is not enabled stays listed and is never looked at."""
+    """One entry of ``outputs``; a disabled one stays listed, but its value is never parsed."""
 
     name: str
     value: Any = None  # a tree
@@ -67,7 +67,7 @@ Resources = Mapping[str, ResourceDefinition]
 
 
 class DefinitionReader:
-    """Reads the bodies of resources and outputs; what is the same for all is looked up once."""
+    """Reads the bodies of resources and outputs; the spelling of keys is looked up once."""
 
     __slots__ = ("_conditions", "_output_words", "_parser", "_policies", "_words")
 
@@ -76,7 +76,7 @@ class DefinitionReader:
         self._parser = parser
         self._conditions = conditions
         self._policies = features.deletion_policies
-        nowhere = "\0"  # no document has it: a key that the version does not know is never read
+        nowhere = "\0"  # in no document: a key unknown to the version is never read
         self._words = {key: features.resource_keys.get(key, nowhere) for key in Key}
         self._output_words = {key: features.output_keys.get(key, nowhere) for key in Key}
 
@@ -138,7 +138,7 @@ class DefinitionReader:
 
 
 def _under(word: str, function: Callable[[Any], T], value: Any) -> T:
-    """Call ``function``; its fault is seen from outside of ``word``."""
+    """Call ``function``; put ``word`` before the path of its errors."""
     try:
         return function(value)
     except errors.Misplaced as exc:

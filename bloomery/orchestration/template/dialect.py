@@ -1,7 +1,7 @@
-"""What a class of templates is: its words, its functions, and how parameters are declared.
+"""The base of template classes: keys, functions and declarations of parameters by version.
 
-A class stands for one version.  All that distinguishes it is a ``Features``, a table; the code that
-reads templates asks the table and never the version's name::
+A class implements one version.  Its differences are in ``Features``, a table; the code that reads
+templates uses the table and never the version's name::
 
     template = versions.template_class(document)(document, files)
     template.section(Section.RESOURCES)  # "resources" of HOT, "Resources" of the other dialect
@@ -56,7 +56,7 @@ NO_DESCRIPTION: Final = "No description"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Identity:
-    """What the pseudo parameters tell of the stack that a template is used for."""
+    """The values of a stack's pseudo parameters."""
 
     name: str = ""
     id: str | None = None  # None: not stored yet
@@ -66,7 +66,7 @@ class Identity:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Features:
-    """What one version has, and what it calls it."""
+    """The sections, keys and functions of one version, in its spelling."""
 
     type: str  # "hot" or "cfn", as ``template_versions`` shows it
     version_key: str
@@ -80,7 +80,7 @@ class Features:
 
 
 class Template:
-    """A document with its files.  It is never changed; what it holds may be half wrong still."""
+    """A document with its files.  It is immutable, and may be invalid."""
 
     features: ClassVar[Features]
     __slots__ = ("document", "files", "limits")
@@ -97,12 +97,12 @@ class Template:
         self.limits = limits
 
     def section(self, section: Section) -> Any:
-        """What stands under the section; {} where it is missing or empty."""
+        """Return the content of the section; {} if it is missing or empty."""
         name = self.features.sections.get(section)
         return (self.document.get(name) or {}) if name is not None else {}
 
     def word(self, section: Section) -> str:
-        """What paths call the section."""
+        """Return the name of the section in documents and paths."""
         return self.features.sections[section]
 
     @property
@@ -116,5 +116,5 @@ class Template:
 
     @classmethod
     def pseudo_parameters(cls, identity: Identity) -> dict[str, str]:
-        """The values of those parameters that every template has without declaring them."""
+        """Return the values of the pseudo parameters, which no template declares."""
         raise NotImplementedError

@@ -1,11 +1,11 @@
-"""What the user adds to a template: values, defaults, the registry of types, hooks, sinks.
+"""Environments: parameters, defaults, resource registry, hooks and event sinks.
 
     environment = Environment.of({"parameters": {"size": 3}, "resource_registry": {...}}, kinds)
     environment.registry.find("My::Server", "web")
-    environment.child("nested", parameters={...}, resolved=...)  # for the stack inside of "nested"
+    environment.child("nested", parameters={...}, resolved=...)  # for the child stack of "nested"
 
-The operator's environment stands below the user's: its parameters and defaults are defaults, its
-rules are asked after the user's, its sinks get the events of every stack.
+The operator's environment yields to the user's: its parameters and defaults are defaults, and its
+registry applies after the user's.  Its sinks get the events of every stack.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ MASKED: Final = "******"
 
 
 class Environment:
-    """One environment.  It is never changed."""
+    """An environment.  It is immutable."""
 
     __slots__ = (
         "_defaults",
@@ -78,10 +78,10 @@ class Environment:
         sinks: Collection[str] | None = None,
         limits: Limits = LIMITS,
     ) -> Environment:
-        """Check an environment; ``kinds`` and ``sinks`` are those installed if not said.
+        """Check an environment; ``kinds`` and ``sinks`` default to the installed ones.
 
-        Raises TemplateUnreadable for sections that are none, which Heat's API finds before its
-        engine is asked, StackValidationFailed for what a section holds, InvalidBreakPointHook and
+        Raises TemplateUnreadable for invalid sections, which Heat refuses in its API and not in its
+        engine, StackValidationFailed for the content of a section, InvalidBreakPointHook and
         InvalidRestrictedAction.
         """
         sections = {} if document is None else checked(document)
@@ -96,11 +96,11 @@ class Environment:
         return cls(sections, registry, operators)
 
     def hooks(self, resource_name: str) -> frozenset[str]:
-        """Return the points at which a resource stops until it is told to go on."""
+        """Return the hooks at which a resource waits until the hook is cleared."""
         return self.registry.hooks(resource_name)
 
     def restricted_actions(self, resource_name: str) -> frozenset[str]:
-        """Return what an update must not do to a resource: ``update``, ``replace``."""
+        """Return the restricted actions of a resource: ``update``, ``replace``."""
         return self.registry.restricted_actions(resource_name)
 
     def child(
@@ -109,10 +109,10 @@ class Environment:
         parameters: Mapping[str, Any] | None = None,
         resolved: ResolvedType | None = None,
     ) -> Environment:
-        """Return the environment of the nested stack that a resource is.
+        """Return the environment of a resource's child stack.
 
-        ``resolved``: what the type of the resource came to; the rule that made it a template is not
-        handed down.  Defaults and sinks are, what is encrypted is not.
+        ``resolved``: the resolved type of the resource; the rule that led to its template is not
+        passed down.  Defaults and sinks are passed down, ``encrypted_param_names`` is not.
         """
         sections: dict[str, Any] = {
             PARAMETERS: parameters or {},
@@ -125,7 +125,7 @@ class Environment:
         return Environment(sections, registry, self._operators)
 
     def all_sinks(self) -> list[Mapping[str, Any]]:
-        """Return where events go, the operator's sinks last."""
+        """Return all event sinks, the operator's last."""
         return [*self.event_sinks, *(self._operators.event_sinks if self._operators else ())]
 
     def shown(self, hidden: Collection[str] = ()) -> dict[str, Any]:
@@ -148,7 +148,7 @@ def _masked(values: Mapping[str, Any], hidden: Collection[str]) -> dict[str, Any
 
 
 def checked(document: Any) -> dict[str, Any]:
-    """Return the sections of an environment whose shape is right.  Raises TemplateUnreadable."""
+    """Return ``document`` if its sections have the right shape.  Raises TemplateUnreadable."""
     if not isinstance(document, dict):
         raise _unreadable("the environment must be a map of sections")
     for name, section in document.items():
@@ -187,5 +187,5 @@ def _check_names(names: Sequence[Any]) -> None:
 
 @functools.cache
 def installed_sinks() -> Collection[str]:
-    """The types of event sinks that are installed, by the names of their entry points."""
+    """Return the types of the installed event sinks, the names of their entry points."""
     return frozenset(offered.loaders(SINK_GROUP))

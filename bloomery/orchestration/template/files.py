@@ -1,8 +1,8 @@
 """The files that come with a template, by the literal names that templates and environments use.
 
-A name is what stands in ``get_file``, in a type that ends with .yaml or .template, as the target of
-a rule of the registry, or in ``environment_files``.  Clients make relative paths into URLs on both
-sides before they send them, so that a name is compared as text and never resolved.
+A name appears in ``get_file``, as a type that ends with .yaml or .template, as the target of a
+registry rule, or in ``environment_files``.  Clients turn relative paths into URLs in both places
+before they send them, so the service compares names as text and never resolves them.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ class Files(Mapping[str, str]):
 
     @classmethod
     def of(cls, document: Any, limits: Limits = LIMITS) -> Files:
-        """Check what a request calls ``files``: a map of texts, or nothing."""
+        """Check ``files`` of a request: a map of texts, or nothing."""
         if document is None:
             return cls()
         if not isinstance(document, Mapping):
@@ -46,7 +46,7 @@ class Files(Mapping[str, str]):
         return text
 
     def over(self, older: Mapping[str, str]) -> Files:
-        """Return these and, where they say nothing, the ``older`` ones: what PATCH wants."""
+        """Return these files over the ``older`` ones, as PATCH does."""
         return Files({**older, **self._texts})
 
     def __getitem__(self, name: str) -> str:

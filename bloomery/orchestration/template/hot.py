@@ -1,7 +1,6 @@
 """HOT: ``heat_template_version`` by date or by the name of a release.
 
-What distinguishes the versions stands in ``_features``; which functions each has, in
-functions/tables.py.
+``_features`` has the differences of the versions, functions/tables.py their functions.
 """
 
 from __future__ import annotations
@@ -20,7 +19,7 @@ _WITH_CONDITIONS: Final = (Section.CONDITIONS, Key.CONDITION, Key.EXTERNAL_ID)  
 
 
 def _features(version: str) -> Features:
-    """The table of one version; dates compare as text."""
+    """Return the table of one version; dates compare as text."""
     has_conditions = version >= "2016-10-14"
     missing = () if has_conditions else _WITH_CONDITIONS
     lower = {name.lower(): policy for name, policy in _POLICIES.items() if has_conditions}
@@ -37,9 +36,9 @@ def _features(version: str) -> Features:
 
 
 class Hot(dialect.Template):
-    """What all versions have in common."""
+    """The base of all HOT versions."""
 
-    parameter_words: ClassVar[frozenset[str]] = frozenset()  # those that not every version has
+    parameter_words: ClassVar[frozenset[str]] = frozenset()  # of OPTIONAL_WORDS
     __slots__ = ()
 
     @classmethod

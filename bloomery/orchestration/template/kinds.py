@@ -1,9 +1,9 @@
 """Kinds of resource by type name, from the entry points of all installed packages.
 
     kinds = installed()
-    kinds.find("OS::Heat::Value")  # its class, loaded when it is first asked for
+    kinds.find("OS::Heat::Value")  # its class, loaded on first use
 
-A site adds its own under ``bloomery.resources``; what is never used is never loaded.
+A site adds its own under ``bloomery.resources``.  Unused kinds are never loaded.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ class Kinds:
         self._loaders = dict(loaders)
 
     def find(self, name: str) -> type[Any] | None:
-        """Return the class called ``name``.
+        """Return the class called ``name``, or None.
 
         Raises StackValidationFailed if its plug-in is broken.
         """
@@ -44,7 +44,7 @@ class Kinds:
             ) from exc
 
     def offer(self, name: str, kind: type[Any]) -> None:
-        """Add a class, or put it in the place of another."""
+        """Add or replace a class."""
         self._loaders[name] = lambda: kind
 
     def __contains__(self, name: object) -> bool:
@@ -57,7 +57,7 @@ class Kinds:
         return len(self._loaders)
 
     def unknown(self, name: str, also: Iterable[str] = ()) -> errors.StackValidationFailed:
-        """Return the fault of a type that nothing offers; ``also``: names that somebody mapped."""
+        """Return the error for an unknown type; ``also``: names that a registry maps."""
         near = _nearest(name, [*also, *self._loaders])
         return errors.StackValidationFailed(
             reason=f"The Resource Type ({name}) could not be found.{near}"
@@ -65,7 +65,7 @@ class Kinds:
 
 
 def _nearest(name: str, type_names: Iterable[str]) -> str:
-    """Propose the type whose last word is most like that of ``name``: the rest is all alike."""
+    """Suggest the type whose last word is most similar to that of ``name``."""
     by_word = {each.rpartition("::")[2]: each for each in type_names}
     words = {word.lower(): word for word in by_word}
     near = difflib.get_close_matches(name.rpartition("::")[2].lower()[:_CHARS], words, 1)
@@ -74,16 +74,16 @@ def _nearest(name: str, type_names: Iterable[str]) -> str:
 
 @functools.cache
 def installed() -> Kinds:
-    """The kinds that are installed; looked for once, none of them loaded."""
+    """Return the installed kinds; looked up once, none of them loaded."""
     return Kinds(loaders(GROUP))
 
 
 def offer(name: str, kind: type[Any]) -> None:
-    """Add a class to those installed; for who starts a process, before a template is read."""
+    """Add a class to the installed ones; call it at start-up, before a template is read."""
     installed().offer(name, kind)
 
 
 def loaders(group: str) -> dict[str, Callable[[], Any]]:
-    """Return what loads each entry point of ``group``, by name."""
+    """Return a loader for each entry point of ``group``, by name."""
     manager: Any = stevedore.NamedExtensionManager(group, names=[], invoke_on_load=False)
     return {point.name: functools.cache(point.load) for point in manager.list_entry_points()}

@@ -4,9 +4,9 @@
 
 A later file wins, key by key, over an earlier one.  For values of parameters a file may say
 otherwise in ``parameter_merge_strategies``: *merge* joins texts and lists, adds numbers and updates
-maps; *deep_merge* goes down into maps.  The first file that gives a parameter a value settles its
-strategy; a later one that asks for another by the parameter's name is refused, while its
-``default`` changes nothing.
+maps; *deep_merge* also merges the maps inside.  The first file with a value for a parameter sets
+its strategy.  A later file that names another strategy for this parameter is refused; a ``default``
+in it has no effect.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ def merged(
 
 
 def over(stored: Mapping[str, Any], document: Mapping[str, Any]) -> dict[str, Any]:
-    """Return ``document`` laid over ``stored``, key by key: what PATCH does to an environment."""
+    """Return ``document`` laid over ``stored``, key by key, as PATCH does to an environment."""
     merge = _Merge({}, LIMITS)
     for each in (stored, document):
         for name, section in environment.checked(dict(each)).items():
@@ -71,8 +71,8 @@ def kinds_of(
 ) -> dict[str, ParameterType]:
     """Return the kind of every parameter that the template or one of the files declares.
 
-    The template's own declaration counts before that of a file.  What is no template is passed
-    over: if it is used as one, whoever reads it says what is wrong.
+    The template's own declaration counts before that of a file.  Files that are no templates are
+    skipped: if a stack uses one, reading it fails there.
     """
     types: dict[str, ParameterType] = {}
     for text in texts.values():
@@ -113,7 +113,7 @@ def _documents(
 
 
 class _Merge:
-    """What the files up to now have come to."""
+    """The result of merging the files so far."""
 
     def __init__(self, kinds: Mapping[str, ParameterType], limits: Limits) -> None:
         self.sections: dict[str, Any] = {
@@ -134,7 +134,7 @@ class _Merge:
                 self.lay(section, content)
 
     def lay(self, section: str, content: Any) -> None:
-        """Let ``content`` win key by key; null says nothing, and lists are put in a row."""
+        """Let ``content`` win key by key; null is ignored, and lists are joined."""
         if section == environment.STRATEGIES:
             return
         if isinstance(content, list):
@@ -200,7 +200,7 @@ def _sum(old: Any, new: Any) -> Any:
     try:
         whole = old + new
         finite = math.isfinite(whole)
-    except OverflowError as exc:  # whole numbers beyond what a fraction can be
+    except OverflowError as exc:  # integers beyond the range of floats
         raise _Unmergeable from exc
     if not finite:
         raise _Unmergeable
@@ -208,7 +208,7 @@ def _sum(old: Any, new: Any) -> Any:
 
 
 def _shallow(old: Any, new: Any) -> Any:
-    """Update a map, lengthen a list; empty text is an empty document."""
+    """Update a map or extend a list; empty text is an empty document."""
     if not old or not new:
         return old or new
     if isinstance(old, dict) and isinstance(new, dict):
@@ -219,7 +219,7 @@ def _shallow(old: Any, new: Any) -> Any:
 
 
 def _deep(old: Any, new: Any) -> Any:
-    """Go down into maps, lengthen lists and texts; of other values the later one wins."""
+    """Merge maps recursively, extend lists and texts; of other values the later one wins."""
     if old is None or new is None:
         return old if new is None else new
     if isinstance(old, dict) and isinstance(new, dict):

@@ -1,12 +1,12 @@
-"""What a template declares of each parameter, in either dialect.
+"""Declarations of parameters, in either dialect.
 
 Both spellings become one ``Schema``::
 
     hot_schema("size", {"type": "number", "constraints": [{"range": {"min": 1}}]}, {"modulo"})
     cfn_schema("Size", {"Type": "Number", "MinValue": "1"})
 
-A fault of the declaration is InvalidSchemaError, and so is a default that breaks a constraint; a
-value is asked later (``Schema.value``) and refused with StackValidationFailed.
+An invalid declaration, or a default that breaks a constraint, raises InvalidSchemaError.  Values
+are checked later by ``Schema.value``, which raises StackValidationFailed.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ TELLING: Final = ("length", "range", "modulo", "allowed_pattern", "custom_constr
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Schema:
-    """One parameter.  ``default`` is as written; None means that there is none."""
+    """The declaration of a parameter.  ``default`` is as written; None means no default."""
 
     name: str
     kind: ParameterType
@@ -51,7 +51,7 @@ class Schema:
     tags: tuple[Any, ...] = ()
 
     def value(self, raw: Any, context: ConstraintContext = CONSTRAINT_CONTEXT) -> Any:
-        """Return what templates see of ``raw``; StackValidationFailed if it may not be given."""
+        """Return ``raw`` converted and checked; StackValidationFailed if it is invalid."""
         try:
             value = convert(self.kind, raw, context.limits)
         except errors.StackValidationFailed as exc:
@@ -61,11 +61,11 @@ class Schema:
         return value
 
     def unfit(self, why: str) -> str:
-        """Say why a value is not of the type; of a hidden one no more than that."""
+        """Return why a value is not of the type; for a hidden parameter without the value."""
         return f"it is no {self.kind}; {HIDDEN}" if self.hidden else why
 
     def broken(self, value: Any, why: str, context: ConstraintContext = CONSTRAINT_CONTEXT) -> str:
-        """Say why a value breaks a constraint; of a hidden one name the constraint alone."""
+        """Return why a value breaks a constraint; for a hidden parameter only the constraint."""
         if not self.hidden:
             return why
         rule = constraints.broken(self.constraints, value, context)
@@ -75,14 +75,14 @@ class Schema:
         return f"it breaks the constraint {rule.word}{body}{described}; {HIDDEN}"
 
     def lenient(self, raw: Any, context: ConstraintContext = CONSTRAINT_CONTEXT) -> Any:
-        """Return what templates see of ``raw``, constraints aside; null if there is no such."""
+        """Return ``raw`` converted, without constraints; None if it is not of the type."""
         try:
             return convert(self.kind, raw, context.limits)
         except errors.StackValidationFailed:
             return None
 
     def text(self, value: Any) -> str:
-        """Spell a value of this parameter as a stack shows it."""
+        """Return a value of this parameter as text, as a stack shows it."""
         if self.hidden:
             return MASK
         return (
@@ -90,7 +90,7 @@ class Schema:
         )
 
     def as_property(self) -> schema.Schema:
-        """Return the property that this is of a resource which the template stands for."""
+        """Return the schema of the property that sets this parameter of a nested template."""
         return schema.Schema(
             PROPERTY_TYPES[self.kind],
             str(self.description or ""),
@@ -105,7 +105,7 @@ class Schema:
 
 
 def shown(declared: Schema, raw: Any = None) -> dict[str, Any]:
-    """Return one entry of ``Parameters`` as ``POST validate`` answers; ``raw`` as it came."""
+    """Return one entry of ``Parameters`` as ``POST validate`` answers; ``raw``: the given value."""
     facts = {
         "Type": CFN_WORDS[declared.kind],
         "Description": declared.description or "",
@@ -143,7 +143,7 @@ _SHOWN: Final[Mapping[str, str | Mapping[str, str]]] = {
 # -------------------------------------------------------------------------------------- HOT
 
 
-OPTIONAL_WORDS: Final = frozenset({"tags", "modulo"})  # those that not every version has
+OPTIONAL_WORDS: Final = frozenset({"tags", "modulo"})  # not in every version
 _HOT_KEYS: Final = frozenset(
     {"type", "label", "description", "default", "hidden", "constraints", "immutable"}
 )
@@ -206,7 +206,7 @@ def _hot_rule(rule: Any, kind: ParameterType, words: set[str]) -> Constraint:
 
 class _Spelling(NamedTuple):
     word: str
-    keys: Mapping[str, str]  # of the definition: to keys of the rule's body; "" is all of it
+    keys: Mapping[str, str]  # from the declaration's keys to the rule's; "": the whole body
 
 
 _CFN_RULES: Final = (
@@ -271,11 +271,11 @@ def _check_name(name: Any, taken: Collection[str]) -> None:
 
 
 def _finished(declared: Schema, key: str) -> Schema:
-    """Return the schema once its default is known to keep to the constraints.
+    """Return ``declared`` if its default keeps to the constraints, else raise InvalidSchemaError.
 
-    Custom ones may ask a service, and are asked of values only.  A default of the wrong type is
-    found when it is used, as text that is no JSON always is; earlier, as in Heat, where a list is
-    wanted or a constraint has to look at it.
+    Custom constraints may call a service, and check values only.  As in Heat, a default of the
+    wrong type fails here for a list or a parameter with constraints, and on use for others.  Text
+    that is no JSON always fails on use.
     """
     rules = [rule for rule in declared.constraints if not isinstance(rule, constraints.Custom)]
     if declared.default is None or not (rules or declared.kind is ParameterType.LIST):
@@ -347,7 +347,7 @@ def _custom(body: Any, kind: ParameterType, description: str | None) -> Constrai
 
 
 def _compared(values: list[Any], kind: ParameterType) -> Iterator[Any]:
-    """Yield the allowed values as the type has them: ``"1"`` allows the number 1, ``"x"`` none."""
+    """Yield the allowed values converted to the type: ``"1"`` allows the number 1, ``"x"`` none."""
     for value in values:
         with contextlib.suppress(errors.StackValidationFailed):
             yield convert(kind, value, LIMITS)

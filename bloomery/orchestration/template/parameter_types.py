@@ -1,7 +1,7 @@
-"""The five types of a parameter: what each accepts, makes of it, and prints.
+"""The five types of parameters: conversion of values, and their text.
 
-``convert(kind, value, limits)`` raises StackValidationFailed that says what the type wants; the
-quirks are Heat's, for templates rely on them: a map becomes text as Python prints it, a list is
+``convert(kind, value, limits)`` raises StackValidationFailed for a value of the wrong type.  The
+quirks are Heat's, because templates rely on them: a map becomes text as Python prints it, a list is
 split without trimming, ``"5"`` is a JSON document.
 """
 
@@ -43,19 +43,19 @@ PROPERTY_TYPES: Final = {
     ParameterType.LIST: Type.LIST,
     ParameterType.JSON: Type.MAP,
     ParameterType.BOOLEAN: Type.BOOLEAN,
-}  # what a nested template's parameter is when the template stands for a resource
+}  # of the properties that set the parameters of a nested template
 
 TRUE: Final = frozenset({"1", "t", "true", "on", "y", "yes"})
 FALSE: Final = frozenset({"0", "f", "false", "off", "n", "no"})
 
 
 def convert(kind: ParameterType, value: Any, limits: Limits) -> Any:
-    """Return what templates see of ``value``; StackValidationFailed if the type cannot hold it."""
+    """Return ``value`` converted to the type.  Raises StackValidationFailed."""
     return _CONVERTERS[kind](value, limits)
 
 
 def text(kind: ParameterType, value: Any) -> str:
-    """Spell a converted value as ``parameters`` of a stack shows it."""
+    """Return a converted value as text, as ``parameters`` of a stack shows it."""
     if kind is ParameterType.LIST:
         return ",".join(value)
     if kind is ParameterType.JSON:

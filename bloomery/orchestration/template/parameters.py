@@ -1,12 +1,12 @@
-"""What was given to a template: values checked, converted, and shown.
+"""The parameters of a stack: values checked, converted, and shown.
 
     values = Parameters(schemas, {"size": "5"}, defaults={}, pseudo=hot_pseudo(stack_name="web"))
     values.check()
     values.value("size")  # 5
     values.shown()  # {"size": "5", "OS::stack_name": "web", ...}
 
-A value comes from what was given to the stack, else from ``parameter_defaults`` of its
-environment, else from the declaration; null is as good as not given.
+A value comes from the parameters of the stack, else from ``parameter_defaults`` of its environment,
+else from the declaration.  Null counts as absent.
 """
 
 from __future__ import annotations
@@ -63,11 +63,11 @@ def cfn_pseudo(*, stack_name: str = "", arn: str = "", region: str = "") -> dict
 
 
 def _no_hurry() -> None:
-    """Nobody counts the time."""
+    """Do nothing: there is no deadline."""
 
 
 class Parameters:
-    """The values of one stack.  They are never changed; a new pseudo value needs a new object."""
+    """The values of one stack.  They are immutable; a new pseudo value needs a new object."""
 
     __slots__ = (
         "_context",
@@ -91,9 +91,9 @@ class Parameters:
         context: ConstraintContext = CONSTRAINT_CONTEXT,
         tick: Callable[[], None] = _no_hurry,
     ) -> None:
-        """``lenient``: what is missing or does not fit is null, as ``POST validate`` wants it.
+        """``lenient``: a missing or invalid value is null, as in ``POST validate``.
 
-        ``tick`` is called before each value is looked at, and raises when time is over.
+        ``tick`` is called before each value is converted, and raises after the deadline.
         """
         self.schemas = schemas
         self.lenient = lenient
@@ -105,10 +105,10 @@ class Parameters:
         self._values: dict[str, Any] = dict(self._pseudo)
 
     def value(self, name: str) -> Any:
-        """Return what the template sees.
+        """Return the converted value.
 
-        Raises StackValidationFailed for a name that is not declared and for a value that does not
-        fit, UserParameterMissing where there is none.
+        Raises StackValidationFailed for a name that is not declared and for an invalid value,
+        UserParameterMissing for a missing one.
         """
         try:
             return self._values[name]
@@ -140,7 +140,7 @@ class Parameters:
         return declared.value(raw, self._context)
 
     def raw(self, name: str) -> Any:
-        """Return the value as somebody wrote it; None where nobody did."""
+        """Return the value before conversion, or None."""
         for source in (self._user_values, self._defaults):
             if (value := source.get(name)) is not None:
                 return value
@@ -154,12 +154,12 @@ class Parameters:
         return name in self.schemas or name in self._pseudo
 
     def __iter__(self) -> Iterator[str]:
-        """Walk the declared names, pseudo parameters first."""
+        """Yield the names of all parameters, pseudo parameters first."""
         yield from self._pseudo
         yield from self.schemas
 
     def check(self) -> None:
-        """Refuse what is not declared, missing, or does not fit; values are left out if lenient."""
+        """Refuse undeclared, missing or invalid parameters; if lenient, only undeclared ones."""
         for name in self._user_values:
             if name not in self.schemas:
                 advice = errors.nearest(name, self.schemas)
@@ -190,7 +190,7 @@ class Parameters:
         }
 
     def check_immutable(self, before: Parameters) -> None:
-        """Refuse an update that changes what both declare and the new template calls immutable."""
+        """Refuse an update that changes a parameter of both templates, immutable in the new one."""
         if changed := self.changed_immutables(before):
             raise errors.ImmutableParameterModified(keys=", ".join(changed))
 

@@ -1,9 +1,8 @@
 """From text to a document: JSON first, because it is fast, then YAML 1.1 as Heat reads it.
 
-A document is what JSON could carry: maps with keys of text, lists, texts, finite numbers, booleans
-and null.  Dates stay text.  Whatever YAML would silently make something else of is refused, with
-its line and column and the way out; so is what is over a row of ``limits.Limits``, before it costs
-more than it may.
+A document has the values of JSON only: maps with text keys, lists, texts, finite numbers, booleans
+and null.  Dates stay text.  Text that YAML would silently read as another value is refused, with
+line, column and advice.  Documents beyond ``limits.Limits`` are refused before they cost much.
 """
 
 from __future__ import annotations
@@ -23,7 +22,7 @@ BOM: Final = "\ufeff"
 NOT_IN_YAML: Final = re.compile(
     "[^\t\n\r\x20-\x7e\x85\xa0-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]"
 )
-ADVICE: Final = {  # what libyaml says, and what its reader should do about it
+ADVICE: Final = {  # advice for users, by the message of libyaml
     "mapping values are not allowed in this context": (
         "quote a text that holds ': ', put ': ' after each key, and indent the keys of a map alike"
     ),
@@ -51,9 +50,9 @@ def document(
     *,
     may_be_empty: bool = False,
 ) -> dict[str, Any]:
-    """Return the map that ``text`` holds; one without content is {} where it ``may_be_empty``.
+    """Return the map in ``text``; {} for an empty document that ``may_be_empty``.
 
-    Raises TemplateUnreadable, whose path is as near as can be known, and RequestLimitExceeded.
+    Raises TemplateUnreadable, with the nearest known path, and RequestLimitExceeded.
     """
     text = _decoded(text, limits, what)
     value = _of_json(text, limits, what) if text.lstrip()[:1] == "{" else None
@@ -65,7 +64,7 @@ def document(
 
 
 def check(value: Any, limits: Limits = LIMITS, what: str = "the template") -> dict[str, Any]:
-    """Return ``value``, which came as objects, if ``document`` could have made it."""
+    """Return ``value``, which is parsed already, if it is a valid document."""
     _Walk(limits, what).value(value, limits.document_depth)
     return _map(value, what)
 
@@ -98,7 +97,7 @@ SURROGATE: Final = re.compile("[\ud800-\udfff]")
 
 
 def _decoded(text: str | bytes, limits: Limits, what: str) -> str:
-    """Return the text without its byte order mark, once it is short enough and sound."""
+    """Return the text without its byte order mark, if it is short enough and valid UTF-8."""
     _fit(len(text), limits, what)
     try:
         if isinstance(text, bytes):
@@ -121,7 +120,7 @@ def _fit(size: int, limits: Limits, what: str) -> None:
 
 
 def _of_json(text: str, limits: Limits, what: str) -> Any:
-    """Return the document; None for what is not JSON, which YAML may still be."""
+    """Return the document; None if it is not JSON, and maybe YAML."""
     try:
         value = json.loads(text)
     except json.JSONDecodeError:
@@ -139,7 +138,7 @@ def _too_long(limits: Limits) -> str:
 
 
 class _Walk:
-    """One walk over objects, counting what it meets."""
+    """Checks parsed values recursively, and counts them."""
 
     __slots__ = ("beyond", "limits", "nodes", "what")
 
@@ -236,7 +235,7 @@ def _unreadable(text: str) -> str:
 
 
 def _syntax(exc: yaml.MarkedYAMLError) -> str:
-    """Say what libyaml found, where, inside of what, and what usually helps."""
+    """Return the message of libyaml with its place, its context and advice."""
     problem = exc.problem or "this is not YAML"
     message = f"{_line(exc.problem_mark)}{problem}"
     began = exc.context_mark

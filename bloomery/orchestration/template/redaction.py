@@ -1,16 +1,15 @@
-"""What no message may tell: values of hidden parameters, wherever a message came by them.
+"""Mask the values of hidden parameters in messages, wherever a message has them from.
 
     redaction = Redaction(["correct horse"])
     redaction.masked('"Correct Horse" is not a number')  # "******" is not a number
     redaction.masked("no element is called 'horse'")  # no element is called '******'
     raise redaction.fault(exc)
 
-A function, a property or a kind that refuses a value says which, and cannot know that it came from
-a hidden parameter.  So whoever hands a message on (a stack that is validated, an event that is
-told) masks it with what the definition knows.  A value is known again in small and capital letters,
-as a number that is written otherwise, as an element of a list with commas, and between quotes as
-any part of it, for functions take text apart.  A digest of it is not recognised; nor are texts
-below LEAST characters, which stand in any sentence.
+A function, a property or a kind names the value that it refuses, and cannot know that this came
+from a hidden parameter.  So validation and events mask messages with the definition's redaction.
+A value is recognised in lower and upper case, as a number in another spelling, as an element of a
+comma-delimited list, and between quotes as any part of it, because functions split text.  A digest
+of it is not recognised, nor are texts below LEAST characters, which occur in any sentence.
 """
 
 from __future__ import annotations
@@ -24,9 +23,9 @@ from typing import Any, Final, TypeVar
 from bloomery import errors
 
 MASK: Final = "******"
-LEAST: Final = 4  # characters of what is masked
+LEAST: Final = 4  # characters of a masked text
 _PREFIX: Final = 16  # characters by which a longer text is found, for messages shorten texts
-_ELEMENTS: Final = 100  # of a list with commas that are looked for; quotes betray the others
+_ELEMENTS: Final = 100  # of a comma-delimited list; others are masked only between quotes
 _DIGITS: Final = 400  # of a text that may be a number
 _QUOTES: Final = re.compile("(['\"]+)")
 _BETWEEN: Final = "\0"  # no document has it
@@ -47,7 +46,7 @@ class Redaction:
         self._joined = _BETWEEN.join(self._texts)
 
     def __or__(self, other: Redaction) -> Redaction:
-        """Mask what either of both masks."""
+        """Return a redaction of the values of both."""
         if not other._texts:
             return self
         both = Redaction()
@@ -78,12 +77,12 @@ class Redaction:
         return value if text == str(value) else text
 
     def _unless_part(self, quoted: str) -> str:
-        """Mask what stands between quotes, maybe shortened, if it is some of a text."""
+        """Mask quoted text, which may be shortened, if it is part of a hidden text."""
         part = _folded(quoted.removesuffix("...")).strip()
         return MASK if len(part) >= LEAST and part in self._joined else quoted
 
     def fault(self, exc: F) -> F:
-        """Return the same fault, whose sentence and place tell nothing."""
+        """Return the same error with its facts and log masked."""
         if not self._texts or self.masked(str(exc)) == str(exc):
             return exc
         facts = {key: self._fact(value) for key, value in exc.facts.items()}
@@ -109,7 +108,7 @@ def _leaves(value: Any) -> Iterator[str]:
 
 
 def _forms(text: str) -> Iterator[str]:
-    """Yield what functions make of a text without changing what it says."""
+    """Yield the forms that functions give a text: stripped, split at commas, as a number."""
     elements = text.split(",", _ELEMENTS)[:_ELEMENTS]
     for form in (text, text.strip(), *map(str.strip, elements), *_numbers(text)):
         yield from map(_folded, _spellings(form))
@@ -144,7 +143,7 @@ def _spellings(text: str) -> Iterator[str]:
 
 
 def _folded(text: str) -> str:
-    """Return ``text`` in small letters, each character in its place."""
+    """Return ``text`` in lower case, each character at its index."""
     small = text.lower()
     if len(small) == len(text):
         return small
@@ -152,7 +151,7 @@ def _folded(text: str) -> str:
 
 
 def _without(message: str, text: str) -> str:
-    """Mask every place where ``text``, in small letters, stands, or how it begins."""
+    """Mask every occurrence of ``text``, which is in lower case, or of its beginning."""
     folded, parts, start = _folded(message), [], 0
     while (at := folded.find(text[:_PREFIX], start)) >= 0:
         parts += [message[start:at], MASK]
@@ -161,7 +160,7 @@ def _without(message: str, text: str) -> str:
 
 
 def _common(message: str, at: int, text: str) -> int:
-    """Return how many characters of ``text`` stand at a place."""
+    """Return how many characters of ``text`` occur at the index ``at``."""
     pairs = zip(message[at : at + len(text)], text, strict=False)
     return next(
         (count for count, (one, other) in enumerate(pairs) if one != other),

@@ -1,18 +1,18 @@
-"""Which type name means which kind of resource or nested template: ``resource_registry``.
+"""The ``resource_registry``: from type names to kinds of resource or nested templates.
 
     registry = Registry({"My::*": "OS::Heat::*", "Db": "db.yaml"}, kinds)
     registry.find("My::Value", "a").kind  # the class of OS::Heat::Value
     registry.find("Db", "b").template  # "db.yaml", a key of the files
 
-Rules are asked in this order: those for the resource of that name, those for all, then the
-operator's likewise; on each level the exact name first, then the longest wildcard.  What a rule
-names is looked up anew, so that rules lead to rules; a rule that leads nowhere is passed over.  One
-wildcard applies at most once on the way, and a way that comes back to where it was is refused.
-(Heat lets the shortest wildcard win over the exact name, and does not survive loops.)
+Rules apply in this order: rules for the resource name, rules for all resources, then the operator's
+likewise; on each level the exact name first, then the longest wildcard.  The target of a rule is
+looked up again, so that rules form chains; a rule without a known target is skipped.  A chain has
+each wildcard at most once, and a loop is refused.  (Heat lets the shortest wildcard win over the
+exact name, and does not survive loops.)
 
-A rule to null removes: rules of its own level that stand above it, and those of all levels below.
-The operator's also take away kinds.  Hooks and restricted actions stand here too, by patterns of
-resource names; a nested stack is given what stands under the name of its resource (``child``).
+A rule to null removes earlier rules of its own level, and rules of all weaker levels.  Null rules
+of the operator also remove kinds.  Hooks and restricted actions are here too, by patterns of
+resource names.  A child stack gets the section under the name of its resource (``below``).
 """
 
 from __future__ import annotations
@@ -42,13 +42,13 @@ def is_template(target: str) -> bool:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Rule:
-    """One line of a registry; ``name`` ends with * where it stands for all that begin so."""
+    """One line of a registry; a ``name`` that ends with * is for all types with this prefix."""
 
     name: str
     target: str
 
     def applied(self, name: str) -> str:
-        """Return what ``name`` becomes; a wildcard's rest is carried over to a wildcard."""
+        """Return the target for ``name``; a * in the target becomes the text that matched *."""
         if not (self.name.endswith("*") and self.target.endswith("*")):
             return self.target
         return self.target[:-1] + name[len(self.name) - 1 :]
@@ -56,7 +56,7 @@ class Rule:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ResolvedType:
-    """What a type name came to: a kind, or a template; ``rule`` is the last that was followed."""
+    """The result of a lookup: a kind, or a template; ``rule`` is the last one of the chain."""
 
     kind: type[Any] | None = None
     template: str | None = None
@@ -64,9 +64,9 @@ class ResolvedType:
 
 
 class _Prefixes:
-    """Rules by how the names begin that they are for, longest first.
+    """Rules by prefix, longest first.
 
-    The cost of a question is in the number of different lengths, not of rules.
+    The cost of a lookup is in the number of different lengths, not of rules.
     """
 
     __slots__ = ("_lengths", "_rules")
@@ -97,7 +97,7 @@ class Level:
         self._wild = _Prefixes()
         self._gone: set[str] = set()
         self._gone_prefixes = _Prefixes()
-        for name, target in reversed(lines.items()):  # a removal stands below what it removes
+        for name, target in reversed(lines.items()):  # a removal comes after the rules it removes
             self._add(name, target)
 
     def _add(self, name: str, target: str | None) -> None:
@@ -122,12 +122,12 @@ class Level:
         return any(one is rule for one in self.candidates(rule.name))
 
     def removes(self, name: str) -> bool:
-        """Whether a rule of that name, above here or on a level below, is as good as not there."""
+        """Return whether a null rule removes rules called ``name``, here or on weaker levels."""
         return name in self._gone or next(self._gone_prefixes.of(name), None) is not None
 
 
 class Registry:
-    """One ``resource_registry``, over the operator's.  It is never changed."""
+    """One ``resource_registry``, over the operator's.  It is immutable."""
 
     def __init__(
         self,
@@ -136,7 +136,7 @@ class Registry:
         operators: Registry | None = None,
         limits: Limits = LIMITS,
     ) -> None:
-        """``document``: faults have a path below it."""
+        """``document``: errors have a path below it."""
         self.document = document
         self.kinds = kinds
         self._operators = operators
@@ -152,9 +152,9 @@ class Registry:
     # ------------------------------------------------------------------------------------ types
 
     def find(self, type_name: str, resource_name: str = "") -> ResolvedType:
-        """Return what the type means for the resource.
+        """Return the resolved type for the resource.
 
-        Raises StackValidationFailed for a type that nothing offers, and for rules in a circle.
+        Raises StackValidationFailed for an unknown type, and for rules in a loop.
         """
         own = resource_name if self.singles_out(resource_name) else ""
         if (cached := self._resolved.get((type_name, own))) is None:
@@ -165,7 +165,7 @@ class Registry:
         return cached
 
     def levels(self, resource_name: str) -> Iterator[Level]:
-        """Yield whose rules count for a resource, strongest first."""
+        """Yield the levels that apply to a resource, strongest first."""
         if (own := self._own_level(resource_name)) is not None:
             yield own
         yield self.level
@@ -196,7 +196,7 @@ class Registry:
             above.append(level)
 
     def kind(self, name: str) -> type[Any] | None:
-        """Return the kind of that name, if the operator has not taken it away."""
+        """Return the kind called ``name``, unless the operator has removed it."""
         operators = self._operators
         if operators is not None and operators.level.removes(name):
             return None
@@ -215,7 +215,7 @@ class Registry:
     # ---------------------------------------------------------------------------------- resources
 
     def hooks(self, resource_name: str) -> frozenset[str]:
-        """Return the points at which the resource stops until it is told to go on."""
+        """Return the hooks at which the resource waits until the hook is cleared."""
         words = self._resources.hooks(resource_name)
         return words if self._operators is None else words | self._operators.hooks(resource_name)
 
@@ -226,9 +226,9 @@ class Registry:
         return resolved
 
     def below(self, resource_name: str, resolved: ResolvedType | None = None) -> dict[str, Any]:
-        """Return the registry for the nested stack that ``resource_name`` is.
+        """Return the registry for the child stack of ``resource_name``.
 
-        The rule that made it so is left out, so that a template which stands for a type can hold
+        The rule that led to its template is left out, so that a template for a type can have
         a resource of the original type.
         """
         document = {key: value for key, value in self.document.items() if key != RESOURCES}
@@ -241,19 +241,19 @@ class Registry:
 
 
 class _Search:
-    """One question, with what it has come across."""
+    """One lookup, with the names and rules on its way."""
 
     __slots__ = ("_names", "_registry", "_resource", "_used", "_way")
 
     def __init__(self, registry: Registry, resource_name: str) -> None:
         self._registry = registry
         self._resource = resource_name
-        self._way: list[str] = []  # names, from the one asked for
+        self._way: list[str] = []  # names of the chain
         self._used: set[Rule] = set()  # rules on the way
-        self._names: set[str] = set()  # all that were looked up, dead ends included
+        self._names: set[str] = set()  # all names looked up, unknown ones too
 
     def resolve(self, name: str, rule: Rule | None) -> ResolvedType | None:
-        """Return what ``name`` means, to which ``rule`` has led; None for a dead end."""
+        """Return the resolved type of ``name``, the target of ``rule``; None if it is unknown."""
         self._enter(name)
         for onward in self._registry.rules(name, self._resource):
             if onward not in self._used and (resolved := self._followed(name, onward)) is not None:
@@ -269,7 +269,7 @@ class _Search:
         if is_template(target):
             return ResolvedType(template=target, rule=rule)
         if target == name and rule.name.endswith("*"):
-            return None  # everything of this name is mapped here: it is here already
+            return None  # the wildcard maps the name to itself
         if target in self._way:
             way = " to ".join([*self._way[self._way.index(target) :], target])
             raise errors.StackValidationFailed(

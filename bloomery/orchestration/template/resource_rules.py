@@ -1,13 +1,13 @@
-"""What a registry says of resources by name: its part ``resources``.
+"""The section ``resources`` of a registry: rules for resources by name.
 
     resources:
       "*_db": {hooks: pre-create, restricted_actions: [update, replace]}
       web: {"OS::Nova::Server": server.yaml}
       nested: {"*_db": {hooks: pre-update}}     # for resources inside of the nested stack
 
-Hooks and restricted actions are given to patterns as a shell has them, all that match count; types
-are mapped for exact names alone.  What is below is checked at once, at every depth, and used when a
-nested stack is made.
+Hooks and restricted actions are given for shell patterns, and all matching patterns count.  Types
+are mapped for exact names alone.  Sections for child stacks are checked here, at every depth, and
+used when a child stack is created.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ WORDS: Final[Mapping[str, tuple[tuple[str, ...], type[errors.Invalid]]]] = {
     "hooks": (HOOKS, errors.InvalidBreakPointHook),
     "restricted_actions": (RESTRICTED, errors.InvalidRestrictedAction),
 }
-BASE_URL: Final = "base_url"  # the client has used it up before the service sees it
+BASE_URL: Final = "base_url"  # for the client only
 SPECIAL: Final = frozenset("*?[")  # what makes a name a pattern
 
 Path = tuple[str, ...]
@@ -35,7 +35,7 @@ Path = tuple[str, ...]
 
 class ResourceRules:
     def __init__(self, section: Any, limits: Limits) -> None:
-        """``section``: a map, checked here; faults have a path below it."""
+        """``section``: a map, checked here; errors have a path below it."""
         self._limits = limits
         self._check(section)
         self._bodies: dict[str, dict[str, Any]] = {
@@ -57,7 +57,7 @@ class ResourceRules:
         return self._words(name, "restricted_actions")
 
     def below(self, name: str) -> dict[str, Any]:
-        """Return this section for the stack inside of ``name``, whose exact name counts most."""
+        """Return this section for the child stack of ``name``; its exact name has priority."""
         whole: dict[str, Any] = {}
         for body in reversed([*self._matching(name)]):
             inner = {key: value for key, value in body.items() if isinstance(value, dict)}
@@ -77,7 +77,7 @@ class ResourceRules:
     # --------------------------------------------------------------------------------- checks
 
     def _check(self, section: Any) -> None:
-        """Walk all depths without recursion, because objects may be deeper than a stack."""
+        """Check all depths without recursion: a document may be deeper than Python's stack."""
         waiting: list[tuple[Path, Any]] = [((), section)]
         while waiting:
             path, body = waiting.pop()

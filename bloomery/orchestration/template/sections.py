@@ -1,7 +1,7 @@
-"""The shape of a template's sections: what can be said without looking into values.
+"""Check the shape of a template's sections, without looking into values.
 
-Each fault carries its path and the way out.  The order in which a stack asks is that of
-heat-hot.md, section 12; the functions know nothing of each other.
+Each error carries its path and advice.  The functions are independent; a stack calls them in the
+order of heat-hot.md, section 12.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ MAP_SECTIONS: Final = (
     Section.RESOURCES,
     Section.OUTPUTS,
 )
-_ADVICE: Final = {  # what stands under a section, said to who wrote something else
+_ADVICE: Final = {  # an example of each section, for messages
     Section.PARAMETERS: "name: {type: string}",
     Section.MAPPINGS: "name: {key: {key: value}}",
     Section.CONDITIONS: "name: condition",
     Section.RESOURCES: "name: {type: ...}",
     Section.OUTPUTS: "name: {value: ...}",
 }
-_COMPARED: Final = 100  # keys of one map that may be another one misspelt
+_COMPARED: Final = 100  # keys of one map that are compared with a missing one
 
 
 def fault(reason: str, *path: str | int, error: str = "") -> errors.StackValidationFailed:
@@ -51,7 +51,7 @@ def check(template: Template) -> None:
 
 
 def _check_map(template: Template, section: Section) -> None:
-    """Refuse what is no map; Heat takes anything empty for an empty one, but not of conditions."""
+    """Refuse a section that is no map; as in Heat, any empty value passes, but for conditions."""
     word, body = template.word(section), template.section(section)
     if section is Section.CONDITIONS:
         body = template.document.get(word)
@@ -81,7 +81,7 @@ def _unknown_section(template: Template, name: str, names: Collection[str]) -> s
 
 
 def check_resources(template: Template) -> None:
-    """Refuse resources that are no maps, or whose type or name cannot be one."""
+    """Refuse resources that are no maps, or whose type or name is invalid."""
     word = template.word(Section.RESOURCES)
     type_key = template.features.resource_keys[Key.TYPE]
     for name, body in template.section(Section.RESOURCES).items():
@@ -104,7 +104,7 @@ def _bad_type(key: str, body: Mapping[str, Any]) -> str:
 
 
 def _misspelt(key: str, body: Mapping[Any, Any], of: str) -> str:
-    """Name the key of ``body`` that is meant for ``key``, if there is one."""
+    """Return advice on the key of ``body`` that is a misspelt ``key``, or ""."""
     for name in itertools.islice(body, _COMPARED):
         if isinstance(name, str) and errors.nearest(name.lower(), [key.lower()]):
             return f"; {shapes.shortened(name)!r} is no key of {of}. Did you mean {key!r}?"
@@ -162,7 +162,7 @@ class Bodies:
 
 
 def check_output(template: Template, name: str, body: Any) -> None:
-    """Refuse what is no map, and a map without value; keys nobody knows are let be."""
+    """Refuse an output that is no map or has no value; unknown keys are ignored."""
     word, value_key = template.word(Section.OUTPUTS), template.features.output_keys[Key.VALUE]
     error = "Output validation error"
     if not isinstance(body, dict):

@@ -1,4 +1,4 @@
-"""Which class of templates a document means: plug-ins, found by its version key.
+"""Classes of templates, found through entry points by the version key of a document.
 
 Each entry point of the group ``bloomery.templates`` is called ``<version key>.<version>`` and loads
 a class of templates (see dialect.py); a release name is one more entry point for the same class::
@@ -26,7 +26,7 @@ Classes: TypeAlias = Mapping[str, type[Template]]  # by name of entry point
 
 @functools.cache
 def installed() -> Classes:
-    """The classes that are installed, those of plug-ins included; looked for once."""
+    """Return the installed classes, those of plug-ins included; looked up once."""
     manager: Any = stevedore.ExtensionManager(GROUP, invoke_on_load=False)
     return {extension.name: extension.plugin for extension in manager}
 
@@ -59,7 +59,7 @@ def _fault(reason: str) -> errors.InvalidTemplateVersion:
 
 
 def has_version(document: Mapping[str, Any], classes: Classes | None = None) -> bool:
-    """Whether any version key is there at all.
+    """Return whether a document has any version key.
 
     Heat's API answers HTTPBadRequest for a template that came as text and has none.
     """
@@ -69,11 +69,11 @@ def has_version(document: Mapping[str, Any], classes: Classes | None = None) -> 
     return not version_keys.isdisjoint(document)
 
 
-# ------------------------------------------------------------------------------ what can be listed
+# ------------------------------------------------------------------------------- lists for the API
 
 
 def listed(classes: Classes | None = None) -> list[dict[str, Any]]:
-    """What ``GET template_versions`` shows: each class once, under the name of its version."""
+    """Return the answer to ``GET template_versions``: each class once, by its version."""
     classes = installed() if classes is None else classes
     aliases: dict[str, list[str]] = {}
     types: dict[str, str] = {}
@@ -94,9 +94,9 @@ def _proper(cls: type[Template]) -> str:
 def functions(
     version: str, *, conditions: bool = False, classes: Classes | None = None
 ) -> list[dict[str, str]]:
-    """What ``template_versions/{version}/functions`` shows.  Raises NotFound.
+    """Return the answer to ``template_versions/{version}/functions``.  Raises NotFound.
 
-    ``conditions``: those that may stand in a condition only are shown too.
+    ``conditions``: include functions that only conditions may use.
     """
     classes = installed() if classes is None else classes
     if version not in classes:

@@ -1,7 +1,7 @@
-"""What a function may see of a stack: an abstract view, with a plain one for tests.
+"""The view of functions on a stack: protocols, with a plain implementation for tests.
 
-The engine plugs in rows, a simulation its resources in memory, a plan what it knows of both, and a
-test a dictionary::
+The engine implements it with rows, a simulation with resources in memory, a plan with a forecast,
+and a test with dictionaries::
 
     view = Plain(parameters={"a": "x"}, ids={"server": "17"}, attributes={"server": {"ip": "::1"}})
 """
@@ -18,30 +18,30 @@ from bloomery.orchestration.limits import LIMITS, Limits
 
 @dataclass(frozen=True, slots=True)
 class Walked:
-    """What ``ResourceView.attribute`` answers when it has used the path itself."""
+    """The result of ``ResourceView.attribute`` if it has applied the path itself."""
 
     value: Any
 
 
 class ResourceView(Protocol):
-    """One resource as others may see it."""
+    """One resource as functions see it."""
 
     @property
     def ready(self) -> bool:
-        """Whether it has a usable state, so that attributes have values; else they are null."""
+        """Whether the resource has a usable state; if not, its attributes are null."""
 
     def reference_id(self) -> Any:
-        """What get_resource gives: the physical id, or the name while there is none."""
+        """Return the value of get_resource: the physical resource ID, else the name."""
 
     def has_attribute(self, name: str) -> bool:
         """Whether the schema knows ``name``; true for any name where attributes are dynamic."""
 
     def attribute(self, name: str, path: Sequence[Any] = ()) -> Any:
-        """The value of one attribute; ``path`` is for types that use it themselves.
+        """Return the value of an attribute; ``path`` is for kinds that apply it themselves.
 
-        Heat's versions from 2014-10-16 hand the path to the resource; most types answer with the
-        whole value and let ``select`` walk it (see functions/references.py).  Who has used the path
-        answers with ``Walked``.
+        HOT versions from 2014-10-16 pass the path to the resource.  Most kinds return the whole
+        value, and ``select`` applies the path (see functions/references.py).  A kind that has
+        applied the path returns ``Walked``.
         """
 
     def attributes(self) -> Mapping[str, Any]:
@@ -64,10 +64,10 @@ class StackView(Protocol):
     def facade(self) -> Facade | None: ...
 
     def tick(self) -> None:
-        """Called with every call of a function; raises when the time for all of them is over."""
+        """Raise if the deadline is over; ``resolve`` calls this before every function."""
 
     def parameter(self, name: str) -> Any:
-        """The value as the template sees it; StackValidationFailed for a name that is not there."""
+        """The converted value; StackValidationFailed for a name that is not declared."""
 
     def has_parameter(self, name: str) -> bool:
         """Whether the template declares ``name``, with a value or without one."""
@@ -87,7 +87,7 @@ class StackView(Protocol):
 
 @dataclass(slots=True, kw_only=True)
 class PlainResource:
-    """A resource made of values; ``values`` None stands for one that is not ready."""
+    """A resource made of values; it is not ready if ``values`` is None."""
 
     name: str
     id: Any = None
@@ -124,7 +124,7 @@ class Plain:
     limits: Limits = LIMITS
 
     def tick(self) -> None:
-        """Values that are there already cost no time."""
+        """Do nothing: there is no deadline."""
 
     def parameter(self, name: str) -> Any:
         if name not in self.parameters:

@@ -1,9 +1,8 @@
 """Build a document from libyaml's events, in one pass and within limits.
 
-Nothing is made that an event did not ask for: no graph of nodes, no second walk; a plain scalar
-that comes again is looked up.  That takes a third of the time of ``yaml.load``.  An alias shares
-the value it names, and counts as often as it is used, so that what explodes is refused before it is
-walked.
+The builder makes no graph of nodes and no second pass, and caches plain scalars.  It takes a third
+of the time of ``yaml.load``.  An alias shares the value it names and counts at each use, so that
+exponential documents are refused before they are expanded.
 """
 
 from __future__ import annotations
@@ -34,7 +33,7 @@ class _Anchored:
 
 
 class _Root:
-    """Where the document itself goes."""
+    """The parent of the document itself."""
 
     __slots__ = ("height", "value")
     key: Any = None
@@ -78,7 +77,7 @@ class _Map:
         self.began = began
         self.height = 1
         self.key: Any = NO_KEY
-        self.merging: list[dict[str, Any]] = []  # what ``<<`` brings, weakest first
+        self.merging: list[dict[str, Any]] = []  # maps of ``<<``, weakest first
         self.value: dict[str, Any] = {}
 
     def put(self, value: Any, event: Any) -> None:
@@ -93,7 +92,7 @@ class _Map:
             self.key = NO_KEY
 
     def _merge(self, value: Any) -> None:
-        """Note what is merged: of a list the first wins, and all lose to the map's own."""
+        """Note the maps to merge: of a list the first wins, and the map's own keys win over all."""
         maps = value if isinstance(value, list) else [value]
         if not all(isinstance(each, dict) for each in maps):
             raise yaml_scalars.fault("<< merges a map or a list of maps: quote it if it is a key")
@@ -135,13 +134,13 @@ KINDS: Final = {bool: "a boolean", type(None): "null", list: "a list", dict: "a 
 
 
 class Builder:
-    """Reads one document; ask ``read`` once."""
+    """Reads one document; call ``read`` once."""
 
     def __init__(self, source: bytes, limits: Limits, what: str) -> None:
         self._parser = yaml.CSafeLoader(source)
         self._limits = limits
         self._what = what
-        self._anchors: dict[str, _Anchored | None] = {}  # None: not yet at its end
+        self._anchors: dict[str, _Anchored | None] = {}  # None: not complete yet
         self._plain: dict[str, Any] = {}
         self._nodes = 0
         self._top: _Root | _List | _Map = _Root()
@@ -176,7 +175,7 @@ class Builder:
         }
 
     def _nothing(self, event: Any) -> None:
-        """Streams and ends of documents say nothing."""
+        """Ignore the event, of a stream or the end of a document."""
 
     def _document(self, event: Any) -> None:
         if self._open[0].value is not UNSEEN:
@@ -249,7 +248,7 @@ class Builder:
             raise self._limits.exceeded("document_nodes", "keys and values", self._what)
 
     def _deepen(self, height: int) -> None:
-        """Refuse what would reach ``height`` below the innermost map or list."""
+        """Refuse a value of ``height`` levels in the innermost map or list if it gets too deep."""
         outer = self._top
         outer.height = max(outer.height, height + 1)
         if len(self._open) - 1 + height > self._limits.document_depth:

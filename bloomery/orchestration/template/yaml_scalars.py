@@ -1,8 +1,8 @@
-"""What a scalar of YAML 1.1 means; the surprises of that version are refused, not guessed at.
+"""The values of YAML 1.1 scalars; the surprises of that version are refused, not guessed at.
 
 Dates stay text.  Numbers that YAML reads as other numbers than they look (0644, 12:30) are refused
-with the way out, as is what JSON could not carry on (.nan, .inf, numbers beyond all bounds).
-Faults are raised without a place; the reader of the document knows it.
+with advice, and so are numbers that JSON cannot hold (.nan, .inf, too many digits).  Errors are
+raised without a place; the reader of the document adds it.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ PATTERNS: Final[dict[str, list[tuple[str, Any]]]] = {
 
 
 def plain(text: str, most_digits: int) -> Any:
-    """Return what ``text``, written without quotes and without a tag, stands for."""
+    """Return the value of ``text`` written without quotes and without a tag."""
     for tag, pattern in PATTERNS.get(text[:1], ()):
         if pattern.match(text):
             return _meant(tag, text, most_digits)
@@ -45,7 +45,7 @@ def _meant(tag: str, text: str, most_digits: int) -> Any:
 
 
 def tagged(tag: str, text: str, most_digits: int) -> Any:
-    """Return what ``text`` stands for when its tag is spelt out, as in ``!!str 5``."""
+    """Return the value of ``text`` with an explicit tag, as in ``!!str 5``."""
     meaning = MEANINGS.get(tag.removeprefix(PREFIX)) if tag.startswith(PREFIX) else None
     if meaning is None:
         raise refused(tag)
@@ -56,7 +56,7 @@ def tagged(tag: str, text: str, most_digits: int) -> Any:
 
 
 def shown(tag: str) -> str:
-    """Spell a tag as users write it."""
+    """Return a tag as users write it."""
     return "!!" + tag.removeprefix(PREFIX) if tag.startswith(PREFIX) else tag[:40]
 
 

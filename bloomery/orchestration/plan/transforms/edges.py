@@ -1,4 +1,4 @@
-"""What must come before what: creation against the new template, the end against the old one."""
+"""Order the vertices: creation by the new template, deletion by the old one."""
 
 from __future__ import annotations
 
@@ -10,24 +10,23 @@ from bloomery.orchestration.plan.plans import CLEAN, MAKE, Key
 
 
 def order_creation(builder: PlanBuilder) -> None:
-    """Order the new template: who requires another is made after it."""
+    """Order the new template: each resource comes after the resources that it requires."""
     definitions = builder.new.definitions
     for name in definitions:
         key = Key(name, MAKE)
         for required in builder.new.required(name):
-            if required in definitions:  # depends_on may name what a condition has switched off
+            if required in definitions:  # depends_on may name a disabled resource
                 builder.graph.add(key, Key(required, MAKE))
 
 
-# ------------------------------------------------------------------------------------- the end
+# ------------------------------------------------------------------------------------ deletion
 
 
 def order_deletion(builder: PlanBuilder) -> None:
-    """Order the end of what exists: against the old template, after the new one is in place.
+    """Order the deletion of old resources by the old template, after creations and updates.
 
-    An old one goes after all that required it have gone or have been brought to their new
-    definition, and after whatever takes its place.  For that, the end of a row that stays is a
-    vertex too: a no-op.
+    An old resource is deleted after its replacement exists and after all resources that required
+    it are deleted or updated.  For that, a row that stays has a clean vertex too: a no-op.
     """
     ends = _ends(builder)
     if not ends:
@@ -62,9 +61,9 @@ def _after_users(
     *,
     careful: bool = False,
 ) -> None:
-    """Let ``names`` end after ``keys``, whose resource required them.
+    """Clean ``names`` after ``keys``, whose resource required them.
 
-    ``careful``: what a row required before the old template may be the other way round by now.
+    ``careful``: skip edges that would close a cycle; a row's own requirements may be outdated.
     """
     for required in dict.fromkeys(names):
         for end in ends.get(required, ()):
@@ -92,8 +91,7 @@ def _reaches(graph: Graph[Key], key: Key, end: Key) -> bool:
 def drop_noop_vertices(builder: PlanBuilder) -> None:
     """Take away the no-op vertices that nothing waits for, and those that save no edge.
 
-    A no-op is the end of a row that stays: no action, only a way from what must come before to
-    what must come after.
+    A no-op is the clean vertex of a row that stays: it only passes on the order.
     """
     keys = builder.graph.keys()
     ends = [key for key in keys if key.phase == CLEAN]
@@ -106,13 +104,13 @@ def drop_noop_vertices(builder: PlanBuilder) -> None:
 
 
 def _bypass(graph: Graph[Key], noop: Key) -> None:
-    """Join what comes before and after directly, where that makes no more edges."""
+    """Remove a no-op and join its neighbours directly, if that adds no edges."""
     if min(len(graph.requires(noop)), len(graph.required_by(noop))) <= 1:
         graph.bypass(noop)
 
 
 def _needed(builder: PlanBuilder, todo: list[Key]) -> set[Key]:
-    """Return the ends that real ones wait for, and these themselves."""
+    """Return the clean vertices in ``todo``, and those that they require."""
     needed = set(todo)
     while todo:
         for key in builder.graph.requires(todo.pop()):

@@ -1,4 +1,4 @@
-"""What is done to each resource: one vertex to make it, one for the end of what goes away."""
+"""Vertices of each resource: one to make it, one for each row to clean."""
 
 from __future__ import annotations
 
@@ -21,11 +21,10 @@ EMPTY: Final = "nothing stands behind it: only its row goes"
 
 
 def choose_rows(builder: PlanBuilder) -> None:
-    """Choose the row that stands for each name: the newest, or an old one that a failure left.
+    """Choose the current row of each name: the newest, or the old one of a failed replacement.
 
-    An update that failed half-way leaves two rows of a replaced resource.  A rollback takes the old
-    one back.  So does an update while the new one is not usable: the old one may be all that is
-    wanted.
+    An update that fails during a replacement leaves two rows.  A rollback takes the old one back.
+    So does an update while the new one is not usable, because the old one may be good enough.
     """
     records = builder.present.records
     if records is None:
@@ -47,7 +46,7 @@ def _choose(builder: PlanBuilder, name: str, leftovers: Sequence[ResourceState])
 
 
 def _best(leftovers: Iterable[ResourceState]) -> ResourceState | None:
-    """Return the youngest usable one."""
+    """Return the newest usable row."""
     return next((row for row in reversed(list(leftovers)) if _usable(row)), None)
 
 
@@ -59,7 +58,7 @@ def _usable(record: ResourceState | None) -> bool:
 
 
 def add_resources(builder: PlanBuilder) -> None:
-    """Give every resource of the new template its vertex; until compared, it is one to create."""
+    """Add a vertex for each resource of the new template, to create it unless it exists."""
     for name, definition in builder.new.definitions.items():
         verb, reason = _verb(builder, definition)
         builder.put(
@@ -77,16 +76,16 @@ def _verb(builder: PlanBuilder, definition: ResourceDefinition) -> tuple[Verb, s
 
 
 def compare(builder: PlanBuilder) -> None:
-    """Decide for each resource that exists: in place, anew, refused or unchanged (rules.py)."""
+    """Decide for each existing resource: update, replace, refuse or leave unchanged (rules.py)."""
     for key, candidate in candidates(builder):
         decision = rules.decide(candidate)
         builder.actions[key] = decided(builder.actions[key], candidate, decision)
 
 
 def candidates(builder: PlanBuilder) -> Iterator[tuple[Key, Candidate]]:
-    """Yield the resources that exist in the order of creation.
+    """Yield the existing resources in the order of creation.
 
-    What happens to a resource decides how well those know their values that refer to it.
+    The action on a resource decides which values are known to the resources that refer to it.
     """
     for key in builder.graph.order():
         if key.name in builder.records:
@@ -110,10 +109,10 @@ def decided(planned: Action, candidate: Candidate, decision: Decision) -> Action
 
 
 def add_ends(builder: PlanBuilder) -> None:
-    """Give what goes away a vertex for its end.
+    """Add a clean vertex for each row to delete: removed, left over or replaced.
 
-    What is removed, and what was left over, is deleted.  What is replaced is deleted once the new
-    one is there and all that used the old one have turned to the new one.
+    The old row of a replacement is deleted once the new resource exists and all resources that
+    used the old one use the new one.
     """
     for name, record in builder.records.items():
         _end(builder, Key(name, CLEAN), record)
@@ -165,7 +164,7 @@ def _delete(
 
 
 def keep_retained(builder: PlanBuilder) -> None:
-    """Keep what must not be deleted: deletion policy Retain, and what is another's."""
+    """Keep resources that must not be deleted: deletion policy Retain, and external_id."""
     for key, action in builder.actions.items():
         if action.verb is Verb.DELETE and (why := _why_kept(action)):
             reason = f"{action.reason}; {why}" if action.reason else why

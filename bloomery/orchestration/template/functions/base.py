@@ -1,15 +1,15 @@
-"""What every function of a template is, and how trees that hold some are walked.
+"""The base of all functions of templates, and the traversal of trees with calls.
 
-A document becomes a *tree* (see parser.py): its maps, lists and scalars, in which each map
-that is a call has become a ``Function``.  A function is built once and holds nothing of a stack: it
-is asked with a ``StackView`` each time, so that one tree serves validation, plan and engine::
+A document becomes a *tree* (see parser.py): its maps, lists and scalars, in which a ``Function``
+replaces each map that is a call.  A function is built once and holds no data of a stack: its
+methods take a ``StackView``, so that one tree serves validation, plan and engine::
 
     tree = parser.parse({"list_join": [",", [{"get_param": "a"}, "b"]]})
     references(tree, view)  # which resources it needs
     validate(tree, view)  # what can be refused before anything exists
     resolve(tree, view)  # "x,b"
 
-A fault is raised without a path; whoever walks into a container puts the key before it.
+An error is raised without a path; the traversal of each container puts the key before it.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from bloomery.orchestration.template.view import StackView
 
 
 class Absence(enum.Enum):
-    """What a two-armed ``if`` leaves behind: its container drops the place."""
+    """The result of a false ``if`` with two arguments: the container drops its key or index."""
 
     ABSENT = "absent"
 
@@ -40,7 +40,7 @@ class Reference(NamedTuple):
 
 
 class Function:
-    """One call.  ``args`` is a tree: literals, and calls not yet resolved.
+    """A function call.  ``args`` is a tree: literals, and calls not yet resolved.
 
     A subclass refuses a wrong shape in ``check`` as far as literals show it, and again in
     ``resolve``, where calls among the arguments have become values.  Both raise
@@ -59,7 +59,7 @@ class Function:
         """Refuse arguments whose literal shape is wrong."""
 
     def validate(self, view: StackView) -> None:
-        """Refuse what can be known before the stack exists; values may still be missing."""
+        """Refuse errors that are visible before the stack exists; values may still be missing."""
         validate(self.args, view)
 
     def resolve(self, view: StackView) -> Any:
@@ -82,10 +82,10 @@ class Function:
 
 
 def resolve(tree: Any, view: StackView) -> Any:
-    """Return ``tree`` with every call replaced by its value; what is dropped leaves no key.
+    """Return ``tree`` with every call replaced by its value.
 
-    The values of all calls in one map or list, together, keep to what one function may make:
-    thousands of small calls may name the same large parameter.
+    The values of all calls in one map or list, together, keep to the limits of one function,
+    because thousands of small calls may name the same large parameter.
     """
     if isinstance(tree, Function):
         return _resolve_call(tree, view)
@@ -103,7 +103,7 @@ def _resolve_call(call: Function, view: StackView) -> Any:
 
 
 class _Resolving:
-    """One walk over maps and lists, and what the calls in them have made so far."""
+    """Resolves maps and lists, and measures the values of all calls in them."""
 
     __slots__ = ("chars", "nodes", "view")
 
@@ -137,7 +137,7 @@ class _Resolving:
 
 
 def validate(tree: Any, view: StackView) -> None:
-    """Let every call in ``tree`` refuse what it can before the stack exists."""
+    """Validate every call in ``tree``, before the stack exists."""
     if isinstance(tree, Function):
         try:
             tree.validate(view)
@@ -153,7 +153,7 @@ def validate(tree: Any, view: StackView) -> None:
 
 
 def references(tree: Any, view: StackView) -> Iterator[Reference]:
-    """Yield what every call in ``tree`` needs; the same reference may come more than once."""
+    """Yield the references of every call in ``tree``; references may repeat."""
     waiting = [tree]
     while waiting:
         value = waiting.pop()
@@ -188,7 +188,7 @@ class Call(Function):
         if isinstance(self.args, str):
             return self.args
         args = resolve(self.args, view)
-        if isinstance(self.args, Function):  # else the walk over the arguments has measured
+        if isinstance(self.args, Function):  # else ``resolve`` has measured the calls
             shapes.size(args, view.limits)
         return None if args is ABSENT else args
 
@@ -205,6 +205,6 @@ class TreeReader:
         return resolve(tree, self.view)
 
     def settled(self, tree: Any) -> bool:
-        """Say whether all resources that ``tree`` asks are ready."""
+        """Return whether all resources that ``tree`` refers to are ready."""
         resource = self.view.resource
         return all(resource(reference.resource).ready for reference in references(tree, self.view))

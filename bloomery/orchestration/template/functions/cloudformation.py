@@ -41,7 +41,7 @@ class Ref(references.GetResource):
 
 
 class RefParameter(Ref):
-    """In conditions, which know parameters only."""
+    """``Ref`` in conditions, which may refer to parameters only."""
 
     __slots__ = ()
     says = "The value of a parameter."
@@ -156,7 +156,7 @@ class Replace(replacing.StrReplaceScalars):
 
 
 class Base64(Call):
-    """Marks what a client is to encode; the text stays as it is."""
+    """Marks text that a client must encode; the text is not changed."""
 
     __slots__ = ()
     says = "The text itself; who uses it encodes it."

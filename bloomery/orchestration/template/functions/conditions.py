@@ -1,7 +1,7 @@
-"""``if``, and what decides: equals, not, and, or.
+"""``if``, and the condition functions: equals, not, and, or.
 
 A condition is true, false, the name of a condition, or a call that gives one of these; null counts
-as true [quirk].  Only ``if`` may stand anywhere; the others are offered in conditions alone.
+as true [quirk].  ``if`` is allowed anywhere, the others in conditions alone.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from bloomery.orchestration.template.view import StackView
 
 
 def decided(value: Any, view: StackView) -> bool:
-    """Return what a resolved operand of a condition means."""
+    """Return the boolean value of a resolved operand of a condition."""
     if value is None:
         return True
     if isinstance(value, bool):
@@ -30,7 +30,7 @@ def decided(value: Any, view: StackView) -> bool:
 
 
 class If(Macro):
-    """Becomes the branch that is taken; the other one is never looked at."""
+    """Expands to the branch that is taken; the other one is never parsed."""
 
     says = "One of two values, as a condition decides."
     lengths: ClassVar[tuple[int, ...]] = (3,)
@@ -60,7 +60,7 @@ class If(Macro):
 
 
 class IfWithoutElse(If):
-    """From 2021-04-16: a false condition without a third argument leaves nothing behind."""
+    """From 2021-04-16: a false condition without a third argument drops its key or index."""
 
     says = "One of two values, or a value or nothing at all, as a condition decides."
     lengths = (2, 3)

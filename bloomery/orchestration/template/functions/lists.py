@@ -1,7 +1,7 @@
 """Functions over lists.
 
-Elements compare as in ``equals``: 1, 1.0 and true are one value, "1" is another.  What cannot be
-hashed is compared by what it holds, so that long lists cost their length and not its square.
+Elements compare as in ``equals``: 1, 1.0 and true are one value, "1" is another.  Maps and lists
+compare by a hashable copy, so that long lists cost their length and not its square.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from bloomery.orchestration.template.view import StackView
 
 
 def identity(value: Any) -> Hashable:
-    """Return what is equal for equal values and can be hashed."""
+    """Return a hashable value, equal for equal values."""
     if isinstance(value, list):
         return ("list", *map(identity, value))
     if isinstance(value, dict):

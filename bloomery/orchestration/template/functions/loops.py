@@ -2,7 +2,7 @@
 
 The template's own calls are resolved once, before anything is repeated.  In each text the
 placeholders are replaced one after the other in the order of ``for_each``, so that a later one is
-found in what an earlier one put in [quirk].
+also found in the value of an earlier one [quirk].
 """
 
 from __future__ import annotations
@@ -87,7 +87,7 @@ class RepeatMaps(Repeat):
 
 
 class RepeatPermutations(RepeatMaps):
-    """From 2017-09-01: ``permutations: false`` walks all lists at once."""
+    """From 2017-09-01: ``permutations: false`` takes all lists in parallel."""
 
     __slots__ = ()
     says = "A list of copies of a template, one for each combination or each place of the lists."
@@ -150,7 +150,7 @@ class _Copier:
         ]
 
     def refuse_odd(self, template: Any, lists: list[Sequence[Any]]) -> None:
-        """Refuse what is no text among placeholders and values, if the template has any text."""
+        """Refuse placeholders and values that are no text, if the template has any text."""
         if shapes.has_text(template):
             for value in itertools.chain(self.placeholders, *lists):
                 if not isinstance(value, str):

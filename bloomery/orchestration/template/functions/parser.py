@@ -2,8 +2,8 @@
 
 A map is a call when it has exactly one key and the key is a function of the template's version.
 Anything else is data, function names that the version does not have yet included.  A function that
-the version has dropped is refused.  Arguments are parsed first; a *macro* (``if``) is handed its
-arguments unparsed, so that the branch not taken is never looked at.
+the version has dropped is refused.  Arguments are parsed first; a *macro* (``if``) gets its
+arguments unparsed, so that the branch not taken is never parsed.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from bloomery.orchestration.template.view import StackView
 
 
 class Macro:
-    """A function that is expanded while parsing; what it returns takes its place."""
+    """A function that is expanded while parsing; its result takes the place of the call."""
 
     says: ClassVar[str] = ""  # one line for ``template_versions/{version}/functions``
 
@@ -41,7 +41,7 @@ Callable: TypeAlias = type[Function] | type[Macro] | Removed
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Parser:
-    """``functions``: what the version offers here; ``view`` is asked by macros alone."""
+    """``functions``: those of the version; ``view``: for macros alone."""
 
     functions: Mapping[str, Callable]
     conditions: Mapping[str, Callable]  # those allowed in conditions

@@ -1,4 +1,4 @@
-"""What a template may ask of its stack: parameters, resources, files, the parent's resource."""
+"""Functions that read the stack: parameters, resources, files, the parent's resource."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _MISSING: Final = object()
 
 
 def select(value: Any, path: Sequence[Any]) -> Any:
-    """Walk ``path`` into an attribute; null if it leads nowhere.
+    """Return the value at ``path`` in an attribute; null if it leads nowhere.
 
     A number is an index into a list or a text, a negative one counts from the end; text is the key
     of a map and nothing else.
@@ -28,7 +28,7 @@ def select(value: Any, path: Sequence[Any]) -> Any:
 
 
 def select_loosely(value: Any, path: Sequence[Any]) -> Any:
-    """Walk ``path`` into a parameter; "" if it leads nowhere.
+    """Return the value at ``path`` in a parameter; "" if it leads nowhere.
 
     As ``select``, but numeric text is an index, too: Heat's templates rely on the difference.
     """
@@ -53,7 +53,7 @@ def _stepped(value: Any, step: Any) -> Any:
 
 
 def _check_known(call: Call, names: Any, view: StackView) -> None:
-    """Refuse names that only a resource tells: the order of resources follows from them."""
+    """Refuse names that come from a resource, because the order of resources follows from names."""
     for asked in base.references(names, view):
         raise call.fault(f"{call.name} cannot take a name from resource {asked.resource!r}")
 
@@ -144,7 +144,7 @@ class _Attribute(Call):
         yield base.Reference(*self._names(view))
 
     def _names(self, view: StackView) -> tuple[str, str]:
-        """Return resource and attribute; the path may ask a resource that is not there yet."""
+        """Return resource and attribute; the path may refer to a resource and is not resolved."""
         names = self.args[:2] if isinstance(self.args, list) else self.args
         _check_known(self, names, view)
         resource, attribute, _ = self._parts(base.resolve(names, view))
@@ -174,7 +174,7 @@ class _Attribute(Call):
 
 
 class GetAttrSelect(_Attribute):
-    """2013-05-23: the resource gives the whole value, the path is walked here."""
+    """2013-05-23: the resource returns the whole value, and the path is applied here."""
 
     __slots__ = ()
     says = "An attribute of a resource, or what a path into its value leads to."
@@ -185,7 +185,7 @@ class GetAttrSelect(_Attribute):
 
 
 class GetAttrPath(_Attribute):
-    """From 2014-10-16: the resource is handed the path and may use it itself."""
+    """From 2014-10-16: the resource gets the path and may apply it itself."""
 
     __slots__ = ()
     says = "An attribute of a resource, or what a path into its value leads to."
@@ -216,7 +216,7 @@ class GetFile(Call):
 
 
 class ResourceFacade(base.Function):
-    """Asks the parent's resource; a template that has no parent cannot be resolved."""
+    """Reads the parent's resource; without a parent it raises StackValidationFailed."""
 
     __slots__ = ()
     says = "Metadata or a policy of the resource that this nested template stands for."

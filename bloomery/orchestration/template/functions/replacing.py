@@ -1,9 +1,9 @@
-"""str_replace and its stricter kin: placeholders of a text become values.
+"""str_replace and its stricter variants: placeholders of a text become values.
 
 The longest placeholder goes first over the whole text, placeholders of equal length in the order of
-their text; what was put in is not looked at again.  So ``abcd`` with ``ab`` and ``bcd`` gives ``a``
-and the value of ``bcd``.  To keep what was put in out of sight, each placeholder first becomes one
-character that occurs nowhere, and only at the end its value.
+their text.  Inserted values are not searched again.  So ``abcd`` with ``ab`` and ``bcd`` gives
+``a`` and the value of ``bcd``.  For that, each placeholder first becomes one character that occurs
+nowhere else, and only at the end its value.
 """
 
 from __future__ import annotations
@@ -107,7 +107,7 @@ class StrReplaceScalars(Call):
         )
 
     def _miss(self, unused: list[str]) -> None:
-        """Placeholders that do not occur do no harm here."""
+        """Accept placeholders that do not occur."""
 
 
 class StrReplace(StrReplaceScalars):

@@ -1,4 +1,4 @@
-"""How large a value is, how it reads as text, and how a sentence calls it."""
+"""The size of a value, its text, and its name in messages."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from bloomery.orchestration.limits import Limits
 
 
 def size(value: Any, limits: Limits) -> tuple[int, int]:
-    """Return nodes and characters of ``value``; refuse one of more than a function may make.
+    """Return nodes and characters of ``value``; refuse more than a function may return.
 
-    Containers may be shared inside a value: this counts what would be written out.
+    A container that is shared inside a value counts at each place, as if written out.
     """
     nodes = chars = 0
     waiting = [value]
@@ -68,7 +68,7 @@ def json_text(value: Any) -> str:
 
 
 def described(value: Any) -> str:
-    """Call ``value`` by its kind, for a sentence."""
+    """Return a name of ``value`` by its kind, for messages."""
     if isinstance(value, dict):
         return "a map"
     if isinstance(value, list):

@@ -1,11 +1,11 @@
-"""Which functions each version of a template offers: what it adds, what it drops.
+"""The functions of each version of templates: those that it adds, and those that it drops.
 
     tables.hot("2017-09-01").functions["repeat"]  # the class
     tables.hot("2017-09-01").functions["Ref"]  # Removed: using it is an error
     tables.hot("2013-05-23").functions.get("repeat")  # None: no function yet, a map is data
     tables.hot("2017-09-01").conditions["get_attr"]  # Removed: it cannot decide anything
 
-Each class says in ``says`` what it does, one line for the API's list of functions.
+``says`` of each class is its line in the API's list of functions.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ class Offered:
     conditions: Table
 
     def shown(self, *, with_conditions: bool = False) -> dict[str, str]:
-        """Return name and line of each function that may be used, as the API lists them."""
+        """Return name and line of each usable function, as the API lists them."""
         tables = (self.functions, self.conditions if with_conditions else {})
         functions = {name: what for table in tables for name, what in table.items()}
         usable = {
@@ -55,11 +55,11 @@ class Offered:
 
 
 class _Step(NamedTuple):
-    """What a version changes of the one before it."""
+    """The changes of a version against the one before it."""
 
     functions: Table = _NONE
     dropped: tuple[str, ...] = ()
-    deciding: Table = _NONE  # what may stand in conditions from now on
+    deciding: Table = _NONE  # allowed in conditions from now on
 
 
 _CFN: Final[Table] = {
@@ -157,7 +157,7 @@ ALIASES: Final[Mapping[str, str]] = {
 
 
 def _offered(functions: Table, deciding: Table) -> Offered:
-    """Name in conditions what other places have, so that it is refused instead of being data."""
+    """Mark other functions as removed in conditions, so that they are refused and are not data."""
     elsewhere = Removed(reason="invalid in this context: conditions are decided by parameters")
     barred = dict.fromkeys(functions, elsewhere) if deciding else {}
     return Offered(
@@ -187,10 +187,10 @@ CFN: Final[Mapping[str, Offered]] = {
 
 
 def hot(version: str) -> Offered:
-    """Return what a HOT version offers, by its date or its release."""
+    """Return the functions of a HOT version, by its date or its release."""
     return HOT[ALIASES.get(version, version)]
 
 
 def cfn(version: str) -> Offered:
-    """Return what a version of the CloudFormation dialect offers, by key and date."""
+    """Return the functions of a version of the CloudFormation dialect, by key and date."""
     return CFN[version]

@@ -141,7 +141,7 @@ class Digest(Call):
             ) from exc
         try:
             return hashlib.new(algorithm.lower(), content, usedforsecurity=False).hexdigest()
-        except (ValueError, TypeError) as exc:  # unknown; or of a length that would have to be said
+        except (ValueError, TypeError) as exc:  # unknown, or of variable length (shake)
             names = sorted(hashlib.algorithms_guaranteed - {"shake_128", "shake_256"})
             raise self.fault(
                 f"{self.name} does not know the algorithm {shapes.shortened(algorithm)!r}; "

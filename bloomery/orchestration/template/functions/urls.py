@@ -1,4 +1,4 @@
-"""make_url: a URL put together from its parts, each one quoted as its place wants it."""
+"""make_url: a URL put together from its parts, each one quoted for its place."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class MakeUrl(Call):
         self._check(self.args)
 
     def _check(self, args: Any) -> None:
-        """Refuse what cannot become a URL; calls that are not resolved yet may be anything."""
+        """Refuse arguments of the wrong shape; calls that are not resolved yet may be anything."""
         if not isinstance(args, dict):
             raise self.fault(f"{self.name} takes a map of {', '.join(_PARTS)}")
         for part, value in args.items():
@@ -63,7 +63,7 @@ class MakeUrl(Call):
         return "".join(self._pieces(args))
 
     def _bound(self, args: dict[str, Any], view: StackView) -> None:
-        """Quoting works byte by byte: a URL has a smaller limit than other text."""
+        """Refuse long parts: quoting works byte by byte, so a URL has a smaller limit than text."""
         length = sum(len(str(value)) for value in args.values())
         if length > view.limits.url_chars:
             raise self.fault(

@@ -2,17 +2,17 @@
 
     {yaql: {expression: $.data.ports.where($.up).select($.name), data: {ports: ...}}}
 
-Nobody has looked at the expressions.  The library brings two limits: elements taken from an
-iterator, and the size of one result.  They leave open how long an expression runs and what grows by
+Expressions come from users and are not trusted.  The library has two limits: elements taken from an
+iterator, and the size of one result.  They bound neither the time of an expression nor growth by
 sharing (``let(a => [$a, $a])``, forty times over).  So every call of a function, an operator or a
-lambda goes through a ``Meter`` (yaql_meter.py), which counts it, ends the expression when its time
-is over, measures each container by what it would be written out as, watches each iterator, and
-keeps numbers short.  What one call alone could do in too much time is replaced (yaql_library.py).
+lambda goes through a ``Meter`` (yaql_meter.py).  It counts the call, ends the expression at its
+time limit, measures each container as if written out, watches each iterator, and keeps numbers
+short.  Functions that could take too long in a single call are replaced (yaql_library.py).
 
-In the language are all of the library's functions for text, numbers, lists, maps, sets, queries,
-regular expressions, branches and contexts.  Not in it: access to attributes of Python objects
-(the lexer refuses names with two underscores, and nothing else offers any), dates and times and
-random numbers (a template must mean the same each time it is read), and ``call``.
+The language has all of the library's functions for text, numbers, lists, maps, sets, queries,
+regular expressions, branches and contexts.  It lacks access to attributes of Python objects
+(the lexer refuses names with two underscores, and no function gives access), dates, times and
+random numbers (a template must give the same result each time), and ``call``.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from bloomery.orchestration.template.functions.base import Call
 from bloomery.orchestration.template.functions.yaql_meter import Meter
 from bloomery.orchestration.template.view import StackView
 
-_ROWS: Final = {  # of Limits, by the error of the library that tells of it
+_ROWS: Final = {  # names in Limits, by the error of the library
     "CollectionTooLargeException": " (yaql_elements)",
     "MemoryQuotaExceededException": " (yaql_bytes)",
 }
@@ -70,7 +70,7 @@ class Yaql(Call):
 
 
 def parsed(expression: str, limits: Limits = LIMITS) -> Any:
-    """Return ``expression`` ready to be evaluated; StackValidationFailed for one that is none."""
+    """Return the parsed ``expression``; StackValidationFailed if it is invalid."""
     if len(expression) > limits.yaql_chars:
         raise errors.StackValidationFailed(
             reason=f"a yaql expression has at most {limits.yaql_chars} characters (yaql_chars)"
@@ -128,12 +128,12 @@ def _reason(exc: BaseException) -> str:
 
 
 def _printable(message: str) -> str:
-    """Return a message of the library, which quotes values, without what no reply could hold."""
+    """Return a message of the library with NUL characters and lone surrogates escaped."""
     return message.replace("\0", r"\0").encode(errors="backslashreplace").decode()
 
 
 def _sound(text: str) -> str:
-    """Refuse what no document could hold, and an expression can write as an escape."""
+    """Refuse NUL characters and lone surrogates, which an expression can write as escapes."""
     if "\0" in text or (not text.isascii() and parse.SURROGATE.search(text)):
         raise errors.StackValidationFailed(
             reason="the result holds a NUL or half of a character (a lone surrogate): leave it out"
@@ -142,7 +142,7 @@ def _sound(text: str) -> str:
 
 
 class _Output:
-    """Turns a result into maps, lists and scalars, running what is still lazy in it."""
+    """Turns a result into maps, lists and scalars, and evaluates its lazy parts."""
 
     __slots__ = ("limits", "meter", "nodes")
 

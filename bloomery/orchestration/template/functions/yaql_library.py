@@ -1,6 +1,6 @@
 """The functions that yaql expressions may use: the library's, filtered, some replaced, all metered.
 
-Imported by the first expression that is evaluated, because the library takes its time to load.
+Imported when the first expression is evaluated, because the library loads slowly.
 """
 
 from __future__ import annotations
@@ -22,20 +22,20 @@ from bloomery.orchestration.template.functions.yaql_meter import Meter
 _Result = TypeVar("_Result")
 
 _LEFT_OUT: Final = frozenset({"call", "random"})
-_BITS: Final = 4096  # what a power or a shift may have
+_BITS: Final = 4096  # of a power or a shift
 _DIGITS: Final = 400  # to which a number may be rounded
 _ELEMENTS: Final = 10_000  # of a list that is multiplied
 
 
 def faults() -> tuple[type[BaseException], ...]:
-    """Return what the library may raise: it passes on whatever Python says."""
+    """Return the exceptions of the library, which passes on those of Python."""
     return (
         exceptions.YaqlException,
         ArithmeticError,
         AssertionError,
         AttributeError,
         LookupError,
-        RuntimeError,  # recursion, and a generator that was left by StopIteration
+        RuntimeError,  # recursion, and StopIteration in a generator
         StopIteration,
         TypeError,
         ValueError,
@@ -44,7 +44,7 @@ def faults() -> tuple[type[BaseException], ...]:
 
 
 def context(meter: Meter) -> Any:
-    """Return where one expression is evaluated."""
+    """Return the context in which one expression is evaluated."""
     return _Run(_library(meter.limits), meter=meter)
 
 
@@ -60,7 +60,7 @@ def _library(limits: Limits) -> Any:
 
 
 class _Library(contexts.Context):  # type: ignore[misc]
-    """Takes in what the library registers, but for what is left out or replaced."""
+    """Registers the functions of the library; some are left out, some replaced."""
 
     def __init__(self, parent: Any = None, *, replaced: Mapping[Any, Any] | None = None) -> None:
         super().__init__(parent, convention=conventions.CamelCaseConvention())
@@ -83,7 +83,7 @@ class _Library(contexts.Context):  # type: ignore[misc]
 
 
 class _Run(contexts.Context):  # type: ignore[misc]
-    """One evaluation; the contexts of its calls are children of it, and share its meter."""
+    """The context of one evaluation; the contexts of its calls are children and share its meter."""
 
     def __init__(self, parent: Any, *args: Any, meter: Meter | None = None) -> None:
         super().__init__(parent, *args)
@@ -111,11 +111,11 @@ class _Metered:
         return lambda: self.meter.taken(delegate())
 
 
-# ------------------------------------------------------------------------------ what is replaced
+# ---------------------------------------------------------------------------------- replacements
 
 
 class Regex:
-    """What ``regex()`` makes: the methods of a compiled pattern that the library uses."""
+    """The result of ``regex()``: the methods of a compiled pattern that the library uses."""
 
     __slots__ = ("limits", "pattern")
 
@@ -137,7 +137,7 @@ class Regex:
         return patterns.bounded(self.pattern, text, self.limits, use)
 
     def sub(self, put: Any, text: str, count: int = 0) -> str:
-        """Replace matches one by one, so that what grows is stopped on its way."""
+        """Replace matches one by one, to stop before the result is too long."""
         pieces, at, length = [], 0, len(text)
         for match in itertools.islice(self.finditer(text), count or None):
             piece = put(match) if callable(put) else match.expand(put)
@@ -153,9 +153,9 @@ def _short(length: int, limits: Limits) -> None:
 
 
 class _Bounded:
-    """Functions in place of those of the library that one call can keep busy too long.
+    """Replacements of library functions that could take too long in a single call.
 
-    The names of their arguments are those of the library: expressions may use them.
+    Their arguments have the library's names, because expressions may use them.
     """
 
     __slots__ = ("limits",)
@@ -164,7 +164,7 @@ class _Bounded:
         self.limits = limits
 
     def functions(self) -> dict[Any, Callable[..., Any]]:
-        """Return by function of the library what takes its place."""
+        """Return the replacements by function of the library."""
         return {
             expressions.regex: self.regex,
             expressions.matches_: self.matches,

@@ -1,4 +1,4 @@
-"""What one yaql expression has used: the end of what would not end, and of what grows too large."""
+"""Measures a yaql expression, and ends it when it runs too long or grows too large."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _WATCHED: Final = 100  # times the limit of elements: what any iterator may yiel
 
 
 class Meter:
-    """What one evaluation has used."""
+    """The calls, time and sizes of one evaluation."""
 
     __slots__ = ("calls", "limits", "measured", "until")
 
@@ -28,7 +28,7 @@ class Meter:
         self.measured: dict[int, tuple[Any, int, int, int]] = {}  # by id: itself, and its size
 
     def tick(self) -> None:
-        """Count one call or element; end the expression when it has had its share."""
+        """Count one call or element; raise StackValidationFailed over the call or time limit."""
         self.calls += 1
         if self.calls > self.limits.yaql_calls:
             raise errors.StackValidationFailed(
@@ -40,18 +40,18 @@ class Meter:
             )
 
     def taken(self, value: Any) -> Any:
-        """Return the result of one call, once it is found small enough."""
+        """Return the result of one call if it is small enough; an iterator is watched."""
         if isinstance(value, int):
             if value.bit_length() > _BITS:
                 raise errors.StackValidationFailed(reason=f"a number has over {_BITS} bits")
         elif isinstance(value, list | tuple | Mapping | AbstractSet):
             self._size(value, _DEPTH)
         elif isinstance(value, Iterator) and type(value).__module__ != "yaql.language.utils":
-            return self._watched(value)  # those of the module itself can be started again
+            return self._watched(value)  # those of the library can be restarted
         return value
 
     def _size(self, value: Any, levels: int) -> tuple[int, int]:
-        """Return nodes and characters of ``value`` written out; each container is walked once."""
+        """Return nodes and characters of ``value`` written out; each container is measured once."""
         if isinstance(value, str):
             return 1, len(value)
         if not isinstance(value, list | tuple | Mapping | AbstractSet):
