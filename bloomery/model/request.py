@@ -54,7 +54,7 @@ class Request:
 
 
 IN_LOG: Final[ContextVar[Request | None]] = ContextVar("bloomery.request_in_log", default=None)
-"""What the lines name that this thread logs; changes nothing else."""
+"""The request that log lines of this thread name."""
 
 
 @contextmanager
