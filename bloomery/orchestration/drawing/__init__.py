@@ -1,22 +1,22 @@
 """Stacks as pictures: DOT for Graphviz, and SVG that needs no other program.
 
-A picture is made of boxes; a box with others inside is a cluster, as a nested stack is.  Edges name
-who requires whom, across clusters as well::
+A picture has boxes; a box with others inside is a cluster, such as a nested stack.  An edge joins a
+box with a box that it requires, also across clusters::
 
     web = Box(key="web", name="web", kind="OS::Heat::Value", status="CREATE_COMPLETE")
     rack = Box(key="rack", name="rack", kind="rack.yaml", inside=[Box(key="rack/a", name="a")])
     picture = Picture(title="shop", boxes=[web, rack], edges=[("web", "rack/a")])
     svg.drawn(picture), dot.written(picture)
 
-What is required stands left of what requires it.  The same picture is always drawn alike, to the
-byte, and whatever a name holds, the text stays well-formed.
+A required box is left of the boxes that require it.  Equal pictures give equal bytes, and the text
+is well-formed with any characters in names.
 
-picture  what is drawn
-style    colours, and names as they may be written: escaped, measured, shortened
-layers   a column for each box, an order within the columns
-places   where in its column each box stands
-levels   one cluster arranged: columns, places, the way of each edge
-layout   all clusters, from the innermost out
+picture  boxes and edges
+style    colours; names are escaped, measured and shortened
+layers   the column of each box, and the order within columns
+places   the position of each box in its column
+levels   the arrangement of one cluster: columns, places, routes of edges
+layout   the arrangement of all clusters, from the innermost out
 svg      the picture as SVG
 dot      the picture as DOT
 """

@@ -1,4 +1,4 @@
-"""A picture as DOT, for Graphviz and whatever else reads it."""
+"""A picture as DOT, for Graphviz and other programs."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _NODE: Final = (
 
 
 def written(picture: Picture) -> str:
-    """Write the whole picture.  Raises ValueError for keys that are double or unknown."""
+    """Write the whole picture.  Raises ValueError for duplicate or unknown keys."""
     tree = Tree(picture)
     ids = _ids(tree)
     title = _quoted(picture.title)
@@ -36,7 +36,7 @@ def written(picture: Picture) -> str:
 
 
 def _inside(tree: Tree, ids: list[str]) -> Iterator[str]:
-    """Nodes and clusters in the order of the tree; a cluster ends where its parent goes on."""
+    """Yield the lines of nodes and clusters, in the order of the tree."""
     depth = 0
     for at, box in enumerate(tree.boxes):
         while depth > tree.depth[at]:
@@ -72,7 +72,7 @@ def _cluster_look(box: Box, depth: int) -> str:
 
 
 def _edge(tree: Tree, ids: list[str], required: int, requirer: int) -> str:
-    """An edge of a cluster begins at a node in it, and is cut off at its border."""
+    """Return an edge; the edge of a cluster joins a node inside and is cut at the border."""
     ends = [f"ltail={_cluster_id(required)}"] if tree.is_cluster(required) else []
     ends += [f"lhead={_cluster_id(requirer)}"] if tree.is_cluster(requirer) else []
     tail, head = ids[_node_in(tree, required)], ids[_node_in(tree, requirer)]
@@ -81,19 +81,19 @@ def _edge(tree: Tree, ids: list[str], required: int, requirer: int) -> str:
 
 
 def _can_be_drawn(tree: Tree, pair: tuple[int, int]) -> bool:
-    """Whether none of the two holds the other; a node may still require itself."""
+    """Return whether neither box contains the other; a node may require itself."""
     return tree.ways_up(*pair) is not None or (pair[0] == pair[1] and not tree.is_cluster(pair[0]))
 
 
 def _node_in(tree: Tree, box: int) -> int:
-    """The first node in a cluster; an empty cluster has an invisible one of its own number."""
+    """Return the first node in a cluster, or the invisible node of an empty cluster."""
     while tree.inside.get(box):
         box = tree.inside[box][0]
     return box
 
 
 def _ids(tree: Tree) -> list[str]:
-    """Keys where they can be written as they are; a number besides where they cannot."""
+    """Return the keys as IDs, with a number if some characters must be replaced."""
     ids = []
     for at, box in enumerate(tree.boxes):
         plain = style.clean(box.key)
@@ -109,7 +109,7 @@ def _cluster_id(at: int) -> str:
 
 
 def _text(text: str) -> str:
-    """Text within quotes, where a backslash would begin an escape."""
+    """Return text for quotes, shortened and with escapes."""
     text = text if len(text) <= _NAME_CHARS else f"{text[: _NAME_CHARS - 1]}…"
     return _escaped(text)
 

@@ -1,6 +1,6 @@
 """A column for each box, and an order within the columns in which few edges cross.
 
-Everything here speaks in numbers of boxes, from 0.
+Boxes are numbers from 0.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ _PATIENCE: Final = 4  # sweeps without fewer crossings
 
 
 def in_order(size: int, pairs: Iterable[Pair]) -> list[int]:
-    """Every box after what stands left of it; in a circle, the first that came begins."""
+    """Return the boxes, each after the boxes left of it; cycles begin at the lowest number."""
     rights: list[list[int]] = [[] for _ in range(size)]
     lefts = [0] * size
     for left, right in pairs:
@@ -42,7 +42,7 @@ def in_order(size: int, pairs: Iterable[Pair]) -> list[int]:
 def columns(
     order: Sequence[int], pairs: Sequence[Pair], heights: Mapping[int, float], limit: float
 ) -> dict[int, int]:
-    """Give each box a column right of all that it requires, none higher than ``limit``."""
+    """Return the column of each box, right of its requirements; ``limit``: height of a column."""
     column = dict.fromkeys(order, 0)
     rights: dict[int, list[int]] = {box: [] for box in order}
     required: set[int] = set()
@@ -94,7 +94,7 @@ class Crossings:
             self._settle(layer)
 
     def reduce(self) -> list[list[int]]:
-        """Sweep to and fro, each cell to the middle of its neighbours; keep the best."""
+        """Sweep to and fro, sort cells by the mean of their neighbours, and return the best."""
         best, kept = self.count(), [list(layer) for layer in self.layers]
         idle = 0
         for sweep in range(_SWEEPS):

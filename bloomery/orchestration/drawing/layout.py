@@ -1,4 +1,4 @@
-"""All clusters of a picture, from the innermost out: where each box stands, how each edge runs."""
+"""The layout of all clusters, from the innermost out: places of boxes and routes of edges."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class Place:
 
 @dataclass(frozen=True, slots=True)
 class Edge:
-    """``runs``: level pieces from left to right; ``turned``: what is required stands right."""
+    """``runs``: level pieces from left to right; ``turned``: the required box is on the right."""
 
     required: int
     requirer: int
@@ -44,7 +44,7 @@ Name = tuple[str, int]  # of a link in a cluster
 
 
 class _Joint(NamedTuple):
-    """A link by numbers of the tree, and the names under which its edge goes on in its boxes."""
+    """A link between boxes, and the names of the links that continue its edge inside them."""
 
     left: int
     right: int
@@ -54,7 +54,7 @@ class _Joint(NamedTuple):
 
 @dataclass(slots=True)
 class _Level:
-    """One cluster while it is worked on."""
+    """The state of one cluster during the layout."""
 
     links: dict[Name, _Joint] = field(default_factory=dict)
     arrangement: Arrangement | None = None
@@ -72,7 +72,7 @@ class _Passage:
 
 
 def laid_out(tree: Tree, sizes: Mapping[int, Size], headers: Mapping[int, float]) -> Layout:
-    """Lay out the boxes; ``sizes`` of those that are no clusters, ``headers``: widths of names."""
+    """Lay out the boxes; ``sizes``: of nodes, ``headers``: widths of the names of clusters."""
     return _Work(tree, sizes, headers).layout()
 
 
@@ -106,7 +106,7 @@ class _Work:
         return passages
 
     def _ranks(self, pairs: Sequence[layers.Pair]) -> dict[int, int]:
-        """Put the boxes of each cluster in order; say which place each has."""
+        """Order the boxes of each cluster; return the place of each box."""
         tree, rank = self.tree, dict[int, int]()
         local = {box: at for boxes in tree.inside.values() for at, box in enumerate(boxes)}
         by_cluster: dict[int, list[layers.Pair]] = {cluster: [] for cluster in tree.inside}
@@ -157,7 +157,7 @@ class _Work:
             self.sizes[cluster] = (width, level.arrangement.height + HEADER + PADDING)
 
     def _port(self, box: int, name: Name) -> float:
-        """At which height of a box an edge leaves or enters it."""
+        """Return the height within a box at which an edge leaves or enters it."""
         if box == BORDER:
             return 0.0
         inner = self.levels.get(box)

@@ -1,7 +1,7 @@
-"""One cluster arranged: boxes in columns, the rest in rows below, and the way of each edge.
+"""The arrangement of one cluster: boxes with edges in columns, others in rows, routes of edges.
 
-Edges that have a source in common run together through the columns between, so that a box which
-everybody requires has one trunk with branches and not a thousand parallel lines.
+Edges with a common source run together through the columns between.  So a box that all others
+require has one trunk with branches, not a thousand parallel lines.
 """
 
 from __future__ import annotations
@@ -18,10 +18,10 @@ BORDER: Final = -1  # in place of a box: the edge comes from outside, or goes th
 
 GAP: Final = 14.0  # between boxes of a column
 _TRUNK_GAP: Final = 7.0
-_TRUNK_WEIGHT: Final = 4.0  # a trunk would rather be straight than near
+_TRUNK_WEIGHT: Final = 4.0  # prefers straight trunks to short edges
 _COLUMN_GAP: Final = (46.0, 90.0)  # least and most, between columns
 _COLUMN_GAP_PER_EDGE: Final = 1.2
-_ASPECT: Final = 1.5  # width of a good picture in heights
+_ASPECT: Final = 1.5  # preferred ratio of width to height
 _LEAST_HEIGHT: Final = 330.0
 
 Size = tuple[float, float]  # width, height
@@ -41,7 +41,7 @@ class Link:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Arrangement:
-    """Top left corners by box, ways by link, the size of it all."""
+    """Top left corners by box, routes by link, the total size."""
 
     corners: Mapping[int, tuple[float, float]]
     ways: Sequence[Sequence[Run]]
@@ -50,7 +50,7 @@ class Arrangement:
 
 
 def arranged(sizes: Sequence[Size], links: Sequence[Link], order: Sequence[int]) -> Arrangement:
-    """Arrange the boxes 0, 1, ...; ``order`` has each after those that stand left of it."""
+    """Arrange the boxes 0, 1, ...; ``order`` has each box after the boxes left of it."""
     linked = {end for link in links for end in (link.left, link.right)} - {BORDER}
     columns = _Columns(sizes, links, [box for box in order if box in linked])
     rows = _rows(sizes, [box for box in range(len(sizes)) if box not in linked], columns)
@@ -64,13 +64,13 @@ def arranged(sizes: Sequence[Size], links: Sequence[Link], order: Sequence[int])
 
 
 def _good_height(sizes: Sequence[Size], least_gap: float) -> float:
-    """How high a picture of these boxes is that is pleasantly wide."""
+    """Return the height of a picture of these boxes with the preferred ratio."""
     area = sum((width + least_gap) * (height + GAP) for width, height in sizes)
     return max([_LEAST_HEIGHT, math.sqrt(area / _ASPECT), *(height + GAP for _, height in sizes)])
 
 
 class _Columns:
-    """The boxes that have edges."""
+    """The columns of the boxes with edges."""
 
     def __init__(self, sizes: Sequence[Size], links: Sequence[Link], order: Sequence[int]) -> None:
         self._sizes = sizes
@@ -117,7 +117,7 @@ class _Columns:
         return cell
 
     def _middled(self, layer: Sequence[int]) -> list[int]:
-        """Begin with the trunks amid the boxes: else a wide fan goes down like stairs."""
+        """Put the trunks in the middle of the boxes, or a wide fan would look like stairs."""
         boxes = [cell for cell in layer if cell < len(self._sizes)]
         half = len(boxes) // 2
         return [*boxes[:half], *layer[len(boxes) :], *boxes[half:]]
@@ -136,7 +136,7 @@ class _Columns:
         )
 
     def _abscissas(self, pairs: Sequence[layers.Pair]) -> tuple[list[float], list[float]]:
-        """Where each column starts and ends; where many edges run, they get more room."""
+        """Return where each column starts and ends; more edges between two get more room."""
         leaving = [0] * self._count
         at = {cell: number for number, layer in enumerate(self._layers) for cell in layer}
         for left, _right in pairs:
@@ -152,7 +152,7 @@ class _Columns:
         return starts, ends
 
     def way(self, link: Link) -> list[Run]:
-        """The level pieces of an edge, from left to right; curves join them."""
+        """Return the level pieces of an edge, from left to right; curves join them."""
         way: list[Run] = []
         if link.left != BORDER:
             x, top = self.corners[link.left]
@@ -170,7 +170,7 @@ class _Columns:
 def _rows(
     sizes: Sequence[Size], boxes: Sequence[int], columns: _Columns
 ) -> dict[int, tuple[float, float]]:
-    """Boxes without edges, row by row, below the columns."""
+    """Return the corners of boxes without edges, row by row, below the columns."""
     room = max(columns.width, _good_height([sizes[box] for box in boxes], GAP) * _ASPECT)
     corners: dict[int, tuple[float, float]] = {}
     x, y, lowest = 0.0, columns.height + (2 * GAP if columns.corners else 0), 0.0

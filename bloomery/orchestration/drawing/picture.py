@@ -1,4 +1,4 @@
-"""What is drawn: boxes, boxes inside boxes, and who requires whom."""
+"""The contents of a picture: boxes, boxes inside boxes, and edges."""
 
 from __future__ import annotations
 
@@ -6,17 +6,17 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
-OUTSIDE: Final = -1  # the number of what holds the outermost boxes
+OUTSIDE: Final = -1  # the number of the parent of the outermost boxes
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Box:
-    """A node; or a cluster, if ``inside`` is given, be it empty."""
+    """A node, or a cluster if ``inside`` is not None."""
 
     key: str  # unique in its picture
     name: str
     kind: str = ""
-    status: str = ""  # any word; those of actions and states have colours
+    status: str = ""  # any text; actions and states have colours
     inside: Sequence[Box] | None = None
 
 
@@ -30,9 +30,9 @@ class Picture:
 
 
 class Tree:
-    """The boxes of a picture, numbered so that each comes after the one that holds it.
+    """The boxes of a picture, numbered so that each comes after its parent.
 
-    Raises ValueError for a key that is there twice, and for an edge to a key that is not.
+    Raises ValueError for a duplicate key, and for an edge with an unknown key.
     """
 
     def __init__(self, picture: Picture) -> None:
@@ -61,7 +61,7 @@ class Tree:
         return number
 
     def _numbered(self, edges: Iterable[tuple[str, str]]) -> list[tuple[int, int]]:
-        """The edges as pairs (required, requirer), each once."""
+        """Return the edges as pairs (required, requirer), each once."""
         try:
             pairs = [(self.number[required], self.number[requirer]) for requirer, required in edges]
         except KeyError as exc:
@@ -72,9 +72,9 @@ class Tree:
         return number in self.inside
 
     def ways_up(self, one: int, other: int) -> tuple[list[int], list[int]] | None:
-        """From each of two boxes up to the box that stands beside the other's.
+        """Return each box and its parents, up to two boxes in the same cluster.
 
-        None if one of them holds the other, or they are the same.
+        None if one of the boxes contains the other, or both are the same.
         """
         ups, downs = [one], [other]
         while self.parent[ups[-1]] != self.parent[downs[-1]]:

@@ -1,4 +1,4 @@
-"""Where in its column each cell stands: near its neighbours, in the given order, not too close."""
+"""The position of each cell in its column: in the given order, with gaps, near its neighbours."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from typing import Final
 
 _SWEEPS: Final = 10
-EMPTY: Final = 28.0  # the highest stripe in which there may be nothing at all
-_LOOSE: Final = 0.05  # weight of a cell that nothing draws anywhere
+EMPTY: Final = 28.0  # the most height of a stripe without cells and edges
+_LOOSE: Final = 0.05  # weight of a cell without neighbours
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,7 +33,7 @@ class Segment:
 def tops(
     layers: Sequence[Sequence[int]], cells: Mapping[int, Cell], segments: Sequence[Segment]
 ) -> dict[int, float]:
-    """Return the top of each cell; the highest has 0, and no level is left empty."""
+    """Return the top of each cell; the highest has 0, and high empty stripes are removed."""
     pulls: tuple[dict[int, list[tuple[int, float]]], ...] = ({}, {})
     for each in segments:
         drop = each.left_port - each.right_port
@@ -48,7 +48,7 @@ def tops(
 
 
 def _stacked(layers: Sequence[Sequence[int]], cells: Mapping[int, Cell]) -> dict[int, float]:
-    """Begin with every column stacked up, its middle at 0."""
+    """Return the tops with each column stacked up, its middle at 0."""
     top = {}
     for layer in layers:
         at = -sum(cells[cell].height + cells[cell].gap for cell in layer) / 2
@@ -61,7 +61,7 @@ def _stacked(layers: Sequence[Sequence[int]], cells: Mapping[int, Cell]) -> dict
 def _closed_up(
     cells: Mapping[int, Cell], top: Mapping[int, float], segments: Sequence[Segment]
 ) -> dict[int, float]:
-    """Pull up what hangs below an empty stripe: parts that no edge joins drift apart."""
+    """Move up the cells below an empty stripe: parts without a common edge drift apart."""
     spans = [(at, at + cells[cell].height) for cell, at in top.items()]
     for each in segments:
         ends = (top[each.left] + each.left_port, top[each.right] + each.right_port)
@@ -83,12 +83,12 @@ def _settle(
     top: dict[int, float],
     pulls: Mapping[int, Sequence[tuple[int, float]]],
 ) -> None:
-    """Move one column as near to what draws its cells as their order and heights allow.
+    """Move the cells of one column as near to their neighbours as order and heights allow.
 
-    Least squares under "not above my neighbour": cells that would overlap join in a block, which
-    stands at the mean of what its cells want (pool adjacent violators).
+    Least squares with fixed order (pool adjacent violators): cells that would overlap join in a
+    block, which stands at the weighted mean of their target positions.
     """
-    blocks: list[tuple[float, float, int]] = []  # where it stands, weight, cells
+    blocks: list[tuple[float, float, int]] = []  # position, weight, number of cells
     stacked = 0.0
     for cell in layer:
         target, weight = _target(cell, cells[cell], top, pulls.get(cell, ()))

@@ -1,6 +1,6 @@
-"""How it looks: colours of kinds and states, and names as they may be written.
+"""Style of pictures: colours of kinds and states, and names escaped, measured and shortened.
 
-Colours are dark enough on white and told apart by most eyes.
+Colours are dark enough on white, and most readers can distinguish them.
 """
 
 from __future__ import annotations
@@ -13,11 +13,11 @@ from xml.sax import saxutils
 INK: Final = "#1f2933"
 FAINT: Final = "#616e7c"
 LINE: Final = "#8794a5"
-AGAINST: Final = "#c62828"  # an edge that closes a circle
+AGAINST: Final = "#c62828"  # an edge that closes a cycle
 PAPER: Final = "#ffffff"
 CARD_EDGE: Final = "#c3ccd8"
 
-# What a status says, by the first of these words that is in it.
+# The colour of a status, by the first of these words in it.
 STATUSES: Final = (
     ("init", FAINT),
     ("fail", "#c62828"),
@@ -46,15 +46,15 @@ def status_colour(status: str) -> str:
 
 
 def kind_colour(kind: str) -> str:
-    """The same for the same kind in every picture."""
+    """Return the colour of a kind, the same in every picture."""
     if not kind:
         return _NO_KIND
     return _KINDS[zlib.crc32(kind.encode("utf-8", "replace")) % len(_KINDS)]
 
 
-TITLE_CHARS: Final = 500  # of a name that is told in full
+TITLE_CHARS: Final = 500  # most characters of a name in a title
 
-# Widths in units of the font size, as Helvetica and its like have them.
+# Widths of characters in Helvetica and similar fonts, in units of the font size.
 _NARROW: Final = dict.fromkeys("iljI.,:;'|!()[]{} tfr-/\\", 0.32)
 _WIDE: Final = dict.fromkeys("mwMW@%_OQGDHNUC&<>=+~#", 0.8)
 _USUAL: Final = 0.58
@@ -62,7 +62,7 @@ _BOLD: Final = 1.1
 
 
 def clean(text: str) -> str:
-    """Replace what XML and DOT cannot hold or what would turn the text around it: U+FFFD."""
+    """Replace characters that XML or DOT cannot hold, or that reorder text, by U+FFFD or " "."""
     return "".join(char if char.isprintable() else _spared(char) for char in text)
 
 
@@ -71,17 +71,17 @@ def _spared(char: str) -> str:
 
 
 def escaped(text: str) -> str:
-    """Write text into XML, between tags or quotes."""
+    """Escape text for XML, between tags or quotes."""
     return saxutils.escape(clean(text), {'"': "&quot;", "'": "&#39;"})
 
 
 def title(text: str) -> str:
-    """A name as a title tells it: in full, if it is not absurdly long."""
+    """Return an escaped name for a title, at most ``TITLE_CHARS`` long."""
     return escaped(text if len(text) <= TITLE_CHARS else f"{text[: TITLE_CHARS - 1]}…")
 
 
 def width(text: str, size: float, *, bold: bool = False) -> float:
-    """Guess how wide a line is; no font is at hand."""
+    """Estimate the width of a line without a font."""
     return sum(map(_units, text)) * size * (_BOLD if bold else 1)
 
 
@@ -94,8 +94,8 @@ def _units(char: str) -> float:
 
 
 def shortened(text: str, room: float, size: float, *, bold: bool = False) -> str:
-    """Cut out the middle, where names of one family differ least, until the rest has room."""
-    if len(text) > TITLE_CHARS:  # of which nothing in the middle could be left anyway
+    """Cut out the middle, where related names differ least, until the rest fits ``room``."""
+    if len(text) > TITLE_CHARS:  # the middle would be cut anyway
         text = text[: TITLE_CHARS // 2] + text[-TITLE_CHARS // 2 :]
     text = clean(text)
     if width(text, size, bold=bold) <= room:

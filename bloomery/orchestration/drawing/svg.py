@@ -16,8 +16,8 @@ _NAME, _SMALL, _TITLE = 12.5, 10.5, 17.0  # sizes of letters
 _CARD: Final = (116.0, 216.0)  # least and most width
 _LEFT, _RIGHT = 15.0, 12.0  # room beside the text of a card
 _LINE: Final = 15.0
-_WIDER: Final = 1.25  # than guessed: what a line may be in a font that stands in for Helvetica
-_CLUSTER_NAME: Final = 340.0  # the most that a cluster grows for its name
+_WIDER: Final = 1.25  # factor for lines in a substitute for Helvetica
+_CLUSTER_NAME: Final = 340.0  # most width of a cluster's name
 
 _STYLE: Final = f"""
 text{{font-family:"Helvetica Neue",Helvetica,Arial,"Liberation Sans",sans-serif;fill:{style.INK}}}
@@ -37,7 +37,7 @@ _HEAD: Final = (
 
 
 def drawn(picture: Picture) -> str:
-    """Draw the whole picture.  Raises ValueError for keys that are double or unknown."""
+    """Draw the whole picture.  Raises ValueError for duplicate or unknown keys."""
     tree = Tree(picture)
     cards = {at: box for at, box in enumerate(tree.boxes) if not tree.is_cluster(at)}
     size = _card_size(list(cards.values()))
@@ -83,7 +83,7 @@ def _subtitle(tree: Tree) -> str:
 
 
 def _lines(box: Box) -> list[tuple[str, str, float, bool]]:
-    """The texts of a card: class, text, size of the letters, whether they are bold."""
+    """Return the texts of a card: class, text, size of the letters, whether they are bold."""
     words = [("n", box.name, _NAME, True)]
     if box.kind:
         words.append(("s", box.kind, _SMALL, False))
@@ -93,7 +93,7 @@ def _lines(box: Box) -> list[tuple[str, str, float, bool]]:
 
 
 def _card_size(boxes: Sequence[Box]) -> Size:
-    """One size for all, so that columns are straight."""
+    """Return one size for all cards, so that columns are straight."""
     texts = [line for box in boxes for line in _lines(box)]
     widest = max(
         (style.width(text[: style.TITLE_CHARS], size, bold=bold) for _, text, size, bold in texts),
@@ -104,7 +104,7 @@ def _card_size(boxes: Sequence[Box]) -> Size:
 
 
 def _card(box: Box, place: Place) -> str:
-    """A card with a stripe in the colour of its kind; it cuts off what a wide font makes longer."""
+    """Return a card with a stripe in the colour of its kind; text in a wide font is clipped."""
     width, height = place.width, place.height
     lines = _lines(box)
     texts, y = list[str](), (height - len(lines) * _LINE) / 2 + 11.5
@@ -132,7 +132,7 @@ def _full(box: Box) -> str:
 
 
 def _header(box: Box) -> tuple[str, str]:
-    """The texts on a cluster: its name, and what else is known."""
+    """Return the name and the kind on a cluster, shortened."""
     name = style.shortened(box.name, _CLUSTER_NAME / 2, _NAME, bold=True)
     return name, style.shortened(box.kind, _CLUSTER_NAME / 2, _SMALL)
 
@@ -148,7 +148,7 @@ def _header_width(box: Box) -> float:
 
 
 def _cluster(box: Box, place: Place, depth: int) -> str:
-    """A labelled box; the texts follow each other, however wide the font makes them."""
+    """Return a labelled box; its texts follow each other in a font of any width."""
     fill, edge = style.CLUSTERS[depth % len(style.CLUSTERS)]
     name, kind = _header(box)
     status = style.clean(box.status[: style.TITLE_CHARS])
@@ -186,7 +186,7 @@ def _edge(tree: Tree, path: str, edge: Edge) -> str:
 
 
 def _path(edge: Edge) -> str:
-    """Level pieces joined by curves that leave and arrive level, towards the requirer."""
+    """Return the path to the requirer: level pieces, joined by curves with level ends."""
     runs = [(to, start, y) for start, to, y in edge.runs[::-1]] if edge.turned else edge.runs
     x, end, y = runs[0]
     path = [f"M{_n(x)} {_n(y)}"]
@@ -212,5 +212,5 @@ def _loop(place: Place) -> str:
 
 
 def _n(number: float) -> str:
-    """A number as short as a tenth of a pixel allows."""
+    """Return a number, rounded to a tenth of a pixel, as short as possible."""
     return f"{number:.1f}".removesuffix(".0")

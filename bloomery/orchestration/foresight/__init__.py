@@ -1,7 +1,7 @@
-"""What an action would do, told before it begins; engines never import this package.
+"""Previews of what an action would do; engines never import this package.
 
-A plan of a preview is the plan of a traversal with members of groups, batches, effects on machines,
-differences and outputs, laid out in stages (schedule.py) and shown as a document (document.py)::
+The plan of a preview is the plan of a traversal with members of groups, batches, effects on
+machines, differences and outputs.  It has stages (schedule.py) and a document (document.py)::
 
     preview = foresight.plan(old, new, records)
     document.of_templates(preview)["summary"]

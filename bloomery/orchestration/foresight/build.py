@@ -1,11 +1,11 @@
-"""How the plan of a preview is built: the transforms of a traversal, and those that foresee.
+"""Construction of the plan of a preview: the transforms of a traversal and further ones.
 
     plan(old, new, existing)      an update from one template to another
     create(new)                   a new stack
-    delete(old, existing)         the end of a stack
-    rollback(failed, previous, existing)   back, after an update has failed half-way
+    delete(old, existing)         the deletion of a stack
+    rollback(failed, previous, existing)   the rollback of a failed update
 
-``explain`` does the same step by step and says what each transform adds and takes away.
+``explain`` shows step by step what each transform adds and removes.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ TRANSFORMS: Final[tuple[Transform, ...]] = (
 
 
 def plan(old: TemplateSide, new: TemplateSide, existing: Existing = None) -> Plan:
-    """Return what an update does; without ``existing``, all of ``old`` is there as it says."""
+    """Return the plan of an update; without ``existing``, all resources of ``old`` exist."""
     builder = begin(old, new, existing)
     return replace(
         builder.build(),
@@ -52,7 +52,7 @@ def delete(old: TemplateSide, existing: Existing = None) -> Plan:
 def rollback(
     failed: TemplateSide, previous: TemplateSide | None, existing: Existing = None
 ) -> Plan:
-    """Return the way back from ``failed``, after it went wrong at some point."""
+    """Return the plan of a rollback from ``failed``; ``previous`` None: of a failed create."""
     return begin(failed, previous or NOTHING, existing, rollback=True).build()
 
 
@@ -67,7 +67,7 @@ def begin(
 
 
 class Step(NamedTuple):
-    """One transform; each line is a vertex, its action and what it requires."""
+    """The graph before and after a transform; a line is a vertex, its action and requirements."""
 
     name: str
     summary: str

@@ -1,9 +1,9 @@
-"""A plan as maps, lists and scalars: what previews, commands and pages show of it.
+"""A plan as maps, lists and scalars, for previews, commands and pages.
 
     laid_out = schedule.schedule_of(plan, times_of)
     document(plan, laid_out)["summary"]   # {"create": 2, "rebuild": 1}
 
-The steps come in an order that may be walked.  Secrets are masked before (masking.py).
+Each step comes after the steps that it waits for.  Secrets are masked before (masking.py).
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ def document(
 ) -> dict[str, Any]:
     """Return the document of a plan.
 
-    ``machines``: UUIDs of nodes, where known; ``nodes``: those of nodes that templates name.
+    ``machines``: known UUIDs of nodes; ``nodes``: UUIDs by the name in a template.
     """
     counts: dict[str, int] = {}
     for step in schedule.steps:
@@ -55,9 +55,9 @@ def document(
 
 
 def warnings(steps: Sequence[Step]) -> list[str]:
-    """Warn of machines that are given back although those that are deployed are not up yet.
+    """Warn of machines that are deleted, with data loss, before new machines are deployed.
 
-    What is replaced is left out: its successor comes first, or the template says otherwise.
+    Replaced resources are left out: the new one comes first, unless the template says otherwise.
     """
     deployed = [step for step in steps if "active" in step.action.effect.verbs]
     names = {step.key.name for step in steps if step.key.phase == MAKE}

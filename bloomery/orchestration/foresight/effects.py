@@ -1,4 +1,4 @@
-"""What an action of a plan does to a machine, as its kind says of the values that are known."""
+"""The effects of a plan's actions on machines, which resource kinds derive from known values."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def of_update(
 
 
 def _decisive(kind: type[Resource], values: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the properties that decide; a row of before one was declared has its default."""
+    """Return the properties that decide the effect, with defaults for missing properties."""
     schema = kind.properties_schema
     names = kind.effect_properties | kind.machine_properties
     return {name: values.get(name, schema[name].default) for name in names}
@@ -47,9 +47,9 @@ def _knows_all(kind: type[Resource], values: Mapping[str, Any]) -> bool:
 
 
 def tell_effects(builder: PlanBuilder) -> None:
-    """Note what making a resource, or its end, does to its machine.
+    """Set the effect of each action on its machine.
 
-    What has failed before may stand anywhere: of it nothing is certain.
+    A resource that has failed may be in any state, so its effects are not certain.
     """
     for key, action in builder.actions.items():
         effect = action.effect
@@ -81,14 +81,14 @@ def _as_machine_is(builder: PlanBuilder, key: Key, action: Action, effect: Effec
 
 
 def _is_given_back(builder: PlanBuilder, record: ResourceState | None) -> bool:
-    """Whether the plan ends another resource at the same machine, which may be free then."""
+    """Return whether the plan deletes a resource of the same machine, and so may free it."""
     ends = (each.record for key, each in builder.actions.items() if key.phase == CLEAN)
     machine = record and record.physical_id
     return any(each is not None and each.physical_id == machine for each in ends)
 
 
 def _at_its_node(builder: PlanBuilder, key: Key, effect: Effect, *, is_new: bool) -> Effect:
-    """Say which node it is, and whether that will refuse what is ordered first."""
+    """Set the node of an effect, and whether this node will refuse the verbs."""
     kind = builder.new.kind(key.name)
     if is_new:
         values = _values(builder.new, key.name, kind, builder.after)
@@ -114,7 +114,7 @@ def _tree_of_node(builder: PlanBuilder, name: str, kind: type[Resource]) -> Any:
 
 
 def _state_of_node(builder: PlanBuilder, tree: Any) -> str | None:
-    """Return where the resource leaves the node that is meant; None: none does, or who knows."""
+    """Return the state in which the referenced resource leaves its node; None: not known."""
     for each in builder.after.references(tree):
         definition = builder.new.definitions.get(each.resource)
         if each.attribute is not None or definition is None or definition.external_id is not None:
@@ -126,7 +126,7 @@ def _state_of_node(builder: PlanBuilder, tree: Any) -> str | None:
 
 
 def answer_of(builder: PlanBuilder, name: str, ask: Callable[[Resource], T], default: T) -> T:
-    """Ask a resource that exists how its real thing is; ``default``: nothing can tell."""
+    """Call ``ask`` with an existing resource; return ``default`` without one or if it fails."""
     resource = builder.present.resource(name)
     try:
         return ask(resource) if resource is not None else default

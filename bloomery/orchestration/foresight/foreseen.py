@@ -1,6 +1,6 @@
-"""What becomes of a resource that exists, as a preview shows it: reasons, machines and members.
+"""Decisions of a preview about existing resources, with reasons, effects and members.
 
-A traversal needs none of this: it decides again at each vertex, when values are there.
+A traversal does not use them: it decides again at each vertex, when values are known.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ STAYS: Final = frozenset({Verb.UPDATE, Verb.UNCHANGED})
 
 
 def compare(builder: PlanBuilder) -> None:
-    """Decide for each resource that exists, and say what differs (rules.py)."""
+    """Decide the action of each existing resource (rules.py), and add its differences."""
     for key, candidate in vertices.candidates(builder):
         decision, effect = _decide(candidate)
         action = vertices.decided(builder.actions[key], candidate, decision)
@@ -66,7 +66,7 @@ def _effect(candidate: Candidate, decision: Decision) -> Effect:
 
 
 def _with_members(candidate: Candidate, decision: Decision) -> Decision:
-    """Look below a resource that stands for a stack: it changes when its members do."""
+    """Plan the child stack of a resource; the resource changes if its members change."""
     nested_plan = nested.updated(candidate.builder, candidate.name, candidate.change)
     candidate.builder.nested_plan[candidate.name] = nested_plan
     if decision.verb is Verb.UPDATE or nested_plan is None or not nested_plan.plan.changes:

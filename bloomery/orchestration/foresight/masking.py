@@ -1,4 +1,4 @@
-"""The differences of a plan as readers see them: what is secret in them is masked."""
+"""The differences of a plan, with secrets masked."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def _differences(
         ends = {end for side in sides for end in side.kind(name).secret_paths}
         for path in (each for value in (before, after) for each in ending(ends, value, (key,))):
             reasons[path] = f"{path[-1]} is a secret"
-    # No leaf differs where two values are not known, and not the same.
+    # Two unknown values that differ have no leaf that differs.
     leaves = list(between(before, after, (key,), certain=changed.certain)) or [whole]
     masked = [_masked(builder, each, reasons) for each in leaves]
     yield from {each.path: each for each in masked}.values()

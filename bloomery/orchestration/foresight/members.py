@@ -1,4 +1,4 @@
-"""Members of groups, chains and nested templates in the graph of the stack above them."""
+"""Members of groups, chains and nested templates in the graph of the parent stack."""
 
 from __future__ import annotations
 
@@ -30,9 +30,9 @@ MADE: Final = frozenset({Verb.CREATE, Verb.RECREATE, Verb.REPLACE})
 
 
 def add_members(builder: PlanBuilder) -> None:
-    """Put the members of groups, chains and nested templates into the graph, below their resource.
+    """Add the members of groups, chains and nested templates to the graph.
 
-    They begin when all is there that the resource requires; the resource is done when they are.
+    Members begin after the vertices that their resource requires; the resource ends after them.
     """
     for key, action in list(builder.actions.items()):
         nested_plan = _nested_plan(builder, key, action)
@@ -50,13 +50,13 @@ def _nested_plan(builder: PlanBuilder, key: Key, action: Action) -> NestedPlan |
 
 
 def _is_stack(builder: PlanBuilder, key: Key) -> bool:
-    """Whether a row that goes is a stack; one that was left over may be of another template."""
+    """Return whether a row to delete has a child stack; not for leftovers of former templates."""
     return not key.part and nested.is_composite(builder.old, key.name)
 
 
 def _merge(builder: PlanBuilder, owner: Key, nested_plan: NestedPlan) -> None:
     plan, begin = nested_plan.plan, _begin(builder.graph, owner)
-    for key in plan.graph.keys():  # noqa: SIM118  # asks no order; iterating the graph would
+    for key in plan.graph.keys():  # noqa: SIM118  # iterating the graph would sort it
         member = _below(owner, key)
         builder.graph.add(owner, member)
         for need in plan.requires(key):
@@ -72,7 +72,7 @@ def _below(owner: Key, key: Key) -> Key:
 
 
 def _begin(graph: Graph[Key], owner: Key) -> Key | None:
-    """Return the no-op at which members begin; None where nothing is to be waited for."""
+    """Return the no-op vertex that members wait for; None: the resource requires nothing."""
     needs = list(graph.requires(owner))
     begin = Key(owner.name, BEGIN, "" if owner.phase == MAKE else owner.phase)
     for need in needs:
@@ -90,10 +90,10 @@ STANDS_IN: Final = "stands in while others change"
 
 
 def batch_members(builder: PlanBuilder) -> None:
-    """Let members of a group change batch by batch, as its update policy says, with pauses between.
+    """Order the changes of a group's members by the batches and pauses of its update policy.
 
-    A batch waits for the one before it.  Where more must stay in service than the group could
-    spare, members stand in: made in an early batch, gone with the last.
+    A batch waits for the batch before it.  If too many members must stay in service, the group
+    gets extra members: an early batch creates them, the last batch deletes them.
     """
     for name, nested_plan in builder.nested_plan.items():
         if nested_plan is None or not nested_plan.plan.changes:
@@ -127,7 +127,7 @@ def _states(builder: PlanBuilder, name: str) -> Mapping[str, Status] | None:
 class _Batches:
     """The batches of one group in the graph.
 
-    ``define`` gives the definition of a member; ``present``: those that are there before.
+    ``define`` returns the definition of a member; ``present``: the members before the update.
     """
 
     builder: PlanBuilder
@@ -144,7 +144,7 @@ class _Batches:
                 self._wait(wait, batch, f"batch {number} of {len(foreseen)}")
                 for key in keys[number - 1]:
                     self.builder.graph.add(wait, key)
-        if wait is not None and wait in self.builder.actions:  # the last ones are looked at, too
+        if wait is not None and wait in self.builder.actions:  # after the last batch
             self.builder.graph.add(Key(self.name, MAKE), wait)
 
     def _keys(self, batch: Batch) -> list[Key]:
@@ -171,7 +171,7 @@ class _Batches:
                 self.builder.graph.add(key, wait)
 
     def _stand_in(self, key: Key) -> None:
-        """Put a member that is not there afterwards; it may have been there before."""
+        """Add a member that does not exist after the update; it may exist before."""
         name = key.name.rpartition("/")[2]
         before, after = self.present.get(name), self.define(name)
         verb = Verb.DELETE

@@ -1,8 +1,8 @@
-"""What is planned below a resource that stands for a stack: a nested template, a group, a chain.
+"""Plans of child stacks: of a nested template, a group or a chain.
 
-Its members are known only as far as its own properties are.  What a property waits for becomes a
-text that says so, and shows where it goes.  If that leads to no sound stack, or to too many
-resources, the resource stays one vertex, and its members are found while the plan is walked.
+Members are known only as far as the properties of their resource are.  A placeholder text stands
+for each unknown value, and shows where it is used.  If the result is no valid stack, or has too
+many resources, the resource stays one vertex, and the traversal finds its members.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from bloomery.orchestration.template.functions import base
 from bloomery.orchestration.template.functions.base import Reference
 from bloomery.orchestration.template.view import ResourceView
 
-# Properties that say which members there are: none is planned while one of these is not known.
+# Properties that decide which members exist: while one is not known, no member is planned.
 SHAPING: Final = frozenset(
     {
         "count",
@@ -47,7 +47,7 @@ def is_composite(side: TemplateSide, name: str) -> bool:
 
 
 def updated(builder: PlanBuilder, name: str, change: Change) -> NestedPlan | None:
-    """Return what becomes of the members of a resource that stays; None where it cannot be told."""
+    """Return the plan of the members of a resource that stays; None: it is not known."""
     record = builder.records.get(name)
     is_known = change.known_before and change.known_after
     if not (is_known and change.before and change.after):
@@ -109,7 +109,7 @@ def _absence(resource: composite.Membered, name: str) -> str:
 
 
 def _is_anothers(builder: PlanBuilder, name: str) -> bool:
-    """Whether the real thing was there before the stack: its members are no matter of ours."""
+    """Return whether a resource has an external ID, so that the stack does not own its members."""
     definitions = (side.definitions.get(name) for side in (builder.old, builder.new))
     return any(each is not None and each.external_id is not None for each in definitions)
 
@@ -142,9 +142,9 @@ def _was(builder: PlanBuilder, name: str) -> composite.Composite:
 
 
 def _old_side(builder: PlanBuilder, name: str) -> TemplateSide:
-    """Return where a resource is defined; what a template before the old one made: as it will be.
+    """Return the old template if it defines the resource, else the new template.
 
-    It is of the same kind, or it would be replaced.
+    The kind of a resource from a still older template is the same, or it would be replaced.
     """
     return builder.old if name in builder.old.definitions else builder.new
 
@@ -180,12 +180,12 @@ def _composite(
     return resource
 
 
-# ------------------------------------------------------------------------------ what it would see
+# ------------------------------------------------------------------------- views with placeholders
 
 
 @dataclass(slots=True)
 class Guesses(Forecast):
-    """A view with a word for everything: for what stays ``(web.address)``, else that it changes."""
+    """A view with placeholders for unknown values; ``(web.address)``: the value will not change."""
 
     placeholder: Callable[[Reference], str] = str
 
@@ -195,7 +195,7 @@ class Guesses(Forecast):
 
 @dataclass(slots=True, frozen=True)
 class Guess:
-    """One resource: what is known of it, or a word in its place."""
+    """A resource with its known values, and placeholders for the others."""
 
     name: str
     view: Guesses

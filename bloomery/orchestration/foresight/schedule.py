@@ -1,12 +1,12 @@
-"""What a plan does, in which order, to how many machines at once, and for how long.
+"""The schedule of a plan: its steps in order, machines at once, and durations.
 
     schedule = schedule_of(plan, lambda key, action: Times(median_s=600, p95_s=900, runs=40))
     schedule.steps[0].word      # "rebuild"
     schedule.at_once            # 3
-    schedule.times              # of the whole; None: of some step nobody knows how long it takes
+    schedule.times              # of all steps; None: the duration of a step is not known
 
-A stage is what may be done at the same time: a step stands one stage behind the last of those that
-it waits for.
+Steps of one stage may run at the same time.  The stage of a step is one more than the highest stage
+of the steps that it waits for.
 """
 
 from __future__ import annotations
@@ -31,13 +31,13 @@ WORDS: Final[Mapping[Verb, str]] = {
     Verb.DELETE: "delete",
     Verb.KEEP: "keep",
     Verb.WAIT: "wait",
-}  # an update is what its effect says
-MACHINE_NAMING: Final = ("node", "instance", "allocation")  # properties of kinds that work at one
+}  # of an update: the impact of its effect
+MACHINE_NAMING: Final = ("node", "instance", "allocation")  # properties that name a machine
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Times:
-    """How long something took in so many runs; half of them took longer than ``median_s``."""
+    """The median and 95th percentile of the durations of earlier runs, in seconds."""
 
     median_s: float
     p95_s: float
@@ -46,10 +46,10 @@ class Times:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Step:
-    """One thing that is done; ``times`` None: it waits for no machine, or nobody knows how long.
+    """An action in the schedule; ``times`` None: it uses no machine, or no duration is known.
 
-    ``works_at``: the resource whose machine it is, or will be; itself, if it names no other.
-    ``node``: its UUID or name, where the template tells.
+    ``works_at``: the resource that has the machine; the step's own resource if it names no other.
+    ``node``: UUID or name of the node, where the template has it.
     """
 
     key: Key
@@ -70,7 +70,7 @@ class Step:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Schedule:
-    """``at_once``: how many machines are worked at, at most, at the same time."""
+    """``at_once``: the most machines that are in work at the same time."""
 
     steps: Sequence[Step]
     at_once: int
@@ -139,7 +139,7 @@ class _Layout:
 
 
 def _does_nothing(action: Action) -> bool:
-    """Whether nothing happens: also where only the row ends of what failed before it was made."""
+    """Return whether nothing happens, or only the row of a failed creation is deleted."""
     record = action.record
     if action.verb is Verb.DELETE and record is not None:
         return gone(record) or (record.physical_id is None and record.status is Status.FAILED)

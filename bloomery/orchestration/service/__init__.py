@@ -1,10 +1,10 @@
-"""Stacks in rows: what may be asked of them, and the engine that works on them.
+"""Operations on stored stacks, and the engine that works on the stacks.
 
-engine_service  the engine of a process, started and stopped
-locks           the lock of a tree; store: a tree in rows, loaded and written turn by turn
-threads         its workers, and when they look at which stack
-tree_work       one stack with all its nested ones, worked on under its lock
-sweeper         stacks that nobody works on; liveness says which engines live
-wakes           what happened elsewhere and is waited for
-purge           what is old enough to go
+engine_service  starts and stops the engine of a process
+locks, store    the stack lock of a tree; its rows, loaded and written turn by turn
+threads         worker threads, and when each tree is due
+tree_work       the work on one root stack and its nested stacks under their lock
+sweeper         finds stacks without a live engine; liveness says which engines are alive
+wakes           wakes trees after events of objects that they wait for
+purge           deletes old rows
 """

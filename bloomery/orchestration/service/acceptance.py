@@ -1,10 +1,10 @@
-"""Accepting an order: the state that clients see from now on and the order itself, in one commit.
+"""Acceptance of orders: one commit writes the order and the state that clients see from now on.
 
     change = Change(stack=stack, action=Action.SUSPEND, kind=OrderKind.SUSPEND)
     acceptance.accept(ctx, change)
 
-Whoever accepts holds the row of the tree's lock, so that no engine writes meanwhile; the stack's
-traversal must still be the one that was looked at, else Overtaken, and the caller looks again.
+The transaction locks the row of the tree's lock, so that no engine writes meanwhile.  It raises
+Overtaken if the stack's traversal has changed since the caller read it; the caller then retries.
 """
 
 from __future__ import annotations
@@ -37,24 +37,24 @@ from bloomery.secrets import Sealer
 
 T = TypeVar("T")
 STACK_TYPE: Final = "OS::Heat::Stack"
-ATTEMPTS: Final = 5  # an engine may move a stack between two looks
+ATTEMPTS: Final = 5  # an engine may change a stack between read and commit
 _NONE: Final[Mapping[str, Any]] = {}
 
 
 class Overtaken(Exception):
-    """The stack is not as it was when it was looked at: nothing was written."""
+    """The stack has changed since it was read; nothing was written."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Change:
-    """What is accepted of a stack that is there.
+    """The changes of an existing stack that an order brings.
 
-    ``action``     that begins; None: the state stays, and there is no event
-    ``status``     other than IN_PROGRESS where the order ends something; ``reason`` then says why
-    ``ends``       of what was going on: its event comes first, as FAILED with this reason
-    ``columns``    of the stack that change besides its state
-    ``renews``     from now on engines act for this caller; False: it is not known who called
-    ``check``      is called in the transaction, first: it refuses what must not have come meanwhile
+    ``action``     the new action; None: the state stays, and there is no event
+    ``status``     IN_PROGRESS unless the order ends an action; ``reason`` then says why
+    ``ends``       the reason of a FAILED event that ends the former action first
+    ``columns``    other columns of the stack that change
+    ``renews``     whether engines act for this caller from now on; False: the caller is unknown
+    ``check``      is called first in the transaction; raises if the rows forbid the change
     """
 
     stack: Stack
@@ -102,7 +102,7 @@ def accept(ctx: StackContext, change: Change) -> None:
 
 
 def create(ctx: StackContext, stack: Stack, template: Template, order: Order, most: int) -> None:
-    """Commit a new root stack and the order to make it; ``most`` -1: any number of roots."""
+    """Commit a new root stack and its order; ``most``: root stacks of a project, -1: no limit."""
     sealer = sealer_of(ctx)
     written = _encoded(template, sealer)
     row, tags = tree_values.encode_stack(stack), trees.encode_tags(stack)
@@ -131,7 +131,7 @@ def check_count(conn: sa.Connection, project: str, most: int) -> None:
 
 
 def retried(attempt: Callable[[], T], stack_name: str) -> T:
-    """Look again as long as the stack moves meanwhile.  Raises ActionInProgress at last."""
+    """Retry while the stack changes meanwhile.  Raises ActionInProgress after ``ATTEMPTS``."""
     for _ in range(ATTEMPTS):
         try:
             return attempt()

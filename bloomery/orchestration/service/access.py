@@ -1,9 +1,9 @@
-"""Who may, and which stack is meant: what every question and every order begins with.
+"""Authorization and look-up of stacks, with which every operation begins.
 
     stack = access.stack(ctx, identity)
 
-The rule of an operation was asked before (see ``operations``).  A stack of another project is not
-there: who may not see it learns neither its name nor its state.
+``operations`` has checked the policy of the operation before.  A stack of another project is not
+found, so that the caller learns neither its name nor its state.
 """
 
 from __future__ import annotations
@@ -32,14 +32,14 @@ _ARN_PATH: Final = re.compile(r"stacks/(?P<name>[^/]+)/(?P<uuid>[^/]+)(/.*)?")
 
 
 def wake_nobody(root_uuid: str) -> None:
-    """Who wakes engines where they look by themselves."""
+    """Do nothing: engines that poll for orders need no wake-up."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StackContext(Context):
-    """One request about stacks.
+    """The context of one request about stacks.
 
-    ``runtime``      what definitions are read with: kinds, the operator's environment, limits
+    ``runtime``      kinds, the operator's environment and limits, to read definitions with
     ``on_accepted``  is called with the root's uuid after an order was committed
     """
 
@@ -56,20 +56,20 @@ def authorize(ctx: Context, rule: str) -> None:
 
 
 def may(ctx: Context, rule: str) -> bool:
-    """May the caller do it in the project of the request?  Always where callers have no roles."""
+    """Return whether the policies allow ``rule`` to the caller; True if they are not enforced."""
     policies = ctx.services.policies
     target = {"project_id": ctx.request.project}
     return not policies.enforced or policies.allow(ctx.request, rule, target)
 
 
 def is_admin(ctx: Context) -> bool:
-    """May the caller use every project, by a rule?  Never where callers have no roles."""
+    """Return whether the caller may use every project; False if policies are not enforced."""
     policies = ctx.services.policies
     return policies.enforced and policies.allow(ctx.request, ADMIN, {})
 
 
 def authorize_types(ctx: Context, names: Iterable[str]) -> None:
-    """Return if the caller may use all these types of resources.  Raises Forbidden."""
+    """Raise Forbidden unless the caller may use all these resource types."""
     policies = ctx.services.policies
     if not policies.enforced:
         return
@@ -80,9 +80,9 @@ def authorize_types(ctx: Context, names: Iterable[str]) -> None:
 
 
 def stored_type_check(services: Services) -> Callable[[Stack, Collection[str]], None]:
-    """Return what asks for an engine whether a stack may have below it resources of some types.
+    """Return a check for engines: may a child stack of this stack have these resource types?
 
-    It asks in the name of the last caller whose order was accepted.  Raises Forbidden.
+    The check uses the roles of the last caller whose order was accepted.  It raises Forbidden.
     """
 
     def check(above: Stack, names: Collection[str]) -> None:
@@ -94,9 +94,9 @@ def stored_type_check(services: Services) -> Callable[[Stack, Collection[str]], 
 
 
 def stored_caller(services: Services, stack: Stack) -> Request:
-    """Return who an engine acts for: the last caller whose order on the tree was accepted.
+    """Return a request of the last caller whose order on the tree was accepted.
 
-    The request waits for no node.  Where callers have no roles, it names nobody.
+    An engine acts with it.  It waits for no node, and has no user if policies are not enforced.
     """
     if not services.policies.enforced:
         return request_of(services, stack.root_uuid, stack.project, None)
@@ -110,7 +110,7 @@ def stored_caller(services: Services, stack: Stack) -> Request:
 def request_of(
     services: Services, root_uuid: str, project: str, who: credentials.Caller | None
 ) -> Request:
-    """Return the request of ``stored_caller``; a caller of another project gives no roles."""
+    """Return the request of ``stored_caller``, without roles for a caller of another project."""
     request_id = f"stack-{root_uuid}"
     if not services.policies.enforced:
         return Request(request_id=request_id, wait_s=0)
@@ -127,9 +127,9 @@ def request_of(
 
 
 def stack(ctx: Context, identity: StackIdentity) -> Stack:
-    """Return a stack of the caller's project, deleted ones too.
+    """Return a stack of the caller's project, also a deleted stack.
 
-    Raises EntityNotFound, also where the name is not that of the stack.
+    Raises EntityNotFound, also if the name in ``identity`` is not the stack's.
     """
     with ctx.services.db.read() as conn:
         row = db.find(conn, identity.uuid)
@@ -150,16 +150,16 @@ def missing(name: str) -> errors.EntityNotFound:
 
 
 def _is_visible(ctx: Context, stack: Stack) -> bool:
-    """Callers without roles who name no project see what there is, as with nodes."""
+    """Return whether the caller may see a stack; without a project, only if policies are off."""
     if ctx.request.project is None:
         return not ctx.services.policies.enforced
     return stack.project == ctx.request.project
 
 
 def identify(ctx: Context, ident: str) -> StackIdentity:
-    """Return the stack with this uuid (deleted ones too), else with this name, or with this ARN.
+    """Return the stack with this ARN, this UUID (also a deleted stack), or else this name.
 
-    A name that several stacks have is that of the oldest.
+    If several stacks have the name, the oldest is returned.
     """
     if (by_arn := identity_of_arn(ident)) is not None:
         return StackIdentity.of(stack(ctx, by_arn))

@@ -1,4 +1,4 @@
-"""What is done to a whole stack without a new template."""
+"""Actions on a whole stack without a new template: suspend, resume, check and cancel."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from bloomery.orchestration.service.access import StackContext
 
 
 def suspend(ctx: StackContext, identity: StackIdentity) -> None:
-    """Accept that a stack is suspended; nothing happens to one that is SUSPEND_COMPLETE."""
+    """Accept a suspend; a stack that is SUSPEND_COMPLETE does not change."""
     _act(ctx, identity, Action.SUSPEND, OrderKind.SUSPEND)
 
 
@@ -23,7 +23,7 @@ def resume(ctx: StackContext, identity: StackIdentity) -> None:
 
 
 def check(ctx: StackContext, identity: StackIdentity) -> None:
-    """Accept that each resource is compared with what is really there."""
+    """Accept a check, which compares each resource with its physical resource."""
     _act(ctx, identity, Action.CHECK, OrderKind.CHECK)
 
 
@@ -45,12 +45,12 @@ def _begin(ctx: StackContext, identity: StackIdentity, action: Action, kind: Ord
 
 
 def cancel_update(ctx: StackContext, identity: StackIdentity) -> None:
-    """Accept that an update is taken back.  Raises NotSupported for a stack that is not at it."""
+    """Accept the rollback of an update.  Raises NotSupported unless one is in progress."""
     acceptance.retried(lambda: _roll_back(ctx, access.living(ctx, identity)), identity.name)
 
 
 def cancel_without_rollback(ctx: StackContext, identity: StackIdentity) -> None:
-    """Accept that an update or a create ends where it is.  Raises NotSupported for any other."""
+    """Accept that an update or create stops.  Raises NotSupported unless one is in progress."""
     acceptance.retried(lambda: _stop(ctx, access.living(ctx, identity)), identity.name)
 
 

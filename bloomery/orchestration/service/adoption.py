@@ -1,8 +1,8 @@
-"""Stacks handed on: what abandon and export give, and what adopt takes.
+"""Adopt data: abandon and export return them, and adopt takes them.
 
-The data are a document: the template with environment and files, and each resource with what the
-real thing is called.  Parameters are in it as they were given, hidden ones too, for without them
-nobody could adopt the stack; so only who may change the stack gets it.
+The data are a document: the template with environment and files, and each resource with its
+physical resource ID.  It has the values of all parameters, also of hidden ones, because adoption
+needs them.  So only callers who may change the stack get it.
 """
 
 from __future__ import annotations
@@ -33,10 +33,10 @@ _NO_ENVIRONMENT: Final[Json] = {
 
 
 def arguments_of(ctx: StackContext, arguments: StackArguments) -> StackArguments:
-    """Return what the adopt data say, under what the request says.
+    """Return ``arguments`` with the template, environment and files of the adopt data.
 
-    Raises NotSupported where adoption is off, TemplateUnreadable, EntityNotFound for the id of what
-    another project has.
+    Files of the request override files of the data.  Raises NotSupported if adoption is off,
+    TemplateUnreadable, EntityNotFound for an ID of another project's stack or resource.
     """
     if not ctx.services.conf.engine.enable_stack_adopt:
         raise errors.NotSupported(
@@ -105,7 +105,7 @@ def data_of(ctx: StackContext, row: Stack) -> Json:
 
 
 class _Tree:
-    """The rows of a tree, to be told stack by stack."""
+    """The rows of a tree, from which the adopt data of each stack are made."""
 
     def __init__(
         self,

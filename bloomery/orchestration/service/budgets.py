@@ -1,8 +1,8 @@
-"""How many nodes stacks may let deploy, or clean, at a time: less than the conductors' limits.
+"""Budgets of nodes that deploy or clean at a time: percentages of the conductors' limits.
 
-Counted from the rows of nodes, whoever ordered it, before each order of a stack; so a budget is
-right after any crash, and in every engine.  Two engines that count in the same moment may go over
-it by one each: the conductors' own limit is the one that holds.
+Before each verb of a stack, the engine counts the rows of nodes in these states, including nodes
+that other users deploy or clean.  So a budget is right after any crash, and in every engine.
+Engines that count at the same moment may exceed a budget, but not the conductors' limit.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from bloomery.orchestration.resources.machines import QUEUE, Queued
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Budget:
-    """``limit``: an option of [conductor]; ``percent``: one of [engine]."""
+    """``limit``: an option of [conductor]; ``percent``: an option of [engine]."""
 
     work: str
     states: tuple[State, ...]
@@ -41,9 +41,9 @@ _BUDGETS: Final[Mapping[str, Budget]] = {
 
 
 def check(services: Services, uuid: str, verb: str) -> None:
-    """Raise Queued where a verb would go over its budget.
+    """Raise Queued if a verb would exceed its budget.
 
-    It counts nodes of the node's conductor group, or of all, as the conductors' limit does.
+    Count the nodes of the node's conductor group, or all nodes, as the conductors' limit does.
     """
     budget = _BUDGETS.get(verb)
     if budget is None:

@@ -1,4 +1,4 @@
-"""What a stack must pass before an order for it is accepted."""
+"""Checks of a stack before an order for it is accepted."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def name(text: object) -> str:
 
 
 def is_storable(text: str) -> bool:
-    """Can every database keep a text and look for it?  Not with NUL or half a character in it."""
+    """Return whether every database can store and find a text: no NUL, no lone surrogate."""
     return "\0" not in text and not SURROGATE.search(text)
 
 
@@ -64,9 +64,9 @@ def snapshot_name(text: str | None) -> str | None:
 
 
 def definition(ctx: StackContext, stack: Stack) -> None:
-    """Validate a stack, one at a time in this process, and ask the policies of its types.
+    """Validate a stack, one at a time in this process, and check the policies of its types.
 
-    Raises the first fault; Forbidden; EntityNotFound for an external id of another project.
+    Raises the first validation error; Forbidden; EntityNotFound for another project's external ID.
     """
     with ctx.services.heavy_jobs.enter():
         validate(stack)
@@ -76,9 +76,9 @@ def definition(ctx: StackContext, stack: Stack) -> None:
 
 
 def types_in(stack: Stack) -> Iterator[str]:
-    """Yield every type of resource in a stack and those below, and what each type stands for.
+    """Yield the resource types of a stack and its child stacks, and the types they are mapped to.
 
-    Members that depend on values which are not known yet are asked about when an engine makes them.
+    Skip members that depend on unknown values: an engine checks them when it creates them.
     """
     for resource in stack.definitions.values():
         kind = stack.kind(resource.name)
@@ -120,7 +120,7 @@ def types_of_tree(ctx: StackContext, row: model.Stack) -> None:
 def immutable(old: Stack, new: Stack) -> None:
     try:
         before = old.definition.parameters
-    except errors.Failure:  # what was accepted may not be readable any more
+    except errors.Failure:  # the stored template may not be readable any more
         return
     new.definition.parameters.check_immutable(before)
 
@@ -135,10 +135,10 @@ def may_update(ctx: StackContext, row: model.Stack) -> None:
 
 
 def may_patch(ctx: StackContext, row: model.Stack) -> None:
-    """Refuse to patch what was never there whole, where the operator has turned convergence off.
+    """Without convergence, refuse to patch an incomplete stack that has no previous template.
 
-    Heat then patches the template that was asked for last, of which it keeps a copy for each update
-    and none for a creation.  Here that is the stack's own: none is made of two.
+    Heat then patches the last requested template, of which it keeps a copy for each update and none
+    for a create.  Here the last requested template is the stack's own.
     """
     if ctx.services.conf.engine.convergence or row.status == Status.COMPLETE:
         return
@@ -151,13 +151,13 @@ def may_patch(ctx: StackContext, row: model.Stack) -> None:
 
 
 def not_deleting(row: model.Stack, what: str) -> None:
-    """Refuse what would overtake a deletion: in Heat it does, and the deletion is lost."""
+    """Refuse an action during a deletion.  In Heat the action begins, and the deletion is lost."""
     if row.action == Action.DELETE and row.status == Status.IN_PROGRESS:
         raise errors.NotSupported(feature=f"{what} a stack when it is deleting")
 
 
 def not_busy(ctx: StackContext, row: model.Stack) -> None:
-    """Refuse to supersede what goes on, where the operator has turned convergence off."""
+    """Without convergence, refuse to supersede an action in progress."""
     if row.status == Status.IN_PROGRESS and not ctx.services.conf.engine.convergence:
         raise busy(row)
 
@@ -166,13 +166,13 @@ def busy(row: model.Stack) -> errors.ActionInProgress:
     return errors.ActionInProgress(stack_name=row.name, action=row.action)
 
 
-# ----------------------------------------------------------------------- things of other projects
+# -------------------------------------------------------------------- resources of other projects
 
 
 def own(ctx: StackContext, ids: Mapping[str, str]) -> None:
-    """Refuse ids of what another project has; ``ids``: id -> name of the resource that asks.
+    """Raise EntityNotFound for IDs of another project's stacks and physical resources.
 
-    Raises EntityNotFound, as for one that is not there.
+    ``ids``: ID -> name of the resource that refers to it.
     """
     ids = {ident: name for ident, name in ids.items() if is_storable(ident)}
     if not ids:

@@ -1,4 +1,4 @@
-"""From rows to the definition of a stack, with those above it, parsed as far as somebody asks."""
+"""Definitions of stored stacks and their parent stacks; each part is parsed on first use."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def read(
 def secrecy_of(
     ctx: StackContext, row: model.Stack, stack: definition.Stack | None = None
 ) -> Secrecy:
-    """Return the secrets of a stored stack; ``stack``: its definition, if it was read before."""
+    """Return the secrets of a stored stack; ``stack``: its definition, if already read."""
     parent = None
     if row.owner_uuid is not None:
         with ctx.services.db.read() as conn:
@@ -83,7 +83,7 @@ def description_of(template: Template, name: str) -> str:
 
 
 class _OwnerFacade:
-    """The resource above a nested stack as its template says it (a ``Facade``)."""
+    """The parent resource of a nested stack, as the parent's template defines it (a ``Facade``)."""
 
     __slots__ = ("_above", "_name")
 

@@ -1,4 +1,4 @@
-"""The end of stacks: deleted with all that they have made, or forgotten without it."""
+"""Deletion of stacks with their resources, and abandonment, which keeps the resources."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from bloomery.orchestration.service.access import StackContext
 
 
 def delete_stack(ctx: StackContext, identity: StackIdentity) -> None:
-    """Accept the end of a stack, whatever it is doing; asked twice, the second changes nothing."""
+    """Accept the deletion of a stack in any state; a stack that is deleting does not change."""
     acceptance.retried(lambda: _delete(ctx, identity), identity.name)
 
 
 def abandon_stack(ctx: StackContext, identity: StackIdentity) -> Json:
-    """Accept that a stack is forgotten, its real things kept; return its adopt data.
+    """Accept that a stack is abandoned, with its resources kept; return its adopt data.
 
-    Raises NotSupported (abandoning is off), ActionInProgress (without convergence).
+    Raises NotSupported (abandoning is off, a nested stack), ActionInProgress (no convergence).
     """
     adoption.check_abandon(ctx)
     row = access.living(ctx, identity)

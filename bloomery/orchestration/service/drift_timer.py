@@ -1,9 +1,9 @@
-"""When the drift watch looks: page by page, spread over ``[engine]drift_interval``.
+"""The times of the drift watch: page by page, spread over ``[engine]drift_interval``.
 
 A round goes over all resources that are machines, in the order of their rows.  Each engine reads
-every page, and looks at the trees that are its own: the one of the living engines whose digest with
-the tree's id is the highest.  Where two engines disagree for a moment on who lives, both look; what
-is told is told once, because the rows decide.
+every page, and compares the trees that it owns.  The live engine with the highest digest of engine
+ID and tree ID owns a tree.  If engines disagree on which are alive, two may compare a tree; each
+difference is still reported once, because reported differences are rows.
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ PAGE: Final = 100
 
 
 class Watch(Protocol):
-    """As much of ``drift_watch.DriftWatch`` as is needed here: it is imported when it looks."""
+    """The part of ``drift_watch.DriftWatch`` used here; the class is imported when needed."""
 
     def look(self, after_id: int, size: int, owns: Callable[[str], bool]) -> int | None:
-        """Look at the page after a row; return the last row of it, None: there are no more."""
+        """Compare the page after a row; return the id of its last row, None: no rows are left."""
 
 
 class DriftTimer:
-    """``step`` is a timer of the engine's workers; ``make_watch`` is called where there is any."""
+    """``step`` is a timer of the engine's workers; ``make_watch`` is called if machines exist."""
 
     def __init__(
         self,
@@ -48,11 +48,11 @@ class DriftTimer:
 
     @property
     def is_between_rounds(self) -> bool:
-        """Is the last page of a round the one that was looked at last?"""
+        """Return whether no round is under way."""
         return self._after_id is None
 
     def step(self, woken: bool) -> float:
-        """Look at one page, but for the first time; return when the next one is due."""
+        """Compare one page, or begin with a random delay; return when the next step is due."""
         if self._has_begun or woken:
             self._pause_s = self.look()
         else:
@@ -71,7 +71,7 @@ class DriftTimer:
         return self._pause_s
 
     def _ownership(self) -> Callable[[str], bool]:
-        """Return what tells whether a tree is this engine's to look at: it is the first id."""
+        """Return a function that says whether this engine owns a tree."""
         ours, *others = self._live_ids()
         if not others:
             return lambda root: True

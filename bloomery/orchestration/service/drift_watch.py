@@ -1,10 +1,10 @@
-"""The drift watch: machines that are not as their stacks say, told without being asked.
+"""The drift watch, which reports machines that differ from their stacks, without a request.
 
-It compares as a check does (``Stepwise.find_differences``), from rows that are read together, and
-with the eyes of who owns the stack: what that caller may not see is "not found", and no value of it
-is told.  A difference that stands is told once, and its end once: what was told is a row of its
-own.  The watch changes no machine; resources become CHECK_FAILED only where the operator has asked
-for it (``[engine]drift_sets_check_failed``), by the order that marks them unhealthy.
+It compares as a check does (``Stepwise.find_differences``), with rows that are read together, and
+with the rights of the stack's last caller: a record that this caller may not see is "not found",
+and its values are not reported.  The watch reports each difference once and its end once, and
+stores the reported differences.  It changes no machine.  If ``[engine]drift_sets_check_failed`` is
+set, an order to mark them unhealthy sets such resources CHECK_FAILED.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ Differences = Mapping[str, str]  # sentence by field
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Look:
-    """What was read of a page, at one moment."""
+    """The rows of one page, read in one snapshot."""
 
     resources: Sequence[sa.Row[Any]]
     properties: Mapping[str, Properties]
@@ -63,7 +63,7 @@ class Look:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class News:
-    """What has changed about one resource since something was told of it."""
+    """The present differences of one resource, and the differences reported before."""
 
     resource: sa.Row[Any]
     differences: Differences
@@ -101,7 +101,7 @@ class DriftWatch:
                 if issubclass(kind, stepwise.Stepwise) and kind.compares}  # fmt: skip
 
     def look(self, after_id: int, size: int, owns: Callable[[str], bool]) -> int | None:
-        """Look at a page of machines; return its last row, None where the rows end."""
+        """Compare a page of machines; return the id of its last row, None: no rows are left."""
         with METRICS.timer("stack_drift_page"):
             with self._services.db.snapshot() as conn:
                 page = stack_drift.list_page(conn, after_id, size)
@@ -146,14 +146,14 @@ class DriftWatch:
         return news
 
     def _differences(self, look: Look, row: sa.Row[Any]) -> Differences | None:
-        """Return sentences by field; None: a conductor is at work, and the next round will tell."""
+        """Return sentences by field; None: a conductor holds the node, or the comparison failed."""
         try:
             differences = self._resource(look, row).find_differences()
         except Busy:
             return None
         except errors.NotFound as exc:
             return {"physical_id": str(exc)}
-        except Exception as exc:  # noqa: BLE001  a fault of one kind keeps no other from its look
+        except Exception as exc:  # noqa: BLE001  a fault of one kind must not stop the others
             LOG.warning("stack %s: cannot compare resource %s: %s",
                         row.stack_name, row.name, secrets.brief(exc))  # fmt: skip
             return None
@@ -193,7 +193,7 @@ class DriftWatch:
             self._on_events_written()
 
     def _tell_of(self, stack: Stack, news: Sequence[News]) -> None:
-        """Write what is new about the resources of a stack, and mark them where that is wanted."""
+        """Write the news of a stack's resources, and mark the resources if configured."""
         request = access.stored_caller(self._services, stack)
         ctx = StackContext(
             services=self._services, request=request, runtime=self._runtime,
@@ -216,7 +216,7 @@ class DriftWatch:
         return News(resource=news.resource, differences=sentences, former=news.former)
 
     def _write(self, conn: sa.Connection, stack: Stack, news: Sequence[News]) -> list[Event]:
-        """Store what is told, unless the resource has moved on, or another engine was first."""
+        """Store the news and its events, unless the resource has changed or another engine did."""
         stack_locks.hold(conn, stack.root_uuid)
         stored = stack_drift.stored(conn, [each.resource.uuid for each in news])
         new: list[Event] = []
@@ -250,7 +250,7 @@ class DriftWatch:
         )  # fmt: skip
 
     def _mark(self, ctx: StackContext, stack: Stack, news: News) -> None:
-        """Order that a resource be CHECK_FAILED, or CHECK_COMPLETE where it failed for drift."""
+        """Accept an order that sets CHECK_FAILED, or CHECK_COMPLETE after the drift has ended."""
         row = news.resource
         is_marked = (row.action, row.status) == (Action.CHECK, Status.FAILED)
         if is_marked == bool(news.differences) or (is_marked and not row.reason.startswith(REASON)):
@@ -269,7 +269,7 @@ class DriftWatch:
 
 
 def _of_stack(stack: Stack, resource_events: Sequence[Event]) -> list[Event]:
-    """Return what is told of the stack itself: one event for what began, one for what ended."""
+    """Return the events of the stack: one for new differences, one for ended differences."""
     return [
         Event(
             uuid=stack.uuid, stack_uuid=stack.uuid, root_uuid=stack.root_uuid,

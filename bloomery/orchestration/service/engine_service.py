@@ -2,13 +2,13 @@
 
     engine = EngineService(conf, db, sealer, runtime)
     engine.start()
-    engine.wake(root_uuid)       # something was ordered; called after the commit
+    engine.wake(root_uuid)       # an order was accepted; called after the commit
     engine.stop(grace_s=60)
 
-It owns the parts and joins them: ``threads`` steps trees, ``sweeper`` finds those that nobody works
-on, ``liveness`` says which engines live, ``wakes`` what happened elsewhere, ``purge`` what may go,
-``drift`` which machines are not as their stacks say.
-What works on templates is imported with the first stack: a process that has none does not pay.
+It owns and connects the parts: ``threads`` steps trees, ``sweeper`` finds trees without an engine,
+``liveness`` says which engines are alive, ``wakes`` wakes trees after events, ``purge`` deletes old
+rows, and ``drift`` reports machines that differ from their stacks.
+The first stack imports the modules for templates, so a process without stacks does not load them.
 """
 
 from __future__ import annotations
@@ -41,8 +41,8 @@ LOG = logging.getLogger(__name__)
 class EngineService:
     """``on_events_written`` is called after each commit that wrote event rows.
 
-    ``runtime`` is called when the first tree is loaded; ``make_tree`` is what tests replace.
-    ``make_drift_watch`` makes what looks for machines that differ from their stacks; None: nothing.
+    ``runtime`` is called for each tree that is loaded; tests replace ``make_tree``.
+    ``make_drift_watch`` makes the drift watch; None: the engine has none.
     """
 
     def __init__(
@@ -56,7 +56,7 @@ class EngineService:
         make_tree: Callable[[Tree], WorkingTree] | None = None,
         make_drift_watch: Callable[[], drift_timer.Watch] | None = None,
     ) -> None:
-        """``conf`` names the host.  Raises CannotStart for times that do not fit."""
+        """``conf`` names the host.  Raises CannotStart for heartbeat intervals that do not fit."""
         self.conf, self._db = conf, db
         host = conf.default.host or ""
         self.has_started = self._stopping = False
@@ -112,7 +112,7 @@ class EngineService:
         self.groups.stop(grace_s=0)
 
     def stop(self, grace_s: float = 0.0) -> None:
-        """Let turns that run end, for ``grace_s`` at most, and retire."""
+        """Wait for running turns, for ``grace_s`` at most, and retire."""
         self._stopping = True
         if not self.groups.stop(grace_s=grace_s):
             LOG.warning("stopping: the time is over, and %d turns are cut off", self.groups.busy)
@@ -122,7 +122,7 @@ class EngineService:
     # ------------------------------------------------------------------------------ news
 
     def wake(self, root_uuid: str) -> None:
-        """Look at a tree soon: an order may wait for it; from any thread, returns at once."""
+        """Step a tree soon, because an order may wait; return at once.  Any thread may call it."""
         if self.has_started and not self.groups.wake(root_uuid):
             lock = StackLock(self._db, root_uuid, self.liveness.engine_id)
             self.groups.start_with_lock(lock, self.liveness.is_live, self._work)
@@ -140,7 +140,7 @@ class EngineService:
 
 
 class Loader:
-    """Makes the engine's tree of stored values; imports what that takes with the first one."""
+    """Makes the engine's tree of stored values; the first call imports the modules for it."""
 
     def __init__(self, runtime: Callable[[], EngineRuntime]) -> None:
         self._runtime = runtime

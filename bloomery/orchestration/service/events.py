@@ -63,7 +63,7 @@ def _levels(conn: Any, stack: Stack, depth: int) -> list[Stack]:
 def show_event(
     ctx: StackContext, identity: StackIdentity, resource: str, uuid: str
 ) -> EventDetails:
-    """Return one event with the properties of that act, those that are secret masked."""
+    """Return one event with the resource's properties at that action, secrets masked."""
     stack = access.stack(ctx, identity)
     with ctx.services.db.read() as conn:
         row = stack_events.find(conn, stack.uuid, uuid)

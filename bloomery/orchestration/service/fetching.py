@@ -1,11 +1,10 @@
-"""Templates behind URLs, fetched for tenants by the service, and so with suspicion.
+"""Guarded requests for templates at URLs that tenants name.
 
     Fetcher.of(timeout_s=60.0, networks=("10.1.0.0/16",)).text("https://example.org/web.yaml")
 
-Whoever may create a stack decides where the request goes (see ``bloomery.fetching``).  Addresses
-that are not public are refused unless the operator lists their network; a redirect never leads
-from https to http.  Time and size are bounded in all, whatever the server does, and no answer is
-unpacked.
+Each caller who may create a stack chooses where the request goes (see ``bloomery.fetching``).
+Addresses that are not public are refused unless the operator lists their network.  A redirect from
+https to http is refused, and so is a compressed answer.  Total time and size are limited.
 """
 
 from __future__ import annotations
@@ -34,15 +33,15 @@ Network: TypeAlias = ipaddress.IPv4Network | ipaddress.IPv6Network
 
 @functools.cache
 def _slots(count: int) -> threading.BoundedSemaphore:
-    """Those of this process: each fetch may keep a thread for as long as a server likes."""
+    """Return the semaphore of this process: a slow server keeps a thread for each fetch."""
     return threading.BoundedSemaphore(count)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Fetcher:
-    """``timeout_s``: for one text, redirects and all.  ``networks``: allowed, though not public.
+    """``timeout_s``: for one text with its redirects.  ``networks``: allowed, though not public.
 
-    ``at_once``: so many are fetched in this process at a time, so that threads are left.
+    ``at_once``: most fetches of this process at a time, so that API threads are left.
     """
 
     timeout_s: float = 60.0
@@ -80,7 +79,7 @@ class Fetcher:
     def fetch(self, url: str, until_s: float) -> str:
         """Return the text behind ``url``, before ``until_s`` of the monotonic clock.
 
-        Raises FetchRefused, and FetchesBusy where others take long.
+        Raises FetchRefused, and FetchesBusy if other fetches take all slots for ``PATIENCE_S``.
         """
         here = fetching.checked(url)
         slots = _slots(self.at_once)

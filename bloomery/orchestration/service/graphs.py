@@ -78,7 +78,7 @@ def _node(resource: StoredResource, members: Sequence[StoredResource] | None) ->
 
 
 def _urgency(resource: StoredResource) -> int:
-    """Return the place of a member: the failed ones first, then those under way."""
+    """Return the sort key of a member: failed members first, then members in progress."""
     if resource.status in _FAILED_FIRST:
         return _FAILED_FIRST.index(Status(resource.status))
     return len(_FAILED_FIRST)
@@ -87,7 +87,7 @@ def _urgency(resource: StoredResource) -> int:
 def _add_later(
     ctx: StackContext, stack: Stack, nodes: dict[str, Json], requires: dict[str, Any]
 ) -> None:
-    """Add what the template has and no row shows; a stack at rest, or going, has nothing more."""
+    """Add the resources of the template without a row, unless the stack is COMPLETE or deleting."""
     if stack.status == Status.COMPLETE or stack.action == Action.DELETE:
         return
     definition = definitions.of(ctx, stack)

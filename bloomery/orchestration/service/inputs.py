@@ -1,8 +1,8 @@
-"""From what a request says of a stack to the stack that it would be.
+"""The inputs of a stack, from the arguments of a request to an unvalidated stack.
 
 inputs = of(ctx, arguments)
 stack = inputs.stack(Identity(name="web"))
-inputs.stored(uuid)  # what is kept of it
+inputs.stored(uuid)  # the template to store
 """
 
 from __future__ import annotations
@@ -32,10 +32,10 @@ from bloomery.orchestration.template.registry import Kinds
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Inputs:
-    """``environment``: one document, merged, the parameters of the request laid over its own.
+    """``environment``: one merged document; the request's parameters override its own.
 
-    ``files``: with those that were fetched; ``unread``: why others are not there.
-    ``kinds`` None: those installed.  ``operators``: the operator's environment.
+    ``files``: given and fetched files; ``unread``: the errors of other URLs.
+    ``kinds`` None: the installed kinds.  ``operators``: the operator's environment.
     """
 
     document: Mapping[str, Any]
@@ -68,7 +68,7 @@ class Inputs:
 
 
 def of(ctx: StackContext, arguments: StackArguments) -> Inputs:
-    """Merge and complete what a request says; templates behind URLs are fetched."""
+    """Merge the arguments of a request, and fetch templates that are named by URL."""
     if arguments.template is None:
         raise errors.TemplateUnreadable(reason="No template specified: send template")
     files = checked_files(ctx, arguments)
@@ -85,7 +85,7 @@ def checked_files(ctx: StackContext, arguments: StackArguments) -> dict[str, str
 
 
 def kept_files(arguments: StackArguments, files: Mapping[str, str]) -> dict[str, str]:
-    """Return the files that are kept with a stack."""
+    """Return the files to store with a stack: all but the environment files."""
     return {name: text for name, text in files.items() if name not in arguments.environment_files}
 
 
@@ -95,7 +95,7 @@ def environment_of(
     template: Mapping[str, Any],
     files: Mapping[str, str],
 ) -> dict[str, Any]:
-    """Return one environment for ``template``, the parameters of the request laid over its own.
+    """Return one environment for ``template``; the request's parameters override its own.
 
     Raises as ``of`` does.
     """
@@ -116,9 +116,9 @@ def join(
     environment_document: Mapping[str, Any],
     files: Mapping[str, str],
 ) -> Inputs:
-    """Join the parts of a stack; templates behind URLs that are not in ``files`` are fetched.
+    """Join the parts of a stack; fetch templates that are named by URL and not in ``files``.
 
-    Raises RequestLimitExceeded for too many of them.
+    Raises RequestLimitExceeded for too many URLs.
     """
     conf = ctx.services.conf
     completed = remote_templates.completed(

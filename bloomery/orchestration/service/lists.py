@@ -118,7 +118,7 @@ def _order(query: StackQuery) -> list[tuple[str, bool]]:
 def parameters_of(definition: Any) -> Mapping[str, str]:
     try:
         return dict(definition.parameters.shown())
-    except errors.Failure:  # what was accepted may not fit another release
+    except errors.Failure:  # a template of another release may not fit
         return {}
 
 

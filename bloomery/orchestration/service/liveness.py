@@ -1,11 +1,11 @@
-"""Which engines live: our own heartbeat, and what we have seen of the others.
+"""Which engines are alive: the heartbeat of this engine, and the observed ones of the others.
 
-A living engine raises the counter in its row.  Whose counter stood still for
-``engine_life_check_timeout`` on our own monotonic clock is dead, as is one that has retired; no
-clock of another machine counts.  An engine that could not raise its own counter for so long acts on
-no stack any more: another one may be doing so by now.
+A live engine increments the counter in its row.  An engine is dead if it has retired, or if its
+counter did not change for ``engine_life_check_timeout`` on the observer's monotonic clock.  An
+engine that cannot write its own heartbeat stops acting on stacks one heartbeat interval before that
+time-out, because another engine may take them over then.
 
-A process that is alone on its database knows that everybody else is dead.
+A process that is alone on its database regards every other engine as dead.
 """
 
 from __future__ import annotations
@@ -29,11 +29,11 @@ LOG = logging.getLogger(__name__)
 
 BINARY: Final = "bloomery-engine"
 TOPIC: Final = "engine"
-_LEAST_BEATS: Final = 4  # in the time after which an engine is dead
+_LEAST_BEATS: Final = 4  # within engine_life_check_timeout
 
 
 def check(options: Options) -> None:
-    """Refuse times by which a living engine could be taken for dead.  Raises CannotStart."""
+    """Raise CannotStart for intervals by which a live engine could count as dead."""
     least = _LEAST_BEATS * options.engine_heartbeat_interval
     if options.engine_life_check_timeout < least:
         raise errors.CannotStart(
@@ -45,9 +45,9 @@ def check(options: Options) -> None:
 
 
 class Liveness:
-    """``on_death``: an engine has died; ``on_retired``: others have taken us for dead.
+    """``on_death``: an engine is gone; ``on_retired``: others have declared this engine dead.
 
-    ``engine_id`` is a new one for each life, and after ``on_retired``.
+    ``engine_id`` is new in each process, and changes before ``on_retired`` is called.
     """
 
     def __init__(
@@ -95,7 +95,7 @@ class Liveness:
         self._thread.start()
 
     def stop(self) -> None:
-        """End the signs of life, and retire: a successor takes our stacks over at once."""
+        """Stop the heartbeat and retire, so that another engine takes the stacks over at once."""
         self._stopping.set()
         if self._thread.ident is not None:
             self._thread.join()
@@ -119,7 +119,7 @@ class Liveness:
         return engine_id in self.live_ids()
 
     def live_ids(self) -> list[str]:
-        """Return the engines that live, as far as was seen; this one is the first."""
+        """Return the IDs of the engines that were seen alive; this engine is the first."""
         now, timeout_s = self._clock(), self._options.engine_life_check_timeout
         seen = list(self._seen.items())
         others = [ident for ident, (_, since) in seen if now - since < timeout_s]

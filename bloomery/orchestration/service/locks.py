@@ -1,12 +1,12 @@
-"""The lock of a tree of stacks, as an engine has it: a fenced lease.
+"""The stack lock of a tree, which an engine holds as a fenced lease.
 
     lease = StackLock(db, root_uuid, engine_id).acquire(is_live)
     tree = store.load(root_uuid)
     written = store.write(root_uuid, lease, turn)   # StackLockLost: drop the tree
 
-A lock is released with the last turn, in its commit, so no stack shows COMPLETE while it is
-locked.  That of an engine whose counter stands still, or that has retired, is stolen; what the old
-holder writes afterwards fails at the guard.
+The commit of the last turn releases the lock, so no stack shows COMPLETE while it is locked.  An
+engine steals the lock of an engine whose heartbeat has stopped, or that has retired.  Later writes
+of the old holder fail at the guard.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from bloomery.db.stack_locks import Guard
 
 
 class Lease:
-    """The right to write one tree; lost without a word when another engine steals it."""
+    """The right to write one tree; the holder gets no notice when another engine steals it."""
 
     __slots__ = ("guard",)
 
@@ -41,7 +41,7 @@ class Lease:
         return self.guard.generation
 
     def advance(self) -> None:
-        """Count a written transaction: its guard passes no more."""
+        """Count a written transaction, whose guard is not valid any more."""
         self.guard = replace(self.guard, transactions=self.guard.transactions + 1)
 
 
@@ -54,11 +54,11 @@ class StackLock:
     engine_id: str
 
     def acquire(self, is_live: Callable[[str], bool]) -> Lease:
-        """Take the lock, from a dead engine too.  Raises StackLocked if a live one has it.
+        """Take the lock, also from a dead engine.  Raises StackLocked if a live engine has it.
 
-        Of several that steal at once one wins: each names the generation that it steals.  An
-        engine asks for a tree once at a time: if the lock is its own, the answer to a former
-        commit was lost, and it takes it anew.  Raises NotFound where there is no such tree.
+        If several engines steal at once, one wins: each names the generation that it steals.  An
+        engine acquires a tree once at a time.  If it has the lock already, the answer to an
+        earlier commit was lost, and it takes the lock again.  Raises NotFound for no such tree.
         """
         try:
             return self._take(None)

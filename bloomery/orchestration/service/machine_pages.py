@@ -1,11 +1,11 @@
-"""Machines whose rows were read together: what a look at many asks instead of one query each.
+"""Machines from rows that are read together, in place of one query for each machine.
 
     with services.db.snapshot() as conn:
         page = machine_pages.read(conn, physical_ids)
     PageMachines(services, request, page).get_node(uuid)
 
-Answers are those of ``ServiceMachines``, with the same eyes: what the owner of a stack may not see
-is not found.  What no page has is asked for by itself.
+Results are those of ``ServiceMachines``, with the same rights: a record that the owner of a stack
+may not see is not found.  A row that is not in the page is read by itself.
 """
 
 from __future__ import annotations
@@ -36,16 +36,16 @@ _NOUNS = (
 
 @dataclass(slots=True)
 class MachinePage:
-    """Rows by UUID; records also by the word of their noun."""
+    """Rows of nodes by UUID, and of records by noun and UUID."""
 
     nodes: Mapping[str, sa.Row[Any]] = field(default_factory=dict)
     records: Mapping[str, Mapping[str, sa.Row[Any]]] = field(default_factory=dict)
 
 
 def read(conn: sa.Connection, uuids: Mapping[str, Collection[str]]) -> MachinePage:
-    """Return what there is: ``uuids`` of nodes under "node", of records under their noun's word.
+    """Read the rows of a page; ``uuids``: of nodes under "node", of records under their noun.
 
-    Ports of the nodes and nodes of the records are read as well.
+    Under "ports_of" are nodes whose ports are read.  Nodes of the records are read as well.
     """
     idents = set(uuids.get("node", ()))
     records_by_noun: dict[str, dict[str, sa.Row[Any]]] = {}
@@ -64,9 +64,9 @@ def read(conn: sa.Connection, uuids: Mapping[str, Collection[str]]) -> MachinePa
 
 
 class PageMachines(ServiceMachines):
-    """The machines of the owner of one stack, as far as a page has them.
+    """The machines of the owner of one stack, read from a page where it has them.
 
-    A node that a conductor works at is ``Busy``: what it comes to is not known yet.
+    A node that a conductor has reserved raises ``Busy``: its result is not known yet.
     """
 
     def __init__(self, services: Services, request: Request, page: MachinePage) -> None:

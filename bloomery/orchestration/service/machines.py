@@ -1,8 +1,8 @@
-"""Machines for the kinds of a stack, over ``operations``: the answer to ``resources.machines``.
+"""Machines for the resources of a stack: ``resources.machines`` by calls of ``operations``.
 
-Who asks is the caller whose order on the tree was accepted last, with the roles of that order:
-never more than that caller could do.  A node that is locked is not waited for, because a turn of
-the engine serves a whole tree.
+A call has the user and roles of the caller whose order on the tree was accepted last, and so no
+more rights than that caller.  It does not wait for a locked node, because a turn of the engine
+serves a whole tree.
 """
 
 from __future__ import annotations

@@ -1,13 +1,13 @@
-"""What may be asked of stacks: name, function and rule of each operation, one line each.
+"""The table of operations on stacks: name, function and policy rule, one line each.
 
 operations = StackOperations(services, runtime)
-operations.show_stack(request, identity)         # asks the rule, then calls the function
+operations.show_stack(request, identity)         # checks the rule, then calls the function
 
-An operation is a function of a ``StackContext``; arguments and results are the plain values of
-``model.stack_views`` and documents of JSON.  Questions are answered from rows, and no tree is
-loaded.  Orders are validated, and committed with the state that clients see, when the function
-returns; whichever engine has the lease of the tree carries them out.  Any operation may raise
-Forbidden, EntityNotFound (the stack is of another project, too), DatabaseBusy.
+An operation is a function of a ``StackContext``.  Arguments and results are the plain values of
+``model.stack_views`` and JSON documents.  A read uses rows and loads no tree.  An order is
+validated, and committed with the state that clients see, when its function returns; the engine
+that has the lease of the tree executes it.  Any operation may raise Forbidden, EntityNotFound
+(also for a stack of another project), DatabaseBusy.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ R = TypeVar("R")
 
 
 class Operation(Generic[P, R]):
-    """One line of the table.  ``rule`` None: ``function`` asks, for it depends on arguments."""
+    """An operation.  ``rule`` None: ``function`` checks a rule that depends on arguments."""
 
     def __init__(
         self, function: Callable[Concatenate[StackContext, P], R], rule: str | None

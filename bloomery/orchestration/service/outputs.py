@@ -1,4 +1,4 @@
-"""Outputs of stacks, and a stack shown with them: only what they ask for is fetched."""
+"""Outputs and details of stacks; only the resources that outputs refer to are fetched."""
 
 from __future__ import annotations
 

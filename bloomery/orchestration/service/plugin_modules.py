@@ -1,7 +1,7 @@
-"""Modules of a site that bring kinds of resources and constraints without being installed.
+"""Plug-in modules of a site, which provide resource types and constraints without installation.
 
 Each file of ``[engine]plugin_dirs`` that ends in .py, and each folder that is a package, is
-imported once, when the process begins.  As in Heat it says what it has in functions::
+imported once, when the process begins.  As in Heat, its functions return what it provides::
 
     def resource_mapping():  # or available_resource_mapping, which may look first
         return {"My::Kettle": Kettle}
@@ -10,7 +10,7 @@ imported once, when the process begins.  As in Heat it says what it has in funct
     def constraint_mapping():
         return {"my.tea": is_tea}
 
-They stand beside what packages bring by entry points, and take the place of those of equal names.
+Their types and constraints are added to those of entry points, and replace those of equal names.
 """
 
 from __future__ import annotations
@@ -28,12 +28,12 @@ from bloomery.orchestration.properties import custom
 from bloomery.orchestration.resources import base
 from bloomery.orchestration.template import kinds
 
-RESOURCES: Final = ("available_resource_mapping", "resource_mapping")  # the first that there is
+RESOURCES: Final = ("available_resource_mapping", "resource_mapping")  # the first that a module has
 CONSTRAINTS: Final = ("constraint_mapping",)
 
 
 def install(folders: Sequence[str]) -> None:
-    """Import the modules of ``folders`` and offer what they map, from now on."""
+    """Import the modules of ``folders`` and register their resource types and constraints."""
     for path in paths(folders):
         module = _imported(path)
         for name, kind in _mapped(module, RESOURCES, path).items():
@@ -75,7 +75,7 @@ def _imported(path: Path) -> ModuleType:
     sys.modules[name] = module
     try:
         spec.loader.exec_module(module)
-    except Exception as exc:  # whatever the code of a site raises
+    except Exception as exc:  # the code of a site may raise anything
         del sys.modules[name]
         raise _refused(path, f"cannot be imported: {type(exc).__name__}: {exc}") from exc
     return module

@@ -1,4 +1,4 @@
-"""What create and update would do, without doing it."""
+"""Previews of create and update: the plan and the resources, without any change."""
 
 from __future__ import annotations
 
@@ -37,8 +37,8 @@ from bloomery.orchestration.service.stored_values import StackMember, StoredChil
 from bloomery.orchestration.stack import Stack, children
 from bloomery.orchestration.stack.secrecy import Secrecy
 
-_NOT_STORED: Final = "None"  # the id of what was not made, as Heat writes it
-SEPARATOR: Final = "/"  # in the name that a plan has for a resource of a stack below
+_NOT_STORED: Final = "None"  # the ID of a stack or resource without a row, as Heat writes it
+SEPARATOR: Final = "/"  # in the names that plans have for resources of child stacks
 _KINDS: Final[Mapping[Verb, str]] = {
     Verb.CREATE: "added",
     Verb.ADOPT: "added",
@@ -89,7 +89,7 @@ def _previewed(
         if below is None:
             yield dataclasses.replace(details, parent=parent)
         else:
-            below_name = f"{identity.name}-{name}"  # what is appended comes from an id, in a row
+            below_name = f"{identity.name}-{name}"  # a stored name has a short ID, too
             inner = StackIdentity(project=identity.project, name=below_name, uuid=_NOT_STORED)
             yield list(_previewed(below, inner, Secrecy(below, parent=(secrets, name)), name))
 
@@ -143,7 +143,7 @@ def preview_update_stack(
     *,
     show_nested: bool = False,
 ) -> UpdatePreview:
-    """Return what an update would do to which resource; no promise, for kinds may decide later."""
+    """Return what an update would do to each resource; some kinds decide only in the update."""
     rule = "preview_update_patch" if arguments.existing else "preview_update"
     access.authorize(ctx, f"stacks:{rule}")
     row = access.living(ctx, identity)
@@ -167,10 +167,10 @@ def preview_update_stack(
 def _changes(
     stored: StoredStack, planned: plan.Plan, *, show_nested: bool
 ) -> Iterator[tuple[str, ResourceDetails]]:
-    """Yield each resource with what happens to it.
+    """Yield each resource with the kind of its change.
 
-    As in Heat a resource that owns a stack counts as updated if it stays, and one of a stack below
-    has its own name there.
+    As in Heat, an unchanged resource that owns a child stack counts as updated.  A resource of a
+    child stack has its own name, without the path.
     """
     foreseen = {key.name.rpartition(SEPARATOR)[0] for key, _ in planned}
     for key, action in planned:
@@ -204,7 +204,7 @@ def _stack_below(stored: StoredStack, names: Sequence[str]) -> StoredStack | Non
 
 
 def _all_below(member: StackMember | None, kind: str) -> Iterator[tuple[str, ResourceDetails]]:
-    """Yield all resources below one of which the plan knows that nothing below it changes."""
+    """Yield all resources below a resource whose child stack has no vertices in the plan."""
     child = None if member is None else _child_of(member)
     if member is None or child is None or kind == "added":
         return
@@ -251,7 +251,7 @@ def _below_member(
 
 
 def _is_old_one(planned: Any, key: Key) -> bool:
-    """Does the vertex only take away what another one replaces?"""
+    """Return whether the vertex only deletes a resource that another vertex replaces."""
     return key.phase != MAKE and Key(key.name, MAKE) in planned.actions
 
 

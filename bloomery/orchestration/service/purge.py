@@ -1,6 +1,6 @@
-"""What is old enough goes: stacks that were deleted, events beyond the limit, what nobody needs.
+"""The purge of old rows: deleted stacks, events beyond the limit, and unreferenced rows.
 
-It may be called at any time, twice, by several engines, and may die in the middle.
+It may run at any time, in several engines at once, and may stop half-way.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ from bloomery.db.engine import Database
 LOG = logging.getLogger(__name__)
 
 EVERY_S: Final = 3600.0
-_BATCH: Final = 50  # stacks of one transaction: others want to write, too
-_SETTLED: Final = timedelta(days=1)  # since a row was made that nothing refers to
+_BATCH: Final = 50  # stacks of one transaction, so that other writers wait little
+_SETTLED: Final = timedelta(days=1)  # least age of an unreferenced row
 
 
 class Purge:

@@ -1,7 +1,7 @@
-"""Nested templates that a stack names by URL, and that did not come with it.
+"""Nested templates that a stack names by URL and that are not in its files.
 
-Clients read them and send them in ``files``; who does not gets them fetched here, once, before the
-stack is validated and stored: with them in its files, no engine ever has to fetch anything.
+Most clients read them and send them in ``files``.  The API fetches the others once, before the
+stack is validated and stored.  They become files of the stack, so no engine fetches anything.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ Gate: TypeAlias = Callable[[], AbstractContextManager[Any]]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CompletedFiles:
-    """``files``: with what was fetched.  ``unread``: why others are not among them, by URL."""
+    """``files``: given and fetched files.  ``unread``: the errors of other URLs, by URL."""
 
     files: Mapping[str, str]
     unread: Mapping[str, str]
@@ -41,10 +41,10 @@ def completed(
     fetcher: Fetcher,
     gate: Gate = nullcontext,
 ) -> CompletedFiles:
-    """Fetch each template that the stack names by URL, and those that they name in turn.
+    """Fetch each template that the stack names by URL, and templates that these name in turn.
 
-    ``gate`` is entered to read documents, never while something is fetched.  All share the time of
-    one.  Raises RequestLimitExceeded for too many of them.
+    ``gate`` is entered to parse documents, never during a fetch.  All fetches share one time-out.
+    Raises RequestLimitExceeded for too many templates.
     """
     with gate():
         waiting = deque(_urls(document, environment_document, files, fetcher.limits))
@@ -81,7 +81,7 @@ def _urls(
 
 
 def _of_text(text: str, limits: Limits) -> Iterator[str]:
-    """Yield what a text names, if it is a template at all: scripts come as files, too."""
+    """Yield the URLs in a text if it is a template; some files are scripts."""
     if not any(address in text for address in ADDRESSES):
         return
     if not any(section in text for section in SECTIONS):
@@ -89,7 +89,7 @@ def _of_text(text: str, limits: Limits) -> Iterator[str]:
     try:
         yield from _of_document(parse.document(text, limits))
     except errors.Failure:
-        return  # if it is used, whoever builds the nested stack says what is wrong with it
+        return  # if a nested stack uses the file, its validation reports the error
 
 
 def _of_document(document: Mapping[str, Any]) -> Iterator[str]:

@@ -59,7 +59,7 @@ def list_stack_resources(
 
 
 def _tree(conn: Any, stack: Stack, depth: int) -> list[Stack]:
-    """Return the stacks that live below a stack, one level more than is asked, for their names."""
+    """Return the live stacks below a stack, one level more than are listed, to link to them."""
     within = {stack.uuid}
     below = []
     for each in stacks.list_below(conn, stack.root_uuid):
@@ -80,7 +80,7 @@ def _fits(row: StoredResource, filters: Mapping[str, Sequence[str]]) -> bool:
 
 
 class _Details:
-    """What lists tell of rows, of some stacks at a time."""
+    """Makes the details of resources from the rows of several stacks."""
 
     def __init__(
         self,
@@ -137,9 +137,9 @@ def _description_and_attributes(
 
 
 def _attributes(stored: StoredStack, name: str, extra: Sequence[str]) -> dict[str, Any]:
-    """Return the listed attributes and what else was asked for; one that fails is null.
+    """Return the listed attributes and those in ``extra``; an attribute that fails is None.
 
-    Stars stand for secrets, and for the token of signals unless the caller may signal.
+    Secrets are masked, and so are tokens of signals unless the caller may signal.
     """
     member = stored.member(name)
     if member is None:
@@ -198,9 +198,9 @@ def resource_signal(
     *,
     token: str | None = None,
 ) -> None:
-    """Accept a signal, or with ``unset_hook`` that a hook is cleared.
+    """Accept a signal, or with ``unset_hook`` the clearing of a hook.
 
-    ``token``: of the address that the resource has handed out; the right one stands for a policy.
+    ``token``: of the resource's signal URL; a valid token replaces the check of a policy.
     Raises ResourceNotFound, InvalidBreakPointHook, ResourceActionNotSupported, NotSupported.
     """
     if token is None:
@@ -271,9 +271,10 @@ def resource_mark_unhealthy(
     mark_unhealthy: bool,
     reason: str | None = None,
 ) -> None:
-    """Accept that a resource, by name, physical or reference id, is broken, or is not after all.
+    """Accept an order that marks a resource unhealthy, or healthy again.
 
-    Raises ResourceNotFound, PhysicalResourceIDAmbiguity, ActionInProgress.
+    ``ident``: its name, physical resource ID or reference ID.  Raises ResourceNotFound,
+    PhysicalResourceIDAmbiguity, ActionInProgress.
     """
     stack = access.living(ctx, identity)
     resource = _identified(ctx, stack, ident)
@@ -286,7 +287,7 @@ def resource_mark_unhealthy(
     text = definitions.of(ctx, stack).definition.redaction.masked(reason or MARKED)
 
     def mark(conn: sa.Connection) -> None:
-        """Let clients see it at once; the engine does the same, and tells of it."""
+        """Write the state for clients; the engine writes it again, with an event."""
         if not db.set_state(conn, resource.uuid, action=Action.CHECK, status=status, reason=text):
             raise busy
 
@@ -296,7 +297,7 @@ def resource_mark_unhealthy(
 
 
 def _changes(resource: StoredResource, *, mark_unhealthy: bool) -> bool:
-    """Does the mark change anything?  What is deleted cannot break, what is well cannot recover."""
+    """Return whether the mark has an effect; only a CHECK_FAILED resource can become healthy."""
     if mark_unhealthy:
         return resource.action != Action.DELETE
     return resource.action == Action.CHECK and resource.status == Status.FAILED

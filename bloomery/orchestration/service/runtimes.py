@@ -1,8 +1,8 @@
-"""What definitions are read with and trees are worked on with, as the configuration has it.
+"""The engine runtime of a process, from its configuration.
 
-The operators' environment is what the files of ``[engine]environment_dir`` come to, later names
-over earlier ones; a folder that cannot be read, or a file that is no environment, is told and
-keeps nobody from starting: stacks exist already, and must go on.
+The operators' environment merges the files of ``[engine]environment_dir``; files with later names
+override earlier files.  An unreadable folder or file is logged and does not stop the process from
+starting, because existing stacks must go on.
 """
 
 from __future__ import annotations
@@ -73,7 +73,7 @@ def _lifecycle_plugins() -> Iterator[Any]:
     for name, load in kinds.loaders(GROUP).items():
         try:
             yield load()()
-        except Exception as exc:  # whatever the code of a site raises
+        except Exception as exc:  # the code of a site may raise anything
             raise errors.CannotStart(
                 reason=f"cannot use the plug-in {name} of {GROUP}: {type(exc).__name__}: {exc}"
             ) from exc

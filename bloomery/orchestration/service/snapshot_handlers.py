@@ -1,7 +1,7 @@
-"""What kinds do about snapshots: rewrite their definitions when one is restored, and clean up.
+"""Calls of the handlers that resources have for the restore and the deletion of snapshots.
 
-Both are asked before anything is written, so that whoever dies between leaves the snapshot as it
-was, and the request can be made again: kinds take being asked twice.
+Handlers are called before anything is written.  If the process dies in between, the snapshot is
+unchanged and the request can be repeated, so handlers must be idempotent.
 """
 
 from __future__ import annotations
@@ -36,10 +36,10 @@ PARTS: Final[Mapping[Key, str]] = {
 def restored_document(
     ctx: StackContext, row: Stack, new: definition.Stack, data: Mapping[str, Any]
 ) -> dict[str, Any] | None:
-    """Return the template of a snapshot as kinds rewrite it; None where they leave it as it is.
+    """Return the template of a snapshot as ``handle_restore`` rewrites it; None: unchanged.
 
-    ``new``: the stack of that template; ``data``: of the snapshot.  Raises NotSupported where a
-    kind refuses.
+    ``new``: the stack of that template; ``data``: the data of the snapshot.  Raises NotSupported
+    if a handler fails.
     """
     rewritten: dict[str, dict[str, Any]] = {}
     stored = StoredStack(ctx, row)
@@ -84,7 +84,7 @@ def _plain(tree: Any) -> Any:
 
 
 def clean_all(ctx: StackContext, row: Stack) -> None:
-    """Let kinds remove what they keep for any snapshot of a stack that ends.  See ``clean``."""
+    """Call ``clean`` for each snapshot of a stack that is deleted."""
     with ctx.services.db.read() as conn:
         snapshots = db.list_of_stack(conn, row.uuid, acceptance.sealer_of(ctx))
     for each in snapshots:
@@ -92,9 +92,9 @@ def clean_all(ctx: StackContext, row: Stack) -> None:
 
 
 def clean(ctx: StackContext, row: Stack, data: Mapping[str, Any]) -> None:
-    """Let kinds remove what they keep for a snapshot, here and below.
+    """Call ``handle_delete_snapshot`` of the resources in a snapshot, also in child stacks.
 
-    Raises NotSupported where a kind refuses: then the snapshot stays.
+    Raises NotSupported if a handler fails; the snapshot must then be kept.
     """
     stored = StoredStack(ctx, row)
     for name, entry in _entries(data):

@@ -1,4 +1,4 @@
-"""Snapshots of stacks: made, listed, deleted, and gone back to."""
+"""Snapshots of stacks: create, list, show, delete and restore."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ def show_snapshot(ctx: StackContext, identity: StackIdentity, snapshot: str) -> 
 
 
 def delete_snapshot(ctx: StackContext, identity: StackIdentity, snapshot: str) -> None:
-    """Delete a snapshot, and before it what kinds keep for it.
+    """Delete a snapshot, after its resources have removed what they keep for it.
 
     Raises NotSupported while an engine makes the snapshot.
     """
@@ -107,7 +107,7 @@ def _get(ctx: StackContext, row: Stack, uuid: str) -> Snapshot:
 def _visible(ctx: StackContext, snapshot: Snapshot) -> Snapshot:
     """Return a snapshot as the caller may see it.
 
-    Hidden parameters and tokens of signals are in its data: for whoever may restore the stack.
+    Its data hold hidden parameters and tokens of signals, which a restore needs.
     """
     if access.may(ctx, "stacks:restore_snapshot"):
         return snapshot
@@ -130,7 +130,7 @@ def _visible(ctx: StackContext, snapshot: Snapshot) -> Snapshot:
 
 
 def stack_restore(ctx: StackContext, identity: StackIdentity, snapshot: str) -> None:
-    """Accept that a stack becomes what it was when the snapshot was made."""
+    """Accept the restore of a stack from a snapshot."""
     acceptance.retried(lambda: _restore(ctx, identity, snapshot), identity.name)
 
 
@@ -150,7 +150,7 @@ def _restore(ctx: StackContext, identity: StackIdentity, uuid: str) -> None:
         inputs, new = stacks.read_update(ctx, row, stored, arguments)
     checks.definition(ctx, new)
     template = inputs.stored(ctx.runtime.new_id())
-    if document is not None:  # what a kind kept may be secret
+    if document is not None:  # values from handlers may be secret
         template = dataclasses.replace(template, has_secret=True)
     change = Change(
         stack=row,

@@ -1,7 +1,7 @@
-"""Software configurations and deployments: for callers of the API, and for the kinds of stacks.
+"""Software configs and software deployments, for callers of the API and for resources of stacks.
 
-A configuration is never changed; a deployment says that a server is to have one, and how it went.
-When a deployment changes, an event row tells of it: whoever waits for it is woken.
+A config never changes.  A deployment assigns a config to a server, and has its status and outputs.
+Each change of a deployment writes an event row, which wakes the trees that wait for it.
 """
 
 from __future__ import annotations
@@ -181,7 +181,7 @@ def _check_agents(ctx: Context, project: object) -> None:
 
 
 def update_software_deployment(ctx: Context, uuid: str, values: Json) -> SoftwareDeployment:
-    """Change a deployment and return it; null says nothing."""
+    """Change a deployment and return it; null values are ignored."""
     changes = {name: values[name] for name in CHANGEABLE if values.get(name) is not None}
     store = _store_of(ctx)
     if (after := store.change(uuid, lambda before: changes)) is None:
@@ -195,7 +195,7 @@ def delete_software_deployment(ctx: Context, uuid: str) -> None:
 
 
 def _store_of(ctx: Context) -> RowSoftware:
-    """The rows of the caller's project; that of a service wakes who waits for them."""
+    """Return the store of the caller's project; the runtime's store also wakes waiting trees."""
     if isinstance(ctx, StackContext) and ctx.runtime.software is not None:
         store = ctx.runtime.software(_project(ctx))
         if isinstance(store, RowSoftware):
@@ -292,10 +292,10 @@ def _visible_deployments(
 
 
 class RowSoftware:
-    """The configurations and deployments of a project, as kinds of resources ask for them.
+    """The software configs and deployments of a project, for the resources of its stacks.
 
-    A ``SoftwareStore`` (orchestration/resources/software.py): ids are chosen by the kind, and what
-    is asked twice lands in the same place.  Each verb is a transaction of its own.
+    A ``SoftwareStore`` (orchestration/resources/software.py): the resource chooses the IDs, and a
+    repeated call has the same result.  Each method is a transaction of its own.
     """
 
     def __init__(
@@ -338,7 +338,7 @@ class RowSoftware:
         self.change(uuid, lambda before: changes)
 
     def change(self, uuid: str, changes_of: Changes) -> SoftwareDeployment | None:
-        """Write what ``changes_of`` makes of a deployment, tell of it, and return it."""
+        """Write the changes that ``changes_of`` returns, and an event; return the deployment."""
         for _attempt in range(ATTEMPTS):
             before = self._find(uuid)
             changes = None if before is None else changes_of(before)
@@ -351,7 +351,7 @@ class RowSoftware:
     def _written(
         self, before: SoftwareDeployment, changes: Mapping[str, Any]
     ) -> SoftwareDeployment | None:
-        """Return the deployment as it is now; None: it is not as ``before`` any more."""
+        """Write ``changes`` and return the deployment; None: it has changed since ``before``."""
         _check_values(changes)
         fields = {"config_uuid" if name == "config_id" else name: changes[name] for name in changes}
         after = dataclasses.replace(before, **fields, updated_at=rows.now())

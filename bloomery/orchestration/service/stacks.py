@@ -1,4 +1,4 @@
-"""Stacks: made, changed, deleted, and what was given to them."""
+"""Stacks: create, update, and the stored template, environment and files."""
 
 from __future__ import annotations
 
@@ -112,7 +112,7 @@ def _new_row(ctx: StackContext, new: New, arguments: StackArguments) -> Stack:
 
 
 def default_timeout_mins(ctx: StackContext, stack: definition.Stack) -> int | None:
-    """Return the time of a stack that says nothing; None: ``[engine]stack_action_timeout``."""
+    """Return the time-out of a stack without one; None: ``[engine]stack_action_timeout``."""
     minutes = stack.tree.timeout_mins
     return minutes if minutes * 60 > ctx.services.conf.engine.stack_action_timeout else None
 
@@ -127,7 +127,7 @@ def update_stack(ctx: StackContext, identity: StackIdentity, arguments: StackArg
 
 
 def update_rule(arguments: StackArguments) -> str:
-    """Return the policy of an update: one that says nothing only runs the stack again."""
+    """Return the policy of an update; a PATCH without changes has a policy of its own."""
     if not arguments.existing:
         return "stacks:update"
     changes = dataclasses.replace(arguments, converge=False)

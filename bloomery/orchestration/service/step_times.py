@@ -1,6 +1,6 @@
-"""A plan with how long its steps take: as they took on nodes of that kind before.
+"""The document of a plan with the durations of its steps, from flows on nodes of the same kind.
 
-Only rows are read, and nothing is asked of a machine.
+Only rows are read; no machine is contacted.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from bloomery.orchestration.plan.plans import MAKE, Action, Key, Plan, Verb
 from bloomery.orchestration.service.access import StackContext
 from bloomery.orchestration.template.functions.base import Function
 
-_FLOWS_COMPARED: Final = 400  # of each phase, on whatever nodes
+_FLOWS_COMPARED: Final = 400  # of each phase, on all nodes
 _PHASES: Final[Mapping[str, str]] = {
     "active": "deploy",
     "rebuild": "deploy",
@@ -81,7 +81,7 @@ def _physical_ids(
 
 
 def _below(conn: sa.Connection, root: model.Stack) -> dict[str, str]:
-    """Return what resources of stacks below stand for, by path: ``group/member``."""
+    """Return physical resource IDs in child stacks by path: ``group/member``."""
     paths = {root.uuid: ""}
     for stack in stacks.list_below(conn, root.root_uuid):
         if stack.owner_uuid in paths:

@@ -1,19 +1,18 @@
-"""Trees of stacks in rows: where an engine loads them from and writes its turns to.
+"""The rows of trees of stacks: an engine loads trees from them and writes its turns to them.
 
-    tree = store.load(root_uuid)                    # whatever engine worked on it before
+    tree = store.load(root_uuid)
     news = store.list_orders(root_uuid, last_id)    # accepted while it is loaded
     written = store.write(root_uuid, lease, turn)   # one transaction
-    if not written.released: ...                    # an order came meanwhile: go on
+    if not written.released: ...                    # an order was accepted meanwhile: go on
 
-A turn that is to end the work (``rests``) and an order that is accepted in the same moment: both
-hold the row of the lock (``db.stack_locks``).  If the order is first, the turn finds it, keeps the
-lock, and says that it is not released; if the turn is first, the order finds the lock free, and
-whoever is woken after its commit acquires it.  No third way, and no order without an engine.
+A turn that ends the work (``rests``) and a new order both lock the row of the stack lock
+(``db.stack_locks``).  If the order commits first, the turn finds it and does not release the lock.
+If the turn commits first, the order finds the lock free, and the engine that is woken after the
+commit acquires it.  So no order is left without an engine.
 
-A stack that was asked for something else meanwhile has another traversal in its row than the engine
-knows; such a row is not overwritten, and its end is not told.  What the engine knows is remembered
-here: the traversal of each stack as it was read, written, or accepted with the orders that a turn
-has taken.
+If a request has changed a stack meanwhile, its row has another traversal than the engine knows.  A
+turn does not overwrite such a row and writes no event of the stack itself.  The store remembers the
+traversal of each stack as it was read, written, or accepted with the orders that a turn has taken.
 """
 
 from __future__ import annotations
@@ -37,9 +36,9 @@ _IN_PROGRESS: Final = "IN_PROGRESS"
 
 @dataclass(slots=True)
 class _Traversals:
-    """Of the stacks of one tree, as their engine knows the rows.
+    """The traversals of the stacks of one tree, as their engine knows the rows.
 
-    ``accepted``: what orders have changed, by the ids of the orders, until a turn takes them.
+    ``accepted``: traversals that orders have set, by order ids, until a turn takes the orders.
     """
 
     stacks: dict[str, int]
@@ -62,10 +61,10 @@ class _Traversals:
 
 
 class RowStore:
-    """The rows of all trees that one engine works on; a tree is one thread's at a time."""
+    """The rows of all trees that one engine works on; one thread at a time uses a tree."""
 
     def __init__(self, db: Database, sealer: Sealer, *, publisher: str | None = None) -> None:
-        """``publisher``: the name of the engine in what the relay tells."""
+        """``publisher``: the name of the engine in the rows of relayed events."""
         self._db = db
         self._sealer = sealer
         self._publisher = publisher
@@ -94,10 +93,10 @@ class RowStore:
         return news
 
     def write(self, root_uuid: str, lease: Lease, turn: Turn) -> TurnResult:
-        """Write a turn whole, or nothing; return whether the lock was released with it.
+        """Write a turn in one transaction; return whether it released the lock.
 
         Raises StackLockLost: another engine has the tree, drop it; DatabaseBusy: nothing was
-        written, write the same turn again before another one is made.
+        written, write the same turn again before running another.
         """
         traversals = self._traversals.setdefault(root_uuid, _Traversals({}))
         encoded = trees.encode(
@@ -111,10 +110,10 @@ class RowStore:
         return written
 
     def give_up(self, root_uuid: str, lease: Lease, reason: str) -> TurnResult:
-        """Let every stack of a tree that is at work be FAILED, and drop the orders that wait.
+        """Set every unfinished stack of a tree to FAILED, and drop the waiting orders.
 
-        For a tree that cannot be gone on with: nothing of it is read but its stacks.  What is at
-        work in its resources stays as it is, for the next action to find.  Raises as ``write``.
+        For a tree that the engine cannot process: the function reads only its stacks.  Resources
+        in progress keep their state for the next action.  Raises as ``write``.
         """
         with self._db.snapshot() as conn:
             stacks = trees.list_stacks(conn, root_uuid)

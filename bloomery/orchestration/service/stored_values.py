@@ -1,11 +1,11 @@
-"""What stored stacks and resources tell of themselves: ids, attributes, outputs.
+"""Values of stored stacks and resources: IDs, attributes and outputs.
 
     stack = StoredStack(ctx, row)
-    stack.fetch(["web", "db"])  # one query; others are fetched when they are asked
-    stack.output("address")
+    stack.fetch(["web", "db"])  # one query; other resources are fetched on first use
+    stack.value_of(stack.outputs["address"])
 
-Nothing is fetched that is not asked for: outputs of a large stack cost what they name.  A stack
-below is found only by the resource that owns it, whatever id that resource has.
+Only resources in use are fetched, so an output costs the resources that it refers to.  A child
+stack is found only through its parent stack, even if another stack's resource has its ID.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from bloomery.orchestration.template.view import ResourceView
 
 
 class StoredStack:
-    """One stack; its definition is parsed, and its resources are fetched, when they are asked."""
+    """A stored stack; its definition is parsed, and its resources are fetched, on first use."""
 
     def __init__(self, ctx: StackContext, row: model.Stack) -> None:
         self.ctx = ctx
@@ -56,9 +56,9 @@ class StoredStack:
         return definitions.secrecy_of(self.ctx, self.row, self.definition)
 
     def kind_of(self, row: StoredResource) -> type[base.Resource]:
-        """Return the kind of a resource; where the template says another type, that of its own.
+        """Return the kind of a resource; its own template decides if the stack's differs.
 
-        The files of a template that was replaced stay with that one alone.
+        The files of a former template are stored with that template only.
         """
         here = self.definition.definitions.get(row.name)
         if here is None or here.type != row.type:
@@ -71,7 +71,7 @@ class StoredStack:
 
     @functools.cached_property
     def names(self) -> Collection[str]:
-        """The resources that the template has, whatever their conditions say."""
+        """The names of all resources of the template, regardless of their conditions."""
         section = self.definition.definition.template.section(Section.RESOURCES)
         return section.keys() if isinstance(section, Mapping) else ()
 
@@ -124,7 +124,7 @@ class StoredStack:
 
 
 class _Members(Mapping[str, ResourceView]):
-    """The resources of a stack as its functions see them; each is fetched when it is asked."""
+    """The resources of a stack for intrinsic functions; each is fetched on first use."""
 
     def __init__(self, stack: StoredStack) -> None:
         self._stack = stack
@@ -142,7 +142,7 @@ class _Members(Mapping[str, ResourceView]):
 
 
 class _Absent:
-    """A resource that the template has and no row stands for: it is gone, or never came."""
+    """A resource of the template without a row: deleted, or not created yet."""
 
     __slots__ = ("name",)
     ready = False
@@ -164,7 +164,7 @@ class _Absent:
 
 
 class StackMember(ReadableResource):
-    """One resource of a stored stack."""
+    """A resource of a stored stack."""
 
     def __init__(self, stack: StoredStack, row: StoredResource) -> None:
         self.stack = stack
@@ -209,7 +209,7 @@ class _Siblings:
 
 
 class StoredChildren:
-    """The stacks below a stack (``children.Children``), to be looked at only."""
+    """The child stacks of a stack (``children.Children``), read-only."""
 
     converges = False
 
@@ -231,7 +231,7 @@ class StoredChildren:
 
 
 class StoredChild:
-    """One of them (``children.Child``)."""
+    """A stored child stack (``children.Child``)."""
 
     def __init__(self, stack: StoredStack) -> None:
         self._stack = stack

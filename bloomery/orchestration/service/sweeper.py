@@ -1,7 +1,7 @@
-"""Stacks that nobody works on: orders that wait, and locks of engines that are dead.
+"""The search for stacks without an engine: with waiting orders, or with a dead engine's lock.
 
-It looks when the engine starts, when an engine has died, when another process has told of a stack,
-and every ``periodic_interval`` as a net.  To take a stack up twice is harmless: its lock decides.
+It runs when the engine starts, when an engine has died, after events of stacks from other
+processes, and every ``periodic_interval``.  To wake a stack twice is harmless: its lock decides.
 """
 
 from __future__ import annotations

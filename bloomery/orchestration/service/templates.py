@@ -1,4 +1,4 @@
-"""What may be asked of templates without a stack: are they sound, and what may stand in them."""
+"""Operations on templates without a stack: validation, resource types, versions and functions."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def validate_template(
     show_nested: bool = False,
     ignore_errors: Sequence[str] = (),
 ) -> Json:
-    """Return what a template declares, if its shape is sound; values are not looked at."""
+    """Validate the shape of a template, but no values, and return its declarations."""
     _check_codes(ignore_errors)
     try:
         raw_inputs = inputs.of(ctx, arguments)
@@ -87,9 +87,9 @@ def _declared(stack: Stack) -> Json:
 
 
 def _below(stack: Stack) -> Iterator[tuple[str, Json]]:
-    """Yield what each stack below declares, by resource.
+    """Yield the declarations of each child stack, by resource.
 
-    One whose members depend on values that nobody has given, or are none, is passed over.
+    Skip a child stack whose members depend on missing or invalid values.
     """
     for name in stack.order:
         stack.definition.deadline.tick()
@@ -143,7 +143,7 @@ def list_resource_types(
     """Return the names of the types that the caller may use, or maps with a description each.
 
     ``name`` is a regular expression, matched from the start; a bad one matches nothing.
-    ``version``: in which Heat brought them.  Raises Invalid for a status that is none.
+    ``version``: the Heat release that added them.  Raises Invalid for an unknown status.
     """
     if support_status is not None and support_status not in set(Status):
         raise errors.Invalid(
@@ -192,7 +192,7 @@ def _begins(pattern: str, name: str) -> bool:
 
 
 def resource_schema(ctx: StackContext, type_name: str, *, with_description: bool = False) -> Json:
-    """Return what a type takes and tells."""
+    """Return the properties and attributes of a resource type."""
     kind = _kind(ctx, type_name)
     return resource_types.shown(type_name, kind, with_description=with_description)
 

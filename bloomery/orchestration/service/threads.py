@@ -1,12 +1,12 @@
-"""The workers of an engine: who steps which tree, and when.
+"""The worker threads of an engine, and when each tree of stacks is stepped.
 
-A tree of stacks is a group with one step, which a worker calls when it is due or was woken; it
-returns when it is due again.  A group is stepped by one worker at a time, and one that waits is an
-entry of a heap and costs no thread.
+A tree is a group with one step function.  A worker calls it when the group is due or woken, and it
+returns when the group is due again.  A group is stepped by one worker at a time.  A waiting group
+is an entry of a heap and costs no thread.
 
     groups = ThreadGroupManager(workers=2)
     groups.start_with_lock(lock, is_live, lambda lease: step)
-    groups.wake(root_uuid)                                     # there is news for it
+    groups.wake(root_uuid)                                     # step it soon
     groups.stop(grace_s=5)
 """
 
@@ -30,18 +30,18 @@ from bloomery.operations.heavy_jobs import frequent_switches
 
 LOG = logging.getLogger(__name__)
 
-NEVER: Final = float("inf")  # only when it is woken
-_MOST_PAUSE_S: Final = 60.0  # after a step that failed, and failed again
-_MOST_DOUBLINGS: Final = 6  # of one second, until that is reached
+NEVER: Final = float("inf")  # due only when woken
+_MOST_PAUSE_S: Final = 60.0  # after steps that failed in a row
+_MOST_DOUBLINGS: Final = 6  # of a pause of one second
 
-# Is called with whether it was woken; returns when it is due again, None: it has ended.
+# The argument says whether the group was woken.  Returns when it is due again; None ends it.
 Step: TypeAlias = Callable[[bool], float | None]
 L = TypeVar("L")
 L_co = TypeVar("L_co", covariant=True)
 
 
 class Lock(Protocol[L_co]):
-    """As much of a ``StackLock`` as is needed here."""
+    """The part of ``StackLock`` that groups use."""
 
     @property
     def root_uuid(self) -> str: ...
@@ -57,7 +57,7 @@ class _State(enum.Enum):
 
 @dataclass(slots=True, eq=False)
 class _Group:
-    """``due_at`` is when it is to be stepped, ``entered_at`` the time of its entry in the heap."""
+    """``due_at``: when the next step is due; ``entered_at``: the time of its entry in the heap."""
 
     name: str
     step: Step
@@ -74,7 +74,7 @@ class _Group:
 class ThreadGroupManager:
     """Groups by the UUID of their root; safe to use from any thread.
 
-    ``on_late_wake`` gets the name of a group that was woken in the moment in which it ended.
+    ``on_late_wake`` is called with the name of a group that was woken during its last step.
     """
 
     def __init__(
@@ -129,10 +129,11 @@ class ThreadGroupManager:
     def start_with_lock(
         self, lock: Lock[L], is_live: Callable[[str], bool], make_step: Callable[[L], Step]
     ) -> bool:
-        """Start the group of a tree, whose worker acquires the lock before anything else.
+        """Start the group of a tree; its worker acquires the lock before the first step.
 
-        ``make_step`` is called under the lock; whoever ends the group has let go of it.  The group
-        ends at once when a live engine has the lock, or the tree is gone.  False: it is here.
+        ``make_step`` is called under the lock.  A step may end the group only after it released or
+        lost the lock.  The group ends at once if a live engine has the lock or the tree is gone.
+        Return False if the group exists already or this manager stops.
         """
         leases: list[L] = []
         steps: list[Step] = []
@@ -160,7 +161,7 @@ class ThreadGroupManager:
         self.start(name, step, is_timer=True)
 
     def wake(self, name: str) -> bool:
-        """Have the group stepped soon; while it is stepped, once more.  False: not one of ours."""
+        """Step the group soon, or once more after a running step.  False: no such group."""
         with self._mutex:
             group = self._groups.get(name)
             if group is None:
@@ -170,9 +171,9 @@ class ThreadGroupManager:
             return True
 
     def stop(self, name: str | None = None, *, grace_s: float = 0.0) -> bool:
-        """End one group, or all of them for good; wait for steps that run.  False: some still do.
+        """End one group, or all of them for good; wait ``grace_s`` for running steps.
 
-        What is stepped now is stepped to its end, and not again.
+        A running step goes on to its end.  Return False if a step still runs.
         """
         with self._mutex:
             self._stopping = self._stopping or name is None
@@ -264,7 +265,7 @@ class ThreadGroupManager:
     def _take_due(self, now: float) -> None:
         entered_at, _, group = heapq.heappop(self._due)
         if entered_at != group.entered_at:
-            return  # a younger entry is earlier
+            return  # a stale entry
         group.entered_at = NEVER
         if group.ended or group.state is not _State.PARKED:
             return

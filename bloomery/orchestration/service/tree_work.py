@@ -1,9 +1,8 @@
-"""One tree of stacks under its lock: loaded, given its orders, turned and written, until it rests.
+"""The work on one tree of stacks under its lock: load it, take orders, run and write turns.
 
-What a turn has changed is written before anything else happens to the tree.  A database that
-refuses it, because it is busy, its disk is full or nobody can reach it, is asked again with the
-same turn, and no handler runs meanwhile.  Whatever else goes wrong drops the tree in memory; the
-rows know better.
+A turn is the set of changes of one transaction.  It is written before any further work on the tree.
+If the database is busy, full or unreachable, the engine writes the same turn again, and no handler
+runs meanwhile.  Any other error drops the tree in memory, because the rows are authoritative.
 """
 
 from __future__ import annotations
@@ -25,15 +24,15 @@ from bloomery.orchestration.service.threads import NEVER
 
 LOG = logging.getLogger(__name__)
 
-MOST_FAULTS: Final = 5  # of one tree, one after the other, until its stacks are failed
-_BUSY_S: Final = 0.5  # until a database that refused a turn is asked again
-# A server that nobody can reach: whether the turn was committed is not known, and only the same
-# turn finds out.  Another one would be taken for it.
+MOST_FAULTS: Final = 5  # of one tree in a row, before its stacks become FAILED
+_BUSY_S: Final = 0.5  # before a refused turn is written again
+# The server is unreachable, so the turn may be committed or not.  Only the same turn, written
+# again, finds out: the guard would take another turn for it.
 _IN_DOUBT: Final = (sa.exc.OperationalError, sa.exc.InterfaceError, sa.exc.TimeoutError)
 
 
 class WorkingTree(Protocol):
-    """As much of the engine's tree as is needed to drive it."""
+    """The part of the engine's tree that ``TreeWork`` calls."""
 
     @property
     def rests(self) -> bool: ...
@@ -61,10 +60,10 @@ class Wakes(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TreeRuntime:
-    """What all trees of an engine share.
+    """The dependencies that all trees of an engine share.
 
-    ``may_act``  whether this engine counts as alive: another one may act on its trees otherwise
-    ``poll_s``   the net below wake-ups: orders are looked for so often, whoever forgot to tell
+    ``may_act``  whether this engine counts as alive; otherwise another may act on its trees
+    ``poll_s``   seconds after which orders are read even without a wake-up
     """
 
     store: RowStore
@@ -85,13 +84,13 @@ class TreeWork:
         self._root = lease.root_uuid
         self._tree: WorkingTree | None = None
         self._unwritten: Turn | None = None
-        self._refused = False  # by the database, since its last answer
+        self._refused = False  # the database refused the last access
         self._last_order = 0
-        self._faults = 0  # one after the other
-        self._look_at = 0.0  # for orders; at once where there may be some
+        self._faults = 0  # in a row
+        self._look_at = 0.0  # when to read orders; 0.0: at once
 
     def step(self, woken: bool) -> float | None:
-        """Do one turn; return when the next one is due, None when the lock is gone."""
+        """Run one turn; return when the next is due, None if the lock was released or lost."""
         runtime = self._runtime
         if woken:
             self._look_at = 0.0
@@ -100,7 +99,7 @@ class TreeWork:
         try:
             due_at = self._step()
         except errors.DatabaseBusy as exc:
-            if not self._refused:  # twice a second otherwise, for as long as a disk is full
+            if not self._refused:  # log once, not twice a second while a disk is full
                 LOG.warning("stack %s: waits for the database: %s", self._root, exc)
             self._refused = True
             return runtime.clock() + _BUSY_S
@@ -121,9 +120,9 @@ class TreeWork:
         return due_at
 
     def _after_fault(self, exc: Exception) -> float | None:
-        """Raise ``exc`` again, so that the tree is tried later; or give it up, and say so.
+        """Raise ``exc`` again for a later attempt; after ``MOST_FAULTS`` set the stacks to FAILED.
 
-        What keeps failing is a fault of ours, which would let its stacks be in progress for ever.
+        A repeated error is a fault of the engine, and would leave stacks IN_PROGRESS for ever.
         """
         self._faults += 1
         if self._faults < MOST_FAULTS:
@@ -177,7 +176,7 @@ class TreeWork:
         runtime = self._runtime
         released = runtime.store.write(self._root, self._lease, turn).released
         if turn.rests and not released:
-            self._look_at = 0.0  # an order came in this very moment
+            self._look_at = 0.0  # an order was accepted meanwhile
         if turn.events:
             runtime.on_events_written()
             if self._tree is not None:

@@ -1,12 +1,12 @@
-"""What happened elsewhere: a tail of event rows, from the present end, and who waits for what.
+"""Wake-ups of trees: a reader of new event rows, and an index of the objects that trees wait for.
 
-A tree names the objects that its resources wait for; when an event row tells of one of them, the
-tree is woken.  An engine keeps no cursor: a tree that is loaded looks at each of its waits once,
-and once more after the tail has begun to watch for it, so that nothing is missed between.
+A tree names the objects that its resources wait for.  An event row of such an object wakes the
+tree.  An engine keeps no cursor: a loaded tree checks each object that it waits for once, and again
+after the index has it, so that no event is missed in between.
 
-Where others write to the database, too, the end of the rows is looked at five times a second, and
-so are orders: not each of them comes with an event, a signal does not.  A process that is alone is
-told of its own commits, and reads nothing as long as nobody waits.
+If other processes write to the database, the engine reads new event rows and orders five times a
+second; some orders, such as signals, come without an event.  A process that is alone is woken by
+its own commits, and reads nothing while no tree waits.
 """
 
 from __future__ import annotations
@@ -27,20 +27,20 @@ from bloomery.orchestration.resources.machines import QUEUE
 LOG = logging.getLogger(__name__)
 
 NODE: Final = "node"
-_ENDS: Final = frozenset({"end", "error"})  # of what a node did: another may begin
+_ENDS: Final = frozenset({"end", "error"})  # of work on a node: queued work may begin
 _POLL_S: Final = 0.2
-_GATHER_S: Final = 0.01  # between two looks: what comes close upon another is read with it
+_GATHER_S: Final = 0.01  # least time between two reads, to read close events together
 _RETRY_S: Final = 2.0
 _BATCH: Final = 500
 
 
 class WakeIndex:
-    """Which tree waits for which object, and what it has not heard of yet."""
+    """The objects that each tree waits for, and those with events that the tree has not read."""
 
     def __init__(self) -> None:
         self._mutex = threading.Lock()
         self._waits: dict[str, set[str]] = {}  # root -> objects
-        self._queues: set[str] = set()  # of the objects, those that are queues
+        self._queues: set[str] = set()  # the objects that are queues
         self._roots: dict[str, set[str]] = {}  # object -> roots
         self._news: dict[str, set[str]] = {}  # root -> objects
 
@@ -49,7 +49,7 @@ class WakeIndex:
         return not self._roots
 
     def watch(self, root: str, objects: Collection[str]) -> bool:
-        """Note all that a tree waits for; True: some of it is new, and news to the tree."""
+        """Set all objects that a tree waits for.  True: some are new, and the tree checks them."""
         with self._mutex:
             waits = self._waits.setdefault(root, set())
             gone = waits.difference(objects)
@@ -83,7 +83,7 @@ class WakeIndex:
             return list(self._queues)
 
     def tell(self, objects: Iterable[str]) -> set[str]:
-        """Note what happened to these objects; return the trees that wait for any."""
+        """Record events of these objects; return the roots of the trees that wait for them."""
         woken: set[str] = set()
         with self._mutex:
             for uuid in objects:
@@ -98,10 +98,10 @@ class WakeIndex:
 
 
 class EventTail:
-    """One thread that reads event rows as they come, and wakes trees.
+    """A thread that reads new event rows and wakes trees.
 
-    ``on_news`` gets the root of a tree; ``on_stacks`` is called when stacks were told of, or an
-    order has come.
+    ``on_news`` is called with the root of a tree; ``on_stacks`` is called after events of stacks
+    and new orders, unless the process is alone.
     """
 
     def __init__(
@@ -117,7 +117,7 @@ class EventTail:
         self.index = WakeIndex()
         self._on_news, self._on_stacks = on_news, on_stacks
         self._last_id: int | None = None
-        self._orders: frozenset[int] = frozenset()  # that were there at the last look
+        self._orders: frozenset[int] = frozenset()  # waiting at the last read
         self._change = threading.Condition()
         self._is_woken = False
         self._stopping = threading.Event()
@@ -127,16 +127,16 @@ class EventTail:
         self._thread.start()
 
     def wake(self) -> None:
-        """There may be something new; called after commits of this process."""
+        """Read new event rows soon; called after commits of this process."""
         with self._change:
             if self._alone and self.index.is_empty:
-                self._last_id = None  # what is new now is nobody's news
+                self._last_id = None  # no tree waits for these rows
                 return
             self._is_woken = True
             self._change.notify()
 
     def watch(self, root: str, objects: Collection[str]) -> bool:
-        """Wake a tree when anything happens to ``objects``; True: look at the new ones again."""
+        """Wake a tree after events of ``objects``.  True: some are new; check them again."""
         is_new = self.index.watch(root, objects)
         if objects:
             self._settle()
@@ -149,7 +149,7 @@ class EventTail:
         self.index.forget(root)
 
     def _settle(self) -> None:
-        """Read from the present end, if nothing was read up to now."""
+        """Begin after the newest event row, unless reading has begun."""
         with self._change:
             if self._last_id is not None:
                 return
@@ -187,7 +187,7 @@ class EventTail:
             return self._stopping.is_set()
 
     def read(self) -> bool:
-        """Tell of the next rows; True: there are more."""
+        """Read the next event rows and wake trees.  True: there are more."""
         with self._db.read() as conn:
             batch = events.list_objects_after(conn, self._last_id or 0, _BATCH)
             ordered = not self._alone and self._has_new_orders(conn)

@@ -55,10 +55,11 @@ _ADVICE: Final = {
 def explain_stack(ctx: StackContext, identity: StackIdentity) -> Json:
     """Return what a stack and its child stacks wait for, and since when.
 
-    {id, stack_name, stack_status, stack_status_reason, since, age_s, timeout_at, engine,
-    orders: [{kind, accepted_at}], waiting: [{resource, stack, state, since, age_s, for}],
-    failed: [{resource, stack, state, reason}], next_action,
-    drifted: [{resource, stack, since, differences: {field: sentence}}]}; times in ISO 8601.
+    {id, stack_name, project, stack_status, stack_status_reason, since, age_s, timeout_at, engine,
+    orders: [{kind, accepted_at}], waiting: [{PLACE, state, since, age_s, for, for_uuid, due_at,
+    attempt}], failed: [{PLACE, state, reason, node}], leaving: [{PLACE}], next_action,
+    drifted: [{PLACE, since, differences: {field: sentence}}]}; times in ISO 8601.  PLACE is
+    resource, path, stack.
     """
     row = access.stack(ctx, identity)
     sealer, now = acceptance.sealer_of(ctx), ctx.runtime.utc()
@@ -167,7 +168,7 @@ def _waiting(resource: StoredResource, targets: _WaitTargets, now: datetime) -> 
 
 
 def _began_at(resource: StoredResource) -> datetime:
-    """Return the begin of the pending action; at a hook: the last change."""
+    """Return when the pending action began; at a hook: the time of the last change."""
     began_at = (
         None if resource.pending_action is None else resource.pending_action.arguments.get(BEGAN_AT)
     )
