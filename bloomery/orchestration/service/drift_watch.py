@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Final
@@ -62,7 +63,7 @@ class Look:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class News:
+class Report:
     """The present differences of one resource, and the differences reported before."""
 
     resource: sa.Row[Any]
@@ -107,7 +108,7 @@ class DriftWatch:
                 page = stack_drift.list_page(conn, after_id, size)
                 ours = [row for row in page if row.type in self._kinds and owns(row.root_uuid)]
                 look = self._read(conn, ours)
-            self._tell(self._news(look))
+            self._emit(self._reports(look))
         return page[-1].id if len(page) == size else None
 
     def _read(self, conn: sa.Connection, page: Sequence[sa.Row[Any]]) -> Look:
@@ -136,14 +137,14 @@ class DriftWatch:
 
     # ---------------------------------------------------------------------------- comparing
 
-    def _news(self, look: Look) -> dict[str, list[News]]:
-        news: dict[str, list[News]] = {}
+    def _reports(self, look: Look) -> dict[str, list[Report]]:
+        reports: dict[str, list[Report]] = {}
         for row in look.resources:
             differences, former = self._differences(look, row), look.former.get(row.uuid, {})
             if differences is not None and differences != former:
-                each = News(resource=row, differences=differences, former=former)
-                news.setdefault(row.stack_uuid, []).append(each)
-        return news
+                each = Report(resource=row, differences=differences, former=former)
+                reports.setdefault(row.stack_uuid, []).append(each)
+        return reports
 
     def _differences(self, look: Look, row: sa.Row[Any]) -> Differences | None:
         """Return sentences by field; None: a conductor holds the node, or the comparison failed."""
@@ -181,46 +182,54 @@ class DriftWatch:
         properties = {} if values is None else values.data
         return self._kinds[row.type](record, properties, context)
 
-    # ------------------------------------------------------------------------------ telling
+    # ------------------------------------------------------------------------------ reporting
 
-    def _tell(self, news: Mapping[str, Sequence[News]]) -> None:
-        for stack_uuid, of_stack in news.items():
+    def _emit(self, reports: Mapping[str, Sequence[Report]]) -> None:
+        for stack_uuid, of_stack in reports.items():
             with self._services.db.read() as conn:
                 stack = stacks.find(conn, stack_uuid)
             if stack is not None:
-                self._tell_of(stack, of_stack)
-        if news:
+                self._emit_of_stack(stack, of_stack)
+        if reports:
             self._on_events_written()
 
-    def _tell_of(self, stack: Stack, news: Sequence[News]) -> None:
-        """Write the news of a stack's resources, and mark the resources if configured."""
+    def _emit_of_stack(self, stack: Stack, reports: Sequence[Report]) -> None:
+        """Write the reports of a stack's resources, and mark the resources if configured."""
         request = access.stored_caller(self._services, stack)
         ctx = StackContext(
             services=self._services, request=request, runtime=self._runtime,
             on_accepted=self._on_accepted,
         )  # fmt: skip
-        masked = [self._masked(ctx, stack, each) for each in news]
-        written = self._services.db.transact(lambda conn: self._write(conn, stack, masked))
-        acceptance.send(ctx, stack, None, written)
-        for each in masked:
+        masked = [self._masked(ctx, stack, each) for each in reports]
+        written, new_events = self._services.db.transact(
+            lambda conn: self._write(conn, stack, masked)
+        )
+        acceptance.send(ctx, stack, None, new_events)
+        for each in written:
             METRICS.send_counter("stack_drift:begun", len(each.begun))
             METRICS.send_counter("stack_drift:ended", len(each.ended))
             if self._services.conf.engine.drift_sets_check_failed:
                 self._mark(ctx, stack, each)
 
-    def _masked(self, ctx: StackContext, stack: Stack, news: News) -> News:
-        if not news.begun:
-            return news
+    def _masked(self, ctx: StackContext, stack: Stack, report: Report) -> Report:
+        if not report.begun:
+            return report
         redaction = definitions.of(ctx, stack).definition.redaction
-        sentences = {name: redaction.masked(text) for name, text in news.differences.items()}
-        return News(resource=news.resource, differences=sentences, former=news.former)
+        sentences = {name: redaction.masked(text) for name, text in report.differences.items()}
+        return Report(resource=report.resource, differences=sentences, former=report.former)
 
-    def _write(self, conn: sa.Connection, stack: Stack, news: Sequence[News]) -> list[Event]:
-        """Store the news and its events, unless the resource has changed or another engine did."""
+    def _write(
+        self, conn: sa.Connection, stack: Stack, reports: Sequence[Report]
+    ) -> tuple[list[Report], list[Event]]:
+        """Store reports and their events; return both.
+
+        Leave out resources that have changed, and reports of another engine.
+        """
         stack_locks.hold(conn, stack.root_uuid)
-        stored = stack_drift.stored(conn, [each.resource.uuid for each in news])
+        stored = stack_drift.stored(conn, [each.resource.uuid for each in reports])
+        written: list[Report] = []
         new: list[Event] = []
-        for each in news:
+        for each in reports:
             row = each.resource
             former = stored.get(row.uuid, {})
             if former != dict(each.former) or former == each.differences:
@@ -228,44 +237,50 @@ class DriftWatch:
             if not stack_drift.is_unchanged(conn, row):
                 continue
             stack_drift.replace(conn, row.uuid, each.differences, now=rows.now())
+            written.append(each)
             new += self._events(stack, each)
         trees.insert_events(conn, [tree_values.encode_event(event) for event in new])
         events.insert(conn, [trees.relay_row(each, stack) for each in _of_stack(stack, new)])
-        return new
+        return written, new
 
-    def _events(self, stack: Stack, news: News) -> list[Event]:
+    def _events(self, stack: Stack, report: Report) -> list[Event]:
         new = []
-        if news.begun:
-            new.append(self._event(stack, news, Status.FAILED, "; ".join(news.begun)))
-        if news.ended:
-            reason = f"as the template says again: {', '.join(news.ended)}"
-            new.append(self._event(stack, news, Status.COMPLETE, reason))
+        if report.begun:
+            new.append(self._event(stack, report, Status.FAILED, "; ".join(report.begun)))
+        if report.ended:
+            reason = f"as the template says again: {', '.join(report.ended)}"
+            new.append(self._event(stack, report, Status.COMPLETE, reason))
         return new
 
-    def _event(self, stack: Stack, news: News, status: Status, reason: str) -> Event:
+    def _event(self, stack: Stack, report: Report, status: Status, reason: str) -> Event:
         return Event(
             uuid=self._runtime.new_id(), stack_uuid=stack.uuid, root_uuid=stack.root_uuid,
-            created_at=self._runtime.utc(), action=DRIFT, status=status, name=news.resource.name,
-            type=news.resource.type, physical_id=news.resource.physical_id, reason=reason,
+            created_at=self._runtime.utc(), action=DRIFT, status=status, name=report.resource.name,
+            type=report.resource.type, physical_id=report.resource.physical_id, reason=reason,
         )  # fmt: skip
 
-    def _mark(self, ctx: StackContext, stack: Stack, news: News) -> None:
+    def _mark(self, ctx: StackContext, stack: Stack, report: Report) -> None:
         """Accept an order that sets CHECK_FAILED, or CHECK_COMPLETE after the drift has ended."""
-        row = news.resource
+        row = report.resource
         is_marked = (row.action, row.status) == (Action.CHECK, Status.FAILED)
-        if is_marked == bool(news.differences) or (is_marked and not row.reason.startswith(REASON)):
+        is_foreign = is_marked and not row.reason.startswith(REASON)  # of a check or an operator
+        if is_foreign or is_marked == bool(report.differences):
             return
-        text = "; ".join(news.differences.values()) or "as the template says again"
-        reason = f"{REASON}resources.{row.name}: {text}" if news.differences else text
+        text = "; ".join(report.differences.values()) or "as the template says again"
+        reason = f"{REASON}resources.{row.name}: {text}" if report.differences else text
         payload = {"resource": row.uuid, "unhealthy": not is_marked, "reason": reason}
         status = Status.COMPLETE if is_marked else Status.FAILED
 
         def mark(conn: sa.Connection) -> None:
+            if not stack_drift.is_unchanged(conn, row):
+                raise acceptance.Overtaken
             resources.set_state(conn, row.uuid, action=Action.CHECK, status=status, reason=reason)
 
-        acceptance.accept(ctx, acceptance.Change(
-            stack=stack, kind=OrderKind.MARK_UNHEALTHY, payload=payload, check=mark, renews=False,
-        ))  # fmt: skip
+        with suppress(acceptance.Overtaken):  # the state of a later action counts
+            acceptance.accept(ctx, acceptance.Change(
+                stack=stack, kind=OrderKind.MARK_UNHEALTHY, payload=payload, check=mark,
+                renews=False,
+            ))  # fmt: skip
 
 
 def _of_stack(stack: Stack, resource_events: Sequence[Event]) -> list[Event]:

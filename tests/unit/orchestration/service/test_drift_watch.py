@@ -11,7 +11,16 @@ import sqlalchemy as sa
 
 from bloomery.db import credentials
 from bloomery.db.engine import Database, Meter
-from bloomery.db.tables import CREDENTIALS, NODES, PROPERTIES_DATA, RESOURCES, STACK_EVENTS, STACKS
+from bloomery.db.tables import (
+    CREDENTIALS,
+    NODES,
+    PROPERTIES_DATA,
+    RESOURCES,
+    STACK_EVENTS,
+    STACK_ORDERS,
+    STACKS,
+)
+from bloomery.orchestration.service import acceptance
 from bloomery.orchestration.service.drift_timer import PAGE, DriftTimer
 from bloomery.orchestration.service.drift_watch import DriftWatch
 from tests.kit.clients.stack_calls import StackCalls
@@ -25,7 +34,9 @@ IMAGE = {"source": "http://images/a"}
 class Watched:
     """A stack of Instances that are deployed, of the project p1, and what looks at it."""
 
-    def __init__(self, folder: Path, count: int = 1, *, body: Any = None) -> None:
+    def __init__(
+        self, folder: Path, count: int = 1, *, body: Any = None, **engine_options: Any
+    ) -> None:
         folder.mkdir(exist_ok=True)
         self.site: Site = make_site(trees.database(folder), pool=count)
         kind = "OS::Ironic::Instance"
@@ -39,7 +50,7 @@ class Watched:
         self.project = self.site.stack().project
         write_nodes(self.site, owner=self.project)
         self.become("member", "reader")
-        self.calls = StackCalls(folder, db=self.site.db, enforced=True)
+        self.calls = StackCalls(folder, db=self.site.db, enforced=True, **engine_options)
         self.watch = self.make_watch()
 
     def make_watch(self) -> DriftWatch:
@@ -103,19 +114,43 @@ def test_a_caller_whose_roles_were_revoked_is_told_nothing_of_a_machine(tmp_path
     assert "could not be found" in reason
 
 
-def test_two_engines_that_look_at_once_tell_it_once(tmp_path: Path) -> None:
+def test_two_engines_that_look_at_once_emit_it_once(tmp_path: Path) -> None:
     watched = Watched(tmp_path)
     watched.change(power_state="power off")
     other = watched.make_watch()
-    tell = other._tell
+    emit = other._emit
 
-    def late(news: Any) -> None:
+    def late(reports: Any) -> None:
         watched.look()
-        tell(news)
+        emit(reports)
 
-    other._tell = late  # type: ignore[method-assign]
+    other._emit = late  # type: ignore[method-assign]
     other.look(0, PAGE, lambda root: True)
     assert len(watched.reasons()) == 1
+
+
+@pytest.mark.parametrize("moment", ["before the report", "before the mark"])
+def test_a_resource_that_has_changed_is_not_marked(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, moment: str
+) -> None:
+    watched = Watched(tmp_path, drift_sets_check_failed=True)
+    watched.change(power_state="power off")
+    emit, send = watched.watch._emit, acceptance.send
+    updated = sa.update(RESOURCES).values(traversal=RESOURCES.c.traversal + 1, action="UPDATE")
+
+    def update() -> None:
+        watched.site.db.transact(lambda conn: conn.execute(updated))
+
+    if moment == "before the report":
+        monkeypatch.setattr(watched.watch, "_emit", lambda reports: (update(), emit(reports)))
+    else:
+        monkeypatch.setattr(acceptance, "send", lambda *args: (send(*args), update()))
+    watched.look()
+    with watched.site.db.read() as conn:
+        assert conn.execute(sa.select(RESOURCES.c.action, RESOURCES.c.status)).all() == [
+            ("UPDATE", "COMPLETE")
+        ]
+        assert conn.execute(sa.select(STACK_ORDERS.c.id)).all() == []
 
 
 def test_a_resource_that_cannot_be_compared_keeps_no_other_from_its_look(tmp_path: Path) -> None:
