@@ -32,8 +32,8 @@ LEAST_S: Final = 5.0  # until the next try, twice as long each time
 MOST_S: Final = 60.0
 STEPS: Final = MARKS | {
     "post": Step("ask for a node", "await_node"),
-    "await_node": Step("see which node it is", "end", "for a node", orders=True),
-    "renew": Step("withdraw what found no node", "post"),
+    "await_node": Step("wait for the node of the allocation", "end", "for a node", orders=True),
+    "renew": Step("delete the allocation that found no node", "post"),
     "update": Step("write name and extra"),
     "delete": Step("withdraw the allocation"),
 }
@@ -45,26 +45,26 @@ class Allocation(machine_records.MachineRecord):
     properties_schema: ClassVar[Mapping[str, Schema]] = {
         "name": updatable(
             Type.STRING, OnChange.PATCH, Drift.FIELD,
-            "A name; a node that is called so is preferred.",
+            "The name of the allocation; a node of this name is preferred.",
         ),
         "resource_class": Schema(
-            Type.STRING, "The class that the node is of; needed unless node is named.",
+            Type.STRING, "The resource class of the node; required unless node is given.",
             drift=UNSEEN, plans=Plans.MACHINE,
         ),
         "traits": Schema(
-            Type.LIST, "What the node must have.", schema=Schema(Type.STRING), drift=UNSEEN
+            Type.LIST, "The required traits of the node.", schema=Schema(Type.STRING), drift=UNSEEN
         ),
         "candidate_nodes": Schema(
-            Type.LIST, "UUIDs or names: it is one of these.", schema=Schema(Type.STRING),
+            Type.LIST, "The nodes to choose from, by UUID or name.", schema=Schema(Type.STRING),
             drift=UNSEEN,
         ),
         "exclude_nodes": updatable(
-            Type.LIST, OnChange.LATER, UNSEEN, "UUIDs or names: it is none of these.",
+            Type.LIST, OnChange.LATER, UNSEEN, "The nodes to exclude, by UUID or name.",
             schema=Schema(Type.STRING),
         ),
-        "node": Schema(Type.STRING, "The one node that it may be, by UUID or name.", drift=UNSEEN),
-        "owner": Schema(Type.STRING, "The project that it is for.", drift=UNSEEN),
-        "extra": field(Type.MAP, "Notes of yours.", Drift.FIELD),
+        "node": Schema(Type.STRING, "The node to reserve, by UUID or name.", drift=UNSEEN),
+        "owner": Schema(Type.STRING, "The project that owns the allocation.", drift=UNSEEN),
+        "extra": field(Type.MAP, "Arbitrary metadata of the allocation.", Drift.FIELD),
         "timeout": updatable(
             Type.NUMBER, OnChange.LATER, UNSEEN, "Seconds to wait for a node.", default=300,
             constraints=[constraints.Range(min=1)],
@@ -74,10 +74,10 @@ class Allocation(machine_records.MachineRecord):
         ),
     }  # fmt: skip
     attributes_schema: ClassVar[Mapping[str, Attribute]] = {
-        "node_uuid": Attribute("The node.", Type.STRING),
-        "node_name": Attribute("Its name.", Type.STRING),
-        "state": Attribute("allocating, active or error.", Type.STRING),
-        "candidate_nodes": Attribute("What it was limited to.", Type.LIST),
+        "node_uuid": Attribute("The UUID of the node.", Type.STRING),
+        "node_name": Attribute("The name of the node.", Type.STRING),
+        "state": Attribute("The state: allocating, active or error.", Type.STRING),
+        "candidate_nodes": Attribute("The UUIDs of the candidate nodes.", Type.LIST),
     }
     steps: ClassVar[Mapping[str, Step]] = STEPS
     noun = machines.ALLOCATION

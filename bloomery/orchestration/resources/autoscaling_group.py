@@ -28,28 +28,28 @@ class AutoScalingGroup(scaling.ScaledGroup):
 
     properties_schema: ClassVar[Mapping[str, Schema]] = {
         "resource": Schema(
-            Type.MAP, "What each member is, as a resource of a template.", required=True,
+            Type.MAP, "The definition of each member, as a resource of a template.", required=True,
             update_allowed=True,
         ),
-        "max_size": _count("The greatest number of members.", required=True),
-        "min_size": _count("The least number of members.", required=True),
-        "cooldown": _count("Seconds after a change in which signals change nothing."),
-        DESIRED: _count("How many members there are at first, or from an update on."),
+        "max_size": _count("The maximum number of members.", required=True),
+        "min_size": _count("The minimum number of members.", required=True),
+        "cooldown": _count("Seconds after a change during which signals have no effect."),
+        DESIRED: _count("The initial number of members, or the number after an update."),
         ROLLING: Schema(
-            Type.MAP, "How members take a new definition.",
+            Type.MAP, "The batches in which members get a new definition.",
             default={name: schema.default for name, schema in rolling.UPDATE_PACE.items()},
             update_allowed=True, schema=rolling.UPDATE_PACE,
         ),
     }  # fmt: skip
     attributes_schema: ClassVar[Mapping[str, Attribute]] = {
         OUTPUTS: Attribute(
-            "One attribute of each member by its name; the path begins with the attribute.",
+            "The value of one attribute by member name; the path begins with the attribute.",
             Type.MAP,
         ),
         OUTPUTS_LIST: Attribute(
-            "One attribute of each member; the path begins with the attribute.", Type.LIST,
+            "The values of one attribute; the path begins with the attribute.", Type.LIST,
         ),
-        "current_size": Attribute("How many members there are.", Type.INTEGER),
+        "current_size": Attribute("The number of members.", Type.INTEGER),
         "refs": Attribute("The reference id of each member.", Type.LIST),
         "refs_map": Attribute("The reference id of each member by name.", Type.MAP),
     }  # fmt: skip

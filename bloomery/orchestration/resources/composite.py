@@ -246,7 +246,7 @@ class Membered(Composite):
     attributes_schema: ClassVar[Mapping[str, Attribute]] = {
         REFS: Attribute("The reference id of each member.", Type.LIST),
         ATTRIBUTES: Attribute(
-            "One attribute of each member by its name; the path begins with the attribute.",
+            "The value of one attribute by member name; the path begins with the attribute.",
             Type.MAP,
         ),
     }

@@ -21,15 +21,15 @@ class Delay(base.Resource):
     on_change: ClassVar[OnChange | None] = OnChange.LATER
     properties_schema: ClassVar[Mapping[str, Schema]] = {
         "min_wait": Schema(
-            Type.NUMBER, "Seconds to wait at least.", default=0, update_allowed=True,
+            Type.NUMBER, "The minimum wait, in seconds.", default=0, update_allowed=True,
             constraints=[constraints.Range(min=0)],
         ),
         "max_jitter": Schema(
-            Type.NUMBER, "How much longer the wait may be, in units of jitter_multiplier.",
+            Type.NUMBER, "The maximum additional wait, in units of jitter_multiplier.",
             default=0, update_allowed=True, constraints=[constraints.Range(min=0)],
         ),
         "jitter_multiplier": Schema(
-            Type.NUMBER, "Seconds that one unit of max_jitter stands for.", default=1.0,
+            Type.NUMBER, "The unit of max_jitter, in seconds.", default=1.0,
             update_allowed=True, constraints=[constraints.Range(min=0)],
         ),
         "actions": Schema(

@@ -21,26 +21,26 @@ class FirstBoot(Handle):
     on_change: ClassVar[OnChange | None] = OnChange.LATER
     properties_schema: ClassVar[Mapping[str, Schema]] = {
         "count": Schema(
-            Type.INTEGER, "How many signals of success are waited for.", default=1,
+            Type.INTEGER, "The number of success signals to wait for.", default=1,
             update_allowed=True, constraints=[constraints.Range(min=1)],
         ),
         "timeout": Schema(
-            Type.NUMBER, "Seconds that an instance waits for them.", default=1800,
+            Type.NUMBER, "The timeout of the wait for signals, in seconds.", default=1800,
             update_allowed=True, constraints=[constraints.Range(min=1, max=43200)],
         ),
         "accept_failure": Schema(
-            Type.BOOLEAN, "A signal of failure counts as one of success.", default=False,
+            Type.BOOLEAN, "Whether a failure signal counts as a success.", default=False,
             update_allowed=True,
         ),
     }  # fmt: skip
     attributes_schema: ClassVar[Mapping[str, Attribute]] = {
-        "url": Attribute("The address, with its token.", Type.STRING),
+        "url": Attribute("The URL for signals, with the token.", Type.STRING),
         "curl_cli": Attribute(
-            """The beginning of a command: add --data-binary '{"status": "SUCCESS"}'.""",
+            """A curl command that signals: add --data-binary '{"status": "SUCCESS"}'.""",
             Type.STRING,
         ),
-        "cloud_init": Attribute("cloud-config that signals success.", Type.STRING),
-        "data": Attribute("What the signals brought, as JSON.", Type.STRING),
+        "cloud_init": Attribute("A cloud-config that signals success.", Type.STRING),
+        "data": Attribute("The data of the signals by ID, as JSON.", Type.STRING),
     }
 
     def handle_check(self) -> Any:

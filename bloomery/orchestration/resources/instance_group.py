@@ -25,17 +25,17 @@ class InstanceGroup(scaling.ScaledGroup):
 
     dynamic_attributes: ClassVar[bool] = False
     properties_schema: ClassVar[Mapping[str, Schema]] = {
-        "AvailabilityZones": Schema(Type.LIST, "Not used.", required=True),
+        "AvailabilityZones": Schema(Type.LIST, "Availability zones; not used.", required=True),
         "LaunchConfigurationName": Schema(
             Type.STRING,
-            "The resource whose properties the members take, as get_resource names it.",
+            "The launch configuration (get_resource) whose properties the members have.",
             required=True, update_allowed=True,
         ),
         "Size": Schema(
-            Type.INTEGER, "How many members there are.", required=True, update_allowed=True,
+            Type.INTEGER, "The number of members.", required=True, update_allowed=True,
             constraints=[constraints.Range(min=0)],
         ),
-        "LoadBalancerNames": Schema(Type.LIST, "Load balancers; there are none here."),
+        "LoadBalancerNames": Schema(Type.LIST, "Load balancers; not supported."),
         "Tags": Schema(
             Type.LIST, "Tags of the members.", schema=Schema(
                 Type.MAP, schema={
@@ -47,15 +47,15 @@ class InstanceGroup(scaling.ScaledGroup):
     }  # fmt: skip
     update_policy_schema: ClassVar[Mapping[str, Schema]] = {
         "RollingUpdate": Schema(
-            Type.MAP, "How members take new properties.", schema={
+            Type.MAP, "The batches in which members get new properties.", schema={
                 "MinInstancesInService": Schema(
-                    Type.INTEGER, "How many members are left alone at any time.", default=0
+                    Type.INTEGER, "The minimum number of members in service.", default=0
                 ),
                 "MaxBatchSize": Schema(
-                    Type.INTEGER, "How many members change at a time.", default=1
+                    Type.INTEGER, "The maximum number of members in a batch.", default=1
                 ),
                 "PauseTime": Schema(
-                    Type.STRING, "How long to wait between two batches.", default="PT0S",
+                    Type.STRING, "The pause between two batches, such as PT5M.", default="PT0S",
                     constraints=[constraints.AllowedPattern(DURATION.pattern)],
                 ),
             },
@@ -63,7 +63,7 @@ class InstanceGroup(scaling.ScaledGroup):
     }  # fmt: skip
     attributes_schema: ClassVar[Mapping[str, Attribute]] = {
         "InstanceList": Attribute(
-            "The addresses of the members, with commas between.", Type.STRING
+            "The addresses of the members, separated by commas.", Type.STRING
         ),
     }
 

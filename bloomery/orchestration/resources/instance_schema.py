@@ -35,78 +35,84 @@ def _seconds(description: str, default: int) -> Schema:
 
 _STRING: Final = Schema(Type.STRING)
 SELECTOR: Final = {
-    "resource_class": Schema(Type.STRING, "The class of the node.", required=True),
-    "traits": Schema(Type.LIST, "What the node must have.", schema=_STRING),
-    "candidate_nodes": Schema(Type.LIST, "UUIDs or names: one of these.", schema=_STRING),
-    "exclude_nodes": Schema(Type.LIST, "UUIDs or names: none of these.", schema=_STRING),
+    "resource_class": Schema(Type.STRING, "The resource class of the node.", required=True),
+    "traits": Schema(Type.LIST, "The required traits of the node.", schema=_STRING),
+    "candidate_nodes": Schema(
+        Type.LIST, "The nodes to choose from, by UUID or name.", schema=_STRING
+    ),
+    "exclude_nodes": Schema(Type.LIST, "The nodes to exclude, by UUID or name.", schema=_STRING),
 }
 SPREAD: Final = {
     "by": Schema(
-        Type.STRING, "What it shares with as few others as can be.", required=True,
+        Type.STRING, "The failure domain that instances are spread over.", required=True,
         constraints=[constraints.AllowedValues(["conductor_group", "shard", "chassis"])],
     ),
-    "number": Schema(Type.INTEGER, "Its number among them.", required=True,
+    "number": Schema(Type.INTEGER, "The number that selects the domain.", required=True,
                      constraints=[constraints.Range(min=0)]),
 }  # fmt: skip
 IMAGE: Final = {
-    "source": Schema(Type.STRING, "URL of the image."),
-    "checksum": Schema(Type.STRING, "Its checksum, or a URL of one."),
+    "source": Schema(Type.STRING, "The URL of the image."),
+    "checksum": Schema(Type.STRING, "The checksum of the image, or the URL of a checksum file."),
     "os_hash_algo": Schema(Type.STRING, "Algorithm of os_hash_value, such as sha256."),
-    "os_hash_value": Schema(Type.STRING, "Its hash."),
-    "type": Schema(Type.STRING, "whole-disk or partition.",
+    "os_hash_value": Schema(Type.STRING, "The hash of the image."),
+    "type": Schema(Type.STRING, "The type of the image: whole-disk or partition.",
                    constraints=[constraints.AllowedValues(["whole-disk", "partition"])]),
-    "disk_format": Schema(Type.STRING, "raw, qcow2 and so on."),
+    "disk_format": Schema(Type.STRING, "The disk format of the image, such as raw or qcow2."),
     "kernel": Schema(Type.STRING, "URL of the kernel of a partition image."),
     "ramdisk": Schema(Type.STRING, "URL of the ramdisk of a partition image."),
-    "rootfs_uuid": Schema(Type.STRING, "UUID of the root file system."),
-    "download_source": Schema(Type.STRING, "Who downloads it: http, local or swift."),
-    "boot_iso": Schema(Type.STRING, "URL of an ISO that the machine runs from, with no disk."),
+    "rootfs_uuid": Schema(Type.STRING, "The UUID of the root file system."),
+    "download_source": Schema(Type.STRING, "The image download source: http, local or swift."),
+    "boot_iso": Schema(Type.STRING, "The URL of an ISO that the node boots from, without a disk."),
 }  # fmt: skip
 USER: Final = {
     "name": Schema(Type.STRING, "Login name.", required=True),
-    "ssh_keys": Schema(Type.LIST, "Public keys.", schema=_STRING),
-    "sudo": Schema(Type.STRING, "A rule of sudo."),
-    "password_hash": Schema(Type.STRING, "A hash as in /etc/shadow."),
+    "ssh_keys": Schema(Type.LIST, "The public SSH keys of the user.", schema=_STRING),
+    "sudo": Schema(Type.STRING, "The sudo rule of the user."),
+    "password_hash": Schema(Type.STRING, "The password hash, as in /etc/shadow."),
 }
 NETWORK: Final = {
-    "vif": Schema(Type.STRING, "Id of the virtual interface.", required=True),
-    "port": Schema(Type.STRING, "UUID of the port that it goes to."),
-    "physical_network": Schema(Type.STRING, "Where the port is that it goes to, in its place."),
-    "fixed_ip": Schema(Type.STRING, "The address that it has."),
+    "vif": Schema(Type.STRING, "The ID of the virtual interface (VIF).", required=True),
+    "port": Schema(Type.STRING, "The UUID of the port to attach to."),
+    "physical_network": Schema(Type.STRING, "The physical network of the port, instead of port."),
+    "fixed_ip": Schema(Type.STRING, "The static IP address, such as 192.0.2.5/24; else DHCP."),
 }
 TEARDOWN: Final = {
     "secure_power_off": Schema(
-        Type.STRING, "soft: the system shuts down before; hard: it does not.", default="hard",
+        Type.STRING, "soft: shut the system down before undeploying; hard: do not.", default="hard",
         constraints=[constraints.AllowedValues(["soft", "hard"])],
     ),
     "soft_timeout": Schema(
-        Type.NUMBER, "Seconds that shutting down may take.", default=120,
+        Type.NUMBER, "The timeout of a soft power off, in seconds.", default=120,
         constraints=[constraints.Range(min=1)],
     ),
     "keep_allocation": Schema(
-        Type.BOOLEAN, "Set the node aside again for the allocation that is named.", default=False
+        Type.BOOLEAN, "Whether to create the named allocation again, for the same node.",
+        default=False
     ),
-    "wait_for_cleaning": Schema(Type.BOOLEAN, "End when the node is clean.", default=False),
+    "wait_for_cleaning": Schema(
+        Type.BOOLEAN, "Whether to wait until the node is clean.", default=False
+    ),
 }  # fmt: skip
 TIMEOUTS: Final = {
-    "allocate": _seconds("Seconds until a node is set aside.", 300),
-    "deploy": _seconds("Seconds until it is active.", 5400),
-    "service": _seconds("Seconds until the runbook after it has ended.", 7200),
+    "allocate": _seconds("The timeout of the allocation, in seconds.", 300),
+    "deploy": _seconds("The timeout of a deployment or rebuild, in seconds.", 5400),
+    "service": _seconds("The timeout of runbook_after, in seconds.", 7200),
     "first_boot": Schema(
-        Type.NUMBER, "Seconds until it has come up, in place of those of the handle.",
+        Type.NUMBER, "The timeout of first_boot, in seconds; by default that of the handle.",
         constraints=[constraints.Range(min=1)],
     ),
-    "teardown": _seconds("Seconds until the instance is gone.", 1800),
-    "clean": _seconds("Seconds until the node is clean.", 7200),
-    "power": _seconds("Seconds until it is switched on or off.", 600),
+    "teardown": _seconds("The timeout of undeploying, in seconds.", 1800),
+    "clean": _seconds("The timeout of cleaning, in seconds.", 7200),
+    "power": _seconds("The timeout of a power change, in seconds.", 600),
 }  # fmt: skip
 RETRY: Final = {
-    "attempts": Schema(Type.INTEGER, "How often it is deployed at most.", default=2,
+    "attempts": Schema(Type.INTEGER, "The maximum number of deployments in a create.", default=2,
                        constraints=[constraints.Range(min=1, max=10)]),
-    "other_node": Schema(Type.BOOLEAN, "Take another node, where a selector says which.",
+    "other_node": Schema(Type.BOOLEAN,
+                         "Whether the next attempt uses another node; with a selector only.",
                          default=True),
     "quarantine_failed": Schema(
-        Type.BOOLEAN, "Put a node that failed into maintenance when another one is taken.",
+        Type.BOOLEAN, "Put a failed node into maintenance when another node is used.",
         default=True,
     ),
 }  # fmt: skip
@@ -125,86 +131,86 @@ DRIVE_POLICY: Final = Policy(
 PROPERTIES: Final[Mapping[str, Schema]] = {
     # columns: the effect of a change, the comparison by checks (FIELD: a key of instance_info)
     "allocation": Schema(
-        Type.STRING, "UUID or name of the allocation whose node it runs on.", drift=UNSEEN
+        Type.STRING, "UUID or name of the allocation whose node to use.", drift=UNSEEN
     ),
     "node": Schema(
-        Type.STRING, "UUID or name of the node that it runs on.", drift=UNSEEN, plans=Plans.NODE
+        Type.STRING, "UUID or name of the node to use.", drift=UNSEEN, plans=Plans.NODE
     ),
     "selector": Schema(
-        Type.MAP, "What node is looked for, where none is named.", schema=SELECTOR, drift=UNSEEN,
-        plans=Plans.MACHINE,
+        Type.MAP, "The criteria for a node, instead of allocation or node.", schema=SELECTOR,
+        drift=UNSEEN, plans=Plans.MACHINE,
     ),
     "spread": updatable(
         Type.MAP, LATER, UNSEEN,
-        "Instances with different numbers are on nodes of different groups, shards or chassis, "
-        "if such nodes are free; it counts where a selector looks for a node.", schema=SPREAD,
+        "The failure domain of the instance, if nodes are free there; used with a selector only.",
+        schema=SPREAD,
     ),
-    "name": _text(PATCH, OWN, "Name of the instance; its host name, too."),
+    "name": _text(PATCH, OWN, "The name and host name of the instance."),
     "image": updatable(
-        Type.MAP, IMAGE_POLICY, OWN, "What is written to the disk.", schema=IMAGE
+        Type.MAP, IMAGE_POLICY, OWN, "The image to deploy.", schema=IMAGE
     ),
     "image_update_policy": _text(
-        LATER, UNSEEN, "What another image does.", *IMAGE_POLICY.changes,
+        LATER, UNSEEN, "The effect of a change of the image.", *IMAGE_POLICY.changes,
         default="rebuild", plans=Plans.VERBS,
     ),
-    "root_device": updatable(Type.MAP, REBUILD, FIELD, "Hints at the root disk."),
-    "root_gb": updatable(Type.INTEGER, REBUILD, FIELD, "Size of the root partition."),
-    "swap_mb": updatable(Type.INTEGER, REBUILD, FIELD, "Size of the swap partition."),
-    "ephemeral_gb": updatable(Type.INTEGER, REBUILD, FIELD, "Size of the ephemeral partition."),
-    "boot_mode": _text(REBUILD, OWN, "How it boots.", "bios", "uefi"),
-    "secure_boot": updatable(Type.BOOLEAN, REBUILD, OWN, "Boots only what is signed."),
+    "root_device": updatable(Type.MAP, REBUILD, FIELD, "The root device hints."),
+    "root_gb": updatable(Type.INTEGER, REBUILD, FIELD, "Root partition size, in GiB."),
+    "swap_mb": updatable(Type.INTEGER, REBUILD, FIELD, "Swap partition size, in MiB."),
+    "ephemeral_gb": updatable(Type.INTEGER, REBUILD, FIELD, "Ephemeral partition size, in GiB."),
+    "boot_mode": _text(REBUILD, OWN, "The boot mode of the node.", "bios", "uefi"),
+    "secure_boot": updatable(Type.BOOLEAN, REBUILD, OWN, "Whether to use secure boot."),
     "capabilities": updatable(
-        Type.MAP, REBUILD, OWN, "Further capabilities that the deployment is asked for."
+        Type.MAP, REBUILD, OWN, "Additional capabilities for the deployment."
     ),
     "configdrive": _text(
-        DRIVE_POLICY, UNSEEN, "A whole config drive: base64, or a URL.", secret=True
+        DRIVE_POLICY, UNSEEN, "The whole config drive: base64, or a URL.", secret=True
     ),
     "user_data": _text(
         DRIVE_POLICY, UNSEEN, "A script or cloud-config for the first boot.", secret=True
     ),
     "meta_data": updatable(
-        Type.MAP, DRIVE_POLICY, UNSEEN, "Metadata for the first boot; hostname and keys are added.",
+        Type.MAP, DRIVE_POLICY, UNSEEN, "Metadata for the first boot, besides hostname and keys.",
     ),
     "network_data": updatable(
         Type.ANY, DRIVE_POLICY, UNSEEN,
-        "network_data.json for the first boot; auto: of the node's ports and networks.",
+        "network_data.json for the first boot; auto: from the node's ports and networks.",
     ),
     "ssh_keys": updatable(
-        Type.LIST, DRIVE_POLICY, UNSEEN, "Public keys of the default user.", schema=_STRING
+        Type.LIST, DRIVE_POLICY, UNSEEN, "Public SSH keys of the default user.", schema=_STRING
     ),
     "users": updatable(
-        Type.LIST, DRIVE_POLICY, UNSEEN, "Users to be made.",
+        Type.LIST, DRIVE_POLICY, UNSEEN, "The users to create.",
         schema=Schema(Type.MAP, schema=USER), secret=True,
     ),
     "user_data_update_policy": _text(
-        LATER, UNSEEN, "What a change of any of the first boot's data does.",
+        LATER, UNSEEN, "The effect of a change of the config drive's data.",
         *DRIVE_POLICY.changes, default="ignore", plans=Plans.VERBS,
     ),
     "networks": updatable(
-        Type.LIST, OnChange.ATTACH, UNSEEN, "Virtual interfaces to be attached.",
+        Type.LIST, OnChange.ATTACH, UNSEEN, "The virtual interfaces (VIFs) to attach.",
         schema=Schema(Type.MAP, schema=NETWORK),
     ),
     "traits": updatable(
         Type.LIST, REBUILD, FIELD,
-        "Traits of the instance; deploy templates of these names run.", schema=_STRING,
+        "The traits of the instance; the deploy templates of these names run.", schema=_STRING,
     ),
     "deploy_steps": updatable(
-        Type.LIST, REBUILD, UNSEEN, "Further steps of the deployment.", schema=Schema(Type.MAP)
+        Type.LIST, REBUILD, UNSEEN, "Additional deploy steps.", schema=Schema(Type.MAP)
     ),
     "custom_deploy": updatable(
         Type.MAP, REBUILD, OWN,
-        "Interfaces of the node for this instance, such as {deploy: ramdisk}.",
+        "The interfaces of the node for this instance, such as {deploy: ramdisk}.",
     ),
     "power": _text(
-        OnChange.POWER, OWN, "What it is to be when it is deployed.", "on", "off", default="on",
+        OnChange.POWER, OWN, "The power state after a deployment.", "on", "off", default="on",
         plans=Plans.VERBS,
     ),
     "first_boot": _text(
-        LATER, UNSEEN, "The OS::Ironic::FirstBoot that it is to signal when it has come up."
+        LATER, UNSEEN, "The OS::Ironic::FirstBoot that the instance signals when it is up."
     ),
     "wait_for": _text(
         LATER, UNSEEN,
-        "What its creation ends with; by default first_boot where that is named, else active.",
+        "The event to wait for after ordering a deployment; default: first_boot if set, or active.",
         "active", "first_boot", "none",
     ),
     "runbook_before": _text(
@@ -213,52 +219,54 @@ PROPERTIES: Final[Mapping[str, Schema]] = {
         plans=Plans.VERBS,
     ),
     "runbook_after": _text(
-        LATER, UNSEEN, "UUID or name of a runbook that services it when it is deployed.",
+        LATER, UNSEEN, "UUID or name of a runbook for service after the deployment.",
         plans=Plans.VERBS,
     ),
     "protected": updatable(
-        Type.BOOLEAN, PATCH, OWN, "Whether the node is protected; false takes the protection away.",
+        Type.BOOLEAN, PATCH, OWN, "Whether the node is protected; false unprotects the node.",
     ),
-    "tags": updatable(Type.LIST, PATCH, FIELD, "Words of yours.", schema=_STRING),
-    "extra": updatable(Type.MAP, PATCH, FIELD, "Notes of yours; they go with the instance."),
-    "retry": updatable(Type.MAP, LATER, UNSEEN, "What a failed deployment does.", schema=RETRY),
+    "tags": updatable(Type.LIST, PATCH, FIELD, "Tags of the instance.", schema=_STRING),
+    "extra": updatable(Type.MAP, PATCH, FIELD, "Arbitrary metadata of the instance."),
+    "retry": updatable(Type.MAP, LATER, UNSEEN,
+                       "The retries of a failed deployment, in a create only.", schema=RETRY),
     "replace_order": _text(
         LATER, UNSEEN,
-        "create_first: the old machine goes when the new one runs; delete_first: it is given back "
-        "before. By default delete_first where a node is named, or nothing else can be.",
+        "create_first: delete the old instance after the new one runs; delete_first: before. "
+        "Default: delete_first with node, else create_first. The same node requires delete_first.",
         CREATE_FIRST, DELETE_FIRST,
     ),
     "teardown": updatable(
-        Type.MAP, LATER, UNSEEN, "How the instance is taken away.", schema=TEARDOWN
+        Type.MAP, LATER, UNSEEN, "The options of undeploying.", schema=TEARDOWN
     ),
     "suspend_mode": _text(
-        LATER, UNSEEN, "What suspending the stack does.", "power_off", "soft_power_off", "none",
+        LATER, UNSEEN, "The power change of the node in a suspend.", "power_off", "soft_power_off",
+        "none",
         default="soft_power_off",
     ),
     "timeouts": updatable(
-        Type.MAP, LATER, UNSEEN, "How long each part may take.", schema=TIMEOUTS
+        Type.MAP, LATER, UNSEEN, "The timeouts of the phases, in seconds.", schema=TIMEOUTS
     ),
 }  # fmt: skip
 DRIVE: Final = tuple(name for name, each in PROPERTIES.items() if each.on_change is DRIVE_POLICY)
 
 ATTRIBUTES: Final[Mapping[str, Attribute]] = {
-    "node_uuid": Attribute("The node.", Type.STRING),
-    "node_name": Attribute("Its name.", Type.STRING),
-    "allocation_uuid": Attribute("The allocation that it has.", Type.STRING),
-    "provision_state": Attribute("State of the node.", Type.STRING),
-    "power_state": Attribute("Power of the node.", Type.STRING),
-    "health": Attribute("Health of the node.", Type.STRING),
-    "instance_name": Attribute("Name of the instance.", Type.STRING),
-    "boot_mode": Attribute("How it boots.", Type.STRING),
-    "image": Attribute("What it runs.", Type.STRING),
-    "addresses": Attribute("Addresses by virtual interface.", Type.MAP),
-    "first_address": Attribute("The first of them.", Type.STRING),
-    "mac_addresses": Attribute("Addresses of its ports.", Type.LIST),
-    "console_url": Attribute("Where the console is, if it is on.", Type.STRING),
-    "steps": Attribute("Step and duration of what its deployment did, in this order.", Type.LIST),
-    "deploy_duration": Attribute("Seconds that it took.", Type.NUMBER),
-    "first_boot_data": Attribute("What its signals brought, as JSON.", Type.STRING),
-    "deployed_at": Attribute("When its deployment ended.", Type.STRING),
-    "attempts": Attribute("How often it was deployed.", Type.INTEGER),
-    "last_error": Attribute("What went wrong last on the node.", Type.STRING),
+    "node_uuid": Attribute("The UUID of the node.", Type.STRING),
+    "node_name": Attribute("The name of the node.", Type.STRING),
+    "allocation_uuid": Attribute("The UUID of the allocation.", Type.STRING),
+    "provision_state": Attribute("The provision state of the node.", Type.STRING),
+    "power_state": Attribute("The power state of the node.", Type.STRING),
+    "health": Attribute("The health of the node, as the BMC reports it.", Type.STRING),
+    "instance_name": Attribute("The name of the instance.", Type.STRING),
+    "boot_mode": Attribute("The boot mode of the node.", Type.STRING),
+    "image": Attribute("The image source or boot ISO of the instance.", Type.STRING),
+    "addresses": Attribute("The static IP addresses (fixed_ip) by virtual interface.", Type.MAP),
+    "first_address": Attribute("The first static IP address (fixed_ip).", Type.STRING),
+    "mac_addresses": Attribute("The MAC addresses of the node's ports.", Type.LIST),
+    "console_url": Attribute("The URL of the console, if enabled.", Type.STRING),
+    "steps": Attribute("The steps of the last deployment and their durations.", Type.LIST),
+    "deploy_duration": Attribute("The duration of the last deployment, in seconds.", Type.NUMBER),
+    "first_boot_data": Attribute("The data of the first-boot signals, as JSON.", Type.STRING),
+    "deployed_at": Attribute("The time when the last deployment ended.", Type.STRING),
+    "attempts": Attribute("The number of deployment attempts.", Type.INTEGER),
+    "last_error": Attribute("The last error of the node.", Type.STRING),
 }

@@ -36,16 +36,16 @@ OLDEST: Final = rollouts.RolloutOrder.OLDEST
 RUNNING, PAUSED, COMPLETE, FAILED = "running", "paused", "complete", "failed"  # of a roll-out
 DUE, TRIED, SOAKED, DONE = "due", "tried", "soaked", "done"  # state of the canary
 STEPS: Final = stepwise.MARKS | {
-    "look": Step("let members be made anew that are gone", "change"),
+    "look": Step("replace members that are gone", "change"),
     "choose": Step("begin the next batch", "change pause revert resume end"),
-    "change": Step("see how the members change", "settle", "for the child stack"),
-    "settle": Step("let members come to rest", "judge", "settle_seconds, or soak_seconds"),
-    "judge": Step("see how the members are", "settle rest pause revert"),
-    "rest": Step("go on to the next batch", "choose", "pause_time"),
+    "change": Step("wait for the members to change", "settle", "for the child stack"),
+    "settle": Step("wait before checking the members", "judge", "settle_seconds, or soak_seconds"),
+    "judge": Step("check whether the members are ready", "settle rest pause revert"),
+    "rest": Step("wait between two batches", "choose", "pause_time"),
     "pause": Step("hold the roll-out", "resume revert", "for a signal"),
     "resume": Step("go on after a pause", "choose", orders=True),
-    "revert": Step("give the next members what they had", "reverted"),
-    "reverted": Step("see how the members change", "revert", "for the child stack"),
+    "revert": Step("restore the old definition of members", "reverted"),
+    "reverted": Step("wait for the members to change", "revert", "for the child stack"),
 }
 
 

@@ -33,63 +33,76 @@ def _choice(description: str, allowed: type[RolloutOrder | OnFailure], default: 
 
 
 GATE: Final = {
-    "check": Schema(Type.BOOLEAN, "Members must be healthy after their batch.", default=True),
-    "settle_seconds": _seconds("Seconds after a batch until its members are judged.",
+    "check": Schema(
+        Type.BOOLEAN, "Whether a member with critical health counts as failed.", default=True
+    ),
+    "settle_seconds": _seconds("Seconds between a batch and the check of its members.",
                                rollouts.SETTLE_S),
 }  # fmt: skip
 ROLLING: Final = {
-    "max_unavailable": _share("How many members may be down, as a number or a percentage.", "1"),
-    "max_surge": _share("How many members more there may be meanwhile.", "0"),
-    "batch_size": _integer("How many members change at a time.", 1, least=1),
+    "max_unavailable": _share(
+        "The maximum number or percentage of members that are not ready.", "1"
+    ),
+    "max_surge": _share("The maximum number or percentage of additional members.", "0"),
+    "batch_size": _integer("The maximum number of members updated at the same time.", 1, least=1),
     "pause_time": _seconds("Seconds between two batches."),
-    "order": _choice("Who changes first.", RolloutOrder, "index_desc"),
-    "failure_policy": _choice("What too many failures come to.", OnFailure, "pause"),
-    "max_failures": _integer("How many members may fail.", 0),
-    "health_gate": Schema(Type.MAP, "What members are after their batch.", schema=GATE),
+    "order": _choice("The order in which members are updated.", RolloutOrder, "index_desc"),
+    "failure_policy": _choice(
+        "The action when more than max_failures members have failed.", OnFailure, "pause"
+    ),
+    "max_failures": _integer(
+        "The number of members that may fail before failure_policy applies.", 0
+    ),
+    "health_gate": Schema(Type.MAP, "The check after each batch.", schema=GATE),
 }
 CANARY: Final = {
-    "size": _integer("How many members try the new definition first.", 0),
-    "soak_seconds": _seconds("Seconds until they are judged again."),
-    "require_signal": Schema(Type.BOOLEAN, "Others wait for a signal.", default=False),
+    "size": _integer("The number of members in the canary; 0: no canary.", 0),
+    "soak_seconds": _seconds("Seconds until the second check of the canary."),
+    "require_signal": Schema(Type.BOOLEAN, "Wait for a signal after the canary.", default=False),
 }
 CREATE: Final = {
-    "max_batch_size": _integer("How many members are made at a time; all.", None, least=1),
+    "max_batch_size": _integer(
+        "The maximum number of members created at the same time; all by default.", None, least=1
+    ),
     "pause_time": _seconds("Seconds between two batches."),
-    "max_failures": _integer("How many members may fail.", 0),
+    "max_failures": _integer("The number of members that may fail before the create stops.", 0),
 }
-DELETION: Final = {"batch_size": _integer("How many members leave at a time.", 10, least=1)}
+DELETION: Final = {
+    "batch_size": _integer("The maximum number of members deleted at the same time.", 10, least=1)
+}
 
 PROPERTIES: Final[Mapping[str, Schema]] = {
     **resource_group.Indexed.properties_schema,
     "member": Schema(
-        Type.MAP, "Properties of each member, as of OS::Ironic::Instance.", required=True,
+        Type.MAP, "The properties of each member, an OS::Ironic::Instance.", required=True,
         update_allowed=True,
     ),
     "member_overrides": Schema(
-        Type.MAP, "Properties of single members, by index.", update_allowed=True
+        Type.MAP, "Properties of single members that override member, by index.",
+        update_allowed=True
     ),
     "spread_by": Schema(
-        Type.STRING, "What members share with as few others as can be, by their nodes.",
+        Type.STRING, "The failure domain that members are spread over.",
         default="none", update_allowed=True,
         constraints=[constraints.AllowedValues(["none", "conductor_group", "shard", "chassis"])],
     ),
     "min_ready": Schema(
-        Type.STRING, "How many members are ready when the group is complete.", default="100%",
+        Type.STRING, "The number or percentage of members that must be ready.", default="100%",
         update_allowed=True, constraints=[SHARE],
     ),
 }  # fmt: skip
 UPDATE_POLICY: Final[Mapping[str, Schema]] = {
-    "batch_create": Schema(Type.MAP, "How members are made.", schema=CREATE),
-    "rolling_update": Schema(Type.MAP, "How they take a new definition.", schema=ROLLING),
-    "canary": Schema(Type.MAP, "Who tries it first.", schema=CANARY),
-    "deletion": Schema(Type.MAP, "How members leave.", schema=DELETION),
+    "batch_create": Schema(Type.MAP, "The creation of members in batches.", schema=CREATE),
+    "rolling_update": Schema(Type.MAP, "The update of members in batches.", schema=ROLLING),
+    "canary": Schema(Type.MAP, "The members that are updated first.", schema=CANARY),
+    "deletion": Schema(Type.MAP, "The deletion of members in batches.", schema=DELETION),
 }
 ATTRIBUTES: Final[Mapping[str, Attribute]] = {
     **resource_group.Indexed.attributes_schema,
-    "ready_count": Attribute("How many members are ready.", Type.INTEGER),
-    "updated_count": Attribute("How many have the definition.", Type.INTEGER),
-    "degraded": Attribute("Names of those that are not ready.", Type.LIST),
-    "rollout": Attribute("How far the roll-out is.", Type.MAP),
-    "addresses": Attribute("First address of each member.", Type.LIST),
-    "nodes": Attribute("UUID of each member's node.", Type.LIST),
+    "ready_count": Attribute("The number of members that are ready.", Type.INTEGER),
+    "updated_count": Attribute("The number of members with the current definition.", Type.INTEGER),
+    "degraded": Attribute("The names of members that are not ready.", Type.LIST),
+    "rollout": Attribute("The state, batch, reason and failures of the last roll-out.", Type.MAP),
+    "addresses": Attribute("The first static IP address of each member.", Type.LIST),
+    "nodes": Attribute("The UUID of each member's node.", Type.LIST),
 }

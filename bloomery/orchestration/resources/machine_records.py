@@ -38,9 +38,9 @@ NODE_OF: Final = Schema(
     Type.STRING, "UUID or name of the node.", required=True, drift=Drift.FIELD, plans=Plans.NODE
 )
 STEPS: Final = MARKS | {
-    "create": Step("make the record under its own UUID", run=methodcaller("create_record")),
+    "create": Step("create the record", run=methodcaller("create_record")),
     "update": Step("write the fields that have changed"),
-    "delete": Step("delete the record, if it is ours"),
+    "delete": Step("delete the record, if this resource owns it"),
 }
 
 

@@ -43,22 +43,22 @@ SETTING_S: Final = 1.0  # between two polls of a boot mode that is being set
 OWNERSHIP: Final = ("owner", "parent_node")
 STEPS: Final = MARKS | {
     "enroll": Step("enrol the node", "add_ports"),
-    "add_ports": Step("give it owner, ports, traits and maintenance", "steer"),
+    "add_ports": Step("set owner, ports, traits and maintenance", "steer"),
     "steer": Step(
-        "name the verb that brings it nearer to its target", "set_boot order end",
+        "choose the next verb towards target_state", "set_boot order end",
         "for what was ordered",
     ),
-    "set_boot": Step("set how it boots, or its power", "boot_set steer", orders=True),
-    "boot_set": Step("see whether that is set", "steer", "for its setting"),
+    "set_boot": Step("set boot mode, secure boot or power", "boot_set steer", orders=True),
+    "boot_set": Step("check the setting", "steer", "for its setting"),
     "order": Step(
         "order manage, inspect, clean or provide", "steer patch leave", orders=True
     ),
-    "patch": Step("write what has changed", "order steer", "for what was ordered"),
+    "patch": Step("write the changed properties", "order steer", "for what was ordered"),
     "leave": Step(
-        "bring it to where it may be deleted", "order remove end",
+        "bring the node to a state for deletion", "order remove end",
         "for a state that can be left",
     ),
-    "remove": Step("delete it", orders=True),
+    "remove": Step("delete the node", orders=True),
 }  # fmt: skip
 
 

@@ -36,102 +36,107 @@ def _seconds(description: str, default: int) -> Schema:
 
 
 PORT: Final = {
-    "address": Schema(Type.STRING, "MAC address.", required=True,
+    "address": Schema(Type.STRING, "The MAC address of the port.", required=True,
                       constraints=[constraints.Custom("mac_addr")]),
-    "pxe_enabled": Schema(Type.BOOLEAN, "Boots from the network."),
-    "physical_network": Schema(Type.STRING, "The physical network that it is in."),
-    "local_link_connection": Schema(Type.MAP, "Where the other end of the cable is."),
-    "extra": Schema(Type.MAP, "Notes of yours."),
-    "is_smartnic": Schema(Type.BOOLEAN, "Is a smart NIC."),
-    "name": Schema(Type.STRING, "A name for it."),
+    "pxe_enabled": Schema(Type.BOOLEAN, "Whether PXE is enabled on the port."),
+    "physical_network": Schema(Type.STRING, "The physical network of the port."),
+    "local_link_connection": Schema(Type.MAP, "The switch and switch port of the cable."),
+    "extra": Schema(Type.MAP, "Arbitrary metadata of the port."),
+    "is_smartnic": Schema(Type.BOOLEAN, "Whether the port is a smart NIC."),
+    "name": Schema(Type.STRING, "The name of the port."),
 }  # fmt: skip
 TIMEOUTS: Final = {
-    "verify": _seconds("Seconds until the BMC has answered.", 300),
-    "inspect": _seconds("Seconds until it is inspected.", 2400),
-    "clean": _seconds("Seconds until it is clean.", 7200),
+    "verify": _seconds("The timeout of verifying, in seconds.", 300),
+    "inspect": _seconds("The timeout of inspection, in seconds.", 2400),
+    "clean": _seconds("The timeout of cleaning, in seconds.", 7200),
 }
 MAINTENANCE: Final = {
-    "enabled": Schema(Type.BOOLEAN, "Leave it alone.", required=True),
-    "reason": Schema(Type.STRING, "Why."),
+    "enabled": Schema(Type.BOOLEAN, "Whether the node is in maintenance.", required=True),
+    "reason": Schema(Type.STRING, "The reason of the maintenance."),
 }
 
 LATER, PATCH, RUN = OnChange.LATER, OnChange.PATCH, OnChange.RUN
 UNSEEN, FIELD, LIVE, OWN = Drift.NONE, Drift.FIELD, Drift.LIVE, Drift.OWN
 
 PROPERTIES: Final[Mapping[str, Schema]] = {
-    "name": updatable(Type.STRING, PATCH, FIELD, "Name of the node.", plans=Plans.MACHINE),
+    "name": updatable(Type.STRING, PATCH, FIELD, "The name of the node.", plans=Plans.MACHINE),
     "driver": updatable(
         Type.STRING, PATCH, FIELD, "The hardware type, such as redfish.", required=True,
         plans=Plans.MACHINE
     ),
     "driver_info": updatable(
-        Type.MAP, PATCH, FIELD, "How the BMC is reached; it is kept as a secret.", secret=True
+        Type.MAP, PATCH, FIELD, "Address and credentials of the BMC, kept as a secret.", secret=True
     ),
     "interfaces": updatable(
-        Type.MAP, PATCH, OWN, "Interfaces of the driver by kind, such as {deploy: ramdisk}.",
+        Type.MAP, PATCH, OWN, "The interfaces of the driver by kind, such as {deploy: ramdisk}.",
         schema={kind: Schema(Type.STRING, f"The {kind} interface.") for kind in INTERFACES},
     ),
-    "properties": updatable(Type.MAP, PATCH, FIELD, "Properties of the machine, such as cpu_arch."),
+    "properties": updatable(Type.MAP, PATCH, FIELD, "Properties of the node, such as cpu_arch."),
     "resource_class": updatable(
-        Type.STRING, PATCH, LIVE, "The class by which it is asked for.", plans=Plans.MACHINE
+        Type.STRING, PATCH, LIVE, "The resource class for allocations.", plans=Plans.MACHINE
     ),
-    "traits": updatable(Type.LIST, PATCH, OWN, "What it has.", schema=Schema(Type.STRING)),
+    "traits": updatable(Type.LIST, PATCH, OWN, "Traits of the node.", schema=Schema(Type.STRING)),
     "conductor_group": updatable(
-        Type.STRING, PATCH, FIELD, "The group of conductors that serve it."
+        Type.STRING, PATCH, FIELD, "The group of conductors that serve the node."
     ),
-    "shard": updatable(Type.STRING, PATCH, LIVE, "The shard that it is in."),
-    "owner": updatable(Type.STRING, PATCH, LIVE, "The project that owns it."),
-    "lessee": updatable(Type.STRING, PATCH, LIVE, "The project that it is lent to."),
-    "description": updatable(Type.STRING, PATCH, LIVE, "What it is for."),
-    "chassis_uuid": updatable(Type.STRING, PATCH, FIELD, "The chassis that it is in."),
-    "parent_node": updatable(Type.STRING, PATCH, FIELD, "The node that it is a part of."),
-    "automated_clean": updatable(Type.BOOLEAN, PATCH, LIVE, "Clean it before it is available."),
-    "disable_power_off": updatable(Type.BOOLEAN, PATCH, LIVE, "Never switch it off."),
-    "network_data": updatable(Type.MAP, PATCH, FIELD, "network_data.json of the machine."),
+    "shard": updatable(Type.STRING, PATCH, LIVE, "The shard of the node."),
+    "owner": updatable(Type.STRING, PATCH, LIVE, "The project that owns the node."),
+    "lessee": updatable(Type.STRING, PATCH, LIVE, "The project that leases the node."),
+    "description": updatable(Type.STRING, PATCH, LIVE, "A description of the node."),
+    "chassis_uuid": updatable(Type.STRING, PATCH, FIELD, "The chassis of the node."),
+    "parent_node": updatable(Type.STRING, PATCH, FIELD, "The parent node of the node."),
+    "automated_clean": updatable(
+        Type.BOOLEAN, PATCH, LIVE, "Whether automated cleaning runs before the node is available."
+    ),
+    "disable_power_off": updatable(Type.BOOLEAN, PATCH, LIVE, "Never power the node off."),
+    "network_data": updatable(Type.MAP, PATCH, FIELD, "Network data of the ramdisk."),
     "boot_mode": updatable(
-        Type.STRING, RUN, OWN, "How it boots; set while nobody has it.",
+        Type.STRING, RUN, OWN, "The boot mode; set while no instance is on the node.",
         constraints=[constraints.AllowedValues(["bios", "uefi"])], plans=Plans.VERBS,
     ),
     "secure_boot": updatable(
-        Type.BOOLEAN, RUN, OWN, "Boots only what is signed; set while nobody has it.",
+        Type.BOOLEAN, RUN, OWN, "The secure boot mode; set while no instance is on the node.",
         plans=Plans.VERBS,
     ),
     "protected": updatable(
         Type.BOOLEAN, PATCH, OWN,
-        "Whether a system that is on it may be neither rebuilt nor taken away."
+        "Whether an instance on the node is protected from rebuild and undeploying."
     ),
-    "protected_reason": updatable(Type.STRING, PATCH, OWN, "Why it is protected."),
+    "protected_reason": updatable(Type.STRING, PATCH, OWN, "The reason of the protection."),
     "retired": updatable(
-        Type.BOOLEAN, RUN, LIVE, "Do not make it available again; it stays manageable at most.",
+        Type.BOOLEAN, RUN, LIVE, "Whether the node is retired, and not made available again.",
         plans=Plans.VERBS,
     ),
-    "retired_reason": updatable(Type.STRING, PATCH, LIVE, "Why it is retired."),
-    "maintenance": updatable(Type.MAP, PATCH, OWN, "Whether it is left alone.", schema=MAINTENANCE),
-    "extra": updatable(Type.MAP, PATCH, FIELD, "Notes of yours."),
+    "retired_reason": updatable(Type.STRING, PATCH, LIVE, "The reason of the retirement."),
+    "maintenance": updatable(Type.MAP, PATCH, OWN, "Maintenance of the node.", schema=MAINTENANCE),
+    "extra": updatable(Type.MAP, PATCH, FIELD, "Arbitrary metadata of the node."),
     "ports": updatable(
-        Type.LIST, PATCH, OWN, "Its network ports.", schema=Schema(Type.MAP, schema=PORT)
+        Type.LIST, PATCH, OWN, "The ports of the node.", schema=Schema(Type.MAP, schema=PORT)
     ),
     "target_state": updatable(
-        Type.STRING, RUN, OWN, "How far to bring it.", default="available",
+        Type.STRING, RUN, OWN, "The provision state to bring the node to.", default="available",
         constraints=[constraints.AllowedValues(["enroll", "manageable", "available"])],
         plans=Plans.VERBS,
     ),
     "inspect": updatable(
         Type.STRING, RUN, UNSEEN,
-        "When it is inspected; always: also when driver_info or interfaces change.", default="once",
+        "When to inspect; always: also after a change of driver, driver_info or interfaces.",
+        default="once",
         constraints=[constraints.AllowedValues(["none", "once", "always"])], plans=Plans.VERBS,
     ),
     "hardware_configuration": updatable(
         Type.MAP, RUN, UNSEEN,
-        "Firmware, BIOS, RAID and further steps, by cleaning, before it is available.",
+        "Firmware, BIOS, RAID and further steps of a cleaning before the node is available.",
         schema={
             name: step_run.HardwareConfiguration.properties_schema[name]
             for name in (*step_run.SECTIONS, "allow_destructive")
         }, plans=Plans.VERBS,
     ),
-    "timeouts": updatable(Type.MAP, LATER, UNSEEN, "How long each part may take.", schema=TIMEOUTS),
+    "timeouts": updatable(
+        Type.MAP, LATER, UNSEEN, "The timeouts of the phases, in seconds.", schema=TIMEOUTS
+    ),
     "on_delete": updatable(
-        Type.STRING, LATER, UNSEEN, "What is done with it in the end.", default="delete",
+        Type.STRING, LATER, UNSEEN, "The action on the node in a delete.", default="delete",
         constraints=[constraints.AllowedValues(["delete", "retire", "keep"])], plans=Plans.VERBS,
     ),
 }  # fmt: skip
@@ -139,25 +144,25 @@ PLAIN: Final = drift_names(PROPERTIES, FIELD, LIVE)  # of the same name in POST 
 CONVERGED: Final = drift_names(PROPERTIES, LIVE)
 
 _SHOWN: Final[Mapping[str, tuple[str, Type]]] = {
-    "uuid": ("Its UUID.", Type.STRING),
-    "provision_state": ("Where it stands.", Type.STRING),
-    "target_provision_state": ("Where it is on its way to.", Type.STRING),
-    "power_state": ("Its power.", Type.STRING),
-    "health": ("Its health, as the BMC says.", Type.STRING),
-    "maintenance": ("Whether it is left alone.", Type.BOOLEAN),
-    "fault": ("What is wrong with it.", Type.STRING),
-    "last_error": ("What went wrong last.", Type.STRING),
-    "reservation": ("The conductor that works at it.", Type.STRING),
-    "instance_uuid": ("The instance on it.", Type.STRING),
-    "allocation_uuid": ("The allocation that it is set aside for.", Type.STRING),
-    "traits": ("What it has.", Type.LIST),
-    "boot_mode": ("How it boots.", Type.STRING),
-    "secure_boot": ("Whether it boots only what is signed.", Type.BOOLEAN),
-    "inventory": ("What the last inspection read: inventory and plugin_data.", Type.MAP),
-    "console_url": ("Where its console is, if that is on.", Type.STRING),
-    "properties": ("Properties of the machine, as inspection found them.", Type.MAP),
-    "ports": ("The addresses of its ports.", Type.LIST),
-    "timings": ("Seconds that verify, inspect and clean took last.", Type.MAP),
+    "uuid": ("The UUID of the node.", Type.STRING),
+    "provision_state": ("The provision state of the node.", Type.STRING),
+    "target_provision_state": ("The target of the current transition.", Type.STRING),
+    "power_state": ("The power state of the node.", Type.STRING),
+    "health": ("The health of the node, as the BMC reports it.", Type.STRING),
+    "maintenance": ("Whether the node is in maintenance.", Type.BOOLEAN),
+    "fault": ("The fault of the node.", Type.STRING),
+    "last_error": ("The last error of the node.", Type.STRING),
+    "reservation": ("The conductor that holds the lock of the node.", Type.STRING),
+    "instance_uuid": ("The UUID of the instance on the node.", Type.STRING),
+    "allocation_uuid": ("The UUID of the allocation of the node.", Type.STRING),
+    "traits": ("The traits of the node.", Type.LIST),
+    "boot_mode": ("The boot mode of the node.", Type.STRING),
+    "secure_boot": ("Whether secure boot is enabled.", Type.BOOLEAN),
+    "inventory": ("The inventory and plugin_data of the last inspection.", Type.MAP),
+    "console_url": ("The URL of the console, if enabled.", Type.STRING),
+    "properties": ("The properties of the node, with those from inspection.", Type.MAP),
+    "ports": ("The MAC addresses of the node's ports.", Type.LIST),
+    "timings": ("The last durations of verify, inspect and clean, in seconds.", Type.MAP),
 }
 ATTRIBUTES: Final[Mapping[str, Attribute]] = {
     name: Attribute(description, kind) for name, (description, kind) in _SHOWN.items()

@@ -24,28 +24,28 @@ class Port(machine_records.MachineRecord):
     noun = machines.PORT
     properties_schema: ClassVar[Mapping[str, Schema]] = {
         "node": text("UUID or name of the node.", required=True, drift=Drift.FIELD),
-        "address": text("MAC address.", required=True, constraints=_MAC),
+        "address": text("The MAC address of the port.", required=True, constraints=_MAC),
         "portgroup": text("UUID or name of the port group.", drift=Drift.FIELD),
-        "local_link_connection": field(Type.MAP, "Where the other end of the cable is."),
-        "pxe_enabled": field(Type.BOOLEAN, "Boots from the network."),
-        "physical_network": text("The physical network that it is in."),
-        "extra": field(Type.MAP, "Notes of yours.", drift=Drift.FIELD),
-        "is_smartnic": field(Type.BOOLEAN, "Is a smart NIC."),
-        "name": text("A name for it."),
-        "description": text("What it is for."),
-        "category": text("A category of yours."),
-        "vendor": text("Who made it."),
+        "local_link_connection": field(Type.MAP, "The switch and switch port of the cable."),
+        "pxe_enabled": field(Type.BOOLEAN, "Whether PXE is enabled on the port."),
+        "physical_network": text("The physical network of the port."),
+        "extra": field(Type.MAP, "Arbitrary metadata of the port.", drift=Drift.FIELD),
+        "is_smartnic": field(Type.BOOLEAN, "Whether the port is a smart NIC."),
+        "name": text("The name of the port."),
+        "description": text("A description of the port."),
+        "category": text("An arbitrary category of the port."),
+        "vendor": text("The vendor of the port."),
     }
     attributes_schema: ClassVar[Mapping[str, Attribute]] = {
-        "address": Attribute("MAC address.", Type.STRING),
-        "node_uuid": Attribute("The node.", Type.STRING),
-        "portgroup_uuid": Attribute("The port group.", Type.STRING),
-        "local_link_connection": Attribute("The other end of the cable.", Type.MAP),
-        "pxe_enabled": Attribute("Boots from the network.", Type.BOOLEAN),
-        "physical_network": Attribute("The physical network.", Type.STRING),
-        "internal_info": Attribute("What the service notes of it.", Type.MAP),
-        "extra": Attribute("Notes, with the mark of the stack.", Type.MAP),
-        "is_smartnic": Attribute("Is a smart NIC.", Type.BOOLEAN),
+        "address": Attribute("The MAC address of the port.", Type.STRING),
+        "node_uuid": Attribute("The UUID of the node.", Type.STRING),
+        "portgroup_uuid": Attribute("The UUID of the port group.", Type.STRING),
+        "local_link_connection": Attribute("The switch and switch port of the cable.", Type.MAP),
+        "pxe_enabled": Attribute("Whether PXE is enabled on the port.", Type.BOOLEAN),
+        "physical_network": Attribute("The physical network of the port.", Type.STRING),
+        "internal_info": Attribute("Internal data of the service about the port.", Type.MAP),
+        "extra": Attribute("Arbitrary metadata, with the mark of the stack.", Type.MAP),
+        "is_smartnic": Attribute("Whether the port is a smart NIC.", Type.BOOLEAN),
     }
 
 
@@ -55,20 +55,22 @@ class PortGroup(machine_records.MachineRecord):
     noun = machines.PORTGROUP
     properties_schema: ClassVar[Mapping[str, Schema]] = {
         "node": machine_records.NODE_OF,
-        "name": text("A name for it."),
-        "address": text("MAC address of the group.", constraints=_MAC),
-        "mode": text("Mode of the bond, such as 802.3ad."),
-        "properties": field(Type.MAP, "Options of the bond."),
-        "standalone_ports_supported": field(Type.BOOLEAN, "Its ports may also be used alone."),
-        "physical_network": text("The physical network that it is in."),
-        "category": text("A category of yours."),
-        "extra": field(Type.MAP, "Notes of yours.", drift=Drift.FIELD),
+        "name": text("The name of the port group."),
+        "address": text("The MAC address of the port group.", constraints=_MAC),
+        "mode": text("The mode of the bond, such as 802.3ad."),
+        "properties": field(Type.MAP, "The options of the bond."),
+        "standalone_ports_supported": field(
+            Type.BOOLEAN, "Whether ports of the group may also be used alone."
+        ),
+        "physical_network": text("The physical network of the port group."),
+        "category": text("An arbitrary category of the port group."),
+        "extra": field(Type.MAP, "Arbitrary metadata of the port group.", drift=Drift.FIELD),
     }
     attributes_schema: ClassVar[Mapping[str, Attribute]] = {
-        "uuid": Attribute("Its UUID.", Type.STRING),
-        "address": Attribute("MAC address.", Type.STRING),
-        "node_uuid": Attribute("The node.", Type.STRING),
-        "ports": Attribute("The addresses of its ports.", Type.LIST),
+        "uuid": Attribute("The UUID of the port group.", Type.STRING),
+        "address": Attribute("The MAC address of the port group.", Type.STRING),
+        "node_uuid": Attribute("The UUID of the node.", Type.STRING),
+        "ports": Attribute("The MAC addresses of the ports.", Type.LIST),
     }
 
     def resolve_attribute(self, name: str, path: Sequence[Any] = ()) -> Any:

@@ -29,7 +29,7 @@ T = TypeVar("T")
 def _at_least() -> Schema:
     return Schema(
         Type.INTEGER,
-        "How many of these characters there are at least.",
+        "The minimum number of these characters in the text.",
         default=1,
         constraints=[constraints.Range(min=1, max=LONGEST)],
     )
@@ -48,7 +48,7 @@ class RandomString(base.Resource):
             schema=Schema(
                 Type.MAP, schema={
                     "class": Schema(
-                        Type.STRING, "The name of the class.", default="lettersdigits",
+                        Type.STRING, "The name of the character class.", default="lettersdigits",
                         constraints=[constraints.AllowedValues(list(CLASSES))],
                     ),
                     "min": _at_least(),
@@ -56,14 +56,14 @@ class RandomString(base.Resource):
             ),
         ),
         "character_sequences": Schema(
-            Type.LIST, "Characters to draw from, named one by one.", schema=Schema(
+            Type.LIST, "Sequences of characters to draw from.", schema=Schema(
                 Type.MAP, schema={
-                    "sequence": Schema(Type.STRING, "The characters.", required=True),
+                    "sequence": Schema(Type.STRING, "Characters of the sequence.", required=True),
                     "min": _at_least(),
                 },
             ),
         ),
-        "salt": Schema(Type.STRING, "Any text; a change of it makes a new random text."),
+        "salt": Schema(Type.STRING, "Any text; a change creates a new random text."),
     }  # fmt: skip
     attributes_schema: ClassVar[Mapping[str, Attribute]] = {
         VALUE: Attribute("The random text.", Type.STRING),

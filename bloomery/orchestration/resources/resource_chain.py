@@ -18,10 +18,10 @@ class ResourceChain(composite.Membered):
             schema=Schema(Type.STRING),
         ),
         "concurrent": Schema(
-            Type.BOOLEAN, "Whether members are made side by side, as many as engines live.",
+            Type.BOOLEAN, "Whether to create members concurrently, at most one per engine.",
             default=False,
         ),
-        "resource_properties": Schema(Type.MAP, "Properties of every member."),
+        "resource_properties": Schema(Type.MAP, "The properties of every member."),
     }  # fmt: skip
 
     def validate(self) -> None:

@@ -27,15 +27,15 @@ class Indexed(composite.Membered):
 
     properties_schema: ClassVar[Mapping[str, Schema]] = {
         "count": Schema(
-            Type.INTEGER, "How many members there are.", default=1, update_allowed=True,
+            Type.INTEGER, "The number of members.", default=1, update_allowed=True,
             constraints=[constraints.Range(min=0)],
         ),
         "index_var": Schema(
-            Type.STRING, "The text that stands for a member's name in its properties.",
+            Type.STRING, "The text that is replaced by the member's name in its properties.",
             default="%index%", constraints=[constraints.Length(min=3)],
         ),
         "removal_policies": Schema(
-            Type.LIST, "Members to remove, and never to make again.", default=[],
+            Type.LIST, "Members to remove; their names are not used again.", default=[],
             update_allowed=True, schema=Schema(
                 Type.MAP, schema={
                     "resource_list": Schema(
@@ -54,7 +54,7 @@ class Indexed(composite.Membered):
     attributes_schema: ClassVar[Mapping[str, Attribute]] = {
         **composite.Membered.attributes_schema,
         REFS_MAP: Attribute("The reference id of each member by name.", Type.MAP),
-        REMOVED: Attribute("Names that are never used again.", Type.LIST),
+        REMOVED: Attribute("The names that are not used again.", Type.LIST),
     }
 
     def validate(self) -> None:
@@ -127,17 +127,19 @@ class ResourceGroup(Indexed, rolling.Rolling):
     properties_schema: ClassVar[Mapping[str, Schema]] = {
         **Indexed.properties_schema,
         "resource_def": Schema(
-            Type.MAP, "What each member is.", required=True, update_allowed=True, schema={
+            Type.MAP, "The definition of members.", required=True, update_allowed=True, schema={
                 "type": Schema(Type.STRING, "The type of the members.", required=True),
-                "properties": Schema(Type.MAP, "Their properties."),
-                "metadata": Schema(Type.MAP, "Their metadata."),
+                "properties": Schema(Type.MAP, "The properties of members."),
+                "metadata": Schema(Type.MAP, "The metadata of members."),
             },
         ),
     }  # fmt: skip
     update_policy_schema: ClassVar[Mapping[str, Schema]] = {
-        "batch_create": Schema(Type.MAP, "How members are made.", schema=rolling.PACE),
+        "batch_create": Schema(
+            Type.MAP, "The creation of members in batches.", schema=rolling.PACE
+        ),
         "rolling_update": Schema(
-            Type.MAP, "How members take a new definition.", schema=rolling.UPDATE_PACE
+            Type.MAP, "The update of members in batches.", schema=rolling.UPDATE_PACE
         ),
     }
 

@@ -18,7 +18,7 @@ from bloomery.outcome import DONE, Outcome
 LEFT: Final = "batches"
 PACE: Final = {
     "max_batch_size": Schema(
-        Type.INTEGER, "How many members change at a time.", default=1,
+        Type.INTEGER, "The maximum number of members in a batch.", default=1,
         constraints=[constraints.Range(min=1)],
     ),
     "pause_time": Schema(
@@ -28,7 +28,7 @@ PACE: Final = {
 }  # fmt: skip
 UPDATE_PACE: Final = {
     "min_in_service": Schema(
-        Type.INTEGER, "How many members are left alone at any time.", default=0,
+        Type.INTEGER, "The minimum number of members in service.", default=0,
         constraints=[constraints.Range(min=0)],
     ),
     **PACE,

@@ -11,21 +11,21 @@ from bloomery.orchestration.resources import drift, machine_records, machines
 from bloomery.orchestration.resources.machine_records import field
 
 TRAITS: Final = "traits"
-_UUID: Mapping[str, Attribute] = {"uuid": Attribute("Its UUID.", Type.STRING)}
-_EXTRA = field(Type.MAP, "Notes of yours.", drift=Drift.FIELD)
+_UUID: Mapping[str, Attribute] = {"uuid": Attribute("The UUID of the record.", Type.STRING)}
+_EXTRA = field(Type.MAP, "Arbitrary metadata.", drift=Drift.FIELD)
 
 
 def _steps(number: str) -> Schema:
     """Return the schema of steps; ``number``: their key for priority or order."""
     members = {
         "interface": Schema(Type.STRING, "The interface that has the step.", required=True),
-        "step": Schema(Type.STRING, "Its name.", required=True),
-        "args": Schema(Type.MAP, "Its arguments."),
-        number: Schema(Type.INTEGER, "When it comes.", required=True),
+        "step": Schema(Type.STRING, "The name of the step.", required=True),
+        "args": Schema(Type.MAP, "The arguments of the step."),
+        number: Schema(Type.INTEGER, f"The {number} of the step.", required=True),
     }
     return field(
         Type.LIST,
-        "The steps.",
+        "The steps to run.",
         required=True,
         schema=Schema(Type.MAP, schema=members),
         constraints=[constraints.Length(min=1)],
@@ -37,13 +37,13 @@ class DeployTemplate(machine_records.MachineRecord):
 
     noun = machines.DEPLOY_TEMPLATE
     properties_schema: ClassVar[Mapping[str, Schema]] = {
-        "name": field(Type.STRING, "A trait, such as CUSTOM_HARDENED.", required=True),
+        "name": field(Type.STRING, "The name: a trait such as CUSTOM_HARDENED.", required=True),
         "steps": _steps("priority"),
         "extra": _EXTRA,
     }
     attributes_schema: ClassVar[Mapping[str, Attribute]] = {
         **_UUID,
-        "trait": Attribute("The trait by which it is asked for.", Type.STRING),
+        "trait": Attribute("The trait that selects the deploy template.", Type.STRING),
     }
     attribute_fields: ClassVar[Mapping[str, str]] = {"trait": "name"}
 
@@ -56,16 +56,17 @@ class Runbook(machine_records.MachineRecord):
 
     noun = machines.RUNBOOK
     properties_schema: ClassVar[Mapping[str, Schema]] = {
-        "name": field(Type.STRING, "Its name.", required=True),
-        "description": field(Type.STRING, "What it is for."),
+        "name": field(Type.STRING, "The name of the runbook.", required=True),
+        "description": field(Type.STRING, "A description of the runbook."),
         "steps": _steps("order"),
         "traits": Schema(
-            Type.LIST, "It runs on nodes that have one of these.", update_allowed=True,
+            Type.LIST, "The traits of nodes on which the runbook may run; one suffices.",
+            update_allowed=True,
             on_change=OnChange.PATCH, drift=Drift.OWN, schema=Schema(Type.STRING),
         ),
-        "disable_ramdisk": field(Type.BOOLEAN, "Needs no ramdisk."),
-        "public": field(Type.BOOLEAN, "Everybody may use it."),
-        "owner": field(Type.STRING, "The project that it belongs to."),
+        "disable_ramdisk": field(Type.BOOLEAN, "Whether the steps run without a ramdisk."),
+        "public": field(Type.BOOLEAN, "Whether all projects may use the runbook."),
+        "owner": field(Type.STRING, "The project that owns the runbook."),
         "extra": _EXTRA,
     }  # fmt: skip
     attributes_schema: ClassVar[Mapping[str, Attribute]] = _UUID

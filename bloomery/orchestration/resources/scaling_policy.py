@@ -18,31 +18,32 @@ class ScalingPolicy(signals.Signalled):
     on_change: ClassVar[OnChange | None] = OnChange.LATER
     properties_schema: ClassVar[Mapping[str, Schema]] = {
         "auto_scaling_group_id": Schema(
-            Type.STRING, "The group, as get_resource names it.", required=True
+            Type.STRING, "The group to resize (get_resource).", required=True
         ),
         "scaling_adjustment": Schema(
-            Type.NUMBER, "By how much, or to how many.", required=True, update_allowed=True
+            Type.NUMBER, "The change of the number of members, or the new number.", required=True,
+            update_allowed=True
         ),
         "adjustment_type": Schema(
-            Type.STRING, "What scaling_adjustment means.", required=True, update_allowed=True,
+            Type.STRING, "The meaning of scaling_adjustment.", required=True, update_allowed=True,
             constraints=[constraints.AllowedValues([one.value for one in Adjustment])],
         ),
         "cooldown": Schema(
             Type.NUMBER,
-            "Seconds after a change in which signals change nothing; by default the group's.",
+            "Seconds after a change during which signals have no effect; by default the group's.",
             update_allowed=True,
         ),
         "min_adjustment_step": Schema(
-            Type.INTEGER, "How many members come or go at least, of a percentage.",
+            Type.INTEGER, "The minimum number of members that a percentage adds or removes.",
             update_allowed=True, constraints=[constraints.Range(min=0)],
         ),
     }  # fmt: skip
     attributes_schema: ClassVar[Mapping[str, Attribute]] = {
         "alarm_url": Attribute(
-            "The address that alarms post to, with the token that opens it.", Type.STRING,
+            "The URL for alarms, with the token that authorizes them.", Type.STRING,
         ),
         "signal_url": Attribute(
-            "The address of signals with credentials of the owner.", Type.STRING
+            "The URL for signals with credentials of the owner.", Type.STRING
         ),
     }  # fmt: skip
 

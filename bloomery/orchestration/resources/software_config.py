@@ -19,11 +19,11 @@ COMPONENT: Final = "component"
 
 def _described(more: Mapping[str, Schema]) -> Schema:
     both = {
-        "name": Schema(Type.STRING, "Its name.", required=True),
-        "description": Schema(Type.STRING, "What it is for."),
+        "name": Schema(Type.STRING, "The name of the input or output.", required=True),
+        "description": Schema(Type.STRING, "A description of the input or output."),
         "type": Schema(
             Type.STRING,
-            "The type of its value.",
+            "The type of the value.",
             default="String",
             constraints=[constraints.AllowedValues(TYPES)],
         ),
@@ -32,20 +32,20 @@ def _described(more: Mapping[str, Schema]) -> Schema:
 
 
 INPUTS: Final = Schema(
-    Type.LIST, "Values that the tool is given.", schema=_described(
+    Type.LIST, "The inputs of the tool.", schema=_described(
         {
-            "default": Schema(Type.ANY, "The value if none is given."),
+            "default": Schema(Type.ANY, "The default value."),
             "replace_on_change": Schema(
-                Type.BOOLEAN, "Whether another value replaces what was deployed.", default=False
+                Type.BOOLEAN, "Whether a new value replaces the deployment.", default=False
             ),
         }
     ),
 )  # fmt: skip
 OUTPUTS: Final = Schema(
-    Type.LIST, "Values that the tool gives back.", schema=_described(
+    Type.LIST, "The outputs of the tool.", schema=_described(
         {
             "error_output": Schema(
-                Type.BOOLEAN, "Whether any value tells of a failure.", default=False
+                Type.BOOLEAN, "Whether any value means a failure.", default=False
             )
         }
     ),
@@ -57,7 +57,7 @@ class Config(base.Resource):
     """The base class of configs.  A config never changes: a new text replaces it."""
 
     attributes_schema: ClassVar[Mapping[str, Attribute]] = {
-        "config": Attribute("The text.", Type.STRING),
+        "config": Attribute("The text of the config.", Type.STRING),
     }
 
     def text(self) -> Any:
@@ -103,8 +103,8 @@ class SoftwareConfig(Config):
     """A text for a tool."""
 
     properties_schema: ClassVar[Mapping[str, Schema]] = {
-        "group": Schema(Type.STRING, "Which tool reads the text.", default=UNGROUPED),
-        "config": Schema(Type.STRING, "The text."),
+        "group": Schema(Type.STRING, "The tool that reads the text.", default=UNGROUPED),
+        "config": Schema(Type.STRING, "The text of the config."),
         "options": OPTIONS,
         "inputs": INPUTS,
         "outputs": OUTPUTS,
@@ -119,7 +119,7 @@ class StructuredConfig(SoftwareConfig):
 
     properties_schema: ClassVar[Mapping[str, Schema]] = {
         **SoftwareConfig.properties_schema,
-        "config": Schema(Type.MAP, "The map."),
+        "config": Schema(Type.MAP, "The config as a map."),
     }
 
 
@@ -128,16 +128,16 @@ class SoftwareComponent(Config):
 
     properties_schema: ClassVar[Mapping[str, Schema]] = {
         "configs": Schema(
-            Type.LIST, "A text for each action.", required=True,
+            Type.LIST, "The texts, each for some of the actions.", required=True,
             constraints=[constraints.Length(min=1)], schema=Schema(
                 Type.MAP, schema={
                     "actions": Schema(
-                        Type.LIST, "The actions that the text is for.",
+                        Type.LIST, "The actions in which the text is deployed.",
                         default=["CREATE", "UPDATE"], constraints=[constraints.Length(min=1)],
                         schema=Schema(Type.STRING),
                     ),
-                    "config": Schema(Type.STRING, "The text."),
-                    "tool": Schema(Type.STRING, "Which tool reads the text.", required=True),
+                    "config": Schema(Type.STRING, "The text to deploy."),
+                    "tool": Schema(Type.STRING, "The tool that reads the text.", required=True),
                 },
             ),
         ),

@@ -31,20 +31,20 @@ SIGNAL_ID: Final = "deploy_signal_id"  # the input with the signal address
 CONFIG: Final = "config_id"  # the current derived config
 
 PROPERTIES: Final = {
-    "config": Schema(Type.STRING, "The id of the software config.", update_allowed=True),
-    "input_values": Schema(Type.MAP, "Values of its inputs.", update_allowed=True),
+    "config": Schema(Type.STRING, "The ID of the software config.", update_allowed=True),
+    "input_values": Schema(Type.MAP, "The values of inputs of the config.", update_allowed=True),
     "actions": Schema(
         Type.LIST, "The actions in which the config is deployed.", default=["CREATE", "UPDATE"],
         update_allowed=True, constraints=[constraints.AllowedValues(ACTIONS)],
     ),
     "name": Schema(
-        Type.STRING, "The name of what is deployed; the configs of a server are sorted by it.",
+        Type.STRING, "The name of the deployed config; a server sorts its configs by name.",
         update_allowed=True,
     ),
     TRANSPORT: Schema(
         Type.STRING,
-        "How the server answers. CFN_SIGNAL: by a POST to an address with a token; NO_SIGNAL: no"
-        " answer is waited for.",
+        "The signal of the server. CFN_SIGNAL: a POST to a URL with a token; NO_SIGNAL: none, and"
+        " the deployment is complete at once.",
         default="CFN_SIGNAL", constraints=[
             constraints.AllowedValues(
                 ["CFN_SIGNAL", "TEMP_URL_SIGNAL", "HEAT_SIGNAL", "NO_SIGNAL", "ZAQAR_SIGNAL"]
@@ -66,12 +66,12 @@ class SoftwareDeployment(signals.Signalled):
     on_change: ClassVar[OnChange | None] = OnChange.RUN
     properties_schema: ClassVar[Mapping[str, Schema]] = {
         **PROPERTIES,
-        "server": Schema(Type.STRING, "The id of the server.", required=True),
+        "server": Schema(Type.STRING, "The ID of the server.", required=True),
     }
     attributes_schema: ClassVar[Mapping[str, Attribute]] = {
-        software.STDOUT: Attribute("What the tool has written.", Type.STRING),
-        software.STDERR: Attribute("Its errors.", Type.STRING),
-        software.STATUS_CODE: Attribute("How it ended.", Type.STRING),
+        software.STDOUT: Attribute("The standard output of the tool.", Type.STRING),
+        software.STDERR: Attribute("The standard error of the tool.", Type.STRING),
+        software.STATUS_CODE: Attribute("The exit status of the tool.", Type.STRING),
     }
     dynamic_attributes: ClassVar[bool] = True  # the outputs of the config
 
@@ -233,14 +233,14 @@ class SoftwareDeployment(signals.Signalled):
 
     def _own_inputs(self, action: Action) -> Iterator[tuple[str, Any, str]]:
         where, transport = self.context, self.properties[TRANSPORT]
-        yield "deploy_server_id", self.properties["server"], "The id of the server"
+        yield "deploy_server_id", self.properties["server"], "The ID of the server"
         yield "deploy_action", action.value, "The action that deploys"
         yield "deploy_stack_id", f"{where.stack_name}/{where.stack_id}", "The stack"
         yield "deploy_resource_name", self.record.name, "The name of the deployment"
-        yield "deploy_signal_transport", transport, "How the server answers"
+        yield "deploy_signal_transport", transport, "The signal transport"
         if transport == "CFN_SIGNAL":
-            yield SIGNAL_ID, self.signed_url(), "The address for the answer"
-            yield "deploy_signal_verb", "POST", "The method for the answer"
+            yield SIGNAL_ID, self.signed_url(), "The URL for the signal"
+            yield "deploy_signal_verb", "POST", "The HTTP method of the signal"
 
     def _replaces(self) -> bool:
         before, after = self.record.properties, self.properties
@@ -275,7 +275,7 @@ STRUCTURE: Final = {
         Type.STRING, "The key that stands for an input in the config.", default="get_input"
     ),
     "input_values_validate": Schema(
-        Type.STRING, "Whether each input that the config names must have a value.", default="LAX",
+        Type.STRING, "STRICT: an input without a value is an error.", default="LAX",
         constraints=[constraints.AllowedValues(["LAX", "STRICT"])],
     ),
 }  # fmt: skip

@@ -21,20 +21,22 @@ class SoftwareDeploymentGroup(rolling.Rolling):
     member_type: ClassVar[str] = "OS::Heat::SoftwareDeployment"
     properties_schema: ClassVar[Mapping[str, Schema]] = {
         SERVERS: Schema(
-            Type.MAP, "Ids of servers by names of their own.", required=True, update_allowed=True
+            Type.MAP, "The IDs of the servers, by member name.", required=True, update_allowed=True
         ),
         **PROPERTIES,
     }
     update_policy_schema: ClassVar[Mapping[str, Schema]] = {
-        "batch_create": Schema(Type.MAP, "How deployments are made.", schema=rolling.PACE),
+        "batch_create": Schema(
+            Type.MAP, "Creation of deployments in batches.", schema=rolling.PACE
+        ),
         "rolling_update": Schema(
-            Type.MAP, "How deployments take a new config.", schema=rolling.PACE
+            Type.MAP, "The update of deployments in batches.", schema=rolling.PACE
         ),
     }
     attributes_schema: ClassVar[Mapping[str, Attribute]] = {
-        "deploy_stdouts": Attribute("What the tool has written, by server.", Type.MAP),
-        "deploy_stderrs": Attribute("Its errors, by server.", Type.MAP),
-        "deploy_status_codes": Attribute("How it ended, by server.", Type.MAP),
+        "deploy_stdouts": Attribute("The standard output of the tool, by server.", Type.MAP),
+        "deploy_stderrs": Attribute("The standard error of the tool, by server.", Type.MAP),
+        "deploy_status_codes": Attribute("The exit status of the tool, by server.", Type.MAP),
     }
 
     def child_document(self) -> Mapping[str, Any]:

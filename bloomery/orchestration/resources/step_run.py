@@ -49,24 +49,24 @@ NEVER_CLEANED: Final = frozenset({State.AVAILABLE, State.ACTIVE, State.RESCUE}) 
 WAITS: Final = frozenset({State.CLEANWAIT, State.SERVICEWAIT})
 _MEMBERS: Final = {
     "interface": Schema(Type.STRING, "The interface that has the step.", required=True),
-    "step": Schema(Type.STRING, "Its name.", required=True),
-    "args": Schema(Type.MAP, "Its arguments."),
-    "order": Schema(Type.INTEGER, "When it comes."),
+    "step": Schema(Type.STRING, "The name of the step.", required=True),
+    "args": Schema(Type.MAP, "The arguments of the step."),
+    "order": Schema(Type.INTEGER, "The position of the step; by default that in the list."),
 }
 
 LATER, RUN, UNSEEN, OWN = OnChange.LATER, OnChange.RUN, Drift.NONE, Drift.OWN
 STEPS: Final = updatable(
-    Type.LIST, RUN, UNSEEN, "The steps, in their order.", schema=Schema(Type.MAP, schema=_MEMBERS),
+    Type.LIST, RUN, UNSEEN, "The steps to run, in order.", schema=Schema(Type.MAP, schema=_MEMBERS),
 )  # fmt: skip
 ATTRIBUTES: Final[Mapping[str, Attribute]] = {
-    "started_at": Attribute("When they were ordered last.", Type.STRING),
-    "finished_at": Attribute("When they had ended.", Type.STRING),
-    "duration": Attribute("Seconds between the two.", Type.NUMBER),
-    "result": Attribute("success, or what the node said.", Type.STRING),
+    "started_at": Attribute("The time when the last run was ordered.", Type.STRING),
+    "finished_at": Attribute("The time when the last run ended.", Type.STRING),
+    "duration": Attribute("The duration of the last run, in seconds.", Type.NUMBER),
+    "result": Attribute("The result of the last run: success, or the error.", Type.STRING),
 }
 RUN_STEPS: Final = MARKS | {
     "look": Step(
-        "see where the node stands, and number the order", "manage run",
+        "check the node, and choose an order ID", "manage run",
         "while other steps run on it",
     ),
     "manage": Step("order manage after a cleaning that was stopped", "look", orders=True),
@@ -194,18 +194,19 @@ class RunbookExecution(StepRun):
             Type.STRING, "UUID or name of the node.", drift=UNSEEN, plans=Plans.NODE
         ),
         "instance": Schema(
-            Type.STRING, "The instance, in place of its node.", drift=UNSEEN, plans=Plans.NODE
+            Type.STRING, "The OS::Ironic::Instance on the node, instead of node.", drift=UNSEEN,
+            plans=Plans.NODE
         ),
         "runbook": updatable(Type.STRING, RUN, UNSEEN, "UUID or name of the runbook."),
         "steps": STEPS,
         "mode": updatable(
-            Type.STRING, RUN, UNSEEN, "service: of an active node; clean: of a manageable one.",
+            Type.STRING, RUN, UNSEEN, "service: for an active node; clean: for a manageable node.",
             default=SERVICE, plans=Plans.VERBS,
             constraints=[constraints.AllowedValues([SERVICE, CLEAN])],
         ),
-        "triggers": updatable(Type.MAP, RUN, UNSEEN, "A change of it runs the steps anew."),
+        "triggers": updatable(Type.MAP, RUN, UNSEEN, "Any values; a change runs the steps."),
         "run_on": updatable(
-            Type.LIST, RUN, UNSEEN, "The actions in which it runs.", default=["CREATE", "UPDATE"],
+            Type.LIST, RUN, UNSEEN, "The actions in which steps run.", default=["CREATE", "UPDATE"],
             plans=Plans.VERBS, schema=Schema(
                 Type.STRING, constraints=[
                     constraints.AllowedValues(["CREATE", "UPDATE", "SUSPEND", "RESUME", "DELETE"])
@@ -213,7 +214,7 @@ class RunbookExecution(StepRun):
             ),
         ),
         "timeout": updatable(
-            Type.NUMBER, RUN, UNSEEN, "Seconds until they have ended.", default=7200,
+            Type.NUMBER, RUN, UNSEEN, "The timeout of the steps, in seconds.", default=7200,
             constraints=[constraints.Range(min=1)],
         ),
     }  # fmt: skip
@@ -287,56 +288,64 @@ class HardwareConfiguration(StepRun):
             Type.STRING, "UUID or name of the node.", required=True, drift=UNSEEN, plans=Plans.NODE
         ),
         "firmware": updatable(
-            Type.LIST, RUN, OWN, "What is flashed, in this order.", plans=Plans.VERBS,
+            Type.LIST, RUN, OWN, "The firmware updates, in order.", plans=Plans.VERBS,
             schema=Schema(Type.MAP, schema={
-                "component": Schema(Type.STRING, "bios, bmc and so on.", required=True),
-                "url": Schema(Type.STRING, "Where it is.", required=True),
-                "checksum": Schema(Type.STRING, "Its checksum."),
-                "wait": Schema(Type.NUMBER, "Seconds of rest after it."),
+                "component": Schema(Type.STRING, "The component, such as bmc.", required=True),
+                "url": Schema(Type.STRING, "The URL of the firmware.", required=True),
+                "checksum": Schema(Type.STRING, "The checksum of the firmware."),
+                "wait": Schema(Type.NUMBER, "Seconds to wait after the update."),
             }),
         ),
         "bios": updatable(
-            Type.MAP, RUN, OWN, "Settings by name.", plans=Plans.VERBS, schema={
-                "settings": Schema(Type.MAP, "Value by name."),
-                "factory_reset": Schema(Type.BOOLEAN, "Reset first.", default=False),
+            Type.MAP, RUN, OWN, "The BIOS configuration.", plans=Plans.VERBS, schema={
+                "settings": Schema(Type.MAP, "The value of each BIOS setting by name."),
+                "factory_reset": Schema(
+                    Type.BOOLEAN, "Reset the BIOS to its defaults first.", default=False
+                ),
             },
         ),
         "raid": updatable(
-            Type.MAP, RUN, OWN, "The logical disks; what was on the disks is lost.",
+            Type.MAP, RUN, OWN, "The RAID configuration; data on the disks is lost.",
             plans=Plans.VERBS, schema={
-                "logical_disks": Schema(Type.LIST, "As in the API.", required=True),
-                "delete_existing": Schema(Type.BOOLEAN, "Delete others.", default=True),
+                "logical_disks": Schema(
+                    Type.LIST, "The logical disks, as in target_raid_config.", required=True
+                ),
+                "delete_existing": Schema(
+                    Type.BOOLEAN, "Delete existing logical disks.", default=True
+                ),
             },
         ),
         "extra_steps": replace(STEPS, plans=Plans.VERBS),
         "apply_when": updatable(
             Type.STRING, RUN, UNSEEN,
-            "manageable: cleaning of a manageable node; service: of an active one; deploy: with "
-            "the next system that an Instance of this stack writes on it.",
+            "manageable: clean a manageable node; service: service an active node; deploy: with "
+            "the next deployment by an Instance of this stack.",
             default="manageable", plans=Plans.VERBS,
             constraints=[constraints.AllowedValues(["manageable", SERVICE, DEPLOY])],
         ),
         "on_delete": updatable(
             Type.STRING, LATER, UNSEEN,
-            "reset: BIOS to its defaults, and no logical disk, where it had set them.",
+            "reset: restore BIOS defaults and delete logical disks, if they were applied.",
             default="keep", plans=Plans.VERBS,
             constraints=[constraints.AllowedValues(["keep", "reset"])],
         ),
         "allow_destructive": updatable(
-            Type.BOOLEAN, LATER, UNSEEN, "RAID may be changed.", default=False
+            Type.BOOLEAN, LATER, UNSEEN, "Whether changes of RAID are allowed.", default=False
         ),
         "timeout": updatable(
-            Type.NUMBER, LATER, UNSEEN, "Seconds until all is done.", default=10800,
+            Type.NUMBER, LATER, UNSEEN, "The timeout of the steps, in seconds.", default=10800,
             constraints=[constraints.Range(min=1)],
         ),
     }  # fmt: skip
     attributes_schema: ClassVar[Mapping[str, Attribute]] = {
         **ATTRIBUTES,
-        "applied": Attribute("What was applied last, by section.", Type.MAP),
+        "applied": Attribute("The last applied configuration, by section.", Type.MAP),
         "pending": Attribute(
-            "Sections that are not applied yet, as they wait for a deployment.", Type.LIST,
+            "The sections that are not applied yet, and wait for a deployment.", Type.LIST,
         ),
-        "drift": Attribute("What the machine has no more, in sentences.", Type.LIST),
+        "drift": Attribute(
+            "The differences from the applied configuration, as sentences.", Type.LIST
+        ),
     }  # fmt: skip
 
     def validate(self) -> None:

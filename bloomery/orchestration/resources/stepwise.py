@@ -80,8 +80,8 @@ class Step(NamedTuple):
 
 
 MARKS: Final[dict[str, Step]] = {
-    "mark": Step("put the mark of the resource on what external_id names"),
-    "unmark": Step("take the mark away from what stays"),
+    "mark": Step("write the mark of the resource on the object of external_id"),
+    "unmark": Step("remove the mark from the object that stays"),
 }
 
 

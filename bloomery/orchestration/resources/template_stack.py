@@ -24,35 +24,35 @@ class TemplateStack(composite.Composite):
 
     properties_schema: ClassVar[Mapping[str, Schema]] = {
         "context": Schema(
-            Type.MAP, "Where the stack is; other regions and clouds cannot be reached.",
+            Type.MAP, "The location of the stack; other regions and clouds are not supported.",
             update_allowed=True, schema={
-                "region_name": Schema(Type.STRING, "The region."),
+                "region_name": Schema(Type.STRING, "The region of the stack."),
                 "credential_secret_id": Schema(
                     Type.STRING, "The secret with credentials of another cloud.",
                     update_allowed=True,
                 ),
                 "ca_cert": Schema(
-                    Type.STRING, "The authority of its certificate.", update_allowed=True
+                    Type.STRING, "The CA certificate of another cloud.", update_allowed=True
                 ),
                 "insecure": Schema(
-                    Type.BOOLEAN, "Whether its certificate is not looked at.", default=False,
+                    Type.BOOLEAN, "Whether to skip certificate checks.", default=False,
                     update_allowed=True,
                 ),
             },
         ),
         "template": Schema(
-            Type.STRING, "The template, as text.", required=True, update_allowed=True
+            Type.STRING, "The template of the stack, as text.", required=True, update_allowed=True
         ),
         "timeout": Schema(
-            Type.INTEGER, "Minutes that an action of the stack may take.", update_allowed=True
+            Type.INTEGER, "The timeout of an action, in minutes.", update_allowed=True
         ),
         "parameters": Schema(
-            Type.MAP, "Values of its parameters.", default={}, update_allowed=True
+            Type.MAP, "The parameters of the stack.", default={}, update_allowed=True
         ),
     }  # fmt: skip
     attributes_schema: ClassVar[Mapping[str, Attribute]] = {
         "stack_name": Attribute("The name of the stack.", Type.STRING),
-        "outputs": Attribute("Its outputs by name.", Type.MAP),
+        "outputs": Attribute("The outputs of the stack by name.", Type.MAP),
     }
 
     def validate(self) -> None:

@@ -29,29 +29,30 @@ class TestResource(base.Resource):
 
     properties_schema: ClassVar[Mapping[str, Schema]] = {
         VALUE: Schema(
-            Type.STRING, "What output shows.", default="test_string", update_allowed=True
+            Type.STRING, "The value of the attribute output.", default="test_string",
+            update_allowed=True
         ),
-        "update_replace_value": Schema(Type.STRING, "A change of it makes a new resource."),
+        "update_replace_value": Schema(Type.STRING, "Any text; a change replaces the resource."),
         "fail": Schema(
             Type.BOOLEAN, "Whether create and update fail after the wait.", default=False,
             update_allowed=True,
         ),
         "update_replace": Schema(
-            Type.BOOLEAN, "Whether a change of value makes a new resource.", default=False,
+            Type.BOOLEAN, "Whether a change of value replaces the resource.", default=False,
             update_allowed=True,
         ),
         "wait_secs": _seconds("Seconds that each action takes; -1: for ever.", default=0),
         "action_wait_secs": Schema(
-            Type.MAP, "Seconds by action, before wait_secs.", update_allowed=True, schema={
+            Type.MAP, "Seconds by action, instead of wait_secs.", update_allowed=True, schema={
                 "create": _seconds("Seconds that a create takes."),
                 "update": _seconds("Seconds that an update takes."),
                 "delete": _seconds("Seconds that a delete takes."),
             },
         ),
-        "attr_wait_secs": _seconds("Seconds that reading an attribute takes.", default=0),
-        "constraint_prop_secs": _seconds("Seconds that a constraint takes.", default=0),
-        "client_name": Schema(Type.STRING, "The client to look for entity_name with."),
-        "entity_name": Schema(Type.STRING, "The entity to look for.", update_allowed=True),
+        "attr_wait_secs": _seconds("The delay of reading an attribute; not used.", default=0),
+        "constraint_prop_secs": _seconds("The delay of a constraint; not used.", default=0),
+        "client_name": Schema(Type.STRING, "The client for entity_name; not used."),
+        "entity_name": Schema(Type.STRING, "The entity to find; not used.", update_allowed=True),
     }  # fmt: skip
     attributes_schema: ClassVar[Mapping[str, Attribute]] = {
         "output": Attribute("The value of the last create or update.", Type.STRING),

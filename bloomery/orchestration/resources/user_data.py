@@ -22,7 +22,7 @@ class CloudConfig(Config):
     """A map, rendered as cloud-config."""
 
     properties_schema: ClassVar[Mapping[str, Schema]] = {
-        "cloud_config": Schema(Type.MAP, "What cloud-init shall do."),
+        "cloud_config": Schema(Type.MAP, "The cloud-config, as a map."),
     }
 
     def text(self) -> str:
@@ -35,22 +35,22 @@ class MultipartMime(Config):
 
     properties_schema: ClassVar[Mapping[str, Schema]] = {
         "parts": Schema(
-            Type.LIST, "What the message consists of.", default=[], schema=Schema(
+            Type.LIST, "The parts of the message.", default=[], schema=Schema(
                 Type.MAP, schema={
                     "config": Schema(
-                        Type.STRING, "The text, or the id of a software config.", required=True
+                        Type.STRING, "The text, or the ID of a software config.", required=True
                     ),
-                    "filename": Schema(Type.STRING, "The name that the part has as a file."),
+                    "filename": Schema(Type.STRING, "The file name of the part."),
                     "type": Schema(
-                        Type.STRING, "Whether the text is itself a message of several parts.",
+                        Type.STRING, "The type of the part; multipart: a message of parts.",
                         default="text",
                         constraints=[constraints.AllowedValues(["text", "multipart"])],
                     ),
-                    "subtype": Schema(Type.STRING, "What kind of text it is."),
+                    "subtype": Schema(Type.STRING, "The MIME subtype; plain by default."),
                 },
             ),
         ),
-        "group": Schema(Type.STRING, "Which tool reads the message.", default=UNGROUPED),
+        "group": Schema(Type.STRING, "The tool that reads the message.", default=UNGROUPED),
     }  # fmt: skip
 
     def text(self) -> str:

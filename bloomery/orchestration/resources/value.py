@@ -26,7 +26,7 @@ class Value(base.Resource):
     properties_schema: ClassVar[Mapping[str, Schema]] = {
         VALUE: Schema(Type.ANY, "The value.", required=True, update_allowed=True),
         "type": Schema(
-            Type.STRING, "What the value must be usable as.", update_allowed=True,
+            Type.STRING, "The type to validate the value against.", update_allowed=True,
             constraints=[constraints.AllowedValues(list(TYPES))],
         ),
     }  # fmt: skip

@@ -26,21 +26,21 @@ _TYPES = [
     constraints.AllowedValues(["iqn", "ip", "mac", "wwnn", "wwpn", "port", "portgroup"]),
 ]
 _ATTRIBUTES: Mapping[str, Attribute] = {
-    "uuid": Attribute("Its UUID.", Type.STRING),
-    "node_uuid": Attribute("The node.", Type.STRING),
+    "uuid": Attribute("The UUID of the record.", Type.STRING),
+    "node_uuid": Attribute("The UUID of the node.", Type.STRING),
 }
-_EXTRA = field(Type.MAP, "Notes of yours.", drift=Drift.FIELD)
+_EXTRA = field(Type.MAP, "Arbitrary metadata.", drift=Drift.FIELD)
 _POWER = Schema(
-    Type.BOOLEAN, "Switch the node off for a change, and on again, if it is on.", default=False,
+    Type.BOOLEAN, "Whether a change may power the node off, and on again.", default=False,
     update_allowed=True, on_change=OnChange.LATER, drift=Drift.NONE, plans=Plans.VERBS,
 )  # fmt: skip
 STEPS: Final = machine_records.STEPS | {
     "update": Step("write the fields that have changed", "power_off power_on end"),
-    "delete": Step("delete the record, if it is ours", "power_off power_on end"),
+    "delete": Step("delete the record, if this resource owns it", "power_off power_on end"),
     "power_off": Step("switch the node off", "is_off", orders=True),
-    "is_off": Step("see its power", "update delete", "for power off"),
+    "is_off": Step("check the power state", "update delete", "for power off"),
     "power_on": Step("switch the node on again", "is_on", orders=True),
-    "is_on": Step("see its power", "end", "for power on"),
+    "is_on": Step("check the power state", "end", "for power on"),
 }
 
 
@@ -138,11 +138,12 @@ class VolumeConnector(Volume):
     properties_schema: ClassVar[Mapping[str, Schema]] = {
         "node": machine_records.NODE_OF,
         "type": Schema(
-            Type.STRING, "What connector_id is.", required=True, constraints=_TYPES,
+            Type.STRING, "The type of connector_id.", required=True, constraints=_TYPES,
             drift=Drift.LIVE,
         ),
         "connector_id": Schema(
-            Type.STRING, "The name, address or port.", required=True, drift=Drift.LIVE
+            Type.STRING, "The identifier, such as an IQN or MAC address.", required=True,
+            drift=Drift.LIVE
         ),
         "extra": _EXTRA,
         "allow_power_off": _POWER,
@@ -157,11 +158,13 @@ class VolumeTarget(Volume):
     properties_schema: ClassVar[Mapping[str, Schema]] = {
         "node": machine_records.NODE_OF,
         "volume_type": Schema(
-            Type.STRING, "iscsi or fibre_channel.", required=True, drift=Drift.LIVE
+            Type.STRING, "The type: iscsi or fibre_channel.", required=True, drift=Drift.LIVE
         ),
-        "volume_id": field(Type.STRING, "What the storage calls it.", required=True),
-        "boot_index": field(Type.INTEGER, "0: the machine boots from it.", required=True),
-        "properties": field(Type.MAP, "How it is reached; it is kept as a secret.", secret=True),
+        "volume_id": field(Type.STRING, "The ID of the volume in the storage.", required=True),
+        "boot_index": field(Type.INTEGER, "The boot index; 0: the boot volume.", required=True),
+        "properties": field(
+            Type.MAP, "The connection of the volume, kept as a secret.", secret=True
+        ),
         "extra": _EXTRA,
         "allow_power_off": _POWER,
     }

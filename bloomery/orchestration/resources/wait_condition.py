@@ -29,18 +29,18 @@ class WaitCondition(base.Resource):
 
     on_change: ClassVar[OnChange | None] = OnChange.LATER
     properties_schema: ClassVar[Mapping[str, Schema]] = {
-        "handle": Schema(Type.STRING, "The handle that is signalled.", required=True),
+        "handle": Schema(Type.STRING, "The wait condition handle.", required=True),
         "timeout": Schema(
             Type.NUMBER, "Seconds to wait for the signals.", required=True,
             constraints=[constraints.Range(min=1, max=LONGEST_S)],
         ),
         "count": Schema(
-            Type.INTEGER, "How many signals of success are waited for.", default=1,
+            Type.INTEGER, "The number of success signals to wait for.", default=1,
             update_allowed=True, constraints=[constraints.Range(min=1)],
         ),
     }  # fmt: skip
     attributes_schema: ClassVar[Mapping[str, Attribute]] = {
-        "data": Attribute("What the signals brought by their ids, as JSON.", Type.STRING),
+        "data": Attribute("The data of the signals by ID, as JSON.", Type.STRING),
     }
     # Names of the properties, which differ in CloudFormation.
     handle_key: ClassVar[str] = "handle"

@@ -91,21 +91,21 @@ class WaitConditionHandle(Handle):
     properties_schema: ClassVar[Mapping[str, Schema]] = {
         signals.TRANSPORT: Schema(
             Type.STRING,
-            "How the handle is signalled. TOKEN_SIGNAL: by a POST with the token; CFN_SIGNAL: by a"
-            " POST to an address that has it; HEAT_SIGNAL: by a POST with the credentials of the"
-            " owner; NO_SIGNAL: nothing is waited for.",
+            "The kind of signal. TOKEN_SIGNAL: a POST with the token; CFN_SIGNAL: a POST to a URL"
+            " with the token; HEAT_SIGNAL: a POST with credentials of the owner; NO_SIGNAL: no"
+            " signal, and no wait.",
             default="TOKEN_SIGNAL", constraints=[constraints.AllowedValues(TRANSPORTS)],
         ),
     }  # fmt: skip
     attributes_schema: ClassVar[Mapping[str, Attribute]] = {
-        "token": Attribute("The token of TOKEN_SIGNAL.", Type.STRING),
-        "endpoint": Attribute("The address of TOKEN_SIGNAL.", Type.STRING),
+        "token": Attribute("The token for TOKEN_SIGNAL.", Type.STRING),
+        "endpoint": Attribute("The URL for TOKEN_SIGNAL.", Type.STRING),
         "curl_cli": Attribute(
-            "The beginning of a command that signals by TOKEN_SIGNAL: add --data-binary"
+            "A curl command for TOKEN_SIGNAL, without its data: add --data-binary"
             """ '{"status": "SUCCESS"}', or FAILURE.""",
             Type.STRING,
         ),
-        "signal": Attribute("All that is needed to signal the handle, as JSON.", Type.STRING),
+        "signal": Attribute("The data for signalling the handle, as JSON.", Type.STRING),
     }
 
     def validate(self) -> None:
