@@ -28,7 +28,7 @@ MUTANTS: dict[str, tuple[Callable[[Path], None], Any, str, Any]] = {
         access, "request_of", _operator,
     ),
     "it does not look at what was told": (
-        tests.test_two_engines_that_look_at_once_tell_it_once,
+        tests.test_two_engines_that_look_at_once_report_it_once,
         stack_drift, "stored", lambda conn, uuids: {},
     ),
 }  # fmt: skip

@@ -114,7 +114,7 @@ def test_a_caller_whose_roles_were_revoked_is_told_nothing_of_a_machine(tmp_path
     assert "could not be found" in reason
 
 
-def test_two_engines_that_look_at_once_emit_it_once(tmp_path: Path) -> None:
+def test_two_engines_that_look_at_once_report_it_once(tmp_path: Path) -> None:
     watched = Watched(tmp_path)
     watched.change(power_state="power off")
     other = watched.make_watch()
