@@ -108,7 +108,7 @@ def count_roots(conn: sa.Connection, project: str) -> int:
     return conn.execute(_COUNT_ROOTS, {"project": project}).scalar_one()
 
 
-def list_below(conn: sa.Connection, root_uuid: str, *, deleted: bool = False) -> list[Stack]:
+def list_of_tree(conn: sa.Connection, root_uuid: str, *, deleted: bool = False) -> list[Stack]:
     """Return the stacks of a tree, the root first; ``deleted``: deleted ones, too."""
     query = _WHOLE.where(_T.root_uuid == root_uuid).order_by(_T.depth, _T.id)
     if not deleted:

@@ -96,7 +96,7 @@ def check_abandon(ctx: StackContext) -> None:
 def data_of(ctx: StackContext, row: Stack) -> Json:
     sealer = acceptance.sealer_of(ctx)
     with ctx.services.db.read() as conn:
-        rows = stacks.list_below(conn, row.root_uuid)
+        rows = stacks.list_of_tree(conn, row.root_uuid)
         templates = {
             each.uuid: raw_templates.get(conn, each.template_uuid, sealer) for each in rows
         }

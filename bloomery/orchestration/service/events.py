@@ -54,7 +54,7 @@ def _order(query: EventQuery) -> list[tuple[str, bool]]:
 
 def _levels(conn: Any, stack: Stack, depth: int) -> list[Stack]:
     within = {stack.uuid: stack}
-    for each in stacks.list_below(conn, stack.root_uuid, deleted=True):
+    for each in stacks.list_of_tree(conn, stack.root_uuid, deleted=True):
         if each.owner_uuid in within and each.depth - stack.depth <= depth:
             within[each.uuid] = each
     return list(within.values())

@@ -62,7 +62,7 @@ def _tree(conn: Any, stack: Stack, depth: int) -> list[Stack]:
     """Return the live stacks below a stack, one level more than are listed, to link to them."""
     within = {stack.uuid}
     below = []
-    for each in stacks.list_below(conn, stack.root_uuid):
+    for each in stacks.list_of_tree(conn, stack.root_uuid):
         if each.owner_uuid in within and each.depth - stack.depth <= depth + 1:
             within.add(each.uuid)
             below.append(each)

@@ -83,7 +83,7 @@ def _physical_ids(
 def _below(conn: sa.Connection, root: model.Stack) -> dict[str, str]:
     """Return physical resource IDs in child stacks by path: ``group/member``."""
     paths = {root.uuid: ""}
-    for stack in stacks.list_below(conn, root.root_uuid):
+    for stack in stacks.list_of_tree(conn, root.root_uuid):
         if stack.owner_uuid in paths:
             paths[stack.uuid] = f"{paths[stack.owner_uuid]}{stack.owner_resource}/"
     del paths[root.uuid]

@@ -106,7 +106,7 @@ def _in_state_since(conn: sa.Connection, row: Stack) -> datetime:
 
 def _subtree(conn: sa.Connection, row: Stack) -> list[Stack]:
     within = {row.uuid: row}
-    for each in stacks.list_below(conn, row.root_uuid):
+    for each in stacks.list_of_tree(conn, row.root_uuid):
         if each.owner_uuid in within:
             within[each.uuid] = each
     return list(within.values())
