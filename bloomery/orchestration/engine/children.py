@@ -215,7 +215,7 @@ class EngineChildren:
             tree=tree,
             depth=tree.deepen(parent.row.depth),
             timeout_s=blueprint.timeout_s or parent.timeout_s,
-            is_counted=self._counts_below(parent, blueprint.owner),
+            is_counted=self._counts_children(parent, blueprint.owner),
         )
         validate(stack)
         self._authorize(stack)
@@ -260,12 +260,12 @@ class EngineChildren:
     def _is_counted(self, stack: EngineStack) -> bool:
         """Tell whether the resources of a stack count for the limit of the tree."""
         above = self._parent.stacks.get(stack.row.owner_uuid or "")
-        return above is None or self._counts_below(above, stack.row.owner_resource or "")
+        return above is None or self._counts_children(above, stack.row.owner_resource or "")
 
-    def _counts_below(self, stack: EngineStack, name: str) -> bool:
+    def _counts_children(self, stack: EngineStack, name: str) -> bool:
         row = stack.rows.get(name)
         kind = composite.Composite if row is None else row.kind
-        return self._is_counted(stack) and getattr(kind, "counts_below", True)
+        return self._is_counted(stack) and getattr(kind, "counts_children", True)
 
     def _authorize(self, stack: Stack) -> None:
         """Raise Forbidden unless the tree's last caller may use the types of a child."""

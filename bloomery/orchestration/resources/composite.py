@@ -32,7 +32,7 @@ class Composite(base.Resource):
     on_change: ClassVar[OnChange | None] = OnChange.MEMBERS
     always_updated: ClassVar[bool] = True
     preemptible: ClassVar[bool] = True
-    counts_below: ClassVar[bool] = True  # resources of the child count for the limit of the tree
+    counts_children: ClassVar[bool] = True  # resources of the child count for the limit of the tree
 
     def child_document(self) -> Mapping[str, Any]:
         raise NotImplementedError

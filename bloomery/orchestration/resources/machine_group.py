@@ -61,7 +61,7 @@ class InstanceGroup(resource_group.Indexed, stepwise.Stepwise):
     attributes_schema: ClassVar[Mapping[str, Attribute]] = machine_group_schema.ATTRIBUTES
 
     steps: ClassVar[Mapping[str, Step]] = STEPS
-    counts_below: ClassVar[bool] = False
+    counts_children: ClassVar[bool] = False
     compares: ClassVar[bool] = False  # the members of the child do
 
     def most_members(self) -> tuple[int, str]:

@@ -71,7 +71,7 @@ def child_stack(stack: Stack, resource: composite.Composite) -> Stack:
         tree=stack.tree,
         depth=depth,
         timeout_s=stack.timeout_s,
-        is_counted=stack.is_counted and resource.counts_below,
+        is_counted=stack.is_counted and resource.counts_children,
     )
 
 
