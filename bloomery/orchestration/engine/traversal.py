@@ -332,7 +332,7 @@ class Traversal:
             new, _uuid = stack_resources.target(self.stack)
             live = self.stack.current_rows
             find_node = functools.partial(machines.find_node, self.stack.context().machines)
-            present = Present(records={}, live=live, below=self._child, find_node=find_node)
+            present = Present(records={}, live=live, child=self._child, find_node=find_node)
             builder = ResolvedBuilder(old=row.definitions, new=new, present=present)
             self._builders[row.template_uuid] = builder
         return self._builders[row.template_uuid]

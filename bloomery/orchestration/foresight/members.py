@@ -57,17 +57,17 @@ def _is_stack(builder: PlanBuilder, key: Key) -> bool:
 def _merge(builder: PlanBuilder, owner: Key, nested_plan: NestedPlan) -> None:
     plan, begin = nested_plan.plan, _begin(builder.graph, owner)
     for key in plan.graph.keys():  # noqa: SIM118  # iterating the graph would sort it
-        member = _below(owner, key)
+        member = _member_key(owner, key)
         builder.graph.add(owner, member)
         for need in plan.requires(key):
-            builder.graph.add(member, _below(owner, need))
+            builder.graph.add(member, _member_key(owner, need))
         if begin is not None and not plan.requires(key):
             builder.graph.add(member, begin)
         if key in plan.actions:
             builder.actions[member] = _doubted(plan.actions[key], builder.actions[owner])
 
 
-def _below(owner: Key, key: Key) -> Key:
+def _member_key(owner: Key, key: Key) -> Key:
     return Key(f"{owner.name}/{key.name}", key.phase, key.part)
 
 
@@ -117,10 +117,10 @@ def _present(nested_plan: NestedPlan) -> groups.Members:
 
 
 def _states(builder: PlanBuilder, name: str) -> Mapping[str, Status] | None:
-    below = builder.present.below(name)
-    if below is None or below.records is None:
+    child = builder.present.child(name)
+    if child is None or child.records is None:
         return None
-    return {member: record.status for member, record in below.records.items()}
+    return {member: record.status for member, record in child.records.items()}
 
 
 @dataclass(slots=True)

@@ -83,9 +83,9 @@ def _nested_plan(
         builder.budget.take(0)
         before, after = was and was(), will_be and will_be()
         nothing = Present(records={}, find_node=builder.present.find_node)
-        present = (builder.present.below(name) if before else nothing) or Present()
-        old = present.template or _below(builder, _old_side(builder, name), before)
-        new = _below(builder, builder.new, after)
+        present = (builder.present.child(name) if before else nothing) or Present()
+        old = present.template or _child_side(builder, _old_side(builder, name), before)
+        new = _child_side(builder, builder.new, after)
         inner = PlanBuilder(
             old=old, new=new, present=present, transforms=builder.transforms,
             parent=(builder.secrecy, name),
@@ -114,14 +114,14 @@ def _is_anothers(builder: PlanBuilder, name: str) -> bool:
     return any(each is not None and each.external_id is not None for each in definitions)
 
 
-def _below(
-    builder: PlanBuilder, above: TemplateSide, resource: composite.Composite | None
+def _child_side(
+    builder: PlanBuilder, parent: TemplateSide, resource: composite.Composite | None
 ) -> TemplateSide:
     if resource is None:
         return NOTHING
-    assert isinstance(above, Stack)
+    assert isinstance(parent, Stack)
     resource.validate()  # refuses a group of too many members before they are named
-    child = children.child_stack(above, resource)
+    child = children.child_stack(parent, resource)
     if child.is_counted:
         builder.budget.take(len(child.definitions))
     return child

@@ -30,7 +30,7 @@ class Present:
     ``live``       resources whose ID and attributes are known now, by name
     ``requires``   required resources by name, in addition to those in the old template
     ``resource``   returns a resource that can read its live state; None: the state is not read
-    ``below``      returns that of a resource's child stack; None: as its template defines it
+    ``child``      returns that of a resource's child stack; None: as its template defines it
     ``template``   template of the stack's last update; None: the one that its parent defines
     ``find_node``  returns a node as it is now, created by a stack or not
     ``converges``  whether resources are compared with their live state, as in Heat's ``converge``
@@ -41,7 +41,7 @@ class Present:
     live: Mapping[str, ResourceView] = field(default_factory=dict)
     requires: Mapping[str, Sequence[str]] = field(default_factory=dict)
     resource: Callable[[str], Resource | None] = lambda name: None
-    below: Callable[[str], Present | None] = lambda name: None
+    child: Callable[[str], Present | None] = lambda name: None
     template: TemplateSide | None = None
     find_node: FindNode = find_no_node
     converges: bool = False

@@ -131,7 +131,9 @@ def failed(candidate: Candidate) -> Decision | None:
     if record is None or record.status is Status.COMPLETE:
         return None
     state = f"{record.action} {record.status}"
-    replaces = candidate.kind.always_replace_on_check_failed and not _fails_below(candidate)
+    replaces = candidate.kind.always_replace_on_check_failed and not _members_failed_a_check(
+        candidate
+    )
     if replaces and _failed_its_check(record):
         return Decision(Verb.REPLACE, f"{state}: the real thing is not as it should be")
     if candidate.kind.repairs_failed and record.physical_id is None:
@@ -145,10 +147,10 @@ def _failed_its_check(record: ResourceState) -> bool:
     return record.action is Doing.CHECK and record.status is Status.FAILED
 
 
-def _fails_below(candidate: Candidate) -> bool:
+def _members_failed_a_check(candidate: Candidate) -> bool:
     """Return whether members have failed a check: then only those members are replaced."""
-    below = candidate.builder.present.below(candidate.name)
-    return below is not None and any(map(_failed_its_check, (below.records or {}).values()))
+    child = candidate.builder.present.child(candidate.name)
+    return child is not None and any(map(_failed_its_check, (child.records or {}).values()))
 
 
 def indifferent(candidate: Candidate) -> Decision | None:
@@ -249,7 +251,7 @@ def look(candidate: Candidate, resource: Resource) -> Decision | None:
 def decide(candidate: Candidate) -> Decision:
     """Return the decision of the first rule that has one, unless the environment restricts it."""
     decision = taken_back(candidate, judge(candidate))
-    if decision.verb is Verb.UNCHANGED and _may_change_below(candidate):
+    if decision.verb is Verb.UNCHANGED and _child_may_change(candidate):
         decision = Decision(Verb.UPDATE, "its members may change", certain=False)
     return restricted(candidate, decision)
 
@@ -282,7 +284,7 @@ def files_of(side: TemplateSide) -> Mapping[str, Any]:
 # -------------------------------------------------------------------------------- small helpers
 
 
-def _may_change_below(candidate: Candidate) -> bool:
+def _child_may_change(candidate: Candidate) -> bool:
     """Return whether a resource has a child stack, and the files of the template have changed."""
     old, new = candidate.builder.old, candidate.builder.new
     return issubclass(candidate.kind, Composite) and files_of(old) != files_of(new)

@@ -85,13 +85,13 @@ def _previewed(
     required_by = _required_by(stack)
     for name in stack.definitions:
         details = _new_details(stack, identity, name, required_by.get(name, []), secrets)
-        below = _below(stack, name)
-        if below is None:
+        child = _child_stack(stack, name)
+        if child is None:
             yield dataclasses.replace(details, parent=parent)
         else:
-            below_name = f"{identity.name}-{name}"  # a stored name has a short ID, too
-            inner = StackIdentity(project=identity.project, name=below_name, uuid=_NOT_STORED)
-            yield list(_previewed(below, inner, Secrecy(below, parent=(secrets, name)), name))
+            child_name = f"{identity.name}-{name}"  # a stored name has a short ID, too
+            inner = StackIdentity(project=identity.project, name=child_name, uuid=_NOT_STORED)
+            yield list(_previewed(child, inner, Secrecy(child, parent=(secrets, name)), name))
 
 
 def _required_by(stack: Stack) -> dict[str, list[str]]:
@@ -102,7 +102,7 @@ def _required_by(stack: Stack) -> dict[str, list[str]]:
     return required
 
 
-def _below(stack: Stack, name: str) -> Stack | None:
+def _child_stack(stack: Stack, name: str) -> Stack | None:
     if not issubclass(stack.kind(name), Composite):
         return None
     try:
@@ -175,16 +175,16 @@ def _changes(
     foreseen = {key.name.rpartition(SEPARATOR)[0] for key, _ in planned}
     for key, action in planned:
         kind = _KINDS.get(action.verb)
-        *above, name = key.name.split(SEPARATOR)
-        if kind is None or (above and not show_nested) or _is_old_one(planned, key):
+        *parents, name = key.name.split(SEPARATOR)
+        if kind is None or (parents and not show_nested) or _is_old_one(planned, key):
             continue
-        owner = _stack_below(stored, above)
+        owner = _nested_stack(stored, parents)
         member = None if owner is None else owner.members().get(name)
         kind = _kind_of(kind, member)
-        parent = above[-1] if above else None
+        parent = parents[-1] if parents else None
         yield kind, _details(owner or stored, name, action.type, member, parent)
         if show_nested and key.name not in foreseen:
-            yield from _all_below(member, kind)
+            yield from _all_nested(member, kind)
 
 
 def _kind_of(kind: str, member: StackMember | None) -> str:
@@ -192,7 +192,7 @@ def _kind_of(kind: str, member: StackMember | None) -> str:
     return "updated" if kind == "unchanged" and is_stack else kind
 
 
-def _stack_below(stored: StoredStack, names: Sequence[str]) -> StoredStack | None:
+def _nested_stack(stored: StoredStack, names: Sequence[str]) -> StoredStack | None:
     stack = stored
     for name in names:
         member = stack.members().get(name)
@@ -203,16 +203,16 @@ def _stack_below(stored: StoredStack, names: Sequence[str]) -> StoredStack | Non
     return stack
 
 
-def _all_below(member: StackMember | None, kind: str) -> Iterator[tuple[str, ResourceDetails]]:
+def _all_nested(member: StackMember | None, kind: str) -> Iterator[tuple[str, ResourceDetails]]:
     """Yield all resources below a resource whose child stack has no vertices in the plan."""
     child = None if member is None else _child_of(member)
     if member is None or child is None or kind == "added":
         return
-    below = "deleted" if kind in {"deleted", "replaced"} else "unchanged"
+    child_kind = "deleted" if kind in {"deleted", "replaced"} else "unchanged"
     for name, each in child.stack.members().items():
-        inner = _kind_of(below, each)
+        inner = _kind_of(child_kind, each)
         yield inner, _details(child.stack, name, each.row.type, each, member.row.name)
-        yield from _all_below(each, inner)
+        yield from _all_nested(each, inner)
 
 
 def _child_of(member: StackMember) -> StoredChild | None:
@@ -229,7 +229,7 @@ def _present(stored: StoredStack, *, converges: bool) -> Present:
         records=records,
         live=live,
         resource=lambda name: members[name].resource() if name in members else None,
-        below=lambda name: _below_member(members, name, converges=converges),
+        child=lambda name: _child_present(members, name, converges=converges),
         template=stored.definition,
         find_node=_find_node(stored.ctx),
         converges=converges,
@@ -243,7 +243,7 @@ def _find_node(ctx: StackContext) -> FindNode:
     return functools.partial(find_node, seen)
 
 
-def _below_member(
+def _child_present(
     members: Mapping[str, StackMember], name: str, *, converges: bool
 ) -> Present | None:
     child = _child_of(members[name]) if name in members else None
