@@ -20,13 +20,13 @@ def of(call: Call, stack_name: str, stack_id: str) -> StackIdentity:
     return StackIdentity(project=call.project, name=stack_name, uuid=stack_id)
 
 
-def url(call: Call, stack: StackIdentity, *below: str) -> str:
+def url(call: Call, stack: StackIdentity, *segments: str) -> str:
     """Return the URL of a stack, or of a path below it."""
-    return call.at("stacks", stack.name, stack.uuid, *below, project=stack.project)
+    return call.at("stacks", stack.name, stack.uuid, *segments, project=stack.project)
 
 
-def link(call: Call, rel: str, stack: StackIdentity, *below: str) -> dict[str, str]:
-    return {"href": url(call, stack, *below), "rel": rel}
+def link(call: Call, rel: str, stack: StackIdentity, *segments: str) -> dict[str, str]:
+    return {"href": url(call, stack, *segments), "rel": rel}
 
 
 def as_document(stack: StackIdentity, path: str = "") -> dict[str, Any]:

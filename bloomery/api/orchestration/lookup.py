@@ -20,10 +20,10 @@ def find_part(call: Call, stack: str, part: str) -> Reply:
 
 def find_arn(call: Call, arn: str) -> Reply:
     """Redirect an ARN; segments below the stack are kept in the Location."""
-    stack, below = identity.parsed(arn)
-    return _redirect(call, call.operations.identify_stack(call.request, stack), *below)
+    stack, segments = identity.parsed(arn)
+    return _redirect(call, call.operations.identify_stack(call.request, stack), *segments)
 
 
-def _redirect(call: Call, stack: StackIdentity, *below: str) -> Reply:
+def _redirect(call: Call, stack: StackIdentity, *segments: str) -> Reply:
     query = f"?{call.query_string}" if call.query_string else ""
-    return Reply(location=identity.url(call, stack, *below) + query)
+    return Reply(location=identity.url(call, stack, *segments) + query)

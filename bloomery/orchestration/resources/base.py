@@ -159,11 +159,11 @@ def ending(
     if not ends or not isinstance(value, dict | list):
         return
     for key, inner in value.items() if isinstance(value, dict) else enumerate(value):
-        below = (*path, key)
-        if any(below[-len(end) :] == end for end in ends):
-            yield below
+        inner_path = (*path, key)
+        if any(inner_path[-len(end) :] == end for end in ends):
+            yield inner_path
         else:
-            yield from ending(ends, inner, below)
+            yield from ending(ends, inner, inner_path)
 
 
 class Resource:

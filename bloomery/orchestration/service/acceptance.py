@@ -251,8 +251,8 @@ def send(ctx: StackContext, stack: Stack, template: Template | None, news: Seque
     if template is None:
         with ctx.services.db.read() as conn:
             template = raw_templates.get(conn, stack.template_uuid, sealer_of(ctx))
-    below = () if runtime.operators is None else runtime.operators.event_sinks
-    runtime.sinks.send(stack, [*template.environment.get(SINKS, ()), *below], news)
+    operator_sinks = () if runtime.operators is None else runtime.operators.event_sinks
+    runtime.sinks.send(stack, [*template.environment.get(SINKS, ()), *operator_sinks], news)
 
 
 def _named(name: str) -> Callable[[sa.exc.IntegrityError], errors.Failure | None]:

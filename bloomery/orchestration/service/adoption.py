@@ -117,7 +117,7 @@ class _Tree:
         self._resources: dict[str, list[StoredResource]] = {}
         for each in tree_resources:
             self._resources.setdefault(each.stack_uuid, []).append(each)
-        self._below = {(each.owner_uuid, each.uuid): each for each in rows if each.owner_uuid}
+        self._children = {(each.owner_uuid, each.uuid): each for each in rows if each.owner_uuid}
 
     def data(self, row: Stack) -> Json:
         template = self._templates[row.uuid]
@@ -127,5 +127,5 @@ class _Tree:
         return adopt_data.of_stack(row, template, entries)
 
     def _entry(self, resource: StoredResource) -> Json:
-        child = self._below.get((resource.stack_uuid, str(resource.physical_id)))
+        child = self._children.get((resource.stack_uuid, str(resource.physical_id)))
         return adopt_data.of_resource(resource, {} if child is None else self.data(child))

@@ -85,7 +85,7 @@ def types_in(stack: Stack) -> Iterator[str]:
         yield resource.type
         yield from _targets(stack, resource.name, kind)
         if issubclass(kind, Composite):
-            yield from _types_below(stack, resource.name)
+            yield from _child_types(stack, resource.name)
 
 
 def _targets(stack: Stack, name: str, kind: type[Any]) -> Iterator[str]:
@@ -100,12 +100,12 @@ def _targets(stack: Stack, name: str, kind: type[Any]) -> Iterator[str]:
     yield from (each for each in names if kinds.find(each) is kind)
 
 
-def _types_below(stack: Stack, name: str) -> Iterator[str]:
+def _child_types(stack: Stack, name: str) -> Iterator[str]:
     try:
         values = stack.properties(name, stack.view)
-        below = children.preview(stack, name, values, {})
-        if isinstance(below, Composite):
-            yield from types_in(children.child_stack(stack, below))
+        resource = children.preview(stack, name, values, {})
+        if isinstance(resource, Composite):
+            yield from types_in(children.child_stack(stack, resource))
     except errors.Failure:
         return
 

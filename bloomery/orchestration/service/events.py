@@ -28,8 +28,8 @@ def list_events(
     if query.resource is not None:
         equal["name"] = [query.resource]
     with ctx.services.db.read() as conn:
-        below = [stack] if not query.nested_depth else _levels(conn, stack, query.nested_depth)
-        by_uuid = {each.uuid: StackIdentity.of(each) for each in below}
+        listed = [stack] if not query.nested_depth else _levels(conn, stack, query.nested_depth)
+        by_uuid = {each.uuid: StackIdentity.of(each) for each in listed}
         page = stack_events.Query(
             stacks=list(by_uuid),
             equal=equal,

@@ -39,12 +39,12 @@ def list_stack_resources(
     stack = access.stack(ctx, identity)
     depth = min(query.nested_depth, ctx.services.conf.engine.max_nested_stack_depth)
     with ctx.services.db.read() as conn:
-        below = stacks.list_children(conn, stack.uuid) if not depth else _tree(conn, stack, depth)
+        nested = stacks.list_children(conn, stack.uuid) if not depth else _tree(conn, stack, depth)
         listed = {stack.uuid: stack} | {
-            each.uuid: each for each in below if each.depth - stack.depth <= depth
+            each.uuid: each for each in nested if each.depth - stack.depth <= depth
         }
         rows = db.list_shown(conn, listed)
-    identities = {each.uuid: StackIdentity.of(each) for each in (stack, *below)}
+    identities = {each.uuid: StackIdentity.of(each) for each in (stack, *nested)}
     fitting = [row for row in rows if _fits(row, query.filters)]
     details = _Details(listed, identities, rows)
     if not query.with_detail:
@@ -61,12 +61,12 @@ def list_stack_resources(
 def _tree(conn: Any, stack: Stack, depth: int) -> list[Stack]:
     """Return the live stacks below a stack, one level more than are listed, to link to them."""
     within = {stack.uuid}
-    below = []
+    nested = []
     for each in stacks.list_of_tree(conn, stack.root_uuid):
         if each.owner_uuid in within and each.depth - stack.depth <= depth + 1:
             within.add(each.uuid)
-            below.append(each)
-    return below
+            nested.append(each)
+    return nested
 
 
 def _fits(row: StoredResource, filters: Mapping[str, Sequence[str]]) -> bool:
@@ -118,8 +118,8 @@ def describe_stack_resource(
         raise missing(stack, name)
     with ctx.services.db.read() as conn:
         rows = db.list_shown(conn, [stack.uuid])
-        below = stacks.list_children(conn, stack.uuid)
-    identities = {each.uuid: StackIdentity.of(each) for each in (stack, *below)}
+        nested = stacks.list_children(conn, stack.uuid)
+    identities = {each.uuid: StackIdentity.of(each) for each in (stack, *nested)}
     row = next(each for each in rows if each.name == name)
     details = _Details({stack.uuid: stack}, identities, rows)
     return details.of(row, **_description_and_attributes(stored, name, with_attr))

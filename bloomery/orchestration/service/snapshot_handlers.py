@@ -102,7 +102,7 @@ def clean(ctx: StackContext, row: Stack, data: Mapping[str, Any]) -> None:
         if member is None:
             continue
         if entry.get("resources"):
-            _clean_below(ctx, row, member.row.physical_id, entry)
+            _clean_child(ctx, row, member.row.physical_id, entry)
         if hasattr(_kind(member), "handle_delete_snapshot"):
             handler = member.resource().handle_delete_snapshot  # type: ignore[attr-defined]  # optional
             _asked(stored, name, handler, entry.get("resource_data") or {})
@@ -115,11 +115,11 @@ def _kind(member: StackMember) -> type[base.Resource] | None:
         return None
 
 
-def _clean_below(ctx: StackContext, row: Stack, uuid: str | None, entry: Mapping[str, Any]) -> None:
+def _clean_child(ctx: StackContext, row: Stack, uuid: str | None, entry: Mapping[str, Any]) -> None:
     with ctx.services.db.read() as conn:
-        below = None if uuid is None else stacks.find(conn, uuid)
-    if below is not None and below.owner_uuid == row.uuid and below.deleted_at is None:
-        clean(ctx, below, entry)
+        child = None if uuid is None else stacks.find(conn, uuid)
+    if child is not None and child.owner_uuid == row.uuid and child.deleted_at is None:
+        clean(ctx, child, entry)
 
 
 # ----------------------------------------------------------------------------------- what is asked

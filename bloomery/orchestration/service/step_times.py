@@ -75,12 +75,12 @@ def _physical_ids(
         if each.record is not None and each.record.physical_id is not None
     }
     if root is not None and any("/" in key.name for key in present):
-        below = _below(conn, root)
-        physical_ids |= {key: below[key.name] for key in present if key.name in below}
+        nested_ids = _nested_physical_ids(conn, root)
+        physical_ids |= {key: nested_ids[key.name] for key in present if key.name in nested_ids}
     return physical_ids
 
 
-def _below(conn: sa.Connection, root: model.Stack) -> dict[str, str]:
+def _nested_physical_ids(conn: sa.Connection, root: model.Stack) -> dict[str, str]:
     """Return physical resource IDs in child stacks by path: ``group/member``."""
     paths = {root.uuid: ""}
     for stack in stacks.list_of_tree(conn, root.root_uuid):

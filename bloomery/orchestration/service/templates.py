@@ -67,8 +67,8 @@ def _shown(stack: Stack, *, show_nested: bool) -> Json:
         if name not in NOT_SHOWN
     }
     environment[REGISTRY] = _files_of_types(stack) | environment[REGISTRY]
-    if show_nested and (below := dict(_below(stack))):
-        document["NestedParameters"] = below
+    if show_nested and (nested_parameters := dict(_nested_parameters(stack))):
+        document["NestedParameters"] = nested_parameters
     return document
 
 
@@ -86,7 +86,7 @@ def _declared(stack: Stack) -> Json:
     } | ({"ParameterGroups": groups} if groups else {})
 
 
-def _below(stack: Stack) -> Iterator[tuple[str, Json]]:
+def _nested_parameters(stack: Stack) -> Iterator[tuple[str, Json]]:
     """Yield the declarations of each child stack, by resource.
 
     Skip a child stack whose members depend on missing or invalid values.
@@ -110,7 +110,7 @@ def _nested(stack: Stack, name: str) -> Json | None:
     sections.check(child.definition.template)
     sections.check_resources(child.definition.template)
     document = {"Type": stack.definitions[name].type, **_declared(child)}
-    deeper = dict(_below(child))
+    deeper = dict(_nested_parameters(child))
     return document | ({"NestedParameters": deeper} if deeper else {})
 
 

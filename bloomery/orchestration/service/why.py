@@ -64,14 +64,14 @@ def explain_stack(ctx: StackContext, identity: StackIdentity) -> Json:
     row = access.stack(ctx, identity)
     sealer, now = acceptance.sealer_of(ctx), ctx.runtime.utc()
     with ctx.services.db.read() as conn:
-        below = {each.uuid: each for each in _subtree(conn, row)}
+        subtree = {each.uuid: each for each in _subtree(conn, row)}
         stored = resources.list_of_tree(conn, row.root_uuid, sealer)
         orders = list(stack_orders.list_rows(conn, row.root_uuid))
         engine = stack_locks.find_engine(conn, row.root_uuid)
-        drifted = _list_drifted(conn, row, below)
+        drifted = _list_drifted(conn, row, subtree)
         since = _in_state_since(conn, row)
-    stored = [each for each in stored if each.stack_uuid in below]
-    targets = _WaitTargets(ctx, below, stored)
+    stored = [each for each in stored if each.stack_uuid in subtree]
+    targets = _WaitTargets(ctx, subtree, stored)
     waiting = [each for each in stored if each.status == Status.IN_PROGRESS or _hooks(each)]
     failed = [each for each in stored if each.status == Status.FAILED]
     return {
@@ -87,12 +87,12 @@ def explain_stack(ctx: StackContext, identity: StackIdentity) -> Json:
         "orders": [
             {"kind": str(each.kind), "accepted_at": _iso(each.created_at)}
             for each in orders
-            if each.stack_uuid in below
+            if each.stack_uuid in subtree
         ],
         "waiting": [_waiting(each, targets, now) for each in waiting[:_MOST]],
         "failed": [_failed(each, targets) for each in failed[:_MOST]],
         "drifted": drifted,
-        "leaving": [_place(each, below) for each in _list_leaving(stored)[:_MOST]],
+        "leaving": [_place(each, subtree) for each in _list_leaving(stored)[:_MOST]],
         "next_action": _next_action(row, waiting, targets, bool(orders), engine, bool(drifted)),
     }
 
@@ -116,10 +116,10 @@ class _WaitTargets:
     """Describe what resources of a tree wait for."""
 
     def __init__(
-        self, ctx: StackContext, below: Mapping[str, Stack], stored: Sequence[StoredResource]
+        self, ctx: StackContext, subtree: Mapping[str, Stack], stored: Sequence[StoredResource]
     ) -> None:
         self._ctx = ctx
-        self.stacks = below
+        self.stacks = subtree
         self._resources = {each.uuid: each for each in stored}
 
     def describe(self, resource: StoredResource) -> str:
@@ -207,16 +207,16 @@ def _failed(resource: StoredResource, targets: _WaitTargets) -> Json:
     }
 
 
-def _path(resource: Any, below: Mapping[str, Stack]) -> str:
-    parts, stack = [resource.name], below.get(resource.stack_uuid)
-    while stack is not None and stack.owner_uuid in below:
+def _path(resource: Any, subtree: Mapping[str, Stack]) -> str:
+    parts, stack = [resource.name], subtree.get(resource.stack_uuid)
+    while stack is not None and stack.owner_uuid in subtree:
         parts.append(str(stack.owner_resource))
-        stack = below.get(stack.owner_uuid or "")
+        stack = subtree.get(stack.owner_uuid or "")
     return "/".join(reversed(parts))
 
 
-def _place(resource: Any, below: Mapping[str, Stack]) -> Json:
-    path, stack = _path(resource, below), below[resource.stack_uuid]
+def _place(resource: Any, subtree: Mapping[str, Stack]) -> Json:
+    path, stack = _path(resource, subtree), subtree[resource.stack_uuid]
     return {"resource": resource.name, "path": path, "stack": stack.name}
 
 
@@ -225,15 +225,15 @@ def list_drifted(ctx: StackContext, row: Stack) -> list[Json]:
         return _list_drifted(conn, row, {each.uuid: each for each in _subtree(conn, row)})
 
 
-def _list_drifted(conn: sa.Connection, row: Stack, below: Mapping[str, Stack]) -> list[Json]:
+def _list_drifted(conn: sa.Connection, row: Stack, subtree: Mapping[str, Stack]) -> list[Json]:
     resources = stack_drift.list_of_tree(conn, row.root_uuid)
-    own = [each for each in resources if each.stack_uuid in below]
-    return [_drifted(each, below) for each in own[:_MOST]]
+    own = [each for each in resources if each.stack_uuid in subtree]
+    return [_drifted(each, subtree) for each in own[:_MOST]]
 
 
-def _drifted(resource: sa.Row[Any], below: Mapping[str, Stack]) -> Json:
+def _drifted(resource: sa.Row[Any], subtree: Mapping[str, Stack]) -> Json:
     return {
-        **_place(resource, below),
+        **_place(resource, subtree),
         "since": _iso(resource.since),
         "differences": rows.load(resource.differences),
     }

@@ -110,7 +110,7 @@ class _Checker:
         if resource is not None:
             self._validate_kind(resource)
             if isinstance(resource, composite.Composite):
-                self._check_below(definition, resource)
+                self._check_child(definition, resource)
 
     def _check_external(self, definition: ResourceDefinition) -> None:
         try:
@@ -201,7 +201,7 @@ class _Checker:
             path = self._stack.path(resource.record.name, Key.PROPERTIES)
             raise exc.under(*path) from exc
 
-    def _check_below(self, definition: ResourceDefinition, resource: composite.Composite) -> None:
+    def _check_child(self, definition: ResourceDefinition, resource: composite.Composite) -> None:
         source = resource.source if isinstance(resource, nested.NestedStack) else GENERATED
         try:
             child = children.child_stack(self._stack, resource)
@@ -210,7 +210,7 @@ class _Checker:
             _validate(child if level is ValidationLevel.VALUES else variants.relaxed(child), level)
         except errors.Failure as exc:
             word, name = self._stack.path(definition.name)
-            raise _seen_above(exc, word, f"{name}<{source}>") from exc
+            raise _as_fault_of_owner(exc, word, f"{name}<{source}>") from exc
 
 
 def _are_members_known(resource: composite.Composite, child: Stack) -> bool:
@@ -225,7 +225,7 @@ def _are_members_known(resource: composite.Composite, child: Stack) -> bool:
     return True
 
 
-def _seen_above(exc: errors.Failure, *path: str) -> errors.StackValidationFailed:
+def _as_fault_of_owner(exc: errors.Failure, *path: str) -> errors.StackValidationFailed:
     """Return a fault of a child stack as a fault of the resource that owns it."""
     if isinstance(exc, errors.StackValidationFailed):
         return exc.under(*path)

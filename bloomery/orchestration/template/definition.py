@@ -48,7 +48,7 @@ class StackInput:
     facade: Facade | None = None  # the parent resource of a child stack
     lenient: bool = False  # parameters may have no value, as in ``POST validate``
     constraint_context: ConstraintContext = CONSTRAINT_CONTEXT
-    hidden_above: Redaction = NOTHING_HIDDEN  # in the parent stack, which passes values down
+    parent_redaction: Redaction = NOTHING_HIDDEN  # in the parent stack, which passes values down
     deadline: Deadline | None = None  # of the parent stack; None: a new one
 
 
@@ -135,7 +135,7 @@ class Definition:
                 user_parameters=user_parameters or {},
                 facade=facade,
                 constraint_context=self.constraint_context,
-                hidden_above=self.redaction,
+                parent_redaction=self.redaction,
                 deadline=self.deadline,
             )
         )
@@ -146,9 +146,9 @@ class Definition:
     def redaction(self) -> Redaction:
         """Masks the values of hidden parameters, of this stack and its parents, in messages."""
         try:
-            return self.input.hidden_above | Redaction(self.parameters.secrets())
+            return self.input.parent_redaction | Redaction(self.parameters.secrets())
         except errors.Failure:  # parameters that cannot be read
-            return self.input.hidden_above
+            return self.input.parent_redaction
 
     @contextlib.contextmanager
     def redacted(self) -> Iterator[None]:
@@ -327,16 +327,16 @@ class Definition:
 def _place(tree: Any, target: str, view: View) -> tuple[str | int, ...] | None:
     """Return the path of the first reference to ``target`` in ``tree``, or None."""
     if isinstance(tree, Function):
-        below = _place(tree.args, target, view)
-        if below is not None:
-            return (tree.name, *below)
+        inner_path = _place(tree.args, target, view)
+        if inner_path is not None:
+            return (tree.name, *inner_path)
         asked = {reference.resource for reference in tree.references(view)}
         return (tree.name,) if target in asked else None
     items: Any = tree.items() if isinstance(tree, dict) else ()
     for key, value in enumerate(tree) if isinstance(tree, list) else items:
-        below = _place(value, target, view)
-        if below is not None:
-            return (key, *below)
+        inner_path = _place(value, target, view)
+        if inner_path is not None:
+            return (key, *inner_path)
     return None
 
 

@@ -65,8 +65,8 @@ class Environment:
         self._operators = operators
         self.parameter_defaults = self._defaults
         if operators is not None:
-            below = {**operators.parameter_defaults, **operators.parameters}
-            self.parameter_defaults = {**below, **self._defaults}
+            operator_defaults = {**operators.parameter_defaults, **operators.parameters}
+            self.parameter_defaults = {**operator_defaults, **self._defaults}
 
     @classmethod
     def of(
@@ -87,10 +87,10 @@ class Environment:
         sections = {} if document is None else checked(document)
         _check_sinks(sections.get(SINKS, []), installed_sinks() if sinks is None else sinks)
         _check_names(sections.get(ENCRYPTED, []))
-        above = None if operators is None else operators.registry
+        operator_registry = None if operators is None else operators.registry
         kinds = offered.installed() if kinds is None else kinds
         try:
-            registry = Registry(sections.get(REGISTRY, {}), kinds, above, limits)
+            registry = Registry(sections.get(REGISTRY, {}), kinds, operator_registry, limits)
         except errors.Misplaced as exc:
             raise exc.under(REGISTRY) from exc
         return cls(sections, registry, operators)
@@ -117,11 +117,13 @@ class Environment:
         sections: dict[str, Any] = {
             PARAMETERS: parameters or {},
             DEFAULTS: self._defaults,
-            REGISTRY: self.registry.below(resource_name, resolved),
+            REGISTRY: self.registry.child_registry(resource_name, resolved),
             SINKS: self.event_sinks,
         }
-        above = None if self._operators is None else self._operators.registry
-        registry = Registry(sections[REGISTRY], self.registry.kinds, above, self.registry.limits)
+        operator_registry = None if self._operators is None else self._operators.registry
+        registry = Registry(
+            sections[REGISTRY], self.registry.kinds, operator_registry, self.registry.limits
+        )
         return Environment(sections, registry, self._operators)
 
     def all_sinks(self) -> list[Mapping[str, Any]]:

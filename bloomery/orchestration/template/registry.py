@@ -12,7 +12,7 @@ exact name, and does not survive loops.)
 
 A rule to null removes earlier rules of its own level, and rules of all weaker levels.  Null rules
 of the operator also remove kinds.  Hooks and restricted actions are here too, by patterns of
-resource names.  A child stack gets the section under the name of its resource (``below``).
+resource names.  A child stack gets the section under the name of its resource (``child_registry``).
 """
 
 from __future__ import annotations
@@ -188,12 +188,12 @@ class Registry:
 
     def rules(self, name: str, resource_name: str) -> Iterator[Rule]:
         """Yield the rules for a type name, strongest first, without those that a level removes."""
-        above: list[Level] = []
+        stronger: list[Level] = []
         for level in self.levels(resource_name):
             for rule in level.candidates(name):
-                if not any(one.removes(rule.name) for one in above):
+                if not any(one.removes(rule.name) for one in stronger):
                     yield rule
-            above.append(level)
+            stronger.append(level)
 
     def kind(self, name: str) -> type[Any] | None:
         """Return the kind called ``name``, unless the operator has removed it."""
@@ -225,7 +225,9 @@ class Registry:
             resolved |= self._operators.restricted_actions(resource_name)
         return resolved
 
-    def below(self, resource_name: str, resolved: ResolvedType | None = None) -> dict[str, Any]:
+    def child_registry(
+        self, resource_name: str, resolved: ResolvedType | None = None
+    ) -> dict[str, Any]:
         """Return the registry for the child stack of ``resource_name``.
 
         The rule that led to its template is left out, so that a template for a type can have
@@ -237,7 +239,7 @@ class Registry:
             del document[rule.name]
         elif rule is not None and self._operators is not None and self._operators.level.holds(rule):
             document = {rule.name: None} | {k: v for k, v in document.items() if k != rule.name}
-        return document | {RESOURCES: self._resources.below(resource_name)}
+        return document | {RESOURCES: self._resources.child_rules(resource_name)}
 
 
 class _Search:

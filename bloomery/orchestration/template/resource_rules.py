@@ -56,7 +56,7 @@ class ResourceRules:
     def restricted_actions(self, name: str) -> frozenset[str]:
         return self._words(name, "restricted_actions")
 
-    def below(self, name: str) -> dict[str, Any]:
+    def child_rules(self, name: str) -> dict[str, Any]:
         """Return this section for the child stack of ``name``; its exact name has priority."""
         whole: dict[str, Any] = {}
         for body in reversed([*self._matching(name)]):

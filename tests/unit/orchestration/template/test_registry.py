@@ -321,7 +321,7 @@ NESTED = {
 
 
 def test_a_nested_stack_gets_what_all_patterns_of_its_resource_say_and_the_exact_name_wins():
-    document = Registry(NESTED, KINDS).below("nested")
+    document = Registry(NESTED, KINDS).child_registry("nested")
     assert document == {
         "A": "a.yaml",
         "My::*": "my.yaml",
@@ -338,11 +338,11 @@ def test_a_nested_stack_gets_what_all_patterns_of_its_resource_say_and_the_exact
     below = Registry(document, KINDS)
     assert below.hooks("inner") == {"pre-create", "post-create"}
     assert below.find("A", "inner").template == "x.yaml"
-    assert Registry(below.below("inner"), KINDS).hooks("deep") == {"pre-update"}
+    assert Registry(below.child_registry("inner"), KINDS).hooks("deep") == {"pre-update"}
 
 
 def test_a_nested_stack_that_nobody_names_gets_the_types_alone():
-    document = Registry(NESTED, KINDS).below("unnamed")
+    document = Registry(NESTED, KINDS).child_registry("unnamed")
     assert document == {"A": "a.yaml", "My::*": "my.yaml", "resources": {}}
 
 
@@ -352,7 +352,7 @@ def test_a_nested_stack_that_nobody_names_gets_the_types_alone():
 )
 def test_the_rule_that_made_a_nested_stack_is_not_handed_down(type_name: str, left: set[str]):
     known = Registry(NESTED, KINDS)
-    document = known.below("r", known.find(type_name, "r"))
+    document = known.child_registry("r", known.find(type_name, "r"))
     assert document.keys() - {"resources"} == left
 
 
@@ -360,7 +360,7 @@ def test_a_template_may_stand_for_a_type_and_use_the_original_inside():
     known = Registry({"Alias": VALUE, VALUE: "value.yaml"}, KINDS)
     found = known.find("Alias", "r")
     assert found.template == "value.yaml"
-    below = Registry(known.below("r", found), KINDS)
+    below = Registry(known.child_registry("r", found), KINDS)
     assert below.find("Alias", "r").kind is CLASSES[VALUE]
 
 
@@ -369,14 +369,14 @@ def test_that_holds_for_the_operators_rules_too(rule: str):
     operators = Registry({rule: "value.yaml"}, KINDS)
     for document in ({}, {"Z": NONE}, {rule: "Dead"}):
         known = Registry(document, KINDS, operators)
-        below = Registry(known.below("r", known.find(VALUE, "r")), KINDS, operators)
+        below = Registry(known.child_registry("r", known.find(VALUE, "r")), KINDS, operators)
         assert below.find(VALUE, "r").kind is CLASSES[VALUE]
         assert below.document.get("Z") == document.get("Z")
 
 
 def test_a_rule_for_one_resource_takes_none_away_from_the_nested_stack():
     known = Registry({"A": "a.yaml", "resources": {"r": {"A": "own.yaml"}}}, KINDS)
-    assert known.below("r", known.find("A", "r")) == {"A": "a.yaml", "resources": {}}
+    assert known.child_registry("r", known.find("A", "r")) == {"A": "a.yaml", "resources": {}}
 
 
 # -------------------------------------------------------------------------------------- limits
@@ -461,7 +461,7 @@ def test_any_registry_gives_an_answer_or_a_named_failure(
         known = Registry({**lines, "resources": resources}, KINDS, above)
         known.hooks("r")
         found = known.find(type_name, "r")
-        Registry(known.below("r", found), KINDS, above).find(type_name, "r")
+        Registry(known.child_registry("r", found), KINDS, above).find(type_name, "r")
     except errors.Failure:
         return
     assert (found.kind is None) != (found.template is None)
