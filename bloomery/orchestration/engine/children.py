@@ -59,18 +59,18 @@ class EngineChildren:
     def _row(
         self, stack_id: str, name: str, blueprint: Blueprint, template_uuid: str
     ) -> model.Stack:
-        above = self._parent.row
+        parent_row = self._parent.row
         return replace(
-            above,
+            parent_row,
             uuid=stack_id,
             name=name,
-            owner_uuid=above.uuid,
+            owner_uuid=parent_row.uuid,
             owner_resource=blueprint.owner,
-            depth=above.depth + 1,
+            depth=parent_row.depth + 1,
             template_uuid=template_uuid,
             previous_template_uuid=None,
             disable_rollback=True,
-            timeout_mins=_minutes(blueprint.timeout_s) or above.timeout_mins,
+            timeout_mins=_minutes(blueprint.timeout_s) or parent_row.timeout_mins,
             traversal=1,
             graph=None,
             open=False,
@@ -235,14 +235,14 @@ class EngineChildren:
 
     def _definition(self, stack_id: str, name: str, blueprint: Blueprint) -> Definition:
         parent = self._parent
-        above = parent.first.definition
+        parent_definition = parent.first.definition
         document = dict(blueprint.document)
         owner = parent.first.definition.resolved_type(blueprint.owner)
         files = self._files(stack_id, document)
-        return above.child(
-            versions.template_class(document)(document, files, limits=above.limits),
-            above.environment.child(blueprint.owner, resolved=owner),
-            identity=definitions.identity_of(name, stack_id, above.identity.project_id),
+        return parent_definition.child(
+            versions.template_class(document)(document, files, limits=parent_definition.limits),
+            parent_definition.environment.child(blueprint.owner, resolved=owner),
+            identity=definitions.identity_of(name, stack_id, parent_definition.identity.project_id),
             facade=RowFacade(parent.rows[blueprint.owner]),
             user_parameters=blueprint.parameters,
         )
@@ -259,8 +259,8 @@ class EngineChildren:
 
     def _is_counted(self, stack: EngineStack) -> bool:
         """Tell whether the resources of a stack count for the limit of the tree."""
-        above = self._parent.stacks.get(stack.row.owner_uuid or "")
-        return above is None or self._counts_children(above, stack.row.owner_resource or "")
+        parent = self._parent.stacks.get(stack.row.owner_uuid or "")
+        return parent is None or self._counts_children(parent, stack.row.owner_resource or "")
 
     def _counts_children(self, stack: EngineStack, name: str) -> bool:
         row = stack.rows.get(name)

@@ -1,7 +1,7 @@
 """The definition of a stack from its stored template.
 
     stack = stack_of(template, name="web", id=uuid, project=project, runtime=runtime)
-    child = stack_of(template, ..., above=stack, facade=row, depth=1)
+    child = stack_of(template, ..., parent=stack, facade=row, depth=1)
 
 Parsing is lazy: a stack costs little until its definition is read.
 """
@@ -33,12 +33,12 @@ def stack_of(
     runtime: EngineRuntime,
     timeout_s: float = 3600,
     depth: int = 0,
-    above: Stack | None = None,
+    parent: Stack | None = None,
     facade: Facade | None = None,
 ) -> Stack:
     """Return the definition of a stored template, not validated.
 
-    ``above`` and ``facade``: the parent of a nested stack, and its resource there.  Raises errors
+    ``parent`` and ``facade``: the parent of a nested stack, and its resource there.  Raises errors
     of version and environment, which were accepted once: only another installation raises them.
     """
     files = template.files
@@ -48,9 +48,9 @@ def stack_of(
     document = dict(template.template)
     parsed = versions.template_class(document)(document, files, limits=runtime.limits)
     identity = identity_of(name, id, project)
-    if above is not None and facade is not None:
-        definition = above.definition.child(parsed, environment, identity=identity, facade=facade)
-        tree = above.tree if above.tree.files == files else Tree(runtime.limits, files)
+    if parent is not None and facade is not None:
+        definition = parent.definition.child(parsed, environment, identity=identity, facade=facade)
+        tree = parent.tree if parent.tree.files == files else Tree(runtime.limits, files)
     else:
         definition = Definition(
             StackInput(template=parsed, environment=environment, identity=identity)
@@ -84,7 +84,7 @@ class Library:
         template_uuid: str,
         *,
         timeout_s: float,
-        above: Stack | None = None,
+        parent: Stack | None = None,
         facade: Facade | None = None,
     ) -> Stack:
         """Return the stack that a template defines for ``row``."""
@@ -97,7 +97,7 @@ class Library:
                 runtime=self.runtime,
                 timeout_s=timeout_s,
                 depth=row.depth,
-                above=above,
+                parent=parent,
                 facade=facade,
             )
         return self._stacks[template_uuid]

@@ -38,14 +38,14 @@ class StackActions:
             stack.row,
             template_uuid,
             timeout_s=stack.timeout_s,
-            above=self._above(stack),
+            parent=self._parent(stack),
             facade=facade_of(stack.row, stack.stacks),
         )
 
     @staticmethod
-    def _above(stack: EngineStack) -> Stack | None:
-        above = stack.stacks.get(stack.row.owner_uuid or "")
-        return None if above is None else above.first
+    def _parent(stack: EngineStack) -> Stack | None:
+        parent = stack.stacks.get(stack.row.owner_uuid or "")
+        return None if parent is None else parent.first
 
     # ------------------------------------------------------------------------------------- begin
 
@@ -249,11 +249,11 @@ def clear_hook(stack: EngineStack, row: EngineResource, hook: str) -> None:
 
 def facade_of(row: model.Stack, stacks: Mapping[str, EngineStack]) -> RowFacade | None:
     """Return the resource of the parent stack that owns a nested stack."""
-    above = stacks.get(row.owner_uuid or "")
-    if above is None or row.owner_resource is None:
+    parent = stacks.get(row.owner_uuid or "")
+    if parent is None or row.owner_resource is None:
         return None
-    current = above.rows.get(row.owner_resource)
-    for each in (current, *above.leftovers.get(row.owner_resource, ())):
+    current = parent.rows.get(row.owner_resource)
+    for each in (current, *parent.leftovers.get(row.owner_resource, ())):
         if each is not None and each.physical_id == row.uuid:
             return RowFacade(each)
     return None if current is None else RowFacade(current)

@@ -242,8 +242,8 @@ class EngineStack:
     @property
     def hides(self) -> bool:
         """Whether the stack or a parent has hidden parameters, whose values may be anywhere."""
-        above = self.stacks.get(self.row.owner_uuid or "")
-        return bool(self.first.hidden) or (above is not None and above.hides)
+        parent = self.stacks.get(self.row.owner_uuid or "")
+        return bool(self.first.hidden) or (parent is not None and parent.hides)
 
 
 class StackSiblings:

@@ -74,12 +74,12 @@ class StackTree:
 
     def _add_stack(self, row: model.Stack) -> EngineStack:
         minutes = row.timeout_mins
-        above = self.stacks.get(row.owner_uuid or "")
+        parent = self.stacks.get(row.owner_uuid or "")
         template = self.actions.library.stack(
             row,
             row.template_uuid,
             timeout_s=self.runtime.timeout_s if minutes is None else minutes * MINUTE_S,
-            above=None if above is None else above.first,
+            parent=None if parent is None else parent.first,
             facade=facade_of(row, self.stacks),
         )
         stack = EngineStack(row, template, self.schedule, self.stacks, self._children_of)

@@ -148,10 +148,10 @@ def _does_nothing(action: Action) -> bool:
 
 def _works_at(plan: Plan, key: Key) -> Key:
     """Follow the names of a node, an instance or an allocation to the resource that names none."""
-    above, _, _ = key.name.rpartition("/")
+    parent_path, _, _ = key.name.rpartition("/")
     passed = {key}
     while (name := _machine_named_by(plan.actions.get(key))) is not None:
-        following = Key(f"{above}/{name}" if above else name, MAKE)
+        following = Key(f"{parent_path}/{name}" if parent_path else name, MAKE)
         if following not in plan.actions or following in passed:
             break
         passed.add(following)

@@ -85,9 +85,9 @@ def stored_type_check(services: Services) -> Callable[[Stack, Collection[str]], 
     The check uses the roles of the last caller whose order was accepted.  It raises Forbidden.
     """
 
-    def check(above: Stack, names: Collection[str]) -> None:
+    def check(parent: Stack, names: Collection[str]) -> None:
         if services.policies.enforced:
-            request = stored_caller(services, above)
+            request = stored_caller(services, parent)
             authorize_types(Context(services=services, request=request), names)
 
     return check

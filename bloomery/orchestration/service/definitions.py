@@ -40,7 +40,7 @@ def read(
     template: model.Template | None = None,
 ) -> definition.Stack:
     owner = None if row.owner_uuid is None else stacks.find(conn, row.owner_uuid)
-    above = None if owner is None else read(ctx, conn, owner)
+    parent = None if owner is None else read(ctx, conn, owner)
     if template is None:
         template = raw_templates.get(conn, row.template_uuid, sealer_of(ctx))
     return definitions.stack_of(
@@ -51,8 +51,8 @@ def read(
         runtime=ctx.runtime,
         timeout_s=timeout_s(ctx, row.timeout_mins),
         depth=row.depth,
-        above=above,
-        facade=None if above is None else _OwnerFacade(above, str(row.owner_resource)),
+        parent=parent,
+        facade=None if parent is None else _OwnerFacade(parent, str(row.owner_resource)),
     )
 
 
@@ -85,10 +85,10 @@ def description_of(template: Template, name: str) -> str:
 class _OwnerFacade:
     """The parent resource of a nested stack, as the parent's template defines it (a ``Facade``)."""
 
-    __slots__ = ("_above", "_name")
+    __slots__ = ("_name", "_parent")
 
-    def __init__(self, above: definition.Stack, name: str) -> None:
-        self._above = above
+    def __init__(self, parent: definition.Stack, name: str) -> None:
+        self._parent = parent
         self._name = name
 
     def metadata(self) -> Any:
@@ -98,14 +98,14 @@ class _OwnerFacade:
         return self._resolved("update_policy")
 
     def deletion_policy(self) -> str:
-        resource = self._above.definitions.get(self._name)
+        resource = self._parent.definitions.get(self._name)
         return "Delete" if resource is None else str(resource.deletion_policy)
 
     def _resolved(self, part: str) -> Any:
-        resource = self._above.definitions.get(self._name)
+        resource = self._parent.definitions.get(self._name)
         if resource is None:
             return {}
         try:
-            return functions.resolve(getattr(resource, part), self._above.view)
+            return functions.resolve(getattr(resource, part), self._parent.view)
         except errors.Failure:
             return {}

@@ -55,14 +55,14 @@ def child_stack(stack: Stack, resource: composite.Composite) -> Stack:
     owner = stack.definitions[resource.record.name]
     depth = stack.tree.deepen(stack.depth, [*_sources(stack, type(resource))][::-1])
     template = _template_of(stack, resource)
-    above = stack.definition
-    definition = above.child(
+    parent_definition = stack.definition
+    definition = parent_definition.child(
         template,
-        above.environment.child(
+        parent_definition.environment.child(
             owner.name, resource.child_parameters(), stack.definition.resolved_type(owner.name)
         ),
         identity=Identity(
-            name=resource.physical_resource_name(), project_id=above.identity.project_id
+            name=resource.physical_resource_name(), project_id=parent_definition.identity.project_id
         ),
         facade=ParentFacade(owner, stack),
     )

@@ -107,8 +107,8 @@ class Tree:
 
 def _circle(sources: Sequence[str]) -> str:
     """Return the text that the last source contains itself, and how; "" if it does not."""
-    *above, last = sources or [""]
-    if last not in above:
+    *parents, last = sources or [""]
+    if last not in parents:
         return ""
-    shortest = above[-1 - above[::-1].index(last) :]
+    shortest = parents[-1 - parents[::-1].index(last) :]
     return f", for {last} contains itself ({' -> '.join([*shortest, last])})"
