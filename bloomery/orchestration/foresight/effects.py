@@ -46,7 +46,7 @@ def _knows_all(kind: type[Resource], values: Mapping[str, Any]) -> bool:
     return not any(isinstance(values[name], Unknown) for name in kind.effect_properties)
 
 
-def tell_effects(builder: PlanBuilder) -> None:
+def set_effects(builder: PlanBuilder) -> None:
     """Set the effect of each action on its machine.
 
     A resource that has failed may be in any state, so its effects are not certain.
@@ -76,11 +76,11 @@ def _as_machine_is(builder: PlanBuilder, key: Key, action: Action, effect: Effec
         values = _decisive(builder.new.kind(key.name), values)
     names = {str(each.path[0]) for each in action.differences}
     now = answer_of(builder, key.name, lambda real: real.effect_now(effect, values, names), effect)
-    is_doubted = now.is_refused and _is_given_back(builder, action.record)
+    is_doubted = now.is_refused and _is_freed(builder, action.record)
     return replace(now, certain=False) if is_doubted else now
 
 
-def _is_given_back(builder: PlanBuilder, record: ResourceState | None) -> bool:
+def _is_freed(builder: PlanBuilder, record: ResourceState | None) -> bool:
     """Return whether the plan deletes a resource of the same machine, and so may free it."""
     ends = (each.record for key, each in builder.actions.items() if key.phase == CLEAN)
     machine = record and record.physical_id
@@ -160,8 +160,8 @@ def of_stand_in(
     old, new = before.get("properties") or {}, after.get("properties") or {}
     if verb is Verb.UPDATE:
         return of_update(kind, old, new, {name for name in new if new[name] != old.get(name)})
-    tell = kind.effect_of_create if verb is Verb.CREATE else kind.effect_of_delete
-    return tell(_decisive(kind, new))
+    effect_of = kind.effect_of_create if verb is Verb.CREATE else kind.effect_of_delete
+    return effect_of(_decisive(kind, new))
 
 
 def _of_delete(builder: PlanBuilder, key: Key, action: Action) -> Effect:

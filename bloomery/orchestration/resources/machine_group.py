@@ -491,7 +491,7 @@ class InstanceGroup(resource_group.Indexed, stepwise.Stepwise):
     # --------------------------------------------------------------------------------- attributes
 
     def resolve_attribute(self, name: str, path: Sequence[Any] = ()) -> Any:
-        tell: dict[str, Callable[[], Any]] = {
+        resolvers: dict[str, Callable[[], Any]] = {
             "ready_count": lambda: sum(m.is_ready for m in self._states(health=True)),
             "updated_count": lambda: sum(
                 body == self.member(each) for each, body in self.present().items()
@@ -501,9 +501,9 @@ class InstanceGroup(resource_group.Indexed, stepwise.Stepwise):
             "addresses": lambda: self._of_each("first_address"),
             "nodes": lambda: self._of_each("node_uuid"),
         }
-        if name not in tell:
+        if name not in resolvers:
             return super().resolve_attribute(name, path)
-        return composite.at_path(tell[name](), path)
+        return composite.at_path(resolvers[name](), path)
 
     def _shown(self) -> dict[str, Any]:
         return {key: self._rollout.get(key) for key in ("state", "batch", "of", "reason", "failed")}

@@ -93,7 +93,7 @@ def accept(ctx: StackContext, change: Change) -> None:
             snapshots.insert(conn, change.snapshot, sealer)
         if change.renews:
             _renew_credentials(ctx, conn, stack)
-        _tell(ctx, conn, new_events, after)
+        _emit_events(ctx, conn, new_events, after)
         stack_orders.insert(conn, sealer, order)
 
     ctx.services.db.transact(write)
@@ -116,7 +116,7 @@ def create(ctx: StackContext, stack: Stack, template: Template, order: Order, mo
         credentials.insert(conn, str(stack.credentials_uuid), **caller(ctx))
         with named:
             trees.insert_stacks(conn, [row], tags)
-        _tell(ctx, conn, new_events, stack)
+        _emit_events(ctx, conn, new_events, stack)
 
     ctx.services.db.transact(write)
     send(ctx, stack, template, new_events)
@@ -146,19 +146,19 @@ def retried(attempt: Callable[[], T], stack_name: str) -> T:
 def order_of(
     ctx: StackContext, stack: Stack, kind: OrderKind, payload: Mapping[str, Any] = _NONE
 ) -> Order:
-    who = ctx.request
+    request = ctx.request
     return Order(
         root_uuid=stack.root_uuid,
         stack_uuid=stack.uuid,
         kind=kind,
         payload=payload,
-        request={**caller(ctx), "roles": list(who.roles), "request_id": who.request_id},
+        request={**caller(ctx), "roles": list(request.roles), "request_id": request.request_id},
     )
 
 
 def caller(ctx: StackContext) -> dict[str, Any]:
-    who = ctx.request
-    return {"user": who.user, "project": ctx.project, "roles": who.roles}
+    request = ctx.request
+    return {"user": request.user, "project": ctx.project, "roles": request.roles}
 
 
 def sealer_of(ctx: StackContext) -> Sealer:
@@ -238,21 +238,27 @@ def _renew_credentials(ctx: StackContext, conn: sa.Connection, stack: Stack) -> 
         credentials.renew(conn, root.credentials_uuid, **caller(ctx))
 
 
-def _tell(ctx: StackContext, conn: sa.Connection, news: Sequence[Event], stack: Stack) -> None:
-    trees.insert_events(conn, [tree_values.encode_event(event) for event in news])
+def _emit_events(
+    ctx: StackContext, conn: sa.Connection, new_events: Sequence[Event], stack: Stack
+) -> None:
+    trees.insert_events(conn, [tree_values.encode_event(event) for event in new_events])
     request_id = ctx.request.request_id
-    events.insert(conn, [trees.relay_row(each, stack, request_id=request_id) for each in news])
+    events.insert(
+        conn, [trees.relay_row(each, stack, request_id=request_id) for each in new_events]
+    )
 
 
-def send(ctx: StackContext, stack: Stack, template: Template | None, news: Sequence[Event]) -> None:
+def send(
+    ctx: StackContext, stack: Stack, template: Template | None, new_events: Sequence[Event]
+) -> None:
     runtime = ctx.runtime
-    if not (runtime.sinks and news):
+    if not (runtime.sinks and new_events):
         return
     if template is None:
         with ctx.services.db.read() as conn:
             template = raw_templates.get(conn, stack.template_uuid, sealer_of(ctx))
     operator_sinks = () if runtime.operators is None else runtime.operators.event_sinks
-    runtime.sinks.send(stack, [*template.environment.get(SINKS, ()), *operator_sinks], news)
+    runtime.sinks.send(stack, [*template.environment.get(SINKS, ()), *operator_sinks], new_events)
 
 
 def _named(name: str) -> Callable[[sa.exc.IntegrityError], errors.Failure | None]:

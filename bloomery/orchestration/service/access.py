@@ -103,12 +103,12 @@ def stored_caller(services: Services, stack: Stack) -> Request:
     with services.db.read() as conn:
         root = db.find(conn, stack.root_uuid)
         uuid = None if root is None else root.credentials_uuid
-        who = None if uuid is None else credentials.find(conn, uuid)
-    return request_of(services, stack.root_uuid, stack.project, who)
+        caller = None if uuid is None else credentials.find(conn, uuid)
+    return request_of(services, stack.root_uuid, stack.project, caller)
 
 
 def request_of(
-    services: Services, root_uuid: str, project: str, who: credentials.Caller | None
+    services: Services, root_uuid: str, project: str, caller: credentials.Caller | None
 ) -> Request:
     """Return the request of ``stored_caller``, without roles for a caller of another project."""
     request_id = f"stack-{root_uuid}"
@@ -116,9 +116,9 @@ def request_of(
         return Request(request_id=request_id, wait_s=0)
     return Request(
         request_id=request_id,
-        user=None if who is None else who.user,
+        user=None if caller is None else caller.user,
         project=project,
-        roles=() if who is None or who.project != project else who.roles,
+        roles=() if caller is None or caller.project != project else caller.roles,
         wait_s=0,
     )
 

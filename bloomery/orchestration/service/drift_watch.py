@@ -169,11 +169,11 @@ class DriftWatch:
             name=row.name, type=row.type, uuid=row.uuid, physical_id=row.physical_id,
             data=look.data.get(row.uuid, {}),
         )  # fmt: skip
-        who = None
+        caller = None
         if row.caller_project is not None:
             roles = tuple(rows.load(row.roles))
-            who = credentials.Caller(user=row.user, project=row.caller_project, roles=roles)
-        request = access.request_of(self._services, row.root_uuid, row.project, who)
+            caller = credentials.Caller(user=row.user, project=row.caller_project, roles=roles)
+        request = access.request_of(self._services, row.root_uuid, row.project, caller)
         context = base.ResourceContext(
             stack_name=row.stack_name, stack_id=row.stack_uuid, project_id=row.project,
             utc=lambda: self._runtime.utc().timestamp(), random=self._runtime.random,

@@ -72,7 +72,7 @@ class EngineService:
             db, ours=self.groups, live_ids=self.liveness.live_ids, wake=self.wake
         )
         self.wakes = EventTail(
-            db, on_news=self.groups.wake, on_stacks=self.sweeper.sweep, alone=alone
+            db, on_events=self.groups.wake, on_stacks=self.sweeper.sweep, alone=alone
         )
         self._purge = Purge(db, conf.engine, stopping=lambda: self._stopping)
         self.drift = make_drift_watch and drift_timer.DriftTimer(
@@ -119,7 +119,7 @@ class EngineService:
         self.wakes.stop()
         self.liveness.stop()
 
-    # ------------------------------------------------------------------------------ news
+    # ------------------------------------------------------------------------------ wake-ups
 
     def wake(self, root_uuid: str) -> None:
         """Step a tree soon, because an order may wait; return at once.  Any thread may call it."""

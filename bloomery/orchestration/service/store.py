@@ -1,9 +1,9 @@
 """The rows of trees of stacks: an engine loads trees from them and writes its turns to them.
 
     tree = store.load(root_uuid)
-    news = store.list_orders(root_uuid, last_id)    # accepted while it is loaded
-    written = store.write(root_uuid, lease, turn)   # one transaction
-    if not written.released: ...                    # an order was accepted meanwhile: go on
+    accepted = store.list_orders(root_uuid, last_id)  # accepted while it is loaded
+    written = store.write(root_uuid, lease, turn)     # one transaction
+    if not written.released: ...                      # an order was accepted meanwhile: go on
 
 A turn that ends the work (``rests``) and a new order both lock the row of the stack lock
 (``db.stack_locks``).  If the order commits first, the turn finds it and does not release the lock.
@@ -85,12 +85,12 @@ class RowStore:
         """
         with self._db.snapshot() as conn:
             rows = trees.load_accepted(conn, root_uuid, after_id)
-        news = trees.decode(rows, self._sealer)
+        accepted = trees.decode(rows, self._sealer)
         traversals = self._traversals.get(root_uuid)
-        if news.orders and traversals is not None:
-            ids = frozenset(order.id for order in news.orders)
-            traversals.accepted.append((ids, _traversals(news.stacks)))
-        return news
+        if accepted.orders and traversals is not None:
+            ids = frozenset(order.id for order in accepted.orders)
+            traversals.accepted.append((ids, _traversals(accepted.stacks)))
+        return accepted
 
     def write(self, root_uuid: str, lease: Lease, turn: Turn) -> TurnResult:
         """Write a turn in one transaction; return whether it released the lock.

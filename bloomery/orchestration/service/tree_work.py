@@ -53,7 +53,7 @@ class WorkingTree(Protocol):
 class Wakes(Protocol):
     def watch(self, root: str, objects: Collection[str]) -> bool: ...
 
-    def news_of(self, root: str) -> Iterable[str]: ...
+    def take_objects_to_check(self, root: str) -> Iterable[str]: ...
 
     def forget(self, root: str) -> None: ...
 
@@ -159,7 +159,7 @@ class TreeWork:
             self._tree = tree
             self._note(loaded)
             return tree
-        for uuid in runtime.wakes.news_of(self._root):
+        for uuid in runtime.wakes.take_objects_to_check(self._root):
             self._tree.wake(uuid)
         if runtime.clock() >= self._look_at:
             accepted = runtime.store.list_orders(self._root, self._last_order)

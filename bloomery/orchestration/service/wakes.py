@@ -42,7 +42,7 @@ class WakeIndex:
         self._waits: dict[str, set[str]] = {}  # root -> objects
         self._queues: set[str] = set()  # the objects that are queues
         self._roots: dict[str, set[str]] = {}  # object -> roots
-        self._news: dict[str, set[str]] = {}  # root -> objects
+        self._to_check: dict[str, set[str]] = {}  # root -> objects
 
     @property
     def is_empty(self) -> bool:
@@ -62,7 +62,7 @@ class WakeIndex:
                 self._roots.setdefault(uuid, set()).add(root)
             if new:
                 self._queues.update(uuid for uuid in new if uuid.startswith(QUEUE))
-                self._news.setdefault(root, set()).update(new)
+                self._to_check.setdefault(root, set()).update(new)
             return bool(new)
 
     def _forget(self, uuid: str, root: str) -> None:
@@ -76,31 +76,31 @@ class WakeIndex:
         with self._mutex:
             for uuid in self._waits.pop(root, ()):
                 self._forget(uuid, root)
-            self._news.pop(root, None)
+            self._to_check.pop(root, None)
 
     def queues(self) -> list[str]:
         with self._mutex:
             return list(self._queues)
 
-    def tell(self, objects: Iterable[str]) -> set[str]:
+    def record_events(self, objects: Iterable[str]) -> set[str]:
         """Record events of these objects; return the roots of the trees that wait for them."""
         woken: set[str] = set()
         with self._mutex:
             for uuid in objects:
                 for root in self._roots.get(uuid, ()):
-                    self._news.setdefault(root, set()).add(uuid)
+                    self._to_check.setdefault(root, set()).add(uuid)
                     woken.add(root)
         return woken
 
-    def news_of(self, root: str) -> set[str]:
+    def take_objects_to_check(self, root: str) -> set[str]:
         with self._mutex:
-            return self._news.pop(root, set())
+            return self._to_check.pop(root, set())
 
 
 class EventTail:
     """A thread that reads new event rows and wakes trees.
 
-    ``on_news`` is called with the root of a tree; ``on_stacks`` is called after events of stacks
+    ``on_events`` is called with the root of a tree; ``on_stacks`` is called after events of stacks
     and new orders, unless the process is alone.
     """
 
@@ -108,14 +108,14 @@ class EventTail:
         self,
         db: Database,
         *,
-        on_news: Callable[[str], object],
+        on_events: Callable[[str], object],
         on_stacks: Callable[[], object],
         alone: bool,
         gather_s: float = _GATHER_S,
     ) -> None:
         self._db, self._alone, self._gather_s = db, alone, gather_s
         self.index = WakeIndex()
-        self._on_news, self._on_stacks = on_news, on_stacks
+        self._on_events, self._on_stacks = on_events, on_stacks
         self._last_id: int | None = None
         self._orders: frozenset[int] = frozenset()  # waiting at the last read
         self._change = threading.Condition()
@@ -142,8 +142,8 @@ class EventTail:
             self._settle()
         return is_new
 
-    def news_of(self, root: str) -> set[str]:
-        return self.index.news_of(root)
+    def take_objects_to_check(self, root: str) -> set[str]:
+        return self.index.take_objects_to_check(root)
 
     def forget(self, root: str) -> None:
         self.index.forget(root)
@@ -194,8 +194,8 @@ class EventTail:
         objects = [each.object_uuid for each in batch if each.object != events.RESOURCE]
         if any(each.object == NODE and each.status in _ENDS for each in batch):
             objects += self.index.queues()
-        for root in self.index.tell(objects):
-            self._on_news(root)
+        for root in self.index.record_events(objects):
+            self._on_events(root)
         if ordered or (not self._alone and any(each.object == events.STACK for each in batch)):
             self._on_stacks()
         if batch:

@@ -128,7 +128,7 @@ class Lifecycle:
         assert self.stack is not None
         order = model.Order(root_uuid=row.root_uuid, stack_uuid=row.uuid, kind=kind)
         order = self.simulation.store.accept(order, stacks=[row])
-        self.simulation.tell([_started(row, self.simulation)])
+        self.simulation.emit_events([_started(row, self.simulation)])
         self.tree.take(_tree(row, order))
         self.simulation.run_to_completion(self.tree)
         return self.stack

@@ -71,10 +71,10 @@ class Simulation:
         """Make and store one turn; return whether it was the last."""
         turn = tree.turn()
         self.store.write(tree.root_uuid, turn)
-        self.tell(turn.events)
+        self.emit_events(turn.events)
         return turn.rests
 
-    def tell(self, events: Iterable[model.Event]) -> None:
+    def emit_events(self, events: Iterable[model.Event]) -> None:
         for each in events:
             event = self._shown(each)
             self.events.append(event)

@@ -271,9 +271,9 @@ class Engine:
                 self._die(before=False)
                 if written.released:
                     return self.commits
-            news = store.list_orders(root, last)
-            last = max((order.id for order in news.orders), default=last)
-            tree.take(news)
+            accepted = store.list_orders(root, last)
+            last = max((order.id for order in accepted.orders), default=last)
+            tree.take(accepted)
             due_s = tree.due_at()
             if not tree.rests and (due_s is None or due_s > self.runtime.clock()):
                 self.runtime.clock.wait(due_s)

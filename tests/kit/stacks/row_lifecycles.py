@@ -55,7 +55,7 @@ class RowLifecycle(Lifecycle):
         order = model.Order(root_uuid=row.root_uuid, stack_uuid=row.uuid, kind=kind)
         trees.accept(self._db, order, row, templates=templates)
         self.simulation.store.write(row.root_uuid, model.Turn(stacks=[row]))
-        self.simulation.tell([_started(row, self.simulation)])
+        self.simulation.emit_events([_started(row, self.simulation)])
         self._lease, failure = None, None
         while not self._turn(row):
             failure = self.stack.failure or failure
@@ -82,7 +82,7 @@ class RowLifecycle(Lifecycle):
         turn = self.tree.turn()
         released = self._store.write(row.root_uuid, self._lease, turn).released
         self.simulation.store.write(row.root_uuid, turn)
-        self.simulation.tell(turn.events)
+        self.simulation.emit_events(turn.events)
         due_s = self.tree.due_at()
         if not released and (due_s is None or due_s > self.simulation.clock.now()):
             self.simulation.clock.wait(due_s)

@@ -21,10 +21,10 @@ class MortalSimulation(simulation.Simulation):
     wrote = False
     life: Life | None = None
 
-    def tell(self, events: Iterable[model.Event]) -> None:
-        told = list(events)
-        self.wrote = bool(told)
-        super().tell(told)
+    def emit_events(self, events: Iterable[model.Event]) -> None:
+        events_of_turn = list(events)
+        self.wrote = bool(events_of_turn)
+        super().emit_events(events_of_turn)
 
     def run_to_completion(self, tree: StackTree) -> None:
         while not self._turn(tree):

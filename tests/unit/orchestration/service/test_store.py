@@ -271,10 +271,10 @@ def test_once_its_order_is_taken_a_stack_is_written_again(
     mine = store.load(WEB).stacks[0]
     updated = dataclasses.replace(mine, action="UPDATE", traversal=2)
     update = trees.accept(db, trees.order(OrderKind.UPDATE), updated)
-    news = store.list_orders(WEB, order_id)
-    assert [order.id for order in news.orders] == [update]
-    assert list(news.stacks) == [updated]
-    assert list(news.templates) == [mine.template_uuid]
+    accepted = store.list_orders(WEB, order_id)
+    assert [order.id for order in accepted.orders] == [update]
+    assert list(accepted.stacks) == [updated]
+    assert list(accepted.templates) == [mine.template_uuid]
     # a turn that was made before the order was taken: the store knows it by its orders
     late = Turn(stacks=[dataclasses.replace(mine, status="COMPLETE")], orders=[order_id])
     assert store.write(WEB, lease, late).overtaken == {WEB}

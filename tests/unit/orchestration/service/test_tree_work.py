@@ -26,19 +26,19 @@ WEB = ident("web")
 
 class Wakes:
     def __init__(self) -> None:
-        self.news: set[str] = set()
+        self.to_check: set[str] = set()
         self.watched: dict[str, set[str]] = {}
 
     def watch(self, root: str, objects: Iterable[str]) -> bool:
         wanted = set(objects)
         new = wanted - self.watched.get(root, set())
         self.watched[root] = wanted
-        self.news |= new
+        self.to_check |= new
         return bool(new)
 
-    def news_of(self, root: str) -> set[str]:
-        news, self.news = self.news, set()
-        return news
+    def take_objects_to_check(self, root: str) -> set[str]:
+        taken, self.to_check = self.to_check, set()
+        return taken
 
     def forget(self, root: str) -> None:
         self.watched.pop(root, None)
@@ -203,7 +203,7 @@ def test_a_new_wait_is_looked_at_once_more_and_then_waited_for(db: Database) -> 
     bench.work.step(False)
     assert bench.made[0].looks == [None, "node-1"]
     assert bench.work.step(False) == bench.now + 30  # nothing but the net below wake-ups
-    bench.wakes.news.add("node-1")
+    bench.wakes.to_check.add("node-1")
     bench.made[0].missing.clear()
     assert bench.work.step(True) is None
     assert bench.made[0].looks == [None, "node-1", "node-1"]

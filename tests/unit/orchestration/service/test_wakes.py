@@ -37,7 +37,7 @@ class Woken:
         self.roots: list[str] = []
         self.stacks = 0
         self.tail = EventTail(
-            db, on_news=self.roots.append, on_stacks=self._stack, alone=alone, **more
+            db, on_events=self.roots.append, on_stacks=self._stack, alone=alone, **more
         )
 
     def _stack(self) -> None:
@@ -56,15 +56,18 @@ def test_an_event_wakes_the_trees_that_wait_for_its_object(db: Database, woken: 
     happen(db, "n1")  # before anybody waits
     assert woken.tail.watch("a", ["n1", "n2"])
     assert woken.tail.watch("b", ["n1"])
-    assert woken.tail.news_of("a") == {"n1", "n2"}  # new waits are looked at once more
-    assert woken.tail.news_of("b") == {"n1"}
+    assert woken.tail.take_objects_to_check("a") == {
+        "n1",
+        "n2",
+    }  # new waits are looked at once more
+    assert woken.tail.take_objects_to_check("b") == {"n1"}
     happen(db, "n1")
     happen(db, "n3")
     woken.tail.wake()
     wait_for(lambda: len(woken.roots) == 2, "both trees")
     assert sorted(woken.roots) == ["a", "b"]
-    assert woken.tail.news_of("a") == {"n1"}
-    assert woken.tail.news_of("a") == set()
+    assert woken.tail.take_objects_to_check("a") == {"n1"}
+    assert woken.tail.take_objects_to_check("a") == set()
 
 
 def test_resources_of_a_stack_do_not_wake_those_that_wait_for_it(db: Database) -> None:
@@ -101,7 +104,7 @@ def test_what_happened_between_the_look_and_the_watch_is_looked_at(db: Database)
     happen(db, "n1")
     woken.tail.wake()
     assert woken.tail.watch("a", ["n1"])
-    assert woken.tail.news_of("a") == {"n1"}
+    assert woken.tail.take_objects_to_check("a") == {"n1"}
     happen(db, "n1")
     woken.tail.read()
     assert woken.roots == ["a"]
@@ -139,7 +142,7 @@ def test_the_end_of_what_a_node_did_wakes_queues(db: Database, woken: Woken) -> 
     happen(db, "n2", status="error")
     woken.tail.wake()
     wait_for(lambda: woken.roots, "the wake")
-    assert woken.tail.news_of("a") == {"queue:deployed:"}
+    assert woken.tail.take_objects_to_check("a") == {"queue:deployed:"}
 
 
 def test_another_process_is_heard_without_being_called(db: Database) -> None:
