@@ -38,7 +38,7 @@ class EventSinks:
 
     def __init__(self, loaders: Mapping[str, Callable[[], Callable[..., EventSink]]]) -> None:
         self._loaders = loaders
-        self._made: dict[str, EventSink] = {}
+        self._sinks: dict[str, EventSink] = {}
         self._waiting: queue.Queue[tuple[Declarations, Mapping[str, Any], dict[str, Any]]]
         self._waiting = queue.Queue(MOST)
         self._thread: threading.Thread | None = None
@@ -91,10 +91,10 @@ class EventSinks:
 
     def _sink(self, declaration: Mapping[str, Any]) -> EventSink:
         key = json.dumps(declaration, sort_keys=True, default=str)
-        if key not in self._made:
+        if key not in self._sinks:
             settings = {name: value for name, value in declaration.items() if name != "type"}
-            self._made[key] = self._loaders[declaration["type"]]()(**settings)
-        return self._made[key]
+            self._sinks[key] = self._loaders[declaration["type"]]()(**settings)
+        return self._sinks[key]
 
 
 def document(event: model.Event) -> dict[str, Any]:

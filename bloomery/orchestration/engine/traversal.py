@@ -201,7 +201,7 @@ class Traversal:
         elif row.action is Action.DELETE:  # deleted before its replacement is made
             self._guard(lambda: self._make(key, row))
         else:
-            self._made(key, row)
+            self._complete_make(key, row)
 
     def _fail(self, key: Key, row: EngineResource | None, failure: Exception) -> None:
         if self.graph.action is Action.CHECK and isinstance(failure, ResourceFailed):
@@ -267,7 +267,7 @@ class Traversal:
             return True
         before = row.acting().properties
         changed = values.differences(row.kind.properties_schema, before, after).changed
-        same, find_node = row.kind.is_same_thing, builder.present.find_node
+        same, find_node = row.kind.names_same_object, builder.present.find_node
         names = [n for n, value in changed.items() if not same(row, n, value, find_node)]
         return row.kind.preempted_by(before, after, names)
 
@@ -424,7 +424,7 @@ class Traversal:
         row.has_secret = row.has_secret or self.stack.hides
         row.turn_to(*stack_resources.target(self.stack))
 
-    def _made(self, key: Key, row: EngineResource) -> None:
+    def _complete_make(self, key: Key, row: EngineResource) -> None:
         action = Action.UPDATE if row.action is Action.UPDATE else Action.CREATE
         if not self._pauses(key, row, action, f"post-{action.lower()}"):
             self._finish(key, row)
@@ -490,7 +490,7 @@ class Traversal:
         if hook == "post-delete":
             self._cleaned(key, row)
         elif hook.startswith("post-"):
-            self._made(key, row)
+            self._complete_make(key, row)
         else:
             self.ready.append(key)
         self.advance()

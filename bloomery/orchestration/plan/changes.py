@@ -77,7 +77,7 @@ def _pass_over_names(builder: PlanBuilder, name: str, change: Change) -> None:
         change.properties = {
             key: each
             for key, each in change.properties.items()
-            if not kind.is_same_thing(record, key, each.after, find_node)
+            if not kind.names_same_object(record, key, each.after, find_node)
         }
 
 

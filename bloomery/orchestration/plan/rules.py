@@ -94,7 +94,7 @@ LEFT_ALONE: Final = "external_id: left alone"
 # ------------------------------------------------------------------------------------- the rules
 
 
-def never_made(candidate: Candidate) -> Decision | None:
+def no_physical_resource(candidate: Candidate) -> Decision | None:
     if candidate.record is not None and gone(candidate.record):
         return Decision(
             Verb.CREATE,
@@ -203,7 +203,7 @@ def in_place(candidate: Candidate) -> Decision:
 
 
 RULES: Final[tuple[Callable[[Candidate], Decision | None], ...]] = (
-    never_made,
+    no_physical_resource,
     external,
     other_type,
     failed,

@@ -324,7 +324,7 @@ class Resource:
         return False
 
     @classmethod
-    def is_same_thing(
+    def names_same_object(
         cls, record: ResourceState, name: str, value: Any, find_node: FindNode
     ) -> bool:
         """Tell whether a new value of a property names the same object: no change."""

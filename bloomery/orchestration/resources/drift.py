@@ -54,8 +54,8 @@ def compare(
             yield Difference(field, _sentence(field, value, real, secret=secret))
 
 
-def missing(field: str, thing: str) -> Difference:
-    return Difference(field, f"{thing} is gone")
+def missing(field: str, subject: str) -> Difference:
+    return Difference(field, f"{subject} is gone")
 
 
 def _same(name: str, expected: Any, actual: Any) -> bool:

@@ -182,7 +182,7 @@ class Instance(stepwise.OnNode):
                 )
 
     @classmethod
-    def is_same_thing(
+    def names_same_object(
         cls, record: base.ResourceState, name: str, value: Any, find_node: FindNode
     ) -> bool:
         """Tell whether a new node, allocation or selector still means the current node."""
@@ -192,7 +192,7 @@ class Instance(stepwise.OnNode):
         places = {"node": record.physical_id, "allocation": record.data.get("instance")}
         if value is not None and value == places.get(name):
             return True
-        return super().is_same_thing(record, name, value, find_node)
+        return super().names_same_object(record, name, value, find_node)
 
     @classmethod
     def needs_replace(

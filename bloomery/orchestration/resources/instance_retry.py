@@ -105,5 +105,5 @@ def _quarantine(instance: OnNode) -> str | None:
 
 
 def _reason(instance: OnNode, error: str) -> str:
-    thing = f"{instance.record.name} of stack {instance.context.stack_name}"
-    return f"cannot be deployed for {thing} ({instance.context.stack_id}): {error}"
+    requirer = f"{instance.record.name} of stack {instance.context.stack_name}"
+    return f"cannot be deployed for {requirer} ({instance.context.stack_id}): {error}"

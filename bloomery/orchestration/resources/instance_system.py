@@ -43,13 +43,13 @@ def prepare(instance: OnNode) -> str | None:
 
 def _check_usable(instance: OnNode, node: Json) -> None:
     name = node["name"] or node["uuid"]
-    thing = f"node {name}"
-    instance.check_unmarked(node["instance_info"], thing)
+    label = f"node {name}"
+    instance.check_unmarked(node["instance_info"], label)
     if node["instance_uuid"] not in (None, instance.record.data["instance"]):
-        raise stepwise.MachineRefused(f"cannot use {thing}: another instance has it")
+        raise stepwise.MachineRefused(f"cannot use {label}: another instance has it")
     if node["provision_state"] != State.AVAILABLE:
         raise stepwise.MachineRefused(
-            f"cannot use {thing}: it is {node['provision_state']}, not available"
+            f"cannot use {label}: it is {node['provision_state']}, not available"
         )
     in_maintenance = ("in maintenance", f"; baremetal node maintenance unset {name} ends that")
     flags = {"maintenance": in_maintenance, "retired": ("retired", ""),
@@ -58,7 +58,7 @@ def _check_usable(instance: OnNode, node: Json) -> None:
         if node[flag]:
             reason = node.get(f"{flag}_reason")
             because = f" ({reason})" if reason else ""
-            raise stepwise.MachineRefused(f"cannot use {thing}: it is {state}{because}{way_out}")
+            raise stepwise.MachineRefused(f"cannot use {label}: it is {state}{because}{way_out}")
 
 
 def deploy(instance: OnNode) -> str | None:

@@ -121,8 +121,8 @@ class InstanceGroup(resource_group.Indexed, stepwise.Stepwise):
         child, staying = self.child(), set(surge_names)
         if states is None:
             states = {} if child is None else child.statuses()
-        unborn = self._unborn(states)
-        present = {name: body for name, body in present.items() if name not in unborn}
+        never_created = self._never_created(states)
+        present = {name: body for name, body in present.items() if name not in never_created}
         members = [
             rollouts.Member(
                 name=name,
@@ -154,10 +154,11 @@ class InstanceGroup(resource_group.Indexed, stepwise.Stepwise):
 
     def _begin_rollout(self) -> None:
         data, child = self.record.data, self.child()
-        unborn = set() if child is None else self._unborn(child.statuses())
+        never_created = set() if child is None else self._never_created(child.statuses())
         data[resource_group.SKIPPED] = self.skip_list()
         data[ROLLOUT] = {
-            "unborn": sorted(unborn), "leaving": sorted(self.present().keys() - self._names()),
+            "unborn": sorted(never_created),
+            "leaving": sorted(self.present().keys() - self._names()),
             "state": RUNNING, "batch": 0, "of": 0, "left": self._outdated(), "changed": [],
             "new": [], "failed": [], "excused": [], "members": [], "canary": DUE,
         }  # fmt: skip
@@ -220,10 +221,10 @@ class InstanceGroup(resource_group.Indexed, stepwise.Stepwise):
         left, present = self._rollout["left"], self.present()
         if not self._rollout["batch"] and (waits := self._wait_for_others()):
             return waits
-        unborn = {name for name in left if name in self._rollout.get("unborn", ())}
-        in_service = [name for name in left if name not in unborn]
+        never_created = {name for name in left if name in self._rollout.get("unborn", ())}
+        in_service = [name for name in left if name not in never_created]
         names = self._names(surge=bool(in_service))
-        if new := [name for name in names if name not in present or name in unborn]:
+        if new := [name for name in names if name not in present or name in never_created]:
             batch = new[: self._pace.create_batch_size]
             self._rollout["new"] += [name for name in batch if name not in present]
             self._rollout["settles"] = bool(in_service)
@@ -242,7 +243,7 @@ class InstanceGroup(resource_group.Indexed, stepwise.Stepwise):
         self._end()
         return None
 
-    def _unborn(self, states: Mapping[str, Status]) -> set[str]:
+    def _never_created(self, states: Mapping[str, Status]) -> set[str]:
         """Return members that the last roll-out failed to create: they are not in service."""
         last = self._rollout
         newcomers = {*last.get("new", ()), *last.get("unborn", ())} & set(last.get("failed", ()))

@@ -107,7 +107,7 @@ class Stepwise(base.Resource):
         return self.context.machines
 
     @classmethod
-    def is_same_thing(
+    def names_same_object(
         cls, record: base.ResourceState, name: str, value: Any, find_node: FindNode
     ) -> bool:
         """Tell whether a new value of a node property names the same node."""
@@ -243,7 +243,7 @@ class Stepwise(base.Resource):
         mark = (marked or {}).get(MARK)
         return isinstance(mark, Mapping) and mark.get("id") == self.record.uuid
 
-    def check_unmarked(self, marked: Mapping[str, Any] | None, thing: str) -> None:
+    def check_unmarked(self, marked: Mapping[str, Any] | None, label: str) -> None:
         """Raise MachineRefused if an object bears the mark of another resource of a live stack."""
         mark = (marked or {}).get(MARK)
         if not isinstance(mark, Mapping) or self.is_ours(marked):
@@ -252,7 +252,7 @@ class Stepwise(base.Resource):
         if self.machines.is_live_stack(stack_id):
             own = stack_id == self.context.stack_id
             holder = f"resource {mark.get('resource')} of this stack" if own else "another stack"
-            raise MachineRefused(f"cannot use {thing}: {holder} has it")
+            raise MachineRefused(f"cannot use {label}: {holder} has it")
 
 
 class OnNode(Stepwise):

@@ -270,7 +270,11 @@ class Secrecy:
         kinds = self.kinds(owner)
         if kinds and all(issubclass(kind, NestedStack) for kind in kinds):
             return False
-        return None in self.given_to_members(owner) if self._is_plan else owner in self._reached
+        return (
+            None in self.secret_member_properties(owner)
+            if self._is_plan
+            else owner in self._reached
+        )
 
     @functools.cached_property
     def _secret_of_members(self) -> Collection[str | None]:
@@ -278,9 +282,9 @@ class Secrecy:
         if self._parent is None or not self._is_plan:
             return ()
         secrecy, owner = self._parent
-        return secrecy.given_to_members(owner)
+        return secrecy.secret_member_properties(owner)
 
-    def given_to_members(self, owner: str) -> set[str | None]:
+    def secret_member_properties(self, owner: str) -> set[str | None]:
         """Return the member properties that get a secret from a group; None stands for all.
 
         A nested template declares parameters, and has no such members.

@@ -166,10 +166,10 @@ class Stack:
     @functools.cached_property
     def context(self) -> object:
         """The inputs of ``view``: if two are equal, equal trees have equal values."""
-        found, template = self.definition, self.definition.template
-        values = {name: found.parameters.value(name) for name in found.parameters}
+        definition, template = self.definition, self.definition.template
+        values = {name: definition.parameters.value(name) for name in definition.parameters}
         sections = [template.section(one) for one in (Section.CONDITIONS, Section.MAPPINGS)]
-        return values, template.files, sections, found.facade
+        return values, template.files, sections, definition.facade
 
     @property
     def content(self) -> object:
