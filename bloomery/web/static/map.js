@@ -13,7 +13,7 @@ export function makeMap({onopen, signal}) {
   const canvas = h('canvas', {role: 'img'}), tip = h('div.tip', {hidden: true, role: 'tooltip'})
   const legend = h('ul.legend', {ariaLabel: 'Legend'}, Object.entries(KINDS).map(([kind, {sign, label}]) =>
     h(`li.k-${kind}`, {'data-kind': kind}, h('span.sign', {ariaHidden: 'true'}, sign), label)), h('li.k-attention', {}, h('span.sign', {ariaHidden: 'true'}, '▣'), 'needs attention'))
-  const element = h('div.map-frame', {}, h('div.map-scroll', {}, canvas), tip, legend)
+  const element = h('div.map-frame', {}, h('div.map-scroll', {tabIndex: 0, ariaLabel: 'Map'}, canvas), tip, legend)
   const pen = canvas.getContext('2d', {willReadFrequently: true}), stamps = new Map()
   let rows = [], group = 'rack', names = {}, places = [], squares = new Map(), size = 16, colour = {}, ratio = 1, image = null, pixels = null
 
