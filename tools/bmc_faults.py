@@ -1,6 +1,8 @@
 #!/usr/bin/env python3
 """Write doc/reference/bmc-faults.md: what a BMC that fails does to each operation, as it was tried.
 
+``tools/bmc_faults.py odd`` writes the section of odd BMCs alone, which needs no run.
+
 The runs are those of ``tests/kit/machines/bmc_faults.py``; a test makes them anew and compares
 the page.
 """
@@ -17,8 +19,9 @@ from typing import Final
 ROOT: Final = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))  # run from anywhere, as the other tools are
 
-from tests.kit.machines import bmc_faults  # noqa: E402  the line above comes first
+from tests.kit.machines import bmc_faults, bmc_oddities  # noqa: E402  the line above comes first
 from tests.kit.machines.bmc_faults import Row  # noqa: E402
+from tests.kit.machines.bmc_oddities import Oddity  # noqa: E402
 
 PAGE: Final = ROOT / "doc/reference" / "bmc-faults.md"
 HEAD: Final = """\
@@ -58,6 +61,17 @@ said of a node that stays in the one that it was in. Once the fault was gone eac
 runs had budgets of {budget_s:g} s, and 3 s to read an answer.
 """
 
+ODD: Final = """\
+
+## BMCs that answer oddly
+
+Each row is a small BMC out of a public report (`tests/kit/machines/bmc_oddities.py`). A test runs
+the operation against it, and finds the node as *Right* says.
+
+| BMC | Operation | Right | Source |
+|---|---|---|---|
+"""
+
 
 def page(rows: Sequence[Row]) -> str:
     """Return the whole page."""
@@ -70,7 +84,18 @@ def page(rows: Sequence[Row]) -> str:
         ONCE, *_single_table(single),
         FOR_EVER.format(recovered=recovered, budget_s=budget_s), *_lasting_table(lasting),
     ]  # fmt: skip
-    return "\n".join(parts) + "\n"
+    return "\n".join(parts) + "\n" + odd_section(bmc_oddities.ODDITIES)
+
+
+def odd_section(oddities: Iterable[Oddity]) -> str:
+    """Return the section of odd BMCs."""
+
+    def line(oddity: Oddity) -> str:
+        words = f': "{oddity.says}"' if oddity.says else ""
+        cells = (oddity.bmc, oddity.operation, oddity.ends + words, oddity.source)
+        return f"| {' | '.join(cells)} |\n"
+
+    return ODD + "".join(map(line, oddities))
 
 
 def _single_table(rows: Iterable[Row]) -> Iterator[str]:
@@ -119,6 +144,10 @@ def differences_over_tls(rows: Iterable[Row]) -> list[str]:
 
 
 def main() -> None:
+    if sys.argv[1:] == ["odd"]:
+        kept = PAGE.read_text(encoding="utf-8").partition(ODD.splitlines()[1])[0].rstrip("\n")
+        PAGE.write_text(kept + "\n" + odd_section(bmc_oddities.ODDITIES), encoding="utf-8")
+        return
     logging.disable(logging.CRITICAL)
     with tempfile.TemporaryDirectory() as folder, bmc_faults.Trial(Path(folder)) as trial:
         rows = trial.run(bmc_faults.all_cells())

@@ -14,6 +14,11 @@ skips one request that matches the regular expressions, then hits two (-1: all f
     after    {"status": 500}    carry out the request, then answer with this code
     expire   {}                 drop all sessions, then continue normally
     stuck    {}                 accept a power request and do nothing
+    later    {"seconds": S}     answer 204 (or "status"), and carry out the request after the time
+    task     {"seconds": S}     answer 202 with a task that carries out the request after the time;
+                                with "message", the task fails and says so
+    shows    {"document": {}}   merge this JSON patch (RFC 7396) into the answer; adds to another
+                                fault
 """
 
 from __future__ import annotations
@@ -22,22 +27,32 @@ import json
 import random
 import re
 import threading
-from typing import Any, Final
+from collections.abc import Sequence
+from typing import Any, Final, NamedTuple
 
 from bloomery.lab.refusal import Refusal, Rule, checked, needed
 
 KINDS: Final = [
     "delay", "status", "hang", "reset", "truncate", "nojson", "after", "expire", "stuck",
+    "later", "task", "shows",
 ]  # fmt: skip
 _RULES: Final[dict[str, Rule]] = {
     "kind": KINDS, "path": str, "method": str, "skip": int, "times": int, "hits": int,
     "seconds": (int, float), "probability": (int, float), "status": int, "body": None,
-    "headers": dict,
+    "headers": dict, "message": str, "document": dict,
 }  # fmt: skip
 
 
+class Hit(NamedTuple):
+    """What meets one request: seconds to wait, patches of its answer, and a fault or {}."""
+
+    delay_s: float
+    patches: Sequence[dict[str, Any]]
+    fault: dict[str, Any]
+
+
 class Faults:
-    """The faults of one BMC; the first match counts, after all delays."""
+    """The faults of one BMC; all delays and patches count, and the first of the others."""
 
     def __init__(self, source: random.Random | None = None) -> None:
         self._random = source or random.Random(0)  # noqa: S311  of a simulation
@@ -73,17 +88,20 @@ class Faults:
         with self._lock:
             return [dict(fault) for fault in self._all]
 
-    def take(self, method: str, path: str) -> tuple[float, dict[str, Any]]:
-        """Return the seconds to wait and the fault, or {}, for this request."""
-        delay_s = 0.0
+    def take(self, method: str, path: str) -> Hit:
+        """Return what meets this request."""
+        delay_s, patches = 0.0, []
         with self._lock:
             for fault in self._all:
                 if not self._hits(fault, method, path):
                     continue
-                if fault["kind"] != "delay":
-                    return delay_s, dict(fault)
-                delay_s += fault.get("seconds", 5)
-        return delay_s, {}
+                if fault["kind"] == "delay":
+                    delay_s += fault.get("seconds", 5)
+                elif fault["kind"] == "shows":
+                    patches.append(fault.get("document") or {})
+                else:
+                    return Hit(delay_s, patches, dict(fault))
+        return Hit(delay_s, patches, {})
 
     def _hits(self, fault: dict[str, Any], method: str, path: str) -> bool:
         """Return whether the fault hits this request, and count it."""

@@ -9,6 +9,7 @@ GET /lab/stats                   counters of requests, connections and logins
 from __future__ import annotations
 
 import contextlib
+import functools
 import hashlib
 import http.server
 import json
@@ -21,17 +22,17 @@ import struct
 import sys
 import threading
 import urllib.parse
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
 from bloomery.lab import overview, refusal, resources, routing
 from bloomery.lab.bmc import ROOT, SimulatedBmc
+from bloomery.lab.model import merged
 from bloomery.lab.refusal import Refusal
 from bloomery.lab.routing import Ask, Reply
 from bloomery.lab.seconds import draw
 
 LOG = logging.getLogger(__name__)
-assert resources, "imported for its routes"
 
 _OPEN: Final = ("", "/redfish", ROOT)
 _LOGIN: Final = f"{ROOT}/SessionService/Sessions"
@@ -118,7 +119,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
     def _answer_faulty(self, path: str, raw: bytes) -> None:
         """Answer, subject to the faults that hit this request."""
         bmc = self.server.bmc
-        delay_s, fault = bmc.faults.take(self.command, path)
+        delay_s, patches, fault = bmc.faults.take(self.command, path)
         bmc.stopping.wait(delay_s + draw(bmc.rules.late_s, bmc.random))
         kind = fault.get("kind")
         if kind in ("status", "hang", "reset", "nojson"):
@@ -127,12 +128,35 @@ class Handler(http.server.BaseHTTPRequestHandler):
         if kind == "expire":
             bmc.sessions.clear()
         try:
-            reply = self._serve(path, raw, stuck=kind == "stuck")
+            ask = self._admitted(path, raw, stuck=kind == "stuck")
+            reply = self._put_off(ask, fault) if kind in ("later", "task") else self._serve(ask)
         except Refusal as no:
             reply = _refused(no)
         if kind == "after":
             reply = Reply(fault.get("status", 500), refusal.document("late fault"))
-        self._answer(reply, cut=kind == "truncate")
+        self._answer(self._patched(reply, patches), cut=kind == "truncate")
+
+    def _patched(self, reply: Reply, patches: Sequence[dict[str, Any]]) -> Reply:
+        """Return an answer with these merge patches, and the ETag of the true document."""
+        if not patches or reply.status != 200 or reply.document is None:
+            return reply
+        document = functools.reduce(merged, patches, reply.document)
+        return Reply(200, document, {"ETag": etag(reply.document), **reply.headers})
+
+    def _put_off(self, ask: Ask, fault: Mapping[str, Any]) -> Reply:
+        """Answer as if the request were carried out; a task does so, or fails, after a time."""
+        bmc = self.server.bmc
+
+        def carry_out() -> None:
+            if "message" in fault:
+                raise Refusal(400, fault["message"])
+            with bmc.lock:
+                routing.serve(bmc, ask)
+
+        task = bmc.begin(f"{ask.method} {ask.path}", fault.get("seconds", 5), carry_out)
+        if fault["kind"] == "task":
+            return resources.services.accepted(task)
+        return Reply(fault.get("status", 204))
 
     do_GET = do_POST = do_PATCH = do_PUT = do_DELETE = do_HEAD = do_any  # noqa: N815
 
@@ -143,18 +167,22 @@ class Handler(http.server.BaseHTTPRequestHandler):
             raise Refusal(411, "a plain Content-Length is needed")
         return self.rfile.read(int(length))
 
-    def _serve(self, path: str, raw: bytes, *, stuck: bool) -> Reply:
-        bmc, bare = self.server.bmc, path.rstrip("/")
-        if bare not in _OPEN and (self.command, bare) != ("POST", _LOGIN):
-            bmc.admit(self.headers.get("X-Auth-Token"), self.headers.get("Authorization", ""))
-        if bare == "/redfish":
+    def _admitted(self, path: str, raw: bytes, *, stuck: bool) -> Ask:
+        """Return the request of a client that may make it."""
+        if path.rstrip("/") not in _OPEN and (self.command, path.rstrip("/")) != ("POST", _LOGIN):
+            token, basic = self.headers.get("X-Auth-Token"), self.headers.get("Authorization", "")
+            self.server.bmc.admit(token, basic)
+        return Ask(method=self.command, path=path, body=_body(raw), stuck=stuck)
+
+    def _serve(self, ask: Ask) -> Reply:
+        bmc = self.server.bmc
+        if ask.path.rstrip("/") == "/redfish":
             return Reply(200, {"v1": f"{ROOT}/"})
-        ask = Ask(method=self.command, path=path, body=_body(raw), stuck=stuck)
-        if self.command not in ("PATCH", "PUT"):
+        if ask.method not in ("PATCH", "PUT"):
             reply = routing.serve(bmc, ask)
             return routing.expanded(bmc, reply) if self._expand() else reply
         with bmc.lock:  # the check and the change are atomic
-            self._check_etag(path)
+            self._check_etag(ask.path)
             return routing.serve(bmc, ask)
 
     def _expand(self) -> bool:

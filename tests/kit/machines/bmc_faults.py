@@ -74,6 +74,14 @@ _DIFFERS: Final = (
 )
 
 
+class Attempt(NamedTuple):
+    """``outcome``: DONE, the state in which the node ended, or "taken for done"."""
+
+    outcome: str
+    sentence: str
+    took_s: float
+
+
 class Request(NamedTuple):
     """Which requests of an operation meet the fault."""
 
@@ -472,40 +480,47 @@ class Trial:
         return [next(made[kind]) for kind in kinds]
 
     def _row(self, cell: Cell, machine: Machine) -> Row:
-        operation, node = cell.operation, self._node(cell.operation, machine)
-        machine.bmc.faults.add(
-            **FAULTS[cell.fault], path=cell.request.path, method=cell.request.method,
-            times=-1 if cell.lasts else 1, skip=cell.passed,
-        )  # fmt: skip
-        began_at = time.monotonic()
+        operation = cell.operation
+        fault = FAULTS[cell.fault] | {"path": cell.request.path, "method": cell.request.method}
+        fault |= {"times": -1 if cell.lasts else 1, "skip": cell.passed}
         try:
-            outcome, sentence = self._outcome(operation, node, machine)
+            node = self.node(operation, machine)
+            attempt = self.attempt(operation, node, machine, fault)
         except AssertionError as exc:
             exc.add_note(str(cell))
             raise
-        took_s = time.monotonic() - began_at
-        [fault] = machine.bmc.faults.shown()
+        [shown] = machine.bmc.faults.shown()
         machine.bmc.faults.clear()
         return Row(
-            cell=cell, outcome=outcome, sentence=_plain(sentence), took_s=took_s,
-            hits=fault["hits"],
-            recovers=outcome == DONE
-            or (bool(sentence) and self._recovers(operation, node, machine)),
+            cell=cell, outcome=attempt.outcome, sentence=_plain(attempt.sentence),
+            took_s=attempt.took_s, hits=shown["hits"],
+            recovers=attempt.outcome == DONE
+            or (bool(attempt.sentence) and self._recovers(operation, node, machine)),
         )  # fmt: skip
+
+    def attempt(
+        self, operation: Operation, node: str, machine: Machine, *faults: dict[str, Any]
+    ) -> Attempt:
+        """Run an operation of ``node`` while its BMC has these faults, which stay."""
+        for fault in faults:
+            machine.bmc.faults.add(**fault)
+        began_at = time.monotonic()
+        outcome, sentence = self._outcome(operation, node, machine)
+        return Attempt(outcome, sentence, time.monotonic() - began_at)
 
     def _recovers(self, operation: Operation, node: str, machine: Machine) -> bool:
         """Ask again, without the fault, until it is done: a BMC may be left alone for a while."""
         give_up_at = time.monotonic() + LONG_S
-        while self._outcome(operation, node, machine)[0] != DONE:
+        while self.attempt(operation, node, machine).outcome != DONE:
             if time.monotonic() > give_up_at:
                 return False
             time.sleep(PAUSE_S)
         return True
 
-    def _node(self, operation: Operation, machine: Machine) -> str:
+    def node(self, operation: Operation, machine: Machine, **driver_info: Any) -> str:
         """Return a node in the state that the operation begins with."""
         machine.system._on = operation.is_on
-        info = machine.driver_info | {"redfish_verify_ca": False}
+        info = machine.driver_info | {"redfish_verify_ca": False} | driver_info
         interfaces: dict[str, Any] = {"boot_interface": operation.boot} if operation.boot else {}
         if operation.ends == "inspect wait":
             interfaces["inspect_interface"] = "agent"

@@ -354,3 +354,32 @@ def test_every_answer_is_late_where_the_rules_say_so(make):
     with contextlib.closing(raw(machine)) as kept:
         assert root_over(kept) == (200, True)
     assert time.monotonic() - began >= 0.05
+
+
+@pytest.mark.parametrize(
+    ("fault", "status", "state"),
+    [
+        ({"kind": "later", "seconds": 0.05}, 204, "Completed"),
+        ({"kind": "task", "seconds": 0.05}, 202, "Completed"),
+        ({"kind": "task", "seconds": 0.05, "message": "no such host"}, 202, "Exception"),
+    ],
+    ids=["later", "task", "failing task"],
+)
+def test_a_bmc_may_act_after_its_answer_or_not_at_all(make, fault, status, state):
+    machine = make().machines[0]
+    ask, media = Client(machine), f"/redfish/v1/Managers/{machine.uuid}/VirtualMedia/Cd"
+    machine.bmc.faults.add(**fault)
+    insert = f"{media}/Actions/VirtualMedia.InsertMedia"
+    assert ask("POST", insert, {"Image": "http://x/y.iso"})[0] == status
+    assert ask("GET", media)[1]["Inserted"] is False
+    [task] = machine.bmc.tasks.values()
+    wait_for(lambda: task["state"] == state, "the task to end")
+    assert ask("GET", media)[1]["Inserted"] is (state == "Completed")
+
+
+def test_a_bmc_may_show_another_document_under_the_tag_of_the_true_one(ask):
+    path = ask.machine.system_id
+    ask.machine.bmc.faults.add(kind="shows", document={"Model": "X", "Status": None}, times=-1)
+    _, document, headers = ask("GET", path)
+    assert (document["Model"], "Status" in document) == ("X", False)
+    assert ask("PATCH", path, {"AssetTag": "a"}, **{"If-Match": headers["ETag"]})[0] == 204
