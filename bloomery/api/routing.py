@@ -70,6 +70,10 @@ class Rest(rest.RestController):
         """Follow a segment that is no child: an ident, and the subresources behind it."""
         if segments and segments[0] in self.subresources:
             return self.walk_without_ident(call, segments)
+        return self.walk_behind_ident(call, segments)
+
+    def walk_behind_ident(self, call: Call, segments: list[str]) -> Any:
+        """Take the first segment as an ident, whatever it is, and follow the others down."""
         if segments:
             self.check_ident(call, segments[0])
         if len(segments) > 1 and segments[1] in self.subresources:

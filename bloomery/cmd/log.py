@@ -1,10 +1,18 @@
-"""The log on standard error: a line per event, as text or, by [DEFAULT]use_json, as JSON."""
+"""The log on standard error: a line per event, as text or, by [DEFAULT]use_json, as JSON.
+
+A traceback has at most MOST_LINES lines.  The same traceback is written again after REPEAT_S;
+until then each event counts it in one line.  So no client fills a disk by repeating a request.
+"""
 
 from __future__ import annotations
 
 import json
 import logging
 import re
+import threading
+import time
+from collections import OrderedDict
+from collections.abc import Callable
 from datetime import UTC, datetime
 from typing import Any, Final
 
@@ -15,8 +23,45 @@ _CONTROLS: Final = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029]")
 _OURS: Final = "bloomery"  # first name of our loggers
 _SUBJECT: Final = re.compile(r"(node|stack) ([^\s:]+)")  # how a line of a node or stack begins
 
+MOST_LINES: Final = 60  # of a traceback: its beginning and its end
+MOST_CHARS: Final = 500  # of one of its lines
+REPEAT_S: Final = 600.0
+_TRACEBACKS: Final = 100  # remembered; the oldest is forgotten
 
-class LineFormatter(logging.Formatter):
+
+class _TracebackFormatter(logging.Formatter):
+    """Bounds tracebacks, and counts those that were written within the last REPEAT_S."""
+
+    def __init__(
+        self, fmt: str | None = None, monotonic: Callable[[], float] = time.monotonic
+    ) -> None:
+        super().__init__(fmt)
+        self._monotonic = monotonic
+        self._lock = threading.Lock()
+        self._written: OrderedDict[int, tuple[float, int]] = OrderedDict()  # when, and how often
+
+    def formatException(self, ei: Any) -> str:  # noqa: N802  logging's name
+        lines = super().formatException(ei).split("\n")
+        # the values in the error's own sentence may differ with each request
+        place = hash((ei[0], *(line for line in lines if line.startswith("  "))))
+        with self._lock:
+            now = self._monotonic()
+            since, count = self._written.pop(place, (now, 0))
+            if now - since > REPEAT_S:
+                since, count = now, 0
+            self._written[place] = since, count + 1
+            if len(self._written) > _TRACEBACKS:
+                self._written.popitem(last=False)
+        if count:
+            again = f"the same traceback as {now - since:.0f} s ago, {count + 1} times since then"
+            return f"{lines[-1][:MOST_CHARS]} ({again})"
+        if len(lines) > MOST_LINES:
+            half = MOST_LINES // 2
+            lines[half:-half] = [f"... {len(lines) - 2 * half} lines are left out ..."]
+        return "\n".join(line[:MOST_CHARS] for line in lines)
+
+
+class LineFormatter(_TracebackFormatter):
     """Each line names its request and user, if any.
 
     Control characters are escaped, so that no logged text starts a line or steers a terminal.
@@ -34,7 +79,7 @@ class LineFormatter(logging.Formatter):
         return "\n".join(f"    {_escaped(line)}" for line in lines)
 
 
-class JsonFormatter(logging.Formatter):
+class JsonFormatter(_TracebackFormatter):
     """Each event is a JSON object on a line of its own; fields without a value are left out.
 
     Passwords in messages and tracebacks of other packages are masked.

@@ -111,3 +111,68 @@ def test_json_masks_passwords_of_messages_and_tracebacks(log, monkeypatch):
     assert "hunter2" not in json.dumps(event)
     assert event["message"] == "cannot log in with password=******"
     assert "ValueError: cannot log in" in event["traceback"]
+
+
+def raised(depth: int, message: str = "") -> logging.LogRecord:
+    """Return an event with the traceback of an error ``depth`` calls deep."""
+
+    def fall(left: int, other: int) -> None:
+        if left:
+            fall(left - 1, -other)
+        raise ValueError(message)
+
+    try:
+        fall(depth, 1)
+    except ValueError as exc:
+        error = exc
+    info = (ValueError, error, error.__traceback__)
+    return logging.LogRecord("bloomery", logging.ERROR, "x.py", 1, "fell", (), info)
+
+
+def nested(depth: int) -> logging.LogRecord:
+    """Return an event whose error has ``depth`` causes."""
+    error = ValueError("0")
+    for number in range(depth):
+        cause, error = error, ValueError(str(number))
+        error.__cause__ = cause
+    info = (ValueError, error, error.__traceback__)
+    return logging.LogRecord("bloomery", logging.ERROR, "x.py", 1, "fell", (), info)
+
+
+FORMATTERS = [cmd_log.LineFormatter, cmd_log.JsonFormatter]
+
+
+@pytest.mark.parametrize("formatter", FORMATTERS)
+@pytest.mark.parametrize(
+    "record",
+    [
+        pytest.param(raised(400), id="many calls"),
+        pytest.param(nested(80), id="many causes"),
+        pytest.param(raised(1, "x" * 10**6), id="a long sentence"),
+        pytest.param(raised(1, "x\n" * 10**5), id="a sentence of many lines"),
+    ],
+)
+def test_traceback_is_bounded(formatter, record):
+    text = formatter().format(record)
+    assert "ValueError" in text
+    assert len(text) < 20_000
+
+
+@pytest.mark.parametrize("formatter", FORMATTERS)
+def test_same_traceback_is_counted_until_it_is_old(formatter):
+    now = [0.0]
+    form = formatter(monotonic=lambda: now[0])
+    texts = [form.format(raised(2, str(number))) for number in range(4)]
+    assert ["Traceback" in text for text in texts] == [True, False, False, False]
+    assert "the same traceback as 0 s ago, 4 times since then" in texts[-1]
+    assert "ValueError: 3" in texts[-1]
+    assert "Traceback" in form.format(raised(3))
+    now[0] = cmd_log.REPEAT_S + 1
+    assert "Traceback" in form.format(raised(2))
+
+
+def test_only_so_many_tracebacks_are_remembered():
+    form = cmd_log.LineFormatter()
+    for depth in range(300):
+        form.format(raised(depth % 250))
+    assert len(form._written) <= 100

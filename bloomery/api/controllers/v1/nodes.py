@@ -150,7 +150,8 @@ class Nodes(Rest):
     def walk_without_ident(self, call: Call, segments: list[str]) -> Any:
         if segments[0] not in old_paths.WORDS:
             raise statuses.HTTPNotFound
-        return self.walk(call, old_paths.with_ident_first(call, self.subresources, segments))
+        path = old_paths.with_ident_first(call, self.subresources, segments)
+        return self.walk_behind_ident(call, path)
 
     def check_ident(self, call: Call, ident: str) -> None:
         if not (idents.is_uuid(ident) or idents.is_logical_name(ident)):
