@@ -94,7 +94,7 @@ _ASYNC: Final = (
     # what a step stored for its next attempt
     "agent_command", "agent_partitions", agents.BOOT_RETRIES,
     "agent_tries", "agent_power_looks", "agent_steps_reread", substeps.POSITIONS,
-    "redfish_raid", "redfish_setting_until", "redfish_setting_was_off", "redfish_setting_late",
+    "redfish_raid", "redfish_write",
 )  # fmt: skip
 _KEYS_OF: Final = {
     "deploy": (

@@ -12,7 +12,7 @@ import pytest
 from bloomery import clock
 from bloomery.drivers.ipmi import power as ipmi_power
 from bloomery.drivers.ipmi import power_sequence
-from bloomery.drivers.redfish import bios_setting, power
+from bloomery.drivers.redfish import bmc_write, power
 
 NOON = datetime(2026, 11, 22, 12, tzinfo=UTC)
 
@@ -30,7 +30,7 @@ def test_it_begins_with_what_the_wall_says() -> None:
 
 
 @pytest.mark.parametrize(
-    "module", [power, bios_setting, power_sequence, ipmi_power], ids=lambda m: m.__name__
+    "module", [power, bmc_write, power_sequence, ipmi_power], ids=lambda m: m.__name__
 )
 def test_what_waits_for_a_bmc_does_not_ask_the_wall(module: ModuleType) -> None:
     """With its clock an hour back, power would be waited for an hour, and looked at in a loop."""

@@ -16,7 +16,7 @@ from typing import Any, Final, TypeAlias
 from bloomery import errors
 from bloomery.drivers import base, steps
 from bloomery.drivers.redfish import reading
-from bloomery.drivers.redfish.bios_setting import BiosSetting
+from bloomery.drivers.redfish.bmc_write import BiosSetting
 from bloomery.drivers.redfish.hardware import RedfishInterface
 from bloomery.outcome import Done, Outcome
 
@@ -69,7 +69,8 @@ class RedfishBios(RedfishInterface, base.Bios):
         outcome = BiosSetting(
             access=self.access,
             task=task,
-            what=f"BIOS configuration of {', '.join(values)[:_MOST_CHARS]}",
+            what=f"set the BIOS configuration of {', '.join(values)[:_MOST_CHARS]}",
+            limit_s=self.conf.redfish.boot_mode_config_timeout,
             change=self.unblocked(lambda system: _change(system, self.access.documents, values)),
             is_so=lambda system: _matches(_bios(system), values),
             is_needless=lambda system: _is_needless(system, values),
@@ -82,7 +83,8 @@ class RedfishBios(RedfishInterface, base.Bios):
         outcome = BiosSetting(
             access=self.access,
             task=task,
-            what="factory configuration of the BIOS",
+            what="restore the factory configuration of the BIOS",
+            limit_s=self.conf.redfish.boot_mode_config_timeout,
             change=self.unblocked(_reset),
             is_so=lambda system: _boot_progress(system) not in _POST,
             is_needless=lambda system: False,

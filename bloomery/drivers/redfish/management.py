@@ -8,7 +8,7 @@ from typing import Any, Final
 from bloomery import errors, secrets
 from bloomery.drivers import base
 from bloomery.drivers.redfish import boot_device, indicators, media, reading, reset, sensors
-from bloomery.drivers.redfish.bios_setting import BiosSetting
+from bloomery.drivers.redfish.bmc_write import BiosSetting
 from bloomery.drivers.redfish.hardware import RedfishInterface
 from bloomery.outcome import Outcome
 
@@ -45,7 +45,8 @@ class RedfishManagement(RedfishInterface, base.Management):
         return BiosSetting(
             access=self.access,
             task=task,
-            what=f"boot mode {mode}",
+            what=f"set boot mode {mode}",
+            limit_s=self.conf.redfish.boot_mode_config_timeout,
             change=self.unblocked(lambda system: boot_device.set_mode(system, mode)),
             is_so=lambda system: boot_device.mode(system) == mode,
         ).apply()
@@ -64,7 +65,8 @@ class RedfishManagement(RedfishInterface, base.Management):
         return BiosSetting(
             access=self.access,
             task=task,
-            what=f"secure boot {'on' if on else 'off'}",
+            what=f"switch secure boot {'on' if on else 'off'}",
+            limit_s=self.conf.redfish.boot_mode_config_timeout,
             change=self.unblocked(lambda system: system.secure_boot.set_enabled(on)),
             is_so=lambda system: _secure_boot(system) == on,
         ).apply()

@@ -16,7 +16,7 @@ from bloomery.drivers.redfish import reading
 COMPLETED: Final = "Completed"
 NOT_BEGUN: Final = ("New", "Pending", "Starting", "Suspended")
 _FAILED: Final = ("Exception", "Killed", "Cancelled", "Interrupted")
-_AT_WORK: Final = ("Running", "Stopping", "Cancelling", "Service")
+AT_WORK: Final = ("Running", "Stopping", "Cancelling", "Service")
 _MOST_CHARS: Final = 300
 
 
@@ -24,8 +24,15 @@ def monitor(answer: Any) -> str | None:
     """Return the path of the task that an answer names; None where there is no task."""
     where = answer.headers.get("Location") if answer.status_code in (202, 204) else None
     if answer.status_code == 202 and not where:
-        where = answer.json()["@odata.id"]
+        document = reading.optional(answer.json)
+        where = document.get("@odata.id") if isinstance(document, dict) else None
     return str(urllib.parse.urlsplit(where).path) if where else None
+
+
+def accepted(system: Any) -> list[str]:
+    """Return the paths of the tasks that the BMC has named in this call to it."""
+    answers = system.root._conn._session.accepted  # noqa: SLF001  our ``Wire``
+    return [path for path in map(monitor, answers) if path]
 
 
 def state(system: Any, path: str, what: str, hidden: tuple[str, ...] = ()) -> str:
@@ -75,7 +82,7 @@ def find_own(system: Any, before: Collection[str], target: str) -> tuple[str | N
             unsure[path] = document.get("TaskState")
     if unsure and not has_neighbours(system):
         return next(iter(unsure)), []
-    return None, [path for path, state in unsure.items() if state in _AT_WORK]
+    return None, [path for path, state in unsure.items() if state in AT_WORK]
 
 
 def has_neighbours(system: Any) -> bool:

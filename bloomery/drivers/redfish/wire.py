@@ -18,7 +18,7 @@ import urllib.parse
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
@@ -77,11 +77,15 @@ class Answer:
 
 @dataclass(slots=True, kw_only=True)
 class _Turn:
-    """The call to which the requests of a thread belong.  ``is_bare``: without a credential."""
+    """The call to which the requests of a thread belong.
+
+    ``is_bare``: without a credential.  ``accepted``: the answers of 202.
+    """
 
     call: BmcCall
     reads: Reads
     is_bare: bool = False
+    accepted: list[Answer] = field(default_factory=list)
 
 
 class Wire:
@@ -141,6 +145,11 @@ class Wire:
         return None if self._turn.is_bare else self.token or self.basic
 
     @property
+    def accepted(self) -> list[Answer]:
+        """The answers of 202 to this thread's writes, which may name tasks."""
+        return self._turn.accepted
+
+    @property
     def call(self) -> BmcCall:
         """The call of this thread's requests."""
         return self._turn.call
@@ -193,6 +202,8 @@ class Wire:
             raise NoAnswer(f"its answers lead in a circle: {url}")
         if method == "GET" and answer.status_code == http.client.OK:
             reads[key] = answer
+        if method != "GET" and answer.status_code == http.client.ACCEPTED:
+            self._turn.accepted.append(answer)
         return answer
 
     def _timed(

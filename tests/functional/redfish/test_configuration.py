@@ -69,7 +69,7 @@ def test_settings_are_applied_behind_any_make_by_one_restart(stage, make_rack, m
     assert machine.system.power == ("On" if runs else "Off")
     assert ended["power_state"] == f"power {machine.system.power.lower()}"
     assert shown(stage, node)["NumCores"] == "4"
-    assert not [key for key in ended["driver_internal_info"] if key.startswith("redfish_setting")]
+    assert not [key for key in ended["driver_internal_info"] if key.startswith("redfish_write")]
 
 
 def test_settings_that_are_so_restart_nothing(stage, machine, node) -> None:

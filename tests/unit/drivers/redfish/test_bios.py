@@ -76,8 +76,14 @@ def test_settings_that_never_come_are_named(conf):
         until = "2026-01-01T00:00:00+00:00"
         task.node.driver_internal_info = {
             "substeps": {"redfish_setting": 2},
-            "redfish_setting_until": until,
+            "redfish_write": {
+                "what": "set the BIOS configuration of NumCores",
+                "until": until,
+                "tasks": [],
+            },
         }
-        with pytest.raises(errors.StepFailure, match="BIOS configuration of NumCores was set and"):
+        with pytest.raises(
+            errors.StepFailure, match="order to set the BIOS configuration of NumCores, and"
+        ):
             RedfishBios(conf).apply_configuration(task, SETTINGS)
         assert task.node.driver_internal_info == {}

@@ -15,6 +15,7 @@ from bloomery.lab.rack import Rack
 from bloomery.outcome import DONE
 from tests.kit.machines.driver_task import FakeTask, walk
 
+SENT = {"what": "set boot mode bios", "until": "2026-01-01T00:00:00+00:00", "tasks": []}
 ONCE_ONLY = {"kind": "status", "status": 400, "path": "/Systems/", "method": "PATCH"}
 
 
@@ -73,9 +74,9 @@ def test_a_mode_that_never_takes_effect_is_given_up(management, task, machine):
     task.turn = 1
     task.node.driver_internal_info = {
         "substeps": {"redfish_setting": 2},
-        "redfish_setting_until": "2026-01-01T00:00:00+00:00",
+        "redfish_write": SENT,
     }
-    with pytest.raises(errors.StepFailure, match="boot mode bios was set and did not take effect"):
+    with pytest.raises(errors.StepFailure, match="order to set boot mode bios, and does not"):
         management.set_boot_mode(task, "bios")
     assert task.node.driver_internal_info == {}
 
@@ -92,11 +93,10 @@ def test_a_machine_that_was_off_is_off_again_when_a_mode_is_given_up(management,
     task.driver = SimpleNamespace(power=RedfishPower(management.conf))
     task.node.driver_internal_info = {
         "substeps": {"redfish_setting": 2},
-        "redfish_setting_until": "2026-01-01T00:00:00+00:00",
-        "redfish_setting_was_off": True,
+        "redfish_write": SENT | {"was_off": True},
     }
     task.node.power_state = "power on"
-    with pytest.raises(errors.StepFailure, match="did not take effect"):
+    with pytest.raises(errors.StepFailure, match="does not show it as done"):
         walk(task, lambda: management.set_boot_mode(task, "bios"), first=1)
     assert (machine.system.power, task.node.power_state) == ("Off", "power off")
     assert task.node.driver_internal_info == {}
