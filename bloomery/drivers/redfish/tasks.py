@@ -24,7 +24,10 @@ def monitor(answer: Any) -> str | None:
     """Return the path of the task that an answer names; None where there is no task."""
     where = answer.headers.get("Location") if answer.status_code in (202, 204) else None
     if answer.status_code == 202 and not where:
-        document = reading.optional(answer.json)
+        try:
+            document = answer.json() if answer.content else None
+        except ValueError:
+            document = None
         where = document.get("@odata.id") if isinstance(document, dict) else None
     return str(urllib.parse.urlsplit(where).path) if where else None
 
