@@ -171,6 +171,8 @@ def _row(step: Json) -> tuple[str, str, str, str, str]:
         words = words.replace("would", "may")
     if step["loses_data"] and action != "rebuild":
         words += ", its data is lost"
+    if step["loses_data"] and step.get("node"):
+        words += f" (node {step['node']})"
     takes = duration(step["takes"])
     if action == "refuse":
         takes = ""

@@ -20,7 +20,6 @@ from bloomery.cli.stacks import Json
 from bloomery.cli.template import commands as template_commands
 from bloomery.cli.template import files, loader
 
-MACHINE: Final = "OS::Ironic::Instance"  # its deletion loses data
 EMPTY: Final = {"heat_template_version": "2021-04-16"}
 POLL_S: Final = 1.0
 NAME = click.argument("name")
@@ -74,19 +73,25 @@ def show(find: Find, name: str, as_json: bool) -> None:
     path = stacks.path_of(stacks.get(client, name))
     document = client.get(path)["stack"]
     resources = stacks.resources(client, path)
+    explanation = stacks.why(service.extensions, document["id"])
+    leftovers = explanation.get("leftover", [])
     if as_json:
-        click.echo(json.dumps(document | {"resources": resources}, indent=2))
+        click.echo(json.dumps(document | {"resources": resources, "leftover": leftovers}, indent=2))
         return
     terminal.echo(f"{document['stack_name']}: {_state(document)}")
-    owners, leaving = stacks.by_thing(resources), set[str]()
-    if document["stack_status"] == "UPDATE_IN_PROGRESS":
-        leaving = stacks.leaving(service.extensions, document["id"])
-    rows = [(stacks.path_of_resource(owners, each), each) for each in resources]
-    _echo_rows(
+    owners, leaving = stacks.by_thing(resources), stacks.leaving(explanation)
+    paths = [(stacks.path_of_resource(owners, each), each) for each in resources]
+    rows = [
         (path, each["resource_status"], each["resource_type"], each["physical_resource_id"] or "-",
          stacks.LEAVES if path in leaving else _reason_of(each))
-        for path, each in rows
-    )  # fmt: skip
+        for path, each in paths
+    ]  # fmt: skip
+    rows += [
+        (each["path"], each["state"], each["type"], each["physical_resource_id"] or "-",
+         stacks.LEFT_OVER)
+        for each in leftovers
+    ]  # fmt: skip
+    _echo_rows(rows)
     _echo_outputs(document["outputs"])
 
 
@@ -116,6 +121,10 @@ def why(find: Find, name: str, as_json: bool) -> None:
         terminal.echo(f"  {_drift_line(each)}")
     for each in document.get("leaving", ()):
         terminal.echo(f"  {_place(each)} {stacks.LEAVES}")
+    for each in document.get("leftover", ()):
+        node = each["node"] or {}
+        place = f"on node {node.get('name') or node['uuid']}" if node else each["type"]
+        terminal.echo(f"  {_place(each)} {place}, {each['state']}: {stacks.LEFT_OVER}")
     terminal.echo(f"next: {document['next_action']}")
 
 
@@ -397,14 +406,11 @@ def _watched(run: stacks.StackRun, name: str, order: Callable[[], None]) -> None
 def _losses(client: Any, stack: Json) -> Iterable[str]:
     """Return the machines that lose their disks, from the plan of an empty template."""
     preview = _preview(client, stack["stack_name"], stack, {"template": EMPTY})
-    losing = [step for step in preview["plan"]["steps"] if step["loses_data"] and step["machine"]]
-    if not losing:
-        return
-    listed = stacks.resources(client, stacks.path_of(stack), f"&type={MACHINE}&with_detail=true")
-    names = {each["physical_resource_id"]: each["attributes"].get("node_name") for each in listed}
-    for step in losing:
-        node = names.get(step["machine"]) or step["machine"]
-        yield f"node {node}: undeployed, and its data is lost ({step['resource']})"
+    for step in preview["plan"]["steps"]:
+        if step["loses_data"] and step["machine"]:
+            why = ", left over from an earlier update" if step.get("leftover") else ""
+            node = step.get("node") or step["machine"]
+            yield f"node {node}: undeployed, and its data is lost ({step['resource']}{why})"
 
 
 def _echo_outputs_of(run: stacks.StackRun) -> None:

@@ -28,6 +28,9 @@ DEPTH: Final = 10  # of nested stacks that are read
 NOT_BEGUN: Final = "INIT_COMPLETE"
 GROUP: Final = "OS::Ironic::InstanceGroup"
 LEAVES: Final = "is deleted when the roll-out comes to its end"
+LEFT_OVER: Final = (
+    "left over from an earlier update: the next one takes it back, or deletes it with its data"
+)
 _CHANGED: Final = "state changed"  # the reason of resources without one
 _NOT_FOUND, _SERVER_FAULT = 404, 500
 _PATH: Final = re.compile(r"resources\.\S+: ")  # prefix of a resource's own reason
@@ -85,17 +88,19 @@ def resources(client: Client, path: str, query: str = "") -> list[Json]:
     return listed
 
 
-def leaving(extensions: Client, uuid: str) -> set[str]:
-    """Return the paths of the members that roll-outs of a stack delete at their end.
-
-    Older services, and Heat, report none.
-    """
+def why(extensions: Client, uuid: str) -> Json:
+    """Return the explanation of a stack; older services, and Heat, have none."""
     try:
-        document = extensions.get(f"/ext/v1/stacks/{uuid}/why")
+        document: Json = extensions.get(f"/ext/v1/stacks/{uuid}/why")
     except ApiError as exc:
         if exc.facts["answer"] == _NOT_FOUND:
-            return set()
+            return {}
         raise
+    return document
+
+
+def leaving(document: Json) -> set[str]:
+    """Return the paths of the members that roll-outs of a stack delete at their end."""
     return {each["path"] for each in document.get("leaving", ())}
 
 
@@ -299,7 +304,7 @@ class StackRun:
         }
         if not any(_stack_id(each) in rolling for each in news):
             return
-        self._leaving = leaving(self._extensions, stack["id"])
+        self._leaving = leaving(why(self._extensions, stack["id"]))
         for path in sorted(self._leaving):
             if not self._console.is_terminal:
                 self._print(path, LEAVES, "")

@@ -1,4 +1,7 @@
-"""Reads of resources of stacks, as far as an answer needs them; they are written by ``trees``."""
+"""Reads of resources of stacks, as far as an answer needs them; they are written by ``trees``.
+
+``leftovers``: rows of replaced resources that still exist are read as well.
+"""
 
 from __future__ import annotations
 
@@ -16,25 +19,34 @@ _T = RESOURCES.c
 _D = RESOURCE_DATA.c
 _LISTED: Final = (
     "uuid", "stack_uuid", "name", "type", "action", "status", "reason", "physical_id", "requires",
-    "created_at", "updated_at",
+    "is_current", "created_at", "updated_at",
 )  # fmt: skip
 _IS_CURRENT = _T.is_current.is_(sa.true())
 
 
-def list_shown(conn: sa.Connection, stacks: Collection[str]) -> Sequence[StoredResource]:
+def list_shown(
+    conn: sa.Connection, stacks: Collection[str], *, leftovers: bool = False
+) -> Sequence[StoredResource]:
     """Return what lists show of the resources of some stacks that stand, in order of creation."""
     query = sa.select(*(_T[name] for name in _LISTED)).where(_T.stack_uuid.in_(list(stacks)))
+    query = query if leftovers else query.where(_IS_CURRENT)
     return [
         StoredResource(**row._asdict() | tree_values.decoded_state(row))
-        for row in conn.execute(query.where(_IS_CURRENT).order_by(_T.id))
+        for row in conn.execute(query.order_by(_T.id))
     ]
 
 
 def list_of_stack(
-    conn: sa.Connection, stack_uuid: str, sealer: Sealer, names: Collection[str] | None = None
+    conn: sa.Connection,
+    stack_uuid: str,
+    sealer: Sealer,
+    names: Collection[str] | None = None,
+    *,
+    leftovers: bool = False,
 ) -> list[StoredResource]:
     """Return the resources of a stack that stand, with their data; ``names`` None: all."""
-    query = sa.select(RESOURCES).where(_T.stack_uuid == stack_uuid, _IS_CURRENT).order_by(_T.id)
+    query = sa.select(RESOURCES).where(_T.stack_uuid == stack_uuid).order_by(_T.id)
+    query = query if leftovers else query.where(_IS_CURRENT)
     if names is None:
         return _decoded(conn, conn.execute(query).all(), sealer)
     stored: list[sa.Row[Any]] = []
@@ -47,9 +59,12 @@ def find(conn: sa.Connection, stack_uuid: str, name: str, sealer: Sealer) -> Sto
     return next(iter(list_of_stack(conn, stack_uuid, sealer, [name])), None)
 
 
-def list_of_tree(conn: sa.Connection, root_uuid: str, sealer: Sealer) -> list[StoredResource]:
+def list_of_tree(
+    conn: sa.Connection, root_uuid: str, sealer: Sealer, *, leftovers: bool = False
+) -> list[StoredResource]:
     """Return the resources of all stacks of a tree that stand."""
-    query = sa.select(RESOURCES).where(_T.root_uuid == root_uuid, _IS_CURRENT).order_by(_T.id)
+    query = sa.select(RESOURCES).where(_T.root_uuid == root_uuid).order_by(_T.id)
+    query = query if leftovers else query.where(_IS_CURRENT)
     return _decoded(conn, conn.execute(query).all(), sealer)
 
 

@@ -128,11 +128,11 @@ def list_flow_times(conn: sa.Connection, phase: str, *, most: int) -> list[FlowT
     ]
 
 
-def kinds_of_nodes(conn: sa.Connection, uuids: Sequence[str]) -> dict[str, tuple[str, str | None]]:
-    """Return driver and resource class of existing nodes, by UUID."""
+def kinds_of_nodes(conn: sa.Connection, uuids: Sequence[str]) -> dict[str, sa.Row[Any]]:
+    """Return name, driver and resource class of existing nodes, by UUID."""
     node = NODES.c
-    kinds: dict[str, tuple[str, str | None]] = {}
+    kinds: dict[str, sa.Row[Any]] = {}
     for some in upserts.chunks(uuids):
-        query = sa.select(node.uuid, node.driver, node.resource_class).where(node.uuid.in_(some))
-        kinds |= {uuid: (driver, kind) for uuid, driver, kind in conn.execute(query)}
+        query = sa.select(node.uuid, node.name, node.driver, node.resource_class)
+        kinds |= {row.uuid: row for row in conn.execute(query.where(node.uuid.in_(some)))}
     return kinds

@@ -221,6 +221,20 @@ class StoredResource:
             }
         )  # fmt: skip
 
+    def before_action(self) -> StoredResource:
+        """Return the resource as a plan sees it: in its state before the pending action.
+
+        A resource that is being created counts as CREATE_COMPLETE, with the stored properties.
+        """
+        if self.pending_action is None or self.state_before is None:
+            return self
+        action, status = map(str, self.state_before.split("_", 1))
+        if self.pending_action.action is Action.CREATE and action == Action.INIT:
+            action, status = Action.CREATE, Status.COMPLETE
+        before = self.copy()
+        before.action, before.status = Action(action), Status(status)
+        return before
+
     def with_properties(self, properties: Mapping[str, Any]) -> StoredResource:
         """Return the resource as if it had been made with other properties."""
         changed = self.copy()

@@ -82,16 +82,7 @@ def planned(
         old = variants.only(old, names) if isinstance(old, Stack) else old
         rows = {name: rows[name] for name in names if name in rows}
         leftovers = {name: leftovers[name] for name in names if name in leftovers}
-    present = Present(
-        records={name: row.ruled() for name, row in rows.items()},
-        leftovers={name: [row.ruled() for row in each] for name, each in leftovers.items()},
-        live={name: row for name, row in rows.items() if row.ready},
-        requires={
-            name: row.requires
-            for name, row in rows.items()
-            if row.pending_action is not None or name not in old.definitions
-        },
-    )
+    present = Present.of_rows(old, rows, leftovers)
     plan = plans.traversal(old, new, present, rollback=action is Action.ROLLBACK)
     graph = plan.own()
     vertices = {key: _vertex(stack, plan, key) for key in graph.keys()}  # noqa: SIM118  # no order

@@ -10,7 +10,6 @@ from typing import Any
 from bloomery.model.stacks import ResourceAction, Stage, StoredResource
 from bloomery.orchestration.plan.builder import gone
 from bloomery.orchestration.resources import base
-from bloomery.orchestration.resources.states import Action, Status
 from bloomery.orchestration.stack import Stack
 from bloomery.orchestration.template.definitions import ResourceDefinition
 
@@ -122,20 +121,6 @@ class EngineResource(StoredResource, ReadableResource):
         self.properties = properties
         self.next_properties = None
         self._resource = None
-
-    def ruled(self) -> StoredResource:
-        """Return the resource as a plan sees it: in its state before the pending action.
-
-        A resource that is being created counts as CREATE_COMPLETE, with the stored properties.
-        """
-        if self.pending_action is None or self.state_before is None:
-            return self
-        action, status = map(str, self.state_before.split("_", 1))
-        if self.pending_action.action is Action.CREATE and action == Action.INIT:
-            action, status = Action.CREATE, Status.COMPLETE
-        ruled = self.copy()
-        ruled.action, ruled.status = Action(action), Status(status)
-        return ruled
 
     def memory(self) -> str:
         """Return the fields that a kind may change in place, as text to compare."""

@@ -337,10 +337,9 @@ class Traversal:
             self._builders[row.template_uuid] = builder
         return self._builders[row.template_uuid]
 
-    def _child(self, name: str) -> Present | None:
+    def _child(self, record: base.ResourceState) -> Present | None:
         """Return the resources of the child stack that a resource owns."""
-        ident = self.stack.rows[name].physical_id
-        child = self.stack.stacks.get(ident or "")
+        child = self.stack.stacks.get(record.physical_id or "")
         if child is None:
             return None
         return Present(records=child.current_rows)

@@ -13,21 +13,26 @@ from typing import Any, Final
 
 from bloomery.orchestration.foresight.schedule import Schedule, Step, Times, schedule_of
 from bloomery.orchestration.plan.differences import Difference, NotSet, Unknown
-from bloomery.orchestration.plan.plans import MAKE, Action, Key, Plan, Verb
+from bloomery.orchestration.plan.plans import CLEAN, MAKE, Action, Key, Plan, Verb
 
 SHOWN_NAMES: Final = 5  # of machines that a warning names
 
 
 def of_templates(plan: Plan) -> dict[str, Any]:
-    return document(plan, schedule_of(plan, lambda key, action: None), {}, {})
+    return document(plan, schedule_of(plan, lambda key, action: None), {}, {}, {})
 
 
 def document(
-    plan: Plan, schedule: Schedule, machines: Mapping[Key, str], nodes: Mapping[str, str]
+    plan: Plan,
+    schedule: Schedule,
+    machines: Mapping[Key, str],
+    nodes: Mapping[str, str],
+    names: Mapping[str, str | None],
 ) -> dict[str, Any]:
     """Return the document of a plan.
 
-    ``machines``: known UUIDs of nodes; ``nodes``: UUIDs by the name in a template.
+    ``machines``: known UUIDs of nodes; ``nodes``: UUIDs by the name in a template; ``names``: of
+    nodes by UUID.
     """
     counts: dict[str, int] = {}
     for step in schedule.steps:
@@ -35,7 +40,7 @@ def document(
     working = [step for step in schedule.steps if step.action.effect.verbs]
     count = len({_machine(step, machines, nodes) for step in working})
     return {
-        "steps": [_step(step, machines.get(step.key)) for step in schedule.steps],
+        "steps": [_step(step, machines.get(step.key), names) for step in schedule.steps],
         "machines": count,
         "machines_at_once": min(schedule.at_once, count),
         "loses_data": [
@@ -89,7 +94,7 @@ def _machine(step: Step, machines: Mapping[Key, str], nodes: Mapping[str, str]) 
     return step.works_at if step.node is None else nodes.get(step.node, step.node)
 
 
-def _step(step: Step, machine: str | None) -> dict[str, Any]:
+def _step(step: Step, machine: str | None, names: Mapping[str, str | None]) -> dict[str, Any]:
     action, effect = step.action, step.action.effect
     return {
         "resource": step.key.name,
@@ -99,6 +104,8 @@ def _step(step: Step, machine: str | None) -> dict[str, Any]:
         "certain": step.is_certain,
         "stage": step.stage,
         "machine": machine,
+        "node": names.get(machine or "") or machine,
+        "leftover": step.key.phase == CLEAN and bool(step.key.part),
         "verbs": list(effect.verbs),
         "loses_data": effect.loses_data,
         "takes": _times(step.times),

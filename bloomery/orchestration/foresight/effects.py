@@ -75,7 +75,9 @@ def _as_machine_is(builder: PlanBuilder, key: Key, action: Action, effect: Effec
     if values is not None:
         values = _decisive(builder.new.kind(key.name), values)
     names = {str(each.path[0]) for each in action.differences}
-    now = answer_of(builder, key.name, lambda real: real.effect_now(effect, values, names), effect)
+    now = answer_of(
+        builder, action.record, lambda real: real.effect_now(effect, values, names), effect
+    )
     is_doubted = now.is_refused and _is_freed(builder, action.record)
     return replace(now, certain=False) if is_doubted else now
 
@@ -125,9 +127,11 @@ def _state_of_node(builder: PlanBuilder, tree: Any) -> str | None:
     return None
 
 
-def answer_of(builder: PlanBuilder, name: str, ask: Callable[[Resource], T], default: T) -> T:
+def answer_of(
+    builder: PlanBuilder, record: ResourceState | None, ask: Callable[[Resource], T], default: T
+) -> T:
     """Call ``ask`` with an existing resource; return ``default`` without one or if it fails."""
-    resource = builder.present.resource(name)
+    resource = None if record is None else builder.present.resource(record)
     try:
         return ask(resource) if resource is not None else default
     except (errors.Failure, Busy):
@@ -165,9 +169,11 @@ def of_stand_in(
 
 
 def _of_delete(builder: PlanBuilder, key: Key, action: Action) -> Effect:
+    record = action.record
+    builder = builder.for_row(record)
     if key.name not in builder.old.definitions:
         return LATER
-    kind, record = builder.old.kind(key.name), action.record
+    kind = builder.old.kind(key.name)
     if record is not None and record.physical_id is None:
         return NO_EFFECT
     if record is not None:
@@ -176,9 +182,7 @@ def _of_delete(builder: PlanBuilder, key: Key, action: Action) -> Effect:
         values = _values(builder.old, key.name, kind, builder.before)
     effect = kind.effect_of_delete(values) if _knows_all(kind, values) else LATER
     deletion = effect
-    effect = answer_of(
-        builder, key.name, lambda real: real.effect_now(deletion, None, ()), deletion
-    )
+    effect = answer_of(builder, record, lambda real: real.effect_now(deletion, None, ()), deletion)
     if record is not None and effect.verbs and kind.node_properties:
         return _refused_now(builder, kind, effect, str(record.physical_id))
     return effect

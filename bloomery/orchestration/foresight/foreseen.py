@@ -31,7 +31,7 @@ def compare(builder: PlanBuilder) -> None:
             action = replace(
                 action,
                 effect=effect,
-                differences=masking.differences(builder, key.name, change),
+                differences=masking.differences(candidate.builder, key.name, change),
                 called=candidate.kind.always_updated and decision.verb is Verb.UNCHANGED,
                 properties=change.after if change.after and change.known_after else None,
             )
@@ -76,10 +76,11 @@ def _with_members(candidate: Candidate, decision: Decision) -> Decision:
 
 
 def _look(candidate: Candidate) -> Decision | None:
-    resource = candidate.builder.present.resource(candidate.name)
+    record = candidate.record
+    resource = None if record is None else candidate.builder.present.resource(record)
     return None if resource is None else rules.look(candidate, resource)
 
 
 def _reason_to_replace(candidate: Candidate) -> str:
-    builder, name = candidate.builder, candidate.name
-    return effects.answer_of(builder, name, lambda real: real.reason_to_replace(), "")
+    builder, record = candidate.builder, candidate.record
+    return effects.answer_of(builder, record, lambda real: real.reason_to_replace(), "")

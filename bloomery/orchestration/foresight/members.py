@@ -42,16 +42,13 @@ def add_members(builder: PlanBuilder) -> None:
 
 def _nested_plan(builder: PlanBuilder, key: Key, action: Action) -> NestedPlan | None:
     if key.phase == CLEAN:
-        ends = action.verb is Verb.DELETE and key.name in builder.old.definitions
-        return nested.deleted(builder, key.name) if ends and _is_stack(builder, key) else None
+        side = builder.for_row(action.record).old
+        ends = action.verb is Verb.DELETE and key.name in side.definitions
+        is_stack = ends and nested.is_composite(side, key.name)
+        return nested.deleted(builder, key.name, action.record) if is_stack else None
     if action.verb in MADE and nested.is_composite(builder.new, key.name):
         builder.nested_plan[key.name] = nested.created(builder, key.name)
     return builder.nested_plan.get(key.name)
-
-
-def _is_stack(builder: PlanBuilder, key: Key) -> bool:
-    """Return whether a row to delete has a child stack; not for leftovers of former templates."""
-    return not key.part and nested.is_composite(builder.old, key.name)
 
 
 def _merge(builder: PlanBuilder, owner: Key, nested_plan: NestedPlan) -> None:
@@ -68,13 +65,13 @@ def _merge(builder: PlanBuilder, owner: Key, nested_plan: NestedPlan) -> None:
 
 
 def _member_key(owner: Key, key: Key) -> Key:
-    return Key(f"{owner.name}/{key.name}", key.phase, key.part)
+    return Key(f"{owner.name}/{key.name}", key.phase, owner.part + key.part)
 
 
 def _begin(graph: Graph[Key], owner: Key) -> Key | None:
     """Return the no-op vertex that members wait for; None: the resource requires nothing."""
     needs = list(graph.requires(owner))
-    begin = Key(owner.name, BEGIN, "" if owner.phase == MAKE else owner.phase)
+    begin = Key(owner.name, BEGIN, "" if owner.phase == MAKE else owner.phase + owner.part)
     for need in needs:
         graph.add(begin, need)
     return begin if needs else None
@@ -117,7 +114,8 @@ def _present(nested_plan: NestedPlan) -> groups.Members:
 
 
 def _states(builder: PlanBuilder, name: str) -> Mapping[str, Status] | None:
-    child = builder.present.child(name)
+    record = builder.records.get(name)
+    child = None if record is None else builder.present.child(record)
     if child is None or child.records is None:
         return None
     return {member: record.status for member, record in child.records.items()}

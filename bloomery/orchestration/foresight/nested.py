@@ -52,38 +52,49 @@ def updated(builder: PlanBuilder, name: str, change: Change) -> NestedPlan | Non
     is_known = change.known_before and change.known_after
     if not (is_known and change.before and change.after):
         return _nested_plan(
-            builder, name, lambda: _was(builder, name), lambda: _will_be(builder, name)
+            builder,
+            name,
+            record,
+            lambda: _was(builder, name, record),
+            lambda: _will_be(builder, name),
         )
     old, new = Guesses(builder.old.view), Guesses(builder.new.view)
     return _nested_plan(
         builder,
         name,
+        record,
         lambda: _composite(_old_side(builder, name), name, change.before, old, record),
         lambda: _composite(builder.new, name, change.after, new, record),
     )
 
 
 def created(builder: PlanBuilder, name: str) -> NestedPlan | None:
-    return _nested_plan(builder, name, None, lambda: _will_be(builder, name))
+    return _nested_plan(builder, name, None, None, lambda: _will_be(builder, name))
 
 
-def deleted(builder: PlanBuilder, name: str) -> NestedPlan | None:
-    return _nested_plan(builder, name, lambda: _was(builder, name), None)
+def deleted(builder: PlanBuilder, name: str, record: ResourceState | None) -> NestedPlan | None:
+    builder = builder.for_row(record)
+    return _nested_plan(builder, name, record, lambda: _was(builder, name, record), None)
 
 
 Maker: TypeAlias = Callable[[], composite.Composite]
 
 
 def _nested_plan(
-    builder: PlanBuilder, name: str, was: Maker | None, will_be: Maker | None
+    builder: PlanBuilder,
+    name: str,
+    record: ResourceState | None,
+    was: Maker | None,
+    will_be: Maker | None,
 ) -> NestedPlan | None:
     if _is_anothers(builder, name):
         return None
     try:
         builder.budget.take(0)
         before, after = was and was(), will_be and will_be()
-        nothing = Present(records={}, find_node=builder.present.find_node)
-        present = (builder.present.child(name) if before else nothing) or Present()
+        present = Present(records={}, find_node=builder.present.find_node)
+        if before:
+            present = (None if record is None else builder.present.child(record)) or Present()
         old = present.template or _child_side(builder, _old_side(builder, name), before)
         new = _child_side(builder, builder.new, after)
         inner = PlanBuilder(
@@ -130,13 +141,13 @@ def _child_side(
 # ------------------------------------------------------------------- the resource, as it would be
 
 
-def _was(builder: PlanBuilder, name: str) -> composite.Composite:
+def _was(builder: PlanBuilder, name: str, record: ResourceState | None) -> composite.Composite:
     def judge(reference: Reference) -> Knowledge:
         stays = reference.resource in builder.new.definitions
         is_known = stays and builder.judge(reference) is Knowledge.KNOWN
         return Knowledge.KNOWN if is_known else Knowledge.STEADY
 
-    view, record = Guesses(builder.old.view, judge, builder.present.live), builder.records.get(name)
+    view = Guesses(builder.old.view, judge, builder.present.live)
     side = _old_side(builder, name)
     return _composite(side, name, _guessed(side, name, view), view, record)
 

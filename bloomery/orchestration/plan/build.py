@@ -14,7 +14,7 @@ from bloomery.orchestration.plan.template_side import TemplateSide
 from bloomery.orchestration.plan.transforms import edges, vertices
 
 TRANSFORMS: Final[tuple[Transform, ...]] = (
-    vertices.choose_rows,
+    vertices.take_rows,
     vertices.add_resources,
     edges.order_creation,
     vertices.compare,

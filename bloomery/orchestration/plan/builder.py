@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import functools
+import itertools
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import TypeAlias
+from dataclasses import dataclass, field, replace
+from typing import Any, Protocol, TypeAlias
 
 from bloomery import errors
+from bloomery.model.stacks import StoredResource
 from bloomery.orchestration.graph import Cycle, Graph
 from bloomery.orchestration.limits import Limits
 from bloomery.orchestration.plan.forecast import Forecast, Knowledge
@@ -21,6 +23,18 @@ from bloomery.orchestration.template.functions.base import Reference
 from bloomery.orchestration.template.view import ResourceView
 
 
+class Row(ResourceView, Protocol):
+    """A stored resource, with the template that last created or updated it."""
+
+    @property
+    def stored(self) -> StoredResource: ...
+
+    @property
+    def definitions(self) -> TemplateSide: ...
+
+    def resource(self) -> Resource: ...
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Present:
     """The existing resources of a stack.
@@ -29,8 +43,9 @@ class Present:
     ``leftovers``  replaced resources that still exist, by name, oldest first
     ``live``       resources whose ID and attributes are known now, by name
     ``requires``   required resources by name, in addition to those in the old template
+    ``side``       returns the template that a row belongs to; None: the old template
     ``resource``   returns a resource that can read its live state; None: the state is not read
-    ``child``      returns that of a resource's child stack; None: as its template defines it
+    ``child``      returns that of a row's child stack; None: as its template defines it
     ``template``   template of the stack's last update; None: the one that its parent defines
     ``find_node``  returns a node as it is now, created by a stack or not
     ``converges``  whether resources are compared with their live state, as in Heat's ``converge``
@@ -40,11 +55,45 @@ class Present:
     leftovers: Mapping[str, Sequence[ResourceState]] = field(default_factory=dict)
     live: Mapping[str, ResourceView] = field(default_factory=dict)
     requires: Mapping[str, Sequence[str]] = field(default_factory=dict)
-    resource: Callable[[str], Resource | None] = lambda name: None
-    child: Callable[[str], Present | None] = lambda name: None
+    side: Callable[[ResourceState], TemplateSide | None] = lambda record: None
+    resource: Callable[[ResourceState], Resource | None] = lambda record: None
+    child: Callable[[ResourceState], Present | None] = lambda record: None
     template: TemplateSide | None = None
     find_node: FindNode = find_no_node
     converges: bool = False
+
+    @classmethod
+    def of_rows(
+        cls,
+        old: TemplateSide,
+        current: Mapping[str, Row],
+        leftovers: Mapping[str, Sequence[Row]],
+        child: Callable[[Any], Present | None] = lambda row: None,
+        **more: Any,
+    ) -> Present:
+        """Return the rows of a stack for the plan of the engine, and for its preview.
+
+        ``child``: returns that of a row's child stack.
+        """
+        lists = ([row] for row in current.values())
+        rows = {row.stored.uuid: row for each in (*lists, *leftovers.values()) for row in each}
+        return cls(
+            records={name: row.stored.before_action() for name, row in current.items()},
+            leftovers={
+                name: [row.stored.before_action() for row in each]
+                for name, each in leftovers.items()
+            },
+            live={name: row for name, row in current.items() if row.ready},
+            requires={
+                name: row.stored.requires
+                for name, row in current.items()
+                if row.stored.pending_action is not None or name not in old.definitions
+            },
+            side=lambda record: rows[record.uuid].definitions,
+            resource=lambda record: rows[record.uuid].resource(),
+            child=lambda record: child(rows[record.uuid]),
+            **more,
+        )
 
 
 def gone(record: ResourceState) -> bool:
@@ -70,7 +119,7 @@ class Budget:
 
 @dataclass(kw_only=True)
 class PlanBuilder:
-    """``records``: the current row of each name; ``surplus``: rows that are not current.
+    """``records``: the row of each name that is kept or updated.
 
     A name in ``records`` without a row (None) exists as the old template defines it.  Plans of
     child stacks are built by the same ``transforms``.
@@ -82,13 +131,13 @@ class PlanBuilder:
     rollback: bool = False
     transforms: Sequence[Transform] = ()
     records: dict[str, ResourceState | None] = field(default_factory=dict)
-    surplus: list[ResourceState] = field(default_factory=list)
     taken_back: set[str] = field(default_factory=set)
     nested_plan: dict[str, NestedPlan | None] = field(default_factory=dict)  # of child stacks
     parent: tuple[Secrecy, str] | None = None  # secrecy of the parent stack, resource name
     absence: Callable[[str], str] = lambda name: "no longer in the template"  # why it goes
     graph: Graph[Key] = field(default_factory=Graph)
     actions: dict[Key, Action] = field(default_factory=dict)
+    of_sides: dict[int, PlanBuilder] = field(default_factory=dict)  # by the ID of the old side
 
     def build(self) -> Plan:
         """Apply the transforms, once.  Raises CircularDependencyException."""
@@ -104,6 +153,22 @@ class PlanBuilder:
     def put(self, key: Key, action: Action) -> None:
         self.graph.add(key)
         self.actions[key] = action
+
+    def for_row(self, record: ResourceState | None) -> PlanBuilder:
+        """Return this builder, with the row's own template as its old side where needed.
+
+        The old template does not define leftovers, nor resources of a template before it.
+        """
+        is_current = record is None or (self.present.records or {}).get(record.name) is record
+        if record is None or (is_current and record.name in self.old.definitions):
+            return self
+        side = self.present.side(record)
+        if side is None or side is self.old or record.name not in side.definitions:
+            return self
+        if id(side) not in self.of_sides:
+            other = self.of_sides[id(side)] = replace(self, old=side)
+            other.budget = self.budget
+        return self.of_sides[id(side)]
 
     # ----------------------------------------------------------------------------- known values
 
@@ -128,8 +193,9 @@ class PlanBuilder:
 
     @functools.cached_property
     def secrecy(self) -> Secrecy:
-        """The secrets of both sides; read it after ``choose_rows``."""
-        sealed = {name for name, row in self.records.items() if row and row.redacted}
+        """The secrets of both sides; read it after ``take_rows``."""
+        rows = [*self.records.values(), *itertools.chain(*self.present.leftovers.values())]
+        sealed = {row.name for row in rows if row and row.redacted}
         return Secrecy(self.old, self.new, parent=self.parent, sealed=sealed, is_plan=True)
 
     def judge(self, reference: Reference) -> Knowledge:

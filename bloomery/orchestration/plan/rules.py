@@ -149,7 +149,8 @@ def _failed_its_check(record: ResourceState) -> bool:
 
 def _members_failed_a_check(candidate: Candidate) -> bool:
     """Return whether members have failed a check: then only those members are replaced."""
-    child = candidate.builder.present.child(candidate.name)
+    record = candidate.record
+    child = None if record is None else candidate.builder.present.child(record)
     return child is not None and any(map(_failed_its_check, (child.records or {}).values()))
 
 

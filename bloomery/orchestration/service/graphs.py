@@ -25,20 +25,21 @@ def describe_graph(ctx: StackContext, identity: StackIdentity) -> Json:
 
     A place is a column (``layer``) and a ``row``.  An edge leads from the required resource to the
     resource that requires it.  A resource with a nested stack has the ``counts`` of its members.
-    A resource that is not created yet has the action INIT and no status.
+    A resource that is not created yet has the action INIT and no status.  A leftover, which was
+    replaced and still exists, has its UUID as ``id``; the ``id`` of others is their name.
     """
     stack = access.stack(ctx, identity)
     with ctx.services.db.read() as conn:
         last_event_id = events.last_id(conn)
         nested = {each.uuid for each in stacks.list_children(conn, stack.uuid)}
-        rows = resources.list_shown(conn, [stack.uuid, *nested])
-    own = {each.name: each for each in rows if each.stack_uuid == stack.uuid}
+        rows = resources.list_shown(conn, [stack.uuid, *nested], leftovers=True)
+    own = {_id(each): each for each in rows if each.stack_uuid == stack.uuid}
     members: dict[str | None, list[StoredResource]] = {uuid: [] for uuid in nested}
     for each in rows:
         if each.stack_uuid in nested:
             members[each.stack_uuid].append(each)
-    nodes = {each.name: _node(each, members.get(each.physical_id)) for each in own.values()}
-    requires = {each.name: each.requires for each in own.values()}
+    nodes = {ident: _node(each, members.get(each.physical_id)) for ident, each in own.items()}
+    requires = {ident: each.requires for ident, each in own.items()}
     _add_later(ctx, stack, nodes, requires)
     pairs = [(each, name) for name in nodes for each in requires[name] if each in nodes]
     _place(nodes, pairs)
@@ -56,29 +57,36 @@ def describe_graph(ctx: StackContext, identity: StackIdentity) -> Json:
     }
 
 
+def _id(resource: StoredResource) -> str:
+    return resource.name if resource.is_current else resource.uuid
+
+
 def _node(resource: StoredResource, members: Sequence[StoredResource] | None) -> Json:
     is_later = resource.action == Action.INIT
     node = {
-        "id": resource.name,
+        "id": _id(resource),
         "name": resource.name,
         "type": resource.type,
         "action": resource.action,
         "status": None if is_later else resource.status,
         "reason": resource.reason,
         "physical_resource_id": resource.physical_id,
+        "leftover": not resource.is_current,
     }
     if members is None:
         return node
     order = sorted(members, key=_urgency)
     return node | {
-        "count": len(members),
+        "count": sum(each.is_current for each in members),
         "counts": Counter(str(each.status) for each in members),
         "children": [_node(each, None) for each in order[:_MOST_CHILDREN]],
     }
 
 
 def _urgency(resource: StoredResource) -> int:
-    """Return the sort key of a member: failed members first, then members in progress."""
+    """Return the sort key of a member: leftovers and failed members first, then those at work."""
+    if not resource.is_current:
+        return -1
     if resource.status in _FAILED_FIRST:
         return _FAILED_FIRST.index(Status(resource.status))
     return len(_FAILED_FIRST)

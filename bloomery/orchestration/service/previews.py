@@ -19,7 +19,7 @@ from bloomery.model.stack_views import (
 from bloomery.model.stacks import StoredResource
 from bloomery.orchestration import foresight, plan
 from bloomery.orchestration.plan.builder import Present
-from bloomery.orchestration.plan.plans import MAKE, Key, Verb
+from bloomery.orchestration.plan.plans import CLEAN, MAKE, Key, Verb
 from bloomery.orchestration.resources.composite import Composite
 from bloomery.orchestration.resources.machines import FindNode, find_no_node, find_node
 from bloomery.orchestration.service import (
@@ -222,14 +222,11 @@ def _child_of(member: StackMember) -> StoredChild | None:
 
 
 def _present(stored: StoredStack, *, converges: bool) -> Present:
-    members = stored.members()
-    records = {name: member.row for name, member in members.items()}
-    live = {name: member for name, member in members.items() if member.ready}
-    return Present(
-        records=records,
-        live=live,
-        resource=lambda name: members[name].resource() if name in members else None,
-        child=lambda name: _child_present(members, name, converges=converges),
+    return Present.of_rows(
+        stored.definition,
+        stored.members(),
+        stored.leftovers(),
+        child=lambda member: _child_present(member, converges=converges),
         template=stored.definition,
         find_node=_find_node(stored.ctx),
         converges=converges,
@@ -243,16 +240,15 @@ def _find_node(ctx: StackContext) -> FindNode:
     return functools.partial(find_node, seen)
 
 
-def _child_present(
-    members: Mapping[str, StackMember], name: str, *, converges: bool
-) -> Present | None:
-    child = _child_of(members[name]) if name in members else None
+def _child_present(member: StackMember, *, converges: bool) -> Present | None:
+    child = _child_of(member)
     return None if child is None else _present(child.stack, converges=converges)
 
 
 def _is_old_one(planned: Any, key: Key) -> bool:
-    """Return whether the vertex only deletes a resource that another vertex replaces."""
-    return key.phase != MAKE and Key(key.name, MAKE) in planned.actions
+    """Return whether the vertex only deletes a row of a resource that has another vertex."""
+    others = [Key(key.name, MAKE), *([Key(key.name, CLEAN)] if key.part else [])]
+    return key.phase != MAKE and any(other in planned.actions for other in others)
 
 
 def _details(

@@ -54,12 +54,14 @@ def document(ctx: StackContext, root: model.Stack | None, plan: Plan) -> dict[st
     experience = _Experience(flows)
 
     def times_of(key: Key, action: Action) -> Times | None:
-        kind = kinds.get(physical_ids.get(key, ""))
-        return experience.times_of(action.effect.verbs, kind or _planned_kind(plan, action))
+        node = kinds.get(physical_ids.get(key, ""))
+        kind = _planned_kind(plan, action) if node is None else (node.driver, node.resource_class)
+        return experience.times_of(action.effect.verbs, kind)
 
     laid_out = schedule.schedule_of(plan, times_of)
     machines = {key: uuid for key, uuid in physical_ids.items() if uuid in kinds}
-    return plan_document.document(plan, laid_out, machines, nodes)
+    names = {uuid: node.name for uuid, node in kinds.items()}
+    return plan_document.document(plan, laid_out, machines, nodes, names)
 
 
 # ------------------------------------------------------------------------------------ machines
@@ -76,7 +78,8 @@ def _physical_ids(
     }
     if root is not None and any("/" in key.name for key in present):
         nested_ids = _nested_physical_ids(conn, root)
-        physical_ids |= {key: nested_ids[key.name] for key in present if key.name in nested_ids}
+        others = [key for key in present if key not in physical_ids and key.name in nested_ids]
+        physical_ids |= {key: nested_ids[key.name] for key in others}
     return physical_ids
 
 

@@ -40,7 +40,9 @@ class StoredStack:
         self.ctx = ctx
         self.row = row
         self._members: dict[str, StackMember] = {}
+        self._leftovers: dict[str, list[StackMember]] = {}
         self._has_all = False
+        self._sides: dict[str, Stack] = {}  # templates by UUID, of rows of other templates
 
     @functools.cached_property
     def template(self) -> model.Template:
@@ -62,12 +64,20 @@ class StoredStack:
         """
         here = self.definition.definitions.get(row.name)
         if here is None or here.type != row.type:
-            with self.ctx.services.db.read() as conn:
-                template = raw_templates.get(conn, row.template_uuid, sealer_of(self.ctx))
-            own = definitions.of(self.ctx, self.row, template)
+            own = self.side_of(row)
             if row.name in own.definitions:
                 return own.kind(row.name)
         return self.definition.kind_of_type(row.name, row.type)
+
+    def side_of(self, row: StoredResource) -> Stack:
+        """Return the stack with the template that a row belongs to."""
+        if row.template_uuid == self.row.template_uuid:
+            return self.definition
+        if row.template_uuid not in self._sides:
+            with self.ctx.services.db.read() as conn:
+                template = raw_templates.get(conn, row.template_uuid, sealer_of(self.ctx))
+            self._sides[row.template_uuid] = definitions.of(self.ctx, self.row, template)
+        return self._sides[row.template_uuid]
 
     @functools.cached_property
     def names(self) -> Collection[str]:
@@ -76,19 +86,24 @@ class StoredStack:
         return section.keys() if isinstance(section, Mapping) else ()
 
     def fetch(self, names: Collection[str] | None) -> None:
-        """Read the rows of these resources, or of all; a row that was read is not read again."""
+        """Read the rows of these resources, or of all with their leftovers; each only once."""
         missing = None if names is None else set(names) - self._members.keys()
         if self._has_all or (missing is not None and not missing):
             return
         sealer = sealer_of(self.ctx)
         with self.ctx.services.db.read() as conn:
-            rows = resources.list_of_stack(conn, self.row.uuid, sealer, missing)
+            rows = resources.list_of_stack(
+                conn, self.row.uuid, sealer, missing, leftovers=missing is None
+            )
             uuids = {row.properties_uuid for row in rows if row.properties_uuid}
             properties = resources.properties_of(conn, uuids, sealer) if uuids else {}
         for row in rows:
             if (values := properties.get(str(row.properties_uuid))) is not None:
                 row.properties = values.data
-            self._members.setdefault(row.name, StackMember(self, row))
+            if row.is_current:
+                self._members.setdefault(row.name, StackMember(self, row))
+            else:
+                self._leftovers.setdefault(row.name, []).append(StackMember(self, row))
         self._has_all = missing is None
 
     def member(self, name: str) -> StackMember | None:
@@ -98,6 +113,11 @@ class StoredStack:
     def members(self) -> Mapping[str, StackMember]:
         self.fetch(None)
         return self._members
+
+    def leftovers(self) -> Mapping[str, Sequence[StackMember]]:
+        """Return replaced resources that still exist, by name, oldest first."""
+        self.fetch(None)
+        return self._leftovers
 
     # ----------------------------------------------------------------------------------- outputs
 
@@ -177,6 +197,10 @@ class StackMember(ReadableResource):
     @functools.cached_property
     def kind(self) -> type[base.Resource]:
         return self.stack.kind_of(self.row)
+
+    @property
+    def definitions(self) -> Stack:
+        return self.stack.side_of(self.row)
 
     @functools.cached_property
     def _resource(self) -> base.Resource:

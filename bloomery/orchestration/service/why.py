@@ -25,6 +25,7 @@ from bloomery.model.stacks import Stack, StoredResource
 from bloomery.operations import why as nodes_why
 from bloomery.orchestration.engine.events import CHANGED
 from bloomery.orchestration.engine.resource_actions import BEGAN_AT
+from bloomery.orchestration.plan.builder import gone
 from bloomery.orchestration.resources import machine_group, rollouts
 from bloomery.orchestration.resources.machine_group import ROLLOUT
 from bloomery.orchestration.resources.states import Action, Status
@@ -57,15 +58,16 @@ def explain_stack(ctx: StackContext, identity: StackIdentity) -> Json:
 
     {id, stack_name, project, stack_status, stack_status_reason, since, age_s, timeout_at, engine,
     orders: [{kind, accepted_at}], waiting: [{PLACE, state, since, age_s, for, for_uuid, due_at,
-    attempt}], failed: [{PLACE, state, reason, node}], leaving: [{PLACE}], next_action,
-    drifted: [{PLACE, since, differences: {field: sentence}}]}; times in ISO 8601.  PLACE is
-    resource, path, stack.
+    attempt}], failed: [{PLACE, state, reason, node}], leaving: [{PLACE}], leftover: [{PLACE, type,
+    state, physical_resource_id, node}], next_action, drifted: [{PLACE, since, differences:
+    {field: sentence}}]}; times in ISO 8601.  PLACE is resource, path, stack.  Leftovers were
+    replaced or belong to what was, and still exist.
     """
     row = access.stack(ctx, identity)
     sealer, now = acceptance.sealer_of(ctx), ctx.runtime.utc()
     with ctx.services.db.read() as conn:
         subtree = {each.uuid: each for each in _subtree(conn, row)}
-        stored = resources.list_of_tree(conn, row.root_uuid, sealer)
+        stored = resources.list_of_tree(conn, row.root_uuid, sealer, leftovers=True)
         orders = list(stack_orders.list_rows(conn, row.root_uuid))
         engine = stack_locks.find_engine(conn, row.root_uuid)
         drifted = _list_drifted(conn, row, subtree)
@@ -74,6 +76,7 @@ def explain_stack(ctx: StackContext, identity: StackIdentity) -> Json:
     targets = _WaitTargets(ctx, subtree, stored)
     waiting = [each for each in stored if each.status == Status.IN_PROGRESS or _hooks(each)]
     failed = [each for each in stored if each.status == Status.FAILED]
+    leftovers = _list_leftovers(subtree, stored)
     return {
         "id": row.uuid,
         "stack_name": row.name,
@@ -93,7 +96,9 @@ def explain_stack(ctx: StackContext, identity: StackIdentity) -> Json:
         "failed": [_failed(each, targets) for each in failed[:_MOST]],
         "drifted": drifted,
         "leaving": [_place(each, subtree) for each in _list_leaving(stored)[:_MOST]],
-        "next_action": _next_action(row, waiting, targets, bool(orders), engine, bool(drifted)),
+        "leftover": [_leftover(each, targets) for each in leftovers[:_MOST]],
+        "next_action": _next_action(row, waiting, targets, bool(orders), engine, bool(drifted))
+        + _plan_advice(row, len(leftovers)),
     }
 
 
@@ -244,6 +249,38 @@ def _list_leaving(stored: Sequence[StoredResource]) -> list[StoredResource]:
     leaving = {(each.physical_id, name) for each in groups
                for name in machine_group.leaving(each.data)}  # fmt: skip
     return [each for each in stored if (each.stack_uuid, each.name) in leaving]
+
+
+def _list_leftovers(
+    subtree: Mapping[str, Stack], stored: Sequence[StoredResource]
+) -> list[StoredResource]:
+    """Return replaced resources that still exist, with the resources of their child stacks."""
+    leftovers = [each for each in stored if not each.is_current and not gone(each)]
+    owners = {each.physical_id for each in leftovers}
+    below = [uuid for uuid in subtree if uuid in owners]
+    for uuid in below:
+        below += [each.uuid for each in subtree.values() if each.owner_uuid == uuid]
+    members = [each for each in stored if each.stack_uuid in below and each.is_current]
+    return leftovers + [each for each in members if not gone(each)]
+
+
+def _leftover(resource: StoredResource, targets: _WaitTargets) -> Json:
+    return {
+        **_place(resource, targets.stacks),
+        "type": resource.type,
+        "state": f"{resource.action}_{resource.status}",
+        "physical_resource_id": resource.physical_id,
+        "node": targets.node(resource.physical_id),
+    }
+
+
+def _plan_advice(row: Stack, leftovers: int) -> str:
+    if not leftovers or row.status == Status.IN_PROGRESS:
+        return ""
+    return (
+        f"; {leftovers} of an earlier update are left over, and the next update takes them back "
+        f"or deletes them with their data: bloomery stack plan FILE {shlex.quote(row.name)}"
+    )
 
 
 def _next_action(

@@ -53,7 +53,7 @@ export function makeGraph({onchoose}) {
     for (const node of nodes.values()) {
       if (node.id !== current && !isInSight(node)) continue
       const box = drawn.get(node.id) ?? makeBox(node)
-      update(box, node, notes.get(node.name))
+      update(box, node, notes.get(node.id))
       setAttribute(box, 'tabindex', node.id === current ? 0 : -1)
       shown.set(node.id, box)
     }
@@ -95,7 +95,7 @@ function makeBox(node) {
 
 function update(box, node, note) {
   const kind = statusKind(node.status ?? ''), failed = node.counts?.FAILED, place = `translate(${x(node)} ${y(node)})`
-  const state = `${node.name}, ${node.status ? `${node.action} ${node.status}`.toLowerCase() : 'to come'}`
+  const state = `${node.name}${node.leftover ? ' (left over)' : ''}, ${node.status ? `${node.action} ${node.status}`.toLowerCase() : 'to come'}`
   const title = [`${state} (${node.type})`, note ?? node.reason, node.count && `${node.count} members`, failed && `${failed} failed`].filter(Boolean).join('\n')
   setAttribute(box, 'transform', place)
   const text = box.querySelector('title')
@@ -105,7 +105,7 @@ function update(box, node, note) {
   box.setAttribute('aria-label', note ? `${state}: ${note}` : state)
   box.querySelector('.sign').textContent = KINDS[kind].sign
   box.querySelector('.count').textContent = node.count ? `× ${node.count}` : ''
-  box.querySelector('.mark').textContent = failed ? `✕ ${failed}` : note?.startsWith('differs') ? '≠' : ''
+  box.querySelector('.mark').textContent = node.leftover ? 'left over' : failed ? `✕ ${failed}` : note?.startsWith('differs') ? '≠' : ''
 }
 
 // A value that stays is not written: the browser would lay the picture out anew.

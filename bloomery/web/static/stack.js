@@ -20,6 +20,7 @@ const ACTIONS = {
   cancel_update: ['Cancel', status => /UPDATE_IN_PROGRESS/.test(status)], cancel_without_rollback: ['Cancel, keep what is done', status => /(CREATE|UPDATE)_IN_PROGRESS/.test(status)],
 }
 const REST_MS = 1500  // between two looks at what resources wait for, while these change
+const LEFT_OVER = 'the next update takes it back, or deletes it with its data'
 const MOST_RESTS = 4  // without a change, while an action goes on: reasons to wait have no events
 
 export async function page({root, params, query, signal}) {
@@ -58,7 +59,8 @@ export async function page({root, params, query, signal}) {
     replace(why, h('h2', {}, 'Why'), h('p.cause', {}, stack.stack_status_reason, ' ', h('small', {}, ago(answer?.since ?? stack.updated_time ?? stack.creation_time))),
       answer && h('p', {}, h('strong', {}, 'Next: '), answer.next_action),
       list('Failed', answer?.failed, each => each.reason), list('Waiting', answer?.waiting, each => [`waits for ${each.for} `, ago(each.since)]),
-      list('Differs from its machine', answer?.drifted, each => Object.values(each.differences).join('; ')), list('Leaves', answer?.leaving, () => 'is deleted when the roll-out ends'))
+      list('Differs from its machine', answer?.drifted, each => Object.values(each.differences).join('; ')), list('Leaves', answer?.leaving, () => 'is deleted when the roll-out ends'),
+      list('Left over', answer?.leftover, each => `${each.state}, ${each.node ? `on node ${each.node.name ?? each.node.uuid}` : each.physical_resource_id}; ${LEFT_OVER}`))
   }
 
   const list = (title, entries, text) => entries?.length > 0 && h('details', {open: entries.length < 6}, h('summary', {}, `${title}: ${entries.length}`),
@@ -99,7 +101,8 @@ export async function page({root, params, query, signal}) {
   // The event of a resource has its state; what it waits for is read again a little later.
   function change({id, object_uuid: uuid, facts}) {
     view.rests = MOST_RESTS
-    const node = uuid === params.id && view.graph?.last_event_id < id && view.graph.nodes.find(each => each.name === facts.resource_name)
+    const rows = uuid === params.id && view.graph?.last_event_id < id ? view.graph.nodes.filter(each => each.name === facts.resource_name) : []
+    const node = rows.find(each => each.physical_resource_id === facts.physical_resource_id) ?? rows.find(each => !each.leftover)
     if (!node) return
     const [action, status] = facts.state.split(/_(.*)/)
     Object.assign(node, {action, status, reason: facts.state_reason, physical_resource_id: facts.physical_resource_id})
@@ -109,7 +112,7 @@ export async function page({root, params, query, signal}) {
 
   async function drawDetail(node) {
     try {
-      replace(detail, await tabsOf.describe(path, node, view.notes.get(node.name), signal))
+      replace(detail, await tabsOf.describe(path, node, view.notes.get(node.id), signal))
     } catch (error) { if (!signal.aborted) replace(detail, failure(error, () => drawDetail(node))) }
   }
 

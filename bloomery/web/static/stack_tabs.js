@@ -17,7 +17,7 @@ export async function describe(path, node, note, signal) {
   const resource = `${path}/resources/${encodeURIComponent(node.name)}`
   const isRolling = node.type === GROUP && node.status === 'IN_PROGRESS'
   const rollout = isRolling && (await get(`${resource}?with_attr=rollout`, signal)).resource.attributes?.rollout
-  return h('div.card', {}, h('h2', {}, node.name, ' ', statusBadge(node.status && `${node.action}_${node.status}`)),
+  return h('div.card', {}, h('h2', {}, node.name, node.leftover && ' (left over)', ' ', statusBadge(node.status && `${node.action}_${node.status}`)),
     h('p.muted', {}, node.type), (note ?? node.reason) && h('p', {}, note ?? node.reason),
     node.physical_resource_id && MACHINES.test(node.type) && h('p', {}, h('a', {href: `#/nodes/${node.physical_resource_id}`}, 'Open the node')),
     node.children && h('p', {}, h('button', {onclick: () => openStack(node.physical_resource_id)}, 'Open the nested stack')),
@@ -28,7 +28,7 @@ const openStack = id => attempt(async () => go(stackLink((await get(stacksPath(`
 
 function members(node) {
   const names = h('ul.members', {}, node.children.map(each => h('li', {}, statusBadge(each.status && `${each.action}_${each.status}`), ' ',
-    MACHINES.test(each.type) && each.physical_resource_id ? h('a', {href: `#/nodes/${each.physical_resource_id}`}, each.name) : each.name,
+    MACHINES.test(each.type) && each.physical_resource_id ? h('a', {href: `#/nodes/${each.physical_resource_id}`}, each.name) : each.name, each.leftover && ' (left over)',
     each.status === 'FAILED' && each.reason && h('div.muted', {}, each.reason))))
   return h('details', {open: true}, h('summary', {}, `${node.count} members: `, Object.entries(node.counts).map(([status, count]) => `${count} ${status.toLowerCase().replace('_', ' ')}`).join(', ')),
     names, node.count > node.children.length && h('p.muted', {}, `and ${node.count - node.children.length} more`))

@@ -55,10 +55,10 @@ def ironic(site: Orchestration, method: str, path: str, body: Any = None) -> tup
     return answer.status, json.loads(text) if text else None
 
 
-def why_of(site: Orchestration, path: str) -> dict[str, Any]:
+def why_of(site: Orchestration, path: str, part: str = "why") -> dict[str, Any]:
     connection = http.client.HTTPConnection(*site.service.orchestration_api.address, timeout=60)
     try:
-        connection.request("GET", f"/ext/v1/stacks/{path.rsplit('/', 1)[1]}/why")
+        connection.request("GET", f"/ext/v1/stacks/{path.rsplit('/', 1)[1]}/{part}")
         return dict(json.loads(connection.getresponse().read()))
     finally:
         connection.close()

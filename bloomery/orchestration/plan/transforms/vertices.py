@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import replace
 from typing import Final
 
@@ -20,34 +20,34 @@ LEFT_OVER: Final = "left over from an earlier update"
 EMPTY: Final = "nothing stands behind it: only its row goes"
 
 
-def choose_rows(builder: PlanBuilder) -> None:
-    """Choose the current row of each name: the newest, or the old one of a failed replacement.
-
-    An update that fails during a replacement leaves two rows.  A rollback takes the old one back.
-    So does an update while the new one is not usable, because the old one may be good enough.
-    """
+def take_rows(builder: PlanBuilder) -> None:
+    """Take the current row of each name; ``compare`` may take a leftover in its place."""
     records = builder.present.records
-    if records is None:
-        builder.records.update(dict.fromkeys(builder.old.definitions))
-        return
-    builder.records.update(records)
-    for name, leftovers in builder.present.leftovers.items():
-        _choose(builder, name, leftovers)
+    builder.records.update(dict.fromkeys(builder.old.definitions) if records is None else records)
 
 
-def _choose(builder: PlanBuilder, name: str, leftovers: Sequence[ResourceState]) -> None:
+def _choose_row(builder: PlanBuilder, name: str) -> None:
+    """Choose among the rows of one name, which an update that failed in a replacement leaves.
+
+    A row that equals its new definition is kept.  Else a rollback takes the old row back.  So does
+    an update while the new row is not usable, because the old one may be good enough.
+    """
     current = builder.records.get(name)
-    best = _best(leftovers) if builder.rollback or not _usable(current) else None
-    if best is not None and name in builder.new.definitions:
-        builder.records[name] = best
+    usable = [row for row in reversed(builder.present.leftovers.get(name, ())) if _usable(row)]
+    if not usable:
+        return
+    preferred = [*usable, current] if builder.rollback else [current, *usable]
+    rows = [row for row in preferred if row is not None and _usable(row)]
+    chosen = next((row for row in rows if _equals_definition(builder, row)), rows[0])
+    builder.records[name] = chosen
+    if chosen is not current:
         builder.taken_back.add(name)
-        builder.surplus += [current] if current is not None else []
-    builder.surplus += [row for row in leftovers if row is not builder.records.get(name)]
 
 
-def _best(leftovers: Iterable[ResourceState]) -> ResourceState | None:
-    """Return the newest usable row."""
-    return next((row for row in reversed(list(leftovers)) if _usable(row)), None)
+def _equals_definition(builder: PlanBuilder, record: ResourceState) -> bool:
+    builder.records[record.name] = record
+    candidate = Candidate(builder.for_row(record), record.name)
+    return rules.judge(candidate).verb is Verb.UNCHANGED
 
 
 def _usable(record: ResourceState | None) -> bool:
@@ -88,8 +88,10 @@ def candidates(builder: PlanBuilder) -> Iterator[tuple[Key, Candidate]]:
     The action on a resource decides which values are known to the resources that refer to it.
     """
     for key in builder.graph.order():
+        _choose_row(builder, key.name)
         if key.name in builder.records:
-            yield key, Candidate(builder, key.name)
+            record = builder.records[key.name]
+            yield key, Candidate(builder.for_row(record), key.name)
 
 
 def decided(planned: Action, candidate: Candidate, decision: Decision) -> Action:
@@ -117,10 +119,13 @@ def add_ends(builder: PlanBuilder) -> None:
     for name, record in builder.records.items():
         _end(builder, Key(name, CLEAN), record)
     current = builder.present.records or {}
-    for record in builder.surplus:
-        newest = builder.rollback and current.get(record.name) is record
-        reason = EMPTY if gone(record) else ROLLED_BACK if newest else LEFT_OVER
-        _delete(builder, Key(record.name, CLEAN, record.uuid), record, reason)
+    for name, leftovers in builder.present.leftovers.items():
+        for record in (current.get(name), *leftovers):
+            if record is None or record is builder.records.get(name):
+                continue
+            newest = builder.rollback and record is current.get(name)
+            reason = EMPTY if gone(record) else ROLLED_BACK if newest else LEFT_OVER
+            _delete(builder, Key(name, CLEAN, record.uuid), record, reason)
 
 
 def _end(builder: PlanBuilder, key: Key, record: ResourceState | None) -> None:
@@ -148,7 +153,7 @@ def _delete(
     *,
     certain: bool = True,
 ) -> None:
-    definition = builder.old.definitions.get(key.name)
+    definition = builder.for_row(record).old.definitions.get(key.name)
     kind = record.type if record is not None else definition.type if definition else ""
     builder.put(
         key,

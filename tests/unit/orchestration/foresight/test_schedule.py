@@ -92,8 +92,8 @@ def test_machines_that_are_there_are_told_apart_by_their_nodes():
     schedule = schedule_of(plan, lambda key, action: None)
     both = dict.fromkeys([Key("a", MAKE), Key("b", MAKE)], "node-1")
     assert (
-        document(plan, schedule, both, {})["machines"]
-        == document(plan, schedule, both, {})["machines_at_once"]
+        document(plan, schedule, both, {}, {})["machines"]
+        == document(plan, schedule, both, {}, {})["machines_at_once"]
         == 1
     )
     assert of_templates(plan)["machines"] == 2

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from bloomery.model.stacks import StoredResource
 from bloomery.orchestration import foresight
 from bloomery.orchestration.foresight import build
 from bloomery.orchestration.graph import Graph
@@ -225,6 +226,40 @@ def test_of_several_old_ones_the_youngest_is_taken_back() -> None:
         ("INIT", "nothing stands behind it: only its row goes"),
         ("CREATE", "left over from an earlier update"),
     ]
+
+
+@pytest.mark.parametrize(
+    ("current", "old", "wanted", "kept"),
+    [
+        (row("a", size=2), row("a", size=1), 1, "old"),
+        (row("a", size=2), row("a", size=1), 2, "current"),
+        (row("a", size=2), row("a", size=1), 3, "current"),
+        (row("a", size=2, state="CREATE_FAILED"), row("a", size=1), 2, "old"),
+        (row("a", size=2), row("a", size=1, state="DELETE_FAILED"), 1, "current"),
+    ],
+    ids=["the old template", "the new one again", "a third one", "a broken new one", "a lost old"],
+)
+def test_of_two_rows_the_one_that_equals_the_new_template_is_kept(
+    current: StoredResource, old: StoredResource, wanted: int, kept: str
+) -> None:
+    present = Present(records=rows(current), leftovers={"a": [old]})
+    plan = foresight.plan(template(a=thing(size=2)), template(a=thing(size=wanted)), present)
+    row_kept, other = (old, current) if kept == "old" else (current, old)
+    assert plan.actions[Key("a", MAKE)].record is row_kept
+    assert plan.actions[Key("a", CLEAN, other.uuid)].record is other
+
+
+@pytest.mark.parametrize("is_current", [True, False], ids=["of a former template", "left over"])
+def test_a_row_that_the_old_template_lacks_ends_as_its_own_template_says(is_current: bool) -> None:
+    own, old = template(a=retain()), template(b=thing())
+    record = row("a")
+    present = Present(
+        records=rows(row("b"), *[record] * is_current),
+        leftovers={} if is_current else {"a": [record]},
+        side=lambda _record: own,
+    )
+    (end,) = foresight.plan(old, old, present).actions_of("a")
+    assert (end.verb, end.record) == (Verb.KEEP, record)
 
 
 def test_a_broken_leftover_is_not_taken_back() -> None:

@@ -55,7 +55,7 @@ def test_only_what_outputs_ask_for_is_fetched(calls, web, monkeypatch):
     asked = []
     real = resources.list_of_stack
     monkeypatch.setattr(
-        resources, "list_of_stack", lambda *args: asked.append(args[3]) or real(*args)
+        resources, "list_of_stack", lambda *a, **more: asked.append(a[3]) or real(*a, **more)
     )
     calls.operations.show_stack(calls.member, web)
     assert asked == [{"a"}]
