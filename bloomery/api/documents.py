@@ -363,8 +363,9 @@ _BMCS: Final = _array(
 def _results(*results: str, **more: Json) -> Json:
     """Return the schema of the results of many nodes; the first of ``more`` is always there."""
     error = _object(
-        {"code": TEXT, "status": {"type": "integer"}, "message": TEXT}, "code", "status", "message"
-    )
+        {"code": TEXT, "status": {"type": "integer"}, "message": TEXT, "state": TEXT_OR_NULL,
+         "possible": _array(TEXT), "first": _array(TEXT)}, "code", "status", "message"
+    )  # fmt: skip
     item: Json = {"result": {"enum": list(results)}, "error": {"anyOf": [error, {"type": "null"}]}}
     required = ("result", "error", *list(more)[:1])
     return _object({"results": _array(_object(item | more, *required))}, "results")

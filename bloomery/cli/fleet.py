@@ -63,7 +63,7 @@ def create(client: Client, machine: Machine) -> None:
     """Create the node of a machine, and its ports.  Raises FleetStuck."""
     [result] = enrol(client, [machine])
     if result["error"] is not None:
-        raise FleetStuck(reason=f"{machine.name}: {result['error']['message']}")
+        raise FleetStuck(reason=f"{machine.name}: {result['error']['message']}", nodes={})
 
 
 def enrol(client: Client, machines: Sequence[Machine]) -> Iterator[dict[str, Any]]:
@@ -86,11 +86,18 @@ def enrol(client: Client, machines: Sequence[Machine]) -> Iterator[dict[str, Any
 class Fleet:
     """Nodes that move together.  ``limit_s``: the longest watch; None: no limit."""
 
-    def __init__(self, client: Client, names: Sequence[str], limit_s: float | None = 120) -> None:
+    def __init__(
+        self,
+        client: Client,
+        names: Sequence[str],
+        limit_s: float | None = 120,
+        *,
+        to_stderr: bool = False,
+    ) -> None:
         self._client = client
         self._names = names
         self._limit_s = limit_s
-        self._console = rich.console.Console()
+        self._console = rich.console.Console(stderr=to_stderr)
         self._seen: dict[str, dict[str, Any]] = {}
         self._began = time.monotonic()
 
@@ -111,7 +118,7 @@ class Fleet:
                     live.update(self._table(nodes))
                 stuck = [nodes[name] for name in names if _failed(nodes[name], state, field)]
                 if stuck or time.monotonic() > give_up_at:
-                    raise _stuck(stuck or list(nodes.values()), state, field)
+                    raise _stuck(nodes, state, field, is_late=not stuck)
                 if all(_arrived(nodes[name], state, field) for name in names):
                     return
                 time.sleep(_POLL_S)
@@ -159,11 +166,16 @@ def _failed(node: dict[str, Any], state: str, field: str) -> bool:
     return "fail" in now or now == "error" or fell_back
 
 
-def _stuck(nodes: Sequence[dict[str, Any]], state: str, field: str) -> FleetStuck:
-    states = "; ".join(
-        f"{node['name'] or node['uuid']} is in {node[field]}: "
-        f"{node['last_error'] or 'no error told'}"
-        for node in nodes
-        if node[field] != state
+def _stuck(
+    nodes: dict[str, dict[str, Any]], state: str, field: str, *, is_late: bool
+) -> FleetStuck:
+    """Return the error with the nodes that have failed; with those on their way if none has."""
+    reasons = {
+        name: f"{node['name'] or node['uuid']} is in {node[field]}: "
+        f"{node['last_error'] or 'it is on its way, and the time for the watch is over'}"
+        for name, node in nodes.items()
+        if (not _arrived(node, state, field) if is_late else _failed(node, state, field))
+    }
+    return FleetStuck(
+        reason=f"cannot take every node to {state}: {'; '.join(reasons.values())}", nodes=reasons
     )
-    return FleetStuck(reason=f"cannot take every node to {state}: {states}")

@@ -5,45 +5,52 @@ clouds.yaml names the service (cloud.py).  A NODE is a name or a UUID.
 
 from __future__ import annotations
 
+import functools
 import json
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from http import HTTPStatus
 from typing import Any, BinaryIO, Final, TextIO
-from urllib.parse import quote, urlsplit
+from urllib.parse import urlsplit
 
 import click
 
-from bloomery import errors, signatures
+from bloomery import signatures
 from bloomery.cli import cloud, groups, terminal
 from bloomery.cli.client import ApiError, Client
-from bloomery.cli.fleet import Fleet, batches
+from bloomery.cli.node_orders import NodeNotThere, Orders, Watching, path_of
 
 NODE: Final = click.argument("node")
 NODES: Final = click.argument("nodes", nargs=-1, required=True, metavar="NODE...")
-WAIT: Final = click.option(
-    "--wait", is_flag=True, help="Watch until it is done; Ctrl-C ends the watching alone."
-)
-TIMEOUT: Final = click.option(
-    "--timeout", "limit_s", type=click.FloatRange(min=1), metavar="SECONDS",
-    help="The longest watch.  [default: none]",
-)  # fmt: skip
 REASON: Final = click.option("--reason", metavar="TEXT", help="Shown with the node.")
 _POWER: Final = {"on": "power on", "off": "power off", "reboot": "power on"}  # states at the end
 _PEM: Final = r"-----BEGIN PUBLIC KEY-----.*?-----END PUBLIC KEY-----"
 _LONG: Final = frozenset({"links", "ports", "portgroups", "states", "volume"})  # of show
 
 Json = dict[str, Any]
+Function = Callable[..., None]
 
 
-class NodeNotThere(errors.Failure):
-    """The service has no node of that name."""
+def watching(function: Function) -> Function:
+    """Give a command --wait, --timeout and --json, as the parameter ``watching``."""
 
-    code = "client.node_not_there"
-    text = "cannot find a node called {node}; bloomery node list shows those that are there"
+    @click.option(
+        "--wait", is_flag=True, help="Watch until it is done; Ctrl-C ends the watching alone."
+    )
+    @click.option(
+        "--timeout",
+        "limit_s",
+        type=click.FloatRange(min=1),
+        metavar="SECONDS",
+        help="The longest watch.  [default: none]",
+    )
+    @groups.AS_JSON
+    @functools.wraps(function)
+    def command(*args: Any, wait: bool, limit_s: float | None, as_json: bool, **more: Any) -> None:
+        options = Watching(wait=wait, limit_s=limit_s, as_json=as_json)
+        function(*args, watching=options, **more)  # fmt: skip
 
-
-Order = Callable[[Client, str], object]  # sends one request, with the path of a node
+    return command
 
 
 @click.group(cls=groups.Group)
@@ -196,12 +203,11 @@ def check_erasure(file: BinaryIO, public_key: TextIO) -> None:
 
 @node.command()
 @NODES
-@WAIT
-@TIMEOUT
+@watching
 @click.pass_obj
-def manage(find: Find, nodes: tuple[str, ...], wait: bool, limit_s: float | None) -> None:
+def manage(find: Find, nodes: tuple[str, ...], watching: Watching) -> None:
     """Check the BMC, and take nodes to manageable."""
-    _provision(find(), nodes, "manage", "manageable" if wait else None, limit_s)
+    _provision(Orders(find(), nodes, "manage", watching), "manage", "manageable")
 
 
 def _add_cleaning(name: str, target: str, question: str, summary: str) -> None:
@@ -209,15 +215,12 @@ def _add_cleaning(name: str, target: str, question: str, summary: str) -> None:
 
     @node.command(name, help=summary)
     @NODES
-    @WAIT
-    @TIMEOUT
+    @watching
     @groups.YES
     @click.pass_obj
-    def command(
-        find: Find, nodes: tuple[str, ...], wait: bool, limit_s: float | None, yes: bool
-    ) -> None:
+    def command(find: Find, nodes: tuple[str, ...], watching: Watching, yes: bool) -> None:
         groups.confirm(question.format(_listed(nodes)), yes=yes)
-        _provision(find(), nodes, target, "available" if wait else None, limit_s)
+        _provision(Orders(find(), nodes, name, watching), target, "available")
 
 
 _add_cleaning(
@@ -230,25 +233,19 @@ _add_cleaning(
 @NODES
 @click.option("--set", "pairs", multiple=True, metavar="KEY=VALUE",
               help="A key of instance_info, such as image_source; may be repeated.")  # fmt: skip
-@WAIT
-@TIMEOUT
+@watching
 @click.pass_obj
-def deploy(
-    find: Find,
-    nodes: tuple[str, ...],
-    pairs: tuple[str, ...],
-    wait: bool,
-    limit_s: float | None,
-) -> None:
+def deploy(find: Find, nodes: tuple[str, ...], pairs: tuple[str, ...], watching: Watching) -> None:
     """Deploy available nodes."""
-    client, info = find(), _info(pairs)
-    if info:
-        patch = [
-            {"op": "add", "path": f"/instance_info/{_pointer(key)}", "value": value}
-            for key, value in info.items()
-        ]
-        nodes = _ordered(client, nodes, lambda to, path: to.patch(path, patch), "instance_info set")
-    _provision(client, nodes, "active", "active" if wait else None, limit_s)
+    patch = [
+        {"op": "add", "path": f"/instance_info/{_pointer(key)}", "value": value}
+        for key, value in _info(pairs).items()
+    ]
+    orders = Orders(find(), nodes, "deploy", watching)
+    if patch:
+        orders.send(lambda to, path: to.patch(path, patch), "instance_info set")
+        orders.stop_if_refused()
+    _provision(orders, "active", "active")
 
 
 _add_cleaning(
@@ -261,132 +258,77 @@ _add_cleaning(
 @click.argument("action", type=click.Choice(list(_POWER)))
 @NODES
 @click.option("--soft", is_flag=True, help="Ask the operating system to stop.")
-@WAIT
-@TIMEOUT
+@watching
 @click.pass_obj
-def power(
-    find: Find,
-    action: str,
-    nodes: tuple[str, ...],
-    soft: bool,
-    wait: bool,
-    limit_s: float | None,
-) -> None:
+def power(find: Find, action: str, nodes: tuple[str, ...], soft: bool, watching: Watching) -> None:
     """Switch nodes on or off, or reboot them."""
     if soft and action == "on":
         raise click.UsageError("--soft is for off and reboot")
     target = ("soft " if soft else "") + {"reboot": "rebooting"}.get(action, f"power {action}")
-    client = find()
-    nodes = _act(client, nodes, {"power": {"target": target}})
-    if wait:
-        _watch(client, nodes, _POWER[action], limit_s, "power_state")
+    orders = Orders(find(), nodes, f"power {action}", watching)
+    orders.act({"power": {"target": target}})
+    orders.watch(_POWER[action], "power_state")
+    orders.end()
 
 
 @node.command()
 @click.argument("action", type=click.Choice(["on", "off"]))
 @NODES
 @REASON
+@groups.AS_JSON
 @click.pass_obj
-def maintenance(find: Find, action: str, nodes: tuple[str, ...], reason: str | None) -> None:
+def maintenance(
+    find: Find, action: str, nodes: tuple[str, ...], reason: str | None, as_json: bool
+) -> None:
     """Take nodes into maintenance, or out of it."""
     if action == "off" and reason is not None:
         raise click.UsageError("--reason is for on")
-    _act(find(), nodes, {"maintenance": {"on": action == "on", "reason": reason}})
+    orders = Orders(find(), nodes, "maintenance", Watching(as_json=as_json))
+    orders.act({"maintenance": {"on": action == "on", "reason": reason}})
+    orders.end()
 
 
 @node.command()
 @NODES
 @REASON
 @click.option("--undo", is_flag=True, help="End the retirement.")
+@groups.AS_JSON
 @click.pass_obj
-def retire(find: Find, nodes: tuple[str, ...], reason: str | None, undo: bool) -> None:
+def retire(
+    find: Find, nodes: tuple[str, ...], reason: str | None, undo: bool, as_json: bool
+) -> None:
     """Retire nodes: when they are freed, they do not become available again."""
     if undo and reason is not None:
         raise click.UsageError("--reason is for a retirement, not for its end")
     patch: list[Json] = [{"op": "replace", "path": "/retired", "value": not undo}]
     if reason is not None:
         patch.append({"op": "add", "path": "/retired_reason", "value": reason})
-    _ordered(find(), nodes, lambda to, path: to.patch(path, patch))
+    orders = Orders(find(), nodes, "retire", Watching(as_json=as_json))
+    orders.send(lambda to, path: to.patch(path, patch))
+    orders.end()
 
 
 @node.command()
 @NODES
 @groups.YES
+@groups.AS_JSON
 @click.pass_obj
-def delete(find: Find, nodes: tuple[str, ...], yes: bool) -> None:
+def delete(find: Find, nodes: tuple[str, ...], yes: bool, as_json: bool) -> None:
     """Delete nodes and their ports from the service; the machines stay as they are."""
     groups.confirm(f"Delete {_listed(nodes)}?", yes=yes)
-    _ordered(find(), nodes, lambda to, path: to.delete(path))
+    orders = Orders(find(), nodes, "delete", Watching(as_json=as_json))
+    orders.send(lambda to, path: to.delete(path))
+    orders.end()
 
 
 # ------------------------------------------------------------------------------------- helpers
 
 
-def _provision(
-    client: Client, nodes: Sequence[str], target: str, state: str | None, limit_s: float | None
-) -> None:
-    """Order a provision state, and watch until ``state``; None: do not watch."""
-    nodes = _act(client, nodes, {"provision": {"target": target}})
-    if state is not None:
-        _watch(client, nodes, state, limit_s, "provision_state")
-
-
-def _act(client: Client, nodes: Sequence[str], action: Json) -> tuple[str, ...]:
-    """Order an action of the nodes; return the nodes.  Exit with 1 if one is refused."""
-
-    def errors() -> Iterator[tuple[str, str | None]]:
-        for batch in batches(list(dict.fromkeys(nodes))):
-            body = {"nodes": batch, **action}
-            for result in client.post("/ext/v1/nodes:act", body)["results"]:
-                yield result["node"], result["error"] and result["error"]["message"]
-
-    return _reported(errors())
-
-
-def _ordered(
-    client: Client, nodes: Sequence[str], order: Order, success: str = "accepted"
-) -> tuple[str, ...]:
-    """Send an order for each node; return the nodes.  Exit with 1 if one is refused."""
-
-    def errors() -> Iterator[tuple[str, str | None]]:
-        for each in nodes:
-            try:
-                order(client, _path(each))
-            except ApiError as exc:
-                if exc.facts.get("answer") is None:
-                    raise
-                yield each, str(exc).removesuffix(f" (HTTP {exc.facts['answer']})")
-            else:
-                yield each, None
-
-    return _reported(errors(), success)
-
-
-def _reported(
-    results: Iterable[tuple[str, str | None]], success: str = "accepted"
-) -> tuple[str, ...]:
-    """Print each node with its error, if any; return the nodes.  Exit with 1 after an error."""
-    accepted, refused = [], False
-    for node, error in results:
-        if error is None:
-            accepted.append(node)
-            terminal.echo(f"{node}: {success}")
-        else:
-            refused = True
-            terminal.echo(f"{node}: {error}", err=True)
-    if refused:
-        raise SystemExit(1)
-    return tuple(accepted)
-
-
-def _watch(
-    client: Client, nodes: Sequence[str], state: str, limit_s: float | None, field: str
-) -> None:
-    try:
-        Fleet(client, nodes, limit_s).watch(state, field)
-    except KeyboardInterrupt:
-        click.echo("\nthe nodes go on; look on with: bloomery node list", err=True)
-        raise SystemExit(groups.INTERRUPTED) from None
+def _provision(orders: Orders, target: str, state: str) -> None:
+    """Order a provision state of the nodes, watch until ``state`` if that is wanted, and end."""
+    orders.act({"provision": {"target": target}})
+    orders.watch(state)
+    orders.end()
 
 
 def list_rows(client: Client) -> Iterator[Json]:
@@ -402,16 +344,12 @@ def list_rows(client: Client) -> Iterator[Json]:
 def _get(client: Client, node: str, root: str = "", below: str = "") -> Json:
     """Return a document of a node.  Raises NodeNotThere."""
     try:
-        document: Json = client.get(f"{root}{_path(node)}{below}")
+        document: Json = client.get(f"{root}{path_of(node)}{below}")
     except ApiError as exc:
         if exc.facts["answer"] == HTTPStatus.NOT_FOUND:
             raise NodeNotThere(node=node) from None
         raise
     return document
-
-
-def _path(node: str) -> str:
-    return f"/v1/nodes/{quote(node, safe='')}"
 
 
 def _name(document: Json) -> str:

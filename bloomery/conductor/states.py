@@ -399,6 +399,20 @@ def verbs_from(state: str | None) -> list[str]:
     return [verb for verb, event in VERBS.items() if (state, event) in DRAWN]
 
 
+def verbs_before(state: str | None, verb: str) -> list[str]:
+    """Return the verbs that lead from ``state`` to one that allows ``verb``, in their order.
+
+    Only manage and provide are tried: no other verb leads on without a loss.  Empty: they do not
+    lead there, or ``verb`` is allowed at once.
+    """
+    path = []
+    for step, reached in (("manage", State.MANAGEABLE), ("provide", State.AVAILABLE)):
+        if not allows(state, VERBS[verb]) and allows(state, step):
+            path.append(step)
+            state = reached
+    return path if allows(state, VERBS[verb]) else []
+
+
 # ------------------------------------------------------------------------ what is to be done
 
 

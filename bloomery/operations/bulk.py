@@ -27,6 +27,7 @@ ENROL_RULE: Final = "baremetal:node:create"
 IMPORT_RULE: Final = "baremetal:node:import"
 ACT_RULE: Final = "baremetal:node:list"
 _COLUMNS: Final = ("uuid", "name", "driver", "driver_info", "macs")
+_VERB_FACTS: Final = ("state", "possible", "first")  # of a verb that the state refuses
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -87,6 +88,8 @@ def _attempted(work: Callable[[], Json]) -> Json:
         return work() | {"error": None}
     except errors.Failure as exc:
         error = {"code": exc.code, "status": exc.status, "message": errors.brief(exc)}
+        if isinstance(exc, errors.InvalidStateRequested):
+            error |= {key: exc.facts[key] for key in _VERB_FACTS if key in exc.facts}
         return {"result": "refused", "error": error}
 
 

@@ -26,15 +26,20 @@ def require_edge(node: Node, verb: str | None) -> None:
 
 
 def refused(node: Node, verb: str | None) -> errors.InvalidStateRequested:
-    verbs = states.verbs_from(node.provision_state)
+    """Return the error, with the verbs that are possible now and those that lead to ``verb``."""
+    state, name = node.provision_state, errors.name_of(node)
+    verbs = states.verbs_from(state)
+    first = states.verbs_before(state, verb) if verb in states.VERBS else []
+    advice = " Wait until it has left that state."
+    if verbs:
+        advice = f" Possible now: {', '.join(verbs)}."
+    if first:
+        commands = ", ".join(f"baremetal node {each} {name}" for each in first)
+        advice += f" To get there: {commands}."
     return errors.InvalidStateRequested(
-        action=verb,
-        node=errors.name_of(node),
-        state=node.provision_state,
-        advice=f" Possible now: {', '.join(verbs)}."
-        if verbs
-        else " Wait until it has left that state.",
-    )
+        action=verb, node=name, state=state, advice=advice, first=first,
+        possible=[each.name for each in states.VERB_LIST if state in each.sources],
+    )  # fmt: skip
 
 
 def refuse_in_maintenance(node: Node, verb: str) -> None:

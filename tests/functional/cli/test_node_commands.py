@@ -72,7 +72,7 @@ def test_nodes_are_listed_shown_and_explained(run: Run, api: Client) -> None:
         api.delete(f"/v1/nodes/{name}")
 
 
-def test_orders_are_watched_and_refusals_told(run: Run, api: Client) -> None:
+def test_orders_are_watched_and_refusals_printed(run: Run, api: Client) -> None:
     create(api, "do-1", "do-2")
     done = run("node manage do-1 do-2 --wait")
     assert done.exit_code == 0, done.output
@@ -92,10 +92,17 @@ def test_orders_are_watched_and_refusals_told(run: Run, api: Client) -> None:
 
     refused = run("node deploy do-2 nobody --wait")
     assert refused.exit_code == 1
-    assert 'do-2: The requested action "active"' in refused.stderr
-    assert "nobody: " in refused.stderr
+    first = "cannot deploy it while it is manageable; first: bloomery node provide do-2 --wait"
+    assert f"do-2: {first}\n" in refused.stderr
+    there = "cannot find a node called nobody; bloomery node list shows those that are there"
+    assert f"nobody: {there}\n" in refused.stderr
     missing = run("node delete nobody --yes")
-    assert (missing.exit_code, missing.stderr) == (1, "nobody: Node nobody could not be found.\n")
+    assert (missing.exit_code, missing.stderr) == (1, f"nobody: {there}\n")
+    document = run("node deploy do-2 nobody --json")
+    assert document.exit_code == 1
+    assert json.loads(document.stdout) == [
+        {"node": "do-2", "error": first}, {"node": "nobody", "error": there}
+    ]  # fmt: skip
     assert run("node retire do-2 --reason old").exit_code == 0
     assert (node(api, "do-2")["retired"], node(api, "do-2")["retired_reason"]) == (True, "old")
     assert run("node retire do-2 --undo").exit_code == 0
@@ -110,6 +117,9 @@ def test_a_node_that_fails_ends_the_watch_with_its_error(run: Run, api: Client) 
     assert failed.exit_code == 1
     assert "Error: cannot take every node to manageable: sick is in enroll: " in failed.stderr
     error = node(api, "sick")["last_error"]
+    document = run("node manage sick --wait --json")
+    assert document.exit_code == 1
+    assert json.loads(document.stdout)[0]["error"] == f"sick is in enroll: {error}"
     assert run("node why sick").stdout.count(error) == 1, "an error is told twice"
 
 
