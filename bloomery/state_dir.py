@@ -42,7 +42,7 @@ _ADVICE: Final = {
     errno.EEXIST: "remove the file that is in the way, or choose another --state-dir",
 }
 _LOGIN_HINT: Final = """\
-# The password: baremetal --os-password, or a file of your own that OS_CLIENT_SECURE_FILE names:
+# The password: the variable OS_PASSWORD, or a file of your own that OS_CLIENT_SECURE_FILE names:
 # {"clouds": {"bloomery": {"auth": {"password": "..."}}}}
 """
 

@@ -32,7 +32,7 @@ class ApiError(errors.Failure):
 class Client:
     """JSON over HTTP, one request at a time.  Raises ApiError with the API's own message.
 
-    ``headers`` is called for each request, since a token may be renewed.
+    ``headers`` is called for each request, since a token may be renewed.  ``user``: whose they are.
     """
 
     def __init__(
@@ -40,8 +40,10 @@ class Client:
         url: str,
         headers: Callable[[], Mapping[str, str]] = dict,
         tls: ssl.SSLContext | None = None,
+        user: str | None = None,
     ) -> None:
         self._url = url.rstrip("/")
+        self._user = user
         self._headers = headers
         self._tls = tls
 
@@ -51,7 +53,8 @@ class Client:
 
     def latest(self) -> Client:
         """Return a client that asks for the newest version which the service knows."""
-        return Client(self._url, lambda: {**self._headers(), _VERSION: "latest"}, self._tls)
+        headers = lambda: {**self._headers(), _VERSION: "latest"}  # noqa: E731
+        return Client(self._url, headers, self._tls, self._user)
 
     def get(self, path: str) -> Any:
         return self._ask("GET", path)
@@ -108,10 +111,23 @@ class Client:
         except urllib.error.HTTPError as exc:
             with exc:
                 reason = _reason(exc.read())
+            if exc.code == http.client.UNAUTHORIZED:
+                reason = self._refused_login()
             raise ApiError(reason=f"{reason} (HTTP {exc.code})", answer=exc.code) from exc
         except (OSError, http.client.HTTPException) as exc:
             raise self._unanswered(exc) from exc
         return answer
+
+    def _refused_login(self) -> str:
+        if self._user is None:
+            return (
+                f"{self._url} needs a login: set OS_USERNAME and OS_PASSWORD, or name a cloud of "
+                "clouds.yaml"
+            )
+        return (
+            f"{self._url} refuses the name or the password of {self._user}: correct OS_USERNAME "
+            "and OS_PASSWORD, or clouds.yaml"
+        )
 
     def _unanswered(self, exc: Exception) -> ApiError:
         reason = getattr(exc, "reason", None) or exc

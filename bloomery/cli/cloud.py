@@ -39,6 +39,7 @@ class CloudNotUsable(errors.Failure):
 
     code = "client.cloud"
     text = "cannot find the service: {reason}"
+    exit_code = 2  # as for a wrong command line
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,6 +63,7 @@ def find(name: str | None) -> Cloud:
     """Return the cloud of that name; None: of $OS_CLOUD.  Raises CloudNotUsable."""
     settings = _settings(name or os.environ.get("OS_CLOUD"))
     named = name or os.environ.get("OS_CLOUD") or DEFAULT
+    user = settings["auth"].get("username")
     login = _login(settings)
     tls = _tls(settings)
     url = settings.get("orchestration_endpoint_override") or login.endpoint("orchestration")
@@ -70,9 +72,9 @@ def find(name: str | None) -> Cloud:
     nodes_url = settings.get("baremetal_endpoint_override") or login.endpoint("baremetal")
     return Cloud(
         name=named,
-        orchestration=Client(url, login.headers, tls),
-        extensions=Client(url.rpartition("/v1/")[0] or url, login.headers, tls),
-        baremetal=Client(nodes_url, login.headers, tls) if nodes_url else None,
+        orchestration=Client(url, login.headers, tls, user),
+        extensions=Client(url.rpartition("/v1/")[0] or url, login.headers, tls, user),
+        baremetal=Client(nodes_url, login.headers, tls, user) if nodes_url else None,
     )
 
 
@@ -86,7 +88,7 @@ def find_nodes(name: str | None) -> Client:
     url = settings.get("baremetal_endpoint_override") or login.endpoint("baremetal")
     if not url:
         raise CloudNotUsable(reason=f"cloud {name or DEFAULT} has no baremetal endpoint")
-    return Client(url, login.headers, _tls(settings))
+    return Client(url, login.headers, _tls(settings), settings["auth"].get("username"))
 
 
 # ------------------------------------------------------------------------------------- settings
@@ -114,7 +116,13 @@ def _settings(name: str | None) -> Json:
 
 
 def _file(name: str | None) -> Path | None:
-    return next((path for path in _places(name) if path.is_file()), None)
+    present = next((path for path in _places(name) if path.is_file()), None)
+    if present is None and (named := os.environ.get("OS_CLIENT_CONFIG_FILE")):
+        raise CloudNotUsable(
+            reason=f"OS_CLIENT_CONFIG_FILE names {named}, which is not there; "
+            "bloomery serve writes it at its start"
+        )
+    return present
 
 
 def _places(name: str | None) -> Iterator[Path]:

@@ -182,8 +182,8 @@ def expand(networks: Iterable[str]) -> list[Address]:
     help="Addresses a second at most.",
 )  # fmt: skip
 @click.option(
-    "--timeout", "timeout_s", type=click.FloatRange(0.1, 60), default=2.0, show_default=True,
-    help="Seconds that a BMC has for an answer.",
+    "--timeout", "timeout_s", type=groups.DURATION, default="2s", show_default=True,
+    metavar="TIME", help="How long a BMC may take to answer.",
 )  # fmt: skip
 @groups.AS_JSON
 def discover(

@@ -15,7 +15,7 @@ from urllib.parse import urlsplit
 
 import click
 
-from bloomery import signatures
+from bloomery import errors, signatures
 from bloomery.cli import cloud, groups, terminal
 from bloomery.cli.client import ApiError, Client
 from bloomery.cli.node_orders import NodeNotThere, Orders, Watching, path_of
@@ -40,15 +40,15 @@ def watching(function: Function) -> Function:
     @click.option(
         "--timeout",
         "limit_s",
-        type=click.FloatRange(min=1),
-        metavar="SECONDS",
-        help="The longest watch.  [default: none]",
+        type=groups.DURATION,
+        metavar="TIME",
+        help="The longest watch: seconds, or 15m, 4h.  [default: none]",
     )
     @groups.AS_JSON
     @functools.wraps(function)
     def command(*args: Any, wait: bool, limit_s: float | None, as_json: bool, **more: Any) -> None:
         options = Watching(wait=wait, limit_s=limit_s, as_json=as_json)
-        function(*args, watching=options, **more)  # fmt: skip
+        function(*args, watching=options, **more)
 
     return command
 
@@ -74,15 +74,21 @@ Find = Callable[[], Client]
 @click.pass_obj
 def list_(find: Find, state: str | None, problems: bool, as_json: bool) -> None:
     """List the nodes, each with its problem."""
+    client = find()
+    if state is not None:
+        _check_state(client, state)
     rows = [
-        row for row in list_rows(find())
+        row for row in list_rows(client)
         if state in (None, row["provision_state"]) and (row["cause"] or not problems)
     ]  # fmt: skip
     if as_json:
         click.echo(json.dumps(rows, indent=2))
         return
     if not rows:
-        click.echo("no such nodes; bloomery enrol FILE creates some", err=True)
+        limits = [f"in {state}"] if state else []
+        limits += ["with a problem"] if problems else []
+        hint = "" if limits else "; bloomery enrol FILE creates some"
+        click.echo(f"there is no node{' '.join(['', *limits])}{hint}", err=True)
         return
     heading = ("NAME", "STATE", "POWER", "CLASS", "PROBLEM")
     _echo_rows([heading, *(
@@ -90,6 +96,17 @@ def list_(find: Find, state: str | None, problems: bool, as_json: bool) -> None:
          row["resource_class"] or "-", terminal.brief(row["cause"] or ""))
         for row in rows
     )])  # fmt: skip
+
+
+def _check_state(client: Client, state: str) -> None:
+    """Raise BadParameter unless the service has that provision state."""
+    names = [each["name"] for each in client.get("/ext/v1/states")["states"]]
+    if state not in names:
+        raise click.BadParameter(
+            f"there is no state {state!r}.{errors.nearest(state, names)} The states: "
+            f"{', '.join(names)}",
+            param_hint="--state",
+        )
 
 
 @node.command()

@@ -7,6 +7,7 @@ template`` finds them.
 from __future__ import annotations
 
 import json
+import math
 import time
 from collections.abc import Callable, Iterable
 from typing import Any, Final
@@ -153,7 +154,7 @@ def events(find: Find, name: str, follow: bool) -> None:
 
 
 @stack.command()
-@click.argument("file")
+@click.argument("file", type=groups.DOCUMENT)
 @click.argument("name", required=False)
 @template_commands.stack_options()
 @EXISTING
@@ -186,15 +187,15 @@ def plan(
 
 
 @stack.command()
-@click.argument("file")
+@click.argument("file", type=groups.DOCUMENT)
 @click.argument("name", required=False)
 @template_commands.stack_options()
 @EXISTING
 @CONVERGE
 @groups.YES
 @click.option("--rollback", is_flag=True, help="Take back what was done if something fails.")
-@click.option("--timeout", "timeout_min", type=click.IntRange(min=1), metavar="MINUTES",
-              help="How long the service may take.")  # fmt: skip
+@click.option("--timeout", "timeout_s", type=groups.DURATION, metavar="TIME",
+              help="How long the service may take, in full minutes: 15m, 4h.")  # fmt: skip
 @click.pass_obj
 def up(
     find: Find,
@@ -206,7 +207,7 @@ def up(
     converge: bool,
     yes: bool,
     rollback: bool,
-    timeout_min: int | None,
+    timeout_s: float | None,
 ) -> None:
     """Create the stack of FILE, or update it: show the plan, ask, and watch.
 
@@ -223,7 +224,7 @@ def up(
         return
     groups.confirm(f"{'Update' if present else 'Create'} stack {named}?", yes=yes)
     order = body | {"disable_rollback": not rollback}
-    order |= {"timeout_mins": timeout_min} if timeout_min else {}
+    order |= {"timeout_mins": math.ceil(timeout_s / 60)} if timeout_s else {}
     run = stacks.StackRun(client, named, limit_s=None, extensions=service.extensions)
     _watched(run, named, lambda: run.update(present, order, existing=existing) if present
              else run.create(order))  # fmt: skip

@@ -92,11 +92,15 @@ class Lazy(click.Group):
             formatter.write_dl([(name, command.help) for name, command in COMMANDS.items()])
 
     def invoke(self, ctx: click.Context) -> object:
-        """Run the command; a Failure becomes one sentence and exit code 1."""
+        """Run the command; a Failure becomes one sentence, and exit code 1.
+
+        The code is 2 where what was typed or set here is wrong, as for an unknown option.
+        """
         try:
             return super().invoke(ctx)
         except errors.Failure as exc:
-            raise click.ClickException(terminal.visible(str(exc))) from exc
+            click.echo(f"Error: {terminal.visible(str(exc))}", err=True)
+            raise SystemExit(getattr(exc, "exit_code", 1)) from exc
 
 
 @click.group(cls=Lazy, context_settings={"help_option_names": ["-h", "--help"]})

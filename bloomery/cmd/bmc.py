@@ -132,7 +132,7 @@ def _password(username: str | None, file: Path | None) -> str | None:
         return file.read_text(encoding="utf-8").rstrip("\r\n")
     if username is None or _PASSWORD in os.environ:
         return os.environ.get(_PASSWORD)
-    return str(click.prompt("Password of the BMC", hide_input=True, default="", err=True))
+    return groups.ask_password("Password of the BMC", f"name --password-file, or set {_PASSWORD}")
 
 
 def _driver_info(

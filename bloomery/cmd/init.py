@@ -16,6 +16,7 @@ from typing import Final, TextIO
 import click
 
 from bloomery import conf, errors, htpasswd
+from bloomery.cli import groups
 from bloomery.cmd import options
 from bloomery.db import schema
 from bloomery.state_dir import StateDir
@@ -130,10 +131,7 @@ def _asked_kind() -> str:
 def _password(file: TextIO | None) -> str:
     if file is not None:
         return file.readline().rstrip("\n")
-    if not sys.stdin.isatty():
-        raise click.UsageError("cannot ask for the password: name --password-file")
-    answer: str = click.prompt("Password of the login", hide_input=True, confirmation_prompt=True)
-    return answer
+    return groups.ask_password("Password of the login", "name --password-file", twice=True)
 
 
 def _server(kind: str, option: str, url: str | None) -> str | None:
@@ -187,12 +185,12 @@ def _create_database(answers: Answers) -> str | None:
 
 
 def _config(answers: Answers) -> str:
-    groups = {"DEFAULT": _default(answers), "api": _api(answers)}
+    sections = {"DEFAULT": _default(answers), "api": _api(answers)}
     if answers.database:
         url = "the database that all hosts share"
-        groups["database"] = {"connection": (url, answers.database)}
+        sections["database"] = {"connection": (url, answers.database)}
     parts = ["# Written by bloomery init. `bloomery config sample` prints every option."]
-    for name, lines in groups.items():
+    for name, lines in sections.items():
         parts.append(f"\n[{name}]")
         for option, (comment, value) in lines.items():
             parts += [f"# {comment}", f"{option} = {value.replace('$', '$$')}"]
@@ -203,7 +201,10 @@ def _default(answers: Answers) -> Lines:
     lines: Lines = {"auth_strategy": ("noauth: no logins, on loopback only", "noauth")}
     if answers.kind != TRIAL:
         lines = {
-            "auth_strategy": ("logins of a file; keystone: see doc/guides/secure.md", "http_basic"),
+            "auth_strategy": (
+                "logins of a file; or keystone: bloomery config sample prints its options",
+                "http_basic",
+            ),
             "http_basic_auth_user_file": (
                 "a line for each login; add some with htpasswd -nbB USER PASSWORD",
                 str(answers.logins),

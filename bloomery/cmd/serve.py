@@ -102,17 +102,19 @@ def next_steps(service: Service, home: StateDir) -> str:
     """Return the first commands for a user."""
     hardware = service.conf.default.enabled_hardware_types
     driver = "fake-hardware" if "fake-hardware" in hardware else hardware[0]
-    login = "" if service.conf.default.auth_strategy == "noauth" else " --os-password PASSWORD"
+    login = "  read -rs OS_PASSWORD && export OS_PASSWORD  # that of the login; not shown"
+    logins = [] if service.conf.default.auth_strategy == "noauth" else [login]
     return "\n".join(
         (
             f"Bloomery answers at {service.url} (state in {home.path})",
             f"Its pages are at {service.url}/ui/",
             f"In another terminal, after `pip install {CLIENTS}`:",
             f"  export OS_CLIENT_CONFIG_FILE={home.clouds} OS_CLOUD={CLOUD}",
-            f"  baremetal{login} driver list",
-            f"  baremetal{login} node create --driver {driver} --name node-1",
+            *logins,
+            "  baremetal driver list",
+            f"  baremetal node create --driver {driver} --name node-1",
             f"Stacks are at {service.orchestration_url}:",
-            f"  openstack{login} stack create -t TEMPLATE.yaml NAME",
+            "  openstack stack create -t TEMPLATE.yaml NAME",
             "Ctrl-C stops it.",
         ),
     )

@@ -403,11 +403,12 @@ def verbs_before(state: str | None, verb: str) -> list[str]:
     """Return the verbs that lead from ``state`` to one that allows ``verb``, in their order.
 
     Only manage and provide are tried: no other verb leads on without a loss.  Empty: they do not
-    lead there, or ``verb`` is allowed at once.
+    lead there, or ``verb`` is allowed at once, or has led here.
     """
-    path = []
-    for step, reached in (("manage", State.MANAGEABLE), ("provide", State.AVAILABLE)):
-        if not allows(state, VERBS[verb]) and allows(state, step):
+    ends = {"manage": State.MANAGEABLE, "provide": State.AVAILABLE}
+    path: list[str] = []
+    for step, reached in ends.items():
+        if state != ends.get(verb) and not allows(state, VERBS[verb]) and allows(state, step):
             path.append(step)
             state = reached
     return path if allows(state, VERBS[verb]) else []

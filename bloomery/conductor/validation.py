@@ -27,10 +27,11 @@ def _validated(task: TaskManager, kind: str) -> Json:
             rules.check_instance(task.node, disallowed)
         task.driver.interface(kind).validate(task)
     except errors.Invalid as exc:
-        return {"result": False, "reason": str(exc)}
+        hint = describe_misspelt(task) if kind == "power" else ""
+        return {"result": False, "reason": "; ".join(filter(None, (str(exc), hint)))}
     reasons = [_ineffective(task, kind)]
     if kind == "power":
-        reasons.append(bmc_sharing.describe(task.context, task.node) or "")
+        reasons += [bmc_sharing.describe(task.context, task.node) or "", describe_misspelt(task)]
     reason = "; ".join(filter(None, reasons))
     return {"result": True, "reason": reason} if reason else {"result": True}
 
@@ -41,6 +42,21 @@ def _ineffective(task: TaskManager, kind: str) -> str:
         return ""
     own = getattr(task.node, f"{kind}_interface")
     return f"{kind} interface {own} does not carry out: {', '.join(names)}"
+
+
+def describe_misspelt(task: TaskManager) -> str:
+    """Name the keys of driver_info that no interface reads, each with the key that it resembles.
+
+    Keys that resemble none are left out: a driver may read more than it declares.
+    """
+    info = task.node.driver_info
+    known = {key for kind in INTERFACES for key in task.driver.interface(kind).get_properties()}
+    sentences = [
+        f"driver_info/{key} is no key of driver {task.node.driver}.{guess}"
+        for key in sorted(info.keys() - known)
+        if (guess := errors.nearest(key, sorted(known - info.keys())))
+    ]
+    return " ".join(sentences)
 
 
 def warn(task: TaskManager) -> None:

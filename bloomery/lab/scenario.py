@@ -204,7 +204,7 @@ def _check_fault(file: str, place: str, fault: Json) -> None:
     try:
         Faults().add(**fault)
     except Refusal as no:
-        raise _unfit(file, place, f"{no}; see doc/guides/lab.md") from no
+        raise _unfit(file, place, f"{no}; bloomery lab example prints some") from no
 
 
 def _place(path: list[str | int]) -> str:

@@ -52,6 +52,7 @@ class NodeSituation:
     ``refusal``: why nothing can be written.
     ``host``: the conductor that serves it, by the ring; ``nobody``: why there is none.
     ``unreachable``: why the host did not answer; ``unusable``: its refusal of the driver.
+    ``driver_info_fault``: why driver_info names no BMC.
     ``bmc_shared``: the node with the same BMC and system.
     ``bmc``: what it remembers of the BMC; ``no_worker_since``: when it had none for the flow's
     turn, and has none yet.  ``deploying``, ``cleaning``: how many other nodes are.
@@ -75,6 +76,7 @@ class NodeSituation:
     options: Options
     now: datetime
     bmc_shared: str | None = None
+    driver_info_fault: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -187,6 +189,19 @@ def _driver_is_unusable(s: NodeSituation) -> Cause | None:
 
 
 # ------------------------------------------------------------------------------------- flows
+
+
+def _driver_info_is_unfit(s: NodeSituation) -> Cause | None:
+    """A key of driver_info is missing or wrong, so that the BMC cannot be asked."""
+    if s.driver_info_fault is None or s.runs:
+        return None
+    return Cause(
+        f"it is in {s.node.provision_state}; its BMC cannot be asked: "
+        f"{secrets.mask(s.driver_info_fault)}", None,
+        "correct driver_info (baremetal node set --driver-info KEY=VALUE, baremetal node unset "
+        "--driver-info KEY), and repeat what failed; in enroll, that is manage (baremetal node "
+        "manage)",
+    )  # fmt: skip
 
 
 def _step_is_held(s: NodeSituation) -> Cause | None:
@@ -541,6 +556,7 @@ _RULES: Final[tuple[Rule, ...]] = (
     _step_waits_for_a_worker,
     _step_waits_for_the_bmc,
     _step_goes_on,
+    _driver_info_is_unfit,
     _login_is_refused,
     _is_locked,
     _is_underway_alone,

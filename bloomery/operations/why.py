@@ -128,7 +128,7 @@ def _situation(
         bmc_shared=facts.get("bmc_shared"),
         no_worker_since=_at(facts.get("no_worker_since")),
         host=facts.get("host"), nobody=facts.get("nobody"), unreachable=facts.get("unreachable"),
-        unusable=facts.get("unusable"),
+        unusable=facts.get("unusable"), driver_info_fault=facts.get("driver_info_fault"),
         conductors={each.hostname: each for each in ring.list_conductors()},
         deploying=counts[0], cleaning=counts[1], power_corrections=power_corrections,
         options=ctx.services.conf.conductor, now=now,

@@ -314,12 +314,13 @@ class Power(Protocol):
 
     @since("1.0", question=True, longest_s=3)
     def describe_work(self, request: Request, node_uuid: str) -> Json:
-        """Return {"bmc": facts or None, "no_worker_since": time or None}; needs no lock.
+        """Return the keys below; needs no lock.
 
         ``bmc``: this conductor's memory of the node's BMC, without a call; None before the first
         call. Keys: address, last_contact_at, last_error, last_error_at, silent_since, left_alone,
-        next_try_at, login_refused, latency. ``no_worker_since``: since when the flow's step waits
-        for a worker.
+        next_try_at, login_refused, latency. ``bmc_shared``: the node with the same BMC.
+        ``driver_info_fault``: why driver_info names no BMC, None where it does.
+        ``no_worker_since``: since when the flow's step waits for a worker.
         """
 
     @since("1.0", question=True, longest_s=3)

@@ -17,7 +17,7 @@ from bloomery.cli.enrol.service import Order
 
 @click.command()
 @click.argument("files", nargs=-1, required=True, metavar="FILE...",
-                type=click.Path(path_type=Path))  # fmt: skip
+                type=click.Path(exists=True, dir_okay=False, path_type=Path))  # fmt: skip
 @click.option("--driver", default="redfish", show_default=True, help="Of rows without a driver.")
 @click.option("--dry-run", is_flag=True, help="Check and compare; change nothing.")
 @click.option("--cloud", "name", metavar="NAME", help="Of clouds.yaml.  [default: $OS_CLOUD]")
@@ -55,7 +55,7 @@ def _result(order: Order, action: str, errors: Sequence[str]) -> Json:
     return {
         "place": entry.place, "name": entry.machine.name, "driver": entry.machine.driver,
         "bmc": entry.bmc, "macs": entry.macs, "action": action, "errors": list(errors),
-        "left_out": list(entry.left_out),
+        "left_out": list(entry.left_out), "hints": list(order.hints),
     }  # fmt: skip
 
 
@@ -65,6 +65,8 @@ def _report(results: Sequence[Json], *, as_json: bool, is_echoed: bool) -> None:
         return
     for result in () if is_echoed else results:
         _echo(result)
+    for hint in dict.fromkeys(hint for result in results for hint in result["hints"]):
+        terminal.echo(f"hint: {hint}", err=True)
     actions = [result["action"] for result in results]
     click.echo(terminal.tally("machine", actions))
     if "refused" in actions and not is_echoed:

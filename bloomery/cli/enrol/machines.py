@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any, Final
 from urllib.parse import urlsplit
 
+from bloomery import errors
 from bloomery.cli.enrol import instackenv, metal3, records
 from bloomery.cli.enrol.records import Json, Row
 from bloomery.cli.fleet import Machine
@@ -27,6 +28,15 @@ _INTERFACE: Final = re.compile(
     r"(bios|boot|console|deploy|firmware|inspect|management|network|power|raid|rescue|storage|vendor"
     r")_interface"
 )
+_SYNONYMS: Final = {
+    "bmc": ("address", "bmc_address", "bmc_ip", "ip", "ip_address", "host", "ipmi_address",
+            "redfish_address", "idrac", "ilo"),
+    "macs": ("mac", "mac_address", "mac_addresses", "macaddress", "boot_mac"),
+    "username": ("user", "login", "bmc_user", "bmc_username"),
+    "password": ("pass", "bmc_password"),
+    "name": ("hostname", "node", "server"),
+}  # fmt: skip
+_FIELDS_OF_SYNONYMS: Final = {word: key for key, words in _SYNONYMS.items() for word in words}
 _BOOLEANS: Final = {"true": True, "yes": True, "false": False, "no": False}
 
 
@@ -38,6 +48,7 @@ class Entry:
     machine: Machine
     faults: tuple[str, ...] = ()
     left_out: tuple[str, ...] = ()
+    hints: tuple[str, ...] = ()
 
     @property
     def macs(self) -> list[str]:
@@ -84,7 +95,7 @@ def _port(url: Any) -> int | None:
 
 
 def _entry(row: Row, driver: str) -> Entry:
-    faults, values = list(row.faults), row.values
+    faults, (values, hints) = list(row.faults), _with_fields(row.values)
     kind = str(values.get("driver") or driver)
     ports = _ports(values, faults)
     info = _driver_info(values, kind, faults)
@@ -96,7 +107,26 @@ def _entry(row: Row, driver: str) -> Entry:
         name=name, driver=kind, driver_info=info, ports=ports,
         properties=_map(values, "properties", faults), more=more,
     )  # fmt: skip
-    return Entry(place=row.place, machine=machine, faults=tuple(faults), left_out=row.left_out)
+    return Entry(
+        place=row.place, machine=machine, faults=tuple(faults), left_out=row.left_out, hints=hints
+    )
+
+
+def _with_fields(values: Json) -> tuple[Json, tuple[str, ...]]:
+    """Return the row with usual words for a field replaced by the field, and what was replaced.
+
+    A column ``address`` of MACs is that of the ports.
+    """
+    fields, hints = dict(values), []
+    for key in values:
+        word = re.sub(r"[\s-]+", "_", key.strip().lower())
+        field = word if word in _OWN else _FIELDS_OF_SYNONYMS.get(word)
+        if field == "bmc" and _mac(str(values[key])):
+            field = "macs"
+        if field is not None and field not in fields:
+            fields[field] = fields.pop(key)
+            hints.append(f"{key} is read as {field}")
+    return fields, tuple(hints)
 
 
 def _name(ports: Sequence[Json]) -> str:
@@ -123,7 +153,7 @@ def _driver_info(values: Json, driver: str, faults: list[str]) -> Json:
             info[f"{prefix}_{ending}"] = str(values[key])
     address = info.get(f"{prefix}_address")
     if prefix is not None and not address:
-        faults.append(f"bmc: the address is missing, which the driver {driver} needs")
+        faults.append(f"bmc: the address of the BMC, which the driver {driver} needs, is missing")
     if "@" in str(address or ""):
         faults.append("bmc: it has a login; move it to username and password")
     return info
@@ -164,7 +194,8 @@ def _more(values: Json, faults: list[str]) -> Json:
         elif key in ("extra", "network_data", "instance_info"):
             more[key] = _map(values, key, faults)
         elif key not in (*_OWN, *_MAPS):
-            faults.append(f"{key}: no field of a node; leave it out, or write extra.{key}")
+            guess = errors.nearest(key, (*_OWN, *_MAPS, *_TEXTS, *_FLAGS))
+            faults.append(f"{key}: no field of a node.{guess} Leave it out, or write extra.{key}")
     return more
 
 
@@ -174,9 +205,9 @@ def _with_duplicates(entries: Sequence[Entry]) -> list[Entry]:
     faults = defaultdict[int, list[str]](list)
     for index, entry in enumerate(entries):
         for kind, value in _keys(entry):
-            place = owners.setdefault((kind, value), entry.place)
-            if place != entry.place:
-                faults[index].append(f"{kind}: {value} is that of {place}, too; remove one of them")
+            if owner := owners.get((kind, value)):
+                faults[index].append(f"{kind}: {value} is that of {owner}, too; remove one of them")
+            owners[kind, value] = f"{entry.machine.name or 'the machine'} ({entry.place})"
     return [
         replace(entry, faults=(*entry.faults, *faults[index]))
         for index, entry in enumerate(entries)

@@ -7,6 +7,7 @@ for row in read(Path("machines.csv")):
 from __future__ import annotations
 
 import csv
+import json
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -19,6 +20,7 @@ from bloomery import errors
 
 Json = dict[str, Any]
 _LONGEST: Final = 64 << 20  # bytes of a file
+_SEPARATORS: Final = ",;\t"  # of CSV: spreadsheets write ; in half of Europe
 
 
 class FileUnreadable(errors.Failure):
@@ -61,7 +63,9 @@ def read(path: Path) -> list[Row]:
     text = _text(path)
     if path.suffix.lower() == ".csv":
         return list(_csv_rows(path.name, text))
-    loader = _Loader(text.expandtabs(1) if path.suffix.lower() == ".json" else text)
+    if path.suffix.lower() == ".json":
+        text = _checked_json(path, text)
+    loader = _Loader(text)
     try:
         return list(_document_rows(path.name, loader))
     except yaml.MarkedYAMLError as exc:
@@ -82,6 +86,16 @@ def _text(path: Path) -> str:
         raise FileUnreadable(place=path, reason=exc.strerror) from exc
     except UnicodeDecodeError as exc:
         raise FileUnreadable(place=path, reason="it is no UTF-8 text; convert it") from exc
+
+
+def _checked_json(path: Path, text: str) -> str:
+    """Return JSON as YAML reads it, which tells the lines.  Raises FileUnreadable."""
+    try:
+        json.loads(text)
+    except json.JSONDecodeError as exc:
+        place = f"{path}, line {exc.lineno}, column {exc.colno}"
+        raise FileUnreadable(place=place, reason=f"it is no JSON: {exc.msg}") from exc
+    return text.expandtabs(1)
 
 
 def _document_rows(name: str, loader: _Loader) -> Iterator[Row]:
@@ -116,7 +130,9 @@ def _entries(name: str, document: yaml.Node | None) -> list[yaml.Node]:
 
 def _csv_rows(name: str, text: str) -> Iterator[Row]:
     """Yield the lines below the heading; a dot in a heading separates the keys of a map."""
-    reader = csv.DictReader(text.splitlines(keepends=True), strict=True, skipinitialspace=True)
+    lines = text.splitlines(keepends=True)
+    separator = max(_SEPARATORS, key=lines[0].count) if lines else ","
+    reader = csv.DictReader(lines, delimiter=separator, strict=True, skipinitialspace=True)
     try:
         for cells in reader:
             place = f"{name}:{reader.line_num}"

@@ -9,12 +9,18 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
+from bloomery import errors
 from bloomery.cli import fleet
 from bloomery.cli.client import Client
 from bloomery.cli.enrol.machines import Entry, bmc_of
 from bloomery.cli.enrol.records import Json
 
-_FIELDS = "uuid,name,driver,driver_info"
+_COMPARED: Final = (
+    "driver_info", "properties", "extra", "resource_class", "conductor_group", "description",
+    "owner", "lessee", "shard",
+)  # fmt: skip
+_FIELDS: Final = ",".join(("uuid", "name", "driver", *_COMPARED))
+_MASK: Final = "******"
 _ACTIONS: Final = {
     "created": "enrolled", "completed": "ports added", "present": "is there", "refused": "refused",
 }  # fmt: skip
@@ -28,6 +34,7 @@ class Order:
     node: str | None = None  # UUID of the node that is there
     ports: Sequence[Json] = ()
     faults: tuple[str, ...] = ()
+    hints: tuple[str, ...] = ()
 
     @property
     def action(self) -> str:
@@ -40,12 +47,20 @@ class Order:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Inventory:
-    """Nodes of a service by name and by BMC, nodes of MACs, and drivers that are served."""
+    """Nodes of a service by name and by BMC, nodes of MACs, and drivers that are served.
+
+    ``labels``: names of nodes by UUID.  ``keys``: what each driver reads of driver_info.
+    """
 
     by_name: Json
     by_bmc: Json
     by_mac: Json
-    drivers: Sequence[str]
+    labels: dict[str, str]
+    keys: dict[str, list[str]]
+
+    @property
+    def drivers(self) -> list[str]:
+        return list(self.keys)
 
     @classmethod
     def load(cls, client: Client) -> Inventory:
@@ -58,7 +73,11 @@ class Inventory:
                 port["address"]: port["node_uuid"]
                 for port in _pages(client, "ports", "uuid,address,node_uuid")
             },
-            drivers=[each["name"] for each in client.get("/v1/drivers")["drivers"]],
+            labels={node["uuid"]: _label(node) for node in nodes},
+            keys={
+                each["name"]: list(client.get(f"/v1/drivers/{each['name']}/properties"))
+                for each in client.get("/v1/drivers")["drivers"]
+            },
         )
 
 
@@ -81,9 +100,49 @@ def plan(entry: Entry, inventory: Inventory) -> Order:
     for mac in entry.macs:
         owner = inventory.by_mac.get(mac)
         if owner not in (None, uuid):
-            faults.append(f"macs: {mac} is that of node {owner}; delete that port, or the row")
+            label = inventory.labels.get(owner, owner)
+            faults.append(f"macs: {mac} is that of node {label}; delete that port, or the row")
     missing = [port for port in entry.machine.ports if port["address"] not in inventory.by_mac]
-    return Order(entry=entry, node=uuid, ports=missing, faults=tuple(faults))
+    hints = _hints_of_keys(entry, inventory) if node is None else _hints_of_differences(entry, node)
+    return Order(
+        entry=entry, node=uuid, ports=missing, faults=tuple(faults), hints=(*entry.hints, *hints)
+    )
+
+
+def _hints_of_keys(entry: Entry, inventory: Inventory) -> list[str]:
+    """Name the keys of driver_info that resemble a key of the driver, and are none."""
+    info = entry.machine.driver_info
+    keys = inventory.keys.get(entry.machine.driver, [])
+    return [
+        f"driver_info.{key}: no key of the driver {entry.machine.driver}.{guess}"
+        for key in info
+        if key not in keys and (guess := errors.nearest(key, [k for k in keys if k not in info]))
+    ]
+
+
+def _hints_of_differences(entry: Entry, node: Json) -> list[str]:
+    """Name the fields in which the row differs from the node, which keeps its own.
+
+    The service masks passwords, so nobody here can compare them.
+    """
+    machine, differing, unknown = entry.machine, [], []
+    row = {"driver_info": machine.driver_info, "properties": machine.properties, **machine.more}
+    for field in _COMPARED:
+        pairs = [(field, row.get(field), node[field])]
+        if isinstance(row.get(field), dict):
+            stored = node[field] or {}
+            pairs = [
+                (f"{field}.{key}", value, stored.get(key)) for key, value in row[field].items()
+            ]
+        for name, value, stored in pairs:
+            if stored == _MASK and value is not None:
+                unknown.append(name)
+            elif value is not None and str(value) != str(stored):
+                differing.append(name)
+    way = f"change it with: baremetal node set {node['name']}"
+    hints = [f"{', '.join(differing)}: differs from the node, which stays as it is; {way}"]
+    masked = f"{', '.join(unknown)}: not compared and not changed; {way}"
+    return (hints if differing else []) + ([masked] if unknown else [])
 
 
 def write(client: Client, orders: Sequence[Order]) -> Iterator[tuple[Order, str, str | None]]:

@@ -29,7 +29,7 @@ from bloomery.orchestration.simulation import results
 from bloomery.orchestration.stack import Stack, ValidationLevel
 from bloomery.orchestration.stack import validate as validate_stack
 
-FILE = click.argument("file")
+FILE = click.argument("file", type=groups.DOCUMENT)
 NAME = click.option("--name", default=None, help="Of the stack; made from the file's if not given.")
 
 
@@ -144,12 +144,12 @@ def show(
 @click.option("--rollback", is_flag=True, help="Take back what was done if something fails.")
 @click.option(
     "--timeout",
-    "timeout_min",
-    type=click.IntRange(min=1),
-    default=60,
+    "timeout_s",
+    type=groups.DURATION,
+    default="60m",
     show_default=True,
-    metavar="MINUTES",
-    help="How long an action on the stack may take, by its own clock.",
+    metavar="TIME",
+    help="How long an action on the stack may take, by its own clock: seconds, or 15m, 4h.",
 )
 @click.option("--real-time", is_flag=True, help="Wait as long as the resources want to.")
 def run(**words: Any) -> None:
@@ -168,8 +168,8 @@ def run(**words: Any) -> None:
         result = None  # running actions are cancelled and printed once this exception is gone
     if result is None:
         result = tables.interrupted(shared.events)
-    minutes = asked.timeout_min
-    click.echo(_json(result.document()) if asked.as_json else tables.outcome(result, minutes))
+    text = _json(result.document()) if asked.as_json else tables.outcome(result, asked.timeout_s)
+    click.echo(text)
     if result.error is not None:
         raise SystemExit(groups.INTERRUPTED if result.error.type == tables.INTERRUPTED else 1)
 
@@ -188,7 +188,7 @@ def _simulated(asked: runs.Run, life: simulation.Lifecycle) -> simulation.Result
     if update is None or result.error is not None:
         return result
     if not asked.as_json:
-        click.echo(f"{tables.outcome(result, asked.timeout_min)}\n\nupdate to {asked.file}:")
+        click.echo(f"{tables.outcome(result, asked.timeout_s)}\n\nupdate to {asked.file}:")
     return life.update(update, rollback=asked.rollback)
 
 
@@ -201,13 +201,13 @@ def _ready(asked: runs.Run, loader: StackLoader, before: Stack | None = None) ->
     except errors.Failure as exc:
         _report(exc, loader)
         raise
-    stack.timeout_s = asked.timeout_min * 60
+    stack.timeout_s = asked.timeout_s
     return stack
 
 
 @template.command(short_help="Say what an update would do.")
-@click.argument("old")
-@click.argument("new")
+@click.argument("old", type=groups.DOCUMENT)
+@click.argument("new", type=groups.DOCUMENT)
 @stack_options(of=" of both")
 @stack_options("old", " of OLD alone")
 @stack_options("new", " of NEW alone")

@@ -24,7 +24,7 @@ class Run:
     new_environments: tuple[str, ...]
     new_parameters: tuple[str, ...]
     rollback: bool
-    timeout_min: int
+    timeout_s: float
     real_time: bool
 
     def loaders(self) -> tuple[StackLoader, StackLoader | None]:

@@ -183,7 +183,7 @@ def interrupted(events: Sequence[Event]) -> Result:
     return Result(status=next((event.state for event in whole), None), reason=reason, error=error)
 
 
-def outcome(result: Result, timeout_min: int) -> str:
+def outcome(result: Result, timeout_s: float) -> str:
     lines = _section(
         "resources",
         columns(
@@ -195,7 +195,7 @@ def outcome(result: Result, timeout_min: int) -> str:
     begun = f"{result.status}: " if result.status else ""
     reason = result.reason or (result.error.message if result.error else "")
     if result.error and result.error.type == "StackTimedOut":
-        reason += f" after {timeout_min} minutes; --timeout allows for more"
+        reason += f" after {timeout_s / 60:g} minutes; --timeout allows for more"
     return "\n".join([*lines, "", visible(f"{begun}{reason}")])
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from bloomery import errors
 from bloomery.conductor import bmc_sharing, console, power, steps, tasks, validation
 from bloomery.conductor.runtime import ConductorRuntime
 from bloomery.conductor.task_manager import TaskManager
@@ -91,9 +92,13 @@ class PowerEndpoints:
     def describe_work(self, request: Request, node_uuid: str) -> Json:
         since = self.runtime.workers.missing_since.get(node_uuid)
         with tasks.shared(self.runtime, request, node_uuid) as task:
-            bmc = task.driver.power.describe_bmc(task)
+            bmc, fault = None, None
+            try:
+                bmc = task.driver.power.describe_bmc(task)
+            except errors.Invalid as exc:
+                fault = "; ".join(filter(None, (str(exc), validation.describe_misspelt(task))))
             shared = bmc_sharing.describe(task.context, task.node)
-        return {"bmc": bmc, "bmc_shared": shared,
+        return {"bmc": bmc, "bmc_shared": shared, "driver_info_fault": fault,
                 "no_worker_since": since and since.isoformat()}  # fmt: skip
 
     def list_bmcs(self, request: Request) -> list[Json]:

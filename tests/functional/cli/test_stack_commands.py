@@ -100,7 +100,7 @@ def test_a_file_that_cannot_be_read_is_named_with_the_line(
 
 def test_a_file_that_is_not_there_is_named_once(run: Run, tmp_path: Path) -> None:
     result = run(f"stack plan {tmp_path / 'none.yaml'}")
-    assert result.exit_code == 1
+    assert result.exit_code == 2
     assert result.stderr.count("none.yaml") == 1
 
 
@@ -160,7 +160,7 @@ def test_nothing_is_done_unasked_where_nobody_can_be_asked(
     path = site.create("kept", template({}))
     site.wait_for(path, "CREATE_COMPLETE")
     result = run(line.format(file=write(tmp_path, "web.yaml", web())))
-    assert result.exit_code == 1
+    assert result.exit_code == 2
     assert "--yes goes on without asking" in result.output
     assert [each["stack_name"] for each in site.ask("GET", "/stacks")[1]["stacks"]] == ["kept"]
     assert run("stack down kept --yes").exit_code == 0

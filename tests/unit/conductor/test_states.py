@@ -152,3 +152,23 @@ def test_machines_stand_apart_and_the_table_cannot_be_changed():
     assert (one.current_state, other.current_state) == ("deploying", "available")
     assert states.MACHINE.frozen
     assert one.frozen
+
+
+@pytest.mark.parametrize(
+    ("state", "verb", "first"),
+    [
+        ("enroll", "active", ["manage", "provide"]),
+        ("manageable", "active", ["provide"]),
+        ("clean failed", "provide", ["manage"]),
+        ("available", "clean", ["manage"]),
+        ("available", "provide", []),
+        ("manageable", "manage", []),
+        ("available", "active", []),
+        ("active", "manage", []),
+        ("deploying", "active", []),
+    ],
+)
+def test_verbs_before_lead_to_the_verb_without_a_loss(
+    state: str, verb: str, first: list[str]
+) -> None:
+    assert states.verbs_before(state, verb) == first

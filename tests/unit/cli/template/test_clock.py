@@ -42,4 +42,4 @@ def test_a_stack_that_ran_out_of_time_says_how_to_have_more(typed, tmp_path):
     done = typed("run", str(file))
     assert done.exit_code == 1
     assert "CREATE_FAILED: Timed out after 60 minutes; --timeout allows for more" in done.output
-    assert "CREATE_COMPLETE" in typed("run", str(file), "--timeout", "61").output
+    assert "CREATE_COMPLETE" in typed("run", str(file), "--timeout", "61m").output
