@@ -27,7 +27,8 @@ import sqlalchemy as sa
 
 from bloomery import errors, key_file, secrets
 from bloomery.conf.database import Database as Settings
-from bloomery.db import engine, settings
+from bloomery.db import engine, schema, settings
+from bloomery.db.site_file import SiteFile
 
 CLOUD: Final = "bloomery"
 _PROJECT: Final = "admin"  # for clients without a project of their own
@@ -66,6 +67,7 @@ class StateDir:
         self.database = self.path / "bloomery.sqlite"
         self.key = self.path / "keys" / "secrets.key"
         self.clouds = self.path / "clouds.yaml"
+        self.site = SiteFile(self.path / "site")
         self._lock_path = self.path / ("lock" if role is None else f"{role}.lock")
         self._lock: int | None = None
         self._databases: list[int] = []  # descriptors of locked SQLite files
@@ -129,24 +131,28 @@ class StateDir:
         CannotStart for a lost database.
         """
         path = self.sqlite_file(settings)
-        if path is not None:
-            self._miss(path)
-            self._lock_database(path)
-        return self._database(settings)
+        if path is None:
+            return self._database(settings)
+        former = [each for each in (self.key, self.site.path) if each.exists()]
+        if former and not (path.exists() and path.stat().st_size):
+            raise _database_lost(f"cannot find the database {path}", former)
+        self._lock_database(path)
+        database = self._database(settings)
+        if former and schema.revision_of(database) is None:
+            database.close()
+            raise _database_lost(f"cannot use the database {path}, which is empty", former)
+        return database
+
+    def recognise(self, db: engine.Database) -> None:
+        """Refuse a database of another site, or one that lost commits.  Raises CannotStart."""
+        with self._writing():
+            self.site.recognise(db)
 
     def sqlite_file(self, settings: Settings) -> Path | None:
         """Return the file of the configured database, None for a server or memory."""
         if not settings.connection:
             return self.database
         return sqlite_file(settings.connection)
-
-    def _miss(self, path: Path) -> None:
-        """Refuse to create a database beside the key of a former one."""
-        if self.key.exists() and not (path.exists() and path.stat().st_size):
-            raise errors.CannotStart(
-                reason=f"cannot find the database {path}: the key {self.key} tells that there was "
-                "one; put back its backup, or move the key away to begin anew",
-            )
 
     def _lock_database(self, path: Path) -> None:
         if any(_is_at(ours, path) for ours in self._databases):
@@ -258,6 +264,15 @@ class StateDir:
                 reason=f"cannot use the state dir {self.path}: "
                 f"{exc.strerror} ({exc.filename or 'lock'}); {advice}",
             ) from exc
+
+
+def _database_lost(problem: str, former: list[Path]) -> errors.CannotStart:
+    """Return the refusal to begin anew beside the key, or the site file, of a former database."""
+    names = " and ".join(str(each) for each in former)
+    return errors.CannotStart(
+        reason=f"{problem}: {names} of a former one are here; put back its backup, or its file "
+        "with the -wal file, or move them away to begin anew",
+    )
 
 
 def sqlite_file(connection: str) -> Path | None:

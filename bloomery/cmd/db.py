@@ -97,7 +97,7 @@ def copy(source: str, target: str) -> None:
                 old, new, on_table=lambda each: status.update(f"{each.table}: {each.rows} rows")
             )
         _print_copied(console, report)
-        click.echo(f"{copying.shown(new)} has what {copying.shown(old)} has")
+        click.echo(f"{schema.shown(new)} has what {schema.shown(old)} has")
 
 
 @contextlib.contextmanager

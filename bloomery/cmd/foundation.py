@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import functools
 import logging
 import threading
 from collections.abc import Iterator, Mapping, Sequence
@@ -79,6 +80,7 @@ class Foundation:
             self.conf, self.db, self.sealer,
             on_events_written=self.relay.wake, wants_snapshots=self.relay.wants_snapshots,
             send_sensors=self.relay.send_sensors,
+            checkpoint=functools.partial(self.home.site.checkpoint, self.db),
         )  # fmt: skip
         return dataclasses.replace(runtime, ring=self.ring)
 
@@ -122,6 +124,7 @@ def build(
         db = home.open_database(conf.database)
         built.callback(db.close)
         prepare_schema(db, home, config_files)
+        home.recognise(db)
         host = home.name_conductor(db, conf.default.host)
         if is_conductor:
             host = transports.conductor_name(conf, host)

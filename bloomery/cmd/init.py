@@ -174,6 +174,7 @@ def _create_database(answers: Answers) -> str | None:
             schema.prepare(database)
         else:
             schema.upgrade(database)
+        home.recognise(database)
         home.sealer(database)
         schema.require_head(database, state_dir=home.path, config_files=files)
         revision = schema.revision_of(database)

@@ -43,6 +43,7 @@ def build(
     *,
     on_events_written: Callable[[], None] = lambda: None,
     wants_snapshots: Callable[[], bool] = lambda: False,
+    checkpoint: Callable[[], None] = lambda: None,
     send_sensors: Callable[[str, dict[str, Any]], None] = lambda _driver, _message: None,
 ) -> ConductorRuntime:
     """Return the parts of a conductor.  Raises CannotStart, NoValidDefaultForInterface."""
@@ -65,6 +66,7 @@ def build(
         parked=Places(max(ours.workers_pool_size // 2, 1)),
         on_events_written=on_events_written,
         wants_snapshots=wants_snapshots,
+        checkpoint=checkpoint,
         send_sensors=send_sensors,
     )
 

@@ -46,7 +46,7 @@ class ConductorRuntime:
     its flows over (``has_successor``). ``unexplained``: verified nodes whose BIOS settings have no
     types yet. ``sensors``: the last readings; ``send_sensors`` notifies of one node's, by driver.
     ``wants_snapshots``: event rows hold the whole object, while a sink sends versioned
-    notifications.
+    notifications. ``checkpoint`` moves SQLite's log into its file.
     """
 
     host: str
@@ -66,6 +66,7 @@ class ConductorRuntime:
     leaving: threading.Event = field(default_factory=threading.Event)
     on_events_written: Callable[[], None] = lambda: None
     wants_snapshots: Callable[[], bool] = lambda: False
+    checkpoint: Callable[[], None] = lambda: None
     on_flow_orphaned: Callable[[str], None] = lambda _uuid: None
     sensors: SensorBoard = field(default_factory=SensorBoard)
     send_sensors: Callable[[str, dict[str, Any]], None] = lambda _driver, _message: None

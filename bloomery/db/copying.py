@@ -88,7 +88,7 @@ def _require_head(db: Database) -> None:
         raise errors.SchemaOutdated(
             schema=revision or "not there yet",
             needed=schema.HEAD,
-            advice=f"run bloomery db upgrade for {shown(db)}, then copy again",
+            advice=f"run bloomery db upgrade for {schema.shown(db)}, then copy again",
         )
 
 
@@ -105,14 +105,9 @@ def _require_empty(target: Database) -> None:
         ]
     if used:
         raise errors.CannotCopy(
-            problem=f"{shown(target)} is not empty: there are rows in {', '.join(used)}",
+            problem=f"{schema.shown(target)} is not empty: there are rows in {', '.join(used)}",
             advice="name a database that was made for the copy",
         )
-
-
-def shown(db: Database) -> str:
-    """Return the URL of a database, its password masked."""
-    return db.url.render_as_string(hide_password=True)
 
 
 # -------------------------------------------------------------------------------- rows

@@ -148,6 +148,11 @@ class Database:
         single = dataclasses.replace(self.settings, max_pool_size=1, max_overflow=0)
         return Database(self.url, single, idle_s=idle_s)
 
+    def checkpoint(self) -> None:
+        """Move the commits of SQLite's log into its file; neither readers nor writers wait."""
+        if isinstance(self._edge, _SqliteEdge):
+            self._edge.checkpoint()
+
     def close(self) -> None:
         """Close every connection; the database may be used again afterwards."""
         self._edge.close()
@@ -225,6 +230,7 @@ class _SqliteEdge:
         self._gate = FairLock()
         self._writer: sa.Connection | None = None
         self._readers: list[sa.Connection] = []  # idle connections
+        self._files = _OpenFiles(url.database)
         self.engine = _engine(url, settings, foreign_writer_timeout_s)
         self.on_commit: list[Callable[[], None]] = []
         self.refusal: Refusal | None = None
@@ -236,6 +242,7 @@ class _SqliteEdge:
         A connection is closed after an error.
         """
         with self._naming_faults:
+            self._files.require()
             try:
                 conn = self._readers.pop()
             except IndexError:
@@ -258,9 +265,16 @@ class _SqliteEdge:
 
     def transact(self, work: Callable[[sa.Connection], T]) -> T:
         with self._turn(), self._noting_refusals(), self._naming_faults:
+            self._files.require()
             if self._writer is None:
                 self._writer = self.engine.connect()
-            return self._run(self._writer, work)
+            result = self._run(self._writer, work)
+            self._files.note()
+            return result
+
+    def checkpoint(self) -> None:
+        with self.read() as conn:
+            conn.exec_driver_sql("PRAGMA wal_checkpoint(PASSIVE)").all()
 
     @contextmanager
     def _noting_refusals(self) -> Iterator[None]:
@@ -296,13 +310,16 @@ class _SqliteEdge:
         with self._turn(), self.read() as conn:
             conn.exec_driver_sql("PRAGMA foreign_keys=OFF")
             try:
-                return self._run(conn, lambda conn: _with_keys_checked(conn, work))
+                result = self._run(conn, lambda conn: _with_keys_checked(conn, work))
+                conn.exec_driver_sql("PRAGMA wal_checkpoint(PASSIVE)").all()
             finally:
                 conn.exec_driver_sql("PRAGMA foreign_keys=ON")
+            return result
 
     def close(self) -> None:
         if self._gate.enter(_CLOSE_S):  # a running writer keeps the connection
             if self._writer is not None:
+                self._files.forget()
                 self._writer.close()
                 self._writer = None
             self._gate.leave()
@@ -332,6 +349,45 @@ class _SqliteEdge:
         for callback in self.on_commit:
             callback()
         return result
+
+
+class _OpenFiles:
+    """The database file and its log, as long as the writer has them open.
+
+    SQLite goes on with files that were removed or replaced, and whatever it writes is lost.
+    """
+
+    def __init__(self, database: str | None) -> None:
+        is_file = database and not database.startswith((":memory:", "file:"))
+        self._paths = (database, f"{database}-wal") if is_file else ()
+        self._identities: tuple[tuple[str, tuple[int, int]], ...] = ()
+
+    def note(self) -> None:
+        """Note the files, unless they are noted; the log exists from the first commit on."""
+        self._identities = self._identities or tuple(
+            (path, self._identity(path)) for path in self._paths
+        )
+
+    def forget(self) -> None:
+        self._identities = ()
+
+    def require(self) -> None:
+        """Raise DatabaseBusy if a file is gone, or another one has its name."""
+        for path, identity in self._identities:
+            if self._identity(path) != identity:
+                raise errors.DatabaseBusy(
+                    reason=f"{path} was removed or replaced while the service runs: stop the "
+                    "service, put back a backup (bloomery db backup makes one), and start it",
+                    disk_file=path,
+                )
+
+    @staticmethod
+    def _identity(path: str) -> tuple[int, int]:
+        try:
+            status = os.stat(path)  # noqa: PTH116  at each read
+        except OSError:
+            return (0, 0)
+        return (status.st_dev, status.st_ino)
 
 
 def _engine(url: sa.URL, settings: Settings, foreign_writer_timeout_s: float) -> sa.Engine:

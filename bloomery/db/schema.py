@@ -126,7 +126,7 @@ def upgrade(db: engine.Database, *, line: Line = OURS) -> None:
     except sa.exc.DBAPIError as exc:
         raise errors.CannotStart(
             reason=f"cannot bring the schema from {revision or 'nothing'} to {line.head} "
-            f"in {_shown(db)}: {exc.orig}"
+            f"in {shown(db)}: {exc.orig}"
             + ("" if revision else f"; if its tables are another program's, {_ANOTHER_DATABASE}"),
         ) from exc
 
@@ -160,8 +160,9 @@ def _run_revisions(conn: sa.Connection, line: Line) -> None:
 
 
 def _unusable(db: engine.Database, reason: object) -> errors.CannotStart:
-    return errors.CannotStart(reason=f"cannot use the database {_shown(db)}: {reason}")
+    return errors.CannotStart(reason=f"cannot use the database {shown(db)}: {reason}")
 
 
-def _shown(db: engine.Database) -> str:
+def shown(db: engine.Database) -> str:
+    """Return the URL of a database, its password masked."""
     return db.url.render_as_string(hide_password=True)

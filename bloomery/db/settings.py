@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import Final
 
 import sqlalchemy as sa
@@ -17,6 +18,11 @@ _T = SETTINGS.c
 
 def find(conn: sa.Connection, name: str) -> str | None:
     return conn.execute(sa.select(_T.value).where(_T.name == name)).scalar_one_or_none()
+
+
+def find_several(conn: sa.Connection, names: Collection[str]) -> dict[str, str]:
+    rows = conn.execute(sa.select(_T.name, _T.value).where(_T.name.in_(names)))
+    return {row.name: row.value for row in rows}
 
 
 def settle(conn: sa.Connection, name: str, value: str) -> str:

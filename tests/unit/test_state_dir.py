@@ -2,20 +2,24 @@ from __future__ import annotations
 
 import fcntl
 import os
+import shutil
+import sqlite3
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
+import sqlalchemy as sa
 import yaml
 from cryptography.fernet import Fernet
 
 import bloomery
 from bloomery import errors, state_dir
 from bloomery.conf.database import Database as Settings
-from bloomery.db import engine, schema
+from bloomery.db import engine, schema, settings
+from bloomery.db.tables import SETTINGS
 from bloomery.state_dir import StateDir
 
 HOLDER = """
@@ -152,6 +156,123 @@ def test_a_lock_file_that_was_replaced_meanwhile_is_taken_anew(
     monkeypatch.setattr(fcntl, "flock", removed_first)
     with StateDir(tmp_path), pytest.raises(errors.StateDirInUse, match=f"process {os.getpid()}"):
         StateDir(tmp_path).take()
+
+
+@pytest.fixture(scope="module")
+def crashed(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The files that kill -9 leaves, with a commit after the checkpoint; and an earlier backup."""
+    folder = tmp_path_factory.mktemp("crashed")
+    with StateDir(folder / "live") as home:
+        db = home.open_database(Settings())
+        schema.prepare(db)
+        home.recognise(db)
+        home.sealer(db)
+        db.backup(home.path / "backup")
+        home.site.checkpoint(db)
+        db.transact(lambda conn: settings.put(conn, "last", "commit"))
+        return Path(shutil.copytree(home.path, folder / "state"))
+
+
+@pytest.fixture
+def state(crashed: Path, tmp_path: Path) -> Path:
+    return Path(shutil.copytree(crashed, tmp_path / "state"))
+
+
+def database_of(path: Path) -> engine.Database:
+    return engine.Database(f"sqlite:///{path}/bloomery.sqlite")
+
+
+def start(path: Path) -> str | None:
+    """Start as a service does; return the last commit."""
+    with StateDir(path) as home:
+        db = home.open_database(Settings())
+        schema.prepare(db)
+        home.recognise(db)
+        home.sealer(db)
+        with db.read() as conn:
+            last = settings.find(conn, "last")
+        db.close()
+    return last
+
+
+def lose_log(path: Path) -> None:
+    (path / "bloomery.sqlite-wal").unlink()
+    (path / "bloomery.sqlite-shm").unlink()
+
+
+def put_backup(path: Path) -> None:
+    lose_log(path)
+    (path / "backup").replace(path / "bloomery.sqlite")
+
+
+def empty(path: Path) -> None:
+    lose_log(path)
+    with sqlite3.connect(path / "bloomery.sqlite") as conn:
+        conn.execute("PRAGMA writable_schema=ON")
+        conn.execute("DELETE FROM sqlite_master")
+
+
+def forget(path: Path, *names: str) -> None:
+    """Turn the database into another one, as if it had been made anew."""
+    db = database_of(path)
+    db.transact(lambda conn: conn.execute(sa.delete(SETTINGS).where(SETTINGS.c.name.in_(names))))
+    db.close()
+
+
+def make_anew(path: Path) -> None:
+    forget(path, "site", "key_id")
+
+
+def put_another(path: Path) -> None:
+    db = database_of(path)
+    db.transact(lambda conn: settings.put(conn, "site", "another"))
+    db.close()
+
+
+@pytest.mark.parametrize(
+    ("lose", "reason"),
+    [
+        (lose_log, "lacks the last writes.*-wal.*put that one back.*or move .*/site away"),
+        (put_backup, "lacks the last writes, as a backup does"),
+        (empty, "which is empty.*put back its backup"),
+        (make_anew, "it is empty.*put that one back"),
+        (put_another, "that of another site.*put that one back"),
+        (lambda path: (path / "site").write_text("{"), "cannot read .*/site.*put it back"),
+    ],
+    ids=["log", "backup", "empty", "anew", "another", "record"],
+)
+def test_a_start_refuses_another_database_than_the_last_one(
+    state: Path, lose: Callable[[Path], object], reason: str
+):
+    lose(state)
+    with pytest.raises(errors.CannotStart, match=reason):
+        start(state)
+
+
+def fresh_state_dir(path: Path) -> None:
+    """Keep what the guide names: the backup as the database, and the key."""
+    put_backup(path)
+    (path / "site").unlink()
+
+
+@pytest.mark.parametrize(
+    ("change", "last"),
+    [
+        (lambda _path: None, "commit"),
+        (lambda path: database_of(path).close(), "commit"),
+        (lambda path: (path / "site").unlink(), "commit"),
+        (lambda path: forget(path, "site"), "commit"),
+        (fresh_state_dir, None),
+    ],
+    ids=["kill -9", "opened by a tool", "no record", "of an older release", "backup"],
+)
+def test_a_start_goes_on_with_the_database_of_the_site(
+    state: Path, change: Callable[[Path], object], last: str | None
+):
+    change(state)
+    assert start(state) == last
+    assert start(state) == last
+    assert (state / "site").exists()
 
 
 @pytest.mark.parametrize("left", [None, b""], ids=["gone", "empty"])

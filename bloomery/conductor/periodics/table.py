@@ -39,6 +39,7 @@ LOG = logging.getLogger(__name__)
 _NO_WORKER_RETRY_S: Final = 1.0
 _TOKENS_EVERY_S: Final = 600.0
 _BOOT_FILES_EVERY_S: Final = 600.0
+_CHECKPOINT_EVERY_S: Final = 60.0
 _LEAST_REST: Final = 0.25  # least pause, as a share of the period
 
 
@@ -151,6 +152,13 @@ TABLE: Final[tuple[Periodic, ...]] = (
         every_s=lambda _conf: _TOKENS_EVERY_S,
         make=_stateless(trim_history.run_tokens),
         why="each transaction on a database server inserts one",
+    ),
+    Periodic(
+        name="checkpoint",
+        every_s=lambda _conf: _CHECKPOINT_EVERY_S,
+        make=lambda runtime: runtime.checkpoint,
+        why="whoever copies SQLite's file alone must not lose more than a minute",
+        at_start=True,
     ),
     Periodic(
         name="remove_boot_files",

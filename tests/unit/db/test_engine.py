@@ -342,3 +342,24 @@ def test_unusable_url_is_told_in_one_sentence(monkeypatch, tmp_path, url, missin
     assert "postgresql://USER:PASSWORD@HOST/NAME (install bloomery[postgresql])" in told
     assert "s3cret" not in told
     assert "\n" not in told
+
+
+@pytest.mark.parametrize("suffix", ["", "-wal"])
+@pytest.mark.parametrize("how", ["removed", "replaced"])
+def test_a_lost_file_is_neither_read_nor_written(tmp_path: Path, suffix: str, how: str):
+    """SQLite would go on with the files that it has open, and lose what it writes."""
+    with StateDir(tmp_path) as home:
+        db = home.open_database(Settings())
+        schema.prepare(db)
+        db.transact(lambda conn: put(conn, "first"))
+        path = tmp_path / f"bloomery.sqlite{suffix}"
+        content = path.read_bytes()
+        path.unlink()
+        if how == "replaced":
+            path.with_suffix(".new").write_bytes(content)
+            path.with_suffix(".new").replace(path)
+        for use in (lambda: db.transact(lambda conn: put(conn, "second")), lambda: count(db)):
+            with pytest.raises(errors.DatabaseBusy, match=f"{path} was removed or replaced"):
+                use()
+        assert "was removed" in str(db.refusal)
+        db.close()
