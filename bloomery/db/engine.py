@@ -358,8 +358,9 @@ class _OpenFiles:
     """
 
     def __init__(self, database: str | None) -> None:
-        is_file = database and not database.startswith((":memory:", "file:"))
-        self._paths = (database, f"{database}-wal") if is_file else ()
+        self._paths: tuple[str, ...] = ()
+        if database and not database.startswith((":memory:", "file:")):
+            self._paths = (database, f"{database}-wal")
         self._identities: tuple[tuple[str, tuple[int, int]], ...] = ()
 
     def note(self) -> None:

@@ -12,7 +12,7 @@ from typing import Final
 
 from oslo_utils import strutils
 
-from bloomery import boot_files, errors
+from bloomery import errors
 from bloomery.conductor.states import Power as PowerState
 from bloomery.conf import Conf
 from bloomery.drivers import base, secure_boot, steps, substeps
@@ -292,10 +292,7 @@ class AgentDeploy(CustomAgentDeploy):
         """Publish an image on this host; the boot interface removes it with its files."""
         if self._fetches(task):
             return self._images.publish(task)
-        path = image.local_file(task)
-        if path is None:
-            return None
-        return image.Published(url=self._publication.publish_link(task, boot_files.IMAGE, path))
+        return self._images.publish_local(task)
 
     def _note_partitions(self, task: base.DriverTask) -> Outcome:
         """Ask the agent for the UUIDs of its partitions, which the boot loader needs."""

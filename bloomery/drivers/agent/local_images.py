@@ -11,7 +11,7 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, BinaryIO, Final
 
 import urllib3
 
@@ -37,6 +37,7 @@ def cache_conf(conf: Conf) -> cache.CacheConf:
         size_mib=pxe.image_cache_size, size_option="[pxe]image_cache_size",
         ttl_min=pxe.image_cache_ttl, most_bytes=pxe.image_cache_size * _MIB, most_s=_MOST_S,
         at_once=conf.default.image_download_concurrency,
+        allowed=conf.conductor.file_url_allowed_paths,
     )  # fmt: skip
 
 
@@ -52,10 +53,11 @@ class LocalImages:
         """Publish the node's image.  Raises StepFailure, BeingFetched."""
         info = task.opened(task.node.instance_info)
         url, named = str(info["image_source"]), info.get("image_disk_format")
-        local = sources.local_path(url)
-        if local is not None and not self._is_converted(_header(local, named).format):
-            link = self._publication.publish_link(task, boot_files.IMAGE, local)
-            return image.Published(url=link)
+        local = sources.open_local(url, self._conf.conductor.file_url_allowed_paths)
+        if local is not None:
+            with local:
+                if not self._is_converted(_header(sources.path_of(local), named).format):
+                    return self._publish_open(task, local)
         digests: tuple[str, ...] = ()
         headers = self._login(url)
         if image.is_oci(url):
@@ -64,8 +66,20 @@ class LocalImages:
         treatment = self._treatment(info, headers, digests)
         with self._cache.current(url, treatment) as (path, note):
             _check_format(note["format"], named)
-            link = self._publication.publish_link(task, boot_files.IMAGE, path, is_cached=True)
+            link = self._publication.publish_cached(task, boot_files.IMAGE, path)
         return image.Published(url=link, disk_format=note["disk_format"], sha256=note["sha256"])
+
+    def publish_local(self, task: DriverTask) -> image.Published | None:
+        """Publish an image of this host as it is; return None for another.  Raises StepFailure."""
+        url = str(task.opened(task.node.instance_info["image_source"]))
+        local = sources.open_local(url, self._conf.conductor.file_url_allowed_paths)
+        if local is None:
+            return None
+        with local:
+            return self._publish_open(task, local)
+
+    def _publish_open(self, task: DriverTask, file: BinaryIO) -> image.Published:
+        return image.Published(url=self._publication.publish_open(task, boot_files.IMAGE, file))
 
     def _treatment(
         self, info: Json, headers: http_client.Headers, digests: tuple[str, ...]

@@ -56,6 +56,7 @@ class CacheConf:
     ttl_min: int
     most_bytes: int  # of one file
     most_s: float = 1800.0  # of one download
+    allowed: tuple[str, ...] = ()  # folders of files on this host
     at_once: int
 
 
@@ -66,6 +67,7 @@ def ramdisks(conf: Conf) -> CacheConf:
         size_mib=deploy.ramdisk_cache_size, size_option="[deploy]ramdisk_cache_size",
         ttl_min=deploy.ramdisk_cache_ttl, most_bytes=_MOST_BYTES,
         at_once=conf.default.image_download_concurrency,
+        allowed=conf.conductor.file_url_allowed_paths,
     )  # fmt: skip
 
 
@@ -101,9 +103,9 @@ class FileCache:
     def open(self, url: str) -> BinaryIO:
         """Return the current file.  Raises StepFailure, BeingFetched."""
         with self._faults(url):
-            local = sources.local_path(url)
+            local = sources.open_local(url, self._conf.allowed)
             if local is not None:
-                return local.open("rb")
+                return local
             with self._current(url, AS_IT_IS) as (path, _note):
                 file = path.open("rb")
                 cache_room.share(file.fileno())
@@ -150,14 +152,17 @@ class FileCache:
         note = _read_note(path)
         if not treatment.accepts(note):
             note = {}
-        local = sources.local_path(url)
+        local = sources.open_local(url, self._conf.allowed)
         if local is None:
             self._refresh_from_server(url, path, treatment, note)
-        elif note and _is_of(note, _facts_of(local)):
-            _mark_used(path)
-        else:
-            with self._slot():
-                self._treat(local, path, treatment, _facts_of(local))
+            return
+        with local:
+            facts = _facts_of(local)
+            if note and _is_of(note, facts):
+                _mark_used(path)
+            else:
+                with self._slot():
+                    self._treat(sources.path_of(local), path, treatment, facts)
 
     def _refresh_from_server(self, url: str, path: Path, treatment: Treatment, note: Json) -> None:
         asked = {header: note[name] for name, header in _CONDITIONS.items() if note.get(name)}
@@ -204,7 +209,7 @@ class FileCache:
         try:
             file, more_facts = treatment.work(source, target, make_room)
             if file.parent != path.parent:
-                raise errors.StepFailure(reason=f"{source} changed while it was read: try again")
+                raise errors.StepFailure(reason="the image changed while it was read: try again")
             _sync(file)
             cache_room.note_path(path).unlink(missing_ok=True)
             file.replace(path)
@@ -270,9 +275,9 @@ def _is_of(note: Json, facts: Json) -> bool:
     return bool(facts) and {name: note[name] for name in _IDENTITY if name in note} == facts
 
 
-def _facts_of(local: Path) -> Json:
+def _facts_of(local: BinaryIO) -> Json:
     """Return what identifies a version of a file of this host."""
-    status = local.stat()
+    status = os.fstat(local.fileno())
     return {"inode": status.st_ino, "mtime_ns": status.st_mtime_ns, "bytes": status.st_size}
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 import errno
 import os
 import secrets
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 from typing import BinaryIO, Final
@@ -17,6 +18,8 @@ from bloomery.conf import Conf, rpc
 from bloomery.drivers.base import DriverTask
 
 _MODE: Final = 0o644  # a web server may run as another user
+_PIECE: Final = 1 << 20
+_NOT_LINKED: Final = (errno.EXDEV, errno.EPERM, errno.EMLINK)  # another disk; another's file
 
 
 class Publication:
@@ -34,25 +37,38 @@ class Publication:
             raise self._failure(exc) from exc
         return self._url_of(name)
 
-    def publish_link(
-        self, task: DriverTask, kind: str, target: Path, *, is_cached: bool = False
-    ) -> str:
-        """Publish a file that stays where it is; return its URL.  Raises StepFailure.
-
-        ``is_cached``: a hard link keeps the file while its cache may remove it.
-        """
+    def publish_cached(self, task: DriverTask, kind: str, target: Path) -> str:
+        """Publish a file that its cache may remove; return its URL.  Raises StepFailure."""
         name = boot_files.new_name(task.node.uuid, kind)
         try:
-            path = self._folder() / boot_files.FOLDER / name
-            path.parent.mkdir(parents=True, exist_ok=True)
-            if is_cached:
-                target.chmod(_MODE)
-                path.hardlink_to(target)
-            else:
-                path.symlink_to(target)
+            target.chmod(_MODE)
+            self._new_path(name).hardlink_to(target)
         except OSError as exc:
             raise self._failure(exc) from exc
         return self._url_of(name)
+
+    def publish_open(self, task: DriverTask, kind: str, file: BinaryIO) -> str:
+        """Publish an open file by a hard link, or else a copy; return its URL.
+
+        A symbolic link would be followed later, when another file may have the name.  Raises
+        StepFailure.
+        """
+        name = boot_files.new_name(task.node.uuid, kind)
+        try:
+            path = self._new_path(name)
+            # Python calls linkat(2), which follows the link in /proc, where a folder is given.
+            os.link(f"/proc/self/fd/{file.fileno()}", path, src_dir_fd=file.fileno())
+        except OSError as exc:
+            if exc.errno not in _NOT_LINKED:
+                raise self._failure(exc) from exc
+            file.seek(0)
+            return self.publish(task, kind, lambda out: shutil.copyfileobj(file, out, _PIECE))
+        return self._url_of(name)
+
+    def _new_path(self, name: str) -> Path:
+        path = self._folder() / boot_files.FOLDER / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        return path
 
     def has_entry(self, name: str) -> bool:
         return self._root is not None and Path(self._root, name).exists()

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import os
+import stat
 import urllib.parse
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, BinaryIO, Final
 
 from bloomery import errors, secrets
 from bloomery.conductor.states import State
@@ -88,7 +90,8 @@ def check_url(key: str, url: Any, allowed: tuple[str, ...]) -> None:
         raise errors.InvalidParameterValue(
             reason=f"{key} must be a URL of {', '.join(_SCHEMES)}, not {shown!r}",
         )
-    if scheme == "file" and not _is_below(local_path(url), allowed):
+    path = local_path(url)
+    if path is not None and _folder_of(path, allowed) is None:
         raise errors.InvalidParameterValue(
             reason=f"{key} may not name {secrets.mask_address(url)}: files below "
             f"[conductor]file_url_allowed_paths are allowed, {', '.join(allowed) or 'none'}",
@@ -111,5 +114,51 @@ def local_path(url: str) -> Path | None:
     return Path(urllib.parse.unquote(parts.path)).resolve() if parts.scheme == "file" else None
 
 
-def _is_below(path: Path | None, folders: tuple[str, ...]) -> bool:
-    return path is not None and any(path.is_relative_to(Path(each).resolve()) for each in folders)
+def open_local(url: str, allowed: tuple[str, ...]) -> BinaryIO | None:
+    """Open the file of a file URL, below an allowed folder; return None for other URLs.
+
+    Whoever may write to the folder cannot lead out of it: links are resolved once, and the way that
+    is then walked has none.  Raises StepFailure.
+    """
+    path = local_path(url)
+    if path is None:
+        return None
+    folder = _folder_of(path, allowed)
+    if folder is None:
+        raise errors.StepFailure(
+            reason=f"cannot use {path}: it is not below [conductor]file_url_allowed_paths, "
+            f"{', '.join(allowed) or 'none'}",
+        )
+    try:
+        descriptor = _open_below(folder, path.relative_to(folder).parts)
+    except OSError as exc:
+        raise errors.StepFailure(reason=f"cannot read {path}: {exc.strerror}") from exc
+    if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+        os.close(descriptor)
+        raise errors.StepFailure(reason=f"cannot read {path}: it is no file")
+    return os.fdopen(descriptor, "rb")
+
+
+def path_of(file: BinaryIO) -> Path:
+    """Return a path of the open file itself, also for a child program."""
+    return Path(f"/proc/{os.getpid()}/fd/{file.fileno()}")
+
+
+def _open_below(folder: Path, parts: tuple[str, ...]) -> int:
+    """Open a file below the folder without following a link, and without waiting for a pipe."""
+    descriptor = os.open(folder, os.O_PATH | os.O_DIRECTORY)
+    for at, part in enumerate(parts, 1):
+        is_last = at == len(parts)
+        flags = os.O_RDONLY | os.O_NONBLOCK if is_last else os.O_PATH | os.O_DIRECTORY
+        try:
+            inner = os.open(part, flags | os.O_NOFOLLOW, dir_fd=descriptor)
+        finally:
+            os.close(descriptor)
+        descriptor = inner
+    return descriptor
+
+
+def _folder_of(path: Path, folders: tuple[str, ...]) -> Path | None:
+    """Return the folder that the path is below."""
+    resolved = (Path(each).resolve() for each in folders)
+    return next((each for each in resolved if path.is_relative_to(each)), None)

@@ -22,6 +22,7 @@ import pytest
 from bloomery import errors
 from bloomery.conf import Conf
 from bloomery.conf.agent import Deploy
+from bloomery.conf.conductor import Conductor
 from bloomery.conf.default import Default
 from bloomery.drivers.agent_boot import cache, cache_room
 from bloomery.drivers.agent_boot.cache import BeingFetched, FileCache
@@ -58,7 +59,9 @@ def stored(tmp_path: Path) -> list[Path]:
 
 @pytest.fixture
 def files(tmp_path: Path) -> FileCache:
-    return ramdisk_files(Conf(deploy=Deploy(ramdisk_cache_path=str(tmp_path / "cache"))))
+    deploy = Deploy(ramdisk_cache_path=str(tmp_path / "cache"))
+    allowed = Conductor(file_url_allowed_paths=(str(tmp_path),))
+    return ramdisk_files(Conf(deploy=deploy, conductor=allowed))
 
 
 def read(files: FileCache, url: str) -> bytes:
