@@ -41,7 +41,8 @@ def document(stack: Stack) -> dict[str, Any]:
     """Return all that is known of a stack before its creation; hidden values are masked."""
     definition = stack.definition
     schemas = definition.parameters.schemas
-    shown, secrecy = definition.parameters.shown(), Secrecy(stack)
+    secrecy = Secrecy(stack)
+    shown = secrecy.serialized_parameters(definition.parameters)
     return {
         "name": definition.identity.name,
         "description": definition.template.description,

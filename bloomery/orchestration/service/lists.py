@@ -16,6 +16,7 @@ from bloomery.operations.context import Context
 from bloomery.orchestration.resources.states import Status
 from bloomery.orchestration.service import access
 from bloomery.orchestration.service.access import StackContext
+from bloomery.orchestration.stack.secrecy import Secrecy
 
 _INTERVALS: Final = 2  # without a heartbeat: an engine is shown as down
 _TRUTH: Final = {"true": True, "false": False}
@@ -115,9 +116,9 @@ def _order(query: StackQuery) -> list[tuple[str, bool]]:
 # --------------------------------------------------------------------------------- what is shown
 
 
-def parameters_of(definition: Any) -> Mapping[str, str]:
+def parameters_of(stack: Any, secrecy: Secrecy) -> Mapping[str, str]:
     try:
-        return dict(definition.parameters.shown())
+        return secrecy.serialized_parameters(stack.definition.parameters)
     except errors.Failure:  # a template of another release may not fit
         return {}
 

@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Final
 
 from bloomery import errors
 from bloomery.model.stack_views import Output, StackDetails, StackIdentity
-from bloomery.model.stacks import Stack
 from bloomery.orchestration.resources.states import Action, Status
-from bloomery.orchestration.service import access, definitions, lists
+from bloomery.orchestration.service import access, lists
 from bloomery.orchestration.service.access import StackContext
 from bloomery.orchestration.service.stored_values import StoredStack
-from bloomery.orchestration.template.definition import Definition
 from bloomery.orchestration.template.definitions import OutputDefinition
-from bloomery.orchestration.template.environment import MASKED
 
 _MOST_REASON: Final = 1000  # characters of an output's error
 
@@ -29,17 +25,9 @@ def show_stack(
     return StackDetails(
         stack=row,
         description=definition.redaction.masked(definition.template.description),
-        parameters=_parameters(ctx, row, definition),
+        parameters=lists.parameters_of(stored.definition, stored.secrecy),
         outputs=_values(stored) if resolve_outputs and not gone else None,
     )
-
-
-def _parameters(ctx: StackContext, row: Stack, definition: Definition) -> Mapping[str, str]:
-    shown = lists.parameters_of(definition)
-    if row.owner_uuid is None:
-        return shown
-    secret = definitions.secrecy_of(ctx, row).parameters()
-    return {name: MASKED if name in secret else value for name, value in shown.items()}
 
 
 def list_outputs(ctx: StackContext, identity: StackIdentity) -> list[Output]:

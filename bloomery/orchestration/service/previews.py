@@ -61,17 +61,17 @@ def preview_stack(ctx: StackContext, name: object, arguments: StackArguments) ->
     with ctx.services.heavy_jobs.enter():
         planned = foresight.create(new.stack, Present(records={}, find_node=_find_node(ctx)))
         laid_out = step_times.document(ctx, None, planned)
-    definition = new.stack.definition
+    definition, secrecy = new.stack.definition, Secrecy(new.stack)
     identity = StackIdentity(project=ctx.project, name=new.name, uuid=_NOT_STORED)
     return PreviewedStack(
         identity=identity,
         description=definition.template.description,
-        parameters=lists.parameters_of(definition),
+        parameters=lists.parameters_of(new.stack, secrecy),
         disable_rollback=arguments.disable_rollback is not False,
         timeout_mins=arguments.timeout_mins or None,
         user=ctx.request.user_name or ctx.request.user,
         tags=tuple(arguments.tags or ()),
-        resources=list(_previewed(new.stack, identity, Secrecy(new.stack))),
+        resources=list(_previewed(new.stack, identity, secrecy)),
         outputs=[
             Output(key=key, description=each.description) for key, each in new.stack.outputs.items()
         ],

@@ -230,8 +230,8 @@ def get_environment(ctx: StackContext, identity: StackIdentity) -> Json:
     row = access.stack(ctx, identity)
     stored = definitions.template_of(ctx, row)
     stack = definitions.of(ctx, row, stored)
-    hidden = definitions.secrecy_of(ctx, row, stack).parameters()
-    return stack.definition.environment.shown(hidden)
+    public = definitions.secrecy_of(ctx, row, stack).public_parameters()
+    return stack.definition.environment.shown(public)
 
 
 def get_files(ctx: StackContext, identity: StackIdentity) -> dict[str, str]:

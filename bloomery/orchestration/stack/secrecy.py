@@ -27,6 +27,7 @@ from bloomery.orchestration.template.definitions import ResourceDefinition
 from bloomery.orchestration.template.dialect import Key
 from bloomery.orchestration.template.functions import base as functions
 from bloomery.orchestration.template.functions.base import Function
+from bloomery.orchestration.template.parameters import Parameters
 from bloomery.orchestration.template.redaction import MASK, Redaction
 from bloomery.orchestration.template.view import StackView
 
@@ -136,6 +137,15 @@ class Secrecy:
         if not self._whole:
             return self._names
         return {*self._names, *(name for side in self._sides for name in side.parameters)}
+
+    def serialized_parameters(self, parameters: Parameters) -> dict[str, str]:
+        """Return every parameter as text, for readers."""
+        secret = self.parameters()
+        return {name: MASK if name in secret else text for name, text in parameters.shown().items()}
+
+    def public_parameters(self) -> Collection[str]:
+        """Return the declared parameters that are not secret; of others nothing is known."""
+        return self._declared.difference(self.parameters())
 
     def asked(self, *trees: Any) -> set[str]:
         """Return the hidden parameters and their conditions that trees may name."""

@@ -184,11 +184,12 @@ class Stack:
     @property
     def hidden(self) -> Collection[str]:
         """The hidden parameters; all of the environment if the schemas cannot be read."""
+        nested = self.definition.hidden_defaults
         try:
             schemas = self.definition.parameters.schemas
         except errors.Failure:
-            return tuple(self.definition.environment.parameters)
-        return {name for name, schema in schemas.items() if schema.hidden}
+            return {*nested, *self.definition.environment.parameters}
+        return {*nested, *(name for name, schema in schemas.items() if schema.hidden)}
 
     @property
     def redaction(self) -> Redaction:

@@ -19,7 +19,7 @@ from typing import Any, Final, NamedTuple
 from bloomery import errors
 from bloomery.orchestration.limits import Deadline, Limits
 from bloomery.orchestration.properties.custom import CONSTRAINT_CONTEXT, ConstraintContext
-from bloomery.orchestration.template import parameter_schemas, parameters, sections
+from bloomery.orchestration.template import files, parameter_schemas, parameters, sections
 from bloomery.orchestration.template.conditions import Conditions
 from bloomery.orchestration.template.definitions import (
     DefinitionReader,
@@ -49,6 +49,7 @@ class StackInput:
     lenient: bool = False  # parameters may have no value, as in ``POST validate``
     constraint_context: ConstraintContext = CONSTRAINT_CONTEXT
     parent_redaction: Redaction = NOTHING_HIDDEN  # in the parent stack, which passes values down
+    hidden_defaults: Collection[str] | None = None  # of the tree; None: read the files
     deadline: Deadline | None = None  # of the parent stack; None: a new one
 
 
@@ -136,6 +137,7 @@ class Definition:
                 facade=facade,
                 constraint_context=self.constraint_context,
                 parent_redaction=self.redaction,
+                hidden_defaults=self.hidden_defaults,
                 deadline=self.deadline,
             )
         )
@@ -143,12 +145,22 @@ class Definition:
     # ----------------------------------------------------------------------------------- redaction
 
     @functools.cached_property
+    def hidden_defaults(self) -> Collection[str]:
+        """The ``parameter_defaults`` that a nested template of the tree declares as hidden."""
+        if self.input.hidden_defaults is not None:
+            return self.input.hidden_defaults
+        defaults = self.environment.parameter_defaults
+        return files.hidden_in(self.template.files, defaults, self.limits) if defaults else ()
+
+    @functools.cached_property
     def redaction(self) -> Redaction:
-        """Masks the values of hidden parameters, of this stack and its parents, in messages."""
+        """Masks the values of hidden parameters, of this stack and its tree, in messages."""
+        defaults = self.environment.parameter_defaults
+        nested = Redaction(defaults[name] for name in self.hidden_defaults if name in defaults)
         try:
-            return self.input.parent_redaction | Redaction(self.parameters.secrets())
+            return self.input.parent_redaction | nested | Redaction(self.parameters.secrets())
         except errors.Failure:  # parameters that cannot be read
-            return self.input.parent_redaction
+            return self.input.parent_redaction | nested
 
     @contextlib.contextmanager
     def redacted(self) -> Iterator[None]:

@@ -130,20 +130,23 @@ class Environment:
         """Return all event sinks, the operator's last."""
         return [*self.event_sinks, *(self._operators.event_sinks if self._operators else ())]
 
-    def shown(self, hidden: Collection[str] = ()) -> dict[str, Any]:
-        """Return the document as stored and as the API shows it, values of ``hidden`` masked."""
+    def shown(self, public: Collection[str] | None = None) -> dict[str, Any]:
+        """Return the document as stored; ``public``: mask all parameters but these, for readers."""
         registry = dict(self.registry.document)
         return {
-            PARAMETERS: _masked(self.parameters, hidden),
-            DEFAULTS: _masked(self._defaults, hidden),
+            PARAMETERS: _masked(self.parameters, public),
+            DEFAULTS: _masked(self._defaults, public),
             REGISTRY: registry | {"resources": registry.get("resources", {})},
             SINKS: [*self.event_sinks],
             ENCRYPTED: [*self.encrypted_param_names],
         }
 
 
-def _masked(values: Mapping[str, Any], hidden: Collection[str]) -> dict[str, Any]:
-    return {name: MASKED if name in hidden else value for name, value in values.items()}
+def _masked(values: Mapping[str, Any], public: Collection[str] | None) -> dict[str, Any]:
+    return {
+        name: value if public is None or name in public else MASKED
+        for name, value in values.items()
+    }
 
 
 # ------------------------------------------------------------------------------------- sections

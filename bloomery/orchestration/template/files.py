@@ -7,11 +7,15 @@ before they send them, so the service compares names as text and never resolves 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from typing import Any
+from collections.abc import Collection, Iterator, Mapping
+from typing import Any, Final
 
 from bloomery import errors
 from bloomery.orchestration.limits import LIMITS, Limits
+from bloomery.orchestration.template import parse
+
+VERSION_KEYS: Final = ("heat_template_version", "TemplateFormatVersion")
+HIDDEN_KEYS: Final = ("hidden", "NoEcho")
 
 
 class Files(Mapping[str, str]):
@@ -57,6 +61,46 @@ class Files(Mapping[str, str]):
 
     def __len__(self) -> int:
         return len(self._texts)
+
+
+def declarations(
+    texts: Mapping[str, str], limits: Limits = LIMITS
+) -> Iterator[tuple[str, Mapping[str, Any]]]:
+    """Yield name and body of each parameter that a template among the files declares.
+
+    Skip a file that cannot be parsed: if a stack uses it, reading it fails there.
+    """
+    for text in texts.values():
+        if any(key in text for key in VERSION_KEYS):  # most files are scripts: do not read those
+            try:
+                document = parse.document(text, limits)
+            except errors.Failure:
+                continue
+            yield from declared(document)
+
+
+def declared(document: Mapping[str, Any]) -> Iterator[tuple[str, Mapping[str, Any]]]:
+    """Yield name and body of each parameter that a template declares, unchecked."""
+    section = document.get("parameters", document.get("Parameters"))
+    for name, body in section.items() if isinstance(section, dict) else ():
+        if isinstance(body, dict):
+            yield name, body
+
+
+def hidden_in(
+    texts: Mapping[str, str], names: Collection[str], limits: Limits = LIMITS
+) -> frozenset[str]:
+    """Return those of ``names`` that a template among the files declares as hidden."""
+    suspects = {
+        file: text
+        for file, text in texts.items()
+        if any(key in text for key in HIDDEN_KEYS) and any(name in text for name in names)
+    }
+    return frozenset(
+        name
+        for name, body in declarations(suspects, limits)
+        if name in names and (body.get("hidden") or str(body.get("NoEcho")).lower() == "true")
+    )
 
 
 def _bytes(name: str, text: str) -> int:

@@ -26,7 +26,6 @@ MERGE: Final = "merge"
 DEEP_MERGE: Final = "deep_merge"
 STRATEGIES: Final = (OVERWRITE, MERGE, DEEP_MERGE)
 DEFAULT: Final = "default"
-VERSION_KEYS: Final = ("heat_template_version", "TemplateFormatVersion")
 VALUES: Final = (environment.PARAMETERS, environment.DEFAULTS)
 
 WORDS: Final[Mapping[str, ParameterType]] = {
@@ -74,22 +73,8 @@ def kinds_of(
     The template's own declaration counts before that of a file.  Files that are no templates are
     skipped: if a stack uses one, reading it fails there.
     """
-    types: dict[str, ParameterType] = {}
-    for text in texts.values():
-        if any(key in text for key in VERSION_KEYS):  # most files are scripts: do not read those
-            try:
-                types |= _declared(parse.document(text, limits))
-            except errors.Failure:
-                continue
-    return types | _declared(document)
-
-
-def _declared(document: Mapping[str, Any]) -> dict[str, ParameterType]:
-    section = document.get("parameters", document.get("Parameters"))
-    if not isinstance(section, dict):
-        return {}
-    bodies = {name: body for name, body in section.items() if isinstance(body, dict)}
-    words = {name: str(body.get("type", body.get("Type"))) for name, body in bodies.items()}
+    bodies = [*files.declarations(texts, limits), *files.declared(document)]
+    words = {name: str(body.get("type", body.get("Type"))) for name, body in bodies}
     return {name: WORDS[word] for name, word in words.items() if word in WORDS}
 
 

@@ -10,7 +10,9 @@ from typing import Any
 import pytest
 
 from bloomery.db import tables
+from bloomery.model.stack_views import ResourceQuery, StackIdentity
 from tests.functional.orchestration.test_machines import CLASS, IMAGE, NODE
+from tests.kit.clients.stack_calls import StackCalls
 from tests.kit.servers.orchestration import Orchestration, template
 from tests.kit.stacks import trees
 from tests.kit.stacks.machine_sites import make_site
@@ -99,6 +101,57 @@ def test_secrets_of_members_are_sealed_and_masked(
     ]
     plain = [(name, row) for name, row in rows if MARK in str(row)]
     assert {row.uuid for _name, row in plain} == owners
+
+
+HIDDEN = "{heat_template_version: 2021-04-16, parameters: {word: {type: string, hidden: true}}"
+PLAIN = "{heat_template_version: 2021-04-16, parameters: {word: {type: string}}"
+VALUE = "resources: {v: {type: OS::Heat::Value, properties: {value: {get_param: word}}}}"
+OUTPUT = "outputs: {it: {value: {get_attr: [v, value]}}}}"
+INNER = f"{HIDDEN}, {VALUE}, {OUTPUT}"
+DEEP = "{heat_template_version: 2021-04-16, resources: {in: {type: inner.yaml}}}"
+DECLARED = {"word": {"type": "string"}}
+
+
+@pytest.mark.parametrize(
+    ("kind", "files", "declared"),
+    [
+        ("inner.yaml", {"inner.yaml": INNER}, {}),
+        ("inner.yaml", {"inner.yaml": INNER}, DECLARED),
+        ("deep.yaml", {"inner.yaml": INNER, "deep.yaml": DEEP}, {}),
+        ("plain.yaml", {"plain.yaml": f"{PLAIN}, {VALUE}, {OUTPUT}", "inner.yaml": INNER}, {}),
+    ],
+    ids=["nested", "declared-plain-in-the-root", "two-levels", "plain-beside-a-hidden-one"],
+)
+def test_hidden_defaults_of_nested_templates_are_masked(
+    tmp_path: Path, kind: str, files: dict[str, str], declared: dict[str, Any]
+) -> None:
+    calls = StackCalls(tmp_path)
+    resources = {"n": {"type": kind}}
+    if kind != "deep.yaml":
+        value = {"value": {"get_attr": ["n", "it"]}}
+        resources["user"] = {"type": "OS::Heat::Value", "properties": value}
+    environment = {"parameter_defaults": {"word": MARK, "unknown": "x"}}
+    more = {"resources": resources, "files": files, "environment": environment}
+    web = calls.create("web", declared=declared, **more)
+    assert calls.work(web).status == "COMPLETE"
+    arguments = calls.arguments(declared=declared, **more)
+    readings = [
+        calls.operations.preview_stack(calls.member, "new", arguments),
+        calls.operations.preview_update_stack(calls.member, web, arguments, show_nested=True),
+    ]
+    for row in calls.rows(tables.STACKS):
+        each = StackIdentity(project=row.project, name=row.name, uuid=row.uuid)
+        query = ResourceQuery(with_detail=True)
+        readings += [
+            calls.operations.get_environment(calls.member, each),
+            calls.operations.get_template(calls.member, each),
+            calls.operations.show_stack(calls.member, each, resolve_outputs=False).parameters,
+            calls.operations.list_stack_resources(calls.member, each, query),
+        ]
+    calls.db.close()
+    assert [each for each in readings if MARK in repr(each)] == []
+    masked = {"word": "******", "unknown": "******"}
+    assert readings[2]["parameter_defaults"] == masked
 
 
 def test_a_batch_that_has_no_secret_leaves_those_of_others_sealed(tmp_path: Path) -> None:

@@ -33,6 +33,7 @@ from bloomery.orchestration.foresight import document
 from bloomery.orchestration.limits import LIMITS
 from bloomery.orchestration.properties import resource_types
 from bloomery.orchestration.stack import Stack, ValidationLevel, validate, variants
+from bloomery.orchestration.stack.secrecy import Secrecy
 from bloomery.orchestration.template import environment, files, merging, parse, versions
 from bloomery.orchestration.template.definition import Definition, StackInput
 from bloomery.orchestration.template.dialect import Identity
@@ -182,7 +183,8 @@ class Judge:
         relaxed = stack.definition.relaxed()
         values = self.told(lambda: relaxed.parameters.shown())  # noqa: PLW0108  it may be refused
         self.secretive(_as_json(values))
-        self.secretive(_as_json(stack.definition.environment.shown(variants.relaxed(stack).hidden)))
+        public = Secrecy(variants.relaxed(stack)).public_parameters()
+        self.secretive(_as_json(stack.definition.environment.shown(public)))
 
     def shown(self, stack: Stack) -> None:
         for name in stack.order:

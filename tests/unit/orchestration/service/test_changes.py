@@ -82,7 +82,7 @@ def test_patch_keeps_what_it_does_not_say(calls, web):
     assert parameters(calls, web) == {"size": 1, "name": "y"}
     assert calls.operations.get_files(calls.member, web) == {"a": "1", "b": "3"}
     environment = calls.operations.get_environment(calls.member, web)
-    assert environment["parameter_defaults"] == {"d": 1}
+    assert environment["parameter_defaults"] == {"d": "******"}
     row = calls.row(web)
     assert (row.tags, row.timeout_mins) == (("old",), None)
 

@@ -55,8 +55,8 @@ def test_every_section_is_kept_as_it_was_sent():
     assert of(found.shown()).shown() == WHOLE, "what is shown can be sent again"
 
 
-def test_hidden_values_are_masked():
-    shown = of(WHOLE).shown(hidden={"secret", "other"})
+def test_readers_see_the_values_of_public_parameters_only():
+    shown = of(WHOLE).shown(public={"size", "colour", "other"})
     assert shown["parameters"] == {"size": 3, "secret": "******"}
     assert shown["parameter_defaults"] == {"colour": "red", "secret": "******"}
 
