@@ -26,7 +26,7 @@ from bloomery.orchestration.drawing import dot, svg
 from bloomery.orchestration.foresight import document as plan_document
 from bloomery.orchestration.resources import states
 from bloomery.orchestration.simulation import results
-from bloomery.orchestration.stack import Stack, ValidationLevel
+from bloomery.orchestration.stack import Stack, ValidationLevel, list_faults
 from bloomery.orchestration.stack import validate as validate_stack
 
 FILE = click.argument("file", type=groups.DOCUMENT)
@@ -110,7 +110,14 @@ def validate(
     names of properties, functions and references.
     """
     level = ValidationLevel.SHAPE if shape else ValidationLevel.VALUES
-    stack = _checked(_loader(file, environments, parameters), level=level)
+    loader = _loader(file, environments, parameters)
+    with reporting_faults(loader, as_json=False):
+        stack = _hinted_stack(loader)
+    if faults := list_faults(stack, level):
+        for fault in faults:
+            _report(fault, loader)
+        raise SystemExit(1)
+    _write_unread(loader)
     verdict = "its shape is sound; values were not looked at" if shape else "it can be created"
     click.echo(f"{file}: {tables.summary(stack)}; {verdict}")
 
@@ -265,13 +272,24 @@ def _loader(
 
 
 def _validated(loader: StackLoader, level: ValidationLevel = ValidationLevel.VALUES) -> Stack:
+    stack = _hinted_stack(loader)
+    validate_stack(stack, level)
+    _write_unread(loader)
+    return stack
+
+
+def _hinted_stack(loader: StackLoader) -> Stack:
+    """Return the stack, and write the hints on its templates."""
     stack = loader.stack()
     for place, sentence in _hinted(loader, stack):
         _write_hint(place, sentence)
-    validate_stack(stack, level)
-    for key, reason in loader.bundle.unread.items():  # a fault says it of the file that it names
-        _write_hint(loader.source.file, f"cannot read {key}: {reason}")
     return stack
+
+
+def _write_unread(loader: StackLoader) -> None:
+    """Name the files that could not be read, where no fault has named them."""
+    for key, reason in loader.bundle.unread.items():
+        _write_hint(loader.source.file, f"cannot read {key}: {reason}")
 
 
 def _write_hint(place: object, sentence: str) -> None:

@@ -16,6 +16,6 @@ validation   every check, in the order in which Heat finds faults
 from __future__ import annotations
 
 from bloomery.orchestration.stack.stacks import Stack, ValidationLevel
-from bloomery.orchestration.stack.validation import validate
+from bloomery.orchestration.stack.validation import list_faults, validate
 
-__all__ = ["Stack", "ValidationLevel", "validate"]
+__all__ = ["Stack", "ValidationLevel", "list_faults", "validate"]

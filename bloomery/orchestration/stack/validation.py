@@ -1,13 +1,14 @@
 """The validation of a stack, in the order in which Heat finds faults (heat-hot.md, section 12).
 
-The first fault ends it.  ``POST validate`` checks the shape alone (``ValidationLevel``).  Members
+The first fault ends ``validate``; ``list_faults`` goes on with the other resources.  ``POST
+validate`` checks the shape alone (``ValidationLevel``).  Members
 of a group that take a value from another resource are checked without values: the group finds
 faults of these when it creates the members.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 from bloomery import errors
@@ -29,11 +30,29 @@ def validate(stack: Stack, level: ValidationLevel = ValidationLevel.VALUES) -> N
     if level in stack.validated or ValidationLevel.VALUES in stack.validated:
         return
     with stack.definition.redacted(), stack.definition.deadline.started():
-        _validate(stack, level)
+        _validate(stack, level, _raise)
     stack.validated.add(level)
 
 
-def _validate(stack: Stack, level: ValidationLevel) -> None:
+def list_faults(stack: Stack, level: ValidationLevel) -> list[errors.Failure]:
+    """Return the first fault of each resource, or the fault that hides those; none if sound."""
+    faults: list[errors.Failure] = []
+    with stack.definition.redacted(), stack.definition.deadline.started():
+        try:
+            _validate(stack, level, faults.append)
+        except errors.Failure as exc:
+            faults.append(exc)
+    return list({str(fault): fault for fault in faults}.values())
+
+
+def _raise(fault: errors.Failure) -> None:
+    raise fault
+
+
+def _validate(
+    stack: Stack, level: ValidationLevel, on_fault: Callable[[errors.Failure], None]
+) -> None:
+    """Check the stack; ``on_fault`` takes the fault of a resource, and may let the check go on."""
     if level is not ValidationLevel.VALUES:
         stack = variants.relaxed(stack)
     definition = stack.definition
@@ -47,12 +66,21 @@ def _validate(stack: Stack, level: ValidationLevel) -> None:
         stack.tree.forget()  # a stack that was refused may be validated again
     if stack.is_counted:
         stack.tree.count(len(definition.resources))
+    unknown = set()
     for name in stack.definitions:
-        stack.kind(name)
+        try:
+            stack.kind(name)
+        except errors.Failure as exc:
+            on_fault(exc)
+            unknown.add(name)
+    known = [name for name in definition.resources if name not in unknown]
     _check_names(definition)
     checker = _Checker(stack, level)
-    for name in stack.order:
-        checker.check(name)
+    for name in stack.order if not unknown else known:
+        try:
+            checker.check(name)
+        except errors.Failure as exc:
+            on_fault(exc)
     _check_outputs(stack)
 
 
@@ -207,7 +235,8 @@ class _Checker:
             child = children.child_stack(self._stack, resource)
             is_known = resource.is_known() or _are_members_known(resource, child)
             level = self._level if is_known else ValidationLevel.MEMBERS
-            _validate(child if level is ValidationLevel.VALUES else variants.relaxed(child), level)
+            relaxed = child if level is ValidationLevel.VALUES else variants.relaxed(child)
+            _validate(relaxed, level, _raise)
         except errors.Failure as exc:
             word, name = self._stack.path(definition.name)
             raise _as_fault_of_owner(exc, word, f"{name}<{source}>") from exc

@@ -39,6 +39,10 @@ FILES = {
     "typed.yaml": "heat_template_version: 2021-04-16\nresources:\n  a: {type: 'OS::Heat::Valu'}\n",
     "property.yaml": "heat_template_version: 2021-04-16\n"
     "resources:\n  a: {type: 'OS::Heat::Value', properties: {valeu: 1}}\n",
+    "many.yaml": "heat_template_version: 2021-04-16\n"
+    "resources:\n  a: {type: 'OS::Heat::Valu'}\n"
+    "  b: {type: 'OS::Heat::Value', properties: {valeu: 1}}\n"
+    "  c: {type: 'OS::Heat::RandomString', properties: {length: x}}\n",
     "version.yaml": "heat_template_version: 2099-01-01\n",
     "reference.yaml": "heat_template_version: 2021-04-16\n"
     "resources:\n  a: {type: 'OS::Heat::Value', properties: {value: {get_param: sise}}}\n",
@@ -170,6 +174,9 @@ MISTAKES = (
         "template validate {typed.yaml}", 1, ("typed.yaml:3", "Did you mean 'OS::Heat::Value'")
     ),
     Mistake("template validate {property.yaml}", 1, ("property.yaml:3", "valeu", "'value'")),
+    Mistake(
+        "template validate {many.yaml}", 1, ("many.yaml:3", "Valu", "many.yaml:4", "valeu", '"x"')
+    ),
     Mistake("template validate {version.yaml}", 1, ("2099-01-01", "2021-04-16")),
     Mistake("template validate {reference.yaml}", 1, ("sise",)),
     Mistake("template validate {parameter.yaml}", 1, ("size",)),
