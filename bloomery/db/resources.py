@@ -115,6 +115,15 @@ def set_state(conn: sa.Connection, uuid: str, *, action: str, status: str, reaso
     return bool(conn.execute(statement).rowcount)
 
 
+def set_flag(conn: sa.Connection, uuid: str, key: str, *, is_set: bool) -> None:
+    """Set a flag in the data of a resource to true, or remove the flag."""
+    conn.execute(sa.delete(RESOURCE_DATA).where(_D.resource_uuid == uuid, _D.key == key))
+    if is_set:
+        value = rows.dump_document(True)
+        flag = {"resource_uuid": uuid, "key": key, "value": value, "redacted": False}
+        conn.execute(sa.insert(RESOURCE_DATA), flag)
+
+
 def list_types(conn: sa.Connection, root_uuid: str) -> list[str]:
     """Return the types that the resources of a tree have, each once."""
     query = sa.select(_T.type).where(_T.root_uuid == root_uuid).distinct().order_by(_T.type)

@@ -99,6 +99,7 @@ class Stack:
 
 
 UNBORN: Final = frozenset({Action.INIT, Action.DELETE})
+MARKED_UNHEALTHY: Final = "marked_unhealthy"  # key of the data of a resource that a client marked
 
 
 class Stage(enum.StrEnum):
@@ -324,7 +325,7 @@ class OrderKind(enum.StrEnum):
     CANCEL = "cancel"  # payload: rollback
     SIGNAL = "signal"  # payload: resource (uuid), details
     UNSET_HOOK = "unset_hook"  # payload: resource (uuid), hook
-    MARK_UNHEALTHY = "mark_unhealthy"  # payload: resource (uuid), unhealthy, reason
+    MARK_UNHEALTHY = "mark_unhealthy"  # payload: resource (uuid), unhealthy, reason, by_hand
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -194,18 +194,13 @@ class Update:
     def __init__(self, life: Lifecycle, machines: Watched, new: Stack) -> None:
         present = life.stack
         assert present is not None
-        records = dict(present.rows)
         self.before = {name: row.uuid for name, row in present.rows.items()}
         self.nodes = {name: row.physical_id for name, row in present.rows.items()}
         new = with_id(new, present.name, present.id)
         machines.refuses = True
         self.plan: Plan = foresight.plan(
-            present.first, new,
-            Present(
-                records=records, live=present.current_rows,
-                resource=lambda name: present.rows[name].resource() if name in records else None,
-            ),
-        )  # fmt: skip
+            present.first, new, Present.of_rows(present.first, present.rows, present.leftovers)
+        )
         self._steps = list(schedule_of(self.plan, lambda key, action: None).steps)
         machines.refuses = False
         orders, events = len(machines.orders), len(life.simulation.events)

@@ -100,9 +100,15 @@ def _unset_hook(stack: EngineStack, row: EngineResource, payload: Mapping[str, A
 
 
 def _mark(stack: EngineStack, row: EngineResource, payload: Mapping[str, Any]) -> None:
-    """Set a resource to CHECK_FAILED, to be replaced or repaired next, or to CHECK_COMPLETE."""
+    """Set a resource to CHECK_FAILED, to be replaced or repaired next, or to CHECK_COMPLETE.
+
+    A mark by hand is kept, because it replaces a resource that a check's finding repairs.
+    """
     if row.pending_action is not None:
         return
+    row.data.pop(model.MARKED_UNHEALTHY, None)
+    if payload.get("by_hand") and payload.get("unhealthy", True):
+        row.data[model.MARKED_UNHEALTHY] = True
     row.action = Action.CHECK
     row.status = Status.FAILED if payload.get("unhealthy", True) else Status.COMPLETE
     row.reason = stack.changes.redaction.masked(str(payload.get("reason") or events.CHANGED))

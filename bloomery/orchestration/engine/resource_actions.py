@@ -18,6 +18,7 @@ from datetime import timedelta
 from typing import Any, Final
 
 from bloomery import errors
+from bloomery.model.stacks import MARKED_UNHEALTHY
 from bloomery.orchestration.engine import events, stack_values
 from bloomery.orchestration.engine.resource import EngineResource, ResourceAction, Stage
 from bloomery.orchestration.engine.stacks import EngineStack, ResourceFailed
@@ -180,6 +181,7 @@ def _open(
     phase: str = MAKE,
 ) -> None:
     began_at = stack.runtime.utc().isoformat()
+    row.data.pop(MARKED_UNHEALTHY, None)
     row.pending_action = ResourceAction(
         action=action,
         traversal=stack.traversal,

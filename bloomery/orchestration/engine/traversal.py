@@ -357,8 +357,7 @@ class Traversal:
         elif decision.verb is Verb.REPLACE:
             if row.status is not Status.FAILED and candidate.same_kind:
                 resource_actions.replace(self.stack, row)
-            change = candidate.examined
-            self._replace(key, row, change.after if change and candidate.same_kind else {})
+            self._replace(key, row, candidate.change.after if candidate.same_kind else {})
         elif decision.verb is Verb.UPDATE or candidate.kind.always_updated:
             self._update(key, row, candidate)
         else:

@@ -12,6 +12,7 @@ from bloomery.orchestration.plan.differences import Unknown
 from bloomery.orchestration.plan.forecast import Forecast, NotKnown
 from bloomery.orchestration.plan.plans import CLEAN, MAKE, Action, Key, Verb
 from bloomery.orchestration.plan.template_side import TemplateSide
+from bloomery.orchestration.resources.base import Action as Doing
 from bloomery.orchestration.resources.base import Resource, ResourceState, Status
 from bloomery.orchestration.resources.effects import NO_EFFECT, Effect
 from bloomery.orchestration.resources.machines import Busy
@@ -49,7 +50,8 @@ def _knows_all(kind: type[Resource], values: Mapping[str, Any]) -> bool:
 def set_effects(builder: PlanBuilder) -> None:
     """Set the effect of each action on its machine.
 
-    A resource that has failed may be in any state, so its effects are not certain.
+    A resource that has failed may be in any state, so its effects are not certain.  A check
+    changes nothing.
     """
     for key, action in builder.actions.items():
         effect = action.effect
@@ -59,7 +61,8 @@ def set_effects(builder: PlanBuilder) -> None:
             effect = _of_delete(builder, key, action)
         elif action.verb is Verb.UPDATE and _has_failed(action):
             effect = _of_repair(builder, key, action)
-        if effect.certain and _has_failed(action):
+        checked = action.record is not None and action.record.action is Doing.CHECK
+        if effect.certain and _has_failed(action) and not checked:
             effect = replace(effect, certain=False)
         if action.verb is Verb.UPDATE:
             effect = _as_machine_is(builder, key, action, effect)

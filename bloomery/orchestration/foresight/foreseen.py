@@ -28,10 +28,13 @@ def compare(builder: PlanBuilder) -> None:
         action = vertices.decided(builder.actions[key], candidate, decision)
         change = candidate.examined or NO_CHANGE
         if decision.verb is not Verb.CREATE:
+            differences = masking.differences(candidate.builder, key.name, change)
+            if decision.verb is Verb.REPLACE and candidate.same_kind:
+                change = candidate.change  # it decides whether the old one goes first
             action = replace(
                 action,
                 effect=effect,
-                differences=masking.differences(candidate.builder, key.name, change),
+                differences=differences,
                 called=candidate.kind.always_updated and decision.verb is Verb.UNCHANGED,
                 properties=change.after if change.after and change.known_after else None,
             )

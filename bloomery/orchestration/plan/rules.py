@@ -12,6 +12,7 @@ from functools import cached_property
 from typing import Any, Final, NamedTuple
 
 from bloomery import errors
+from bloomery.model.stacks import MARKED_UNHEALTHY
 from bloomery.orchestration.plan import changes, tree_diff
 from bloomery.orchestration.plan.builder import PlanBuilder, gone
 from bloomery.orchestration.plan.changes import Change
@@ -131,6 +132,8 @@ def failed(candidate: Candidate) -> Decision | None:
     if record is None or record.status is Status.COMPLETE:
         return None
     state = f"{record.action} {record.status}"
+    if candidate.kind.replaces_marked and record.data.get(MARKED_UNHEALTHY):
+        return Decision(Verb.REPLACE, f"marked unhealthy: {record.reason}")
     replaces = candidate.kind.always_replace_on_check_failed and not _members_failed_a_check(
         candidate
     )

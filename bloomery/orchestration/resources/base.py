@@ -187,6 +187,7 @@ class Resource:
     ignores_properties: ClassVar[bool] = False  # accepts any properties, unchecked
     always_updated: ClassVar[bool] = False  # handle_update is called even if nothing has changed
     preemptible: ClassVar[bool] = False  # a later traversal may call ``handle_preempt``
+    replaces_marked: ClassVar[bool] = False  # where clients mark it unhealthy, as Heat's taint
     repairs_failed: ClassVar[bool] = False  # as always_updated, after an action that has failed
 
     def __init_subclass__(cls) -> None:

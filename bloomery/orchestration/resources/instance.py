@@ -113,6 +113,7 @@ class Instance(stepwise.OnNode):
     properties_schema: ClassVar[Mapping[str, Schema]] = instance_schema.PROPERTIES
     attributes_schema: ClassVar[Mapping[str, Attribute]] = instance_schema.ATTRIBUTES
     preemptible: ClassVar[bool] = True
+    replaces_marked: ClassVar[bool] = True
     repairs_failed: ClassVar[bool] = True
     steps: ClassVar[Mapping[str, Step]] = STEPS
     mark_field: ClassVar[str] = "instance_info"
@@ -271,13 +272,19 @@ class Instance(stepwise.OnNode):
     def effect_now(
         self, effect: Effect, properties: Mapping[str, Any] | None, names: Collection[str]
     ) -> Effect:
-        """Return no effect for a delete if the instance has left its node already."""
+        """Return what the state of the node makes certain.
+
+        An instance that has left its node is not deleted; ``renew`` decides about an update.
+        """
         try:
-            is_ours = self.is_ours(self.get_node()["instance_info"])
+            node = self.get_node()
+            is_ours = self.is_ours(node["instance_info"])
         except errors.NotFound:
             is_ours = False
         if effect.verbs == ("deleted",) and not is_ours:
             return NO_EFFECT
+        if is_ours and properties is not None:
+            effect = system.effect_of_renew(effect, node, properties, names)
         return super().effect_now(effect, properties, names)
 
     def parse_live_resource_data(

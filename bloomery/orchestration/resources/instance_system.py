@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
+from dataclasses import replace
 from typing import Any, Final
 
 from bloomery import errors
 from bloomery.conductor.states import State
+from bloomery.orchestration.properties.schema import OnChange
 from bloomery.orchestration.resources import (
     base,
     instance_boot,
@@ -17,6 +19,7 @@ from bloomery.orchestration.resources import (
     machines,
     stepwise,
 )
+from bloomery.orchestration.resources.effects import NO_EFFECT, Effect, Impact
 from bloomery.orchestration.resources.machines import Json
 from bloomery.orchestration.resources.stepwise import OnNode
 
@@ -149,6 +152,32 @@ def renew(instance: OnNode) -> stepwise.Following:
     _protect(instance, node)
     data["target"] = instance_boot.POWER[instance.properties["power"]]
     return None if node["power_state"] == data["target"] else "switch"
+
+
+def effect_of_renew(
+    effect: Effect, node: Json, properties: Mapping[str, Any], names: Collection[str]
+) -> Effect:
+    """Return the effect of an update on the node as it is; ``renew`` decides likewise."""
+    label, state = f"node {node['name'] or node['uuid']}", node["provision_state"]
+    rebuilds = OnChange.REBUILD in instance_info.changes(properties, names)
+    if state in ON_ITS_WAY:
+        return replace(effect, certain=False, reason=f"{label} is {state}")
+    if state in PREPARED:
+        reason = f"{label} is {state}: it is claimed, but nothing was deployed yet"
+        made = instance_info.effect_of_create(properties)
+        return replace(made, impact=Impact.SERVICE, certain=state == State.AVAILABLE, reason=reason)
+    if rebuilds or state == State.DEPLOYFAIL:
+        reason = effect.reason if rebuilds else f"{label} is in {state}: it is written anew"
+        return replace(instance_info.effect_of_repair(properties), certain=True, reason=reason)
+    target = instance_boot.POWER[properties["power"]]
+    if state != State.ACTIVE or OnChange.POWER in instance_info.changes(properties, names):
+        return effect
+    if node["power_state"] != target:
+        reason = f"{label} is {node['power_state']}: the machine is switched"
+        verbs = (f"power {properties['power']}",)
+        return Effect(impact=Impact.SERVICE, verbs=verbs, reason=reason)
+    written = replace(NO_EFFECT, reason=f"{label} is {state}: nothing on it is written")
+    return written if effect.verbs else effect
 
 
 def reason_to_replace(instance: OnNode, node: Json) -> str:

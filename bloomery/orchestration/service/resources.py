@@ -12,7 +12,7 @@ from bloomery import errors
 from bloomery.db import resources as db
 from bloomery.db import stacks
 from bloomery.model.stack_views import Json, ResourceDetails, ResourceQuery, StackIdentity
-from bloomery.model.stacks import OrderKind, Stack, StoredResource
+from bloomery.model.stacks import MARKED_UNHEALTHY, OrderKind, Stack, StoredResource
 from bloomery.orchestration.resources import signals
 from bloomery.orchestration.resources.states import Action, Status
 from bloomery.orchestration.service import acceptance, access, definitions
@@ -290,8 +290,11 @@ def resource_mark_unhealthy(
         """Write the state for clients; the engine writes it again, with an event."""
         if not db.set_state(conn, resource.uuid, action=Action.CHECK, status=status, reason=text):
             raise busy
+        db.set_flag(conn, resource.uuid, MARKED_UNHEALTHY, is_set=mark_unhealthy)
 
-    payload = {"resource": resource.uuid, "unhealthy": mark_unhealthy, "reason": text}
+    payload = {
+        "resource": resource.uuid, "unhealthy": mark_unhealthy, "reason": text, "by_hand": True,
+    }  # fmt: skip
     change = Change(stack=stack, kind=OrderKind.MARK_UNHEALTHY, payload=payload, check=mark)
     acceptance.accept(ctx, change)
 

@@ -462,3 +462,72 @@ def test_another_name_of_the_same_node_changes_nothing(site: Orchestration) -> N
         assert site.ask("PUT", path, {"template": both(ident)})[0] == 202
         site.wait_for(path, "UPDATE_COMPLETE")
         assert node_of(site, "hw-5")["provision_updated_at"] == moved_at
+
+
+# ------------------------------------------------------------------- unhealthy by hand, by a check
+
+
+def by_hand(site: Orchestration, path: str) -> None:
+    body = {"mark_unhealthy": True, "resource_status_reason": "smoke"}
+    assert site.ask("PATCH", f"{path}/resources/web", body)[0] == 200
+
+
+def by_check(site: Orchestration, path: str) -> None:
+    """Let a check find that the machine was powered off."""
+    status, _ = ironic(site, "PUT", "/v1/nodes/u0/states/power", {"target": "power off"})
+    assert status == 202
+    wait_for(lambda: node_of(site, "u0")["power_state"] == "power off", "the power")
+    assert site.ask("POST", f"{path}/actions", {"check": None})[0] == 200
+    site.wait_for(path, "CHECK_FAILED", "CHECK_COMPLETE")
+
+
+def by_check_in_vain(site: Orchestration, path: str) -> None:
+    """Let somebody correct what a check has found."""
+    by_check(site, path)
+    ironic(site, "PUT", "/v1/nodes/u0/states/power", {"target": "power on"})
+    wait_for(lambda: node_of(site, "u0")["power_state"] == "power on", "the power")
+
+
+@pytest.fixture(scope="module")
+def marked(site: Orchestration) -> str:
+    enrol(site, "u0", resource_class="bm.marked", ports=[{"address": "52:54:00:00:03:00"}])
+    path = site.create("marked", of_marked())
+    site.wait_for(path, "CREATE_COMPLETE")
+    return path
+
+
+def of_marked() -> dict[str, Any]:
+    selector = {"resource_class": "bm.marked"}
+    properties = {"selector": selector, "image": IMAGE, "replace_order": "delete_first"}
+    return template({"web": {**WEB, "properties": properties}})
+
+
+@pytest.mark.parametrize(
+    ("mark", "said"),
+    [
+        (by_hand, [("delete", "replaced"), ("replace", "marked unhealthy: smoke")]),
+        (by_check, [("service", "node u0 is power off: the machine is switched")]),
+        (by_check_in_vain, [("patch", "node u0 is active: nothing on it is written")]),
+    ],
+    ids=["by hand", "by a check", "by a check, and corrected"],
+)  # fmt: skip
+def test_an_unhealthy_machine_is_replaced_or_repaired_as_its_plan_says(
+    site: Orchestration, marked: str, mark: Any, said: list[tuple[str, str]]
+) -> None:
+    mark(site, marked)
+    plan = planned(site, marked, of_marked())
+    steps = sorted(plan["steps"], key=lambda step: str(step["action"]))
+    assert [(step["action"], step["certain"]) for step in steps] == [
+        (word, True) for word, _ in said
+    ]
+    assert all(reason in step["reason"] for step, (_, reason) in zip(steps, said, strict=True))
+    is_replaced = mark is by_hand
+    assert plan["loses_data"] == (["web"] if is_replaced else [])
+    before = node_of(site, "u0")
+    assert site.ask("PUT", marked, {"template": of_marked()})[0] == 202
+    site.wait_for(marked, "UPDATE_COMPLETE")
+    after = node_of(site, "u0")
+    assert (after["power_state"], after["provision_state"]) == ("power on", "active")
+    for key in ("instance_uuid", "provision_updated_at"):
+        assert (after[key] != before[key]) == is_replaced
+    assert planned(site, marked, of_marked())["steps"] == []

@@ -159,6 +159,8 @@ def test_a_program_reads_json() -> None:
         "certain": True,
         "stage": 1,
         "machine": None,
+        "node": None,
+        "leftover": False,
         "verbs": [],
         "loses_data": False,
         "takes": None,

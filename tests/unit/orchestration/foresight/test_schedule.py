@@ -60,7 +60,7 @@ def test_pauses_count_and_no_op_vertices_and_what_stays_do_not():
 def test_a_step_says_what_it_does_and_what_is_lost():
     plan = plan_of(("a", None), a=action(reason="image"))
     laid_out = schedule_of(plan, lambda key, action: TIMES)
-    told = document(plan, laid_out, {Key("a", MAKE): "node-1"}, {})
+    told = document(plan, laid_out, {Key("a", MAKE): "node-1"}, {}, {})
     [step] = told["steps"]
     assert (step["action"], step["machine"], step["verbs"]) == ("rebuild", "node-1", ["rebuild"])
     assert step["takes"] == {"median_s": 600, "p95_s": 900, "runs": 40}
