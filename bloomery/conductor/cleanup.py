@@ -15,6 +15,7 @@ from bloomery.conductor.task_manager import TaskManager
 from bloomery.drivers import substeps
 from bloomery.model.node import Node
 from bloomery.model.rules import agents
+from bloomery.model.rules import nodes as rules
 from bloomery.outcome import Again, Outcome
 
 LOG = logging.getLogger(__name__)
@@ -70,8 +71,7 @@ def call_operator(node: Node, failure: FlowFailure, fault: str) -> None:
     """
     if failure.run.step.internal or failure.aborted:
         return
-    node.fault, node.maintenance = fault, True
-    node.maintenance_reason = node.maintenance_reason or failure.sentence
+    rules.begin_fault(node, fault, failure.sentence)
 
 
 def power_off(task: TaskManager) -> str | None:

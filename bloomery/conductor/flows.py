@@ -33,6 +33,7 @@ from bloomery.db import steps as step_rows
 from bloomery.drivers.base import Heartbeat
 from bloomery.model.node import Node
 from bloomery.model.rules import agents
+from bloomery.model.rules import nodes as rules
 from bloomery.model.step import ABORTED, Run, StepRun, find_parked, internal_step
 from bloomery.outcome import Done, Outcome
 
@@ -173,8 +174,7 @@ def _stop_rescue(task: TaskManager) -> None:
     rescue.forget_password(task.node)
     problem = rescue.clean_up(task)
     if problem:
-        task.node.maintenance, task.node.fault = True, "rescue abort failure"
-        task.node.maintenance_reason = problem
+        rules.begin_fault(task.node, "rescue abort failure", problem)
 
 
 _SERVICE: Final = Abort(

@@ -91,7 +91,10 @@ def update(context: Context, uuid: str, patch: Sequence[Json], *, reset_interfac
 
     def work(conn: sa.Connection, node: Node) -> Node | None:
         rules.refuse_while_busy(node, patch)
-        changed = _changed(context, node, _PATCHER.apply(node, prepared), reset_interfaces)
+        changed = _PATCHER.apply(node, prepared)
+        if node.fault is not None and "maintenance" in prepared.roots:
+            changed.setdefault("maintenance", node.maintenance)  # an operator takes it over
+        changed = _changed(context, node, changed, reset_interfaces)
         event.snapshot_change(node, changed, touched=bool(changed))
         if "chassis_uuid" in changed:
             _require_chassis(conn, changed["chassis_uuid"])
@@ -185,9 +188,8 @@ def _check_deletable(context: Context, node: Node) -> None:
 
 
 def set_maintenance(context: Context, uuid: str, on: bool, reason: str | None) -> None:
-    """Set maintenance with its reason, or clear it with its reason and fault.  One commit."""
-    values: Json = {"maintenance": on, "maintenance_reason": reason if on else None}
-    values |= {} if on else {"fault": None}
+    """Begin, take over or end a maintenance.  One commit."""
+    values = rules.maintenance_of_operator(on, reason)
     event = CrudEvent(context, "node", uuid, "maintenance_set", {"maintenance": on})
 
     def work(conn: sa.Connection, node: Node) -> None:

@@ -12,10 +12,9 @@ from bloomery.conductor import runner
 from bloomery.conductor.phase import Phase, ends_with, records_failure
 from bloomery.conductor.task_manager import TaskManager
 from bloomery.conductor.workers import Slot
+from bloomery.model.node import POWER_FAILURE
 from bloomery.model.step import internal_step
 from bloomery.outcome import Outcome
-
-_POWER_FAILURE: Final = "power failure"
 
 
 def start_attach(task: TaskManager, slot: Slot, device_type: str, image_url: str) -> None:
@@ -31,7 +30,7 @@ def start_detach(task: TaskManager, slot: Slot, device_types: list[str] | None) 
 
 def _start(task: TaskManager, slot: Slot, name: str, args: dict[str, Any]) -> None:
     """Start a flow.  Raises TemporaryFailure while the BMC does not answer."""
-    if task.node.maintenance and task.node.fault == _POWER_FAILURE:
+    if task.node.maintenance and task.node.fault == POWER_FAILURE:
         raise errors.TemporaryFailure(
             reason=f"Node {errors.name_of(task.node)} is in maintenance after a power failure: "
             "ask again when its BMC answers",

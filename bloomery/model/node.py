@@ -10,6 +10,8 @@ from bloomery.model.fields import Field, FieldTable, patchable, table
 
 Json = dict[str, Any]
 
+POWER_FAILURE: Final = "power failure"  # the fault that ends by itself
+FAULTS: Final = (POWER_FAILURE, "clean failure", "rescue abort failure", "service failure")
 INTERFACES: Final = (
     "bios", "boot", "console", "deploy", "firmware", "inspect", "management", "network",
     "power", "raid", "rescue", "storage", "vendor",

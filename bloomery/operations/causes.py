@@ -21,7 +21,7 @@ from bloomery.conductor.states import State
 from bloomery.conf.conductor import Conductor as Options
 from bloomery.db.engine import Refusal
 from bloomery.model.conductor import Conductor
-from bloomery.model.node import Node
+from bloomery.model.node import POWER_FAILURE, Node
 from bloomery.model.rules import agents
 from bloomery.model.step import Run, StepRun
 
@@ -313,7 +313,7 @@ def _login_is_refused(s: NodeSituation) -> Cause | None:
 
 
 def _power_failed(s: NodeSituation) -> Cause | None:
-    if not s.node.maintenance or s.node.fault != "power failure":
+    if not s.node.maintenance or s.node.fault != POWER_FAILURE:
         return None
     every_s = s.options.power_failure_recovery_interval
     action = (

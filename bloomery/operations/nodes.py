@@ -14,6 +14,7 @@ from typing import Any, Final
 from bloomery import errors
 from bloomery.conductor.states import State
 from bloomery.db import nodes as db
+from bloomery.model.node import FAULTS
 from bloomery.model.page import Page
 from bloomery.model.rules import attributes, idents, network_data, patches
 from bloomery.model.rules import nodes as rules
@@ -24,7 +25,6 @@ from bloomery.rpc.contract import Conductor
 
 Json = dict[str, Any]
 
-FAULTS: Final = ("power failure", "clean failure", "rescue abort failure", "service failure")
 EQUAL: Final = (
     "instance_uuid", "maintenance", "retired", "provision_state", "driver", "resource_class",
     "fault", "conductor_group", "owner", "lessee", "chassis_uuid", "instance_name",

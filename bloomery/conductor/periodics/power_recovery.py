@@ -16,6 +16,8 @@ from bloomery.conductor.periodics import polling
 from bloomery.conductor.runtime import ConductorRuntime
 from bloomery.conductor.states import Power
 from bloomery.db import nodes
+from bloomery.model.node import POWER_FAILURE
+from bloomery.model.rules import nodes as rules
 
 LOG = logging.getLogger(__name__)
 
@@ -62,7 +64,7 @@ class PowerRecovery:
     def run(self) -> None:
         """Poll every faulty node of ours that is due, the longest waiting first."""
         with self._runtime.db.read() as conn:
-            keys = nodes.list_with_fault(conn, "power failure")
+            keys = nodes.list_with_fault(conn, POWER_FAILURE)
         faulty = self._runtime.list_served(keys)
         now = self._clock()
         for uuid in self._turns.copy().keys() - set(faulty):
@@ -124,10 +126,9 @@ def _recover(runtime: ConductorRuntime, uuid: str) -> None:
             return
         task.upgrade_lock(purpose="power failure recovery", retry=False)
         node, was = task.node, task.node.power_state
-        if node.fault != "power failure":
+        if not rules.end_fault(node, POWER_FAILURE):
             return
-        node.power_state, node.maintenance = actual, False
-        node.maintenance_reason = node.fault = None
+        node.power_state = actual
         text = "its BMC answers again: maintenance ends"
         entry = writes.history_entry(task.context, task.node, text, event_type="monitoring")
         task.save(entry, *(power.corrected(task, was) if was != actual else []))

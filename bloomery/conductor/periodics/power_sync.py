@@ -22,7 +22,8 @@ from bloomery.conductor.states import Power, State
 from bloomery.conductor.task_manager import TaskManager
 from bloomery.conductor.writes import EncodedWrite
 from bloomery.db import nodes
-from bloomery.model.node import Node
+from bloomery.model.node import POWER_FAILURE, Node
+from bloomery.model.rules import nodes as rules
 
 LOG = logging.getLogger(__name__)
 
@@ -218,10 +219,12 @@ class PowerSync:
         node, was = task.node, task.node.power_state
         if not _is_idle(node):
             return
-        node.power_state, node.maintenance, node.fault = actual, True, "power failure"
-        node.last_error = node.maintenance_reason = writes.own_sentence(node, why)
+        node.power_state, sentence = actual, writes.own_sentence(node, why)
+        rules.begin_fault(node, POWER_FAILURE, sentence)
+        if node.provision_state not in _KEEPS_ITS_ERROR:
+            node.last_error = sentence
         entry = writes.history_entry(
-            task.context, node, node.last_error, event_type="monitoring", failed=True
+            task.context, node, sentence, event_type="monitoring", failed=True
         )
         task.save(entry, *power.corrected(task, was))
         self._failures.pop(node.uuid, None)

@@ -252,20 +252,47 @@ def refuse_in_state(node: Node, changed: Json) -> None:
     )
 
 
+# -------------------------------------------------------------------- maintenance and its owner
+#
+# A fault says that the service began the maintenance, and only then may the service end it.
+
+
+def maintenance_of_operator(on: bool, reason: str | None) -> Json:
+    """Return the columns of a maintenance that an operator begins, takes over or ends."""
+    return {"maintenance": on, "maintenance_reason": reason if on else None, "fault": None}
+
+
+def begin_fault(node: Node, fault: str, reason: str) -> None:
+    """Put a node into maintenance for a fault; the reason of an operator's maintenance stays."""
+    if not (node.maintenance and node.fault is None and node.maintenance_reason):
+        node.maintenance_reason = reason
+    node.maintenance, node.fault = True, fault
+
+
+def end_fault(node: Node, fault: str) -> bool:
+    """End the maintenance and the error of this fault; return False if the node has no such one."""
+    if not node.maintenance or node.fault != fault:
+        return False
+    if node.last_error == node.maintenance_reason:
+        node.last_error = None
+    node.maintenance, node.fault, node.maintenance_reason = False, None, None
+    return True
+
+
 # ------------------------------------------------------------------- updates: between the fields
 
 
 def with_consequences(node: Node, changed: Json) -> Json:
     """Return ``changed`` with the consequences in other fields.
 
-    The end of maintenance clears reason and fault, that of a protection its reason, that of an
-    instance its allocation.  Raises NodeAssociated, InvalidState, InvalidParameterValue.
+    Maintenance clears its reason and fault, the end of a protection its reason, that of an instance
+    its allocation.  Raises NodeAssociated, InvalidState, InvalidParameterValue.
     """
     changed = dict(changed)
     if "conductor_group" in changed:
         changed["conductor_group"] = changed["conductor_group"].lower()
-    if changed.get("maintenance") is False:
-        changed |= {"maintenance_reason": None, "fault": None}
+    if "maintenance" in changed:
+        changed |= maintenance_of_operator(changed["maintenance"], None)
     check_properties(changed.get("properties"))
     if changed.get("network_data"):
         network_data.check(changed["network_data"])
