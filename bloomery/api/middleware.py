@@ -16,7 +16,7 @@ from urllib.parse import parse_qsl
 
 import webob
 
-from bloomery import errors
+from bloomery import errors, parsing
 from bloomery.api import (
     auditing,
     auth,
@@ -135,7 +135,7 @@ class Middleware:
             return _unacceptable(exc, environ)
         except bodies.TooLarge:
             return replies.bare(413, "Request body too large: " + self._size_limits())
-        except bodies.TooDeep:
+        except parsing.TooMuch:
             most = self._site.conf.api.max_json_body_depth
             return replies.bare(400, f"JSON body nests too deep: {most} levels are allowed")
         except UnicodeDecodeError:

@@ -13,13 +13,17 @@ import urllib.error
 import urllib.request
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
+from urllib.parse import quote
 
-from bloomery import errors
+from bloomery import errors, parsing
 
 VERSION = "1.115"
 _VERSION = "X-OpenStack-Ironic-API-Version"
 _TIMEOUT_S = 30.0
 _MOST_SILENT_S = 60.0  # an event stream sends a comment every 15 s
+MOST_BYTES = 64 << 20  # of an answer
+MOST_RECORDS = 1_000_000  # of a list
+_MOST_FAULT = 1 << 20  # bytes of a refusal
 
 
 class ApiError(errors.Failure):
@@ -59,6 +63,26 @@ class Client:
     def get(self, path: str) -> Any:
         return self._ask("GET", path)
 
+    def pages(self, path: str, noun: str) -> Iterator[dict[str, Any]]:
+        """Yield the records of all pages of a list; ``path`` has a query.
+
+        Raises ApiError, also for a list that does not end.
+        """
+        marker, markers, count = "", set[str](), 0
+        while True:
+            document = self.get(path + (f"&marker={quote(marker)}" if marker else ""))
+            records = document.get(noun) if isinstance(document, dict) else None
+            if not isinstance(records, list) or not all(isinstance(each, dict) for each in records):
+                raise self.unusable(path, f"it has no list {noun}")
+            yield from records
+            if not document.get("next"):
+                return
+            marker = str(records[-1].get("uuid", "")) if records else ""
+            count += len(records)
+            if not marker or marker in markers or count > MOST_RECORDS:
+                raise self.unusable(path, f"its next pages do not end, after {count:,} {noun}")
+            markers.add(marker)
+
     def post(self, path: str, body: Any) -> Any:
         return self._ask("POST", path, body)
 
@@ -84,11 +108,18 @@ class Client:
         request = self._request(method, path, body, {})
         with self._answer(request, _TIMEOUT_S) as answer:
             try:
-                content = answer.read()
+                content = answer.read(MOST_BYTES + 1)
             except (OSError, http.client.HTTPException) as exc:
                 raise self._unanswered(exc) from exc
         is_json = "json" in (answer.headers.get("Content-Type") or "")
-        return json.loads(content) if content and is_json else None
+        if not content or not is_json:
+            return None
+        try:
+            if len(content) > MOST_BYTES:
+                raise ValueError(f"it has more than {MOST_BYTES >> 20} MiB")  # noqa: TRY301
+            return parsing.load_json(content)
+        except ValueError as exc:
+            raise self.unusable(path, str(exc)) from exc
 
     def _request(
         self, method: str, path: str, body: Any, headers: Mapping[str, str]
@@ -110,7 +141,7 @@ class Client:
             )
         except urllib.error.HTTPError as exc:
             with exc:
-                reason = _reason(exc.read())
+                reason = _reason(exc.read(_MOST_FAULT))
             if exc.code == http.client.UNAUTHORIZED:
                 reason = self._refused_login()
             raise ApiError(reason=f"{reason} (HTTP {exc.code})", answer=exc.code) from exc
@@ -129,6 +160,10 @@ class Client:
             "and OS_PASSWORD, or clouds.yaml"
         )
 
+    def unusable(self, path: str, fault: str) -> ApiError:
+        """Return the error of an answer that is not what the API promises."""
+        return ApiError(reason=f"cannot use the answer at {self._url}{path}: {fault}", answer=None)
+
     def _unanswered(self, exc: Exception) -> ApiError:
         reason = getattr(exc, "reason", None) or exc
         return ApiError(
@@ -140,14 +175,14 @@ def _reason(body: bytes) -> str:
     """Return the error message of either API, or the body as it is."""
     text = body.decode(errors="replace")
     try:
-        document = json.loads(text)
+        document = parsing.load_json(text)
         if "error_message" not in document:
             return str(document["error"]["message"])
         fault = document["error_message"]
         if isinstance(fault, str):
             if not fault.startswith("{"):
                 return fault
-            fault = json.loads(fault)
+            fault = parsing.load_json(fault)
         return str(fault.get("faultstring") or fault.get("description"))
     except (ValueError, KeyError, TypeError, AttributeError):
         return text

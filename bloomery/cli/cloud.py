@@ -21,7 +21,7 @@ from typing import Any, Final
 
 import yaml
 
-from bloomery import errors
+from bloomery import errors, parsing
 from bloomery.cli.client import Client
 
 DEFAULT: Final = "bloomery"
@@ -146,7 +146,7 @@ def _cloud_in(path: Path, name: str) -> Json:
 
 def _clouds(path: Path) -> Json:
     try:
-        document = yaml.safe_load(path.read_text(encoding="utf-8"))
+        document = parsing.load_yaml(path.read_text(encoding="utf-8"))
     except (OSError, ValueError, yaml.YAMLError) as exc:
         raise CloudNotUsable(reason=f"{path} cannot be read: {type(exc).__name__}") from exc
     clouds = document.get("clouds") if isinstance(document, dict) else None

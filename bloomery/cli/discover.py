@@ -10,7 +10,6 @@ import csv
 import http.client
 import io
 import ipaddress
-import json
 import socket
 import ssl
 import threading
@@ -23,7 +22,7 @@ from typing import Any, Final
 
 import click
 
-from bloomery import fetching
+from bloomery import fetching, parsing
 from bloomery.cli import groups, terminal
 from bloomery.fetching import Address
 
@@ -108,7 +107,7 @@ class Prober:
         try:
             connection.request("GET", "/redfish/v1/", headers=fetching.HEADERS)
             with connection.getresponse() as answer:
-                root = json.loads(connection.content(answer, _MOST_BYTES))
+                root = parsing.load_json(connection.content(answer, _MOST_BYTES))
         finally:
             connection.end()
         if not isinstance(root, dict) or "RedfishVersion" not in root:
@@ -216,6 +215,6 @@ def discover(
 def _row(bmc: Bmc) -> str:
     line = io.StringIO()
     csv.writer(line, lineterminator="").writerow(
-        [bmc.name, bmc.driver, bmc.bmc, "", "", bmc.vendor, bmc.product]
+        map(terminal.csv_cell, [bmc.name, bmc.driver, bmc.bmc, "", "", bmc.vendor, bmc.product])
     )
     return line.getvalue()

@@ -6,12 +6,12 @@ for event in follow(client, {"type": "baremetal.node"}):
 
 from __future__ import annotations
 
-import json
 import time
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Final
 from urllib.parse import urlencode
 
+from bloomery import parsing
 from bloomery.cli import terminal
 from bloomery.cli.client import ApiError, Client
 
@@ -43,7 +43,7 @@ def follow(
                 was_answered = True
                 field, _, value = line.partition(b":")  # comments are keep-alives
                 if field == b"data":
-                    event = json.loads(value)
+                    event = parsing.load_json(value)
                     last_id = event["id"]
                     yield event
         except ApiError as exc:

@@ -8,14 +8,13 @@ from __future__ import annotations
 import functools
 import json
 import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from http import HTTPStatus
 from typing import Any, BinaryIO, Final, TextIO
-from urllib.parse import urlsplit
 
 import click
 
-from bloomery import errors, signatures
+from bloomery import errors, parsing, signatures
 from bloomery.cli import cloud, groups, terminal
 from bloomery.cli.client import ApiError, Client
 from bloomery.cli.node_orders import NodeNotThere, Orders, Watching, path_of
@@ -78,7 +77,7 @@ def list_(find: Find, state: str | None, problems: bool, as_json: bool) -> None:
     if state is not None:
         _check_state(client, state)
     rows = [
-        row for row in list_rows(client)
+        row for row in client.pages("/ext/v1/nodes?limit=1000", "nodes")
         if state in (None, row["provision_state"]) and (row["cause"] or not problems)
     ]  # fmt: skip
     if as_json:
@@ -202,7 +201,7 @@ def erasure(find: Find, node: str, as_json: bool) -> None:
 def check_erasure(file: BinaryIO, public_key: TextIO) -> None:
     """Check the signature of a proof: the output of erasure --json.  Needs no service."""
     try:
-        document = json.loads(file.read())
+        document = parsing.load_json(file.read())
         proof, signature = document["proof"], document["signature"] or {"value": ""}
         keys = re.findall(_PEM, public_key.read(), re.DOTALL)
         is_signed = any(signatures.is_valid(proof, signature, key) for key in keys)
@@ -346,16 +345,6 @@ def _provision(orders: Orders, target: str, state: str) -> None:
     orders.act({"provision": {"target": target}})
     orders.watch(state)
     orders.end()
-
-
-def list_rows(client: Client) -> Iterator[Json]:
-    """Yield the short row of each node, from all pages."""
-    path: str | None = "/ext/v1/nodes"
-    while path:
-        document = client.get(path)
-        yield from document["nodes"]
-        following = document.get("next")
-        path = f"/ext/v1/nodes?{urlsplit(following).query}" if following else None
 
 
 def _get(client: Client, node: str, root: str = "", below: str = "") -> Json:

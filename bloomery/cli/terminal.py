@@ -19,7 +19,14 @@ if TYPE_CHECKING:
 SHOWN_CHARS: Final = 100  # of one value on one line
 _WIDTH: Final = 160  # characters of a line where the output is no terminal
 _NARROW: Final = 20  # characters; a narrower last column is not wrapped
+_FORMULA: Final = ("=", "+", "-", "@", "\t", "\r")  # what a spreadsheet would run
 OBEYED: Final = re.compile(r"[\x00-\x08\x0a-\x1f\x7f-\x9f]")  # a tab is harmless
+
+
+def csv_cell(value: object) -> str:
+    """Return a cell that no spreadsheet runs as a formula; a list becomes words."""
+    text = " ".join(value) if isinstance(value, list) else str("" if value is None else value)
+    return f"'{text}" if text.lstrip(" ").startswith(_FORMULA) else text
 
 
 def console() -> Console:

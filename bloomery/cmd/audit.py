@@ -22,7 +22,6 @@ _COLUMNS: Final = (
     "at", "user", "user_name", "project", "address", "method", "path", "target", "nodes", "fields",
     "status", "request_id",
 )  # fmt: skip
-_FORMULA: Final = ("=", "+", "-", "@", "\t", "\r")  # a spreadsheet would run such a cell
 
 T = TypeVar("T")
 
@@ -60,7 +59,9 @@ def export(files: Sequence[Path], as_json: bool) -> None:
         return
     table = csv.writer(sys.stdout)
     table.writerow(_COLUMNS)
-    table.writerows([_cell(order.get(column)) for column in _COLUMNS] for order in orders)
+    table.writerows(
+        [terminal.csv_cell(order.get(column)) for column in _COLUMNS] for order in orders
+    )
 
 
 def _read(work: Callable[[], T]) -> T:
@@ -70,8 +71,3 @@ def _read(work: Callable[[], T]) -> T:
         raise errors.CannotStart(
             reason=f"cannot read {exc.filename}: {exc.strerror}; name the files of [audit]file"
         ) from exc
-
-
-def _cell(value: object) -> str:
-    text = " ".join(value) if isinstance(value, list) else str("" if value is None else value)
-    return f"'{text}" if text.startswith(_FORMULA) else text

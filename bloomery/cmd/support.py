@@ -25,7 +25,7 @@ import click
 
 import bloomery
 from bloomery import conf, errors, secrets
-from bloomery.cli import cloud, node_commands, status_text, terminal
+from bloomery.cli import cloud, status_text, terminal
 from bloomery.cmd import options, upgrade_checks
 from bloomery.db import rows
 from bloomery.state_dir import StateDir
@@ -223,7 +223,9 @@ def _status(site: cloud.Cloud) -> str:
 
 def _nodes(site: cloud.Cloud) -> str:
     """Return the rows of the nodes that have a problem."""
-    return _json([row for row in node_commands.list_rows(site.nodes) if row["cause_code"]])
+    return _json(
+        [row for row in site.nodes.pages("/ext/v1/nodes?limit=1000", "nodes") if row["cause_code"]]
+    )
 
 
 def _events(site: cloud.Cloud) -> str:

@@ -9,24 +9,16 @@ from typing import Any, Final
 
 import orjson
 
-from bloomery import errors
+from bloomery import errors, parsing
 
 KIB: Final = 1024
 _NUL: Final = b"\\u0000"
 _LONG_NUMBER: Final = re.compile(rb"\d{19}")
 _LENGTH: Final = re.compile(r"\d{1,18}", re.ASCII)
-# Brackets, and whole texts, whose brackets do not count.  A text always matches, even without an
-# end, and is scanned once: time is linear in the length.
-_BRACKETS: Final = re.compile(rb""""[^"\\]*+(?:\\.[^"\\]*+)*+(?:"|\\?\Z)|[][{}]""", re.DOTALL)
-_STEPS: Final = {b"{": 1, b"[": 1, b"}": -1, b"]": -1}
 
 
 class TooLarge(Exception):
     """The body exceeds the endpoint's limit."""
-
-
-class TooDeep(Exception):
-    """The body is nested too deeply."""
 
 
 class Awaited(Exception):
@@ -44,10 +36,10 @@ class Awaited(Exception):
 def read(environ: dict[str, Any], limit: int, levels: int) -> bytes:
     """Return the body: ``limit`` bytes at most, ``levels`` of nesting at most.
 
-    Raises TooLarge, by the declared length and by the real one, TooDeep, and Awaited.
+    Raises TooLarge, by the declared length and by the real one, parsing.TooMuch, and Awaited.
     """
     body = read_bytes(environ, limit)
-    check_depth(body, levels)
+    parsing.check_depth(body, levels)
     return body
 
 
@@ -69,17 +61,6 @@ def _read_to_end(stream: Any, limit: int) -> bytes:
     if len(body) > limit:
         raise TooLarge
     return body
-
-
-def check_depth(body: bytes, most: int) -> None:
-    """Raise TooDeep if brackets nest deeper than ``most``; short bodies need no scan."""
-    if body.count(b"{") + body.count(b"[") <= most:
-        return
-    depth = 0
-    for token in _BRACKETS.finditer(body):
-        depth += _STEPS.get(token[0], 0)
-        if depth > most:
-            raise TooDeep
 
 
 def parse(body: bytes, *, keeps_big_integers: bool = False) -> Any:

@@ -14,7 +14,7 @@ from typing import Any, Final
 
 import webob
 
-from bloomery import errors
+from bloomery import errors, parsing
 from bloomery.api import auditing, auth, auth_strategy, browsers, layers, middleware
 from bloomery.api.orchestration import answers, callers, faults, routes, routing, versions
 from bloomery.api.orchestration.call import Call, Reply
@@ -167,7 +167,7 @@ class Application:
             return bodies.read(environ, most, MAX_DEPTH)
         except bodies.TooLarge:
             raise faults.too_large(most) from None
-        except bodies.TooDeep:
+        except parsing.TooMuch:
             raise faults.BadRequest(
                 reason=f"the JSON body nests too deep: {MAX_DEPTH} levels are allowed"
             ) from None

@@ -16,7 +16,7 @@ from typing import Any, Final
 
 import yaml
 
-from bloomery import errors
+from bloomery import errors, parsing
 
 Json = dict[str, Any]
 _LONGEST: Final = 64 << 20  # bytes of a file
@@ -67,12 +67,15 @@ def read(path: Path) -> list[Row]:
         text = _checked_json(path, text)
     loader = _Loader(text)
     try:
+        parsing.check_yaml(text)
         return list(_document_rows(path.name, loader))
     except yaml.MarkedYAMLError as exc:
         line = 1 if exc.problem_mark is None else exc.problem_mark.line + 1
         raise FileUnreadable(place=f"{path}, line {line}", reason=exc.problem) from exc
     except yaml.YAMLError as exc:
         raise FileUnreadable(place=path, reason=type(exc).__name__) from exc
+    except parsing.TooMuch as exc:
+        raise FileUnreadable(place=path, reason=exc) from exc
     finally:
         loader.dispose()
 
@@ -91,7 +94,9 @@ def _text(path: Path) -> str:
 def _checked_json(path: Path, text: str) -> str:
     """Return JSON as YAML reads it, which tells the lines.  Raises FileUnreadable."""
     try:
-        json.loads(text)
+        parsing.load_json(text)
+    except parsing.TooMuch as exc:
+        raise FileUnreadable(place=path, reason=exc) from exc
     except json.JSONDecodeError as exc:
         place = f"{path}, line {exc.lineno}, column {exc.colno}"
         raise FileUnreadable(place=place, reason=f"it is no JSON: {exc.msg}") from exc
@@ -150,6 +155,8 @@ def _nested(place: str, cells: dict[str, str]) -> Json:
         *outer, last = heading.strip().split(".")
         if not cell.strip():
             continue
+        if len(outer) >= parsing.LEVELS:
+            raise FileUnreadable(place=place, reason=f"a heading has more than {len(outer)} dots")
         inner = values
         for key in outer:
             inner = inner.setdefault(key, {})

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Final
 
 from bloomery import errors
 from bloomery.cli import fleet
@@ -64,14 +64,16 @@ class Inventory:
 
     @classmethod
     def load(cls, client: Client) -> Inventory:
-        nodes = list(_pages(client, "nodes", _FIELDS))
+        nodes = list(client.pages(f"/v1/nodes?fields={_FIELDS}&limit=1000", "nodes"))
         keys = {_label(node): bmc_of(node["driver"], node["driver_info"] or {}) for node in nodes}
         return cls(
             by_name={node["name"]: node for node in nodes if node["name"]},
             by_bmc={bmc: label for label, bmc in keys.items() if bmc},
             by_mac={
                 port["address"]: port["node_uuid"]
-                for port in _pages(client, "ports", "uuid,address,node_uuid")
+                for port in client.pages(
+                    "/v1/ports?fields=uuid,address,node_uuid&limit=1000", "ports"
+                )
             },
             labels={node["uuid"]: _label(node) for node in nodes},
             keys={
@@ -158,12 +160,3 @@ def write(client: Client, orders: Sequence[Order]) -> Iterator[tuple[Order, str,
 
 def _label(node: Json) -> str:
     return str(node["name"] or node["uuid"])
-
-
-def _pages(client: Client, noun: str, fields: str) -> Iterator[Any]:
-    path: str | None = f"/v1/{noun}?fields={fields}&limit=1000"
-    while path:
-        document = client.get(path)
-        yield from document[noun]
-        marker = document[noun][-1]["uuid"] if document.get("next") else None
-        path = f"/v1/{noun}?fields={fields}&limit=1000&marker={marker}" if marker else None

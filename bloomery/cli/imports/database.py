@@ -7,7 +7,6 @@ with database.opened(Path("/etc/ironic/ironic.conf")) as conn:
 from __future__ import annotations
 
 import contextlib
-import json
 import sqlite3
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping
@@ -20,7 +19,7 @@ import click
 import sqlalchemy as sa
 from oslo_config import cfg
 
-from bloomery import errors
+from bloomery import errors, parsing
 from bloomery.cli.imports.site import NOUNS, Site, history_entry
 
 Json = dict[str, Any]
@@ -106,6 +105,10 @@ def opened(config: Path) -> Iterator[sa.Connection]:
             if statement := _READ_ONLY.get(url.get_backend_name()):
                 conn.exec_driver_sql(statement)
             yield conn
+    except ValueError as exc:
+        raise click.ClickException(
+            f"cannot read a value in the database that {config} names: {exc}"
+        ) from None
     except ImportError as exc:
         extra = url.get_backend_name()
         raise click.ClickException(
@@ -208,5 +211,5 @@ def _decoded(column: str, value: Any) -> Any:
     if value is None:
         return None
     if column in _JSON:
-        return json.loads(value)
+        return parsing.load_json(value)
     return bool(value) if column in _FLAGS else value

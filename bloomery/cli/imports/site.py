@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final, Protocol
 
@@ -52,6 +52,16 @@ NOUNS: Final[Mapping[str, Noun]] = {  # in the order in which they refer to each
     "allocation": Noun(path="/v1/allocations", list_name="allocations", fields=(
         "uuid", "name", "resource_class", "traits", "candidate_nodes", "owner", "extra")),
 }  # fmt: skip
+
+
+_NEEDED: Final[Mapping[str, tuple[str, ...]]] = {  # fields of a list's records, beside uuid
+    "nodes": (
+        "name", "driver", "driver_info", "instance_info", "provision_state", "reservation",
+        "maintenance", "maintenance_reason",
+    ),
+    "allocations": ("name", "state"),
+}  # fmt: skip
+_MAPS: Final = ("driver_info", "instance_info", "properties", "extra")
 
 
 class OldSite(Protocol):
@@ -119,7 +129,7 @@ class Site:
 def history_entry(entry: Json) -> Json:
     """Return an entry of a node's history as ``past`` takes it."""
     shown: Json = {name: entry[name] for name in _OF_HISTORY if name in entry}
-    return shown | {"severity": entry["severity"] or "INFO", "event": entry["event"] or ""}
+    return shown | {"severity": entry.get("severity") or "INFO", "event": entry.get("event") or ""}
 
 
 def read(client: Client) -> Site:
@@ -130,18 +140,28 @@ def read(client: Client) -> Site:
         nodes=_by_uuid(client, "/v1/nodes", "nodes"),
         records={name: _by_uuid(client, noun.path, noun.list_name) for name, noun in NOUNS.items()},
         drivers={
-            driver["name"]: driver for driver in client.get("/v1/drivers?detail=True")["drivers"]
+            str(driver.get("name")): driver
+            for driver in client.pages("/v1/drivers?detail=True", "drivers")
         },
     )
 
 
 def _by_uuid(client: Client, path: str, list_name: str) -> dict[str, Json]:
-    return {record["uuid"]: record for record in _listed(client, path, list_name)}
+    """Return the records of a list.  Raises ApiError for one that lacks what ``plan`` reads."""
+    records = _listed(client, path, list_name)
+    for record in records:
+        absent = {"uuid", *_NEEDED.get(list_name, ())} - record.keys()
+        odd = [name for name in _MAPS if not isinstance(record.get(name), dict | None)]
+        if absent or odd or not isinstance(record["uuid"], str):
+            fields = ", ".join(sorted({*absent, *odd} or {"uuid"}))
+            raise client.unusable(path, f"one of its {list_name} has no {fields} to import")
+    return {record["uuid"]: record for record in records}
 
 
 def _listed(client: Client, path: str, list_name: str) -> list[Json]:
     """Return all of a list, empty where an older Ironic does not know the noun."""
-    return _found(lambda whole: list(_pages(client, whole, list_name)), path) or []
+    query = "limit=1000" if list_name == "allocations" else "detail=True&limit=1000"
+    return _found(lambda whole: list(client.pages(whole, list_name)), f"{path}?{query}") or []
 
 
 def _found(ask: Callable[[str], Any], path: str) -> Any:
@@ -152,14 +172,3 @@ def _found(ask: Callable[[str], Any], path: str) -> Any:
         if exc.facts["answer"] == 404:
             return None
         raise
-
-
-def _pages(client: Client, path: str, list_name: str) -> Iterator[Json]:
-    query = "limit=1000" if list_name == "allocations" else "detail=True&limit=1000"
-    marker = ""
-    while True:
-        document = client.get(f"{path}?{query}{marker}")
-        yield from document[list_name]
-        if not document.get("next"):
-            return
-        marker = f"&marker={document[list_name][-1]['uuid']}"

@@ -10,6 +10,7 @@ from typing import Any, Final
 import click
 import yaml
 
+from bloomery import parsing
 from bloomery.cli import terminal
 from bloomery.cli.imports.plan import REFUSED, Row, Terms
 
@@ -37,7 +38,7 @@ def _secrets(path: Path | None) -> dict[str, Json]:
     if path is None:
         return {}
     try:
-        document = yaml.safe_load(path.read_text(encoding="utf-8"))
+        document = parsing.load_yaml(path.read_text(encoding="utf-8"))
     except (OSError, ValueError, yaml.YAMLError) as exc:
         raise click.ClickException(f"cannot read {path}: {type(exc).__name__}") from exc
     if not isinstance(document, dict) or not all(isinstance(v, dict) for v in document.values()):

@@ -14,7 +14,7 @@ from typing import Final, NamedTuple
 
 import yaml
 
-from bloomery import errors
+from bloomery import errors, parsing
 from bloomery.orchestration.stack.validation import GENERATED
 
 BELOW: Final = re.compile(r"(?P<name>.+?)<(?P<file>.+)>")
@@ -132,8 +132,8 @@ def line_of(text: str, path: Sequence[str | int], reason: str = "") -> int | Non
     is in the map is the place.
     """
     try:
-        node = yaml.compose(text, Loader=yaml.CSafeLoader)
-    except yaml.YAMLError:
+        node = parsing.compose_yaml(text)
+    except (yaml.YAMLError, ValueError):
         return None
     line = None
     for depth, key in enumerate(path):
@@ -149,8 +149,8 @@ def line_of(text: str, path: Sequence[str | int], reason: str = "") -> int | Non
 def holds(text: str, path: Sequence[str | int]) -> bool:
     """Does ``text`` have all of ``path``?"""
     try:
-        node = yaml.compose(text, Loader=yaml.CSafeLoader)
-    except yaml.YAMLError:
+        node = parsing.compose_yaml(text)
+    except (yaml.YAMLError, ValueError):
         return False
     for key in path:
         step = _step(node, key)

@@ -25,7 +25,7 @@ from urllib.parse import urlencode, urlsplit
 import orjson
 from oslo_utils import strutils
 
-from bloomery import errors, fetching, secrets
+from bloomery import errors, fetching, parsing, secrets
 from bloomery.conf import Conf
 from bloomery.drivers import tls_mismatch
 from bloomery.drivers.base import DriverTask
@@ -176,8 +176,8 @@ class AgentClient:
         if len(content) > self._most_bytes:
             raise self._refused(name, f"its answer has more than {self._most_bytes >> 20} MiB")
         try:
-            document = orjson.loads(content)
-        except orjson.JSONDecodeError:
+            document = parsing.load_json(content)
+        except ValueError:
             document = None
         if status == 200 and isinstance(document, dict):
             return document

@@ -25,7 +25,7 @@ from typing import Any, Final
 import orjson
 import urllib3
 
-from bloomery import errors
+from bloomery import errors, parsing
 from bloomery.conf.agent import Oci
 from bloomery.drivers.agent_boot import http_client
 from bloomery.drivers.agent_boot.http_client import HttpClient
@@ -184,8 +184,8 @@ class _Session:
 
     def _document(self, body: bytes) -> Json:
         try:
-            document = orjson.loads(body)
-        except orjson.JSONDecodeError:
+            document = parsing.load_json(body)
+        except ValueError:
             document = None
         if not isinstance(document, dict):
             raise _refused(self._reference, "the registry's answer is no JSON object")

@@ -5,12 +5,11 @@ Source: DMTF DSP2046, Task; DSP0266, asynchronous operations.
 
 from __future__ import annotations
 
-import json
 import urllib.parse
 from collections.abc import Collection, Mapping
 from typing import Any, Final
 
-from bloomery import errors, secrets
+from bloomery import errors, parsing, secrets
 from bloomery.drivers.redfish import reading
 
 COMPLETED: Final = "Completed"
@@ -102,7 +101,7 @@ def _is_own(task: Mapping[str, Any], target: str, machine: str) -> bool | None:
     if urllib.parse.urlsplit(uri).path != target:
         return False
     try:
-        body = json.loads(payload.get("JsonBody") or "null")  # type: ignore[union-attr]
+        body = parsing.load_json(payload.get("JsonBody") or "null")  # type: ignore[union-attr]
     except (TypeError, ValueError):
         return None
     targets = body.get("Targets") if isinstance(body, dict) else None

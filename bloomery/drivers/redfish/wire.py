@@ -27,6 +27,7 @@ import urllib3
 from urllib3 import exceptions as urllib3_errors
 from urllib3.util import ssl_ as urllib3_ssl
 
+from bloomery import parsing
 from bloomery.conf import Conf
 from bloomery.drivers.bmc.gateway import BmcCall
 from bloomery.drivers.redfish import no_answer
@@ -68,11 +69,11 @@ class Answer:
         return self.status_code < http.client.BAD_REQUEST
 
     def json(self) -> Any:
-        """Raises json.JSONDecodeError."""
+        """Raises ValueError: no JSON, or nested too deep."""
         try:
-            return json_codec.loads(self.content)
+            return parsing.load_json(self.content)
         except UnicodeDecodeError:
-            return json_codec.loads(self.content.decode("latin-1"))
+            return parsing.load_json(self.content.decode("latin-1"))
 
 
 @dataclass(slots=True, kw_only=True)
