@@ -534,6 +534,14 @@ class ConductorNotAlive(Conflict):
     code, text = "conductor.not_alive", "cannot {action} conductor {conductor}: it is {state}"
 
 
+class LastConductor(Conflict):
+    code = "conductor.last"
+    text = (
+        "cannot drain conductor {conductor}: no other conductor that stays would serve {nodes} of "
+        "its group; start another one first, or force the drain"
+    )
+
+
 class TooManyWebhooks(Conflict):
     code = "webhook.too_many"
     text = (
@@ -791,6 +799,11 @@ class NoFreeConductorWorker(Unavailable):
         "Requested action cannot be performed due to lack of free conductor workers; "
         "retry, or raise [conductor]workers_pool_size (now {size})."
     )
+
+
+class ConductorDrains(Unavailable):
+    code = "unavailable.conductor.drains"
+    text = "cannot start on node {node}: conductor {host} drains, and no other one serves the node"
 
 
 class ConcurrentActionLimit(Unavailable):

@@ -57,7 +57,9 @@ def _run(state_dir: Path, config_files: tuple[str, ...], *, verbose: bool) -> No
         click.echo(f"conductor {alone.host} serves (state in {home.path})")
         shutdown.requested.wait()
         click.echo("stopping: waiting for the work that goes on")
-        alone.stop(shutdown.grace_s(settings), stays_online=shutdown.restarts)
+        alone.stop(
+            shutdown.grace_s(settings), stays_online=shutdown.restarts, drains=shutdown.drains
+        )
 
 
 class ConductorProcess:
@@ -118,8 +120,12 @@ class ConductorProcess:
         """Read certificates again, for new connections."""
         self._rpc_server.reload()
 
-    def stop(self, grace_s: float = 0.0, *, stays_online: bool = False) -> None:
+    def stop(
+        self, grace_s: float = 0.0, *, stays_online: bool = False, drains: bool = False
+    ) -> None:
         """Accept no new work, wait for running work up to ``grace_s``, and sign off.
+
+        ``drains``: also for the flows that wait for agents, unless a peer takes them over.
 
         Callers with the old ring are served until they have read it again.
         """
@@ -128,6 +134,8 @@ class ConductorProcess:
         def left_s() -> float:
             return max(give_up_at - monotonic(), 0.0)
 
+        if drains:
+            self.service.finish_work(left_s())
         with contextlib.ExitStack() as started:
             started.callback(self._base.db.close)
             started.callback(self._monitor.stop)

@@ -20,6 +20,7 @@ from bloomery.conf import Conf
 from bloomery.db import conductors, locks, nodes, rows, schema
 from bloomery.db.engine import Database
 from bloomery.model.conductor import Conductor
+from bloomery.operations import conductors as operations
 from bloomery.rpc.ring import Ring
 from bloomery.state_dir import StateDir
 
@@ -98,14 +99,19 @@ def _nodes_by_host(db: Database, settings: Conf) -> Counter[str | None]:
 @click.command()
 @click.argument("host")
 @click.option("--no-wait", is_flag=True, help="Return as soon as it is ordered.")
+@click.option("--force", is_flag=True, help="Drain it also where nobody else serves its nodes.")
 @options.state_dir
 @options.config_file
-def drain(host: str, no_wait: bool, state_dir: Path, config_files: tuple[str, ...]) -> None:
+def drain(
+    host: str, no_wait: bool, force: bool, state_dir: Path, config_files: tuple[str, ...]
+) -> None:
     """Let conductor HOST take no new nodes, end its work, and stop.
 
     It reads the order with its next heartbeat, and takes [DEFAULT]drain_shutdown_timeout at most.
     """
-    _, db = _open(state_dir, config_files)
+    settings, db = _open(state_dir, config_files)
+    if not force:
+        operations.require_peers(db, Ring(db, settings), host)
     if not db.transact(lambda conn: conductors.order_drain(conn, host)):
         with db.read() as conn:
             row = conductors.get(conn, host)

@@ -57,7 +57,9 @@ def serve(
             webbrowser.open(f"{service.url}/ui/")
         shutdown.requested.wait()
         click.echo("stopping: waiting for the work that goes on")
-        service.stop(shutdown.grace_s(settings), stays_online=shutdown.restarts)
+        service.stop(
+            shutdown.grace_s(settings), stays_online=shutdown.restarts, drains=shutdown.drains
+        )
 
 
 def listening_on(

@@ -102,8 +102,12 @@ class Service:
         self._api_servers.reload()
         self._rpc_server.reload()
 
-    def stop(self, grace_s: float | None = None, *, stays_online: bool = False) -> None:
+    def stop(
+        self, grace_s: float | None = None, *, stays_online: bool = False, drains: bool = False
+    ) -> None:
         """Refuse new requests, wait for running work, and close the database.
+
+        ``drains``: the APIs serve until the conductor's work has ended.
 
         Requests and flows share ``grace_s``, by default ``graceful_shutdown_timeout``.  Work left
         then is cut off, and the next start or peers recover its flows.  ``stays_online``: see
@@ -116,6 +120,8 @@ class Service:
         def left_s() -> float:
             return max(give_up_at - monotonic(), 0.0)
 
+        if drains:
+            self.conductor.finish_work(left_s())
         with contextlib.ExitStack() as started:  # an error of one stop skips no other
             started.callback(self.db.close)
             started.callback(self.relay.stop)

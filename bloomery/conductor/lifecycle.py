@@ -22,6 +22,7 @@ from bloomery.conductor.runtime import ConductorRuntime
 from bloomery.conductor.timers import Timers
 from bloomery.conductor.workers import Workers
 from bloomery.conf import Conf
+from bloomery.db import steps
 from bloomery.db.engine import Database
 from bloomery.drivers import registry
 from bloomery.rpc import ring
@@ -30,6 +31,7 @@ from bloomery.secrets import Sealer
 LOG = logging.getLogger(__name__)
 
 _STOP_POLL_S: Final = 0.05
+_DRAIN_POLL_S: Final = 0.5
 _LAST_S: Final = 3.0  # for workers to notice the end of the lease, or to get a BMC's answer
 _ADOPT_AFTER_S: Final = 1.0
 _ADOPT_TRIES: Final = 30
@@ -172,6 +174,33 @@ class ConductorService:
 
     # ------------------------------------------------------------------------------ the end
 
+    def finish_work(self, grace_s: float) -> None:
+        """End the flows, and begin no other.
+
+        With a peer of its group the conductor goes off line.  Without one it stays on line, because
+        agents could call nobody else.
+        """
+        runtime = self.runtime
+        group = runtime.conf.conductor.conductor_group
+        has_peer = any(
+            each.alive and each.hostname != runtime.host and (each.conductor_group or "") == group
+            for each in runtime.ring.list_conductors()
+        )
+        if has_peer:
+            self.begin_stop()
+        else:
+            runtime.draining.set()
+        _wait_while(lambda: runtime.node_locks.in_use or self._has_flows(), grace_s, _DRAIN_POLL_S)
+
+    def _has_flows(self) -> bool:
+        if self._stopping:  # peers take them over
+            return False
+        try:
+            with self.runtime.db.read() as conn:
+                return steps.count_working(conn, self.runtime.host) > 0
+        except errors.DatabaseBusy:
+            return True
+
     def begin_stop(self) -> None:
         """Go off line: peers get new work, and flows at their next pause.  Returns at once."""
         self._stopping = True
@@ -227,7 +256,9 @@ class ConductorService:
             LOG.warning("cannot %s while stopping: %s", what, exc)
 
 
-def _wait_while(condition: Callable[[], object], most_s: float) -> None:
+def _wait_while(
+    condition: Callable[[], object], most_s: float, poll_s: float = _STOP_POLL_S
+) -> None:
     give_up_at = time.monotonic() + most_s
     while condition() and time.monotonic() < give_up_at:
-        time.sleep(_STOP_POLL_S)
+        time.sleep(poll_s)

@@ -43,8 +43,10 @@ class ConductorRuntime:
     nodes of each conductor, shared with the API of the same process. ``on_flow_orphaned``: called
     with the node of a flow whose worker lost the database. ``parked``: the places of requests that
     wait for a worker without a thread. ``leaving``: set once the conductor is off line and hands
-    its flows over (``has_successor``). ``unexplained``: verified nodes whose BIOS settings have no
-    types yet. ``sensors``: the last readings; ``send_sensors`` notifies of one node's, by driver.
+    its flows over (``has_successor``). ``draining``: set
+    while it ends its flows without a successor, and begins no other. ``unexplained``: verified
+    nodes whose BIOS settings have no types yet. ``sensors``: the last readings;
+    ``send_sensors`` notifies of one node's, by driver.
     ``wants_snapshots``: event rows hold the whole object, while a sink sends versioned
     notifications. ``checkpoint`` moves SQLite's log into its file.
     """
@@ -64,6 +66,7 @@ class ConductorRuntime:
     allocations: AllocationQueue = field(default_factory=AllocationQueue)
     unexplained: set[str] = field(default_factory=set)
     leaving: threading.Event = field(default_factory=threading.Event)
+    draining: threading.Event = field(default_factory=threading.Event)
     on_events_written: Callable[[], None] = lambda: None
     wants_snapshots: Callable[[], bool] = lambda: False
     checkpoint: Callable[[], None] = lambda: None

@@ -198,6 +198,8 @@ def _start_flow(
     task: TaskManager, slot: Slot, event: str, verb: FlowVerb, arguments: ProvisionArguments
 ) -> None:
     """Check the limits, then move the node and start the flow."""
+    if task.runtime.draining.is_set():
+        raise errors.ConductorDrains(node=task.node.uuid, host=task.runtime.host)
     verb.check(task, arguments)
     verb.begin(task, arguments)
     planned = verb.steps(task, arguments)

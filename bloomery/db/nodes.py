@@ -317,6 +317,12 @@ def count_reserved(conn: sa.Connection, project: str | None) -> int:
     return conn.execute(counted).scalar_one()
 
 
+def count_served(conn: sa.Connection, *, group: str, drivers: Collection[str]) -> int:
+    """Count the nodes of a conductor group with one of these drivers."""
+    of_group = _T.conductor_group == group, _T.driver.in_(drivers)
+    return conn.execute(sa.select(sa.func.count()).where(*of_group)).scalar_one()
+
+
 def count_by_state(conn: sa.Connection) -> dict[str, int]:
     """Count nodes by provision state."""
     counted = sa.select(_T.provision_state, sa.func.count()).group_by(_T.provision_state)

@@ -196,6 +196,12 @@ def count_open_flows(conn: sa.Connection) -> list[tuple[str, str, int]]:
     return [(phase, state, n) for phase, state, n in conn.execute(query)]
 
 
+def count_working(conn: sa.Connection, conductor: str) -> int:
+    """Count the flows of a conductor that have not ended, without those that an operator holds."""
+    works = _T.conductor == conductor, _T.state.in_((Run.RUNNING, Run.AGAIN, Run.WAITING))
+    return conn.execute(sa.select(sa.func.count(sa.distinct(_T.flow))).where(*works)).scalar_one()
+
+
 def list_deadlines(conn: sa.Connection) -> list[tuple[RingKey, datetime, datetime | None]]:
     """Return the nodes whose step waits within a time of its own: node, its end, its beginning."""
     query = (

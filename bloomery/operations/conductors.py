@@ -6,12 +6,14 @@ from typing import Any
 
 from bloomery import errors
 from bloomery.db import conductors as db
-from bloomery.db import locks
+from bloomery.db import locks, nodes
+from bloomery.db.engine import Database
 from bloomery.model.conductor import Conductor
 from bloomery.model.page import Page
 from bloomery.operations import policy
 from bloomery.operations.context import Context
 from bloomery.rpc.drivers import DriverFacts
+from bloomery.rpc.ring import Ring
 
 
 def list_page(ctx: Context, page: Page) -> list[Conductor]:
@@ -48,14 +50,40 @@ def describe_all(ctx: Context) -> list[dict[str, Any]]:
     ]
 
 
-def drain(ctx: Context, hostname: str) -> None:
-    """Order a conductor to take no new nodes, end its work, and stop.  Raises ConductorNotAlive."""
+def drain(ctx: Context, hostname: str, *, force: bool = False) -> None:
+    """Order a conductor to take no new nodes, end its work, and stop.
+
+    ``force``: also where nobody else serves its nodes.  Raises ConductorNotAlive, LastConductor.
+    """
     policy.authorize(ctx, "baremetal:conductor:drain")
     services = ctx.services
+    if not force:
+        require_peers(services.db, services.rpc.ring, hostname)
     if not services.db.transact(lambda conn: db.order_drain(conn, hostname)):
         with services.db.read() as conn:
             state = db.get(conn, hostname).state
         raise errors.ConductorNotAlive(conductor=hostname, action="drain", state=state)
+
+
+def require_peers(database: Database, ring: Ring, hostname: str) -> None:
+    """Raise LastConductor if no other conductor of the group serves all drivers of its nodes."""
+    registered = {each.hostname: each for each in ring.judge(db.list_all)}
+    own = registered.pop(hostname, None)
+    if own is None or own.incarnation is None:
+        return  # the order is refused
+    peers = [
+        each
+        for each in registered.values()
+        if each.alive and each.drain_ordered_at is None
+        and each.conductor_group == own.conductor_group
+    ]  # fmt: skip
+    served = {driver for each in peers for driver in each.drivers}
+    alone = [driver for driver in own.drivers if driver not in served]
+    with database.read() as conn:
+        left = nodes.count_served(conn, group=own.conductor_group or "", drivers=alone)
+    if left or not peers:
+        count = f"{left} node" if left == 1 else f"{left} nodes"
+        raise errors.LastConductor(conductor=hostname, nodes=count)
 
 
 def list_bmcs(ctx: Context, hostname: str) -> list[dict[str, Any]]:

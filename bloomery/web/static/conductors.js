@@ -25,9 +25,9 @@ export async function page({root, signal}) {
   }
 
   const drain = ({hostname, reserved}) => ask({
-    title: `Drain conductor ${hostname}`, submit: 'Drain', order: () => put(`ext/v1/conductors/${encodeURIComponent(hostname)}/drain`).then(read),
+    title: `Drain conductor ${hostname}`, submit: 'Drain', order: form => put(`ext/v1/conductors/${encodeURIComponent(hostname)}/drain${form.get('force') ? '?force=true' : ''}`).then(read),
     body: [h('p', {}, 'It takes no new nodes, ends its work, and stops; other conductors take over its nodes. ', reserved > 0 && `It works on ${reserved} nodes now. `),
-      h('p.notice', {}, 'Its process ends. Where one process runs everything, these pages end with it.'), copyable(`bloomery conductor drain ${hostname}`)]})
+      h('label', {}, h('input', {type: 'checkbox', name: 'force'}), ' Also where no other conductor serves its nodes. Where one process runs everything, these pages end with it.'), copyable(`bloomery conductor drain ${hostname}`)]})
 
   async function readEngines() {
     if (!may('service:index')) return replace(engines, h('p.muted', {}, 'Your roles do not list engines.'))

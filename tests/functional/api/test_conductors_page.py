@@ -22,7 +22,13 @@ def test_a_conductor_is_listed_with_its_state(api, world) -> None:
 
 def test_an_order_to_drain_is_in_the_row(api, world) -> None:
     [host] = [each["hostname"] for each in api.get(CONDUCTORS).json["conductors"]]
-    assert api.put(f"{CONDUCTORS}/{host}/drain", None).status == 202
+    api.post("/v1/nodes", {"driver": "fake-hardware"})
+    refused = api.put(f"{CONDUCTORS}/{host}/drain", None)
+    assert refused.status == 409
+    assert "no other conductor that stays would serve 1 node of its group" in refused.said
+    with world.site.db.read() as conn:
+        assert conductors.get(conn, host).drain_ordered_at is None
+    assert api.put(f"{CONDUCTORS}/{host}/drain?force=true", None).status == 202
     with world.site.db.read() as conn:
         assert conductors.get(conn, host).drain_ordered_at
     assert api.get(CONDUCTORS).json["conductors"][0]["drain_ordered_at"]

@@ -8,9 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from bloomery.outcome import Again
+from bloomery import errors
+from bloomery.outcome import Again, WaitForCall
 from tests.kit.machines.scripted import Script, in_turn
 from tests.kit.probes import life_probes
+from tests.kit.servers import peers
 from tests.kit.servers.site import Site
 from tests.kit.waiting import wait_for
 
@@ -109,3 +111,31 @@ def test_the_last_conductor_ends_its_flows_itself(site: Site, script: Script):
     site.service.begin_stop()
     site.wait_for_state(node, "active")
     assert conductors_of(site, node)["write"] == site.runtime.host
+
+
+def test_a_drain_without_a_peer_ends_its_flows_and_begins_no_other(site: Site, script: Script):
+    """Its agents can call nobody else: it stays on line until the last flow has ended."""
+    script.add("deploy", "write", in_turn(WaitForCall(reason="the agent boots"), None))
+    node, other = deploy_at_first(site), site.enrol(provision_state="available")
+    site.wait_for_state(node, "wait call-back")
+    drain = threading.Thread(target=site.service.finish_work, args=(30.0,))
+    drain.start()
+    wait_for(site.runtime.draining.is_set, "the drain")
+    with pytest.raises(errors.ConductorDrains, match=f"{other}.* drains"):
+        site.deploy(other)
+    assert drain.is_alive()
+    assert peers.look(site.db, site.runtime.host).state == "online"
+    site.agent_calls(node)
+    drain.join()
+    assert site.node(node).provision_state == "active"
+
+
+def test_a_drain_with_a_peer_leaves_the_flows_to_it(site: Site, script: Script, heir: Site):
+    script.add("deploy", "write", in_turn(WaitForCall(reason="the agent boots"), None))
+    node = deploy_at_first(site)
+    site.wait_for_state(node, "wait call-back")
+    site.runtime.ring.refresh()
+    site.service.finish_work(30.0)
+    assert peers.look(site.db, site.runtime.host).state == "draining"
+    heir.agent_calls(node)
+    heir.wait_for_state(node, "active")

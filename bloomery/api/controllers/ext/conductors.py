@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
+from bloomery.api import arguments
+from bloomery.api.arguments import Arg
 from bloomery.api.controllers.ext.nodes import Parts
 from bloomery.api.declare import Call, endpoint
 from bloomery.api.routing import Rest
@@ -19,10 +21,13 @@ class Bmcs(Rest):
 
 
 class Drain(Rest):
-    @endpoint(rule="baremetal:conductor:drain", status=202)
-    def put(self, call: Call, conductor: str) -> None:
-        """Let the conductor take no new nodes, end its work, and stop."""
-        conductors.drain(call.context, conductor)
+    @endpoint(rule="baremetal:conductor:drain", status=202, query={"force": Arg(arguments.boolean)})
+    def put(self, call: Call, conductor: str, *, force: bool = False) -> None:
+        """Let the conductor take no new nodes, end its work, and stop.
+
+        409 where no other conductor would serve its nodes; ``force`` drains it nevertheless.
+        """
+        conductors.drain(call.context, conductor, force=force)
 
 
 class Conductors(Parts):
