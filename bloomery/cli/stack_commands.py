@@ -72,12 +72,12 @@ def show(find: Find, name: str, as_json: bool) -> None:
     service = find()
     client = service.orchestration
     path = stacks.path_of(stacks.get(client, name))
-    document = client.get(path)["stack"]
-    resources = stacks.resources(client, path)
+    document = stacks.document(client, path)
+    resources = document["resources"]
     explanation = stacks.why(service.extensions, document["id"])
     leftovers = explanation.get("leftover", [])
     if as_json:
-        click.echo(json.dumps(document | {"resources": resources, "leftover": leftovers}, indent=2))
+        click.echo(json.dumps(document | {"leftover": leftovers}, indent=2))
         return
     terminal.echo(f"{document['stack_name']}: {_state(document)}")
     owners, leaving = stacks.by_thing(resources), stacks.leaving(explanation)
@@ -196,6 +196,7 @@ def plan(
 @click.option("--rollback", is_flag=True, help="Take back what was done if something fails.")
 @click.option("--timeout", "timeout_s", type=groups.DURATION, metavar="TIME",
               help="How long the service may take, in full minutes: 15m, 4h.")  # fmt: skip
+@groups.AS_JSON
 @click.pass_obj
 def up(
     find: Find,
@@ -208,27 +209,31 @@ def up(
     yes: bool,
     rollback: bool,
     timeout_s: float | None,
+    as_json: bool,
 ) -> None:
     """Create the stack of FILE, or update it: show the plan, ask, and watch.
 
     NAME is the stack's; made from the file's if not given. Ends with 0 if the stack is complete.
-    Ctrl-C ends the watching; the stack goes on.
+    Ctrl-C ends the watching; the stack goes on. With --json standard output has the stack alone.
     """
     service, body = find(), _body(file, environments, parameters)
     client, named = service.orchestration, _stack_name(file, name)
     present = _find_updatable(client, named)
     body |= {"converge": True} if converge and present else {}
     document = _preview(client, named, present, body, existing=existing)
-    _echo_plan(document["plan"], file, named, converge=converge)
+    _echo_plan(document["plan"], file, named, converge=converge, err=as_json)
     if _is_as_wanted(present, document):
+        if as_json and present is not None:
+            click.echo(json.dumps(stacks.document(client, stacks.path_of(present)), indent=2))
         return
     groups.confirm(f"{'Update' if present else 'Create'} stack {named}?", yes=yes)
     order = body | {"disable_rollback": not rollback}
     order |= {"timeout_mins": math.ceil(timeout_s / 60)} if timeout_s else {}
-    run = stacks.StackRun(client, named, limit_s=None, extensions=service.extensions)
+    run = stacks.StackRun(
+        client, named, limit_s=None, extensions=service.extensions, to_stderr=as_json
+    )
     _watched(run, named, lambda: run.update(present, order, existing=existing) if present
-             else run.create(order))  # fmt: skip
-    _echo_outputs_of(run)
+             else run.create(order), as_json=as_json)  # fmt: skip
 
 
 @stack.command()
@@ -236,9 +241,15 @@ def up(
 @click.option("--adopt-file", "file", required=True, metavar="FILE",
               help="What export or abandon of a stack printed, here or in Heat.")  # fmt: skip
 @template_commands.stack_options()
+@groups.AS_JSON
 @click.pass_obj
 def adopt(
-    find: Find, name: str, file: str, environments: tuple[str, ...], parameters: tuple[str, ...]
+    find: Find,
+    name: str,
+    file: str,
+    environments: tuple[str, ...],
+    parameters: tuple[str, ...],
+    as_json: bool,
 ) -> None:
     """Make a stack of resources that are there, and watch; nothing is created.
 
@@ -248,38 +259,41 @@ def adopt(
     client, named = service.orchestration, loader.checked_name(name)
     data = json.dumps(_read(bundle.document, file))
     order = _inputs(bundle, environments, parameters) | {"disable_rollback": True}
-    run = stacks.StackRun(client, named, limit_s=None, extensions=service.extensions)
-    _watched(run, named, lambda: run.create(order | {"adopt_stack_data": data}))
-    _echo_outputs_of(run)
+    run = stacks.StackRun(
+        client, named, limit_s=None, extensions=service.extensions, to_stderr=as_json
+    )
+    _watched(run, named, lambda: run.create(order | {"adopt_stack_data": data}), as_json=as_json)
 
 
 @stack.command()
 @NAME
+@groups.AS_JSON
 @click.pass_obj
-def check(find: Find, name: str) -> None:
+def check(find: Find, name: str, as_json: bool) -> None:
     """Compare every machine of a stack with its template; nothing is changed.
 
     Each difference is shown as the reason of its resource. Ends with 0 if there is none.
     """
     client = find().orchestration
     present = stacks.get(client, name)
-    run = stacks.StackRun(client, present["stack_name"], limit_s=None)
-    _watched(run, present["stack_name"], lambda: run.check(present))
+    run = stacks.StackRun(client, present["stack_name"], limit_s=None, to_stderr=as_json)
+    _watched(run, present["stack_name"], lambda: run.check(present), as_json=as_json)
 
 
 @stack.command()
 @NAME
 @groups.YES
+@groups.AS_JSON
 @click.pass_obj
-def down(find: Find, name: str, yes: bool) -> None:
+def down(find: Find, name: str, yes: bool, as_json: bool) -> None:
     """Delete a stack: name the machines that lose their data, ask, and watch."""
     client = find().orchestration
     present = stacks.get(client, name)
     for line in _losses(client, present):
-        terminal.echo(line)
+        terminal.echo(line, err=as_json)
     groups.confirm(f"Delete stack {present['stack_name']}?", yes=yes)
-    run = stacks.StackRun(client, present["stack_name"], limit_s=None)
-    _watched(run, present["stack_name"], lambda: run.delete(present))
+    run = stacks.StackRun(client, present["stack_name"], limit_s=None, to_stderr=as_json)
+    _watched(run, present["stack_name"], lambda: run.delete(present), as_json=as_json)
 
 
 # ------------------------------------------------------------------------------------- helpers
@@ -334,9 +348,9 @@ def _find_updatable(client: Any, name: str) -> Json | None:
     return present
 
 
-def _echo_plan(plan: Json, file: str, name: str, *, converge: bool) -> None:
+def _echo_plan(plan: Json, file: str, name: str, *, converge: bool, err: bool = False) -> None:
     """Print a plan; name the machines that differ, and the command that converges them."""
-    click.echo(plan_text.text(plan))
+    click.echo(plan_text.text(plan), err=err)
     drifted = () if converge else plan.get("drifted", ())
     for each in drifted:
         terminal.echo(_drift_line(each), err=True)
@@ -388,8 +402,11 @@ def _is_as_wanted(present: Json | None, preview: Json) -> bool:
     return is_complete and not plan_text.changes_anything(preview["plan"])
 
 
-def _watched(run: stacks.StackRun, name: str, order: Callable[[], None]) -> None:
-    """Send the request and watch it; exit with 1 if it fails, with a hint on how to watch on."""
+def _watched(run: stacks.StackRun, name: str, order: Callable[[], None], *, as_json: bool) -> None:
+    """Send the request, watch it, and print the outputs, or with --json the stack.
+
+    Exit with 1 if it fails, with a hint on how to watch on.
+    """
     order()
     try:
         stack = run.watch_to_end()
@@ -398,10 +415,14 @@ def _watched(run: stacks.StackRun, name: str, order: Callable[[], None]) -> None
             f"\nstack {name} goes on; look on with: bloomery stack events {name} --follow", err=True
         )
         raise SystemExit(groups.INTERRUPTED) from None
+    if as_json:
+        click.echo(json.dumps(run.document(), indent=2))
     if not stack["stack_status"].endswith("COMPLETE") or "ROLLBACK" in stack["stack_status"]:
         reason = terminal.visible(str(stack["stack_status_reason"]))
         why = "" if run.has_printed(reason) else f": {reason}"
         raise click.ClickException(f"stack {name} is {stack['stack_status']}{why}")
+    if not as_json and not stack["stack_status"].startswith("DELETE"):
+        _echo_outputs(run.document()["outputs"])
 
 
 def _losses(client: Any, stack: Json) -> Iterable[str]:
@@ -412,12 +433,6 @@ def _losses(client: Any, stack: Json) -> Iterable[str]:
             why = ", left over from an earlier update" if step.get("leftover") else ""
             node = step.get("node") or step["machine"]
             yield f"node {node}: undeployed, and its data is lost ({step['resource']}{why})"
-
-
-def _echo_outputs_of(run: stacks.StackRun) -> None:
-    _echo_outputs(
-        {"output_key": key, "output_value": value} for key, value in run.outputs().items()
-    )
 
 
 def _echo_event(event: Json) -> None:

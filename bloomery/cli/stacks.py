@@ -3,7 +3,7 @@
 run = StackRun(Client(f"{orchestration_url}/v1/admin"), "servers")
 run.create({"template": template})
 run.watch("CREATE_COMPLETE")            # raises StackStuck with the stack's own reason
-run.outputs()
+run.document()["outputs"]
 """
 
 from __future__ import annotations
@@ -153,11 +153,17 @@ class Absence:
         self._is_absent = False
 
 
+def document(client: Client, path: str) -> Json:
+    """Return a stack with its outputs and resources."""
+    stack: Json = client.get(path)["stack"]
+    return stack | {"resources": resources(client, path)}
+
+
 class StackRun:
     """One stack; each poll reads the stack and its events.
 
     ``limit_s``: the longest watch; None: no limit.  ``extensions`` reports members that a roll-out
-    will delete; None: unknown.
+    will delete; None: unknown.  ``to_stderr``: standard output is for a document.
     """
 
     def __init__(
@@ -166,11 +172,13 @@ class StackRun:
         name: str,
         limit_s: float | None = 120,
         extensions: Client | None = None,
+        *,
+        to_stderr: bool = False,
     ) -> None:
         self._client, self._name, self._limit_s = client, name, limit_s
         self._extensions = extensions
         self._leaving: set[str] | None = None  # paths; None: not requested yet
-        self._console = rich.console.Console(highlight=False)
+        self._console = rich.console.Console(highlight=False, stderr=to_stderr)
         self._path = ""
         self._log = EventLog(client, "")
         self._rows: dict[tuple[str, str], Json] = {}  # by stack and name
@@ -249,10 +257,9 @@ class StackRun:
                 line = f"{stack['stack_name']} is complete, but {path} failed: {why}"
                 self._console.print(terminal.visible(line), markup=False, soft_wrap=True)
 
-    def outputs(self) -> Json:
-        """Return the outputs by name."""
-        outputs = self._client.get(self._path)["stack"].get("outputs", ())
-        return {each["output_key"]: each.get("output_value") for each in outputs}
+    def document(self) -> Json:
+        """Return the stack as it is now, with its outputs and resources."""
+        return document(self._client, self._path)
 
     # -------------------------------------------------------------------------------- looking
 

@@ -90,7 +90,9 @@ def _job(service: Service, servers: rack.Rack) -> str:
     stack = StackRun(Client(f"{service.orchestration_url}/v1/{_PROJECT}"), _STACK)
     stack.create({"template": _template()})
     stack.watch("CREATE_COMPLETE")
-    outputs = sorted(stack.outputs().items())
+    outputs = sorted(
+        (each["output_key"], each["output_value"]) for each in stack.document()["outputs"]
+    )
     for name, value in outputs:
         click.echo(f"{name} runs on {value}")
     click.echo(f"done in {time.monotonic() - began:.1f} s")

@@ -56,6 +56,12 @@ def test_a_stack_is_planned_made_changed_and_deleted(run: Run, tmp_path: Path) -
     assert "copy: CREATE_COMPLETE" not in changed.output  # an event of before
     assert "out: bye" in run("stack show web").output
 
+    document = json.loads(run(f"stack up {file} web -P text=now --json -y").stdout)
+    assert document["stack_status"] == "UPDATE_COMPLETE"
+    assert document["outputs"][0]["output_value"] == "now"
+    assert {each["resource_name"] for each in document["resources"]} == {"content", "copy"}
+    same = json.loads(run(f"stack up {file} web -P text=now --json").stdout)
+    assert same["id"] == document["id"]
     gone = run("stack down web --yes")
     assert gone.exit_code == 0, gone.output
     assert "web  DELETE_COMPLETE" in gone.output
