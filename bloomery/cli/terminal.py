@@ -38,10 +38,15 @@ def console() -> Console:
 
 
 def columns(rows: Iterable[Sequence[Any]]) -> list[str]:
-    """Align rows of texts in columns; a terminal's edge wraps the last column between words."""
+    """Align rows of texts in columns; a terminal's edge wraps the last column between words.
+
+    Where the other columns leave no room for the last one, each column is wrapped.
+    """
     rows = [tuple(visible(" ".join(str(cell).split())) for cell in row) for row in rows]
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     indent = sum(width + 2 for width in widths[:-1])
+    if (at := edge()) is not None and sum(widths[-1:]) + indent > at and indent > at - _NARROW:
+        return _wrapped_columns(rows, at)
     return [
         wrapped(
             "  ".join(f"{cell:{width}}" for cell, width in zip(row, widths, strict=True)).rstrip(),
@@ -49,6 +54,20 @@ def columns(rows: Iterable[Sequence[Any]]) -> list[str]:
         )
         for row in rows
     ]
+
+
+def _wrapped_columns(rows: Iterable[Sequence[str]], width: int) -> list[str]:
+    from rich.console import Console
+    from rich.table import Table
+    from rich.text import Text
+
+    table = Table.grid(padding=(0, 2, 0, 0))
+    for row in rows:
+        table.add_row(*(Text(cell) for cell in row))
+    console = Console(width=width, color_system=None)
+    with console.capture() as capture:
+        console.print(table)
+    return [line.rstrip() for line in capture.get().splitlines()]
 
 
 def echo(line: str, *, err: bool = False) -> None:

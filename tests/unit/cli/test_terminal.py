@@ -33,9 +33,11 @@ def test_a_line_is_wrapped_behind_its_own_indent(capsys: pytest.CaptureFixture[s
 
 
 @pytest.mark.usefixtures("narrow")
-def test_a_column_without_room_is_left_to_the_terminal() -> None:
-    [row] = terminal.columns([("x" * 30, LONG)])
-    assert row == f"{'x' * 30}  {LONG}"
+def test_columns_without_room_are_wrapped_each() -> None:
+    lines = terminal.columns([("12:00", LONG, LONG), ("12:01", "short", "end")])
+    assert all(len(line) <= EDGE for line in lines), lines
+    assert "short" in lines[-1]
+    assert sorted(" ".join(lines).split()) == sorted(f"12:00 {LONG} {LONG} 12:01 short end".split())
 
 
 def test_what_is_no_terminal_gets_whole_lines() -> None:
