@@ -246,9 +246,8 @@ class Pxe:
     )  # fmt: skip
     boot_retry_timeout: int | None = option(
         None,
-        "seconds after a network boot without a call of its agent, after which the machine is "
-        "restarted; less than the time-outs of [conductor]; no effect on boots from CDs; unset: "
-        "never",
+        "seconds after a boot without a call of its agent, after which the machine is restarted; "
+        "less than the time-outs of [conductor]; unset: never",
         least=60,
     )
     boot_retry_check_interval: int = option(

@@ -48,6 +48,14 @@ class Redfish:
     boot_mode_config_timeout: int = option(
         900, "seconds for a boot mode, secure boot or BIOS settings to take effect", least=0
     )
+    enable_vmedia_insert_polling: bool = option(
+        True,
+        "wait until a BMC shows virtual media as inserted; False: its answer of 2xx counts",
+    )
+    vmedia_insert_timeout: int = option(
+        60, "seconds for virtual media to show as inserted, or as ejected", least=1
+    )
+    vmedia_insert_poll_interval: int = option(2, "seconds between two reads meanwhile", least=1)
     post_boot_retry_attempts: int = option(
         6, "tries to set a boot device while a machine is in POST", least=1
     )

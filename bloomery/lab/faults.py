@@ -3,7 +3,8 @@
     {"kind": "status", "status": 503, "path": "/Systems/", "method": "GET", "skip": 1, "times": 2}
 
 skips one request that matches the regular expressions, then hits two (-1: all further ones).
-``probability``: the share of those requests that it hits.
+``probability``: the share of those requests that it hits.  ``until``: a request that matches this
+regular expression ("POST .*EjectMedia") ends the fault.
 
     delay    {"seconds": S}     answer late; adds to another fault
     status   {"status": 503}    answer with this code (and optional "body", "headers")
@@ -39,7 +40,7 @@ KINDS: Final = [
 _RULES: Final[dict[str, Rule]] = {
     "kind": KINDS, "path": str, "method": str, "skip": int, "times": int, "hits": int,
     "seconds": (int, float), "probability": (int, float), "status": int, "body": None,
-    "headers": dict, "message": str, "document": dict,
+    "headers": dict, "message": str, "document": dict, "until": str,
 }  # fmt: skip
 
 
@@ -67,7 +68,8 @@ class Faults:
         needed(document, "kind")
         checked(document, _RULES, "the fault")
         try:
-            re.compile(document["path"]), re.compile(document["method"])
+            for name in ("path", "method", "until"):
+                re.compile(document.get(name, ""))
         except re.error as exc:
             raise Refusal(400, f"cannot take this fault: {exc}") from exc
         with self._lock:
@@ -105,6 +107,8 @@ class Faults:
 
     def _hits(self, fault: dict[str, Any], method: str, path: str) -> bool:
         """Return whether the fault hits this request, and count it."""
+        if "until" in fault and re.search(fault["until"], f"{method} {path}"):
+            fault["times"] = 0
         if fault["times"] == 0 or not re.search(fault["path"], path):
             return False
         if not re.fullmatch(fault["method"], method):

@@ -1,7 +1,7 @@
-"""Restart machines whose agent does not call after a boot from the network.
+"""Restart machines whose agent does not call after its boot.
 
-DHCP and TFTP may lose a boot.  The waiting step boots its agent again from the beginning, as often
-as the time-out of the first wait allows.
+DHCP and TFTP may lose a boot, and so may a BMC's virtual media.  The waiting step boots its agent
+again from the beginning, as often as the time-out of the first wait allows.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from bloomery.model.step import find_parked
 
 LOG = logging.getLogger(__name__)
 
-_NETWORK: Final = "pxe_boot"  # capability of boot interfaces
+_BOOTS: Final = ("pxe_boot", "ramdisk_boot")  # capabilities of boot interfaces
 
 
 def make(runtime: ConductorRuntime) -> Callable[[], None]:
@@ -63,7 +63,7 @@ def _retry(runtime: ConductorRuntime, uuid: str, lasts: timedelta) -> None:
 
 
 def _is_due(task: TaskManager, lasts: timedelta) -> bool:
-    """Return whether the node waits too long for the agent of a network boot."""
+    """Return whether the node waits too long for the agent of a boot."""
     node, info = task.node, task.node.driver_internal_info
     if node.provision_state == State.INSPECTWAIT:
         boots = task.driver.inspect.in_band
@@ -73,7 +73,7 @@ def _is_due(task: TaskManager, lasts: timedelta) -> bool:
         boots
         and not node.maintenance
         and not agents.has_called(info)
-        and _NETWORK in task.driver.boot.capabilities
+        and any(name in task.driver.boot.capabilities for name in _BOOTS)
         and not task.driver.power.only_restarts  # an operator boots the machine
         and rows.now() - _booted_at(task) >= lasts
     )

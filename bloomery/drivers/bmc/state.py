@@ -90,7 +90,7 @@ class BmcState:
         was the one try of an open breaker.
         """
         self.last_error, self.last_error_at = str(exc), datetime.now(UTC)
-        if not isinstance(exc, errors.BmcUnreachable) or exc.facts.get("has_answered"):
+        if not isinstance(exc, errors.BmcUnreachable):
             self.answered()
             return
         self.silent_since = self.silent_since or self.last_error_at

@@ -30,13 +30,18 @@ _MOST_TRIES: Final = 3  # of a write that is answered with a 5xx
 _TRY_PAUSE_S: Final = 3.0
 
 
+class NotYet(Exception):
+    """The BMC cannot be sent the write yet; the text says why, and stands in errors."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BmcWrite:
     """One idempotent write; ``what`` is its verb phrase in errors, without secrets.
 
     ``change`` sends it, and may return whether the BMC shows the effect already.  None: the system
-    is read anew for ``is_so``.  ``limit_s``: time for the effect to show.  ``pause_s``: between
-    two reads; None: a growing one.  ``hidden``: secrets that the BMC may quote.
+    is read anew for ``is_so``.  It is called again while it raises NotYet.  ``limit_s``: time for
+    the effect to show.  ``pause_s``: between two reads; None: a growing one.  ``hidden``: secrets
+    that the BMC may quote.
     """
 
     access: Access
@@ -78,6 +83,12 @@ class BmcWrite:
             is_so = self.access.change(
                 self.task, self._change, repeatable=True, secrets=self.hidden
             )
+        except NotYet as why:
+            until = memory.setdefault("until", self._deadline())
+            if clock.now() > datetime.fromisoformat(until):
+                self._forget()
+                raise errors.StepFailure(reason=f"the BMC cannot {self.what}: {why}") from None
+            return Again(after_s=self.pause_s or _TRY_PAUSE_S, reason=str(why))
         except errors.BmcRefused as no:
             memory["tries"] = memory.get("tries", 0) + 1
             is_fault = (no.facts.get("http_status") or 0) >= 500
@@ -87,9 +98,11 @@ class BmcWrite:
             return Again(after_s=_TRY_PAUSE_S, reason=f"the BMC could not {self.what} yet")
         memory.pop("until", None)
         if not is_so:
-            until = clock.now() + timedelta(seconds=self.limit_s)
-            memory.update(until=until.isoformat(), is_fresh=True)
+            memory.update(until=self._deadline(), is_fresh=True)
         return None
+
+    def _deadline(self) -> str:
+        return (clock.now() + timedelta(seconds=self.limit_s)).isoformat()
 
     def _change(self, system: Any) -> bool:
         is_so = self.change(system)
@@ -177,7 +190,7 @@ class BiosSetting(BmcWrite):
             return None
         if self.task.node.power_state == PowerState.OFF:
             memory["was_off"] = state
-        memory["until"] = (clock.now() + timedelta(seconds=self.limit_s)).isoformat()
+        memory["until"] = self._deadline()
         self.task.save()
         outcome = self._send()
         memory.pop("is_fresh", None)

@@ -18,10 +18,8 @@ from bloomery.drivers.agent_boot import isos, parameters, sources
 from bloomery.drivers.redfish import boot_device, media
 from bloomery.drivers.redfish.hardware import RedfishInterface
 from bloomery.model import capabilities
-from bloomery.outcome import Again, Outcome
+from bloomery.outcome import Again, Done, Outcome
 
-_TRIES: Final = 3
-_PAUSE_S: Final = 3.0
 _MOST_PAUSE_S: Final = 30.0
 _IN_POST: Final = "UnableToModifyDuringSystemPOST"
 
@@ -140,8 +138,10 @@ class IsoBoot(RedfishInterface, base.Boot):
         """Give the BMC the image, where it takes one before the boot device."""
         return None
 
-    def _eject(self, task: base.DriverTask) -> None:
+    def _eject(self, task: base.DriverTask) -> Outcome | None:
+        """Let the BMC and this host forget the image."""
         self._isos.remove(task)
+        return None
 
     def _mode(self, task: base.DriverTask) -> str | None:
         """Return the boot mode that the ISO must support; None: any."""
@@ -196,28 +196,11 @@ class RedfishVirtualMedia(IsoBoot):
             )
 
     def _insert(self, task: base.DriverTask, image: str) -> Outcome | None:
-        """Insert the image, with two retries after a 5xx.
+        return media.write_insert(self.access, task, image).apply()
 
-        Idempotent: an inserted image stays.
-        """
-        try:
-            self.access.change(
-                task,
-                lambda system: media.insert(system, image),
-                repeatable=True,
-                secrets=secrets.in_address(image),
-            )
-        except errors.BmcRefused as no:
-            status = no.facts.get("http_status") or 0
-            if status < 500 or not _may_retry(task, "redfish_insert", _TRIES):
-                raise
-            return Again(after_s=_PAUSE_S, reason="the BMC could not insert the image yet")
-        _settled(task, "redfish_insert")
-        return None
-
-    def _eject(self, task: base.DriverTask) -> None:
-        self.access.change(task, media.eject, repeatable=True)
-        super()._eject(task)
+    def _eject(self, task: base.DriverTask) -> Outcome | None:
+        pending = media.write_eject(self.access, task).apply()
+        return pending if not isinstance(pending, Done) else super()._eject(task)
 
 
 class RedfishHttps(IsoBoot):
@@ -237,9 +220,9 @@ class RedfishHttps(IsoBoot):
         """Raise InvalidParameterValue for a machine that boots from no URL."""
         self.access.read(task, boot_device.check_uri)
 
-    def _eject(self, task: base.DriverTask) -> None:
+    def _eject(self, task: base.DriverTask) -> Outcome | None:
         self.access.change(task, boot_device.forget_address, repeatable=True)
-        super()._eject(task)
+        return super()._eject(task)
 
     def _mode(self, _task: base.DriverTask) -> str | None:
         return "uefi"

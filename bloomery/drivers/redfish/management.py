@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
-from bloomery import errors, secrets
+from bloomery import errors
 from bloomery.drivers import base
 from bloomery.drivers.redfish import boot_device, indicators, media, reading, reset, sensors
 from bloomery.drivers.redfish.bmc_write import BiosSetting
@@ -107,21 +107,17 @@ class RedfishManagement(RedfishInterface, base.Management):
     def get_virtual_media(self, task: base.DriverTask) -> list[dict[str, Any]]:
         return self.access.read(task, media.show)
 
-    def attach_virtual_media(self, task: base.DriverTask, device_type: str, image_url: str) -> None:
+    def attach_virtual_media(
+        self, task: base.DriverTask, device_type: str, image_url: str
+    ) -> Outcome:
         """Insert an image; its URL must be reachable for the BMC."""
-        kinds = media.KINDS[device_type]
-        self.access.change(
-            task,
-            lambda system: media.insert(system, image_url, kinds),
-            repeatable=True,
-            secrets=secrets.in_address(image_url),
-        )
+        return media.write_insert(self.access, task, image_url, media.KINDS[device_type]).apply()
 
     def detach_virtual_media(
         self, task: base.DriverTask, device_types: Sequence[str] | None = None
-    ) -> None:
+    ) -> Outcome:
         kinds = tuple(kind for each in device_types or () for kind in media.KINDS[each])
-        self.access.change(task, lambda system: media.eject(system, kinds), repeatable=True)
+        return media.write_eject(self.access, task, kinds).apply()
 
     def detect_vendor(self, task: base.DriverTask) -> str | None:
         return self.access.read(task, _vendor)

@@ -1,12 +1,19 @@
-"""Virtual media: insert, eject and list."""
+"""Virtual media: insert, eject and list.
+
+A 2xx is no CD in the drive: each insertion and eject is read back (``bmc_write``).
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+import re
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
 from bloomery import errors, secrets
+from bloomery.drivers.base import DriverTask
 from bloomery.drivers.redfish import reading
+from bloomery.drivers.redfish.access import Access
+from bloomery.drivers.redfish.bmc_write import BmcWrite, NotYet
 
 NO_DRIVE: Final = (
     "its BMC offers no virtual CD or DVD: virtual media may need a licence, or a newer firmware"
@@ -20,8 +27,8 @@ KINDS: Final[Mapping[str, tuple[str, ...]]] = {
 }  # fmt: skip
 
 
-class MediaStays(Exception):
-    """The BMC accepted an eject and still shows the media as inserted."""
+# Refusals of an insertion because of media that the device has, or that its BMC believes it has.
+_OCCUPIED: Final = re.compile(r"VRM0012|VRM0021|ResourceInUse|already|in use", re.IGNORECASE)
 
 
 def has_drive(system: Any) -> bool:
@@ -29,53 +36,159 @@ def has_drive(system: Any) -> bool:
     return next(_takers(system, DISC), None) is not None
 
 
-def insert(system: Any, image: str, kinds: tuple[str, ...] = DISC) -> None:
+def write_insert(
+    access: Access, task: DriverTask, image: str, kinds: tuple[str, ...] = DISC
+) -> BmcWrite:
+    """Return the write that inserts ``image`` into a device of these kinds."""
+    conf = access.conf.redfish
+
+    def change(system: Any) -> bool:
+        return insert(system, image, kinds) or not conf.enable_vmedia_insert_polling
+
+    return BmcWrite(
+        access=access, task=task, what="insert virtual media", change=change,
+        is_so=lambda system: _is_inserted(list(_takers(system, kinds)), image),
+        limit_s=conf.vmedia_insert_timeout, pause_s=conf.vmedia_insert_poll_interval,
+        hidden=secrets.in_address(image),
+    )  # fmt: skip
+
+
+def write_eject(
+    access: Access, task: DriverTask, kinds: tuple[str, ...] = (), image: str | None = None
+) -> BmcWrite:
+    """Return the write that ejects the media in devices of these kinds, () for all.
+
+    ``image``: media that show another one stay.
+    """
+    conf = access.conf.redfish
+    return BmcWrite(
+        access=access, task=task, what="eject virtual media",
+        change=lambda system: eject(system, kinds, image),
+        is_so=lambda system: not any(map(_has_media, _list_ejected(system, kinds, image))),
+        limit_s=conf.vmedia_insert_timeout, pause_s=conf.vmedia_insert_poll_interval,
+    )  # fmt: skip
+
+
+def insert(system: Any, image: str, kinds: tuple[str, ...] = DISC) -> bool:
     """Insert ``image`` into one device of these kinds, unless a device has it already.
 
-    The next device is tried after a 4xx; the last refusal is raised.  Raises InvalidParameterValue
-    where there is no such device.
+    Return whether the BMC shows it.  The next device is tried after a 4xx; the last refusal is
+    raised.  Raises NotYet while other media stay in the device, and InvalidParameterValue where
+    there is no such device.
     """
     import sushy
 
-    devices = list(_takers(system, kinds))
+    devices = sorted(_takers(system, kinds), key=_is_last_choice)
     if not devices:
         raise errors.InvalidParameterValue(reason=NO_DRIVE if kinds == DISC else _lacks(kinds))
     if any(device.inserted and device.image == image for device in devices):
-        return
+        return True
     refusal: Any = None
     for device in devices:
         try:
-            _put_in(device, image)
+            return _put_in(device, image)
         except sushy.exceptions.ServerSideError:
             raise
         except sushy.exceptions.HTTPError as no:
             refusal = no
-        else:
-            return
     raise refusal
 
 
-def _put_in(device: Any, image: str) -> None:
-    if device.inserted:
-        _take_out(device)
+def _is_last_choice(device: Any) -> bool:
+    """Return whether a device is for small files that are uploaded, and not for URLs.
+
+    Source: Lenovo XCC, whose RDOC devices take 50 MB.
+    """
+    upload = device.json.get("TransferMethod") == "Upload"
+    return upload or str(device.identity).upper().startswith("RDOC")
+
+
+def _put_in(device: Any, image: str) -> bool:
+    """Insert, and return whether the device shows it; eject first what it may have.
+
+    An insertion that is refused because of other media is sent once more after an eject.
+    """
+    import sushy
+
+    if _has_media(device) is not False or device.image:
+        _make_empty(device)
+    try:
+        _send_insert(device, image)
+    except sushy.exceptions.HTTPError as no:
+        if not _OCCUPIED.search(f"{no.code} {no.detail} {no.extended_info}"):
+            raise
+        _make_empty(device)
+        _send_insert(device, image)
+    device.refresh(force=True)
+    return _has_media(device) is not False
+
+
+def _send_insert(device: Any, image: str) -> None:
     if _has_action(device, "InsertMedia"):
         device.insert_media(image, inserted=True, write_protected=True)
     else:
         _write(device, {"Image": image, "Inserted": True, "WriteProtected": True})
 
 
-def _take_out(device: Any) -> None:
-    """Eject and verify, because sushy ignores most refusals.
+def eject(system: Any, kinds: tuple[str, ...] = (), image: str | None = None) -> bool:
+    """Eject, and return whether all media are gone; a device that may be empty is ejected, too."""
+    devices = [
+        device
+        for device in _list_ejected(system, kinds, image)
+        if _has_media(device) is not False or device.image
+    ]
+    gone = [_take_out(device) for device in devices]
+    return all(gone)
 
-    Raises MediaStays where the media is still inserted: a retry may help.
+
+def _list_ejected(system: Any, kinds: tuple[str, ...], image: str | None) -> Iterator[Any]:
+    """Yield the devices of these kinds, () for all, but those with media of another image."""
+    for device in _devices(system):
+        is_other = image is not None and device.image not in (image, None, "")
+        if not is_other and (not kinds or _kinds(device) & {*kinds}):
+            yield device
+
+
+def _make_empty(device: Any) -> None:
+    if not _take_out(device):
+        raise NotYet(f"virtual media {device.identity} was ejected and is still there")
+
+
+def _take_out(device: Any) -> bool:
+    """Eject, and return whether the media are gone; raise a refusal of media that are there."""
+    import sushy
+
+    refusal = None
+    try:
+        _send_eject(device)
+    except sushy.exceptions.HTTPError as no:
+        refusal = no
+    if reading.optional(lambda: device.refresh(force=True) or device, missing=reading.ABSENT):
+        if not _has_media(device):
+            return True
+        if refusal is not None:
+            raise refusal
+        return False
+    return True
+
+
+def _send_eject(device: Any) -> None:
+    """Send an eject; some BMCs want no body, others an empty one.
+
+    sushy's method drops most refusals.
     """
-    if _has_action(device, "EjectMedia"):
-        device.eject_media()
-    else:
+    import sushy
+
+    action = (device.json.get("Actions") or {}).get("#VirtualMedia.EjectMedia")
+    if not action:
         _write(device, {"Image": None, "Inserted": False})
-    device.refresh(force=True)
-    if device.inserted:
-        raise MediaStays(f"virtual media {device.identity} was ejected and is still there")
+        return
+    try:
+        device._conn.post(action["target"])  # noqa: SLF001
+    except sushy.exceptions.HTTPError as no:
+        if no.status_code not in (400, 415):
+            raise
+        device._conn.post(action["target"], data={})  # noqa: SLF001
 
 
 def _has_action(device: Any, name: str) -> bool:
@@ -91,18 +204,25 @@ def _write(device: Any, values: dict[str, Any]) -> None:
     device.invalidate()
 
 
-def eject(system: Any, kinds: tuple[str, ...] = (), image: str | None = None) -> list[str]:
-    """Eject the media in devices of these kinds, () for all; return the devices.
+def _has_media(device: Any) -> bool | None:
+    """Return whether a device shows media; None where it shows neither Inserted nor Image.
 
-    ``image``: media that show another one stay.
+    Both are optional in DSP0268.
     """
-    ejected = []
-    for device in _devices(system):
-        is_other = image is not None and device.image not in (image, None, "")
-        if device.inserted and not is_other and (not kinds or _kinds(device) & set(kinds)):
-            _take_out(device)
-            ejected.append(str(device.identity))
-    return ejected
+    inserted = device.json.get("Inserted")
+    if isinstance(inserted, bool):
+        return inserted
+    return bool(device.json["Image"]) if "Image" in device.json else None
+
+
+def _is_inserted(devices: Sequence[Any], image: str) -> bool:
+    """Return whether a device shows this image; a BMC may show another form of its URL."""
+    name = image.rpartition("/")[2].partition("?")[0]
+    return any(
+        _has_media(device) is not False
+        and (len(devices) == 1 or not device.image or name in str(device.image))
+        for device in devices
+    )
 
 
 def list_inserted(system: Any) -> list[str]:
@@ -110,7 +230,7 @@ def list_inserted(system: Any) -> list[str]:
     return [
         secrets.mask_address(device.image or f"of device {device.identity}")
         for device in _takers(system, DISC)
-        if device.inserted
+        if _has_media(device)
     ]
 
 
@@ -119,7 +239,7 @@ def show(system: Any) -> list[dict[str, Any]]:
     return [
         {
             "media_types": sorted(_kinds(device)),
-            "inserted": bool(device.inserted),
+            "inserted": bool(_has_media(device)),
             "image": secrets.mask_address(device.image or ""),
         }
         for device in _devices(system)

@@ -9,14 +9,16 @@ import dataclasses
 from collections.abc import Callable
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Any, Final
+from typing import Final
 
-from bloomery import errors, secrets
+from bloomery import errors
 from bloomery.drivers.base import DriverTask
 from bloomery.drivers.redfish import media
 from bloomery.drivers.redfish.access import Access
 
-_FAILURES: Final = (errors.BmcUnreachable, errors.BmcRefused, errors.InvalidParameterValue)
+_FAILURES: Final = (
+    errors.BmcUnreachable, errors.BmcRefused, errors.InvalidParameterValue, errors.StepFailure,
+)  # fmt: skip
 
 
 class Result(StrEnum):
@@ -65,12 +67,7 @@ def check(
 
 def _insert(access: Access, task: DriverTask, image: str, wait: Callable[[], bool]) -> Outcome:
     try:
-        access.change(
-            task,
-            lambda system: media.insert(system, image),
-            repeatable=True,
-            secrets=secrets.in_address(image),
-        )
+        media.write_insert(access, task, image).apply_now()
         return Outcome(result=Result.FETCHED if wait() else Result.NOT_FETCHED)
     except _FAILURES as exc:
         return Outcome(result=Result.FAILED, reason=_reason(exc))
@@ -79,12 +76,9 @@ def _insert(access: Access, task: DriverTask, image: str, wait: Callable[[], boo
 
 
 def _eject(access: Access, task: DriverTask, image: str) -> str | None:
-    def eject(system: Any) -> list[str]:
-        media.eject(system, media.DISC, image)
-        return media.list_inserted(system)
-
     try:
-        inserted = access.change(task, eject, repeatable=True, secrets=secrets.in_address(image))
+        media.write_eject(access, task, media.DISC, image).apply_now()
+        inserted = access.read(task, media.list_inserted)
     except _FAILURES as exc:
         return _reason(exc)
     return f"the BMC still shows {', '.join(inserted)}" if inserted else None

@@ -17,7 +17,6 @@ from sushy import exceptions as sushy_errors
 from bloomery import errors, secrets
 from bloomery.drivers.bmc import gateway
 from bloomery.drivers.redfish.driver_info import Account
-from bloomery.drivers.redfish.media import MediaStays
 from bloomery.drivers.redfish.session import LoginBusy
 from bloomery.drivers.redfish.wire import basic_credential
 
@@ -77,8 +76,6 @@ def translating(
         raise failure(errors.BmcUnreachable, "its answer is not JSON") from None
     except LoginBusy:
         raise gateway.login_busy(node, account.address) from None
-    except MediaStays as exc:
-        raise failure(errors.BmcUnreachable, str(exc), has_answered=True) from None
     except _ODD as exc:
         reason = f"its answer makes no sense ({type(exc).__name__}: {clean(exc)})"
         LOG.debug("BMC %s: %s", account.address, reason)

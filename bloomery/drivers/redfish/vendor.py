@@ -11,6 +11,7 @@ from bloomery import errors, secrets
 from bloomery.drivers import base, vendor_methods
 from bloomery.drivers.redfish import media, reading
 from bloomery.drivers.redfish.hardware import RedfishInterface
+from bloomery.outcome import Outcome
 
 Json = dict[str, Any]
 
@@ -63,9 +64,9 @@ class RedfishVendor(RedfishInterface, base.Vendor):
         resumable=True,
         check=_check_device,
     )
-    def eject_vmedia(self, task: base.DriverTask, boot_device: str | None = None) -> None:
+    def eject_vmedia(self, task: base.DriverTask, boot_device: str | None = None) -> Outcome:
         kinds = _KINDS[boot_device] if boot_device else ()
-        self.access.change(task, lambda system: media.eject(system, kinds), repeatable=True)
+        return media.write_eject(self.access, task, kinds).apply()
 
     @vendor_methods.passthru(
         ("POST",),

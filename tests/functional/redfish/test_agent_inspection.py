@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Iterator
+from datetime import timedelta
 
 import pytest
 
+from bloomery.conductor.periodics import boot_retries, timeouts
+from bloomery.db import rows
 from bloomery.drivers import registry
 from bloomery.lab.rack import Machine
 from tests.functional.redfish.conftest import BUDGET_S, conf, manageable
@@ -49,6 +52,22 @@ def test_the_agents_image_is_booted_and_taken_away_again(stage: Stage, machine: 
     assert shown["last_error"] is None
     assert shown["power_state"] == "power off"
     assert machine.system.media == {"Cd": None}
+
+
+def test_a_boot_that_virtual_media_lose_is_tried_again(stage: Stage, machine: Machine) -> None:
+    node = waiting(stage, machine)
+    stage.configure("pxe", boot_retry_timeout=600)
+    long_ago = rows.now() - timedelta(seconds=700)
+    for column in ("provision_updated_at", "inspection_started_at"):
+        stage.site.set(node, **{column: long_ago})
+    machine.system.eject()
+    boot_retries.run(stage.site.runtime, timeouts.Watch())
+    stage.wait_for(node, "inspect wait")
+    assert machine.system.media == {"Cd": AGENT}
+    boots = [event for event in machine.system.happened if event.startswith("boots from")]
+    assert boots == ["boots from Cd in UEFI mode"] * 2
+    stage.ask(node, "abort")
+    stage.wait_for(node, "inspect failed")
 
 
 def test_abort_takes_it_away_too(stage: Stage, machine: Machine) -> None:

@@ -307,7 +307,7 @@ def test_a_bmc_that_cannot_fetch_it_is_quoted_without_its_name(
     stage: Stage, machine: Machine, settings: Conf, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("bloomery.api.boot_files.boot_files.find", lambda *_: None)
-    monkeypatch.setattr("bloomery.drivers.redfish.boot._PAUSE_S", 0.01)
+    monkeypatch.setattr("bloomery.drivers.redfish.bmc_write._TRY_PAUSE_S", 0.01)
     node = enrolled(stage, machine)
     stage.ask(node, "inspect")
     error = stage.wait_for(node, "inspect failed")["last_error"]

@@ -16,8 +16,9 @@ def test_a_machine_is_verified_by_reading_its_power(stage: Stage, machine: Machi
     assert machine.system.happened == []
 
 
-def test_a_machine_that_is_deployed_runs_from_the_iso_that_was_named(stage, machine) -> None:
+def test_a_machine_that_is_deployed_runs_from_the_iso_that_was_named(stage, machine, asked) -> None:
     node = available(stage, machine)
+    asked.clear()
     stage.ask(node, "active")
     shown = stage.wait_for(node, "active")
     assert shown["power_state"] == machine_power(machine) == "power on"
@@ -27,6 +28,10 @@ def test_a_machine_that_is_deployed_runs_from_the_iso_that_was_named(stage, mach
         f"media inserted: {ISO}", "reset On", "boots from Cd in UEFI mode", "power is On",
     ]  # fmt: skip
     assert set(stage.site.node(node).driver_internal_info) == set()
+    of_media = [each.partition("/VirtualMedia") for each in asked if "/VirtualMedia" in each]
+    assert [f"{start.split()[0]} {end}" for start, _, end in of_media] == [
+        "GET ", "GET /Cd", "POST /Cd/Actions/VirtualMedia.InsertMedia", "GET /Cd",
+    ], "a plain BMC is asked once more than an order alone needs"  # fmt: skip
 
 
 def test_a_machine_that_runs_is_switched_off_before_it_is_deployed(stage, machine) -> None:

@@ -139,6 +139,8 @@ def conf(folder: Path) -> Conf:
             read_timeout=3,
             power_on_conflict_retry_interval=1,
             firmware_update_status_interval=1,
+            vmedia_insert_timeout=int(BUDGETS[CALL]),
+            vmedia_insert_poll_interval=1,
         ),
         bmc=BmcOptions(
             call_timeout=int(BUDGETS[CALL]),

@@ -20,7 +20,7 @@ from bloomery.lab import models
 from bloomery.lab.bmc import Rules, SimulatedBmc
 from bloomery.lab.rack import Machine, Rack, specs
 from bloomery.lab.system import System
-from tests.kit.machines.bmc_faults import AT_ONCE, DONE, OPERATIONS, Attempt, Operation, Trial
+from tests.kit.machines.bmc_faults import AT_ONCE, DONE, ISO, OPERATIONS, Attempt, Operation, Trial
 
 Json = dict[str, Any]
 BY_NAME: Final = {operation.name: operation for operation in OPERATIONS}
@@ -80,16 +80,172 @@ def shows(path: str, document: Json, **fault: Any) -> Json:
     return {"kind": "shows", "path": path, "method": "GET", "document": document} | fault
 
 
+DELL: Final = "https://github.com/dell/iDRAC-Redfish-Scripting"
+DENTON: Final = "J. Denton, Mounting Virtual Media Using Redfish on iDRAC 8, 2021-12-19"
+SUSHY: Final = "sushy, release note"
+OLD: Final = "http://images.test/old.iso"
+EMPTIED: Final = "POST .*EjectMedia"
+TWO_DRIVES: Final = {"media": (("Slot_0", ("CD", "DVD")), ("Slot_1", ("CD", "DVD")))}
+NOT_REACHED: Final = "The remote file location is not accessible or reachable."
+
+
+def _is_off(system: System) -> bool:
+    return system.power == "Off"
+
+
 VIRTUAL_MEDIA: Final = (
+    Oddity(
+        id="insert-does-nothing",
+        source="https://github.com/dell/terraform-provider-redfish/issues/331",
+        bmc="InsertMedia is 204, and nothing is inserted",
+        operation="deploy",
+        ends="deploy failed",
+        says="does not show it as done",
+        is_so=_is_off,
+        faults=(ignored(INSERT),),
+    ),
+    Oddity(
+        id="insert-shows-late",
+        source="Ironic 39.0.0, [redfish]enable_vmedia_insert_polling",
+        bmc="InsertMedia is 204, and Inserted is true some seconds later",
+        operation="deploy",
+        faults=({"kind": "later", "seconds": 2.5, "path": INSERT},),
+    ),
+    Oddity(
+        id="insert-is-a-task",
+        source="DMTF DSP0266, asynchronous operations",
+        bmc="InsertMedia is 202 with a task, which inserts some seconds later",
+        operation="deploy",
+        faults=({"kind": "task", "seconds": 2.5, "path": INSERT},),
+    ),
+    Oddity(
+        id="insert-is-a-task-that-fails",
+        source=f"{DELL}/issues/265",
+        bmc="InsertMedia is 202 with a task, which ends in Exception",
+        operation="deploy",
+        ends="deploy failed",
+        says=NOT_REACHED,
+        is_so=_is_off,
+        faults=({"kind": "task", "seconds": 0.5, "message": NOT_REACHED, "path": INSERT},),
+    ),
+    Oddity(
+        id="insert-cannot-fetch",
+        source=f"{DELL}/issues/265",
+        bmc="InsertMedia is 400 RAC0904",
+        operation="deploy",
+        ends="deploy failed",
+        says=NOT_REACHED,
+        is_so=_is_off,
+        faults=(refusal(400, "IDRAC.2.8.RAC0904", NOT_REACHED, path=INSERT),),
+    ),
+    Oddity(
+        id="insert-is-201",
+        source="https://github.com/lenovo/python-redfish-lenovo/pull/289",
+        bmc="InsertMedia is 201 with a document",
+        operation="deploy",
+        faults=({"kind": "after", "status": 201, "path": INSERT},),
+    ),
+    Oddity(
+        id="insert-has-an-internal-error",
+        source=f"{DELL}/issues/60",
+        bmc="InsertMedia is 500 SYS446, several times: retry after a while",
+        operation="deploy",
+        faults=(refusal(500, "IDRAC.1.6.SYS446", "an internal error", path=INSERT, times=3),),
+    ),
+    *(
+        Oddity(
+            id=f"insert-is-{status}-{code.lower()}",
+            source=source,
+            bmc=f"InsertMedia is {status} {code} until an eject: {message}",
+            operation="deploy",
+            faults=(refusal(status, f"IDRAC.2.8.{code}", message, path=INSERT, until=EMPTIED),),
+        )
+        for status, code, source, message in (
+            (
+                500,
+                "VRM0012",
+                DENTON,
+                "The Virtual Media image server is already connected.",
+            ),
+            (
+                400,
+                "VRM0021",
+                "https://github.com/microsoft/lisa/pull/4168",
+                "Virtual Media is detached or already in use.",
+            ),
+        )
+    ),
+    Oddity(
+        id="virtual-media-are-detached",
+        source=f"{DELL}/issues/236",
+        bmc="InsertMedia is 400 VRM0021 whatever is ejected: VirtualMedia.Attached is Detached",
+        operation="deploy",
+        ends="deploy failed",
+        says="Virtual Media is detached",
+        faults=(
+            refusal(
+                400,
+                "IDRAC.2.8.VRM0021",
+                "Virtual Media is detached or already in use.",
+                path=INSERT,
+            ),
+        ),
+    ),
+    Oddity(
+        id="image-stays-after-an-eject",
+        source="https://github.com/ansible-collections/community.general/issues/6969",
+        bmc="Image is set with Inserted false, and InsertMedia is refused until an eject",
+        operation="deploy",
+        before=lambda system: system.insert(OLD),
+        faults=(shows(DEVICE, {"Inserted": False}, until=EMPTIED),),
+    ),
+    Oddity(
+        id="image-has-another-name",
+        source="https://github.com/quadsproject/badfish/pull/126",
+        bmc="Image is a name of the BMC's own, and not the URL",
+        operation="deploy",
+        faults=(shows(DEVICE, {"Image": "mymedia-read-only"}),),
+    ),
+    Oddity(
+        id="other-media-are-inserted",
+        source="https://github.com/ansible-collections/community.general/issues/3042",
+        bmc="a CD of another image is inserted",
+        operation="deploy",
+        before=lambda system: system.insert(OLD),
+    ),
+    Oddity(
+        id="eject-before-an-insertion-is-slow",
+        source="https://storyboard.openstack.org/#!/story/2008504",
+        bmc="a CD of another image is inserted, and an eject lasts some seconds",
+        operation="deploy",
+        before=lambda system: system.insert(OLD),
+        faults=({"kind": "later", "seconds": 1.5, "path": EJECT, "times": 1},),
+    ),
     Oddity(
         id="first-slot-is-of-the-console-alone",
         source="https://github.com/openshift/openstack-ironic/pull/392",
         bmc="the first of two slots takes media of the console alone: InsertMedia is 405",
         operation="deploy",
-        machine={"media": (("Slot_0", ("CD", "DVD")), ("Slot_1", ("CD", "DVD")))},
+        machine=TWO_DRIVES,
         faults=(
             refusal(405, "Base.1.8.OperationNotAllowed", "not allowed", path=f"Slot_0/.*{INSERT}"),
         ),
+    ),
+    Oddity(
+        id="first-slot-has-no-action",
+        source="https://github.com/openshift/openstack-ironic/pull/392",
+        bmc="the first of two slots has no InsertMedia, and PATCH of it is 405",
+        operation="deploy",
+        machine=TWO_DRIVES,
+        faults=(shows("Slot_0$", {"Actions": None}),),
+    ),
+    Oddity(
+        id="first-slot-is-for-uploads",
+        source="https://github.com/lenovo/python-redfish-lenovo/issues/21",
+        bmc="the first of two CD drives (RDOC1) is for uploads of 50 MB, the second for URLs",
+        operation="deploy",
+        is_so=lambda system: system.media == {"RDOC1": None, "EXT1": ISO},
+        machine={"media": (("RDOC1", ("CD", "DVD")), ("EXT1", ("CD", "DVD")))},
     ),
     Oddity(
         id="media-are-of-the-system",
@@ -97,6 +253,116 @@ VIRTUAL_MEDIA: Final = (
         bmc="virtual media are of the system, and not of the manager",
         operation="deploy",
         faults=(shows(r"/Managers/[^/]+$", {"VirtualMedia": None}),),
+    ),
+    Oddity(
+        id="media-take-patch",
+        source="https://github.com/stmcginnis/gofish/issues/529",
+        bmc="devices have no actions, and take PATCH",
+        operation="deploy",
+        machine={"media_by_patch": True},
+    ),
+    Oddity(
+        id="insert-wants-the-protocol",
+        source=f"{SUSHY} add-virtual-media-transfer-protocol",
+        bmc="InsertMedia is 400 until it names TransferProtocolType",
+        operation="deploy",
+        faults=(
+            refusal(
+                400,
+                "Base.1.5.GeneralError",
+                "TransferProtocolType is missing",
+                path=INSERT,
+                times=1,
+            ),
+        ),
+    ),
+    Oddity(
+        id="insert-wants-a-login",
+        source=f"{SUSHY} insertmedia-credentials-detection",
+        bmc="InsertMedia is 400 until it has a user name and a password for the image",
+        operation="deploy",
+        faults=(
+            refusal(
+                400,
+                "Base.1.5.ActionParameterMissing",
+                "the action requires the parameter UserName",
+                path=INSERT,
+                times=1,
+            ),
+        ),
+    ),
+    Oddity(
+        id="eject-wants-a-body",
+        source=f"{SUSHY} fix-eject-media-empty-dict",
+        bmc="EjectMedia is 415 until it has a body",
+        operation="undeploy",
+        faults=(refusal(415, "Base.1.5.GeneralError", "no body", path=EJECT, times=1),),
+    ),
+    Oddity(
+        id="no-inserted-is-shown",
+        source="DMTF DSP0268, VirtualMedia: Inserted is optional",
+        bmc="devices show Image, and not Inserted",
+        operation="undeploy",
+        faults=(shows(DEVICE, {"Inserted": None}),),
+    ),
+    Oddity(
+        id="deploys-though-no-inserted-is-shown",
+        source="DMTF DSP0268, VirtualMedia: Inserted is optional",
+        bmc="devices show Image, and not Inserted",
+        operation="deploy",
+        faults=(shows(DEVICE, {"Inserted": None}),),
+    ),
+    Oddity(
+        id="nothing-is-shown-of-media",
+        source="DMTF DSP0268, VirtualMedia: Inserted and Image are optional",
+        bmc="devices show neither Inserted nor Image",
+        operation="undeploy",
+        faults=(shows(DEVICE, dict.fromkeys(("Inserted", "Image", "ImageName", "ConnectedVia"))),),
+    ),
+    Oddity(
+        id="eject-is-404",
+        source="https://github.com/bmc-toolbox/bmclib/pull/406",
+        bmc="EjectMedia is 404, and the CD stays",
+        operation="undeploy",
+        ends="error",
+        says="HTTP 404",
+        faults=(refusal(404, "Base.1.8.ActionNotSupported", "no such action", path=EJECT),),
+    ),
+    Oddity(
+        id="eject-is-404-of-what-is-gone",
+        source="https://github.com/bmc-toolbox/bmclib/pull/410",
+        bmc="a device looks as if it has media; EjectMedia is 404, and it is empty",
+        operation="undeploy",
+        before=lambda system: system.eject(),
+        faults=(
+            shows(DEVICE, {"Inserted": True, "Image": ISO}, until=EMPTIED),
+            refusal(404, "Base.1.8.ActionNotSupported", "no such action", path=EJECT),
+        ),
+    ),
+    *(
+        Oddity(
+            id=f"eject-of-an-empty-drive-is-{status}",
+            source=source,
+            bmc=f"devices do not show whether they are empty, and EjectMedia of an empty one is "
+            f"{status}",
+            operation="undeploy",
+            before=lambda system: system.eject(),
+            faults=(
+                shows(DEVICE, dict.fromkeys(("Inserted", "Image", "ImageName", "ConnectedVia"))),
+                refusal(status, code, "nothing is connected", path=EJECT),
+            ),
+        )
+        for status, code, source in (
+            (400, "Base.1.8.ActionNotSupported", "https://github.com/bmc-toolbox/bmclib/pull/406"),
+            (500, "IDRAC.1.6.VRM0009", DENTON),
+        )
+    ),
+    Oddity(
+        id="eject-shows-late",
+        source="https://storyboard.openstack.org/#!/story/2008504",
+        bmc="EjectMedia is 204, and Inserted is false some seconds later",
+        operation="undeploy",
+        faults=({"kind": "later", "seconds": 2.5, "path": EJECT},),
     ),
 )
 

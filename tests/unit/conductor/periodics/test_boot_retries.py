@@ -46,8 +46,11 @@ def was_retried(site, node):
     info(agent_boot_retries={"count": 1, "since": now, "last": now})(site, node)
 
 
-def boots_from_cd(site, node):
-    site.runtime.registry.interfaces["boot"]["fake"].capabilities = frozenset({"ramdisk_boot"})
+def boots_with(*capabilities):
+    def change(site, node):
+        site.runtime.registry.interfaces["boot"]["fake"].capabilities = frozenset(capabilities)
+
+    return change
 
 
 def has_no_bmc(site, node):
@@ -61,7 +64,7 @@ SPARED = {
     "an agent looked up": info(agent_looked_up=True),
     "retried just now": was_retried,
     "switched by a user": was_switched_by_a_user,
-    "boots from CD": boots_from_cd,
+    "boots no agent": boots_with(),
     "has no BMC": has_no_bmc,
 }
 
@@ -110,6 +113,12 @@ def test_a_machine_is_restarted_once_in_each_time(site, script, node):
     assert script.calls.count("boot") == 3
     assert site.node(node).provision_updated_at == began
     assert "; the machine was restarted 2 times (" in site.runs(node)[-1]["reason"]
+
+
+@pytest.mark.parametrize("capability", ["pxe_boot", "ramdisk_boot"])
+def test_a_lost_boot_is_retried_wherever_it_came_from(site, script, node, capability):
+    boots_with(capability)(site, node)
+    assert (retry(site, node), script.calls.count("boot")) == (1, 2)
 
 
 def test_the_retry_of_a_boot_concerns_no_later_wait(site, script):

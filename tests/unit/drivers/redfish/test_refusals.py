@@ -10,7 +10,7 @@ import pytest
 from bloomery import errors
 from bloomery.conf import Conf
 from bloomery.conf.redfish import Redfish
-from bloomery.drivers.redfish import access, media, reset
+from bloomery.drivers.redfish import access, reset
 from tests.kit.machines.driver_task import FakeTask
 
 
@@ -150,14 +150,4 @@ def test_silence_names_the_time_that_was_waited_and_blames_nobody_for_a_short_on
     with pytest.raises(errors.BmcUnreachable, match=r"no answer within \d(\.\d)? s \(the rest"):
         way.read(task, power)
     assert way.bmc(task).is_suspect
-    assert way.bmc(task).breaker.failures == 0
-
-
-def test_media_that_stay_are_no_silence(conf, task, machine):
-    way = access.of(conf)
-    way.change(task, lambda system: media.insert(system, "http://images.test/a.iso"))
-    machine.bmc.faults.add(kind="status", status=204, path="EjectMedia", times=-1)
-    with pytest.raises(errors.BmcUnreachable, match="was ejected and is still there"):
-        way.change(task, media.eject)
-    assert not way.bmc(task).is_suspect
     assert way.bmc(task).breaker.failures == 0
