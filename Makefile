@@ -2,7 +2,7 @@
 
 VENV := .venv
 BIN := $(VENV)/bin
-PIP := PIP_DISABLE_PIP_VERSION_CHECK=1 $(BIN)/python -m pip -qq --no-input install
+PIP := $(BIN)/python tools/pip_install.py
 INSTALL := $(PIP) --constraint requirements.lock
 
 # What the service needs, and what its tests need in addition.
