@@ -16,6 +16,7 @@ import functools
 import logging
 import os
 from collections.abc import Callable, Mapping
+from types import MappingProxyType
 from typing import Any, Final, NamedTuple, TypeAlias
 
 import prometheus_client
@@ -28,6 +29,7 @@ from bloomery import errors
 
 LOG = logging.getLogger(__name__)
 
+DATABASE_ANSWERS: Final = "database_answers"  # the gauge of the look at all others of the database
 SHARED_FOLDER: Final = "PROMETHEUS_MULTIPROC_DIR"  # read by prometheus_client at its import
 CONTENT_TYPE: Final = prometheus_client.CONTENT_TYPE_LATEST
 prometheus_client.disable_created_metrics()  # type: ignore[no-untyped-call]
@@ -80,6 +82,7 @@ class Gauge(NamedTuple):
     help: str
     labels: tuple[str, ...]
     read: Callable[[], Readings]
+    from_database: bool = False
 
 
 class Series(NamedTuple):
@@ -152,8 +155,8 @@ class Exporter(metrics.MetricLogger):  # type: ignore[misc]
 class _Watch:
     """Reads the process's gauges when the registry is rendered."""
 
-    def __init__(self, gauges: tuple[AnyGauge, ...]) -> None:
-        self._gauges = gauges
+    def __init__(self, gauges: tuple[AnyGauge, ...], of_database: Mapping[str, Readings]) -> None:
+        self._gauges, self._of_database = gauges, of_database
 
     def collect(self) -> Any:
         for gauge in self._gauges:
@@ -161,10 +164,8 @@ class _Watch:
                 yield from gauge.collect()
                 continue
             family = GaugeMetricFamily(f"bloomery_{gauge.name}", gauge.help, labels=gauge.labels)
-            try:
-                readings = gauge.read()
-            except (errors.Failure, sa.exc.SQLAlchemyError) as exc:
-                LOG.warning("gauge %s was not read: %s", gauge.name, errors.brief(exc))
+            readings = self._of_database.get(gauge.name) if gauge.from_database else gauge.read()
+            if readings is None:
                 METRICS.send_counter(f"gauge_failures:{gauge.name}", 1)
                 continue
             for labels, value in readings.items():
@@ -175,14 +176,30 @@ class _Watch:
 METRICS: Final = Exporter()
 
 
-def render(gauges: tuple[AnyGauge, ...] = ()) -> bytes:
+def read_database(gauges: tuple[AnyGauge, ...]) -> dict[str, Readings]:
+    """Read the gauges of the database, up to the first that it does not answer for."""
+    readings: dict[str, Readings] = {}
+    for gauge in gauges:
+        if isinstance(gauge, SeriesGauges) or not gauge.from_database:
+            continue
+        try:
+            readings[gauge.name] = gauge.read()
+        except (errors.Failure, sa.exc.SQLAlchemyError) as exc:
+            LOG.warning("gauge %s was not read: %s", gauge.name, errors.brief(exc))
+            break
+    return readings
+
+
+def render(
+    gauges: tuple[AnyGauge, ...] = (), of_database: Mapping[str, Readings] = MappingProxyType({})
+) -> bytes:
     """Return all metrics in Prometheus' text format, with current ``gauges``.
 
-    A gauge whose database does not answer is left out, and counted.  ``process_*`` describe this
-    process; where several share a port, they are left out.
+    ``of_database``: what ``read_database`` returned.  A gauge that is not among it is left out, and
+    counted.  ``process_*`` describe this process; where several share a port, they are left out.
     """
     fresh = prometheus_client.CollectorRegistry()
-    fresh.register(_Watch(gauges))
+    fresh.register(_Watch(gauges, of_database))
     if SHARED_FOLDER not in os.environ:  # the next scrape may meet another process
         prometheus_client.ProcessCollector(registry=fresh)
     read_now = exposition.generate_latest(fresh)  # counts its failures

@@ -25,6 +25,7 @@ from bloomery.api import (
     browsers,
     layers,
     replies,
+    scrape,
     versions,
 )
 from bloomery.api.declare import EVENT_STREAM, KEY, Call
@@ -34,7 +35,7 @@ from bloomery.http_server.readiness import Readiness
 from bloomery.http_server.wsgi import REQUEST_ID_HEADERS, Wsgi
 from bloomery.metrics import METRICS
 from bloomery.model.request import IN_LOG, Parking, Request, begin
-from bloomery.operations import agent_callers, health
+from bloomery.operations import agent_callers, health, policy
 from bloomery.operations.context import Context, Services
 
 SUFFIX: Final = ".json"
@@ -76,6 +77,7 @@ class Middleware:
         Raises CannotStart for options that cannot be used.
         """
         agent_callers.networks_of_agents(services.conf.api)
+        agent_callers.parsed(scrape.NETWORKS, services.conf.metrics.node_networks)
         self._inner = inner
         self._site = services
         self._auth = logins or auth_strategy.logins(services.conf)
@@ -83,8 +85,7 @@ class Middleware:
         self._readiness = Readiness(health.parts(services))
         self._plain: dict[str, Wsgi] = {"/healthz": self._alive, "/readyz": self._ready}
         self._plain |= layers.healthcheck(services.conf)
-        if metrics is not None:
-            self._plain["/metrics"] = metrics
+        self._metrics = metrics
         self._boot_files = boot_files.make(services.conf)
         self._pages, self._stacks = pages, stacks
         self._browsers = browsers.Guard(services.conf)
@@ -119,9 +120,7 @@ class Middleware:
         if public is not None:
             return public
         try:
-            call = environ[KEY] = self._understood(parking.request, environ)
-            if self._auditor is not None:
-                self._auditor.ask(parking, call.context.request, environ, call.body)
+            return self._application_of(parking, environ)
         except auth.Unauthorized:
             return _unauthorized()
         except auth.Refused as exc:
@@ -142,6 +141,15 @@ class Middleware:
             return replies.second_form(400, "The path or the query is not UTF-8")
         except errors.AuditUnwritable as exc:
             return replies.second_form(exc.status, str(exc))
+
+    def _application_of(self, parking: Parking, environ: dict[str, Any]) -> Wsgi:
+        """Return the application that answers this caller."""
+        if self._metrics is not None and environ.get("PATH_INFO") == scrape.METRICS:
+            environ[scrape.SEES_NODES] = self._sees_nodes(parking.request, environ)
+            return self._metrics
+        call = environ[KEY] = self._understood(parking.request, environ)
+        if self._auditor is not None:
+            self._auditor.ask(parking, call.context.request, environ, call.body)
         return self._inner
 
     def _find_public(self, path: str, environ: dict[str, Any]) -> Wsgi | None:
@@ -151,6 +159,16 @@ class Middleware:
         if self._pages is not None and _is_of_pages(path, environ):
             return self._pages
         return self._plain.get(path)
+
+    def _sees_nodes(self, request: Request, environ: dict[str, Any]) -> bool:
+        """May the caller of /metrics see series of single nodes, as in a list of them?"""
+        if scrape.is_near(self._site.conf, environ):
+            return True
+        is_open = self._site.conf.default.auth_strategy == "noauth"
+        if not (is_open or "HTTP_AUTHORIZATION" in environ or "HTTP_X_AUTH_TOKEN" in environ):
+            return False
+        caller = Context(services=self._site, request=self._auth.identify(request, environ))
+        return policy.may(caller, "baremetal:node:list_all")
 
     def _understood(self, request: Request, environ: dict[str, Any]) -> Call:
         path = environ.get("PATH_INFO", "")

@@ -81,9 +81,13 @@ def of_site(db: Database, ring: Ring) -> tuple[Gauge, ...]:
         with db.read() as conn:
             return {(name,): count for name, count in stack_drift.count_by_type(conn).items()}
 
-    return (
-        Gauge("database_refuses_writes", "1 while the disk of SQLite takes no writes.", (),
-                lambda: {(): float(db.refusal is not None)}),
+    refuses = Gauge(
+        "database_refuses_writes", "1 while the disk of SQLite takes no writes.", (),
+        lambda: {(): float(db.refusal is not None)},
+    )  # fmt: skip
+    of_rows = (
+        Gauge("database_answers", "0 while the database does not answer within 2 s.", (),
+                lambda: {(): 1.0}),
         Gauge("conductors", "Conductors by state; silent: without a heartbeat.", ("state",),
                 conductors_by_state),
         Gauge("nodes", "Nodes by provision state.", ("state",), nodes_by_state),
@@ -98,6 +102,7 @@ def of_site(db: Database, ring: Ring) -> tuple[Gauge, ...]:
         Gauge("stack_drifted", "Resources whose machines differ from them, by type.", ("type",),
                 drifted_by_type),
     )  # fmt: skip
+    return (refuses, *(each._replace(from_database=True) for each in of_rows))
 
 
 def of_broker(calls: Client | Server) -> tuple[Gauge, ...]:

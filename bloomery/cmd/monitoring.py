@@ -37,7 +37,7 @@ class Monitor:
                 advice=f"choose another [monitoring]{option} or host_ip",
             )  # fmt: skip
             readiness = Readiness(parts)
-            app = _app(scrape.make(gauges), readiness)
+            app = _app(scrape.make(gauges), readiness, conf)
             self._server = Server(app, settings, has_probes=True)
 
     def start(self) -> None:
@@ -50,10 +50,11 @@ class Monitor:
             self._server.stop(0)
 
 
-def _app(metrics: Wsgi, readiness: Readiness) -> Wsgi:
+def _app(metrics: Wsgi, readiness: Readiness, conf: Conf) -> Wsgi:
     def answer(environ: dict[str, Any], start_response: Any) -> Iterable[bytes]:
         path = environ.get("PATH_INFO", "")
-        if path == "/metrics":
+        if path == scrape.METRICS:
+            environ[scrape.SEES_NODES] = scrape.is_near(conf, environ)
             return metrics(environ, start_response)
         answered: Iterable[bytes] = _health(path, readiness)(environ, start_response)
         return answered

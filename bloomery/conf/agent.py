@@ -107,6 +107,11 @@ class Metrics:
         True, "reverse the parts of the host name in that prefix"
     )
     agent_global_prefix: str | None = option(None, "prefix of all agents' metrics")
+    node_networks: tuple[str, ...] = option(
+        (),
+        "networks (CIDR) whose scrapes of /metrics get series of single nodes, such as sensors, "
+        "without a login; this host gets them always",
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -36,6 +36,7 @@ MOST_DESCRIPTORS: Final = 65_536  # programs that close each possible descriptor
 STOP_S: Final = 5
 ALIVE: Final = b"/healthz"
 READY: Final = b"/readyz"
+METRICS: Final = b"/metrics"
 LAST_S: Final = 0.5  # to close the connections
 LARGE: Final = 4 * KIB * KIB  # bodies of this size are parsed one at a time
 _BROKEN: Final = ("500 Internal Server Error", [("Content-Type", "text/plain")])
@@ -74,9 +75,9 @@ class Server:
         """Bind the address.  Raises CannotStart.
 
         ``fault`` returns the error document for requests that reach no application. ``has_probes``:
-        the thread of connections answers ``ALIVE``, which must not block, and a thread of its own
-        ``READY``: both answer while all workers wait for a database.  ``agent_calls``: the paths of
-        agents' requests, which half as many threads answer.
+        the thread of connections answers ``ALIVE``, which must not block, and threads of their own
+        ``READY`` and ``METRICS``: all answer while all workers wait for a database.
+        ``agent_calls``: the paths of agents' requests, which half as many threads answer.
         """
         self._app, self._fault = app, fault
         self._tls = tls.Tls(settings.tls) if settings.tls is not None else None
@@ -84,7 +85,8 @@ class Server:
         self._listener = _listener(settings)
         self._base = wsgi.base(*self.address, self._scheme)
         self._has_probes, self._agent_calls = has_probes, agent_calls
-        self._ready, self._agents, self._probes, self._files = (WorkQueue() for _ in range(4))
+        self._ready, self._agents, self._files = (WorkQueue() for _ in range(3))
+        self._probes, self._scrapes = WorkQueue(), WorkQueue()
         self._large = _OneByOne(self._ready)
         limits = limits or Limits(connections=most_connections())
         self._connections = connections.Connections(
@@ -100,6 +102,7 @@ class Server:
             queues |= {f"{settings.name}-agents-{number}": self._agents for number in range(count)}
         if has_probes:
             queues[f"{settings.name}-probes"] = self._probes
+            queues[f"{settings.name}-scrapes"] = self._scrapes
         self._threads = [
             threading.Thread(target=self._work, args=(queue,), name=name, daemon=True)
             for name, queue in queues.items()
@@ -149,6 +152,7 @@ class Server:
             return
         self._loop.join(None if within_s is None else within_s + LAST_S)
         self._probes.put(None)
+        self._scrapes.put(None)
         self._files.put(None)
         for _ in self._threads:
             self._ready.put(None)
@@ -166,6 +170,8 @@ class Server:
             self._answer_or_abandon(connection)
         elif self._has_probes and path == READY:
             self._probes.put(connection)
+        elif self._has_probes and path == METRICS:
+            self._scrapes.put(connection)
         elif message.is_whole and message.size > LARGE:
             self._large.put(connection)
         elif self._agent_calls and self._agent_calls.fullmatch(path.decode("latin-1")):

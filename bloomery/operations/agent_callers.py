@@ -33,14 +33,23 @@ def is_inside(conf: Api, caller: str) -> bool:
     return not networks or _is_among(_address(caller), networks)
 
 
+def is_among(caller: str, option: str, networks: tuple[str, ...]) -> bool:
+    """Is the address in one of the option's networks?  Raises CannotStart for a malformed one."""
+    return _is_among(_address(caller), parsed(option, networks))
+
+
 def networks_of_agents(conf: Api) -> tuple[Network, ...]:
     """Read the option.  Raises CannotStart for a malformed network."""
+    return parsed("[api]agent_networks", conf.agent_networks)
+
+
+def parsed(option: str, networks: tuple[str, ...]) -> tuple[Network, ...]:
+    """Return the networks.  Raises CannotStart for a malformed one."""
     try:
-        return _parsed(conf.agent_networks)
+        return _parsed(networks)
     except ValueError as exc:
         raise errors.CannotStart(
-            reason=f"cannot use [api]agent_networks: networks are allowed, such as 10.0.0.0/8 "
-            f"({exc})",
+            reason=f"cannot use {option}: networks are allowed, such as 10.0.0.0/8 ({exc})",
         ) from exc
 
 

@@ -21,8 +21,8 @@ from tests.kit.servers.site import Site
 HOUR = timedelta(hours=1)
 
 
-def lines(*shown: Gauge) -> list[str]:
-    return metrics.render(shown).decode().splitlines()
+def lines(*shown: metrics.AnyGauge) -> list[str]:
+    return metrics.render(shown, metrics.read_database(shown)).decode().splitlines()
 
 
 def failures() -> float:
@@ -41,7 +41,8 @@ def test_a_gauge_whose_database_is_away_is_left_out_and_counted(fault):
 
     before = failures()
     shown = lines(
-        Gauge("nodes", "Nodes.", ("state",), read), Gauge("workers", "W.", (), lambda: {(): 2.0})
+        Gauge("nodes", "Nodes.", ("state",), read, from_database=True),
+        Gauge("workers", "W.", (), lambda: {(): 2.0}),
     )
     assert "bloomery_workers 2.0" in shown
     assert not [line for line in shown if line.startswith("bloomery_nodes")]
@@ -63,12 +64,11 @@ def test_a_broker_is_shown_where_there_is_one(is_connected, shown):
 
 
 def series(site: Site) -> list[str]:
-    shown = metrics.render(
-        (*gauges.of_process(site.db), *gauges.of_site(site.db, site.runtime.ring),
-         *gauges.of_conductor(site.service))
+    shown = lines(
+        *gauges.of_process(site.db), *gauges.of_site(site.db, site.runtime.ring),
+        *gauges.of_conductor(site.service),
     )  # fmt: skip
-    lines = shown.decode().splitlines()
-    ours = [line for line in lines if not line.startswith(("#", "bloomery_api"))]
+    ours = [line for line in shown if not line.startswith(("#", "bloomery_api"))]
     return [line.rpartition(" ")[0] for line in ours]
 
 
@@ -88,7 +88,7 @@ def test_a_scrape_reads_each_table_once_however_many_nodes_there_are(site: Site)
         site.enrol()
     read = gauges.of_site(site.db, site.runtime.ring)
     meter = Meter(site.db)
-    metrics.render(read)
+    lines(*read)
     assert len(meter.statements) <= len(read) + 3
 
 
