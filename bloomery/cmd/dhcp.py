@@ -20,7 +20,10 @@ from bloomery.drivers.agent_boot.publication import Publication
 _IPXE, _GRUB = _LOADERS = ("ipxe", "grub")
 _PATH: Final = re.compile(r"/[!-~]*")
 _ODD: Final = re.compile(r"[,\"#\\]")  # dnsmasq would act on them
-_EFI: Final = ("dhcp-match=set:efi,option:client-arch,7", "dhcp-match=set:efi,option:client-arch,9")
+_ARCHITECTURES: Final = {  # dnsmasq's tag: numbers of firmware, the last boots by HTTP
+    "efi": (7, 9, 16),
+    "arm64": (11, 19),
+}  # IANA, Processor Architecture Types of DHCPv6 (RFC 5970)
 _NO_RANGE: Final = (
     "# Replace FIRST and LAST with addresses for machines, and remove the mark of the comment:",
     "#dhcp-range=FIRST,LAST",
@@ -95,10 +98,16 @@ def print_(
 
 def _ipxe_lines(base_url: str) -> Iterator[str]:
     yield "dhcp-match=set:ipxe,175"
-    yield from _EFI
-    yield "dhcp-boot=tag:!ipxe,tag:!efi,undionly.kpxe"
+    yield from _matches()
+    yield "dhcp-boot=tag:!ipxe,tag:!efi,tag:!arm64,undionly.kpxe"
     yield "dhcp-boot=tag:!ipxe,tag:efi,snponly.efi"
+    yield "dhcp-boot=tag:!ipxe,tag:arm64,snponly-arm64.efi"
     yield f"dhcp-boot=tag:ipxe,{base_url}/{boot_files.IPXE_ENTRY}"
+
+
+def _matches() -> Iterator[str]:
+    for tag, numbers in _ARCHITECTURES.items():
+        yield from (f"dhcp-match=set:{tag},option:client-arch,{number}" for number in numbers)
 
 
 def _grub_lines(base_url: str, tftp_root: str) -> Iterator[str]:
@@ -109,8 +118,9 @@ def _grub_lines(base_url: str, tftp_root: str) -> Iterator[str]:
         yield f"#   configfile {parts.path}/{boot_files.GRUB_ENTRY}"
     else:
         yield f"# GRUB cannot fetch {base_url}: it speaks HTTP without TLS, and TFTP."
-    yield from _EFI
+    yield from _matches()
     yield "dhcp-boot=tag:efi,bootx64.efi"
+    yield "dhcp-boot=tag:arm64,bootaa64.efi"
 
 
 @dhcp.command()

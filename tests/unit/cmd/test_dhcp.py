@@ -42,6 +42,35 @@ def test_the_lines_are_those_of_the_page(tmp_path: Path, loader: str) -> None:
     assert sorted(printed) == written[loader == "grub"]
 
 
+@pytest.mark.parametrize(
+    ("arch", "ipxe", "grub"),
+    [
+        pytest.param(0, "undionly.kpxe", None, id="x86-bios"),
+        pytest.param(7, "snponly.efi", "bootx64.efi", id="x64-uefi"),
+        pytest.param(9, "snponly.efi", "bootx64.efi", id="x64-uefi-as-ebc"),
+        pytest.param(16, "snponly.efi", "bootx64.efi", id="x64-uefi-http"),
+        pytest.param(11, "snponly-arm64.efi", "bootaa64.efi", id="arm64-uefi"),
+        pytest.param(19, "snponly-arm64.efi", "bootaa64.efi", id="arm64-uefi-http"),
+    ],
+)
+def test_each_firmware_gets_a_loader_of_its_kind(
+    tmp_path: Path, arch: int, ipxe: str, grub: str | None
+) -> None:
+    for loader, file in (("ipxe", ipxe), ("grub", grub)):
+        lines = settings(run(tmp_path, "--loader", loader, RANGE))
+        match = re.compile(rf"dhcp-match=set:(\w+),option:client-arch,{arch}")
+        tags = {found[1] for line in lines if (found := match.fullmatch(line))}
+        boots = [
+            line.removeprefix("dhcp-boot=").split(",") for line in lines if "dhcp-boot" in line
+        ]
+        files = [
+            file
+            for *wanted, file in boots
+            if all((tag[5:] not in tags) if "!" in tag else (tag[4:] in tags) for tag in wanted)
+        ]
+        assert files == ([file] if file else [])
+
+
 def test_a_web_server_hands_out_the_scripts_where_there_is_one(tmp_path: Path) -> None:
     options = f"{OWN_API}[deploy]\nhttp_url = https://web.test/bm/\n"
     printed = run(tmp_path, RANGE, options=options).stdout
