@@ -74,6 +74,15 @@ class Redfish:
     firmware_update_reboot_delay: int = option(
         300, "seconds after an update for the new version to appear", least=0
     )
+    firmware_update_required_successes: int = option(
+        3, "answers in a row that a BMC must give after an update; 0: none", least=0
+    )
+    firmware_update_validation_interval: int = option(
+        30, "seconds between two of these answers", least=0
+    )
+    firmware_update_resource_validation_timeout: int = option(
+        480, "seconds for these answers; 0: none are waited for", least=0
+    )
     power_on_conflict_retry_attempts: int = option(
         6, "tries to switch on a machine whose BMC is busy", least=1
     )

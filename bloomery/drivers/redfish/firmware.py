@@ -154,7 +154,8 @@ class _Update:
         """Run stages until one must wait.  Raises StepFailure, BmcRefused, BmcUnreachable."""
         stages: dict[str, Callable[[], Outcome | None]] = {
             "ask": self._ask, "poll": self._poll, "restart": self._restart,
-            "settle": self._settle, "switch off": self._switch_off, "wait": self._wait,
+            "settle": self._settle, "validate": self._validate, "switch off": self._switch_off,
+            "wait": self._wait,
         }  # fmt: skip
         while self._memory["done"] < len(self._entries):
             if self._memory["now"] is None:
@@ -311,9 +312,39 @@ class _Update:
         if not is_new and now.pop("unsure", False):
             now["stage"] = "restart"
             return None
-        now["stage"] = "switch off" if now["was_off"] else "wait"
-        now["waits_until"] = _later(self._entry.get("wait", 0))
+        limit_s = self._conf.firmware_update_resource_validation_timeout
+        now.update(stage="validate", answers=0, validates_by=_later(limit_s) if limit_s else None)
         return None
+
+    def _validate(self) -> Outcome | None:
+        """Wait until the BMC has shown the component several times in a row."""
+        now, conf = self._now, self._conf
+        required = conf.firmware_update_required_successes if now["validates_by"] else 0
+        if now["answers"] < required:
+            try:
+                version = self._access.read(
+                    self._task, lambda system: _version(system, self._component)
+                )
+                now["answers"] += 1
+            except (errors.BmcUnreachable, errors.BmcRefused) as exc:
+                self._bear(exc)
+                version = None
+            if version is None and now["before"] is not None:
+                now["answers"] = 0
+        if now["answers"] >= required:
+            now["stage"] = "switch off" if now["was_off"] else "wait"
+            now["waits_until"] = _later(self._entry.get("wait", 0))
+            return None
+        shown = f"its BMC has shown it {now['answers']} of {required} times in a row"
+        if _is_past(now["validates_by"]):
+            raise errors.StepFailure(
+                reason=f"{self._component} was updated, and {shown} within "
+                f"{conf.firmware_update_resource_validation_timeout} s",
+            )
+        return Again(
+            after_s=float(max(conf.firmware_update_validation_interval, 0.1)),
+            reason=f"{self._component} is updated: {shown}",
+        )
 
     def _bear(self, exc: errors.Failure) -> Again:
         """Wait for a restarting BMC, which is silent and then lacks documents.  Raises ``exc``."""

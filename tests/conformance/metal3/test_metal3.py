@@ -62,6 +62,7 @@ def conf(tmp_path: Path) -> Conf:
             plain.redfish,
             firmware_update_status_interval=1,
             firmware_update_reboot_delay=1,
+            firmware_update_validation_interval=0,
             raid_config_status_interval=1,
             verify_ca="False",
         ),

@@ -169,7 +169,8 @@ def flashing(make_site):
         conftest.conf(),
         redfish=Redfish(
             connect_timeout=1, read_timeout=1, firmware_update_status_interval=1,
-            firmware_update_reboot_delay=1, power_on_conflict_retry_interval=1,
+            firmware_update_reboot_delay=1, firmware_update_validation_interval=0,
+            power_on_conflict_retry_interval=1,
         ),
         bmc=BmcOptions(call_timeout=3, breaker_failures=3, breaker_pause=1),
     )  # fmt: skip
