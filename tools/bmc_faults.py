@@ -19,7 +19,7 @@ from typing import Final
 ROOT: Final = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))  # run from anywhere, as the other tools are
 
-from tests.kit.machines import bmc_faults, bmc_oddities  # noqa: E402  the line above comes first
+from tests.kit.machines import bmc_faults, odd_settings  # noqa: E402  the line above comes first
 from tests.kit.machines.bmc_faults import Row  # noqa: E402
 from tests.kit.machines.bmc_oddities import Oddity  # noqa: E402
 
@@ -65,8 +65,8 @@ ODD: Final = """\
 
 ## BMCs that answer oddly
 
-Each row is a small BMC out of a public report (`tests/kit/machines/bmc_oddities.py`). A test runs
-the operation against it, and finds the node as *Right* says.
+Each row is a small BMC out of a public report (`bmc_oddities` and `odd_settings` of
+`tests/kit/machines`). A test runs the operation against it, and finds the node as *Right* says.
 
 | BMC | Operation | Right | Source |
 |---|---|---|---|
@@ -84,7 +84,7 @@ def page(rows: Sequence[Row]) -> str:
         ONCE, *_single_table(single),
         FOR_EVER.format(recovered=recovered, budget_s=budget_s), *_lasting_table(lasting),
     ]  # fmt: skip
-    return "\n".join(parts) + "\n" + odd_section(bmc_oddities.ODDITIES)
+    return "\n".join(parts) + "\n" + odd_section(odd_settings.ALL)
 
 
 def odd_section(oddities: Iterable[Oddity]) -> str:
@@ -146,7 +146,7 @@ def differences_over_tls(rows: Iterable[Row]) -> list[str]:
 def main() -> None:
     if sys.argv[1:] == ["odd"]:
         kept = PAGE.read_text(encoding="utf-8").partition(ODD.splitlines()[1])[0].rstrip("\n")
-        PAGE.write_text(kept + "\n" + odd_section(bmc_oddities.ODDITIES), encoding="utf-8")
+        PAGE.write_text(kept + "\n" + odd_section(odd_settings.ALL), encoding="utf-8")
         return
     logging.disable(logging.CRITICAL)
     with tempfile.TemporaryDirectory() as folder, bmc_faults.Trial(Path(folder)) as trial:

@@ -85,8 +85,7 @@ def specs(nodes: int, *, prefix: str = "sim", first: int = 0, **more: Any) -> li
         Spec(
             uuid=str(uuid.uuid5(uuid.NAMESPACE_DNS, f"lab-{n}")),
             name=f"{prefix}-{n - first:04d}",
-            macs=(f"52:54:01:{n >> 16 & 255:02x}:{n >> 8 & 255:02x}:{n & 255:02x}",),
-            **more,
+            **{"macs": (f"52:54:01:{n >> 16 & 255:02x}:{n >> 8 & 255:02x}:{n & 255:02x}",)} | more,
         )
         for n in range(first, first + nodes)
     ]

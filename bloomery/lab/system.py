@@ -49,6 +49,8 @@ class Spec:
     accepts; no ``modes``: it has no boot mode.  ``media``: virtual devices and their types.
     ``media_by_patch``: they take PATCH in place of actions.  ``idrac``: its BMC has Dell's
     services, and makes a job of a BIOS change: until the next boot it refuses others.
+    ``forgets_mode``: a boot device without a mode sets Legacy.  ``wants_triple``: a boot device
+    without duration and mode is refused.
     """
 
     uuid: str
@@ -71,6 +73,8 @@ class Spec:
     media: tuple[tuple[str, tuple[str, ...]], ...] = (("Cd", ("CD", "DVD")),)
     media_by_patch: bool = False
     idrac: bool = False
+    forgets_mode: bool = False
+    wants_triple: bool = False
 
 
 def factory_bios() -> dict[str, Any]:

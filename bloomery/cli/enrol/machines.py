@@ -178,9 +178,10 @@ def _ports(values: Json, faults: list[str]) -> list[Json]:
 
 
 def _mac(text: str) -> str | None:
-    """Return a MAC in the form of the API, None for another text."""
+    """Return a MAC in the form of the API, None for another text and for 00:00:00:00:00:00."""
     digits = re.sub(r"[:.-]", "", text.strip().lower())
-    return ":".join(re.findall("..", digits)) if re.fullmatch("[0-9a-f]{12}", digits) else None
+    is_mac = re.fullmatch("[0-9a-f]{12}", digits) and digits.strip("0") and digits.strip("f")
+    return ":".join(re.findall("..", digits)) if is_mac else None
 
 
 def _more(values: Json, faults: list[str]) -> Json:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import itertools
 import math
+import re
 import urllib.parse
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Final, TypeAlias
@@ -35,6 +36,7 @@ _FACTS: Final = {  # our name: the registry's
 }
 
 
+_VERSION: Final = re.compile(r"[._]v?[0-9]+([._][0-9]+)*$", re.IGNORECASE)
 _SETTINGS: Final = "@Redfish.Settings"
 _APPLY_TIME: Final = "@Redfish.SettingsApplyTime"
 _APPLY_ARGS: Final = {
@@ -111,7 +113,7 @@ def settings(system: Any, documents: reading.Documents) -> list[Json] | None:
 
 
 def _reader(system: Any, documents: reading.Documents) -> Callable[[Key], Json]:
-    return lambda key: documents.get(key, lambda: _registry(system, key[-1]))
+    return lambda key: documents.get(key, lambda: find_registry(system, key[-1]))
 
 
 def _key(system: Any, bios: Json) -> Key:
@@ -134,28 +136,40 @@ def _text(value: Any) -> str | None:
     return value if value is None else str(value)
 
 
-def _registry(system: Any, name: str | None) -> dict[str, Json]:
-    """Return the registry's attributes by name; {} where there is no registry.
+def find_registry(system: Any, name: str | None, most: int | None = None) -> dict[str, Json]:
+    """Return the registry's attributes by name; {} where no registry can be read.
 
     Read without sushy, which would load all registries that it ships.  Most BMCs file the registry
-    under its name; otherwise the files are searched one by one.
+    under its name, some one of another version; otherwise ``most`` files are searched one by one.
     """
     files = (system.root.json.get("Registries") or {}).get("@odata.id")
     if not name or not files:
         return {}
     named = f"{files.rstrip('/')}/{urllib.parse.quote(name)}"
-    for path in itertools.chain([named], _files(system, named)):
+    other_version: Json = {}
+    for path in itertools.islice(_files(system, named), most):
+        if other_version and _stem(path) != _stem(name):
+            break
         file = reading.optional(reading.fetch, system, path) or {}
-        if name in (file.get("Registry"), file.get("Id")):
+        names = [each for each in (file.get("Registry"), file.get("Id")) if isinstance(each, str)]
+        if name in names:
             return reading.optional(_entries, system, file) or {}
-    return {}
+        if _stem(name) in map(_stem, names):
+            other_version = other_version or file
+    return reading.optional(_entries, system, other_version) or {}
 
 
-def _files(system: Any, but: str) -> Iterator[str]:
-    """Yield the paths of all registry files except ``but``."""
-    for file in reading.follow(system, system.root.json, "Registries").get("Members") or ():
-        if file["@odata.id"].rstrip("/") != but:
-            yield file["@odata.id"]
+def _stem(name: str) -> str:
+    """Return the name of a registry, or of its path, without the version and in small letters."""
+    return _VERSION.sub("", urllib.parse.unquote(name.rstrip("/").rpartition("/")[2])).lower()
+
+
+def _files(system: Any, named: str) -> Iterator[str]:
+    """Yield the paths of registry files: ``named``, those of its name, and the others."""
+    yield named
+    members = reading.follow(system, system.root.json, "Registries").get("Members") or ()
+    others = [file["@odata.id"] for file in members if file["@odata.id"].rstrip("/") != named]
+    yield from sorted(others, key=lambda path: _stem(path) != _stem(named))
 
 
 def _entries(system: Any, file: Json) -> dict[str, Json]:

@@ -16,12 +16,14 @@ from bloomery.drivers.bmc import report
 from bloomery.drivers.bmc.report import Check, Report
 from bloomery.drivers.redfish import boot_device, certificate, reading, reset
 from bloomery.drivers.redfish.access import Access
+from bloomery.drivers.redfish.bios import find_registry
 from bloomery.drivers.redfish.driver_info import Account
 
 Json: TypeAlias = dict[str, Any]
 
-_MOST_DOCUMENTS: Final = report.MOST_REQUESTS // 2 - 6  # one may take two tries; the rest: login
+_MOST_DOCUMENTS: Final = report.MOST_REQUESTS // 2 - 10  # one may take two tries; the rest: login
 _MOST_MEMBERS: Final = 4  # documents of a collection that are read
+_MOST_REGISTRIES: Final = 6  # files that are searched for the BIOS's own
 _FORBIDDEN: Final = 403
 _ALLOWED: Final = "@Redfish.AllowableValues"
 _SENSORS: Final = ("Sensors", "Thermal", "ThermalSubsystem", "Power", "PowerSubsystem")
@@ -106,7 +108,7 @@ def _examine(system: Any, documents: _Documents, account: Account, result: Repor
         _boot_device(system),
         _boot_mode(system),
         _virtual_media(documents, own, managers),
-        _bios(documents, own),
+        _bios(system, documents, result),
         _raid(documents, own),
         _firmware(documents, root),
         _secure_boot(documents, own),
@@ -122,7 +124,7 @@ def _examine(system: Any, documents: _Documents, account: Account, result: Repor
 
 def _identity(root: Json, own: Json, manager: Json) -> dict[str, str | None]:
     return {
-        "manufacturer": _text(root.get("Vendor")) or _text(own.get("Manufacturer")),
+        "manufacturer": _text(own.get("Manufacturer")) or _text(root.get("Vendor")),
         "model": _text(own.get("Model")) or _text(root.get("Product")),
         "serial": _text(own.get("SerialNumber")),
         "bios": _text(own.get("BiosVersion")),
@@ -194,9 +196,15 @@ def _protocols(device: Json) -> list[str]:
     return _texts(action.get(name)) or _texts(device.get(name))
 
 
-def _bios(documents: _Documents, own: Json) -> Check:
-    bios = documents.follow(own, "Bios")
-    count, registry = len(bios.get("Attributes") or {}), bios.get("AttributeRegistry")
+def _bios(system: Any, documents: _Documents, result: Report) -> Check:
+    bios = documents.follow(system.json, "Bios")
+    count, registry = len(bios.get("Attributes") or {}), _text(bios.get("AttributeRegistry"))
+    if count and not find_registry(system, registry, most=_MOST_REGISTRIES):
+        name = f" {registry}" if registry else ""
+        result.quirks.append(
+            f"it shows no attribute registry{name}: BIOS settings have no types and limits, and "
+            "values are sent unchecked"
+        )
     detail = f"{count} settings" + (f", registry {registry}" if registry else ", no registry")
     return Check(name="BIOS", works=count > 0, detail=detail if bios else "")
 

@@ -8,6 +8,7 @@ node's properties with the values read:
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from typing import Any, Final, TypeAlias
 
@@ -15,14 +16,19 @@ from bloomery import errors
 from bloomery.drivers import base
 from bloomery.drivers.redfish import boot_device, neighbours, reading
 from bloomery.drivers.redfish.hardware import RedfishInterface
+from bloomery.model.rules import idents
 from bloomery.outcome import Done
 
 Json: TypeAlias = dict[str, Any]
 
-_ARCHITECTURES: Final = {"x86": "x86_64", "x86-64": "x86_64", "ARM": "aarch64"}
+_ARCHITECTURES: Final = {  # of ProcessorArchitecture and of InstructionSet
+    "x86": "x86_64", "x86-64": "x86_64", "ARM": "aarch64", "ARM-A64": "aarch64",
+}  # fmt: skip
 _LEAST_DISK: Final = 4 << 30  # smaller disks are boot sticks
 _PCI_HOOKS: Final = frozenset({"pci-devices", "accelerators"})
 _LLDP_HOOKS: Final = frozenset({"parse-lldp", "local-link-connection"})
+_TO_BMC: Final = "ToManager"  # the Id of the host interface (DSP0270) at several makers
+_GUID: Final = re.compile(r"[0-9A-Fa-f]{2}([:-][0-9A-Fa-f]{2}){7,19}")
 _REQUIRED: Final = ("memory_mb", "cpu_arch")
 _DISKLESS: Final[Json] = {"local_gb": 0}
 
@@ -84,7 +90,7 @@ def look(system: Any) -> Json:
         "memory": {"physical_mb": _memory_mb(system)},
         "cpu": reading.optional(_cpu, system) or {"count": None, "architecture": None},
         "disks": _disks(system),
-        "interfaces": reading.optional(_interfaces, system) or [],
+        "interfaces": reading.optional(_interfaces, system) or _adapter_ports(system),
         "boot": {"current_boot_mode": boot_device.mode(system)},
     }
 
@@ -97,7 +103,9 @@ def _memory_mb(system: Any) -> int | None:
 def _cpu(system: Any) -> Json:
     processors = [p for p in reading.each(system.processors) if _kind(p) in ("CPU", None)]
     first = processors[0] if processors else None
-    architecture = getattr(getattr(first, "processor_architecture", None), "value", None)
+    kinds = [getattr(first, name, None) for name in ("processor_architecture", "instruction_set")]
+    words = [kind.value for kind in kinds if kind is not None]
+    architecture = next((word for word in words if word in _ARCHITECTURES), next(iter(words), None))
     return {
         "count": sum(p.total_threads or p.total_cores or 0 for p in processors) or None,
         "architecture": _ARCHITECTURES.get(str(architecture), architecture),
@@ -147,14 +155,29 @@ def _simple_storage(system: Any) -> list[Json]:
 
 
 def _interfaces(system: Any) -> list[Json]:
+    """Return the interfaces of the machine's networks, each address once.
+
+    The interface that leads to the BMC, and one without an address, are left out.  InfiniBand's
+    GUIDs stay as they are: no port has one.
+    """
+    interfaces: dict[str, Json] = {}
+    for nic in reading.each(system.ethernet_interfaces):
+        texts = [nic.permanent_mac_address, nic.mac_address]
+        folded = [*filter(None, map(idents.folded_mac, texts))]
+        address = next(iter([*folded, *filter(_GUID.fullmatch, filter(None, texts))]), None)
+        if address and nic.identity != _TO_BMC:
+            speed = nic.speed_mbps if isinstance(nic.speed_mbps, int) else None
+            interfaces.setdefault(
+                address, {"name": nic.identity, "mac_address": address, "speed_mbps": speed}
+            )
+    return list(interfaces.values())
+
+
+def _adapter_ports(system: Any) -> list[Json]:
+    """Return the ports of network adapters, for BMCs that show no interfaces of the system."""
     return [
-        {
-            "name": nic.identity,
-            "mac_address": (nic.permanent_mac_address or nic.mac_address).lower(),
-            "speed_mbps": nic.speed_mbps,
-        }
-        for nic in reading.each(system.ethernet_interfaces)
-        if nic.permanent_mac_address or nic.mac_address
+        {"name": name, "mac_address": mac, "speed_mbps": None}
+        for name, mac in neighbours.interfaces(system)
     ]
 
 

@@ -135,5 +135,5 @@ def _health(document: Mapping[str, Any]) -> str | None:
 
 
 def _vendor(system: Any) -> str | None:
-    vendor = system.root.json.get("Vendor") or system.manufacturer
+    vendor = system.manufacturer or system.root.json.get("Vendor")
     return str(vendor) if vendor else None

@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from typing import Any, Final, TypeAlias
 
 from bloomery.drivers.redfish import reading
+from bloomery.model.rules import idents
 
 Json: TypeAlias = dict[str, Any]
 
@@ -63,15 +64,29 @@ def _plain(function: Json) -> Json:
 
 def lldp(system: Any) -> dict[str, Json]:
     """Return the LLDP data of each network port by its MAC address."""
-    neighbours: dict[str, Json] = {}
+    parsed = ((port, _neighbour(port)) for port in _ports(system))
+    return {mac: neighbour for port, neighbour in parsed if neighbour for mac in _macs(port)}
+
+
+def interfaces(system: Any) -> Iterator[tuple[str, str]]:
+    """Yield the names and MAC addresses of the network ports."""
+    for port in _ports(system):
+        yield from ((str(port.get("Id")), mac) for mac in _macs(port))
+
+
+def _ports(system: Any) -> Iterator[Json]:
     for chassis in reading.chassis(system):
         for adapter in reading.members(system, chassis.json, "NetworkAdapters"):
-            for port in reading.members(system, adapter, "Ports"):
-                neighbours |= _neighbour(port)
-    return neighbours
+            yield from reading.members(system, adapter, "Ports")
 
 
-def _neighbour(port: Json) -> dict[str, Json]:
+def _macs(port: Json) -> list[str]:
+    ethernet = port.get("Ethernet")
+    addresses = ethernet.get("AssociatedMACAddresses") if isinstance(ethernet, dict) else None
+    return [*filter(None, map(idents.folded_mac, addresses or ()))]
+
+
+def _neighbour(port: Json) -> Json:
     ethernet = port.get("Ethernet")
     if not isinstance(ethernet, dict) or not isinstance(ethernet.get("LLDPReceive"), dict):
         return {}
@@ -83,6 +98,4 @@ def _neighbour(port: Json) -> dict[str, Json]:
     }
     if "switch_mgmt_addresses" in parsed:
         parsed["switch_mgmt_addresses"] = [parsed["switch_mgmt_addresses"]]
-    addresses = ethernet.get("AssociatedMACAddresses")
-    macs = [mac.lower() for mac in addresses if isinstance(mac, str)] if addresses else []
-    return dict.fromkeys(macs, parsed) if parsed else {}
+    return parsed

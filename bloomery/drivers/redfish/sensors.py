@@ -6,6 +6,7 @@ only that.  Source: DMTF DSP0268, Thermal, Power, Sensor and Drive.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping
 from typing import Any, Final, TypeAlias
 
@@ -29,6 +30,10 @@ _SUPPLY: Final = {
     "power_capacity_watts": "PowerCapacityWatts", "line_input_voltage": "LineInputVoltage",
     "last_power_output_watts": "LastPowerOutputWatts", "serial_number": "SerialNumber",
 }  # fmt: skip
+_NUMBERS: Final = frozenset({
+    "MaxReadingRangeTemp", "MinReadingRangeTemp", "ReadingCelsius", "MaxReadingRange",
+    "MinReadingRange", "Reading", "PowerCapacityWatts", "LineInputVoltage", "LastPowerOutputWatts",
+})  # fmt: skip
 _DRIVE: Final = {"name": "Name", "model": "Model", "capacity_bytes": "CapacityBytes"}
 
 
@@ -52,13 +57,12 @@ def _of_chassis(system: Any, chassis: Json) -> Iterator[tuple[str, str, Json]]:
     place = str(chassis.get("Id"))
     thermal = reading.follow(system, chassis, "Thermal")
     power = reading.follow(system, chassis, "Power")
-    for each in _listed(thermal, "Temperatures"):
-        yield "Temperature", f"{each.get('MemberId')}@{place}", _fields(each, _TEMPERATURE)
-    for each in _listed(thermal, "Fans"):
-        yield "Fan", f"{each.get('MemberId')}@{place}", _fields(each, _FAN)
-    for each in _listed(power, "PowerSupplies"):
-        name = f"{each.get('MemberId')}:{power.get('Id')}@{place}"
-        yield "Power", name, _fields(each, _SUPPLY)
+    for ident, each in _listed(thermal, "Temperatures"):
+        yield "Temperature", f"{ident}@{place}", _fields(each, _TEMPERATURE)
+    for ident, each in _listed(thermal, "Fans"):
+        yield "Fan", f"{ident}@{place}", _fields(each, _FAN)
+    for ident, each in _listed(power, "PowerSupplies"):
+        yield "Power", f"{ident}:{power.get('Id')}@{place}", _fields(each, _SUPPLY)
     if not thermal:
         yield from _of_sensors(system, chassis, place)
 
@@ -66,7 +70,7 @@ def _of_chassis(system: Any, chassis: Json) -> Iterator[tuple[str, str, Json]]:
 def _of_sensors(system: Any, chassis: Json, place: str) -> Iterator[tuple[str, str, Json]]:
     """Yield the temperatures and fans of a chassis without Thermal."""
     for _, sensor in zip(range(_MOST), reading.members(system, chassis, "Sensors"), strict=False):
-        name, value = f"{sensor.get('Id')}@{place}", sensor.get("Reading")
+        name, value = f"{sensor.get('Id')}@{place}", _number(sensor.get("Reading"))
         common = _fields(sensor, {"identity": "Id", "physical_context": "PhysicalContext"})
         if sensor.get("ReadingType") == "Temperature":
             number = {"reading_celsius": value, "sensor_number": sensor.get("Id")}
@@ -80,11 +84,18 @@ def _is_fan(sensor: Json) -> bool:
     return sensor.get("ReadingType") == "Rotational" or sensor.get("PhysicalContext") == "Fan"
 
 
-def _listed(document: Json, name: str) -> Iterator[Json]:
-    """Yield the parts that a document lists, without absent ones."""
-    for each in document.get(name) or ():
+def _listed(document: Json, name: str) -> Iterator[tuple[str, Json]]:
+    """Yield the parts that a document lists, without absent ones, each with an Id of its own.
+
+    The Id is the MemberId; some BMCs give one to several parts, whose Names differ.
+    """
+    taken: set[str] = set()
+    for at, each in enumerate(document.get(name) or ()):
         if isinstance(each, dict) and _status(each).get("State") != "Absent":
-            yield each
+            idents = map(str, filter(None, (each.get("MemberId"), each.get("Name"), f"{name}{at}")))
+            ident = next(ident for ident in idents if ident not in taken)
+            taken.add(ident)
+            yield ident, each
 
 
 def _drives(system: Any) -> Iterator[tuple[str, Json]]:
@@ -97,8 +108,17 @@ def _drives(system: Any) -> Iterator[tuple[str, Json]]:
 
 def _fields(document: Json, names: Mapping[str, str]) -> Json:
     status = _status(document)
-    fields = {name: document.get(source) for name, source in names.items()}
+    fields = {
+        name: _number(document.get(source)) if source in _NUMBERS else document.get(source)
+        for name, source in names.items()
+    }
     return fields | {"state": status.get("State"), "health": status.get("Health")}
+
+
+def _number(value: Any) -> float | None:
+    """Return a number, None for the texts that BMCs write in place of one, such as N/A."""
+    is_number = isinstance(value, int | float) and math.isfinite(value)
+    return value if is_number else None
 
 
 def _status(document: Json) -> Json:

@@ -46,7 +46,9 @@ class ValidateInterfaces(Hook):
         valid = {
             name: nic
             for name, nic in interfaces.items()
-            if not _is_loopback(name, nic) and _is_chosen(nic, choice, booted)
+            if idents.folded_mac(nic["mac_address"])
+            and not _is_loopback(name, nic)
+            and _is_chosen(nic, choice, booted)
         }
         if not valid:
             raise errors.HardwareInspectionFailure(
@@ -57,7 +59,7 @@ class ValidateInterfaces(Hook):
             plugin_data={
                 "all_interfaces": interfaces,
                 "valid_interfaces": valid,
-                "macs": [nic["mac_address"] for nic in valid.values()],
+                "macs": list(dict.fromkeys(nic["mac_address"] for nic in valid.values())),
             },
         )
 
@@ -70,13 +72,14 @@ def boot_address(inventory: Json) -> str | None:
     interface = reading.text(reading.part(inventory, "boot"), "pxe_interface")
     if interface is None:
         return None
-    plain = interface.lower().replace("-", ":")
-    return plain[3:] if plain.count(":") == 6 else plain
+    return idents.folded_mac(interface) or idents.folded_mac(interface[3:])
 
 
 def _address(nic: Json) -> str | None:
+    """Return the MAC address; 00:00:00:00:00:00, which agents send of lo, is no port's."""
     address = reading.text(nic, "mac_address")
-    return address.lower() if address is not None and idents.is_mac(address) else None
+    is_mac = address is not None and idents.is_mac(address)
+    return idents.folded_mac(address) or (str(address).lower() if is_mac else None)
 
 
 def ip_of(nic: Json) -> ipaddress.IPv4Address | ipaddress.IPv6Address | None:

@@ -89,7 +89,12 @@ def change(bmc: SimulatedBmc, ask: Ask, ident: str) -> Answer:
         named = {
             key: f"BootSourceOverride{key.capitalize()}" for key in ("target", "enabled", "mode")
         }
-        system.set_boot(**{key: boot[name] for key, name in named.items() if name in boot})
+        settings = {key: boot[name] for key, name in named.items() if name in boot}
+        if "target" in settings and system.spec.wants_triple:
+            needed(boot, named["enabled"]), needed(boot, named["mode"])
+        if "target" in settings and system.spec.forgets_mode:
+            settings.setdefault("mode", "Legacy")
+        system.set_boot(**settings)
         system.http_uri = boot.get("HttpBootUri", system.http_uri) or ""
         system.led = body.get("IndicatorLED", system.led)
         system.asset = body.get("AssetTag", system.asset)

@@ -73,7 +73,7 @@ def has_live_agent(internal_info: Mapping[str, Any], timeout_s: float, now: date
 
 def valid_addresses(addresses: Iterable[Any]) -> list[str]:
     """Return the distinct MAC addresses as they are stored; invalid ones are left out."""
-    return list(dict.fromkeys(idents.mac(each) for each in addresses if idents.is_mac(each)))
+    return list(dict.fromkeys(filter(None, map(idents.folded_mac, addresses))))
 
 
 def require_same_url(internal_info: Mapping[str, Any], callback_url: str) -> None:

@@ -18,6 +18,8 @@ _HOST_NAME: Final = re.compile(
     r"(\.[A-Za-z0-9]([A-Za-z0-9-]{0,61}[A-Za-z0-9])?)*",
 )
 _MAC: Final = re.compile(r"[0-9a-f]{2}(:[0-9a-f]{2}){5}", re.IGNORECASE)
+_DIGITS: Final = re.compile(r"[0-9a-f]{12}")
+_NOBODYS: Final = ("00:00:00:00:00:00", "ff:ff:ff:ff:ff:ff")  # stand for a missing address
 
 
 def is_uuid(text: Any) -> bool:
@@ -53,10 +55,22 @@ def is_mac(text: Any) -> bool:
 
 
 def mac(text: str) -> str:
-    """Return a MAC address as it is stored.  Raises InvalidMAC."""
-    if not is_mac(text):
+    """Return a MAC address as it is stored.  Raises InvalidMAC, also for one of no interface."""
+    if not is_mac(text) or text.lower() in _NOBODYS:
         raise errors.InvalidMAC(value=text)
     return text.lower()
+
+
+def folded_mac(text: Any) -> str | None:
+    """Return a MAC address of hardware, in any spelling, as it is stored.
+
+    Return None for other texts, among them addresses of InfiniBand, and for addresses that stand
+    for a missing one.
+    """
+    groups = re.split("[-:]", text.strip().lower()) if isinstance(text, str) else []
+    digits = "".join(group.zfill(2) for group in groups) if len(groups) == 6 else "".join(groups)
+    address = ":".join(re.findall("..", digits))
+    return address if _DIGITS.fullmatch(digits) and address not in _NOBODYS else None
 
 
 def check_node_name(name: Any, *, host_name: bool = False) -> None:

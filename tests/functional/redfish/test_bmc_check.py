@@ -35,17 +35,20 @@ MISSING = {
     "dell-idrac": set(),
     "lenovo-xcc": set(),
 }
+UNTYPED = ": BIOS settings have no types and limits, and values are sent unchecked"
 QUIRKS = {
     "generic": [],
     "dmtf-rackmount1": [],
-    "hpe-ilo6": [],
+    "hpe-ilo6": [f"it shows no attribute registry BiosAttributeRegistryU54.v1_40{UNTYPED}"],
     "supermicro-x10": [
+        f"it shows no attribute registry LabBios.1.0{UNTYPED}",
         "it links to /redfish/v1/Systems/1/Storage and does not show it",
         "it does not list its resets: any is sent",
         "it shows no boot mode: set capabilities boot_mode in properties",
         "its virtual CD boots as CD/DVD",
     ],
     "openbmc-gb300": [
+        f"it shows no attribute registry{UNTYPED}",
         "it shows no boot mode: set capabilities boot_mode in properties",
         "its virtual CD boots as Usb",
     ],

@@ -11,7 +11,8 @@ import pytest
 from tests.functional.redfish.test_faults import tool, trial
 from tests.kit.machines import bmc_oddities
 from tests.kit.machines.bmc_faults import Attempt
-from tests.kit.machines.bmc_oddities import ODDITIES, Oddity
+from tests.kit.machines.bmc_oddities import Oddity
+from tests.kit.machines.odd_settings import ALL as ODDITIES
 
 pytestmark = pytest.mark.timeout(300)  # a group of rows, which wait at a time
 GROUP = 24

@@ -141,6 +141,7 @@ def conf(folder: Path) -> Conf:
             firmware_update_status_interval=1,
             vmedia_insert_timeout=int(BUDGETS[CALL]),
             vmedia_insert_poll_interval=1,
+            firmware_update_validation_interval=0,
         ),
         bmc=BmcOptions(
             call_timeout=int(BUDGETS[CALL]),
@@ -357,7 +358,7 @@ OPERATIONS: Final = (
     Operation(
         name="read BIOS settings", ask=_read("bios", "cache_bios_settings"),
         requests=(BIOS, REGISTRY),
-        is_so=lambda _system, read: read.result["bios_settings"][0]["attribute_type"] is not None,
+        is_so=lambda _system, read: read.result["bios_settings"][0].get("attribute_type"),
     ),
     Operation(
         name="read firmware versions", ask=_read("firmware", "cache_firmware_components"),
@@ -387,6 +388,28 @@ OPERATIONS: Final = (
         is_so=lambda system, _: "BMC restarts" in system.happened,
         budgets=(CALL, CALL, OUTAGE, OUTAGE),
     ),
+)  # fmt: skip
+
+
+def _inspect(trial: Trial, node: str) -> dict[str, Any]:
+    _verb("inspect")(trial, node)
+    if trial.stage.site.node(node).last_error:
+        return {}
+    return (
+        _get("")(trial, node) | _get("inventory")(trial, node) | _get("ports/detail")(trial, node)
+    )
+
+
+READS: Final = tuple(  # operations of odd BMCs alone, of which a row says what they read
+    Operation(name=name, ask=ask, requests=(), is_so=lambda _system, _read: True)
+    for name, ask in (
+        ("check the BMC", lambda trial, node: _checked(
+            trial.stage.api.get(f"/ext/v1/nodes/{node}/bmc")).json),
+        ("inspect and show", _inspect),
+        ("list boot devices", _get("management/boot_device/supported")),
+        ("read sensors", _read("management", "get_sensors_data")),
+        ("detect the vendor", _read("management", "detect_vendor")),
+    )
 )  # fmt: skip
 
 

@@ -20,10 +20,19 @@ from bloomery.lab import models
 from bloomery.lab.bmc import Rules, SimulatedBmc
 from bloomery.lab.rack import Machine, Rack, specs
 from bloomery.lab.system import System
-from tests.kit.machines.bmc_faults import AT_ONCE, DONE, ISO, OPERATIONS, Attempt, Operation, Trial
+from tests.kit.machines.bmc_faults import (
+    AT_ONCE,
+    DONE,
+    ISO,
+    OPERATIONS,
+    READS,
+    Attempt,
+    Operation,
+    Trial,
+)
 
 Json = dict[str, Any]
-BY_NAME: Final = {operation.name: operation for operation in OPERATIONS}
+BY_NAME: Final = {operation.name: operation for operation in (*OPERATIONS, *READS)}
 INSERT, EJECT = r"InsertMedia$", r"EjectMedia$"
 DEVICE: Final = r"/VirtualMedia/[^/]+$"
 SYSTEM: Final = r"/Systems/[^/]+$"
@@ -36,7 +45,8 @@ class Oddity:
     ``operation``: its name in ``OPERATIONS``; ``ends``: the right outcome, DONE or the state of a
     failure; ``says``: words of the sentence that the node then shows.  ``machine`` and ``rules``:
     fields of ``Spec`` and ``Rules``.  ``before``: what happened to the machine earlier.
-    ``is_so``: what is true of the machine in addition; ``driver_info``: what its operator adds.
+    ``is_so``: what is true of the machine in addition, ``reads``: of what the operation read.
+    ``driver_info``: what its operator adds.
     """
 
     id: str
@@ -52,13 +62,18 @@ class Oddity:
     driver_info: Mapping[str, Any] = field(default_factory=dict)
     before: Callable[[System], None] = lambda system: None
     is_so: Callable[[System], bool] = lambda system: True
+    reads: Callable[[Any], bool] = lambda read: True
 
     def __str__(self) -> str:
         return self.id
 
     @property
     def about(self) -> Operation:
-        return BY_NAME[self.operation]
+        operation = BY_NAME[self.operation]
+        return dataclasses.replace(
+            operation,
+            is_so=lambda system, read: operation.is_so(system, read) and self.reads(read),
+        )
 
 
 def refusal(status: int, message_id: str, message: str, **fault: Any) -> Json:

@@ -47,8 +47,33 @@ def test_host_names_are_names(text):
 
 
 @pytest.mark.parametrize(
-    "text", ["52-54-00-12-34-56", "525400123456", "52:54:00:12:34", "", None, "52:54:00:12:34:5g"]
-)
+    "text",
+    [
+        "52-54-00-12-34-56", "525400123456", "52:54:00:12:34", "", None, "52:54:00:12:34:5g",
+        "00:00:00:00:00:00", "FF:ff:FF:ff:FF:ff",
+    ],
+)  # fmt: skip
 def test_mac_has_colons(text):
     with pytest.raises(errors.InvalidMAC):
         idents.mac(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "folded"),
+    [
+        pytest.param("52-54-00-AB-34-56", "52:54:00:ab:34:56", id="dashes"),
+        pytest.param("525400AB3456", "52:54:00:ab:34:56", id="bare-digits"),
+        pytest.param(" 52:54:00:AB:34:56 ", "52:54:00:ab:34:56", id="spaces-around"),
+        pytest.param("52:54:0:ab:34:6", "52:54:00:ab:34:06", id="short-groups"),
+        pytest.param("00:00:00:00:00:00", None, id="zero"),
+        pytest.param("ff-ff-ff-ff-ff-ff", None, id="broadcast"),
+        pytest.param("04:3f:72:03:00:9c:5a:10", None, id="guid-of-infiniband"),
+        pytest.param("0x043f7203009c5a10", None, id="guid-of-digits"),
+        pytest.param("N/A", None, id="words"),
+        pytest.param("", None, id="empty"),
+        pytest.param(None, None, id="null"),
+        pytest.param(42, None, id="number"),
+    ],
+)
+def test_an_address_of_hardware_is_folded(text, folded):
+    assert idents.folded_mac(text) == folded
