@@ -182,7 +182,7 @@ class Conductor:
         86400, "seconds between two removals of old history entries; 0: off", least=0
     )
     node_history_cleanup_batch_count: int = option(
-        1000, "history entries removed in one run", least=1
+        1000, "history entries removed in one transaction", least=1
     )
     step_flows_max_entries: int = option(
         20, "ended flows of each node whose steps are kept; 0: all", least=0

@@ -80,13 +80,17 @@ def find_mover(conn: sa.Connection, node_uuid: str) -> str | None:
     return user
 
 
-def trim(conn: sa.Connection, *, keep: int, at_most: int) -> int:
-    """Delete the oldest entries of nodes with more than ``keep``; return their number."""
-    rank = sa.func.row_number().over(partition_by=_T.node_uuid, order_by=_T.id.desc()).label("rank")
-    ranked = sa.select(_T.id, rank).subquery()
-    old = list(
-        conn.execute(sa.select(ranked.c.id).where(ranked.c.rank > keep).limit(at_most)).scalars(),
-    )
+def list_crowded(conn: sa.Connection, *, keep: int) -> list[str]:
+    """Return the nodes with more than ``keep`` entries; reads the index of all."""
+    count = sa.func.count()
+    query = sa.select(_T.node_uuid).group_by(_T.node_uuid).having(count > keep)
+    return list(conn.execute(query).scalars())
+
+
+def trim(conn: sa.Connection, *, node_uuid: str, keep: int, at_most: int) -> int:
+    """Delete entries of a node beyond the newest ``keep``; return their number."""
+    newest_first = sa.select(_T.id).where(_T.node_uuid == node_uuid).order_by(_T.id.desc())
+    old = list(conn.execute(newest_first.offset(keep).limit(at_most)).scalars())
     if old:
         conn.execute(sa.delete(NODE_HISTORY).where(_T.id.in_(old)))
     return len(old)

@@ -31,8 +31,15 @@ def run(runtime: ConductorRuntime) -> None:
         )  # fmt: skip
         return
     before = rows.now() - timedelta(seconds=ours.conductor_cleanup_timeout)
-    with runtime.db.read() as conn:
-        gone = conductors.list_gone(conn, before, at_most=ours.conductor_cleanup_batch_size)
-    for conductor in gone:
-        if runtime.db.transact(partial(conductors.delete_gone, conductor=conductor)):
-            LOG.warning("conductor %s is off line for long: row deleted", conductor.hostname)
+    while True:
+        with runtime.db.read() as conn:
+            gone = conductors.list_gone(conn, before, at_most=ours.conductor_cleanup_batch_size)
+        deleted = [
+            conductor.hostname
+            for conductor in gone
+            if runtime.db.transact(partial(conductors.delete_gone, conductor=conductor))
+        ]
+        for hostname in deleted:
+            LOG.warning("conductor %s is off line for long: row deleted", hostname)
+        if not deleted:  # what is left came back meanwhile
+            return

@@ -12,19 +12,21 @@ from bloomery.conductor.runtime import ConductorRuntime
 from bloomery.db import commit_tokens, history, steps
 
 _FLOWS_AT_ONCE: Final = 50  # in one transaction
-_FLOWS_AT_MOST: Final = 20_000  # in one run
+_FLOWS_LISTED: Final = 20_000  # by one statement, which reads every row
 
 
 def run(runtime: ConductorRuntime) -> None:
-    ours = runtime.conf.conductor
-    if ours.node_history_max_entries and runtime.ring.leads(runtime.host):
-        runtime.db.transact(
-            lambda conn: history.trim(
-                conn,
-                keep=ours.node_history_max_entries,
-                at_most=ours.node_history_cleanup_batch_count,
-            ),
-        )
+    """Delete all entries that are too many; each batch of a node is a transaction."""
+    keep = runtime.conf.conductor.node_history_max_entries
+    at_most = runtime.conf.conductor.node_history_cleanup_batch_count
+    if not keep or not runtime.ring.leads(runtime.host):
+        return
+    with runtime.db.read() as conn:
+        crowded = history.list_crowded(conn, keep=keep)
+    for node in crowded:
+        trim = partial(history.trim, node_uuid=node, keep=keep, at_most=at_most)
+        while runtime.db.transact(trim) == at_most:
+            pass
 
 
 def run_steps(runtime: ConductorRuntime) -> None:
@@ -32,10 +34,12 @@ def run_steps(runtime: ConductorRuntime) -> None:
     keep = runtime.conf.conductor.step_flows_max_entries
     if not keep or not runtime.ring.leads(runtime.host):
         return
-    with runtime.db.read() as conn:
-        old = steps.list_old_flows(conn, keep=keep, at_most=_FLOWS_AT_MOST)
-    for at in range(0, len(old), _FLOWS_AT_ONCE):
-        runtime.db.transact(partial(steps.delete_flows, flows=old[at : at + _FLOWS_AT_ONCE]))
+    old = [""] * _FLOWS_LISTED
+    while len(old) == _FLOWS_LISTED:
+        with runtime.db.read() as conn:
+            old = steps.list_old_flows(conn, keep=keep, at_most=_FLOWS_LISTED)
+        for at in range(0, len(old), _FLOWS_AT_ONCE):
+            runtime.db.transact(partial(steps.delete_flows, flows=old[at : at + _FLOWS_AT_ONCE]))
 
 
 def run_tokens(runtime: ConductorRuntime) -> None:

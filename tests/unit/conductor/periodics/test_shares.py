@@ -105,6 +105,7 @@ SHARED = {
 ONCE = {"trim_history", "trim_steps", "trim_conductors", "trim_commit_tokens"}  # by one for all
 APART = {
     "watch_leases", "adopt_allocations", "send_sensors", "retry_boots",  # tested below
+    "checkpoint",  # of SQLite, which has one conductor
     "free_strays",  # looks at what the rows say is its own
     "remove_boot_files",  # of its own host
     "explain_bios",  # of nodes that it has verified

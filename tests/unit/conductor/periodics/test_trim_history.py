@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import uuid as uuids
+from datetime import timedelta
 
 import pytest
+import sqlalchemy as sa
 
-from bloomery.conductor.periodics import trim_history
+from bloomery.conductor.periodics import trim_conductors, trim_history
 from bloomery.db import rows, steps
 from bloomery.db.engine import Meter
-from bloomery.db.tables import NODE_HISTORY, STEP_RUNS
+from bloomery.db.tables import CONDUCTORS, NODE_HISTORY, STEP_RUNS
 from bloomery.model.step import Run, Step, StepRun
+from tests.kit.servers import peers
 
 
 def write(site, node, count):
@@ -38,16 +41,46 @@ def test_newest_entries_of_each_node_are_kept(make_site):
     assert kept(site, short) == ["entry 0", "entry 1"]
 
 
-def test_one_pass_drops_so_many(make_site):
-    site = make_site(node_history_max_entries=1, node_history_cleanup_batch_count=2)
+def crowd_histories(site):
+    for _ in range(2):
+        write(site, site.enrol(), 6)
+
+
+def crowd_flows(site):
     node = site.enrol()
-    write(site, node, 5)
-    lengths = []
-    for _ in range(3):
-        trim_history.run(site.runtime)
-        lengths.append(len(kept(site, node)))
-    assert lengths == [3, 1, 1]
-    assert kept(site, node) == ["entry 4"]
+    for n in range(7):
+        flow(site, node, f"flow-{n}", Run.DONE, Run.DONE)
+
+
+def crowd_conductors(site):
+    for n in range(5):
+        peers.leave(site.db, peers.join(site.db, f"gone-{n}") and f"gone-{n}")
+    changed = {"updated_at": rows.now() - timedelta(days=400)}
+    gone = CONDUCTORS.c.hostname.like("gone-%")
+    site.db.transact(lambda conn: conn.execute(sa.update(CONDUCTORS).where(gone).values(changed)))
+
+
+@pytest.mark.parametrize(
+    ("run", "table", "crowd", "left"),
+    [
+        (trim_history.run, NODE_HISTORY, crowd_histories, 2),
+        (trim_history.run_steps, STEP_RUNS, crowd_flows, 2),
+        (trim_conductors.run, CONDUCTORS, crowd_conductors, 1),
+    ],
+    ids=["history", "steps", "conductors"],
+)
+def test_a_run_ends_when_nothing_is_too_much(make_site, monkeypatch, run, table, crowd, left):
+    """A batch bounds a transaction, not a day: a large site would grow for ever."""
+    monkeypatch.setattr(trim_history, "_FLOWS_LISTED", 2)
+    site = make_site(
+        node_history_max_entries=1, node_history_cleanup_batch_count=2, step_flows_max_entries=1,
+        conductor_cleanup_batch_size=2, heartbeat_interval=3600,
+    )  # fmt: skip
+    crowd(site)
+    meter = Meter(site.db)
+    run(site.runtime)
+    assert len(site.rows(table)) == left
+    assert meter.commits > 2, "each batch is a transaction"
 
 
 @pytest.mark.parametrize("most", [0, 5])
