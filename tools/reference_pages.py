@@ -111,6 +111,8 @@ def resource_kinds() -> Lines:
         for each, facts in kind["properties"].items():
             facts["change"] = _change(declared, declared.properties_schema[each])
         yield from ("", f"## {name}", "", _plain(kind["description"].partition("\n\n")[0]), "")
+        for rule in declared.presence_rules:
+            yield from (_plain(rule.sentence()), "")
         yield from ("### Properties", "") if kind["properties"] else ()
         yield from _properties(kind["properties"])
         yield from ("### Attributes", "")

@@ -30,7 +30,7 @@ def read(stack: EngineStack, row: EngineResource) -> Values:
         schemas, tree = kind.update_policy_schema, definition.update_policy
         row.policy = _checked(stack, name, Key.UPDATE_POLICY, schemas, tree)
     try:  # the kind may not have known these values at validation
-        row.resource_with(properties).validate()
+        row.resource_with(properties).check_properties()
     except errors.Misplaced as exc:
         raise exc.under(*template.path(name, Key.PROPERTIES)) from exc
     return properties, metadata

@@ -131,7 +131,7 @@ def _child_side(
     if resource is None:
         return NOTHING
     assert isinstance(parent, Stack)
-    resource.validate()  # refuses a group of too many members before they are named
+    resource.check_properties()  # refuses a group of too many members before they are named
     child = children.child_stack(parent, resource)
     if child.is_counted:
         builder.budget.take(len(child.definitions))

@@ -15,6 +15,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final, NamedTuple, Protocol
 
 from bloomery.orchestration.properties import constraints
+from bloomery.orchestration.properties.presence import Rule
 from bloomery.orchestration.properties.schema import (
     Attribute,
     Constraint,
@@ -32,6 +33,8 @@ class Kind(Protocol):
 
     @property
     def properties_schema(self) -> Mapping[str, Schema]: ...
+    @property
+    def presence_rules(self) -> Sequence[Rule]: ...
     @property
     def attributes_schema(self) -> Mapping[str, Attribute]: ...
     @property
@@ -53,8 +56,9 @@ def shown(type_name: str, kind: Kind, *, with_description: bool = False) -> dict
 
 
 def described(kind: Kind) -> str:
-    """Return the docstring of the class, as the description of the kind."""
-    return inspect.cleandoc(kind.__doc__) if kind.__doc__ else NO_DESCRIPTION
+    """Return the description of the kind: the docstring of the class and its rules."""
+    text = inspect.cleandoc(kind.__doc__) if kind.__doc__ else NO_DESCRIPTION
+    return "\n\n".join([text, *(rule.sentence() for rule in kind.presence_rules)])
 
 
 def _offered(kind: Kind) -> dict[str, Schema]:

@@ -12,13 +12,14 @@ Paths of errors begin below ``properties``; a missing or unknown key is an error
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, Protocol, TypeAlias
 
 from bloomery import errors
 from bloomery.orchestration.properties import constraints, translation
 from bloomery.orchestration.properties.custom import CONSTRAINT_CONTEXT, ConstraintContext
+from bloomery.orchestration.properties.presence import NOTHING, Path, Pending
 from bloomery.orchestration.properties.scalars import (
     expected,
     integer_of,
@@ -58,10 +59,14 @@ _SCALARS: Final = frozenset({str, int, float, bool, type(None)})
 
 @dataclass(frozen=True, slots=True)
 class Conversion:
-    """How strictly a value is converted: ``check`` applies constraints and refuses unknown keys."""
+    """How strictly a value is converted.
+
+    ``check``: apply constraints and refuse unknown keys.  ``pending``: null is no value yet.
+    """
 
     check: bool
     context: ConstraintContext
+    pending: bool = False
 
 
 class Properties:
@@ -96,12 +101,14 @@ class Properties:
 
     def resolved(self, *, check: bool = False) -> dict[str, Any]:
         """Return every property of the schema, converted; ``check`` also applies constraints."""
-        raw, settled = self._trees()
+        raw = self._trees()
         if check:
             self._check_names(raw)
-        strict, lax = Conversion(check, self._context), Conversion(False, self._context)
-        unsettled = self._unsettled(raw) if check and settled else frozenset()
-        if not settled:
+        strict = Conversion(check, self._context)
+        lax = Conversion(False, self._context, pending=True)
+        paths = self.pending().written if check else ()
+        unsettled = {path[0] for path in paths if path}
+        if () in paths:
             strict = lax
         values = self._values(raw)
         return {
@@ -109,30 +116,36 @@ class Properties:
             for name, schema in self._schemas.items()
         }
 
-    def _trees(self) -> tuple[Mapping[str, Any], bool]:
-        """Return the tree of each property, and whether the map as a whole is final."""
-        tree, settled = self._tree, True
+    def pending(self) -> Pending:
+        """Return the paths of calls whose values are not final."""
+        tree, settled = self._tree, self._reader.settled
+        if not isinstance(tree, Mapping):
+            return NOTHING if tree is None or settled(tree) else Pending(frozenset({()}))
+        names = {
+            name for name, each in tree.items() if type(each) not in _SCALARS and not settled(each)
+        }
+        if not names:
+            return NOTHING
+        calls = {path for name in names for path in _calls(tree[name], settled, (name,))}
+        moved = translation.spread(self._rules, names) - names
+        return Pending(frozenset({*calls, *((name,) for name in moved)}))
+
+    def _trees(self) -> Mapping[str, Any]:
+        """Return the tree of each property."""
+        tree = self._tree
         if not isinstance(tree, Mapping) and tree is not None:
-            settled = self._reader.settled(tree)
             tree = self._reader.resolve(tree)
         if tree is None:
-            return {}, settled
+            return {}
         if not isinstance(tree, Mapping):
             raise _fault(f"properties must be a map, and {quoted(tree)} is none")
-        return tree, settled
+        return tree
 
     def _check_names(self, raw: Iterable[str]) -> None:
         _refuse_unknown(raw, self._schemas)
         for name in raw:
             if not self._schemas[name].implemented:
                 raise _fault(f"Property {name} is not implemented yet: leave it out")
-
-    def _unsettled(self, raw: Mapping[str, Any]) -> frozenset[str]:
-        settled = self._reader.settled
-        names = {
-            name for name, tree in raw.items() if type(tree) not in _SCALARS and not settled(tree)
-        }
-        return frozenset(translation.spread(self._rules, names) if names and self._rules else names)
 
     def _values(self, raw: Mapping[str, Any]) -> Mapping[str, Any]:
         values = {
@@ -153,6 +166,15 @@ class Properties:
         if name == "description" and self._description and name not in values:
             return self._description
         return _member(name, schema, values, conversion)
+
+
+def _calls(tree: Any, settled: Callable[[Any], bool], path: Path) -> Iterator[Path]:
+    """Yield the paths of the calls below ``path`` whose values are not final."""
+    if isinstance(tree, Mapping | list):
+        for key, inner in tree.items() if isinstance(tree, Mapping) else enumerate(tree):
+            yield from _calls(inner, settled, (*path, key))
+    elif type(tree) not in _SCALARS and not settled(tree):
+        yield path
 
 
 def _member(name: str, schema: Schema, values: Mapping[str, Any], conversion: Conversion) -> Any:
@@ -177,6 +199,8 @@ def _refuse_unknown(raw: Iterable[str], schemas: Schemas) -> None:
 def converted(schema: Schema, raw: Any, conversion: Conversion) -> Any:
     """Return ``raw`` converted to the schema's type; null is the default or the empty value."""
     if raw is None:
+        if conversion.pending and isinstance(schema.schema, Mapping) and not schema.default:
+            return dict.fromkeys(schema.schema)
         raw = schema.default if schema.default is not None else _EMPTY[schema.type]
     value = _CONVERTERS[schema.type](schema, raw, conversion)
     if conversion.check and schema.constraints and not (schema.takes_text and isinstance(raw, str)):

@@ -9,6 +9,7 @@ from typing import Any, ClassVar, Final, NoReturn
 from bloomery import errors
 from bloomery.conductor.states import State
 from bloomery.orchestration.properties import constraints
+from bloomery.orchestration.properties.presence import AtLeastOne, Excludes, Rule
 from bloomery.orchestration.properties.schema import (
     Attribute,
     Drift,
@@ -73,6 +74,11 @@ class Allocation(machine_records.MachineRecord):
             Type.BOOLEAN, OnChange.LATER, UNSEEN, "Wait until a node is free.", default=False
         ),
     }  # fmt: skip
+    presence_rules: ClassVar[Sequence[Rule]] = (
+        AtLeastOne("resource_class", "node", reason="cannot look for a node"),
+        Excludes("node", "candidate_nodes", "exclude_nodes", place="node",
+                 reason="cannot be limited to one node and to others"),
+    )  # fmt: skip
     attributes_schema: ClassVar[Mapping[str, Attribute]] = {
         "node_uuid": Attribute("The UUID of the node.", Type.STRING),
         "node_name": Attribute("The name of the node.", Type.STRING),
@@ -87,22 +93,6 @@ class Allocation(machine_records.MachineRecord):
         """Return an effect without verbs, with the resource class for a plan."""
         asked = properties["resource_class"]
         return Effect(resource_class=asked if isinstance(asked, str) else None)
-
-    def validate(self) -> None:
-        if not (self.properties["resource_class"] or self.properties["node"]):
-            raise errors.StackValidationFailed(
-                reason="cannot look for a node: give its resource_class, or the node itself"
-            )
-        if self.properties["node"] and self.properties["candidate_nodes"]:
-            raise errors.StackValidationFailed(
-                reason="cannot be limited to one node and to others: give node, or candidate_nodes",
-                path=["node"],
-            )
-        if self.properties["node"] and self.properties["exclude_nodes"]:
-            raise errors.StackValidationFailed(
-                reason="cannot be one node and none of others: give node, or exclude_nodes",
-                path=["exclude_nodes"],
-            )
 
     def handle_create(self) -> Any:
         self.resource_id_set(self.derived_id(machines.ALLOCATION))

@@ -32,7 +32,7 @@ from typing import Any, ClassVar, Final, Protocol, TypeAlias, TypeVar
 
 from bloomery import errors
 from bloomery.orchestration.limits import LIMITS, Limits
-from bloomery.orchestration.properties import translation
+from bloomery.orchestration.properties import presence, translation
 from bloomery.orchestration.properties.schema import (
     SUPPORTED,
     Attribute,
@@ -177,6 +177,7 @@ class Resource:
     always_replace_on_check_failed: ClassVar[bool] = True
     dynamic_attributes: ClassVar[bool] = False  # get_attr accepts any name
     translation_rules: ClassVar[Sequence[translation.Rule]] = ()  # old spellings of properties
+    presence_rules: ClassVar[Sequence[presence.Rule]] = ()  # such as: exactly one of these
     on_change: ClassVar[OnChange | None] = None  # default of ``Schema.on_change``
     effect_properties: ClassVar[frozenset[str]] = frozenset()  # __init_subclass__ sets these four
     machine_properties: ClassVar[frozenset[str]] = frozenset()
@@ -281,8 +282,29 @@ class Resource:
 
     # --------------------------------------------------------- validation, attributes, planning
 
+    def check_properties(self, pending: presence.Pending = presence.NOTHING) -> None:
+        """Check presence and content of properties beyond the schema, as far as they are known.
+
+        Raises StackValidationFailed, its path within properties.
+        """
+        properties = self.properties
+        presence.check(self.presence_rules, properties, pending)
+        if not pending:
+            self.validate()
+            return
+        self.properties = presence.Known(properties, pending)
+        try:
+            self.validate()
+        except presence.NotKnownYet:  # the action checks again, with all values
+            pass
+        finally:
+            self.properties = properties
+
     def validate(self) -> None:
-        """Check beyond the schema.  Raises StackValidationFailed, its path within properties."""
+        """Check content beyond the schema and ``presence_rules``; see ``check_properties``.
+
+        Raises StackValidationFailed, its path within properties.
+        """
 
     def get_reference_id(self) -> Any:
         return self.record.physical_id or self.record.name

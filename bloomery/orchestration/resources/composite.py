@@ -11,6 +11,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any, ClassVar, Final
 
 from bloomery import errors
+from bloomery.orchestration.properties.presence import Pending
 from bloomery.orchestration.properties.schema import Attribute, OnChange, Type
 from bloomery.orchestration.resources import base, groups, states
 from bloomery.orchestration.resources.children import Blueprint, Child, Children
@@ -40,7 +41,7 @@ class Composite(base.Resource):
     def child_parameters(self) -> Mapping[str, Any]:
         return {}
 
-    def is_known(self) -> bool:
+    def is_known(self, pending: Pending) -> bool:
         """Tell whether the validation of the parent knows the values of the child."""
         return False
 

@@ -14,6 +14,7 @@ from typing import Any, ClassVar, Final
 
 from bloomery import errors
 from bloomery.conductor.states import Power, State
+from bloomery.orchestration.properties.presence import Rule
 from bloomery.orchestration.properties.schema import Attribute, OnChange, Schema
 from bloomery.orchestration.resources import (
     allocation,
@@ -111,6 +112,7 @@ class Instance(stepwise.OnNode):
     """An instance on a bare-metal node; the node's UUID is the physical resource ID."""
 
     properties_schema: ClassVar[Mapping[str, Schema]] = instance_schema.PROPERTIES
+    presence_rules: ClassVar[Sequence[Rule]] = instance_schema.RULES
     attributes_schema: ClassVar[Mapping[str, Attribute]] = instance_schema.ATTRIBUTES
     preemptible: ClassVar[bool] = True
     replaces_marked: ClassVar[bool] = True
@@ -125,30 +127,8 @@ class Instance(stepwise.OnNode):
     deletes_first = staticmethod(instance_info.deletes_first)
 
     def validate(self) -> None:
-        places = [name for name in instance_schema.PLACES if self.properties[name]]
-        if len(places) != 1:
-            raise errors.StackValidationFailed(
-                reason="cannot tell where it runs: give exactly one of "
-                f"{', '.join(instance_schema.PLACES)}"
-            )
-        image = self.properties["image"] or {}
-        if not (image.get("source") or image.get("boot_iso") or self.properties["custom_deploy"]):
-            raise errors.StackValidationFailed(
-                reason="cannot deploy nothing: give image.source, image.boot_iso or custom_deploy",
-                path=["image"],
-            )
         self._check_replacement()
         self._check_boot()
-        parts = [name for name in instance_schema.DRIVE[1:] if self.properties[name]]
-        if self.properties["configdrive"] and parts:
-            raise errors.StackValidationFailed(
-                reason=f"cannot have a whole config drive and its parts: leave {parts[0]} out",
-                path=["configdrive"],
-            )
-        if self.properties["users"] and self.properties["user_data"]:
-            raise errors.StackValidationFailed(
-                reason="cannot have users beside user_data: make them there", path=["users"]
-            )
 
     def _check_boot(self) -> None:
         if self.properties["wait_for"] == "first_boot" and not self.properties["first_boot"]:

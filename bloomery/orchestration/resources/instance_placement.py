@@ -24,8 +24,11 @@ DOMAINS: Final = {"conductor_group": "conductor_group", "shard": "shard", "chass
 def reserve(instance: OnNode) -> str | None:
     data = instance.record.data
     if ident := instance.properties["node"]:
-        instance.resource_id_set(instance.machines.get_node(ident)["uuid"])
+        node, siblings = instance.machines.get_node(ident), instance.context.siblings
+        instance.resource_id_set(node["uuid"])
         data["instance"] = instance.derived_id("instance")
+        if siblings and siblings.list(allocation.Allocation, str(node["instance_uuid"])):
+            data["instance"] = node["instance_uuid"]  # an allocation of this stack holds the node
         return "prepare"
     if ident := instance.properties["allocation"]:
         present = instance.machines.find(machines.ALLOCATION, ident)

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from bloomery.orchestration.properties import constraints
+from bloomery.orchestration.properties.presence import AtLeastOne, ExactlyOne, Excludes
 from bloomery.orchestration.properties.schema import (
     Attribute,
     Drift,
@@ -248,6 +249,13 @@ PROPERTIES: Final[Mapping[str, Schema]] = {
     ),
 }  # fmt: skip
 DRIVE: Final = tuple(name for name, each in PROPERTIES.items() if each.on_change is DRIVE_POLICY)
+RULES: Final = (
+    ExactlyOne(*PLACES, reason="cannot tell where it runs"),
+    AtLeastOne("image.source", "image.boot_iso", "custom_deploy",
+               reason="cannot deploy nothing", place="image"),
+    Excludes(*DRIVE, reason="cannot have a whole config drive and its parts", place="configdrive"),
+    Excludes("users", "user_data", reason="cannot have users beside user_data", place="users"),
+)  # fmt: skip
 
 ATTRIBUTES: Final[Mapping[str, Attribute]] = {
     "node_uuid": Attribute("The UUID of the node.", Type.STRING),

@@ -12,6 +12,7 @@ from dataclasses import replace
 from typing import Any, ClassVar, Final
 
 from bloomery import errors
+from bloomery.orchestration.properties.presence import Pending
 from bloomery.orchestration.properties.schema import Attribute, Schema, Type
 from bloomery.orchestration.resources import base, composite
 from bloomery.orchestration.template.dialect import Key, Section, Template
@@ -31,8 +32,8 @@ class NestedStack(composite.Composite):
         if self.facade is not None:
             _check_facade(*self.facade, type(self))
 
-    def is_known(self) -> bool:
-        return True
+    def is_known(self, pending: Pending) -> bool:
+        return not pending
 
     def child_document(self) -> Mapping[str, Any]:
         return self.template.document

@@ -15,6 +15,7 @@ from typing import Any, ClassVar, Final
 from bloomery import errors
 from bloomery.conductor.states import State
 from bloomery.orchestration.properties import constraints
+from bloomery.orchestration.properties.presence import ExactlyOne, Rule
 from bloomery.orchestration.properties.schema import (
     Attribute,
     Drift,
@@ -219,13 +220,10 @@ class RunbookExecution(StepRun):
         ),
     }  # fmt: skip
 
-    def validate(self) -> None:
-        for names in (("runbook", "steps"), ("node", "instance")):
-            if len([name for name in names if self.properties[name]]) != 1:
-                raise errors.StackValidationFailed(
-                    reason=f"cannot tell what to run, and where: give exactly one of "
-                    f"{' and '.join(names)}"
-                )
+    presence_rules: ClassVar[Sequence[Rule]] = (
+        ExactlyOne("runbook", "steps", reason="cannot tell what to run"),
+        ExactlyOne("node", "instance", reason="cannot tell where to run"),
+    )
 
     @classmethod
     def effect_of_create(cls, properties: Mapping[str, Any]) -> Effect:

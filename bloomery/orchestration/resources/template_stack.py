@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar, Final
 
 from bloomery import errors
+from bloomery.orchestration.properties.presence import Pending
 from bloomery.orchestration.properties.schema import Attribute, Schema, Type
 from bloomery.orchestration.resources import composite, groups
 from bloomery.orchestration.resources.children import Blueprint
@@ -65,9 +66,9 @@ class TemplateStack(composite.Composite):
                     path=["context", key],
                 )
 
-    def is_known(self) -> bool:
+    def is_known(self, pending: Pending) -> bool:
         values = (self.properties["parameters"] or {}).values()
-        return bool(self.properties["template"]) and all(value is not None for value in values)
+        return bool(self.properties["template"]) and not pending and None not in values
 
     def child_document(self) -> Mapping[str, Any]:
         text = self.properties["template"]

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
 from bloomery.model.stacks import StoredResource
-from bloomery.orchestration.resources import base, composite, nested
+from bloomery.orchestration.resources import base, composite, groups, nested
 from bloomery.orchestration.stack.stacks import Stack
 from bloomery.orchestration.template.definitions import ResourceDefinition
 from bloomery.orchestration.template.dialect import Identity, Template
@@ -87,7 +87,14 @@ def _sources(stack: Stack, kind: type[base.Resource]) -> Iterator[str]:
 def _template_of(stack: Stack, resource: composite.Composite) -> Template:
     if isinstance(resource, nested.NestedStack):
         return resource.template
-    return stack.tree.template_of(resource.child_document())
+    document = resource.child_document()
+    if isinstance(resource, composite.Membered):  # skip members whose type is not known yet
+        members = groups.members_of(document).items()
+        document = {
+            **document,
+            **groups.document({name: body for name, body in members if body.get("type")}),
+        }
+    return stack.tree.template_of(document)
 
 
 class ParentFacade:

@@ -12,6 +12,8 @@ from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 from bloomery import errors
+from bloomery.orchestration.properties import presence
+from bloomery.orchestration.properties.presence import NOTHING, Pending
 from bloomery.orchestration.resources import base, composite, nested
 from bloomery.orchestration.stack import children, variants
 from bloomery.orchestration.stack.stacks import Stack, ValidationLevel
@@ -134,11 +136,11 @@ class _Checker:
         self._check_functions(definition)
         self._check_deletion_policy(definition, kind)
         policy = self._update_policy(definition, kind)
-        resource = self._resource(definition, kind, policy)
+        resource, pending = self._resource(definition, kind, policy)
         if resource is not None:
-            self._validate_kind(resource)
+            self._validate_kind(resource, pending)
             if isinstance(resource, composite.Composite):
-                self._check_child(definition, resource)
+                self._check_child(definition, resource, pending)
 
     def _check_external(self, definition: ResourceDefinition) -> None:
         try:
@@ -192,48 +194,52 @@ class _Checker:
 
     def _resource(
         self, definition: ResourceDefinition, kind: type[base.Resource], policy: Mapping[str, Any]
-    ) -> base.Resource | None:
+    ) -> tuple[base.Resource | None, Pending]:
         """Check properties; return a preview of the resource, or None if values are unknown."""
         if kind.ignores_properties:
-            return None
+            return None, NOTHING
         try:
-            values = self._values(definition, kind)
+            values, pending = self._values(definition, kind)
         except errors.Misplaced as exc:
             path = self._stack.path(definition.name, Key.PROPERTIES)
             raise exc.under(*path, error=PROPERTY_ERROR) from exc
         if values is None:
-            return None
-        return children.preview(self._stack, definition.name, values, policy)
+            return None, pending
+        return children.preview(self._stack, definition.name, values, policy), pending
 
     def _values(
         self, definition: ResourceDefinition, kind: type[base.Resource]
-    ) -> Mapping[str, Any] | None:
+    ) -> tuple[Mapping[str, Any] | None, Pending]:
         stack = self._stack
         properties = stack.reading(
             definition.name, kind.properties_schema, definition.properties, stack.view
         )
         if self._level is ValidationLevel.VALUES:
-            return properties.resolved(check=True)
+            return properties.resolved(check=True), properties.pending()
         properties.validate(with_values=False)
         if self._level is ValidationLevel.SHAPE:
-            return None
+            return None, NOTHING
         try:
-            return properties.resolved(check=True)
+            values = properties.resolved(check=True)
         except errors.StackValidationFailed:
-            return None  # the group finds it when it makes the member
+            return None, NOTHING  # the group finds it when it makes the member
+        possible = frozenset(presence.empty_paths(values))
+        return values, Pending(properties.pending().written, possible)
 
-    def _validate_kind(self, resource: base.Resource) -> None:
+    def _validate_kind(self, resource: base.Resource, pending: Pending) -> None:
         try:
-            resource.validate()
+            resource.check_properties(pending)
         except errors.Misplaced as exc:
             path = self._stack.path(resource.record.name, Key.PROPERTIES)
             raise exc.under(*path) from exc
 
-    def _check_child(self, definition: ResourceDefinition, resource: composite.Composite) -> None:
+    def _check_child(
+        self, definition: ResourceDefinition, resource: composite.Composite, pending: Pending
+    ) -> None:
         source = resource.source if isinstance(resource, nested.NestedStack) else GENERATED
         try:
             child = children.child_stack(self._stack, resource)
-            is_known = resource.is_known() or _are_members_known(resource, child)
+            is_known = resource.is_known(pending) or _are_members_known(resource, child)
             level = self._level if is_known else ValidationLevel.MEMBERS
             relaxed = child if level is ValidationLevel.VALUES else variants.relaxed(child)
             _validate(relaxed, level, _raise)

@@ -292,6 +292,7 @@ NOTHING = Call(resource="r")
         {"cs": Call(resource="r", value="z")},
         {"lm": [{"x": NINE}]},
         {"lm": [{"x": 9}, {"x": 1, "y": NOTHING}]},
+        {"mm": NOTHING},
         {"mm": {"a": NOTHING, "c": [9]}},
         {"mm": {"a": "x", "zz": NOTHING}},
         Call(resource="r", value={"c": 9}),
@@ -306,7 +307,6 @@ def test_a_value_is_not_judged_while_what_it_comes_from_is_not_ready(tree: Any):
     [
         {"c": 9, "s": NOTHING},
         {"i": Call(resource="r", value="r")},
-        {"mm": NOTHING},
         {"mm": {"b": NOTHING}},
         {"l": Call(resource="r", value="r")},
         {"zz": NOTHING},

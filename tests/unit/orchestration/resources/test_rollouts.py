@@ -125,7 +125,6 @@ def test_the_last_ones_leave_first() -> None:
     [
         ('member_overrides: {"0": x}', "{}", "cannot override properties with 'x': give a map"),
         ("min_ready: 120%", "{}", "3 members are to be ready, and there are 2; lower min_ready"),
-        ("min_ready: {get_resource: other}", "{}", "cannot take 'other' for a number of members"),
         ("min_ready: 3", "{}", "3 members are to be ready, and there are 2; lower min_ready"),
         ("name: x", "{}", "Unknown Property name"),
         ("index_var: '%i%'", "{rolling_update: {max_unavailable: 0, max_surge: 0%}}", "both 0"),
@@ -142,9 +141,6 @@ resources:
       count: 2
       member: {member}
       {properties}
-  other:
-    type: OS::Heat::Value
-    properties: {{value: 1}}
 """
     result = simulation.run(stack(group))
     assert result.status is None
