@@ -225,9 +225,12 @@ class StoredResource:
     def before_action(self) -> StoredResource:
         """Return the resource as a plan sees it: in its state before the pending action.
 
-        A resource that is being created counts as CREATE_COMPLETE, with the stored properties.
+        A resource that is being created counts as CREATE_COMPLETE, with the stored properties.  One
+        that is being deleted is lost.
         """
         if self.pending_action is None or self.state_before is None:
+            return self
+        if self.action is Action.DELETE and self.state_before != f"{Action.INIT}_{Status.COMPLETE}":
             return self
         action, status = map(str, self.state_before.split("_", 1))
         if self.pending_action.action is Action.CREATE and action == Action.INIT:

@@ -122,6 +122,13 @@ class EngineResource(StoredResource, ReadableResource):
         self.next_properties = None
         self._resource = None
 
+    def before_action(self) -> StoredResource:
+        """Return the resource as a plan sees it, with the properties of a pending update."""
+        before = StoredResource.before_action(self)
+        if self.next_properties is None:
+            return before
+        return before.with_properties(self.next_properties)
+
     def memory(self) -> str:
         """Return the fields that a kind may change in place, as text to compare."""
         parts = (self.physical_id, self.metadata, self.data, sorted(self.redacted))

@@ -467,11 +467,14 @@ def _back_off(stack: EngineStack, row: EngineResource, failed: int) -> None:
 
 
 def preempt(stack: EngineStack, row: EngineResource) -> None:
-    """Ask the kind to end an action early, because a later order wants something else."""
+    """Ask the kind to end an action early, because a later order wants something else.
+
+    The kind is asked before any other step, so that a child stack begins nothing more.
+    """
     _arguments(row)[UNWANTED] = True
     stack.changes.change_row(row)
     if _open_action(row).stage is Stage.CHECK:
-        stack.schedule.step_at(row, stack.schedule.now())
+        stack.schedule.step_at(row, -math.inf)
 
 
 def abort(stack: EngineStack, row: EngineResource, why: str | None = None) -> None:

@@ -136,7 +136,10 @@ class StackTree:
                 self.actions.library.add(template)
 
     def turn(self) -> model.Turn:
-        """Step what is due, and return everything that has changed since the last turn."""
+        """Take the orders, step what is due, and return all changes since the last turn.
+
+        The traversal that an order supersedes begins nothing more, although actions have ended.
+        """
         schedule = self.schedule
         self._note_sinks()
         until_s = schedule.now() + TURN_S
@@ -144,7 +147,6 @@ class StackTree:
         for row in begun:
             if row.pending_action is not None and row.pending_action.stage is not Stage.BACKOFF:
                 schedule.step_at(row, schedule.now())
-        self._step(until_s)
         taken, self._orders = self._orders, []
         accepted, self._accepted = self._accepted, {}
         orders.apply(self.actions, self.stacks, taken, accepted)

@@ -96,11 +96,11 @@ LEFT_ALONE: Final = "external_id: left alone"
 
 
 def no_physical_resource(candidate: Candidate) -> Decision | None:
-    if candidate.record is not None and gone(candidate.record):
-        return Decision(
-            Verb.CREATE,
-            f"{candidate.record.action} {candidate.record.status}: nothing stands behind it",
-        )
+    record = candidate.record
+    if record is not None and record.action is Doing.DELETE and record.status is Status.IN_PROGRESS:
+        return Decision(Verb.CREATE, "the old one is being deleted")
+    if record is not None and gone(record):
+        return Decision(Verb.CREATE, f"{record.action} {record.status}: nothing stands behind it")
     return None
 
 

@@ -188,7 +188,7 @@ class World:
     # ------------------------------------------------------------------------------ what clients do
 
     def create(self, text: str, *, rollback: bool = False, **more: Any) -> None:
-        template = _template(text, **more)
+        template = template_of(text, **more)
         row = model.Stack(
             uuid=ROOT,
             name="S",
@@ -208,7 +208,7 @@ class World:
     def update(
         self, text: str, *, rollback: bool = False, converge: bool = False, **more: Any
     ) -> None:
-        template = _template(text, **more)
+        template = template_of(text, **more)
         changed = self.accepted(
             "UPDATE",
             template_uuid=template.uuid,
@@ -218,7 +218,7 @@ class World:
         self._accept(OrderKind.UPDATE, changed, [template], {"converge": converge})
 
     def restore(self, text: str) -> None:
-        template = _template(text)
+        template = template_of(text)
         changed = self.accepted(
             "RESTORE",
             template_uuid=template.uuid,
@@ -392,7 +392,7 @@ class World:
 _NUMBERS: dict[str, int] = {}
 
 
-def _template(text: str, **more: Any) -> model.Template:
+def template_of(text: str, **more: Any) -> model.Template:
     number = _NUMBERS["n"] = _NUMBERS.get("n", 0) + 1
     document = parse.document(f"heat_template_version: 2021-04-16\n{text}")
     environment = {**more.get("environment", {})}

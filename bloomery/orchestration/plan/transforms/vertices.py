@@ -96,7 +96,9 @@ def candidates(builder: PlanBuilder) -> Iterator[tuple[Key, Candidate]]:
 
 def decided(planned: Action, candidate: Candidate, decision: Decision) -> Action:
     if decision.verb is Verb.CREATE:
-        return replace(planned, reason=planned.reason or decision.reason, record=candidate.record)
+        is_known = candidate.record is not None and candidate.record.status is Status.IN_PROGRESS
+        reason = decision.reason if is_known else planned.reason or decision.reason
+        return replace(planned, reason=reason, record=candidate.record)
     return Action(
         verb=decision.verb,
         type=planned.type,
