@@ -22,16 +22,23 @@ Place: TypeAlias = tuple[dict[str, Any], str]  # a map, and a key that it may ha
 
 @dataclass(frozen=True, slots=True)
 class Add:
-    """Append ``values``, and the values moved from ``source``, to the list at ``path``."""
+    """Append ``values``, and the values moved from ``source``, to the list at ``path``.
+
+    ``element``: what to append for a moved value, which is then skipped if it is null.
+    """
 
     turn: ClassVar[int] = 0
 
     path: Path
     values: Sequence[Any] = field(default=(), kw_only=True)
     source: Path | None = field(default=None, kw_only=True)
+    element: Callable[[Any], Any] | None = field(default=None, kw_only=True)
 
     def apply(self, data: dict[str, Any]) -> None:
-        more = [*self.values, *_taken(data, self.source)]
+        taken = _taken(data, self.source)
+        if self.element is not None:
+            taken = [self.element(value) for value in taken if value is not None]
+        more = [*self.values, *taken]
         for place, key in _places(data, self.path):
             present = place.get(key)
             if more and (present is None or isinstance(present, list)):

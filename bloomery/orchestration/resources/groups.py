@@ -39,9 +39,11 @@ def in_order(name: str) -> tuple[bool, int, str]:
 
 
 def member(definition: Mapping[str, Any], name: str, index_var: str) -> dict[str, Any]:
+    """Return a member without its null properties, so that required ones are missed, as in Heat."""
     body = {key: value for key, value in definition.items() if value is not None}
     if "properties" in body:
-        body["properties"] = substitute(body["properties"], index_var, name)
+        properties = substitute(body["properties"], index_var, name)
+        body["properties"] = {key: each for key, each in properties.items() if each is not None}
     return body
 
 

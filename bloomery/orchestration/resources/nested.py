@@ -15,6 +15,7 @@ from bloomery import errors
 from bloomery.orchestration.properties.presence import Pending
 from bloomery.orchestration.properties.schema import Attribute, Schema, Type
 from bloomery.orchestration.resources import base, composite
+from bloomery.orchestration.template import parameter_schemas
 from bloomery.orchestration.template.dialect import Key, Section, Template
 
 REFERENCE: Final = "OS::stack_id"  # the output that replaces the reference ID
@@ -104,7 +105,8 @@ def _properties(template: Template, defaulted: Collection[str]) -> dict[str, Sch
     schemas = {}
     for name, body in section.items():
         try:
-            declared = template.parameter_schema(name, body).as_property()
+            read = template.parameter_schema
+            declared = parameter_schemas.unused_default(read, name, body).as_property()
         except errors.Misplaced as exc:
             raise exc.under(template.word(Section.PARAMETERS), name) from exc
         required = declared.required and name not in defaulted

@@ -7,8 +7,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, ClassVar, Final, TypeVar
 
 from bloomery import errors
-from bloomery.orchestration.properties import constraints
-from bloomery.orchestration.properties.schema import Attribute, Schema, Type
+from bloomery.orchestration.properties import constraints, translation
+from bloomery.orchestration.properties.schema import Attribute, Schema, Status, Support, Type
 from bloomery.orchestration.resources import base
 
 CLASSES: Final = {
@@ -63,8 +63,19 @@ class RandomString(base.Resource):
                 },
             ),
         ),
+        "sequence": Schema(
+            Type.STRING, "A class of characters, the old spelling of character_classes.",
+            constraints=[constraints.AllowedValues(list(CLASSES))],
+            support=Support(status=Status.HIDDEN, message="Use property character_classes."),
+        ),
         "salt": Schema(Type.STRING, "Any text; a change creates a new random text."),
     }  # fmt: skip
+    translation_rules: ClassVar[Sequence[translation.Rule]] = (
+        translation.Add(
+            ("character_classes",), source=("sequence",),
+            element=lambda name: {"class": name, "min": 1},
+        ),
+    )  # fmt: skip
     attributes_schema: ClassVar[Mapping[str, Attribute]] = {
         VALUE: Attribute("The random text.", Type.STRING),
     }

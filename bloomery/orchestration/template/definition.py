@@ -195,7 +195,11 @@ class Definition:
 
     def _declared(self, name: str, body: Any) -> parameter_schemas.Schema:
         self.deadline.tick()
-        return self.template.parameter_schema(name, body)
+        read, environment = self.template.parameter_schema, self.environment
+        given = (environment.parameters, environment.parameter_defaults, self.input.user_parameters)
+        if self.facade is not None and (self.lenient or any(name in each for each in given)):
+            return parameter_schemas.unused_default(read, name, body)
+        return read(name, body)
 
     def check_groups(self) -> None:
         """Refuse parameter groups of the wrong shape, or with unknown parameters."""

@@ -12,6 +12,7 @@ are checked later by ``Schema.value``, which raises StackValidationFailed.
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import json
 from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass
@@ -32,6 +33,7 @@ from bloomery.orchestration.template.parameter_types import (
 )
 
 MASK: Final = "******"
+DEFAULT_KEYS: Final = ("default", "Default")
 HIDDEN: Final = "the value is hidden and not shown"
 TELLING: Final = ("length", "range", "modulo", "allowed_pattern", "custom_constraint")
 
@@ -174,6 +176,15 @@ def hot_schema(name: str, body: Any, offered: Collection[str] = OPTIONAL_WORDS) 
         ),
         "default",
     )
+
+
+def unused_default(read: Callable[[str, Any], Schema], name: str, body: Any) -> Schema:
+    """Read a declaration whose default is not checked, because another value is given."""
+    keys = [key for key in DEFAULT_KEYS if isinstance(body, Mapping) and key in body]
+    if not keys:
+        return read(name, body)
+    rest = {key: value for key, value in body.items() if key not in keys}
+    return dataclasses.replace(read(name, rest), default=body[keys[0]])
 
 
 def _hot_rules(rules: Any, kind: ParameterType, offered: set[str]) -> Iterator[Constraint]:

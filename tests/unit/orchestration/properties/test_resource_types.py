@@ -13,6 +13,7 @@ from bloomery.orchestration.properties.constraints import (
     Modulo,
     Range,
 )
+from bloomery.orchestration.properties.presence import ExactlyOne, Rule
 from bloomery.orchestration.properties.schema import Attribute, Schema, Status, Support, Type
 from bloomery.orchestration.template import parameters
 
@@ -25,6 +26,7 @@ class Kettle:
     As much as fits.
     """
 
+    presence_rules: ClassVar[tuple[Rule, ...]] = (ExactlyOne("s", "m", reason="cannot boil"),)
     properties_schema: ClassVar[dict[str, Schema]] = {
         "s": Schema(
             Type.STRING, "A text.", update_allowed=True,
@@ -60,6 +62,7 @@ class Kettle:
 
 class Bare:
     properties_schema: ClassVar[dict[str, Schema]] = {}
+    presence_rules = ()
     attributes_schema: ClassVar[dict[str, Attribute]] = {"show": Attribute("mine", Type.MAP)}
     support = Support()
 
@@ -125,7 +128,7 @@ def test_a_kind_is_shown_with_its_properties_attributes_and_support():
 
 def test_a_kind_is_described_by_its_class_when_asked():
     said = resource_types.shown("My::Kettle", Kettle, with_description=True)
-    assert said["description"] == "Boils water.\n\nAs much as fits."
+    assert said["description"] == "Boils water.\n\nAs much as fits.\n\nGive exactly one of s and m."
     said = resource_types.shown("My::Bare", Bare, with_description=True)
     assert said["description"] == resource_types.NO_DESCRIPTION
     assert said["attributes"] == {"show": {"description": "mine", "type": "map"}}
