@@ -249,9 +249,15 @@ _add_cleaning(
 @NODES
 @click.option("--set", "pairs", multiple=True, metavar="KEY=VALUE",
               help="A key of instance_info, such as image_source; may be repeated.")  # fmt: skip
+@click.option("--check", "only_checks", is_flag=True,
+              help="Deploy nothing; say whether the nodes could be deployed, and their files "
+              "fetched.  --set is stored.")  # fmt: skip
 @watching
 @click.pass_obj
-def deploy(find: Find, nodes: tuple[str, ...], pairs: tuple[str, ...], watching: Watching) -> None:
+def deploy(
+    find: Find, nodes: tuple[str, ...], pairs: tuple[str, ...], only_checks: bool,
+    watching: Watching,
+) -> None:  # fmt: skip
     """Deploy available nodes."""
     patch = [
         {"op": "add", "path": f"/instance_info/{_pointer(key)}", "value": value}
@@ -261,7 +267,24 @@ def deploy(find: Find, nodes: tuple[str, ...], pairs: tuple[str, ...], watching:
     if patch:
         orders.send(lambda to, path: to.patch(path, patch), "instance_info set")
         orders.stop_if_refused()
+    if only_checks:
+        orders.send(_require_valid, "could be deployed")
+        orders.end()
+        return
     _provision(orders, "active", "active")
+
+
+def _require_valid(to: Client, path: str) -> None:
+    """Raise ApiError with the reasons why a node cannot be deployed."""
+    node, results = to.get(path), to.get(f"{path}/validate")
+    reasons = [f"{kind}: {results[kind]['reason']}" for kind in ("power", "deploy")
+               if results[kind]["result"] is False]  # fmt: skip
+    if node["maintenance"]:
+        reasons.append("it is in maintenance")
+    if node["provision_state"] != "available":
+        reasons.append(f"it is in {node['provision_state']}, and not in available")
+    if reasons:
+        raise ApiError(reason="; ".join(reasons), answer=400)
 
 
 _add_cleaning(

@@ -110,7 +110,6 @@ def start_switch(task: TaskManager, slot: Slot, enabled: bool) -> None:
     has_failed = "error" in task.node.driver_internal_info.get(INFO, ())
     if task.node.console_enabled == enabled and not has_failed:
         return
-    task.node.last_error = None
     step = internal_step("console", "switch", {"enabled": enabled})
     runner.start(task, slot, CONSOLE, step, _notification(task, "start"))
 

@@ -22,6 +22,8 @@ from bloomery.conductor.states import State
 from bloomery.conductor.task_manager import TaskManager
 from bloomery.conductor.writes import Write
 from bloomery.db import records
+from bloomery.drivers.agent_boot import preflight
+from bloomery.drivers.base import RemoteFile
 from bloomery.model.deploy_template import DeployTemplate
 from bloomery.model.nouns import DEPLOY_TEMPLATE
 from bloomery.model.provision import ProvisionArguments
@@ -69,6 +71,16 @@ def _check_deployable(task: TaskManager, arguments: ProvisionArguments) -> None:
         raise errors.InstanceDeployFailure(
             reason=f"cannot validate node {errors.name_of(node)}: {exc}", cause_status=exc.status,
         ) from exc  # fmt: skip
+
+
+def remote_files(task: TaskManager, arguments: ProvisionArguments) -> list[RemoteFile]:
+    """Return the files to look at before a deployment that is valid otherwise."""
+    files = list(task.driver.deploy.remote_files(task))
+    stored = task.node.instance_info.get("configdrive")
+    drive = arguments.configdrive or task.opened(stored)
+    if isinstance(drive, str):
+        files.append(RemoteFile(name="configdrive", url=drive))
+    return preflight.due(task.runtime.conf, files)
 
 
 def begin(task: TaskManager, arguments: ProvisionArguments) -> None:

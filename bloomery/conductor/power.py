@@ -168,10 +168,8 @@ def start_boot_setting(task: TaskManager, slot: Slot, field: str, value: Any) ->
 
 
 def _set(task: TaskManager, field: str, value: Any) -> Outcome:
-    if task.turn == 0:
-        task.node.last_error = None  # the history keeps it
-        if getattr(task.node, field) == value:
-            return DONE
+    if task.turn == 0 and getattr(task.node, field) == value:
+        return DONE
     outcome = getattr(task.driver.management, _SETTERS[field])(task, value)
     return _with_result(outcome, {"node": {field: value}})
 

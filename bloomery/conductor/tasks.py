@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from functools import partial
 from typing import Final, TypeVar
 
+from bloomery import secrets
 from bloomery.conductor import task_manager
 from bloomery.conductor.runtime import ConductorRuntime, Context
 from bloomery.conductor.task_manager import TaskManager
 from bloomery.conductor.workers import Slot
-from bloomery.drivers.base import Management
+from bloomery.drivers.agent_boot import preflight
+from bloomery.drivers.base import Management, RemoteFile
 from bloomery.model.request import PARKING, Request
 
 T = TypeVar("T")
@@ -89,6 +92,17 @@ def ask_management(
     return in_worker(
         runtime, request, node_uuid, work, purpose=purpose, shared=shared, insists=insists
     )
+
+
+def look_at(runtime: ConductorRuntime, files: Sequence[RemoteFile]) -> None:
+    """Look at remote files in a worker.  Raises InvalidParameterValue.
+
+    One request looks once at the same files, for however many nodes.
+    """
+    if files:
+        names = ", ".join(secrets.mask_address(file.url) for file in files)
+        work = partial(preflight.look, runtime.conf, files)
+        result_in_worker(runtime, f"look at {names}", work)
 
 
 def result_in_worker(runtime: ConductorRuntime, purpose: str, work: Callable[[], T]) -> T:

@@ -37,6 +37,7 @@ from bloomery.conductor.workers import Slot
 from bloomery.conductor.writes import EncodedWrite, Write
 from bloomery.db import nodes as node_rows
 from bloomery.db import steps as step_rows
+from bloomery.drivers.base import RemoteFile
 from bloomery.model.node import Node
 from bloomery.model.provision import ProvisionArguments
 from bloomery.model.request import Request
@@ -81,14 +82,15 @@ def _nothing(task: TaskManager, arguments: ProvisionArguments) -> None: ...
 class FlowVerb:
     """A verb that starts a flow of ``phase``.
 
-    ``check`` raises the caller's errors; ``begin`` sets the node's fields; ``steps`` plans the
-    flow, or returns None to move the node without one.  ``target_state`` overrides the state
-    machine's target.
+    ``check`` raises the caller's errors, and ``files`` are looked at before; ``begin`` sets the
+    node's fields; ``steps`` plans the flow, or returns None to move the node without one.
+    ``target_state`` overrides the state machine's target.
     """
 
     phase: Phase
     steps: Callable[[TaskManager, ProvisionArguments], Sequence[Step] | None]
     check: Callable[[TaskManager, ProvisionArguments], None] = _nothing
+    files: Callable[[TaskManager, ProvisionArguments], Sequence[RemoteFile]] = lambda *_: ()
     begin: Callable[[TaskManager, ProvisionArguments], None] = _nothing
     limit: Limit | None = None
     target_state: State | None = None
@@ -131,6 +133,7 @@ TABLE: Final[dict[str, FlowVerb | Callable[[TaskManager, Slot], None]]] = {
     "deploy": FlowVerb(
         phase=deployments.DEPLOY,
         check=deployments.check,
+        files=deployments.remote_files,
         begin=deployments.begin,
         steps=deployments.deploy_steps,
         limit=_DEPLOY_LIMIT,
@@ -138,6 +141,7 @@ TABLE: Final[dict[str, FlowVerb | Callable[[TaskManager, Slot], None]]] = {
     "rebuild": FlowVerb(
         phase=deployments.DEPLOY,
         check=deployments.check_rebuild,
+        files=deployments.remote_files,
         begin=deployments.begin,
         steps=deployments.deploy_steps,
         limit=_DEPLOY_LIMIT,
@@ -184,28 +188,42 @@ def perform(
     checks.
     """
     event = states.VERBS[verb]
-    purpose = _PURPOSES.get(event, event)
-    with tasks.order(runtime, request, node_uuid, purpose) as (task, slot):
-        rules.require_edge(task.node, verb)
-        row = TABLE[event]
-        if isinstance(row, FlowVerb):
-            _start_flow(task, slot, event, row, arguments)
-        else:
-            row(task, slot)
+    purpose, row = _PURPOSES.get(event, event), TABLE[event]
+    files: Sequence[RemoteFile] = ()
+    while True:
+        with tasks.order(runtime, request, node_uuid, purpose) as (task, slot):
+            rules.require_edge(task.node, verb)
+            if not isinstance(row, FlowVerb):
+                return row(task, slot)
+            files = _start_flow(task, slot, event, row, arguments, files)
+        if not files:
+            return None
+        tasks.look_at(runtime, files)  # without the lock; the next turn takes what was looked at
 
 
 def _start_flow(
-    task: TaskManager, slot: Slot, event: str, verb: FlowVerb, arguments: ProvisionArguments
-) -> None:
-    """Check the limits, then move the node and start the flow."""
+    task: TaskManager,
+    slot: Slot,
+    event: str,
+    verb: FlowVerb,
+    arguments: ProvisionArguments,
+    seen: Sequence[RemoteFile],
+) -> Sequence[RemoteFile]:
+    """Check, move the node and start the flow, or return the files to look at first.
+
+    ``seen``: those that were looked at.
+    """
     if task.runtime.draining.is_set():
         raise errors.ConductorDrains(node=task.node.uuid, host=task.runtime.host)
     verb.check(task, arguments)
+    files = verb.files(task, arguments)
+    if {file.url for file in files} - {file.url for file in seen}:
+        return files
     verb.begin(task, arguments)
     planned = verb.steps(task, arguments)
     if planned is None:
         task.process_event(event)
-        return
+        return ()
     flow = runner.plan(task, verb.phase, planned)
     required = [verb.limit.requirement(task)] if verb.limit is not None else []
     task.process_event(
@@ -216,6 +234,7 @@ def _start_flow(
         target_state=verb.target_state,
         journal=[*_give_up_waiting_flow(task.node), *flow.opening, *required],
     )
+    return ()
 
 
 def _give_up_waiting_flow(node: Node) -> list[Write]:

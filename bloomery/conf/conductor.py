@@ -53,6 +53,12 @@ class Conductor:
         "requests that may wait for one node; in total at most half of [api]threads wait for nodes",
         least=1,
     )
+    preflight_timeout: int = option(
+        10,
+        "seconds for which the server of an image, a file of checksums, a config drive or an ISO "
+        "may be silent, when it is asked before a deployment or an attachment; 0: it is not asked",
+        least=0,
+    )
     sync_power_state_interval: int = option(120, "seconds between two power syncs; 0: off", least=0)
     sync_power_state_workers: int = option(
         8, "nodes that power sync polls at the same time, besides nodes with silent BMCs", least=1

@@ -481,6 +481,20 @@ class Boot(Interface):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class RemoteFile:
+    """A file that a flow will fetch: the name of its field, and its URL.
+
+    ``read`` asks for more than the file's beginning; it gets an HTTP client, and raises
+    StepFailure.
+    """
+
+    name: str
+    url: str
+    headers: Mapping[str, str] = field(default_factory=dict)
+    read: Callable[[Any], object] | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Heartbeat:
     """An agent's heartbeat: POST /v1/heartbeat/ID.
 
@@ -523,6 +537,13 @@ class Deploy(Interface):
         When: each task of a node with the deploy interface ``autodetect``.
         """
         return False
+
+    def remote_files(self, task: DriverTask) -> Sequence[RemoteFile]:
+        """Return the files of the instance that a deployment fetches after a boot.
+
+        When: after ``validate``, for a look at them before the deployment begins.
+        """
+        return ()
 
     def expects_steps(self, node: Node, phase: str) -> bool:
         """Return whether the node's agent, not booted yet, may offer steps that are unknown here.

@@ -5,13 +5,13 @@
 
 from __future__ import annotations
 
-import urllib.parse
 from typing import Any, Final
 
-from bloomery import errors, secrets
+from bloomery import errors
 from bloomery.conductor.states import Power as PowerState
 from bloomery.drivers import base, secure_boot, steps, substeps
 from bloomery.model.node import Node
+from bloomery.model.rules import attributes
 from bloomery.outcome import Outcome
 
 _NEEDS: Final = "ramdisk_boot"
@@ -33,6 +33,11 @@ class RamdiskDeploy(base.Deploy):
 
     def takes(self, node: Node) -> bool:
         return node.instance_info.get("boot_iso") is not None
+
+    def remote_files(self, task: base.DriverTask) -> list[base.RemoteFile]:
+        """Return the ISO; one of this host is checked by the boot interface."""
+        url = str(task.opened(task.node.instance_info["boot_iso"]))
+        return [base.RemoteFile(name="instance_info/boot_iso", url=url)]
 
     @steps.deploy_step(priority=100, resumable=True)
     def deploy(self, task: base.DriverTask) -> Outcome:
@@ -68,9 +73,4 @@ def _check_iso(task: base.DriverTask) -> None:
         raise errors.MissingParameterValue(
             reason="instance_info/boot_iso is missing: the URL of the ISO to boot",
         )
-    scheme = urllib.parse.urlsplit(url).scheme if isinstance(url, str) else ""
-    if scheme not in _SCHEMES:
-        shown = secrets.mask_address(url) if isinstance(url, str) else url
-        raise errors.InvalidParameterValue(
-            reason=f"instance_info/boot_iso must be a URL of {', '.join(_SCHEMES)}, not {shown!r}",
-        )
+    attributes.check_url("instance_info/boot_iso", url, _SCHEMES)

@@ -102,6 +102,14 @@ class Parking:
         result: T = outcome.result()
         return result
 
+    def once(self, work: str, run: Callable[[], T]) -> T:
+        """Return the result of ``run``, which no later pass repeats.  Raises its Parked."""
+        if work not in self._outcomes:
+            outcome: Future[T] = Future()
+            outcome.set_result(run())
+            self._outcomes[work] = outcome
+        return self.result_of(work, Future)
+
 
 PARKING_KEY: Final = "bloomery.parking"  # in the environment of servers that repeat requests
 PARKING: Final[ContextVar[Parking | None]] = ContextVar("bloomery.parking", default=None)

@@ -11,12 +11,14 @@ from __future__ import annotations
 import uuid as uuids
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Final
 
 from bloomery import errors
 from bloomery.conductor.states import State
 from bloomery.db import rows
 from bloomery.model import nouns
+from bloomery.model.request import PARKING, Parked, Parking
 from bloomery.operations import management, nodes, policy, provision, records
 from bloomery.operations.context import Context
 
@@ -68,10 +70,19 @@ def act(ctx: Context, idents: Sequence[str], action: str, body: Json) -> list[Js
         send(ctx, ident, body)
         return {"result": "accepted"}
 
-    return [
-        _attempted(lambda ident=ident: order(ident)) | {"node": ident}  # type: ignore[misc]
-        for ident in idents
-    ]
+    parking, parked = PARKING.get() or Parking(), None
+    results: list[Json] = []
+    for number, ident in enumerate(idents):
+        attempt = partial(_attempted, partial(order, ident))
+        try:
+            result = parking.once(f"{action} of item {number}", attempt)
+        except Parked as exc:
+            parked = exc
+        else:
+            results.append(result | {"node": ident})
+    if parked is not None:
+        raise parked
+    return results
 
 
 def _check_count(items: Sequence[Any]) -> None:

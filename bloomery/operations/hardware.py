@@ -16,6 +16,7 @@ from bloomery.operations.context import Context
 Json = dict[str, Any]
 
 DEVICE_TYPES: Final = ("cdrom", "disk", "floppy")
+MEDIA_SCHEMES: Final = ("http", "https", "nfs", "cifs")  # BMCs fetch the image themselves
 
 
 def set_target_raid_config(ctx: Context, ident: str, config: Json) -> None:
@@ -100,6 +101,7 @@ def attach_virtual_media(ctx: Context, ident: str, media: Json) -> None:
     """Insert an image in a worker of the conductor; last_error has a failure."""
     node = policy.get_node(ctx, ident, "baremetal:node:vmedia:attach")
     attributes.check_text("image_url", media["image_url"])
+    attributes.check_url("image_url", media["image_url"], MEDIA_SCHEMES)
     lookup.conductor_of(ctx, node).attach_virtual_media(
         ctx.request,
         node.uuid,

@@ -31,6 +31,7 @@ STEPS_OF: Final = {"clean": "clean_steps", "service": "service_steps"}
 STEP_LISTS: Final = ("clean_steps", "deploy_steps", "service_steps")
 DEPLOY_VERBS: Final = ("active", "rebuild")
 _BASE64: Final = re.compile(r"[A-Za-z0-9+/=\s]*+")  # without backtracking
+_CONFIGDRIVE_SCHEMES: Final = ("http", "https")  # that agents fetch
 _CONFIGDRIVE: Final = jsonschema_rs.validator_for(
     {
         "type": "object",
@@ -202,7 +203,9 @@ def _check_configdrive_object(configdrive: Json, admit: Admit) -> None:
 
 def _check_configdrive_text(configdrive: str) -> None:
     """Accept a URL, or text in base64's alphabet; the image inside is not checked."""
-    if "://" not in configdrive and _BASE64.fullmatch(configdrive) is None:
+    if "://" in configdrive:
+        attributes.check_url("configdrive", configdrive, _CONFIGDRIVE_SCHEMES)
+    elif _BASE64.fullmatch(configdrive) is None:
         raise errors.Invalid(reason="configdrive must be a URL, base64 text or a JSON object")
 
 

@@ -8,6 +8,7 @@ from bloomery import errors
 from bloomery.conductor import tasks, vendor_passthru, virtual_media
 from bloomery.conductor.runtime import ConductorRuntime
 from bloomery.drivers import base
+from bloomery.drivers.agent_boot import preflight
 from bloomery.model.request import Request
 from bloomery.model.rules import attributes
 from bloomery.model.vendor_call import VendorCall
@@ -88,6 +89,8 @@ class HardwareEndpoints:
         image_url: str,
         image_download_source: str | None,
     ) -> None:
+        file = base.RemoteFile(name="image_url", url=image_url)
+        tasks.look_at(self.runtime, preflight.due(self.runtime.conf, [file]))
         with tasks.order(self.runtime, request, node_uuid, "attach media") as (task, slot):
             virtual_media.start_attach(task, slot, device_type, image_url)
 

@@ -5,11 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 from bloomery import errors
-from bloomery.conductor import bmc_sharing, console, power, steps, tasks, validation
+from bloomery.conductor import bmc_sharing, console, deployments, power, steps, tasks, validation
 from bloomery.conductor.runtime import ConductorRuntime
 from bloomery.conductor.task_manager import TaskManager
 from bloomery.drivers import base
 from bloomery.drivers.bmc import gateway
+from bloomery.model.provision import ProvisionArguments
 from bloomery.model.request import Request
 from bloomery.model.rules import verbs
 
@@ -82,7 +83,14 @@ class PowerEndpoints:
 
     def validate_driver_interfaces(self, request: Request, node_uuid: str) -> Json:
         with tasks.shared(self.runtime, request, node_uuid) as task:
-            return validation.validate(task)
+            results = validation.validate(task)
+            is_valid = results["deploy"]["result"]
+            files = deployments.remote_files(task, ProvisionArguments()) if is_valid else []
+        try:
+            tasks.look_at(self.runtime, files)
+        except errors.Invalid as exc:
+            results["deploy"] = {"result": False, "reason": str(exc)}
+        return results
 
     def list_steps(self, request: Request, node_uuid: str, phase: str) -> list[Json]:
         with tasks.shared(self.runtime, request, node_uuid) as task:

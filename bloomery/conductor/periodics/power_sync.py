@@ -18,7 +18,7 @@ from bloomery.conductor import lanes, power, power_corrections, states, writes
 from bloomery.conductor.lanes import Lane
 from bloomery.conductor.periodics import polling
 from bloomery.conductor.runtime import ConductorRuntime, Context
-from bloomery.conductor.states import Power, State
+from bloomery.conductor.states import Power
 from bloomery.conductor.task_manager import TaskManager
 from bloomery.conductor.writes import EncodedWrite
 from bloomery.db import nodes
@@ -26,9 +26,6 @@ from bloomery.model.node import POWER_FAILURE, Node
 from bloomery.model.rules import nodes as rules
 
 LOG = logging.getLogger(__name__)
-
-_KEEPS_ITS_ERROR = states.FAILURE_STATES | {State.ERROR, State.ENROLL}
-
 
 SLOWEST_PACE: Final = 100.0  # polls begun in a second: a quarter of a core, measured
 LOOK_BUDGET_S: Final = 10.0  # of each poll but the last before maintenance
@@ -177,7 +174,7 @@ class PowerSync:
     def _forget_error(self, task: TaskManager) -> None:
         """Clear last_error if the history has it, unless the node's state is about the error."""
         node = task.node
-        stays = node.provision_state in _KEEPS_ITS_ERROR
+        stays = node.provision_state in states.STATES_OF_ERRORS
         if node.last_error is not None and self._runtime.conf.conductor.node_history and not stays:
             task.upgrade_lock(purpose="power sync", retry=False)
             task.node.last_error = None
@@ -221,7 +218,7 @@ class PowerSync:
             return
         node.power_state, sentence = actual, writes.own_sentence(node, why)
         rules.begin_fault(node, POWER_FAILURE, sentence)
-        if node.provision_state not in _KEEPS_ITS_ERROR:
+        if node.provision_state not in states.STATES_OF_ERRORS:
             node.last_error = sentence
         entry = writes.history_entry(
             task.context, node, sentence, event_type="monitoring", failed=True
@@ -258,7 +255,7 @@ class PowerSync:
         """Start a flow that brings the machine to the recorded power state."""
         with contextlib.ExitStack() as until_spawned:
             slot = until_spawned.enter_context(self._runtime.workers.slot())
-            keep_error = task.node.provision_state in _KEEPS_ITS_ERROR
+            keep_error = task.node.provision_state in states.STATES_OF_ERRORS
             entry = power_corrections.driven(task, actual, recorded)
             power.start_power(task, slot, recorded, entry, keep_error=keep_error)
             until_spawned.pop_all()  # the flow has the slot now

@@ -267,6 +267,10 @@ class AgentDeploy(CustomAgentDeploy):
         if image.local_file(task) is not None or self._fetches(task):
             self._publication.base_url()
 
+    def remote_files(self, task: base.DriverTask) -> list[base.RemoteFile]:
+        """Return the image, and its file of checksums."""
+        return self._images.remote_files(task)
+
     @steps.deploy_step(priority=80, resumable=True)
     def write_image(self, task: base.DriverTask) -> Outcome:
         """Have the agent write the image and the config drive."""

@@ -131,6 +131,12 @@ def pull_secret(task: DriverTask) -> str | None:
     return None if secret is None else str(secret)
 
 
+def has_proxy(task: DriverTask, url: str) -> bool:
+    """Return whether the node's agent reaches a URL by a proxy of its own."""
+    name = _PROXIES.get(urllib.parse.urlsplit(url).scheme)
+    return name is not None and task.driver_info.get(name) is not None
+
+
 def local_file(task: DriverTask) -> Path | None:
     """Return the image on this host that a file URL names; None for another URL."""
     return sources.local_path(str(task.opened(task.node.instance_info["image_source"])))

@@ -22,7 +22,7 @@ from bloomery.drivers.agent_boot import cache, http_client, sources
 from bloomery.drivers.agent_boot.cache import FileCache, MakeRoom, Treatment
 from bloomery.drivers.agent_boot.http_client import HttpClient
 from bloomery.drivers.agent_boot.publication import Publication
-from bloomery.drivers.base import DriverTask
+from bloomery.drivers.base import DriverTask, RemoteFile
 
 Json = dict[str, Any]
 
@@ -46,8 +46,31 @@ class LocalImages:
         """Raises CannotStart for unusable options."""
         self._conf, self._publication = conf, publication
         self._client = HttpClient(conf.default, keeps_scheme=True)
+        self._allows_md5 = conf.agent.allow_md5_checksum
         self._cache = FileCache(cache_conf(conf), self._client)
         self._registries = oci.Registries(conf.oci, self._client)
+
+    def remote_files(self, task: DriverTask) -> list[RemoteFile]:
+        """Return the node's image and its file of checksums, unless a proxy leads to them."""
+        info = task.opened(task.node.instance_info)
+        keys = ("image_checksum", "image_os_hash_value")
+        urls = {key: str(info[key]) for key in keys if "://" in str(info.get(key))}
+        reads: dict[str, Callable[[HttpClient], object]] = dict.fromkeys(
+            urls, functools.partial(checksums.named, info, allows_md5=self._allows_md5)
+        )
+        urls = {"image_source": str(info["image_source"])} | urls
+        if image.is_oci(urls["image_source"]):
+            wish = _wish(task, info.get("image_disk_format"))
+            reads["image_source"] = lambda client: oci.Registries(self._conf.oci, client).find(
+                urls["image_source"], wish
+            )
+        fetches = image.download_source(task, self._conf) == image.LOCAL
+        return [
+            RemoteFile(name=f"instance_info/{key}", url=url, headers=self._login(url),
+                       read=reads.get(key))
+            for key, url in urls.items()
+            if fetches or not image.has_proxy(task, url)
+        ]  # fmt: skip
 
     def publish(self, task: DriverTask) -> image.Published:
         """Publish the node's image.  Raises StepFailure, BeingFetched."""
@@ -88,8 +111,7 @@ class LocalImages:
 
         @functools.cache
         def named() -> list[str]:
-            allows_md5 = self._conf.agent.allow_md5_checksum
-            return [*digests, *checksums.named(info, self._client, allows_md5=allows_md5)]
+            return [*digests, *checksums.named(info, self._client, allows_md5=self._allows_md5)]
 
         def accepts(note: Json) -> bool:
             digests_named = named()  # before the image is fetched

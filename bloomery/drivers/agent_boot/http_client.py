@@ -27,31 +27,49 @@ _WHY: Final = (
     ),
     (urllib3.exceptions.ProtocolError, "the connection broke off"),
     (urllib3.exceptions.LocationParseError, "this is no URL"),
+    (
+        urllib3.exceptions.ResponseError,
+        f"its server redirects in a circle, or more than {_RETRIES} times",
+    ),
 )
 
 
 class HttpClient:
-    def __init__(self, conf: Default, *, keeps_scheme: bool = False) -> None:
+    def __init__(
+        self, conf: Default, *, keeps_scheme: bool = False, timeout_s: float | None = None
+    ) -> None:
         """``keeps_scheme``: refuse redirects to another scheme.
 
-        Raises CannotStart for a missing certificate file.
+        ``timeout_s``: ask once, for so long; by default again and again, as [DEFAULT] says.  Raises
+        CannotStart for a missing certificate file.
         """
-        self._timeout = urllib3.Timeout(conf.webserver_connection_timeout)
+        self._timeout = urllib3.Timeout(timeout_s or conf.webserver_connection_timeout)
         self.trust = _trust(conf.webserver_verify_ca)
-        self._retry = SameScheme if keeps_scheme else urllib3.Retry
+        repeats, kind = (
+            None if timeout_s is None else 0,
+            SameScheme if keeps_scheme else urllib3.Retry,
+        )
+        self._retries = kind(_RETRIES, connect=repeats, read=repeats)
 
     @contextlib.contextmanager
-    def get(self, url: str, headers: Headers) -> Iterator[Any]:
+    def get(self, url: str, headers: Headers, method: str = "GET") -> Iterator[Any]:
         """Yield the answer, its body unread.  Raises urllib3's HTTPError, StepFailure."""
         with urllib3.PoolManager(**self.trust) as pool:
             answer = pool.request(
-                "GET", url, headers=dict(login(url)) | dict(headers), timeout=self._timeout,
-                preload_content=False, retries=self._retry(_RETRIES),
+                method, url, headers=dict(login(url)) | dict(headers), timeout=self._timeout,
+                preload_content=False, retries=self._retries,
             )  # fmt: skip
             try:
                 yield answer
             finally:
                 answer.close()
+
+    def begin(
+        self, method: str, url: str, headers: Headers, most: int
+    ) -> tuple[int, Headers, bytes]:
+        """Return status, headers and the beginning of a body.  Raises urllib3's HTTPError."""
+        with self.get(url, headers, method) as answer:
+            return answer.status, answer.headers, answer.read(most) if most else b""
 
     def read(self, url: str, headers: Headers, most: int) -> tuple[int, Headers, bytes]:
         """Return status, headers and body of a small document.  Raises StepFailure."""

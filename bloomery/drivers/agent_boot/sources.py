@@ -13,6 +13,7 @@ from bloomery import errors, secrets
 from bloomery.conductor.states import State
 from bloomery.conf.conductor import Conductor
 from bloomery.drivers.base import DriverTask
+from bloomery.model.rules import attributes
 
 DEPLOY, RESCUE = "deploy", "rescue"  # what an agent boots for; its files are named by it
 RAMDISK_PROPERTIES: Final = {
@@ -84,28 +85,13 @@ def check_url(key: str, url: Any, allowed: tuple[str, ...]) -> None:
     """Raise InvalidParameterValue for a URL that cannot be fetched or may not be named."""
     if url is None:
         return
-    scheme = _scheme(url) if isinstance(url, str) else None
-    if scheme not in _SCHEMES:
-        shown = secrets.mask_address(url) if isinstance(url, str) else url
-        raise errors.InvalidParameterValue(
-            reason=f"{key} must be a URL of {', '.join(_SCHEMES)}, not {shown!r}",
-        )
+    attributes.check_url(key, url, _SCHEMES)
     path = local_path(url)
     if path is not None and _folder_of(path, allowed) is None:
         raise errors.InvalidParameterValue(
             reason=f"{key} may not name {secrets.mask_address(url)}: files below "
             f"[conductor]file_url_allowed_paths are allowed, {', '.join(allowed) or 'none'}",
         )
-
-
-def _scheme(url: str) -> str | None:
-    """Return the scheme of a URL; None for an unusable one."""
-    try:
-        parts = urllib.parse.urlsplit(url)
-        leads = parts.scheme == "file" or (parts.hostname and parts.port != 0)
-    except ValueError:
-        return None
-    return parts.scheme if leads else None
 
 
 def local_path(url: str) -> Path | None:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import urllib.parse
+from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 import jsonschema_rs
@@ -15,6 +16,7 @@ from bloomery.model.rules import idents
 MASK: Final = "******"
 SEALED: Final = "$sealed"
 MOST_TEXT: Final = 4096  # characters of a description, a reason, or a search text
+_MOST_SCHEME: Final = 20  # characters of a URL's scheme in an error
 _MOST_SHOWN: Final = 500  # characters of a schema's error, which repeats the value
 
 
@@ -35,6 +37,21 @@ def check_text(name: str, text: str | None) -> None:
     if text is not None and len(text) > MOST_TEXT:
         raise errors.InvalidParameterValue(
             reason=f"Invalid {name}: at most {MOST_TEXT} characters, not {len(text)}",
+        )
+
+
+def check_url(name: str, url: Any, schemes: Sequence[str]) -> None:
+    """Refuse what is no URL of one of these schemes, with a host unless it is of file."""
+    try:
+        parts = urllib.parse.urlsplit(url if isinstance(url, str) else "")
+        leads = parts.scheme == "file" or bool(parts.hostname and parts.port != 0)
+    except ValueError:
+        parts, leads = urllib.parse.urlsplit(""), False
+    if not leads or parts.scheme not in schemes:
+        is_other = parts.scheme and parts.scheme not in schemes
+        fault = f", not of {parts.scheme[:_MOST_SCHEME]}" if is_other else ", with a host"
+        raise errors.InvalidParameterValue(
+            reason=f"{name} must be a URL of {', '.join(schemes)}{fault}",
         )
 
 

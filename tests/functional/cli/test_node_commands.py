@@ -78,6 +78,10 @@ def test_orders_are_watched_and_refusals_printed(run: Run, api: Client) -> None:
     assert done.exit_code == 0, done.output
     assert {node(api, name)["provision_state"] for name in ("do-1", "do-2")} == {"manageable"}
     assert run("node provide do-1 --wait --yes").exit_code == 0
+    checked = run("node deploy do-1 do-2 --check")
+    assert (checked.exit_code, checked.stdout) == (1, "do-1: could be deployed\n")
+    assert checked.stderr == "do-2: it is in manageable, and not in available\n"
+    assert run("node deploy do-1 --check").exit_code == 0
     deployed = run("node deploy do-1 --set image_source=http://10.0.0.1/i --wait")
     assert deployed.exit_code == 0
     assert deployed.stdout.startswith("do-1: instance_info set\ndo-1: accepted\n")

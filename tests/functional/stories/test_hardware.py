@@ -267,6 +267,21 @@ def test_an_address_is_kept_sealed_while_it_is_worked_on(stage):
     assert "correct-horse" not in str(stage.site.everything())
 
 
+@pytest.mark.parametrize(
+    ("state", "kept"), [("manageable", False), ("deploy failed", True), ("clean failed", True)]
+)
+@pytest.mark.parametrize("order", ["attach", "detach"])
+def test_a_good_order_ends_the_error_of_an_earlier_one(stage, state, kept, order):
+    node = stage.enrol()
+    stage.site.set(node, provision_state=state, last_error="the BMC refused it")
+    assert attach(stage, node).status == 204
+    if order == "detach":
+        stage.site.set(node, last_error="the BMC refused it")
+        assert stage.api.delete(media(node)).status == 204
+        stage.wait_until_free(node)
+    assert stage.show(node)["last_error"] == ("the BMC refused it" if kept else None)
+
+
 def test_an_order_that_a_crash_cut_off_is_carried_out(stage):
     node = stage.enrol()
     with stage.site.acquire(node) as task:

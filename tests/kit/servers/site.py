@@ -64,6 +64,7 @@ def conf(host: str = HOST, **conductor: Any) -> Conf:
     }
     said: dict[str, Any] = {
         "workers_pool_size": 20, "graceful_shutdown_timeout": 5, "bmc_outage_budget": 0,
+        "preflight_timeout": 0,
     } | conductor  # fmt: skip
     default = Default(host=host, **enabled)
     return Conf(default=default, conductor=Conductor(**said))

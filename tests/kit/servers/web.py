@@ -26,7 +26,8 @@ def text(content: str | bytes, status: int = 200, **headers: str) -> Answer:
             request.send_header(name.replace("_", "-"), value)
         request.send_header("Content-Length", str(len(body)))
         request.end_headers()
-        request.wfile.write(body)
+        if request.command != "HEAD":
+            request.wfile.write(body)
 
     return answer
 
@@ -77,6 +78,9 @@ def serving_by(answer: Answer) -> Iterator[Site]:
         def do_GET(self) -> None:
             site.asked.append(self.path)
             answer(self)
+
+        def do_HEAD(self) -> None:
+            self.do_GET()
 
         def do_POST(self) -> None:
             self.rfile.read(int(self.headers["Content-Length"]))
