@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -28,6 +29,7 @@ from tests.kit.servers import site as kit
 
 HOST = "host-1"
 DRIVERS = ("fake-hardware", "redfish")
+_LONGEST_SESSION_S = 86_400  # of tests: until then the conductor counts as alive
 
 
 @dataclass
@@ -54,7 +56,7 @@ class World:
 
 
 def build(path: Path, conf: Conf) -> tuple[Services, Any]:
-    """Return a site on a fresh database with one conductor on line."""
+    """Return a site on a fresh database with one conductor on line, which sends no heartbeat."""
     db = kit.database(path / "bloomery.sqlite")
     interfaces = [
         EnabledInterface(hardware_type=driver, kind=kind, name="fake", default=True)
@@ -71,7 +73,9 @@ def build(path: Path, conf: Conf) -> tuple[Services, Any]:
         ),
     )
     conductor = FakeConductor(db)
-    rpc = Client(Ring(db, conf), InProcess({HOST: conductor}))
+    patient = dataclasses.replace(conf.conductor, heartbeat_timeout=_LONGEST_SESSION_S)
+    ring = Ring(db, dataclasses.replace(conf, conductor=patient))
+    rpc = Client(ring, InProcess({HOST: conductor}))
     return Services(db=db, rpc=rpc, conf=conf, policies=Policies(conf)), conductor
 
 

@@ -40,7 +40,7 @@ def names_by_file() -> dict[str, frozenset[str]]:
     ("column", "users"),
     [
         ("metadata_version", []),
-        ("state_before", ["engine/resource.py", "engine/resource_actions.py"]),
+        ("state_before", ["engine/resource_actions.py"]),
     ],
 )
 def test_a_column_costs_its_declaration_and_its_use(column: str, users: list[str]) -> None:
