@@ -22,9 +22,9 @@ from bloomery.orchestration.plan.plans import (
     Verb,
 )
 from bloomery.orchestration.resources import groups
+from bloomery.orchestration.resources.base import ResourceState
 from bloomery.orchestration.resources.batches import Batch
 from bloomery.orchestration.resources.resource_group import Indexed
-from bloomery.orchestration.resources.states import Status
 
 MADE: Final = frozenset({Verb.CREATE, Verb.RECREATE, Verb.REPLACE})
 
@@ -100,11 +100,13 @@ def batch_members(builder: PlanBuilder) -> None:
             continue
         before, present = nested_plan.before, _present(nested_plan)
         properties = None if before is None else before.properties
+        records = _records(builder, name)
+        states = None if records is None else {n: record.status for n, record in records.items()}
         try:
-            foreseen = group.foresee_batches(properties, present, _states(builder, name))
+            foreseen = group.foresee_batches(properties, present, states)
         except errors.Misplaced as exc:
             raise exc.under("resources", name) from exc
-        _Batches(builder, name, group.member, present).lay_out(foreseen)
+        _Batches(builder, name, group.member, present, records or {}).lay_out(foreseen)
 
 
 def _present(nested_plan: NestedPlan) -> groups.Members:
@@ -113,25 +115,25 @@ def _present(nested_plan: NestedPlan) -> groups.Members:
     )
 
 
-def _states(builder: PlanBuilder, name: str) -> Mapping[str, Status] | None:
+def _records(builder: PlanBuilder, name: str) -> Mapping[str, ResourceState] | None:
     record = builder.records.get(name)
     child = None if record is None else builder.present.child(record)
-    if child is None or child.records is None:
-        return None
-    return {member: record.status for member, record in child.records.items()}
+    return None if child is None else child.records
 
 
 @dataclass(slots=True)
 class _Batches:
     """The batches of one group in the graph.
 
-    ``define`` returns the definition of a member; ``present``: the members before the update.
+    ``define`` returns the definition of a member; ``present``: the members before the update;
+    ``records``: their rows.
     """
 
     builder: PlanBuilder
     name: str
     define: Callable[[str], Mapping[str, Any]]
     present: groups.Members
+    records: Mapping[str, ResourceState]
 
     def lay_out(self, foreseen: Sequence[Batch]) -> None:
         wait, keys = None, [self._keys(batch) for batch in foreseen]
@@ -171,10 +173,11 @@ class _Batches:
     def _stand_in(self, key: Key) -> None:
         """Add a member that does not exist after the update; it may exist before."""
         name = key.name.rpartition("/")[2]
-        before, after = self.present.get(name), self.define(name)
+        before, after, record = self.present.get(name), self.define(name), self.records.get(name)
         verb = Verb.DELETE
         if key.phase == MAKE:
-            verb = Verb.CREATE if before is None else Verb.UPDATE
+            is_there = before is not None and (record is None or record.physical_id is not None)
+            verb = Verb.UPDATE if is_there else Verb.CREATE
         effect = effects.of_stand_in(self.builder, verb, before or {}, after)
         stands_in = Action(verb=verb, type=after["type"], reason=STANDS_IN, effect=effect)
         self.builder.put(key, stands_in)
