@@ -77,13 +77,6 @@ def test_who_left_anything_behind_stays(site, leave_behind):
     assert GONE in trim(site)
 
 
-def test_so_many_go_at_a_time_the_oldest_first(make_site):
-    site = make_site(conductor_cleanup_batch_size=2)
-    for number in range(3):
-        register(site, f"host-{number}", age=(20 + number) * DAY)
-    assert trim(site) == [site.runtime.host, "host-0"]
-
-
 def test_who_comes_back_meanwhile_stays(site):
     register(site)
     with site.db.read() as conn:
