@@ -3,6 +3,8 @@
     Trail(path).add("asked", {"user": "ann", "method": "PUT"}, is_durable=True)
     check([path]).faults        # ["audit.jsonl:17: record 17 was changed"]
 
+The hash of the first record is kept in the database, too: a chain that was made anew has another.
+
 ``FILE.head`` holds number and hash of the last record.  A new or empty FILE continues the chain
 from there, so FILE may be moved away at any time.  Several processes of a host may write one FILE.
 
@@ -18,7 +20,7 @@ import json
 import os
 import re
 import threading
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
@@ -66,6 +68,15 @@ class Trail:
                 _write_head(beside, head)
         except OSError as exc:
             raise errors.AuditUnwritable(reason=exc.strerror, log=str(self._path)) from exc
+
+    def first_hash(self) -> str | None:
+        """Return the hash of the chain's first record; None: it is in another file by now."""
+        try:
+            _place, line = next(_lines([self._path]))
+        except (OSError, StopIteration):
+            return None
+        record = _parsed(line)
+        return str(record["hash"]) if record is not None and record["number"] == 1 else None
 
 
 def head_of(path: Path) -> Path:
@@ -146,10 +157,18 @@ class Check:
     faults: list[str] = field(default_factory=list)
 
 
-def check(paths: Sequence[Path], kept_hash: str | None = None) -> Check:
+def check(
+    paths: Sequence[Path],
+    kept_hash: str | None = None,
+    *,
+    since: str | None = None,
+    anchors: Collection[str] = (),
+) -> Check:
     """Check the files of one chain, the oldest first.  Raises OSError.
 
     ``kept_hash``: a hash that somebody has kept elsewhere; a rewritten chain has lost it.
+    ``since``: the hash of the last record that was removed on purpose.  ``anchors``: hashes that
+    the first record may have; empty: unknown.
     """
     chain, link, half, is_kept = Check(), {FIRST}, None, kept_hash in (None, FIRST)
     for place, line in _lines(paths):
@@ -163,6 +182,8 @@ def check(paths: Sequence[Path], kept_hash: str | None = None) -> Check:
         half = None
         own, stored = _hash(parts[1]), parts[2].decode()
         number, is_changed = record["number"], own != stored
+        if not chain.last and (missing := _beginning(record, since, anchors)):
+            chain.faults.append(f"{place}: {missing}")
         chain.first = chain.first or number
         if is_changed:
             number = chain.last + 1
@@ -179,6 +200,19 @@ def check(paths: Sequence[Path], kept_hash: str | None = None) -> Check:
     if not is_kept:
         chain.faults.append(f"no record has the hash {kept_hash}: the chain was made anew, or cut")
     return chain
+
+
+def _beginning(record: Json, since: str | None, anchors: Collection[str]) -> str | None:
+    """Return why the first record of the files is not the one that it should be."""
+    number = record["number"]
+    if number == 1 and anchors and record["hash"] not in anchors:
+        return "record 1 is not the one that the database knows: the chain was made anew"
+    if number == 1 or since == record.get("previous"):
+        return None
+    return (
+        f"the beginning is missing: records 1 to {number - 1}; name their files, too, or the hash "
+        "of the last one that was removed on purpose (--since)"
+    )
 
 
 def _blame(chain: Check, half: tuple[str, bytes] | None) -> None:
@@ -224,8 +258,6 @@ def orders(paths: Iterable[Path]) -> list[Json]:
             by_request.get(record["request_id"], {})["status"] = record["status"]
         elif record.get("kind") in ("asked", "refused"):
             by_request[record["request_id"]] = {"status": None} | {
-                key: value
-                for key, value in record.items()
-                if key not in ("number", "kind", "previous", "hash")
+                key: value for key, value in record.items() if key not in ("kind", "previous")
             }
     return list(by_request.values())

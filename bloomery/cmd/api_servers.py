@@ -5,14 +5,16 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from bloomery import errors
+from bloomery import audit, errors
 from bloomery.api import app, auth, auth_strategy, scrape, server
 from bloomery.api.orchestration import faults
 from bloomery.cmd import stacks
 from bloomery.cmd.foundation import Foundation
 from bloomery.conf import Conf
+from bloomery.db import settings
 from bloomery.http_server.server import raise_descriptor_limit, require_free
 from bloomery.http_server.wsgi import Wsgi
 from bloomery.metrics import AnyGauge
@@ -49,11 +51,28 @@ def make_apps(
     logins = auth_strategy.logins(base.conf, base.config_files)
     of_stacks = auth_strategy.for_stacks(base.conf, logins, base.config_files)
     stacks_app = stacks.late_app(services, operations, of_stacks)
+    api = app.make_app(services, scrape.make(gauges), logins, pages.serve, stacks_app)
+    _anchor_audit(base)
     return Apps(
-        api=app.make_app(services, scrape.make(gauges), logins, pages.serve, stacks_app),
+        api=api,
         stacks=stacks_app,
         identity_url=auth_strategy.identity_url(logins),
     )
+
+
+def _anchor_audit(base: Foundation) -> None:
+    """Keep the hash of the first audit record in the database, unless it is known.
+
+    The file alone cannot show that its beginning was cut off, or that all of it was made anew.
+    """
+    file, name = base.conf.audit.file, settings.audit_anchor(str(base.conf.default.host))
+    anchor = audit.Trail(Path(file)).first_hash() if file else None
+    if anchor is None:
+        return
+    with base.db.read() as conn:
+        is_known = settings.find(conn, name) is not None
+    if not is_known:
+        base.db.transact(lambda conn: settings.settle(conn, name, anchor))
 
 
 class ApiServers:

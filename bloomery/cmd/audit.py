@@ -12,15 +12,18 @@ from typing import Final, TypeVar
 import click
 
 from bloomery import audit as trails
-from bloomery import errors
+from bloomery import conf, errors
 from bloomery.cli import groups, terminal
+from bloomery.cmd import options
+from bloomery.db import settings as db
+from bloomery.state_dir import StateDir, default_path
 
 FILES: Final = click.argument(
     "files", nargs=-1, required=True, type=click.Path(path_type=Path), metavar="FILE..."
 )
 _COLUMNS: Final = (
     "at", "user", "user_name", "project", "address", "method", "path", "target", "nodes", "fields",
-    "status", "request_id",
+    "status", "request_id", "number", "hash",
 )  # fmt: skip
 
 T = TypeVar("T")
@@ -34,12 +37,30 @@ def audit() -> None:
 @audit.command()
 @FILES
 @click.option("--hash", "kept_hash", metavar="HASH", help="Of a record, kept elsewhere before.")
-def verify(files: Sequence[Path], kept_hash: str | None) -> None:
+@click.option("--since", metavar="HASH", help="Of the last record that was removed on purpose.")
+@click.option(
+    "--state-dir", type=click.Path(path_type=Path),
+    help="Compare the first record with those that the service's database knows.",
+)  # fmt: skip
+@options.config_file
+def verify(
+    files: Sequence[Path],
+    kept_hash: str | None,
+    since: str | None,
+    state_dir: Path | None,
+    config_files: tuple[str, ...],
+) -> None:
     """Name each record that was changed, moved or removed; exit with 1 if there is any.
 
     Keep the printed hash in another place: with --hash, a record that was made anew is found.
     """
-    chain = _read(lambda: trails.check(files, kept_hash))
+    anchors: list[str] = []
+    if state_dir is not None or config_files:
+        settings = conf.load(config_files)
+        home = StateDir(state_dir or default_path())
+        with home.existing_database(settings.database).read() as conn:
+            anchors = db.list_audit_anchors(conn)
+    chain = _read(lambda: trails.check(files, kept_hash, since=since, anchors=anchors))
     for fault in chain.faults:
         terminal.echo(fault, err=True)
     count = chain.last - chain.first + 1 if chain.last else 0

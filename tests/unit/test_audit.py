@@ -66,6 +66,44 @@ def test_removed_moved_and_repeated_records_are_named(
     assert words in faults(path)
 
 
+@pytest.mark.parametrize(
+    ("kept", "since", "words"),
+    [
+        (slice(1, None), None, ":1: the beginning is missing: records 1 to 1;"),
+        (slice(3, None), None, ":1: the beginning is missing: records 1 to 3;"),
+        (slice(3, None), 2, ""),
+        (slice(3, None), 1, "the beginning is missing: records 1 to 3"),
+    ],
+    ids=["one", "three", "removed on purpose", "more than on purpose"],
+)
+def test_a_beginning_that_is_cut_off_is_named(
+    path: Path, kept: slice, since: int | None, words: str
+) -> None:
+    lines = path.read_bytes().splitlines(keepends=True)
+    path.write_bytes(b"".join(lines[kept]))
+    known = None if since is None else json.loads(lines[since])["hash"]
+    found = "\n".join(audit.check([path], since=known).faults)
+    assert (words in found) if words else not found
+
+
+def test_a_chain_made_anew_begins_with_another_record_than_the_database_knows(path: Path) -> None:
+    anchor = audit.Trail(path).first_hash()
+    assert anchor is not None
+    assert audit.check([path], anchors=["other host", anchor]).faults == []
+    path.unlink()
+    audit.head_of(path).unlink()
+    audit.Trail(path).add("asked", {})
+    [fault] = audit.check([path], anchors=[anchor]).faults
+    assert "record 1 is not the one that the database knows" in fault
+
+
+def test_the_hash_of_a_first_record_is_in_the_first_file_alone(path: Path) -> None:
+    path.rename(path.with_name("orders.1"))
+    assert audit.Trail(path).first_hash() is None
+    audit.Trail(path).add("asked", {})
+    assert audit.Trail(path).first_hash() is None
+
+
 def test_an_end_that_is_cut_off_is_named_after_more_records(path: Path) -> None:
     lines = path.read_bytes().splitlines(keepends=True)
     path.write_bytes(b"".join(lines[:-1]))
@@ -92,7 +130,7 @@ def test_a_file_that_is_moved_away_is_continued(path: Path) -> None:
     audit.Trail(path).add("asked", {})
     chain = audit.check([old, path])
     assert (chain.first, chain.last, chain.faults) == (1, RECORDS + 1, [])
-    assert audit.check([path]).first == RECORDS + 1
+    assert audit.check([path], since=audit.check([old]).hash).first == RECORDS + 1
     assert f"record 1 comes behind record {RECORDS + 1}" in faults(path, old)
 
 
