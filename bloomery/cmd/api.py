@@ -65,10 +65,8 @@ def _serve(
 ) -> None:
     """Serve until the shutdown is requested; ``link``: to the parent of several workers."""
     apis = ApiProcess(settings, home, config_files, shares_ports=link is not None)
-    apis.start()
-    if settings.api.enable_ssl_api:
-        shutdown.on_hangup(apis.reload)
-    shutdown.allow_grace_of(settings)
+    on_hangup = apis.reload if settings.api.enable_ssl_api else None
+    apis.start(lambda: shutdown.allow_grace_of(settings, on_hangup))
     if link is None:
         click.echo(workers.greeting(apis.url, apis.orchestration_url, home))
     else:
@@ -165,13 +163,14 @@ class ApiProcess:
     def orchestration_url(self) -> str:
         return self._api_servers.orchestration_api.url
 
-    def start(self) -> None:
-        """Serve, and return.  Raises CannotStart."""
+    def start(self, before_ready: Callable[[], object] = lambda: None) -> None:
+        """Serve, and return.  Raises CannotStart.  ``before_ready``: as in ``Service.start``."""
         with contextlib.ExitStack() as started:
             started.callback(self._api_servers.api.stop)
             started.callback(self._api_servers.orchestration_api.stop)
             self._backend.start()
             started.callback(self._backend.stop)
+            before_ready()
             self._api_servers.start()
             started.pop_all()
         self._api_servers.write_clouds()

@@ -51,9 +51,7 @@ def _run(state_dir: Path, config_files: tuple[str, ...], *, verbose: bool) -> No
             on_superseded=process.end_superseded, on_drain=shutdown.drain,
         )  # fmt: skip
         process.before_end(alone.service.runtime.lease.revoke)
-        alone.start()
-        shutdown.on_hangup(alone.reload)
-        shutdown.allow_grace_of(settings)
+        alone.start(lambda: shutdown.allow_grace_of(settings, alone.reload))
         click.echo(f"conductor {alone.host} serves (state in {home.path})")
         shutdown.requested.wait()
         click.echo("stopping: waiting for the work that goes on")
@@ -102,8 +100,11 @@ class ConductorProcess:
             return []
         return ["the message broker does not answer: nobody can call this conductor"]
 
-    def start(self) -> None:
-        """Register, recover flows, and return.  Raises CannotStart."""
+    def start(self, before_ready: Callable[[], object] = lambda: None) -> None:
+        """Register, recover flows, and return.  Raises CannotStart.
+
+        ``before_ready``: as in ``Service.start``.
+        """
         with contextlib.ExitStack() as started, foundation.start_errors():
             started.callback(self._base.db.close)
             started.callback(self._monitor.stop)  # it listens already
@@ -112,6 +113,7 @@ class ConductorProcess:
             started.callback(self.service.stop, grace_s=0)
             self.service.start(alone=False)
             started.callback(self._rpc_server.stop, 0)
+            before_ready()
             self._rpc_server.start()
             self._monitor.start()
             started.pop_all()

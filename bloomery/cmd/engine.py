@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import logging
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Final
 
@@ -36,9 +36,8 @@ def engine(state_dir: Path, config_files: tuple[str, ...], verbose: bool) -> Non
         home = StateDir(state_dir)
         home.take()
         alone = EngineProcess(settings, home, config_files)
-        alone.start()
         grace_s = settings.conductor.graceful_shutdown_timeout
-        shutdown.allow_grace(grace_s + _AFTER_GRACE_S)
+        alone.start(lambda: shutdown.allow_grace(grace_s + _AFTER_GRACE_S))
         click.echo(f"engine {alone.engine_id} works on stacks (state in {home.path})")
         shutdown.requested.wait()
         click.echo("stopping: waiting for the turns that run")
@@ -79,8 +78,11 @@ class EngineProcess:
     def engine_id(self) -> str:
         return self._stacks.engine.liveness.engine_id
 
-    def start(self) -> None:
-        """Recover unattended stacks, and return.  Raises CannotStart."""
+    def start(self, before_ready: Callable[[], object] = lambda: None) -> None:
+        """Recover unattended stacks, and return.  Raises CannotStart.
+
+        ``before_ready``: as in ``Service.start``.
+        """
         with contextlib.ExitStack() as started, foundation.start_errors():
             started.callback(self._base.db.close)
             started.callback(self._monitor.stop)  # it listens already
@@ -91,6 +93,7 @@ class EngineProcess:
             _warn_of_no_conductor(self._base.conf)
             self._base.ring.start()
             started.callback(self._stacks.stop)
+            before_ready()
             self._stacks.start()
             self._monitor.start()
             started.pop_all()

@@ -108,8 +108,13 @@ class Shutdown:
         """
         self._limit_s, self._drain_limit_s = limit_s, drain_limit_s
 
-    def allow_grace_of(self, conf: Conf) -> None:
-        """Allow the grace of a process with a conductor, and some more for the rest."""
+    def allow_grace_of(self, conf: Conf, on_hangup: Callable[[], None] | None = None) -> None:
+        """Allow the grace of a process with a conductor, and some more for the rest.
+
+        ``on_hangup``: called at SIGHUP, if given; then the main thread calls this.
+        """
+        if on_hangup is not None:
+            self.on_hangup(on_hangup)
         drain_s = conf.default.drain_shutdown_timeout
         self.allow_grace(
             conf.conductor.graceful_shutdown_timeout + _AFTER_GRACE_S,

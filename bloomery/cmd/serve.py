@@ -48,10 +48,10 @@ def serve(
             on_superseded=process.end_superseded, on_drain=shutdown.drain,
         )  # fmt: skip
         process.before_end(service.conductor.runtime.lease.revoke)
-        service.start()
-        if settings.api.enable_ssl_api or settings.json_rpc.use_ssl:
-            shutdown.on_hangup(service.reload)
-        shutdown.allow_grace_of(settings)
+        has_tls = settings.api.enable_ssl_api or settings.json_rpc.use_ssl
+        service.start(
+            lambda: shutdown.allow_grace_of(settings, service.reload if has_tls else None)
+        )
         click.echo(next_steps(service, home))
         if opens:
             webbrowser.open(f"{service.url}/ui/")

@@ -76,10 +76,12 @@ class Service:
     def orchestration_url(self) -> str:
         return self.orchestration_api.url
 
-    def start(self) -> None:
+    def start(self, before_ready: Callable[[], object] = lambda: None) -> None:
         """Recover flows, then serve.
 
         An error stops the started parts in reverse order, without grace.  Raises CannotStart.
+        ``before_ready`` is called just before probes may find the process ready, so that a signal
+        to a ready process is heard.
         """
         with contextlib.ExitStack() as started, foundation.start_errors(self._base.home):
             started.callback(self.db.close)
@@ -93,6 +95,7 @@ class Service:
             started.callback(self._rpc_server.stop, 0)
             self._rpc_server.start()
             self.stacks.start()
+            before_ready()
             self._api_servers.start()
             started.pop_all()
         self._api_servers.write_clouds()

@@ -61,13 +61,12 @@ def keep(count: int, settings: Conf, home: StateDir, shutdown: Shutdown) -> None
     api_servers.require_free_ports(settings)
     kept = [_Worker(number, _environment(home)) for number in range(1, count + 1)]
     try:
+        on_hangup = (lambda: _reload(kept)) if settings.api.enable_ssl_api else None
+        shutdown.allow_grace_of(settings, on_hangup)  # the first worker may be ready at once
         for worker in kept:
             worker.start()
         for worker in kept:
             worker.wait_until_ready()
-        if settings.api.enable_ssl_api:
-            shutdown.on_hangup(lambda: _reload(kept))
-        shutdown.allow_grace_of(settings)
         click.echo(greeting(*api_servers.configured_urls(settings), home))
         shutdown.requested.wait()
         click.echo("stopping: waiting for the requests that go on")

@@ -17,6 +17,8 @@ import sqlalchemy as sa
 from bloomery import errors
 from bloomery.cmd import foundation
 from bloomery.cmd import service as service_module
+from bloomery.cmd.conductor import ConductorProcess
+from bloomery.cmd.engine import EngineProcess
 from bloomery.cmd.service import Service
 from bloomery.conductor.lifecycle import ConductorService
 from bloomery.conf import Conf
@@ -27,6 +29,7 @@ from bloomery.conf.database import Database as Settings
 from bloomery.conf.default import Default
 from bloomery.conf.engine import Orchestration
 from bloomery.conf.notifications import Events
+from bloomery.conf.web import Monitoring
 from bloomery.db import conductors, schema
 from bloomery.db.engine import Database
 from bloomery.db.tables import SETTINGS
@@ -282,3 +285,27 @@ def test_what_is_kept_in_files_is_in_the_state_dir_unless_a_folder_is_named(
         str(home.path / "certificates"), str(tmp_path / "www"), str(home.path / "cache"),
         str(home.path / "images"),
     )  # fmt: skip
+
+
+@pytest.mark.parametrize("process", [Service, ConductorProcess, EngineProcess])
+def test_signals_are_heard_before_a_probe_finds_the_process_ready(
+    home: StateDir, monkeypatch: pytest.MonkeyPatch, process: Any
+) -> None:
+    """A load balancer's first good probe, and the SIGTERM of a roll-out behind it, come at once."""
+    order: list[str] = []
+    plain = server.Server.start
+
+    def start(serving: server.Server) -> None:
+        order.append("serves")
+        plain(serving)
+
+    monkeypatch.setattr(server.Server, "start", start)
+    monkeypatch.setattr(foundation, "require_several", lambda *_args: None)  # SQLite will do
+    monitored = Monitoring(conductor_port=free_port(), engine_port=free_port())
+    conf = Conf(api=Api(port=0), orchestration=Orchestration(port=0), monitoring=monitored)
+    running = process(conf, home)
+    running.start(lambda: order.append("hears"))
+    running.stop(0)
+    assert order[0] == "hears"
+    assert order.count("hears") == 1
+    assert "serves" in order
