@@ -4,7 +4,7 @@ Only the secret values inside an object are sealed, in place, so that the rest s
 
     {"redfish_username": "admin", "redfish_password": {"$sealed": "3f2a", "token": "gAAA..."}}
 
-Names decide which values are secret, by oslo.utils' list of words, as in Ironic. URLs with a login
+Names decide which values are secret, by oslo.utils' list of words, as in Ironic, and some more. URLs with a login
 or a signature are secrets under any name; ``shown`` beside the sealed value holds the masked URL.
 Masking never decrypts.
 """
@@ -36,11 +36,18 @@ MASK: Final = attributes.MASK
 SEALED: Final = attributes.SEALED
 _WORDS: Final = (
     *strutils._SANITIZE_KEYS,  # noqa: SLF001  the two lists must agree
-    "snmp_auth_key",
-    "snmp_priv_key",
     "hex_kg_key",
     "snmp_community",
     "api_key",
+    "apikey",
+    # of drivers that are not here, and of users' own keys
+    "auth_key",
+    "access_key",
+    "priv_key",
+    "encryption_key",
+    "passwd",
+    "pwd",
+    "credential",
 )
 _SHOWN: Final = "shown"  # of a sealed URL
 _SEALED_PARTS: Final = (SEALED, "token", _SHOWN)

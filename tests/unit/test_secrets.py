@@ -77,6 +77,13 @@ def test_masking_dictionaries_of_strings_agrees_with_the_reference(value: dict[s
         "ipmi_hex_kg_key",
         "snmp_community",
         "api_key",
+        "auth_key",
+        "vendor_AccessKey_access_key",
+        "agent_priv_key",
+        "encryption_key",
+        "bmc_passwd",
+        "pdu_pwd",
+        "cloud_credentials",
     ],
 )
 def test_keys_that_sound_like_secrets_are_secret(name: str):
