@@ -70,6 +70,12 @@ class Inspector:
 class AutoDiscovery:
     enabled: bool = option(False, "enroll unknown machines whose agent sends an inventory")
     driver: str | None = option(None, "driver of automatically enrolled nodes")
+    most_enrolled: int = option(
+        100,
+        "nodes in enroll from which on no unknown machine is enrolled, since agents have no "
+        "login; 0: no limit",
+        least=0,
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -254,6 +254,15 @@ def _discover(ctx: Context) -> str:
     if not conf.auto_discovery.enabled:
         LOG.warning("an inventory fits no node, and [auto_discovery]enabled is false")
         raise _not_found()
+    most = conf.auto_discovery.most_enrolled
+    with ctx.services.db.read() as conn:
+        is_full = most and db.count_in_states(conn, "", [states.State.ENROLL]) >= most
+    if is_full:
+        LOG.warning(
+            "an unknown machine is not enrolled: %d nodes or more are in enroll "
+            "([auto_discovery]most_enrolled); manage or delete some, or raise it", most,
+        )  # fmt: skip
+        raise _not_found()
     values = {
         "uuid": str(uuids.uuid4()), "driver": conf.auto_discovery.driver,
         "inspect_interface": "agent", "provision_state": states.State.ENROLL,

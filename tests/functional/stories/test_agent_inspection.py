@@ -269,6 +269,17 @@ def test_a_machine_that_cannot_be_enrolled_is_not_told_why(stage, agent):
     assert agent.try_to_hand_in().status == 404
 
 
+def test_strangers_without_a_login_fill_no_site(stage, agent, caplog):
+    stage.api.post("/v1/nodes", {"driver": "fake-hardware"})
+    discovery = {"enabled": True, "driver": "fake-hardware"}
+    stage.configure("auto_discovery", **discovery, most_enrolled=1)
+    assert agent.try_to_hand_in().status == 404
+    assert len(stage.api.get("/v1/nodes").json["nodes"]) == 1
+    assert "[auto_discovery]most_enrolled" in caplog.text
+    stage.configure("auto_discovery", **discovery, most_enrolled=2)
+    agent.expect(agent.try_to_hand_in(), 202)
+
+
 def test_a_discovery_that_fails_leaves_no_node(stage, agent):
     stage.configure("auto_discovery", enabled=True, driver="fake-hardware")
     agent.expect(agent.try_to_hand_in({"inventory": agent.inventory(), "error": "broken"}), 202)
