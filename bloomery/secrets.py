@@ -4,9 +4,9 @@ Only the secret values inside an object are sealed, in place, so that the rest s
 
     {"redfish_username": "admin", "redfish_password": {"$sealed": "3f2a", "token": "gAAA..."}}
 
-Names decide which values are secret, by oslo.utils' list of words, as in Ironic, and some more. URLs
-with a login or a signature are secrets under any name; ``shown`` beside the sealed value holds the masked URL.
-Masking never decrypts.
+Names decide which values are secret, by oslo.utils' list of words, as in Ironic, and some more.
+URLs with a login or a signature are secrets under any name; ``shown`` beside the sealed value holds
+the masked URL.  Masking never decrypts.
 """
 
 from __future__ import annotations
