@@ -20,10 +20,11 @@ from typing import Any, Final
 from bloomery import clock, errors
 from bloomery.conductor.states import Power as PowerState
 from bloomery.drivers import base, substeps
-from bloomery.drivers.redfish import reading, tasks
+from bloomery.drivers.redfish import tasks
 from bloomery.drivers.redfish.access import Access
 from bloomery.outcome import Again, Outcome
 
+REQUEST_S: Final = 10.0  # limit of a write whose client waits for the answer
 MEMORY: Final = "redfish_write"  # in driver_internal_info, until the write has ended
 _LONGEST_PAUSE_S: Final = 15.0
 _MOST_TRIES: Final = 3  # of a write that is answered with a 5xx
@@ -58,11 +59,21 @@ class BmcWrite:
         return substeps.run_in_order(self.task, "redfish_write", self._send, self._wait)
 
     def apply_now(self, pause: Callable[[float], object] = time.sleep) -> None:
-        """Write and wait in this thread, for callers that are no steps; keep ``limit_s`` short."""
+        """Write and wait in this thread, for callers that are no steps.
+
+        Raises BmcRefused, as for an order that the BMC does not accept.
+        """
         self._forget()
-        for part in (self._send, self._wait):
-            while isinstance(outcome := part(), Again):
-                pause(outcome.after_s)
+        try:
+            for part in (self._send, self._wait):
+                while isinstance(outcome := part(), Again):
+                    pause(outcome.after_s)
+        except errors.StepFailure as no:
+            raise errors.BmcRefused(
+                node=errors.name_of(self.task.node),
+                address=self.access.account(self.task).address,
+                reason=no.facts["reason"],
+            ) from no
 
     @property
     def _memory(self) -> dict[str, Any]:
@@ -148,11 +159,8 @@ class BmcWrite:
         return None
 
     def _read(self, system: Any) -> tuple[bool, bool]:
-        states = [
-            reading.optional(tasks.state, system, path, self.what, tuple(self.hidden))
-            for path in self._memory["tasks"]
-        ]
-        return self.is_so(system), any(state in tasks.AT_WORK for state in states)
+        is_at_work = tasks.are_at_work(system, self._memory["tasks"], self.what, self.hidden)
+        return self.is_so(system), is_at_work
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

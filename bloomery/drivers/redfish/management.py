@@ -8,7 +8,7 @@ from typing import Any, Final
 from bloomery import errors
 from bloomery.drivers import base
 from bloomery.drivers.redfish import boot_device, indicators, media, reading, reset, sensors
-from bloomery.drivers.redfish.bmc_write import BiosSetting
+from bloomery.drivers.redfish.bmc_write import REQUEST_S, BiosSetting, BmcWrite
 from bloomery.drivers.redfish.hardware import RedfishInterface
 from bloomery.outcome import Outcome
 
@@ -99,10 +99,17 @@ class RedfishManagement(RedfishInterface, base.Management):
     def set_indicator_state(
         self, task: base.DriverTask, component: str, indicator: str, state: str
     ) -> None:
-        def switch(system: Any) -> None:
-            indicators.find(system, component, indicator).switch(state)
+        """Switch a light, and read that it is on or off; some blink where others are lit."""
 
-        self.access.change(task, switch, repeatable=True)
+        def light(system: Any) -> indicators.Light:
+            return indicators.find(system, component, indicator)
+
+        BmcWrite(
+            access=self.access, task=task, what=f"switch {indicator}@{component} {state}",
+            change=lambda system: light(system).switch(state),
+            is_so=lambda system: (light(system).read() == "off") == (state == "off"),
+            limit_s=REQUEST_S,
+        ).apply_now()  # fmt: skip
 
     def get_virtual_media(self, task: base.DriverTask) -> list[dict[str, Any]]:
         return self.access.read(task, media.show)

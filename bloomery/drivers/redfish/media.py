@@ -13,7 +13,7 @@ from bloomery import errors, secrets
 from bloomery.drivers.base import DriverTask
 from bloomery.drivers.redfish import reading
 from bloomery.drivers.redfish.access import Access
-from bloomery.drivers.redfish.bmc_write import BmcWrite, NotYet
+from bloomery.drivers.redfish.bmc_write import MEMORY, BmcWrite, NotYet
 
 NO_DRIVE: Final = (
     "its BMC offers no virtual CD or DVD: virtual media may need a licence, or a newer firmware"
@@ -43,7 +43,9 @@ def write_insert(
     conf = access.conf.redfish
 
     def change(system: Any) -> bool:
-        return insert(system, image, kinds) or not conf.enable_vmedia_insert_polling
+        was_ejected = "until" in task.node.driver_internal_info.get(MEMORY, {})
+        is_in = insert(system, image, kinds, may_eject=not was_ejected)
+        return is_in or not conf.enable_vmedia_insert_polling
 
     return BmcWrite(
         access=access, task=task, what="insert virtual media", change=change,
@@ -69,12 +71,15 @@ def write_eject(
     )  # fmt: skip
 
 
-def insert(system: Any, image: str, kinds: tuple[str, ...] = DISC) -> bool:
+def insert(
+    system: Any, image: str, kinds: tuple[str, ...] = DISC, *, may_eject: bool = True
+) -> bool:
     """Insert ``image`` into one device of these kinds, unless a device has it already.
 
     Return whether the BMC shows it.  The next device is tried after a 4xx; the last refusal is
     raised.  Raises NotYet while other media stay in the device, and InvalidParameterValue where
-    there is no such device.
+    there is no such device.  ``may_eject``: False after an eject, which may still be going on and
+    must not meet the new media.
     """
     import sushy
 
@@ -86,7 +91,7 @@ def insert(system: Any, image: str, kinds: tuple[str, ...] = DISC) -> bool:
     refusal: Any = None
     for device in devices:
         try:
-            return _put_in(device, image)
+            return _put_in(device, image, may_eject=may_eject)
         except sushy.exceptions.ServerSideError:
             raise
         except sushy.exceptions.HTTPError as no:
@@ -103,14 +108,16 @@ def _is_last_choice(device: Any) -> bool:
     return upload or str(device.identity).upper().startswith("RDOC")
 
 
-def _put_in(device: Any, image: str) -> bool:
+def _put_in(device: Any, image: str, *, may_eject: bool) -> bool:
     """Insert, and return whether the device shows it; eject first what it may have.
 
     An insertion that is refused because of other media is sent once more after an eject.
     """
     import sushy
 
-    if _has_media(device) is not False or device.image:
+    if _has_media(device) and not may_eject:
+        raise _still_there(device)
+    if may_eject and (_has_media(device) is not False or device.image):
         _make_empty(device)
     try:
         _send_insert(device, image)
@@ -151,7 +158,11 @@ def _list_ejected(system: Any, kinds: tuple[str, ...], image: str | None) -> Ite
 
 def _make_empty(device: Any) -> None:
     if not _take_out(device):
-        raise NotYet(f"virtual media {device.identity} was ejected and is still there")
+        raise _still_there(device)
+
+
+def _still_there(device: Any) -> NotYet:
+    return NotYet(f"virtual media {device.identity} was ejected and is still there")
 
 
 def _take_out(device: Any) -> bool:

@@ -16,9 +16,7 @@ from bloomery.drivers.base import DriverTask
 from bloomery.drivers.redfish import media
 from bloomery.drivers.redfish.access import Access
 
-_FAILURES: Final = (
-    errors.BmcUnreachable, errors.BmcRefused, errors.InvalidParameterValue, errors.StepFailure,
-)  # fmt: skip
+_FAILURES: Final = (errors.BmcUnreachable, errors.BmcRefused, errors.InvalidParameterValue)
 
 
 class Result(StrEnum):

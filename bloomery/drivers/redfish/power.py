@@ -14,7 +14,7 @@ from typing import Any, Final, NamedTuple
 from bloomery import clock, errors, secrets
 from bloomery.conductor.states import Power as PowerState
 from bloomery.drivers import base, substeps
-from bloomery.drivers.redfish import boot_device, reset
+from bloomery.drivers.redfish import boot_device, reset, tasks
 from bloomery.drivers.redfish.hardware import RedfishInterface
 from bloomery.outcome import DONE, Again, Done, Outcome
 
@@ -98,11 +98,24 @@ class RedfishPower(RedfishInterface, base.Power):
         if is_there and (order.skip_if_there or memory.get("was_taken")):
             _forget(task)
             return DONE
+        self._check_tasks(task, memory)
         if clock.now() > _at(memory, "until"):
             raise self._late(task, state, memory)
         if memory.get("put_off") or _is_ignored(memory):
             return self._ask(task, order, memory)
         return _look_again(memory)
+
+    def _check_tasks(self, task: base.DriverTask, memory: dict[str, Any]) -> None:
+        """Raise PowerStateFailure where a task that the BMC named for the order has failed."""
+        paths = memory.get("tasks")
+        if not paths or memory["silent"]:
+            return
+        what = f"bring power to {memory['asked']}"
+        try:
+            self.access.read(task, lambda system: tasks.are_at_work(system, paths, what))
+        except errors.StepFailure as no:
+            _forget(task)
+            raise errors.PowerStateFailure(state=memory["asked"], reason=no.facts["reason"]) from no
 
     def reboot(self, task: base.DriverTask, timeout_s: float | None = None) -> Outcome:
         """Switch off and on; restart where power off is forbidden.
@@ -149,6 +162,7 @@ class RedfishPower(RedfishInterface, base.Power):
         def send(system: Any) -> None:
             hidden.extend(secrets.in_address(boot_device.address_of(system) or ""))
             _reset(system, order, once, internal, again=was_given)
+            memory["tasks"] = tasks.accepted(system)
 
         try:
             self.access.change(task, send, secrets=hidden)

@@ -6,7 +6,7 @@ Source: DMTF DSP2046, Task; DSP0266, asynchronous operations.
 from __future__ import annotations
 
 import urllib.parse
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any, Final
 
 from bloomery import errors, parsing, secrets
@@ -58,6 +58,15 @@ def state(system: Any, path: str, what: str, hidden: tuple[str, ...] = ()) -> st
         reasons = secrets.hide(reasons, hidden)
         raise errors.StepFailure(reason=f"the BMC could not {what}: {reasons[:_MOST_CHARS]}")
     return word
+
+
+def are_at_work(system: Any, paths: Iterable[str], what: str, hidden: Sequence[str] = ()) -> bool:
+    """Return whether a task still works; one that cannot be read does not.
+
+    Raises StepFailure for a failed task.
+    """
+    states = [reading.optional(state, system, path, what, tuple(hidden)) for path in paths]
+    return any(state in AT_WORK for state in states)
 
 
 def listed(system: Any) -> list[str]:

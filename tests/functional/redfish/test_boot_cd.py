@@ -381,7 +381,7 @@ def test_a_crash_between_build_and_boot_leaves_nothing_in_the_end(
     dead = Stage(Site(path, db=db, registry=registry.load(settings)))
     node = enrolled(dead, machine)
 
-    def die(*_: Any) -> None:
+    def die(*_: Any, **_more: Any) -> None:
         db.lives = db.commits
         db.died.set()
         raise Dead

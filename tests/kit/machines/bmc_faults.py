@@ -236,6 +236,22 @@ def _put(path: str, **body: Any) -> Callable[[Trial, str], Any]:
     return ask
 
 
+def post(path: str, **body: Any) -> Callable[[Trial, str], Any]:
+    def ask(trial: Trial, node: str) -> None:
+        _checked(trial.stage.api.post(f"/v1/nodes/{node}/{path}", body))
+        trial.wait(node)
+
+    return ask
+
+
+def switch_light(trial: Trial, node: str, state: str) -> None:
+    """Switch the light of the system."""
+    path = f"/v1/nodes/{node}/management/indicators"
+    listed = _checked(trial.stage.api.get(path)).json["indicators"]
+    name = next(each["name"] for each in listed if each["name"].endswith("@system"))
+    _checked(trial.stage.api.put(f"{path}/{name}", {"state": state}))
+
+
 def _get(path: str) -> Callable[[Trial, str], Any]:
     return lambda trial, node: _checked(trial.stage.api.get(f"/v1/nodes/{node}/{path}")).json
 

@@ -20,6 +20,7 @@ from bloomery.lab import models
 from bloomery.lab.bmc import Rules, SimulatedBmc
 from bloomery.lab.rack import Machine, Rack, specs
 from bloomery.lab.system import System
+from tests.kit.machines import bmc_faults
 from tests.kit.machines.bmc_faults import (
     AT_ONCE,
     DONE,
@@ -32,7 +33,25 @@ from tests.kit.machines.bmc_faults import (
 )
 
 Json = dict[str, Any]
-BY_NAME: Final = {operation.name: operation for operation in (*OPERATIONS, *READS)}
+# What further callers ask of a BMC.
+FURTHER: Final = (
+    Operation(
+        name="attach virtual media", requests=(),
+        ask=bmc_faults.post("vmedia", device_type="cdrom", image_url=ISO),
+        is_so=lambda system, _: system.media["Cd"] == ISO,
+    ),
+    Operation(
+        name="eject_vmedia", requests=(), state="active", ends="active", is_on=True,
+        ask=bmc_faults.post("vendor_passthru?method=eject_vmedia"),
+        is_so=lambda system, _: not any(system.media.values()),
+    ),
+    Operation(
+        name="switch a light", requests=(),
+        ask=lambda trial, node: bmc_faults.switch_light(trial, node, "on"),
+        is_so=lambda system, _: system.led == "Lit",
+    ),
+)  # fmt: skip
+BY_NAME: Final = {operation.name: operation for operation in (*OPERATIONS, *READS, *FURTHER)}
 INSERT, EJECT = r"InsertMedia$", r"EjectMedia$"
 DEVICE: Final = r"/VirtualMedia/[^/]+$"
 SYSTEM: Final = r"/Systems/[^/]+$"
@@ -381,7 +400,62 @@ VIRTUAL_MEDIA: Final = (
     ),
 )
 
-ODDITIES: Final[tuple[Oddity, ...]] = (*VIRTUAL_MEDIA,)
+ORDERS: Final = (
+    *(
+        Oddity(
+            id=f"{operation.replace(' ', '-')}-{way}",
+            source=source,
+            bmc=bmc,
+            operation=operation,
+            faults=({"kind": kind, "seconds": 1.5, "path": path, "method": method},),
+        )
+        for way, source, bmc, kind in (
+            ("is-a-task", "DMTF DSP0266, asynchronous operations",
+             "the order is 202 with a task, which acts some seconds later", "task"),
+            ("acts-late", "Ironic 39.0.0, [redfish]enable_vmedia_insert_polling",
+             "the order is 204, and acts some seconds later", "later"),
+        )
+        for operation, path, method in (
+            ("attach virtual media", INSERT, "POST"),
+            ("eject_vmedia", EJECT, "POST"),
+            ("switch a light", SYSTEM, "PATCH"),
+            ("power on", "ComputerSystem.Reset$", "POST"),
+        )
+    ),
+    *(
+        Oddity(
+            id=f"{operation.replace(' ', '-')}-is-a-task-that-fails",
+            source="DMTF DSP2046, Task: TaskState Exception",
+            bmc="the order is 202 with a task, which ends in Exception",
+            operation=operation, ends=ends, says="the chip is hot",
+            faults=(
+                {"kind": "task", "seconds": 0.3, "message": "the chip is hot", "path": path,
+                 "method": method, "times": times},
+            ),
+        )
+        for operation, ends, path, method, times in (
+            ("attach virtual media", "failed", INSERT, "POST", -1),
+            ("eject_vmedia", "failed", EJECT, "POST", -1),
+            ("switch a light", "failed", SYSTEM, "PATCH", -1),
+            ("power on", "failed", "ComputerSystem.Reset$", "POST", -1),
+            ("boot mode", "failed", SYSTEM, "PATCH", -1),
+            ("secure boot", "failed", "/SecureBoot$", "PATCH", -1),
+            ("apply BIOS settings", "clean failed", "/Bios/Settings$", "PATCH", -1),
+        )
+    ),
+    Oddity(
+        id="a-light-does-not-obey",
+        source="https://github.com/bmc-toolbox/bmclib/issues/459, there of Boot",
+        bmc="the PATCH is 204, and nothing is stored",
+        operation="switch a light", ends="failed", says="does not show it as done",
+        faults=(ignored(SYSTEM, "PATCH"),),
+    ),
+)  # fmt: skip
+
+ODDITIES: Final[tuple[Oddity, ...]] = (
+    *VIRTUAL_MEDIA,
+    *ORDERS,
+)
 
 
 def try_all(trial: Trial, oddities: Sequence[Oddity]) -> list[Attempt]:
