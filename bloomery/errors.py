@@ -717,6 +717,16 @@ class ActionInProgress(Conflict):
     text = "Stack {stack_name} already has an action ({action}) in progress."
 
 
+class PlanStale(Conflict):
+    """The stack, or one of its machines, has changed since the plan of an update was made."""
+
+    code = "stack.plan_stale"
+    text = (
+        "cannot update stack {stack_name} by this plan, because something has changed since it was "
+        "made: {changes}. Make the plan again."
+    )
+
+
 class SoftwareConfigInUse(Conflict):
     code, wire_type = "software.config_in_use", "InvalidRestrictedAction"
     text = (

@@ -228,6 +228,7 @@ def up(
         return
     groups.confirm(f"{'Update' if present else 'Create'} stack {named}?", yes=yes)
     order = body | {"disable_rollback": not rollback}
+    order |= {"plan_basis": document["plan"]["basis"]} if "basis" in document["plan"] else {}
     order |= {"timeout_mins": math.ceil(timeout_s / 60)} if timeout_s else {}
     run = stacks.StackRun(
         client, named, limit_s=None, extensions=service.extensions, to_stderr=as_json

@@ -46,6 +46,7 @@ class StackArguments:
     ``existing``           of an update: what is not said stays as it is (PATCH)
     ``clear_parameters``   with ``existing``: stored values that are dropped first
     ``converge``           of an update: compare with what is really there
+    ``plan_basis``         of an update: refuse it unless the plan's ``basis`` still holds
     """
 
     template: Mapping[str, Any] | None = None
@@ -61,6 +62,7 @@ class StackArguments:
     existing: bool = False
     clear_parameters: Sequence[str] = ()
     converge: bool = False
+    plan_basis: Mapping[str, Any] | None = None
 
 
 # Filters of stack lists, as the API spells them, and their fields of ``model.stacks.Stack``.  No

@@ -25,6 +25,7 @@ from bloomery.orchestration.template import environment, parse, versions
 from bloomery.orchestration.template.files import Files
 
 MAX_TAG_CHARS: Final = 80
+PLAN_BASIS: Final = "plan_basis"  # a member of ours, which Heat ignores
 MOST_MINUTES: Final = 2**31 - 1  # the limit of the column and of every calendar
 LARGE: Final = 32_768  # bytes; smaller documents parse in a few milliseconds
 _NO_TEMPLATE: Final = "cannot do this without a template: send template, or template_url"
@@ -158,6 +159,17 @@ class Body:
         return minutes
 
     @property
+    def plan_basis(self) -> Mapping[str, Any] | None:
+        """Return the ``basis`` of the plan that the update carries out, or None."""
+        basis = self.document.get(PLAN_BASIS)
+        sections = basis.values() if isinstance(basis, dict) else ()
+        if basis is None or (
+            isinstance(basis, dict) and all(isinstance(s, dict) for s in sections)
+        ):
+            return basis
+        raise faults.BadRequest(reason=f"{PLAN_BASIS} must be the basis of a plan, from a preview")
+
+    @property
     def adopt_data(self) -> Json | None:
         source = self.document.get("adopt_stack_data")
         if source is None:
@@ -228,4 +240,5 @@ def read(body: Body, *, existing: bool = False) -> StackArguments:
         existing=existing,
         clear_parameters=body.clear_parameters,
         converge=bool(body.flag("converge")),
+        plan_basis=body.plan_basis,
     )

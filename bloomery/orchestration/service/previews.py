@@ -23,10 +23,12 @@ from bloomery.orchestration.plan.plans import CLEAN, MAKE, Key, Verb
 from bloomery.orchestration.resources.composite import Composite
 from bloomery.orchestration.resources.machines import FindNode, find_no_node, find_node
 from bloomery.orchestration.service import (
+    acceptance,
     access,
     checks,
     definitions,
     lists,
+    plan_basis,
     stacks,
     step_times,
     why,
@@ -147,6 +149,8 @@ def preview_update_stack(
     rule = "preview_update_patch" if arguments.existing else "preview_update"
     access.authorize(ctx, f"stacks:{rule}")
     row = access.living(ctx, identity)
+    with ctx.services.db.read() as conn:  # first, so that a change meanwhile makes the plan stale
+        basis = plan_basis.read(conn, row, acceptance.sealer_of(ctx))
     stored = StoredStack(ctx, row)
     _, new = stacks.read_update(ctx, row, stored.template, arguments)
     checks.definition(ctx, new)
@@ -158,6 +162,7 @@ def preview_update_stack(
     replaced = {key.name for key, action in planned if action.verb is Verb.REPLACE}
     left = [each for each in why.list_drifted(ctx, row) if each["path"] not in replaced]
     laid_out["drifted"] = left
+    laid_out["basis"] = basis
     by_kind: dict[str, list[ResourceDetails]] = {kind: [] for kind in _KINDS.values()}
     for kind, details in _changes(stored, planned, show_nested=show_nested):
         by_kind[kind].append(details)

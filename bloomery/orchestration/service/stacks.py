@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
+
+import sqlalchemy as sa
 
 from bloomery import errors
 from bloomery.db import stacks as db
@@ -13,7 +15,14 @@ from bloomery.model.stacks import OrderKind, Stack, Template
 from bloomery.orchestration import stack as definition
 from bloomery.orchestration.engine import definitions as engine_definitions
 from bloomery.orchestration.resources.states import Action, Status
-from bloomery.orchestration.service import acceptance, access, adoption, checks, definitions
+from bloomery.orchestration.service import (
+    acceptance,
+    access,
+    adoption,
+    checks,
+    definitions,
+    plan_basis,
+)
 from bloomery.orchestration.service import inputs as readings
 from bloomery.orchestration.service.acceptance import Change
 from bloomery.orchestration.service.access import StackContext
@@ -130,7 +139,7 @@ def update_rule(arguments: StackArguments) -> str:
     """Return the policy of an update; a PATCH without changes has a policy of its own."""
     if not arguments.existing:
         return "stacks:update"
-    changes = dataclasses.replace(arguments, converge=False)
+    changes = dataclasses.replace(arguments, converge=False, plan_basis=None)
     return "stacks:update_no_change" if changes == _NO_CHANGES else "stacks:update_patch"
 
 
@@ -162,8 +171,19 @@ def _update(ctx: StackContext, identity: StackIdentity, arguments: StackArgument
         },
         template=template,
         tags=tags,
+        check=_plan_check(ctx, row, arguments),
     )
     acceptance.accept(ctx, change)
+
+
+def _plan_check(
+    ctx: StackContext, row: Stack, arguments: StackArguments
+) -> Callable[[sa.Connection], None] | None:
+    """Return the check that the plan of an update still holds; None: the update has no plan."""
+    basis = arguments.plan_basis
+    if basis is None:
+        return None
+    return lambda conn: plan_basis.check(conn, row, acceptance.sealer_of(ctx), basis)
 
 
 def converges(ctx: StackContext, arguments: StackArguments) -> bool:

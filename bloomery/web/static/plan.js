@@ -100,7 +100,7 @@ export async function page({root, params, query, signal}) {
     try {
       // PATCH keeps what it does not name: hidden parameters that were left empty.
       const order = body(), answer = present ? await patch(`${present}/preview`, order) : await post(stacksPath('stacks/preview'), {stack_name: name.value, ...order})
-      offer(answer.plan, order)
+      offer(answer.plan, answer.plan.basis ? {...order, plan_basis: answer.plan.basis} : order)
     } catch (error) {
       replace(result, failure(error, showPlan))
     }

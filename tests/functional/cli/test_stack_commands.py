@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from bloomery.cli import client, stacks
+from bloomery.cli import client, groups, stacks
 from tests.functional.cli.conftest import Run, write
 from tests.functional.orchestration.test_machines import ironic
 from tests.kit.servers.orchestration import Orchestration, template
@@ -66,6 +66,26 @@ def test_a_stack_is_planned_made_changed_and_deleted(run: Run, tmp_path: Path) -
     assert gone.exit_code == 0, gone.output
     assert "web  DELETE_COMPLETE" in gone.output
     assert "cannot find a stack called web" in run("stack show web").output
+
+
+def test_an_update_by_a_plan_that_a_colleague_has_overtaken_is_refused(
+    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = write(tmp_path, "web.yaml", web())
+    theirs = write(tmp_path, "theirs.yaml", web(theirs={"type": "OS::Heat::None"}))
+    assert run(f"stack up {file} -P text=hello --yes").exit_code == 0
+    ask = groups.confirm
+
+    def confirm_late(question: str, *, yes: bool) -> None:
+        monkeypatch.setattr(groups, "confirm", ask)
+        assert run(f"stack up {theirs} web --existing --yes").exit_code == 0
+
+    monkeypatch.setattr(groups, "confirm", confirm_late)
+    refused = run(f"stack up {file} web -P text=bye")
+    assert refused.exit_code == 1
+    assert "resource theirs: CREATE_COMPLETE (new)" in refused.output
+    assert "Make the plan again." in refused.output
+    assert "theirs" in run("stack show web").output
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,71 @@
+"""What a plan was made on, so that an update can be refused when this has changed since.
+
+    basis = read(conn, row, sealer)  # a preview answers with it
+    check(conn, row, sealer, basis)  # the update that carries it: PlanStale names the changes
+
+A basis has the traversal of each stack of the tree, the state of each resource and the provision
+state of each machine.  Its values are texts that a client stores and sends back.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any, Final
+
+import sqlalchemy as sa
+
+from bloomery import errors
+from bloomery.db import nodes, resources, stacks
+from bloomery.model.stack_views import Json
+from bloomery.model.stacks import Stack
+from bloomery.secrets import Sealer
+
+STACKS: Final = "stacks"
+RESOURCES: Final = "resources"
+MACHINES: Final = "machines"
+SECTIONS: Final = (STACKS, RESOURCES, MACHINES)
+_MOST_NAMED: Final = 10  # changes in an error
+_COLUMNS: Final = ("uuid", "provision_state", "maintenance")
+
+
+def read(conn: sa.Connection, row: Stack, sealer: Sealer) -> Json:
+    """Return the basis of a plan for the tree of ``row``."""
+    rows = resources.list_of_tree(conn, row.root_uuid, sealer)
+    owners = {each.physical_id: each.name for each in rows if each.physical_id}
+    machines = {}
+    for node in nodes.list_rows_of(conn, owners, _COLUMNS):
+        upkeep = ", in maintenance" if node.maintenance else ""
+        machines[node.uuid] = f"machine of {owners[node.uuid]}: {node.provision_state}{upkeep}"
+    return {
+        STACKS: {
+            each.uuid: f"stack {each.name}: order {each.traversal}"
+            for each in stacks.list_of_tree(conn, row.root_uuid)
+        },
+        RESOURCES: {each.uuid: f"resource {each.name}: {each.state}" for each in rows},
+        MACHINES: machines,
+    }
+
+
+def check(conn: sa.Connection, row: Stack, sealer: Sealer, basis: Mapping[str, Any]) -> None:
+    """Raise PlanStale if the tree or its machines are not as they were in ``basis``."""
+    current = read(conn, row, sealer)
+    changes = [
+        change
+        for section in SECTIONS
+        for change in _changes(basis.get(section) or {}, current[section])
+    ]
+    if changes:
+        more = len(changes) - _MOST_NAMED
+        named = "; ".join(changes[:_MOST_NAMED]) + (f"; and {more} more" if more > 0 else "")
+        raise errors.PlanStale(stack_name=row.name, changes=named)
+
+
+def _changes(before: Mapping[str, Any], after: Mapping[str, str]) -> Iterator[str]:
+    for ident, text in after.items():
+        if ident not in before:
+            yield f"{text} (new)"
+        elif before[ident] != text:
+            yield f"{text} (was{str(before[ident])[:200].rpartition(':')[2]})"
+    for ident, text in before.items():
+        if ident not in after:
+            yield f"{str(text)[:200]} (gone)"
