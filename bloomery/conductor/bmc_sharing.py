@@ -97,6 +97,11 @@ def _name(sharers: Sequence[sa.Row[Any]], may_be_named: Callable[[sa.Row[Any]], 
     return ", ".join([*named, *(["another node"] if len(visible) < len(sharers) else [])])
 
 
+def name_of(node: Node, other: sa.Row[Any]) -> str:
+    """Name another node in a sentence that readers of ``node`` see."""
+    return _name([other], partial(_is_of_the_same, node))
+
+
 def _is_of_the_same(node: Node, row: sa.Row[Any]) -> bool:
     """Return whether both nodes have one owner and lessee, so that the name may be shown."""
     return (node.owner, node.lessee) == (row.owner, row.lessee)

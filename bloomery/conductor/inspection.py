@@ -9,28 +9,34 @@ Before that, only a node name that a rule sets is written, to reserve it.
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterable, Mapping, Sequence
+import logging
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Final
 
 import sqlalchemy as sa
 
 from bloomery import errors
-from bloomery.conductor import inspection_rules
+from bloomery.conductor import bmc_sharing, inspection_rules, writes
 from bloomery.conductor.task_manager import TaskManager
+from bloomery.conductor.writes import EncodedWrite
 from bloomery.conf import Conf
 from bloomery.db import hardware, nodes, records
-from bloomery.db.tables import PORTS
+from bloomery.db.tables import NODES, PORTS
 from bloomery.inspection import builtin, calls, engine, hooks
 from bloomery.inspection import draft as drafts
 from bloomery.inspection.draft import Draft
-from bloomery.model.node import COLUMNS, PATCHABLE, SECRET_OBJECTS, Node
+from bloomery.model.node import COLUMNS, LEFT_OUT_BY_INSPECTION, PATCHABLE, SECRET_OBJECTS, Node
 from bloomery.model.nouns import PORT
 from bloomery.model.port import Port
 from bloomery.model.rules import nodes as rules
 from bloomery.outcome import Done
 
 Json = dict[str, Any]
+LOG = logging.getLogger(__name__)
+
+_MOST_LISTED: Final = 8
 _LOCK: Final = frozenset(
     {"id", "uuid", "created_at", "updated_at", "reservation", "reserved_for", "reserved_at",
      "lock_generation"}
@@ -43,6 +49,7 @@ class InspectionResult:
     """The results of an inspection for tables other than the node's.
 
     ``traits``: the node's new traits; None keeps them.  ``data``: None where no inventory is kept.
+    ``node``: whose results they are, and ``entry`` makes the history entry of what is left out.
     """
 
     new_ports: Sequence[Port]
@@ -50,6 +57,8 @@ class InspectionResult:
     removed_ports: Sequence[str]
     traits: Sequence[str] | None
     data: Json | None
+    node: Node
+    entry: Callable[[str], EncodedWrite]
 
 
 def process(
@@ -154,12 +163,24 @@ def _result(task: TaskManager, ports: Sequence[Port], draft: Draft) -> Json:
         removed_ports=[port.uuid for port in draft.removed_ports],
         traits=changed.get("traits"),
         data=None if task.runtime.conf.inventory.data_backend == "none" else data,
+        node=task.node,
+        entry=partial(
+            writes.history_entry, task.context, task.node, event_type="inspection", warns=True
+        ),
     )
+    with task.runtime.db.read() as conn:
+        left_out = list(_conflicts(conn, task.node, draft.new_ports).values())
+    for info in (task.node.driver_internal_info, changed.get("driver_internal_info", {})):
+        info.pop(LEFT_OUT_BY_INSPECTION, None)
+        info.update({LEFT_OUT_BY_INSPECTION: left_out} if left_out else {})
     return {"node": changed, "inspection": stored}
 
 
 def store(conn: sa.Connection, node_uuid: str, stored: InspectionResult) -> None:
-    """Store the result; ports and port names that another node has got meanwhile stay there."""
+    """Store the result; ports and port names that another node has stay there.
+
+    Log and history have what is left out.
+    """
     for uuid in stored.removed_ports:
         records.delete(conn, PORT, uuid)
     names = [fields.get("name") for fields in stored.changed_ports.values()]
@@ -169,6 +190,12 @@ def store(conn: sa.Connection, node_uuid: str, stored: InspectionResult) -> None
         is_foreign = fields.get("name") in foreign
         records.update(conn, PORT, uuid, {**fields, "name": None} if is_foreign else fields)
     addresses = _taken(conn, PORTS.c.address, [port.address for port in stored.new_ports])
+    left_out = [*_conflicts(conn, stored.node, stored.new_ports).values()]
+    left_out += [f"the name {name}, which a port of another node has" for name in sorted(foreign)]
+    if left_out:
+        text = f"the inspection left out {_listed(left_out)}"
+        LOG.warning("node %s: %s", node_uuid, text)
+        stored.entry(text)(conn)
     for port in stored.new_ports:
         if port.address not in addresses:
             name = None if port.name in foreign else port.name
@@ -178,6 +205,32 @@ def store(conn: sa.Connection, node_uuid: str, stored: InspectionResult) -> None
         nodes.add_traits(conn, node_uuid, stored.traits)
     if stored.data is not None:
         hardware.replace_inventory(conn, node_uuid, stored.data)
+
+
+def _conflicts(conn: sa.Connection, node: Node, ports: Sequence[Port]) -> dict[str, str]:
+    """Return a sentence for each new address that a port of another node has.
+
+    It names the other node if both have one owner and lessee.
+    """
+    if not ports:
+        return {}
+    query = (
+        sa.select(PORTS.c.address, NODES.c.uuid, NODES.c.name, NODES.c.owner, NODES.c.lessee)
+        .join(NODES, NODES.c.uuid == PORTS.c.node_uuid)
+        .where(PORTS.c.address.in_([port.address for port in ports]), NODES.c.uuid != node.uuid)
+        .order_by(PORTS.c.address)
+    )
+    return {
+        row.address: f"the port {row.address}, which {bmc_sharing.name_of(node, row)} has"
+        for row in conn.execute(query)
+    }
+
+
+def _listed(sentences: Sequence[str]) -> str:
+    """Return the first sentences, and the number of the others."""
+    rest = len(sentences) - _MOST_LISTED
+    more = [f"{rest} more"] if rest > 0 else []
+    return ", ".join([*sentences[:_MOST_LISTED], *more])
 
 
 def _taken(

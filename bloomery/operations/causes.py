@@ -21,7 +21,7 @@ from bloomery.conductor.states import State
 from bloomery.conf.conductor import Conductor as Options
 from bloomery.db.engine import Refusal
 from bloomery.model.conductor import Conductor
-from bloomery.model.node import POWER_FAILURE, Node
+from bloomery.model.node import LEFT_OUT_BY_INSPECTION, POWER_FAILURE, Node
 from bloomery.model.rules import agents
 from bloomery.model.step import Run, StepRun
 
@@ -77,6 +77,9 @@ class NodeSituation:
     now: datetime
     bmc_shared: str | None = None
     driver_info_fault: str | None = None
+
+
+_MOST_LISTED: Final = 8
 
 
 @dataclass(frozen=True, slots=True)
@@ -422,6 +425,20 @@ def _bmc_is_shared(s: NodeSituation) -> Cause | None:
     )  # fmt: skip
 
 
+def _inspection_left_out(s: NodeSituation) -> Cause | None:
+    """Another node has the addresses of ports that the last inspection found."""
+    left_out = s.node.driver_internal_info.get(LEFT_OUT_BY_INSPECTION)
+    if not left_out:
+        return None
+    return Cause(
+        f"it is in {s.node.provision_state}; its last inspection left out "
+        f"{secrets.mask(', '.join(left_out[:_MOST_LISTED]))}",
+        s.node.inspection_finished_at,
+        "see whether one machine is enrolled twice, or a BMC's address is another machine's; "
+        "delete the wrong port or node (baremetal port delete), and inspect again",
+    )  # fmt: skip
+
+
 def _power_was_corrected(s: NodeSituation) -> Cause | None:
     """The machine was in another power state than recorded, less than a day ago."""
     if not s.power_corrections:
@@ -566,6 +583,7 @@ _RULES: Final[tuple[Rule, ...]] = (
     _fault_is_set,
     _is_in_maintenance,
     _bmc_is_shared,
+    _inspection_left_out,
     _power_was_corrected,
     _limit_is_reached,
     _console_is_down,
