@@ -36,15 +36,14 @@ _CERTIFICATE: Final = "agent_verify_ca"  # in driver_internal_info: the path of 
 # ------------------------------------------------------------------------------------ tokens
 
 
-def make_token(runtime: ConductorRuntime, node_uuid: str) -> str:
-    """Return a new token for the node's agent, or stars if the agent has one already.
+def make_token(runtime: ConductorRuntime, node_uuid: str, caller: str | None) -> str:
+    """Return the token for the node's agent at ``caller``, or stars if another agent has it.
 
     Takes no lock: an agent looks its node up while a flow holds the node.
     """
-    token = secrets.new_token()
-    sealed = runtime.sealer.seal_under(nodes.AGENT_TOKEN, token)
-    is_new = runtime.db.transact(lambda conn: nodes.add_agent_token(conn, node_uuid, sealed))
-    return token if is_new else secrets.MASK
+    new = runtime.sealer.seal_under(nodes.AGENT_TOKEN, secrets.new_token())
+    sealed = runtime.db.transact(lambda conn: nodes.add_agent_token(conn, node_uuid, new, caller))
+    return secrets.MASK if sealed is None else str(runtime.sealer.open(sealed))
 
 
 def _check_token(runtime: ConductorRuntime, node: Node, token: str | None) -> None:
@@ -157,6 +156,8 @@ def _defer(task: TaskManager, heartbeat: Heartbeat) -> bool:
     resumes = node.provision_state in states.HEARTBEAT_RESUMES_STATES
     if resumes and node.maintenance and not options.allow_provisioning_in_maintenance:
         return False
+    if resumes and heartbeat.status == agents.FAILED:
+        return False
     is_awaited = resumes and not node.maintenance and find_parked(flows.open_runs(task)) is not None
     if is_awaited and not (
         heartbeats.may_be_deferred(node, options, now) and _waits_on(task, heartbeat)
@@ -204,6 +205,7 @@ def _check_call(runtime: ConductorRuntime, heartbeat: Heartbeat) -> None:
         raise errors.InvalidParameterValue(
             reason="cannot take a heartbeat without agent_version: send the agent's version",
         )
+    agents.check_version(heartbeat.agent_version)
     url = heartbeat.callback_url
     if runtime.conf.agent.require_tls and url and not url.startswith("https://"):
         raise errors.InvalidParameterValue(

@@ -85,7 +85,7 @@ def power_off(task: TaskManager) -> str | None:
 
 _AGENT: Final[tuple[str, ...]] = (
     "agent_secret_token", "agent_secret_token_pregenerated", "agent_url", "agent_verify_ca",
-    agents.LOOKED_UP,
+    "agent_status", "agent_status_message", agents.LOOKED_UP, agents.TOKEN_TAKER,
 )  # fmt: skip
 _ASYNC: Final = (
     "cleaning_reboot", "deployment_reboot", "servicing_reboot",

@@ -89,11 +89,12 @@ def note_agent(task: TaskManager, heartbeat: Heartbeat) -> None:
 
 def facts(heartbeat: Heartbeat) -> dict[str, str]:
     """Return the values of a heartbeat under their keys of driver_internal_info."""
+    message = heartbeat.status_message
     values = {
         "agent_url": heartbeat.callback_url or None,
         "agent_version": heartbeat.agent_version,
         "agent_status": heartbeat.status,
-        "agent_status_message": heartbeat.status_message,
+        "agent_status_message": message and agents.bounded(message),
     }
     return {name: value for name, value in values.items() if value is not None}
 
@@ -105,6 +106,11 @@ def go_on(task: TaskManager, slot: Slot, heartbeat: Heartbeat) -> None:
         task.save(release=True)
         return
     flow = load(task, runs)
+    if heartbeat.status == agents.FAILED:
+        message = agents.bounded(heartbeat.status_message or "it says no more")
+        sentence = f"the agent reports an error: {message}"
+        task.spawn_after(runner.launch_failure, slot, flow, str(secrets.mask(sentence)))
+        return
     try:
         outcome = ask_driver(task, heartbeat)
     except (errors.ApiThreadsBusy, errors.LockLost):

@@ -69,7 +69,8 @@ _INFO_AT: Final = _SAVED.index(_INFO)
 _TOKEN: Final = nodes.AGENT_TOKEN
 _PREGENERATED: Final = nodes.KERNEL_HAS_TOKEN
 _OF_SESSION: Final = (  # of an agent
-    "agent_url", "agent_verify_ca", "agent_start_attempted", agents.LOOKED_UP,
+    "agent_url", "agent_verify_ca", "agent_start_attempted", "agent_status",
+    "agent_status_message", agents.LOOKED_UP, agents.TOKEN_TAKER,
 )  # fmt: skip
 _plain_of = operator.attrgetter(*_PLAIN)
 _objects_of = operator.attrgetter(*_OBJECTS)

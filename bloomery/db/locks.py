@@ -17,6 +17,7 @@ from bloomery import errors
 from bloomery.db import nodes, rows
 from bloomery.db.tables import CONDUCTORS, NODES
 from bloomery.model.node import Node
+from bloomery.model.rules import agents
 
 _T = NODES.c
 FREE = {"reservation": None, "reserved_for": None, "reserved_at": None}  # columns of a free node
@@ -151,9 +152,12 @@ def _add_token(conn: sa.Connection, guard: Guard, values: dict[str, Any]) -> Any
     """Add the agent token to the values; None: the node has none."""
     query = sa.select(_T.driver_internal_info).where(_T.uuid == guard.node_uuid)
     text = conn.execute(query.with_for_update()).scalar_one_or_none()
-    token = rows.load(text).get(nodes.AGENT_TOKEN) if text else None
+    stored = rows.load(text) if text else {}
+    token = stored.get(nodes.AGENT_TOKEN)
     if token is not None:
-        info = rows.load(values["driver_internal_info"]) | {nodes.AGENT_TOKEN: token}
+        keys = (nodes.AGENT_TOKEN, agents.TOKEN_TAKER)
+        given = {key: stored[key] for key in keys if key in stored}
+        info = rows.load(values["driver_internal_info"]) | given
         values["driver_internal_info"] = rows.dump(info)
     return token
 

@@ -178,17 +178,21 @@ def list_with_addresses(conn: sa.Connection, addresses: Iterable[str]) -> list[s
     return list(uuids)
 
 
-def add_agent_token(conn: sa.Connection, uuid: str, sealed: Any) -> bool:
-    """Store the lookup and the agent token of a reserved or free node.
+def add_agent_token(conn: sa.Connection, uuid: str, sealed: Any, taker: str | None) -> Any:
+    """Store the lookup and the agent token of a reserved or free node; return the sealed token.
 
-    False: the node has a token already.  Raises NodeNotFound.
+    The taker of a token gets it again until it has sent a heartbeat: the answer may be lost. None:
+    another agent has the token.  Raises NodeNotFound.
     """
     info = get_for_update(conn, uuid).driver_internal_info
-    is_new = not info.get(AGENT_TOKEN)
-    noted = info | {agents.LOOKED_UP: True} | ({AGENT_TOKEN: sealed} if is_new else {})
+    noted = info | {agents.LOOKED_UP: True}
+    if not info.get(AGENT_TOKEN):
+        noted |= {AGENT_TOKEN: sealed} | ({agents.TOKEN_TAKER: taker} if taker else {})
     if noted != info:
         update(conn, uuid, {"driver_internal_info": rows.dump(noted)})
-    return is_new
+    was_heard = bool(info.get("agent_url"))
+    is_taker = taker is not None and noted.get(agents.TOKEN_TAKER) == taker and not was_heard
+    return noted[AGENT_TOKEN] if is_taker or AGENT_TOKEN not in info else None
 
 
 def note_agents(conn: sa.Connection, calls: Sequence[Mapping[str, Any]]) -> None:

@@ -28,7 +28,6 @@ LOG = logging.getLogger(__name__)
 Json = dict[str, Any]
 
 AUTO_DISCOVERED: Final = "auto_discovered"  # key in plugin_data, as in Ironic
-STATUSES: Final = ("start", "end", "error")
 SHOWN: Final = ("uuid", "properties", "instance_info", "driver_internal_info")
 _SHOWN_ADDRESSES: Final = 8  # in a log line
 _COLUMNS: Final = (
@@ -85,7 +84,7 @@ def _show(ctx: Context, caller: str, row: Any, *, makes_token: bool) -> AgentNod
         return AgentNode(row=row, token=secrets.MASK if has_token else None)
     with nodes.no_host_is_a_bad_request():
         conductor = nodes.conductor_of(ctx, row)
-    token = conductor.get_node_with_token(ctx.request, row.uuid)["agent_token"]
+    token = conductor.get_node_with_token(ctx.request, row.uuid, caller)["agent_token"]
     if token != secrets.MASK:
         LOG.info("node %s: %s gets the agent's token", row.uuid, caller)
     elif f'"{db.KERNEL_HAS_TOKEN}"' in row.driver_internal_info:
@@ -160,9 +159,9 @@ def heartbeat(
         raise errors.InvalidParameterValue(
             reason="cannot take a heartbeat without agent_token: lookup gives it out",
         )
-    if call.agent_status not in (None, *STATUSES):
+    if call.agent_status not in (None, *rules.STATUSES):
         raise errors.InvalidParameterValue(
-            reason=f"cannot take this agent_status: it is one of {', '.join(STATUSES)}",
+            reason=f"cannot take this agent_status: it is one of {', '.join(rules.STATUSES)}",
         )
     with nodes.no_host_is_a_bad_request():
         conductor = nodes.conductor_of(ctx, node)

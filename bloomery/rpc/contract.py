@@ -1,4 +1,4 @@
-"""The contract between callers and conductors: version 1.1.
+"""The contract between callers and conductors: version 1.2.
 
 A method of ``Conductor`` is an RPC method; ``since`` names its first contract version, ``METHODS``
 lists the methods, and ``RELEASES`` maps releases to versions.  Arguments and results are JSON,
@@ -29,7 +29,7 @@ from typing import Any, Final, Protocol
 from bloomery.model.request import Request
 from bloomery.rpc.methods import Method, list_methods, since
 
-VERSION: Final = "1.1"
+VERSION: Final = "1.2"
 RELEASES: Final[Mapping[str, str]] = {"0.1": "1.0"}  # release -> its contract version
 
 Json = dict[str, Any]
@@ -184,10 +184,13 @@ class Provisioning(Protocol):
 class Agents(Protocol):
     """The calls of agents in ramdisks."""
 
-    @since("1.0")
-    def get_node_with_token(self, request: Request, node_uuid: str) -> Json:
+    @since("1.0", fields={"caller": "1.2"}, drops_new_fields=True)
+    def get_node_with_token(
+        self, request: Request, node_uuid: str, caller: str | None = None
+    ) -> Json:
         """Return {"uuid": UUID, "agent_token": token}; a token that was issued before is masked.
 
+        The agent at the address ``caller`` gets its token again until it has sent a heartbeat.
         The token belongs to one session of an agent: it is dropped when a flow begins or ends.
         Needs no lock, and never raises NodeLocked.
         """

@@ -323,7 +323,7 @@ class FakeConductor:
 
     # ------------------------------------------------------------------ agents and BMCs
 
-    def get_node_with_token(self, request: Any, node_uuid: str) -> Any:
+    def get_node_with_token(self, request: Any, node_uuid: str, caller: str | None = None) -> Any:
         self.calls.append(("get_node_with_token", node_uuid))
         return {"uuid": node_uuid, "agent_token": "a-token"}
 

@@ -17,8 +17,11 @@ class AgentEndpoints:
 
     runtime: ConductorRuntime
 
-    def get_node_with_token(self, request: Request, node_uuid: str) -> Json:
-        return {"uuid": node_uuid, "agent_token": agents.make_token(self.runtime, node_uuid)}
+    def get_node_with_token(
+        self, request: Request, node_uuid: str, caller: str | None = None
+    ) -> Json:
+        token = agents.make_token(self.runtime, node_uuid, caller)
+        return {"uuid": node_uuid, "agent_token": token}
 
     def heartbeat(
         self,

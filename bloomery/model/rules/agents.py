@@ -14,6 +14,11 @@ from bloomery.model.rules import idents
 LAST_HEARTBEAT: Final = "agent_last_heartbeat"  # in driver_internal_info
 LOOKED_UP: Final = "agent_looked_up"  # in driver_internal_info: an agent found its node
 BOOT_RETRIES: Final = "agent_boot_retries"  # in driver_internal_info: {"count", "last", "since"}
+TOKEN_TAKER: Final = "agent_token_given_to"  # noqa: S105  a key: the address of the lookup
+STATUSES: Final = ("start", "end", "error")
+FAILED: Final = STATUSES[-1]
+_MOST_TEXT: Final = 1024  # characters of a text of an agent that is stored
+_MOST_VERSION: Final = 255
 _SESSION: Final = ("agent_url", "agent_secret_token")
 
 
@@ -24,6 +29,20 @@ def is_fast_track(driver_info: Mapping[str, Any], default: bool) -> bool:
     """
     own = driver_info.get("fast_track")
     return default if own is None else strutils.bool_from_string(own)
+
+
+def bounded(text: str) -> str:
+    """Return the beginning of a text that an agent sent, and the number of characters cut off."""
+    rest = len(text) - _MOST_TEXT
+    return f"{text[:_MOST_TEXT]}... ({rest} more characters)" if rest > 0 else text
+
+
+def check_version(version: str | None) -> None:
+    """Refuse a version of an agent that is longer than any version."""
+    if version is not None and len(version) > _MOST_VERSION:
+        raise errors.InvalidParameterValue(
+            reason=f"cannot take an agent_version of more than {_MOST_VERSION} characters",
+        )
 
 
 def has_session(internal_info: Mapping[str, Any]) -> bool:
