@@ -45,6 +45,9 @@ class Redfish:
     kernel_append_params: str = option(
         "nofb vga=normal", "parameters of the agent's kernel on boot CDs; driver_info overrides it"
     )
+    boot_device_timeout: int = option(
+        30, "seconds for a BMC to show the boot device that it was asked to set", least=1
+    )
     boot_mode_config_timeout: int = option(
         900, "seconds for a boot mode, secure boot or BIOS settings to take effect", least=0
     )

@@ -100,6 +100,9 @@ class BmcWrite:
                 self._forget()
                 raise errors.StepFailure(reason=f"the BMC cannot {self.what}: {why}") from None
             return Again(after_s=self.pause_s or _TRY_PAUSE_S, reason=str(why))
+        except errors.Invalid:
+            self._forget()
+            raise
         except errors.BmcRefused as no:
             memory["tries"] = memory.get("tries", 0) + 1
             is_fault = (no.facts.get("http_status") or 0) >= 500
@@ -141,10 +144,12 @@ class BmcWrite:
         memory = self._memory
         if "until" not in memory:
             return None
-        left_s = (datetime.fromisoformat(memory["until"]) - clock.now()).total_seconds()
+        until = datetime.fromisoformat(memory["until"])
+        left_s = (until - clock.now()).total_seconds()
         pause_s = self.pause_s or min(_LONGEST_PAUSE_S, 1 + (self.limit_s - left_s) / 4)
         again = Again(
-            after_s=min(pause_s, max(left_s, 0.1)), reason=f"waiting for the BMC to {self.what}"
+            after_s=min(pause_s, max(left_s, 0.1)),
+            reason=f"waiting for the BMC to {self.what}, until {until:%H:%M:%S} UTC",
         )
         if memory.pop("is_fresh", False):
             return again

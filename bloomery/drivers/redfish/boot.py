@@ -168,7 +168,10 @@ class IsoBoot(RedfishInterface, base.Boot):
         """Set the boot device; retry while the BMC refuses during POST."""
         limits = self.conf.redfish
         try:
-            boot_device.choose(self.access, task, device, persistent=persistent, address=address)
+            outcome = boot_device.choose(
+                self.access, task, device, persistent=persistent, address=address,
+                mode=capabilities.boot_mode(task.node.instance_info, task.node.properties),
+            ).apply()  # fmt: skip
         except errors.BmcRefused as no:
             in_post = _IN_POST in str(no.facts.get("message_id"))
             if not in_post or not _may_retry(task, "redfish_post", limits.post_boot_retry_attempts):
@@ -177,7 +180,7 @@ class IsoBoot(RedfishInterface, base.Boot):
             pause_s = min(_MOST_PAUSE_S, limits.post_boot_retry_delay * 2.0 ** (tries - 1))
             return Again(after_s=pause_s, reason="the machine is in POST")
         _settled(task, "redfish_post")
-        return None
+        return outcome
 
 
 class RedfishVirtualMedia(IsoBoot):

@@ -12,6 +12,7 @@ from typing import Any, Final
 from bloomery import errors, secrets
 from bloomery.drivers.base import DriverTask
 from bloomery.drivers.redfish.access import Access
+from bloomery.drivers.redfish.bmc_write import BmcWrite
 
 MEMORY: Final = "redfish_boot_device"
 # Names of the devices at BMCs, normalised; the first offered one is used.
@@ -26,8 +27,12 @@ _STANDARD: Final = {
     "pxe": "Pxe", "disk": "Hdd", "cdrom": "Cd", "bios": "BiosSetup", "uefihttp": "UefiHttp",
 }  # fmt: skip
 MODES: Final = {"uefi": "UEFI", "bios": "Legacy"}
-_MODES: Final = {wire: mode for mode, wire in MODES.items()}
+_MODES: Final = {wire.lower(): mode for mode, wire in MODES.items()}  # some BMCs show Uefi
 _ALLOWED: Final = "@Redfish.AllowableValues"
+NO_OVERRIDE: Final = (
+    "its BMC offers no override of the boot device: set the order of boot devices in its firmware, "
+    "and take management interface noop"
+)
 _NO_URI: Final = "the machine cannot boot from a URL: its BMC has no HttpBootUri"
 
 
@@ -38,36 +43,44 @@ def choose(
     *,
     persistent: bool,
     address: str | None = None,
-) -> None:
-    """Boot from ``device``, persistently if the BMC allows it.
+    mode: str | None = None,
+) -> BmcWrite:
+    """Return the write that boots from ``device``, persistently if the BMC allows it.
 
-    ``address``: URL of the image for uefihttp; None: firmware asks DHCP.
-    Raises InvalidParameterValue, BmcUnreachable, BmcRefused.
+    ``address``: URL of the image for uefihttp; None: firmware asks DHCP.  ``mode``: None: the mode
+    that the BMC shows.  Raises InvalidParameterValue for a device that redfish does not know.
     """
     if device not in TARGETS:
         raise errors.InvalidParameterValue(
             reason=f"redfish cannot boot from {device!r}: it knows {', '.join(TARGETS)}",
         )
     memory = task.node.driver_internal_info
-    hidden = secrets.in_address(address) if address else ()
 
-    def set_for(*, persistent: bool) -> None:
-        access.change(
-            task, lambda system: _set(system, device, persistent=persistent, address=address),
-            repeatable=True, secrets=hidden,
-        )  # fmt: skip
+    def change(system: Any) -> None:
+        import sushy
 
-    try:
-        set_for(persistent=persistent)
-    except errors.BmcLoginRefused:
-        raise
-    except errors.BmcRefused as no:
-        if not persistent or not 400 <= (no.facts.get("http_status") or 0) < 500:
-            raise
-        set_for(persistent=False)
-        memory[MEMORY] = device
-    else:
         memory.pop(MEMORY, None)
+        try:
+            _set(system, device, persistent=persistent, address=address, mode=mode)
+        except sushy.exceptions.AccessError:
+            raise
+        except sushy.exceptions.HTTPError as no:
+            if not persistent or not 400 <= no.status_code < 500:
+                raise
+            _set(system, device, persistent=False, address=address, mode=mode)
+            memory[MEMORY] = device
+
+    def is_so(system: Any) -> bool:
+        shown = chosen(system)
+        if shown["boot_device"] == device and persistent and not shown["persistent"]:
+            memory[MEMORY] = device  # stored for one boot: each power on sets it again
+        return not _shows_override(system) or shown["boot_device"] == device
+
+    return BmcWrite(
+        access=access, task=task, what=f"boot from {device}", change=change, is_so=is_so,
+        limit_s=access.conf.redfish.boot_device_timeout,
+        hidden=secrets.in_address(address) if address else (),
+    )  # fmt: skip
 
 
 def address_of(system: Any) -> str | None:
@@ -77,32 +90,36 @@ def address_of(system: Any) -> str | None:
 
 def set_once(system: Any, device: str) -> None:
     """Set the device for the next boot, with the image's URL that the BMC has."""
-    _set(system, device, persistent=False, address=address_of(system))
+    _set(system, device, persistent=False, address=address_of(system), mode=None)
 
 
 def forget_address(system: Any) -> None:
     """Take a URL away from the BMC: the next boot is that of the disk."""
     if address_of(system) is not None:
-        _set(system, "disk", persistent=False, address=None)
+        _set(system, "disk", persistent=False, address=None, mode=None)
 
 
-def _set(system: Any, device: str, *, persistent: bool, address: str | None) -> None:
-    """Set the target, and its duration unless it is set already.
+def _set(
+    system: Any, device: str, *, persistent: bool, address: str | None, mode: str | None
+) -> None:
+    """Set target, duration and mode together; a BMC that refuses this gets the target alone.
 
-    Supermicro needs the duration each time; some BMCs need mode, duration and target together.
+    Supermicro falls back to Legacy without the mode, and to Once without the duration.  HPE
+    refuses the mode, and others a duration that is set already.
     """
     import sushy
 
     word = offered_word(system, device)
     duration = "Continuous" if persistent else "Once"
-    is_so = _value(system, "enabled") == duration and not _is_supermicro(system)
+    wire_mode = MODES[mode] if mode else _value(system, "mode")
     uri = address if device == "uefihttp" else None
     try:
-        _write(system, word, None if is_so else duration, None, uri)
+        _write(system, word, duration, wire_mode, uri)
     except sushy.exceptions.BadRequestError:
-        if _value(system, "mode") is None:
+        if wire_mode is None and _value(system, "enabled") != duration:
             raise
-        _write(system, word, duration, system.boot.mode, uri)
+        is_so = _value(system, "enabled") == duration and not _is_supermicro(system)
+        _write(system, word, None if is_so else duration, None, uri)
     except sushy.exceptions.MissingAttributeError:
         if uri is None:
             raise
@@ -123,6 +140,8 @@ def offered_word(system: Any, device: str) -> str:
     Raises InvalidParameterValue where the BMC does not offer it.
     """
     word = word_for(system, device)
+    if not _has_override(system):
+        raise errors.InvalidParameterValue(reason=NO_OVERRIDE)
     if word is None:
         raise errors.InvalidParameterValue(
             reason=f"the machine cannot boot from {device}: its BMC offers "
@@ -131,7 +150,7 @@ def offered_word(system: Any, device: str) -> str:
     return word
 
 
-def _write(system: Any, word: str, enabled: str | None, mode: Any, uri: str | None) -> None:
+def _write(system: Any, word: str, enabled: str | None, mode: str | None, uri: str | None) -> None:
     """Write the values that are not None; without sushy for targets that it does not know."""
     import sushy
 
@@ -139,11 +158,12 @@ def _write(system: Any, word: str, enabled: str | None, mode: Any, uri: str | No
     duration = None if enabled is None else sushy.BootSourceOverrideEnabled(enabled)
     offered = system.boot and system.boot.allowed_values
     if word in sushy_words and (offered or not _is_supermicro(system)):
+        wire_mode = None if mode is None else sushy.BootSourceOverrideMode(mode)
         system.set_system_boot_options(
-            sushy.BootSource(word), enabled=duration, mode=mode, http_boot_uri=uri
+            sushy.BootSource(word), enabled=duration, mode=wire_mode, http_boot_uri=uri
         )
         return
-    values = {"Target": word, "Enabled": enabled, "Mode": mode and mode.value}
+    values = {"Target": word, "Enabled": enabled, "Mode": mode}
     boot = {f"BootSourceOverride{name}": value for name, value in values.items() if value}
     boot |= {"HttpBootUri": uri} if uri else {}
     tag = system._get_etag()  # noqa: SLF001  sushy offers no other way
@@ -161,12 +181,24 @@ def word_for(system: Any, device: str) -> str | None:
     """
     offered = system.boot.allowed_values if system.boot else None
     if not offered:
-        return _STANDARD[device]
+        return _STANDARD[device] if _has_override(system) else None
     words = {_plain(word): word for word in reversed(offered) if isinstance(word, str)}
     names = TARGETS[device]
     if device == "cdrom" and _is_supermicro(system):
         names = ("usbcd", *names)
     return next((words[name] for name in names if name in words), None)
+
+
+def _has_override(system: Any) -> bool:
+    """Return whether Boot has an override; some BMCs have an order of boot options alone."""
+    boot = system.json.get("Boot") or {}
+    is_here = any(name.startswith("BootSourceOverride") for name in boot)
+    return is_here or _shows_override(system) or bool(system.boot and system.boot.allowed_values)
+
+
+def _shows_override(system: Any) -> bool:
+    target = (system.json.get("Boot") or {}).get("BootSourceOverrideTarget")
+    return bool(target or _value(system, "target"))
 
 
 def _plain(word: str) -> str:
@@ -200,7 +232,8 @@ def _device(system: Any, word: str) -> str | None:
 
 def mode(system: Any) -> str | None:
     """Return uefi, bios, or None where the BMC does not tell."""
-    return _MODES.get(_value(system, "mode") or "")
+    shown = (system.json.get("Boot") or {}).get("BootSourceOverrideMode")
+    return _MODES.get(str(_value(system, "mode") or shown).lower())
 
 
 def _value(system: Any, name: str) -> str | None:
@@ -214,7 +247,8 @@ def modes(system: Any) -> list[str]:
     offered = boot.get(f"BootSourceOverrideMode{_ALLOWED}")
     if offered is None:
         return list(MODES) if mode(system) else []
-    return [name for name, wire in MODES.items() if wire in offered]
+    shown = {_MODES.get(str(wire).lower()) for wire in offered}
+    return [name for name in MODES if name in shown]
 
 
 def set_mode(system: Any, new_mode: str) -> None:

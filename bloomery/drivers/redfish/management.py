@@ -24,7 +24,14 @@ class RedfishManagement(RedfishInterface, base.Management):
             return tuple(boot_device.TARGETS)
 
     def set_boot_device(self, task: base.DriverTask, device: str, persistent: bool = False) -> None:
-        boot_device.choose(self.access, task, device, persistent=persistent)
+        """Set the device.  Raises InvalidState for a BMC that does not show it then."""
+        try:
+            boot_device.choose(self.access, task, device, persistent=persistent).apply_now()
+        except errors.StepFailure as no:
+            raise errors.InvalidState(
+                reason=f"cannot set the boot device of node {errors.name_of(task.node)}: "
+                f"{no.facts['reason']}",
+            ) from None
 
     def get_boot_device(self, task: base.DriverTask) -> dict[str, Any]:
         return self.access.read(task, boot_device.chosen)

@@ -142,6 +142,7 @@ def conf(folder: Path) -> Conf:
             vmedia_insert_timeout=int(BUDGETS[CALL]),
             vmedia_insert_poll_interval=1,
             firmware_update_validation_interval=0,
+            boot_device_timeout=4,
         ),
         bmc=BmcOptions(
             call_timeout=int(BUDGETS[CALL]),

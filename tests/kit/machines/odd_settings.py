@@ -521,6 +521,7 @@ POWER: Final = (
 ALL: Final[tuple[Oddity, ...]] = (
     *ODDITIES,
     *BIOS_SETTINGS,
+    *BOOT_SETTINGS,
     *INSPECTION,
     *SENSORS,
     *FIRMWARE_UPDATES,

@@ -106,10 +106,12 @@ class Bench:
     def boots_url(self) -> Any:
         """Choose the URL of an ISO for each boot; return what the machine boots."""
         self.inspect.access.read(self.task, boot_device.check_uri)
-        boot_device.choose(self.inspect.access, self.task, "uefihttp", persistent=True, address=ISO)
+        boot_device.choose(
+            self.inspect.access, self.task, "uefihttp", persistent=True, address=ISO
+        ).apply_now()
         self.orders("power on", was_on=False)
         booted, kept = self.system.booted, self.system.boot["enabled"]
-        boot_device.choose(self.inspect.access, self.task, "disk", persistent=False)
+        boot_device.choose(self.inspect.access, self.task, "disk", persistent=False).apply_now()
         return f"{booted['target']} of {booted['image']}, {kept}; then {self.system.http_uri!r}"
 
     def agent_by(self, name: str) -> str:
