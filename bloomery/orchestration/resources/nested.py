@@ -7,8 +7,9 @@ attributes.  get_resource returns the output ``OS::stack_id``, if the template h
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
+from types import MappingProxyType
 from typing import Any, ClassVar, Final
 
 from bloomery import errors
@@ -81,9 +82,12 @@ def kind_of(
     source: str,
     *,
     facade: tuple[str, type[base.Resource]] | None = None,
-    defaulted: Collection[str] = (),
+    defaults: Mapping[str, Any] = MappingProxyType({}),
 ) -> type[NestedStack]:
-    """Return the resource class of ``template``, whose key in the files is ``source``."""
+    """Return the resource class of ``template``, whose key in the files is ``source``.
+
+    ``defaults``: of the environment; null removes the default of the template, as in Heat.
+    """
     return type(
         "NestedStack",
         (NestedStack,),
@@ -91,14 +95,14 @@ def kind_of(
             "template": template,
             "source": source,
             "facade": facade,
-            "properties_schema": _properties(template, defaulted),
+            "properties_schema": _properties(template, defaults),
             "attributes_schema": _attributes(template),
             "__module__": __name__,
         },
     )
 
 
-def _properties(template: Template, defaulted: Collection[str]) -> dict[str, Schema]:
+def _properties(template: Template, defaults: Mapping[str, Any]) -> dict[str, Schema]:
     section = template.section(Section.PARAMETERS)
     if not isinstance(section, dict):
         return {}  # the validation of the template raises the error
@@ -109,7 +113,7 @@ def _properties(template: Template, defaulted: Collection[str]) -> dict[str, Sch
             declared = parameter_schemas.unused_default(read, name, body).as_property()
         except errors.Misplaced as exc:
             raise exc.under(template.word(Section.PARAMETERS), name) from exc
-        required = declared.required and name not in defaulted
+        required = defaults[name] is None if name in defaults else declared.required
         schemas[name] = replace(declared, required=required)
     return schemas
 

@@ -6,7 +6,7 @@ many resources use it.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -59,13 +59,13 @@ class Tree:
         self,
         source: str,
         facade: tuple[str, type[base.Resource]] | None,
-        defaulted: Collection[str],
+        defaults: Mapping[str, Any],
     ) -> type[nested.NestedStack]:
         """Return the kind of the template under the key ``source`` of the files."""
-        key = (source, facade, frozenset(defaulted))
+        key = (source, facade, frozenset((name, each is None) for name, each in defaults.items()))
         if key not in self._kinds:
             self._kinds[key] = nested.kind_of(
-                self.template(source), source, facade=facade, defaulted=defaulted
+                self.template(source), source, facade=facade, defaults=defaults
             )
         return self._kinds[key]
 

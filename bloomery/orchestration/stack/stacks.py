@@ -95,7 +95,7 @@ class Stack:
         environment = self.definition.environment
         try:
             facade = self._facade(type_name, source)
-            return self.tree.kind(source, facade, environment.parameter_defaults.keys())
+            return self.tree.kind(source, facade, environment.parameter_defaults)
         except errors.InvalidSchemaError as exc:
             word, name = self.path(name)
             raise exc.under(word, f"{name}<{source}>") from exc
@@ -114,8 +114,7 @@ class Stack:
             return None
         if usual in {None, source}:
             return None
-        defaulted = environment.parameter_defaults.keys()
-        return type_name, self.tree.kind(str(usual), None, defaulted)
+        return type_name, self.tree.kind(str(usual), None, environment.parameter_defaults)
 
     def path(self, name: str, *keys: Key) -> tuple[str, ...]:
         """Return the path of a resource, or of a key of it, as the template spells it."""

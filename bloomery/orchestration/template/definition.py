@@ -198,7 +198,9 @@ class Definition:
         read, environment = self.template.parameter_schema, self.environment
         given = (environment.parameters, environment.parameter_defaults, self.input.user_parameters)
         if self.facade is not None and (self.lenient or any(name in each for each in given)):
-            return parameter_schemas.unused_default(read, name, body)
+            schema = parameter_schemas.unused_default(read, name, body)
+            is_cleared = environment.parameter_defaults.get(name, body) is None
+            return replace(schema, default=None) if is_cleared else schema
         return read(name, body)
 
     def check_groups(self) -> None:

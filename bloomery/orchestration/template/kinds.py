@@ -18,6 +18,22 @@ import stevedore
 from bloomery import errors
 
 GROUP: Final = "bloomery.resources"
+OWN_SERVICES: Final = ("Heat", "Ironic")
+INSTEAD: Final[Mapping[str, str]] = {
+    "OS::Nova::Server": "OS::Ironic::Instance",
+    "OS::Nova::ServerGroup": "the property spread of OS::Ironic::Instance",
+    "OS::Nova::KeyPair": "the property ssh_keys of OS::Ironic::Instance",
+    "OS::Nova::Flavor": "the resource class of a node",
+    "OS::Glance::Image": "the property image of OS::Ironic::Instance, which has a URL",
+    "OS::Glance::WebImage": "the property image of OS::Ironic::Instance, which has a URL",
+    "OS::Cinder::Volume": "OS::Ironic::VolumeTarget, a remote volume of a node",
+    "OS::Cinder::VolumeAttachment": "OS::Ironic::VolumeTarget, a remote volume of a node",
+    "OS::Neutron::Port": "the property networks of OS::Ironic::Instance",
+}  # types of Heat for other services, and what bare metal has instead of them
+_WAY_OUT: Final = (
+    "To keep the template, map the type in resource_registry of an environment: to a template of "
+    "yours, or to OS::Heat::None where it is not needed (guide: From virtual machines to machines)."
+)
 _CHARS: Final = 200  # of a name that is compared
 
 
@@ -58,10 +74,20 @@ class Kinds:
 
     def unknown(self, name: str, also: Iterable[str] = ()) -> errors.StackValidationFailed:
         """Return the error for an unknown type; ``also``: names that a registry maps."""
-        near = _nearest(name, [*also, *self._loaders])
+        advice = _foreign(name) or _nearest(name, [*also, *self._loaders])
         return errors.StackValidationFailed(
-            reason=f"The Resource Type ({name}) could not be found.{near}"
+            reason=f"The Resource Type ({name}) could not be found.{advice}"
         )
+
+
+def _foreign(name: str) -> str:
+    """Return the advice for a type of another OpenStack service; "" for other types."""
+    vendor, _, rest = name.partition("::")
+    service = rest.partition("::")[0]
+    if vendor != "OS" or "::" not in rest or service in OWN_SERVICES:
+        return ""
+    instead = f" Bloomery has {INSTEAD[name]} instead." if name in INSTEAD else ""
+    return f" There is no {service[:_CHARS]} here.{instead} {_WAY_OUT}"
 
 
 def _nearest(name: str, type_names: Iterable[str]) -> str:

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 import pytest
+from oslo_utils import uuidutils
 
 from bloomery.orchestration import simulation
+from bloomery.orchestration.template import parse
 from tests.kit.stacks.simulations import stack
 
 MAP = {"type": "OS::Heat::Value", "properties": {"value": {"a": 1}}}
@@ -58,6 +61,13 @@ ROWS: Mapping[str, tuple[Any, Any, str]] = {
     "value breaks the constraint": (
         {"type": "inner.yaml", "properties": {"p": "abcd"}}, {}, "its length is 4",
     ),
+    "null removes the default of a nested template": (
+        {"type": "inner.yaml"}, {"parameter_defaults": {"p": None}}, "Property p not assigned",
+    ),
+    "null in parameter_defaults, value by property": (
+        {"type": "inner.yaml", "properties": {"p": "abc"}}, {"parameter_defaults": {"p": None}},
+        CREATED,
+    ),
     "group with a null for a required property": (group(NULL), {}, "Property value not assigned"),
     "group with a value": (group("x"), {}, CREATED),
 }  # fmt: skip
@@ -79,3 +89,19 @@ def test_a_sequence_is_one_class_of_characters() -> None:
     text = f"resources: {json.dumps({'r': random(sequence='digits')})}"
     result = simulation.run(stack(f"{text}\noutputs: {{o: {{value: {{get_resource: r}}}}}}"))
     assert result.outputs["o"].value.isdecimal()
+
+
+def test_a_template_for_virtual_machines_runs_on_machines() -> None:
+    examples = Path(__file__).parents[4] / "examples"
+    text = (examples / "nova.yaml").read_text().partition("\n")[2]
+    environment = parse.document((examples / "from-nova.env.yaml").read_text())
+    files = {"nova-server.yaml": (examples / "nova-server.yaml").read_text()}
+    life = simulation.Lifecycle()
+    result = life.create(stack(text, environment=environment, files=files))
+    assert result.status == CREATED, result.reason or result.error
+    assert result.outputs["name"].value == "web"
+    assert uuidutils.is_uuid_like(result.outputs["server"].value)
+    environment["parameter_defaults"]["image_urls"]["new"] = "http://images/new"
+    given = {"image": "new"}
+    result = life.update(stack(text, environment=environment, files=files, given=given))
+    assert result.status == "UPDATE_COMPLETE", result.reason or result.error

@@ -30,6 +30,27 @@ def test_a_kind_is_loaded_only_when_it_is_asked_for():
         table.find("A")
 
 
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("OS::Nova::Server", "There is no Nova here. Bloomery has OS::Ironic::Instance instead."),
+        ("OS::Neutron::Port", "Bloomery has the property networks of OS::Ironic::Instance instead"),
+        ("OS::Neutron::Net", "There is no Neutron here. To keep the template, map the type in"),
+        ("OS::Manila::Share", "resource_registry of an environment"),
+    ],
+)
+def test_a_type_of_another_service_names_what_there_is_instead(name: str, text: str):
+    refused = str(kinds.installed().unknown(name))
+    assert text in refused
+    assert "Did you mean" not in refused
+
+
+def test_what_there_is_instead_exists():
+    for text in kinds.INSTEAD.values():
+        named = [word.strip(",.") for word in text.split() if "::" in word]
+        assert all(name in kinds.installed() for name in named)
+
+
 def test_an_unknown_type_is_told_the_nearest_name():
     table = kinds.Kinds({"OS::Heat::Value": lambda: int})
     assert str(table.unknown("OS::Heat::Valu")) == (
