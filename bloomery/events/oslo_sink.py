@@ -12,6 +12,7 @@ import logging
 from collections.abc import Sequence
 from typing import Any, Final
 
+from bloomery import errors
 from bloomery.conf import Conf
 from bloomery.db.events import EventRow
 from bloomery.notifications import routes, stack_messages
@@ -142,7 +143,11 @@ def open_transport(
 
     options = conf.oslo_messaging_notifications
     source = cfg.ConfigOpts()
-    source(args=[], project="bloomery", default_config_files=list(config_files))
+    oslo_transport.register_driver_options(source, options.driver)
+    try:
+        source(args=[], project="bloomery", default_config_files=list(config_files))
+    except cfg.Error as exc:
+        raise errors.CannotStart(reason=f"cannot send notifications: {exc}") from exc
     url = options.transport_url
     if url is None and set(options.driver) <= _NEEDS_NO_BROKER:
         url = "fake://"

@@ -92,7 +92,13 @@ class Relay:
         )
 
     def start(self) -> None:
-        """Store where new sinks begin, start the threads, and return."""
+        """Store where new sinks begin, start the threads, and return.
+
+        Raises CannotStart for notification drivers that do not load.
+        """
+        for sink in self._sinks:
+            if isinstance(sink, OsloSink):
+                sink.open()
         if self._numberer is not None:
             self._numberer.prepare()
         if self._sinks:

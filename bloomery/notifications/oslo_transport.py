@@ -5,15 +5,20 @@ The import loads oslo.messaging.
 
 from __future__ import annotations
 
+import importlib
 import logging
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Collection, Mapping
+from importlib.metadata import entry_points
+from typing import Any, Final
 
 import oslo_messaging
 from oslo_config import cfg
 from oslo_messaging.transport import NotificationTransport
 
-from bloomery import errors
+from bloomery import errors, secrets
+
+_DRIVERS: Final = "oslo.messaging.notify.drivers"
+_OWN_PACKAGE: Final = "oslo.messaging"  # registers its own options
 
 
 class _Transport(NotificationTransport):
@@ -56,16 +61,22 @@ class OsloTransport:
         # Failed deliveries are raised below; the driver would log the whole message as well.
         logging.getLogger("oslo_messaging.notify.messaging").setLevel(logging.CRITICAL)
         oslo_messaging.set_transport_defaults(exchange)
-        plain = oslo_messaging.get_notification_transport(source, url)
+        try:
+            plain = oslo_messaging.get_notification_transport(source, url)
+        except oslo_messaging.MessagingException as exc:
+            raise errors.CannotStart(
+                reason=f"cannot send notifications: {secrets.brief(exc)}"
+            ) from exc
         source.set_override("driver", drivers, group="oslo_messaging_notifications")
         # oslo.messaging has no public name
         self._transport = _Transport(plain._driver)  # noqa: SLF001
         # One attempt: the relay retries, so that an absent broker does not block a stop.
         self._notifier = _Notifier(self._transport, retry=0, topics=topics)
-        if missing := set(drivers) - self._notifier.names():
+        if missing := sorted(set(drivers) - self._notifier.names()):
+            faults = [_fault_of(name, source, topics, self._transport) for name in missing]
             raise errors.CannotStart(
-                reason=f"cannot send notifications: there is no driver {', '.join(sorted(missing))}"
-                "; see driver in [oslo_messaging_notifications]",
+                reason=f"cannot send notifications: {'; '.join(faults)}; see driver in "
+                "[oslo_messaging_notifications]",
             )
 
     def send(self, context: Mapping[str, Any], message: Mapping[str, Any]) -> None:
@@ -76,3 +87,38 @@ class OsloTransport:
 
     def close(self) -> None:
         self._transport.cleanup()
+
+
+def register_driver_options(source: cfg.ConfigOpts, drivers: Collection[str]) -> None:
+    """Register the options of drivers that other packages bring.
+
+    They offer ``register_opts(conf)`` beside the driver, as those for Ironic do, or list their
+    options for oslo.config.
+    """
+    for point in entry_points(group=_DRIVERS):
+        if point.name not in drivers or point.dist is None or point.dist.name == _OWN_PACKAGE:
+            continue
+        try:
+            register = getattr(importlib.import_module(point.module), "register_opts", None)
+            if register is not None:
+                register(source)
+                continue
+            for listing in point.dist.entry_points.select(group="oslo.config.opts"):
+                for group, options in listing.load()():
+                    source.register_opts(options, group=group)
+        except Exception as exc:  # code of other packages may raise anything
+            raise errors.CannotStart(
+                reason=f"cannot load the notification driver {point.name}: {errors.brief(exc)}"
+            ) from exc
+
+
+def _fault_of(name: str, source: cfg.ConfigOpts, topics: list[str], transport: Any) -> str:
+    """Return why oslo.messaging has left a driver out; it only logs the reason."""
+    point = next((each for each in entry_points(group=_DRIVERS) if each.name == name), None)
+    if point is None:
+        return f"there is no driver {name}"
+    try:
+        point.load()(source, topics, transport)
+    except Exception as exc:  # noqa: BLE001  code of other packages may raise anything
+        return f"driver {name} does not load: {errors.brief(exc)}"
+    return f"driver {name} does not load"

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
+from stevedore.extension import ExtensionManager
 
 from bloomery import errors
 from bloomery.conf import Conf
@@ -17,6 +18,7 @@ from bloomery.db.engine import Database
 from bloomery.db.events import EventRow
 from bloomery.events import snapshots
 from bloomery.events.oslo_sink import OsloSink
+from bloomery.events.relay import make_relay
 from bloomery.model.node import Node
 
 UUID = "5f3c1b0a-7c1e-4d57-9a55-0d2f6a1e9b11"
@@ -126,6 +128,75 @@ def test_every_driver_that_is_named_is_told(db: Database, happen, sent, caplog):
 def test_a_driver_that_is_not_there_is_named():
     with pytest.raises(errors.CannotStart, match="pigeon"):
         opened("info", "pigeon")
+
+
+PIGEONS = """
+from oslo_config import cfg
+from oslo_messaging.notify import notifier
+
+OPTIONS = [cfg.StrOpt("location", required={required})]
+
+{register}
+
+class Driver(notifier.Driver):
+    def __init__(self, conf, topics, transport):
+        super().__init__(conf, topics, transport)
+        self.location = conf.oslo_messaging_notifications.location
+        {init}
+
+    def notify(self, context, message, priority, retry):
+        with open(self.location, "w") as file:
+            file.write(message["event_type"])
+"""
+BESIDE = """
+def register_opts(conf):
+    conf.register_opts(OPTIONS, group="oslo_messaging_notifications")
+"""
+LISTED = """
+def list_opts():
+    return [("oslo_messaging_notifications", OPTIONS)]
+"""
+
+
+@pytest.mark.parametrize(
+    ("register", "init", "location", "words"),
+    [
+        (BESIDE, "", True, None),
+        (LISTED, "", True, None),
+        (BESIDE, "", False, "location"),
+        (BESIDE, 'raise OSError("the loft is locked")', True, "the loft is locked"),
+        ("nonsense", "", True, "nonsense"),
+    ],
+    ids=["beside", "listed", "without a value", "does not load", "broken"],
+)
+def test_drivers_of_other_packages_have_their_options_and_are_tried_at_start(
+    db: Database, happen, tmp_path, monkeypatch, register, init, location, words
+):
+    name = f"pigeons_{abs(hash((register, init, location)))}"
+    code = PIGEONS.format(required=True, register=register, init=init or "pass")
+    (tmp_path / f"{name}.py").write_text(code)
+    info = tmp_path / f"{name}-1.dist-info"
+    info.mkdir()
+    (info / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {name}\nVersion: 1\n")
+    listed = f"[oslo.config.opts]\npigeons = {name}:list_opts\n" if register == LISTED else ""
+    (info / "entry_points.txt").write_text(
+        f"[oslo.messaging.notify.drivers]\n{name} = {name}:Driver\n{listed}"
+    )
+    monkeypatch.syspath_prepend(str(tmp_path))
+    monkeypatch.setattr(ExtensionManager, "ENTRY_POINT_CACHE", {})
+    file = tmp_path / "bloomery.conf"
+    value = f"location = {tmp_path / 'note'}\n" if location else ""
+    file.write_text(f"[oslo_messaging_notifications]\n{value}")
+    conf = configured("info", name, url="fake:///")
+    relay = make_relay(conf, db, [str(file)])
+    if words is not None:
+        with pytest.raises(errors.CannotStart, match=words):
+            relay.start()
+        return
+    sink = OsloSink(conf, [str(file)])
+    sink.open()
+    sink.send(stored(db, happen(snapshot=SHOT)))
+    assert (tmp_path / "note").read_text() == "baremetal.node.provision_set.end"
 
 
 def test_messages_of_a_broker_go_to_a_queue_per_topic_and_level(db: Database, happen):
