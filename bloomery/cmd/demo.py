@@ -62,7 +62,10 @@ def demo(once: bool, port: int) -> None:
 @contextlib.contextmanager
 def _service(home: StateDir, port: int) -> Iterator[Service]:
     """Run the service on the usual port, or on any other if that one is taken."""
-    settings = conf.Conf(api=dataclasses.replace(conf.Conf().api, port=port))
+    settings = conf.Conf(
+        api=dataclasses.replace(conf.Conf().api, port=port),
+        conductor=dataclasses.replace(conf.Conf().conductor, preflight_timeout=0),  # no server
+    )
     try:
         service = Service(settings, home)
     except errors.CannotStart:

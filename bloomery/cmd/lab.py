@@ -15,7 +15,7 @@ from click.core import ParameterSource
 
 from bloomery import errors
 from bloomery.cli import groups
-from bloomery.lab import models, rack, scenario
+from bloomery.lab import models, rack, scenario, wire
 from bloomery.lab.agents import Profile
 from bloomery.lab.scenario import Group, Scenario
 from bloomery.lab.simulation import Simulation
@@ -223,6 +223,6 @@ def deployment(machine: rack.Machine) -> str:
     return (
         f"baremetal node manage {machine.name} --wait\n"
         f"baremetal node provide {machine.name} --wait\n"
-        f"baremetal node set {machine.name} --instance-info boot_iso=http://127.0.0.1/any.iso\n"
+        f"baremetal node set {machine.name} --instance-info boot_iso={machine.address}{wire.ISO}\n"
         f"baremetal node deploy {machine.name} --wait"
     )

@@ -3,6 +3,7 @@
 GET|POST|DELETE /lab/faults      see ``faults``
 GET /lab, /lab/events            what happens in the rack: a page, JSON
 GET /lab/systems/ID              the true state of a machine
+GET /lab/any.iso                 an ISO for a deployment, of zeros
 GET /lab/stats                   counters of requests, connections and logins
 """
 
@@ -34,6 +35,7 @@ from bloomery.lab.seconds import draw
 
 LOG = logging.getLogger(__name__)
 
+ISO: Final = "/lab/any.iso"
 _OPEN: Final = ("", "/redfish", ROOT)
 _LOGIN: Final = f"{ROOT}/SessionService/Sessions"
 _HTML: Final = b"<html>Please wait...</html>"
@@ -109,6 +111,8 @@ class Handler(http.server.BaseHTTPRequestHandler):
             raw = self._read_body()
             if path == "/lab":
                 self._send(200, overview.PAGE.encode(), {"Content-Type": "text/html"})
+            elif path == ISO:
+                self._send(200, bytes(2048), {"Content-Type": "application/octet-stream"})
             elif path.startswith("/lab/"):
                 self._answer(self._lab(path, raw))
             else:

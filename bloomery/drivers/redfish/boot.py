@@ -14,7 +14,7 @@ from bloomery import errors, secrets
 from bloomery.conductor.states import Power as PowerState
 from bloomery.conf import Conf
 from bloomery.drivers import base, boot_persistence, secure_boot, substeps, uefi_boot
-from bloomery.drivers.agent_boot import isos, parameters, sources
+from bloomery.drivers.agent_boot import isos, parameters, preflight, sources
 from bloomery.drivers.redfish import boot_device, media
 from bloomery.drivers.redfish.hardware import RedfishInterface
 from bloomery.model import capabilities
@@ -98,7 +98,9 @@ class IsoBoot(RedfishInterface, base.Boot):
         """Boot ``instance_info/boot_iso`` persistently; without one, the disk."""
         image = task.opened(task.node.instance_info.get("boot_iso"))
         if image is not None:
+            iso = base.RemoteFile(name="instance_info/boot_iso", url=str(image))
             parts: tuple[substeps.Substep, ...] = (
+                lambda: preflight.look(self.conf, preflight.due(self.conf, [iso])),
                 lambda: self._insert(task, image),
                 lambda: self._isos.remove(task),
                 lambda: self._sync_mode(task),

@@ -26,7 +26,7 @@ def conf() -> Conf:
     return dataclasses.replace(
         Conf(),
         default=Default(enabled_hardware_types=("redfish",)),
-        conductor=Conductor(power_state_change_timeout=int(BUDGET_S)),
+        conductor=Conductor(power_state_change_timeout=int(BUDGET_S), preflight_timeout=0),
         redfish=Redfish(connect_timeout=1, read_timeout=1, power_on_conflict_retry_interval=1),
         bmc=BmcOptions(call_timeout=int(BUDGET_S), breaker_failures=3, breaker_pause=60),
     )

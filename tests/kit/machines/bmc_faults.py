@@ -120,6 +120,7 @@ CONDUCTOR: Final[dict[str, Any]] = {
     "automated_clean": False,
     "workers_pool_size": 60,
     "bmc_outage_budget": int(BUDGETS[OUTAGE]),
+    "preflight_timeout": 0,  # no server has the ISO
 }
 
 

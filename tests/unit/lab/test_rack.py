@@ -169,6 +169,11 @@ def test_media_are_fetched_where_the_rack_is_told_so(make):
     assert ask("POST", insert, {"Image": f"{machine.address}/redfish/v1/"})[0] == 409
 
 
+def test_the_lab_hands_out_an_iso_for_a_deployment(machine):
+    with urllib.request.urlopen(f"{machine.address}/lab/any.iso", timeout=10) as answer:
+        assert (answer.status, len(answer.read())) == (200, 2048)
+
+
 def test_faults_hit_as_often_as_told(ask):
     fault = {"kind": "status", "status": 503, "path": "Systems", "skip": 1, "times": 1}
     assert ask("POST", "/lab/faults", fault)[0] == 200

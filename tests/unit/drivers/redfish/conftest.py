@@ -5,6 +5,7 @@ import dataclasses
 import pytest
 
 from bloomery.conf import Conf
+from bloomery.conf.conductor import Conductor
 from bloomery.conf.redfish import Redfish
 from bloomery.drivers.redfish import access
 from bloomery.lab.rack import Rack
@@ -34,6 +35,7 @@ def task(machine):
 def conf():
     return dataclasses.replace(
         Conf(),
+        conductor=Conductor(preflight_timeout=0),
         redfish=Redfish(power_on_conflict_retry_interval=1, connect_timeout=1, read_timeout=1),
     )
 

@@ -98,6 +98,20 @@ def test_each_power_on_repeats_the_url_to_a_bmc_that_keeps_no_device(
         assert (booted["target"], booted["image"]) == ("UefiHttp", OS)
 
 
+@pytest.mark.parametrize("interface", [RedfishVirtualMedia, RedfishHttps])
+def test_an_iso_that_nobody_hands_out_is_given_to_no_machine(
+    conf: Any, make_machine: Any, interface: Any
+) -> None:
+    looks = dataclasses.replace(conf.conductor, preflight_timeout=5)
+    machine, boot = make_machine(), interface(dataclasses.replace(conf, conductor=looks))
+    task = make_task(conf, machine, instance_info={"boot_iso": "http://127.0.0.1:9/none.iso"})
+    with pytest.raises(
+        errors.InvalidParameterValue, match=r"cannot fetch http://127\.0\.0\.1:9/none"
+    ):
+        walk(task, lambda: boot.prepare_instance(task))
+    assert (machine.system.media, machine.system.http_uri) == ({"Cd": None}, "")
+
+
 @pytest.mark.parametrize("ends", ["clean_up_ramdisk", "clean_up_instance"])
 def test_the_bmc_keeps_no_url_of_a_boot_that_is_over(
     conf: Any, make_machine: Any, ends: str
