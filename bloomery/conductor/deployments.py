@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Final
 
-from bloomery import errors
+from bloomery import errors, secrets
 from bloomery.conductor import (
     allocations,
     cleaning,
@@ -71,6 +71,17 @@ def _check_deployable(task: TaskManager, arguments: ProvisionArguments) -> None:
         raise errors.InstanceDeployFailure(
             reason=f"cannot validate node {errors.name_of(node)}: {exc}", cause_status=exc.status,
         ) from exc  # fmt: skip
+
+
+def refusal(task: TaskManager) -> str | None:
+    """Return why an available node would refuse its deployment; no server is asked."""
+    if task.node.provision_state != State.AVAILABLE:
+        return None
+    try:
+        _check_deployable(task, ProvisionArguments())
+    except errors.Failure as exc:
+        return secrets.brief(exc)
+    return None
 
 
 def remote_files(task: TaskManager, arguments: ProvisionArguments) -> list[RemoteFile]:

@@ -54,6 +54,7 @@ class NodeSituation:
     ``unreachable``: why the host did not answer; ``unusable``: its refusal of the driver.
     ``driver_info_fault``: why driver_info names no BMC.
     ``bmc_shared``: the node with the same BMC and system.
+    ``deploy_refusal``: why its deployment would be refused.
     ``bmc``: what it remembers of the BMC; ``no_worker_since``: when it had none for the flow's
     turn, and has none yet.  ``deploying``, ``cleaning``: how many other nodes are.
     ``power_corrections``: time and text of those of power sync, oldest first.
@@ -77,6 +78,7 @@ class NodeSituation:
     now: datetime
     bmc_shared: str | None = None
     driver_info_fault: str | None = None
+    deploy_refusal: str | None = None
 
 
 _MOST_LISTED: Final = 8
@@ -377,13 +379,16 @@ def _bmc_is_silent(s: NodeSituation) -> Cause | None:
 
 
 def _fault_is_set(s: NodeSituation) -> Cause | None:
-    """A flow that failed has put the node into maintenance."""
+    """A flow that failed has put the node into maintenance.
+
+    Its time is known only while the node rests in the state of that failure.
+    """
     node = s.node
     if not node.maintenance or node.fault is None:
         return None
     return Cause(
         f"it is in {node.provision_state}, and in maintenance for {node.fault}: {_reason(s)}",
-        node.provision_updated_at, _action_by_state(s),
+        node.provision_updated_at if _failed(node) else None, _action_by_state(s),
     )  # fmt: skip
 
 
@@ -507,6 +512,17 @@ def _is_allocated(s: NodeSituation) -> Cause | None:
     )  # fmt: skip
 
 
+def _deployment_is_refused(s: NodeSituation) -> Cause | None:
+    """The node waits for a deployment, and its settings do not allow one."""
+    if s.deploy_refusal is None:
+        return None
+    return Cause(
+        f"it is in {s.node.provision_state}, and a deployment would be refused: "
+        f"{secrets.mask(s.deploy_refusal)}", None,
+        "set what is named (baremetal node set), and ask again: bloomery node deploy --check",
+    )  # fmt: skip
+
+
 def _state_says_all(s: NodeSituation) -> Cause:
     node, state = s.node, str(s.node.provision_state or "unknown")
     off = ", and is powered off" if _is_off(node) else ""
@@ -590,5 +606,6 @@ _RULES: Final[tuple[Rule, ...]] = (
     _is_protected,
     _is_allocated,
     _is_retired,
+    _deployment_is_refused,
     _state_says_all,
 )

@@ -125,7 +125,7 @@ def _situation(
     return NodeSituation(
         refusal=ctx.services.db.refusal,
         node=node, runs=runs, run=_current_run(runs), bmc=facts.get("bmc"),
-        bmc_shared=facts.get("bmc_shared"),
+        bmc_shared=facts.get("bmc_shared"), deploy_refusal=facts.get("deploy_refusal"),
         no_worker_since=_at(facts.get("no_worker_since")),
         host=facts.get("host"), nobody=facts.get("nobody"), unreachable=facts.get("unreachable"),
         unusable=facts.get("unusable"), driver_info_fault=facts.get("driver_info_fault"),

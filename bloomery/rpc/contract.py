@@ -323,7 +323,8 @@ class Power(Protocol):
         call. Keys: address, last_contact_at, last_error, last_error_at, silent_since, left_alone,
         next_try_at, login_refused, latency. ``bmc_shared``: the node with the same BMC.
         ``driver_info_fault``: why driver_info names no BMC, None where it does.
-        ``no_worker_since``: since when the flow's step waits for a worker.
+        ``no_worker_since``: since when the flow's step waits for a worker. ``deploy_refusal``: why
+        an available node would refuse its deployment, None where it would not.
         """
 
     @since("1.0", question=True, longest_s=3)

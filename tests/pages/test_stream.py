@@ -88,7 +88,7 @@ def change(service: Served, make, chance: random.Random, nodes: list[str], name:
 
 @pytest.mark.parametrize(
     ("page", "words"),
-    [("/nodes", "rack-1-u1"), ("/nodes/rack-1-u1", "In this state since"), ("/stacks", STACK),
+    [("/nodes", "rack-1-u1"), ("/nodes/rack-1-u1", "In this state"), ("/stacks", STACK),
      ("/stacks/new", "How the sentence begins"), ("/conductors", "online"), ("/about", "1.115")],
 )  # fmt: skip
 def test_pages_work_below_a_prefix(

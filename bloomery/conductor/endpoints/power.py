@@ -106,7 +106,9 @@ class PowerEndpoints:
             except errors.Invalid as exc:
                 fault = "; ".join(filter(None, (str(exc), validation.describe_misspelt(task))))
             shared = bmc_sharing.describe(task.context, task.node)
+            refusal = deployments.refusal(task)
         return {"bmc": bmc, "bmc_shared": shared, "driver_info_fault": fault,
+                "deploy_refusal": refusal,
                 "no_worker_since": since and since.isoformat()}  # fmt: skip
 
     def list_bmcs(self, request: Request) -> list[Json]:

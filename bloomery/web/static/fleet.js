@@ -9,7 +9,7 @@ import {go, setQuery} from './router.js'
 import {KINDS, badge, kindOf, needsAttention, textOf} from './states.js'
 import {fleet, load, rows, status, steps} from './store.js'
 import {makeTable} from './table.js'
-import {ago} from './time.js'
+import {lasting} from './time.js'
 
 const GROUPS = {rack: 'rack', resource_class: 'class', conductor: 'conductor', provision_state: 'state'}
 const COLUMNS = {
@@ -23,7 +23,7 @@ const COLUMNS = {
   lessee: ['Lessee', row => row.lessee ?? '–', 'minmax(5rem, .5fr)'],
   serial: ['Serial', row => row.serial ?? '–', 'minmax(6rem, .6fr)'],
   bmc_address: ['BMC', row => row.bmc_address ?? '–', 'minmax(7rem, .7fr)'],
-  provision_updated_at: ['Since', row => ago(row.provision_updated_at ?? row.updated_at), '6.5rem'],
+  provision_updated_at: ['In this state', row => lasting(row.provision_updated_at ?? row.updated_at), '6.5rem'],
 }
 const USUAL = ['provision_state', 'power_state', 'cause', 'resource_class', 'rack', 'provision_updated_at']
 const narrow = matchMedia('(max-width: 640px)')
@@ -219,12 +219,15 @@ export async function page({root, query, signal}) {
     drawBulk()
   }
 
+  // Only the time of the state is known, so only a cause that is the state itself has a time.
+  const isOfState = row => row.cause_code === row.provision_state.replaceAll(' ', '_')
+
   function drawProblems(all) {
     const byCode = Map.groupBy(all.filter(needsAttention), row => row.cause_code)
     replace(problems, [...byCode].sort((a, b) => b[1].length - a[1].length).slice(0, 5).map(([code, list]) =>
       h('button.problem', {'data-key': code, 'aria-pressed': String(view.problem === code), title: 'Show these nodes', onclick: () => { search.value = ''; change({q: '', problem: view.problem === code ? '' : code}) }},
         h('span.sign', {ariaHidden: 'true'}, '!'), h('b', {}, list.length.toLocaleString()), list.length === 1 ? ' node: ' : ' nodes: ', textOf(code),
-        h('span.muted', {}, ' since ', ago(list.map(row => row.provision_updated_at ?? row.updated_at).sort()[0])))))
+        isOfState(list[0]) && h('span.muted', {}, ' ', lasting(list.map(row => row.provision_updated_at ?? row.updated_at).sort()[0])))))
   }
 
   table.setColumns(columns())

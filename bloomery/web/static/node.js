@@ -8,7 +8,7 @@ import {announce, card, copyButton, copyable, empty, h, pairs, plainTable, repla
 import {COMMANDS, badge, kindBadge, label} from './states.js'
 import {keepCurrent} from './stream.js'
 import {makeTabs} from './tabs.js'
-import {ago, duration, now} from './time.js'
+import {ago, duration, lasting, now} from './time.js'
 
 const TABS = {timeline: 'Timeline', hardware: 'Hardware', events: 'Events', json: 'JSON'}
 
@@ -37,7 +37,7 @@ export async function page({root, params, query, signal}) {
         node.maintenance && h('span.tag.warn', {}, 'maintenance'), node.fault && h('span.tag.warn', {}, node.fault), node.protected && h('span.tag', {}, 'protected'), node.retired && h('span.tag', {}, 'retired'),
         node.health && h('span.tag', {}, `health ${node.health}`)),
       h('dl.facts', {}, [['UUID', node.uuid], ['Driver', node.driver], ['Class', node.resource_class], ['Conductor', node.conductor], ['Owner', node.owner], ['Lessee', node.lessee],
-        ['Instance', node.instance_name ?? node.instance_uuid], ['In this state since', node.provision_updated_at && [ago(node.provision_updated_at), view.why.by && ` by ${view.why.by}`]]]
+        ['Instance', node.instance_name ?? node.instance_uuid], ['In this state', node.provision_updated_at && [lasting(node.provision_updated_at), view.why.by && ` by ${view.why.by}`]]]
         .filter(pair => pair[1]).map(([name, value]) => h('div', {}, h('dt', {}, name), h('dd', {}, value)))),
       h('p.note', {}, node.description && h('span', {}, node.description, ' '), h('button.quiet', {disabled: !may('baremetal:node:update'), onclick: editNote}, node.description ? 'Edit the note' : 'Add a note')))
   }
@@ -52,7 +52,7 @@ export async function page({root, params, query, signal}) {
   function drawWhy() {
     const {cause, since, next_action: next, step, lock, last_error: error, contact, conductor, maintenance} = view.why
     replace(why, h('h2', {}, 'Why'),
-      h('p.cause', {}, cause, since && [' ', h('small', {}, 'since ', ago(since))]),
+      h('p.cause', {}, cause, since && [' ', h('small', {}, lasting(since))]),
       h('p', {}, h('strong', {}, 'Next: '), next),
       h('div.row', {}, namedIn(next).map(action => button(action, action.losesData ? 'danger' : 'primary'))),
       step && stepLine(step),

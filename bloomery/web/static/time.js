@@ -18,6 +18,16 @@ export function ago(iso) {
   return h('time', {dateTime: iso, title: new Date(at).toLocaleString(undefined, {dateStyle: 'medium', timeStyle: 'long'})}, relative(at))
 }
 
+// How long something has lasted: "for 12 s".
+export function lasting(iso) {
+  const time = ago(iso)
+  if (iso) time.className = 'lasting'
+  time.textContent = iso ? lastingText(Date.parse(iso)) : '–'
+  return time
+}
+
+const lastingText = at => `for ${duration(Math.max((now() - at) / 1000, 0))}`
+
 function relative(at) {
   const passed = (now() - at) / 1000
   if (passed < -5) return `in ${duration(-passed)}`
@@ -35,7 +45,7 @@ export function duration(seconds) {
 
 setInterval(() => {
   for (const each of document.querySelectorAll('main time')) {
-    const text = relative(Date.parse(each.dateTime))
+    const text = (each.className === 'lasting' ? lastingText : relative)(Date.parse(each.dateTime))
     if (each.textContent !== text) each.textContent = text
   }
 }, 5000)

@@ -30,6 +30,7 @@ AGO = timedelta(seconds=90)
 COMMAND = re.compile(r"\b(baremetal|openstack|bloomery) [a-z]+")
 OPTION = re.compile(r"\[\w+\]\w+")
 REST = re.compile(r"\bwait\b|^nothing: [^;]*$")  # nobody has to do anything
+UNKNOWN = "unknown"  # a time that is nowhere recorded
 ORDER = re.compile(r"\b(ask|set|switch|delete|end|raise|change|start)\b")
 
 
@@ -506,6 +507,7 @@ def verification_failed(scene):
 @situation(
     "it is in available, and in maintenance for clean failure: .*vendor",
     "^end maintenance .baremetal node maintenance unset.; then nothing: it waits for a user",
+    since=UNKNOWN,
 )
 def provided_with_maintenance_of_a_failure(scene):
     return scene.node("available", maintenance=True, fault="clean failure",
@@ -524,6 +526,12 @@ def order_failed(scene):
            since=0)  # fmt: skip
 def powered_off(scene):
     return scene.node("active", power_state="power off")
+
+
+@situation("it is in available, and a deployment would be refused: .*traits that it lacks: "
+           "CUSTOM_FAST", "bloomery node deploy --check", since=UNKNOWN)  # fmt: skip
+def undeployable_by_its_instance(scene):
+    return scene.node("available", instance_info=rows.dump({"traits": ["CUSTOM_FAST"]}))
 
 
 @situation("^nothing is wrong: it is in active$", "nothing: it runs its user's system", since=0)
@@ -553,7 +561,9 @@ def test_situation_is_told(scene, name):
     assert re.search(action, told["next_action"]), told["next_action"]
     assert_names_a_command(told["next_action"])
     assert PASSWORD not in json.dumps(told)
-    if since_s is not None:
+    if since_s == UNKNOWN:
+        assert told["since"] is None
+    elif since_s is not None:
         ago = datetime.now(UTC) - datetime.fromisoformat(told["since"])
         assert timedelta(seconds=since_s) <= ago < timedelta(seconds=since_s + 60)
 
