@@ -14,6 +14,7 @@ An error crosses RPC as its class name and facts, and comes back as the same cla
 from __future__ import annotations
 
 import itertools
+import math
 from collections.abc import Iterable, Sequence
 from typing import Any, ClassVar, Final, Self
 
@@ -34,6 +35,8 @@ class Failure(Exception):
         super().__init__(self.text.format(**facts))
         self.facts = facts
         self.log = log
+        if facts.get("retry_after_s") is not None:
+            self.retry_after_s = math.ceil(facts["retry_after_s"])  # type: ignore[misc]  # its own
 
     def packed(self) -> tuple[str, dict[str, Any]]:
         """Return class name and JSON-able facts for RPC."""
@@ -932,8 +935,25 @@ class HardwareInspectionFailure(Failure):
 class BmcUnreachable(Failure):
     """The BMC did not answer: a retry may help."""
 
-    code = "bmc.unreachable"
+    code, status = "bmc.unreachable", 502
     text = "cannot reach the BMC of node {node} at {address}: {reason}"
+
+
+class BmcUnreadable(BmcUnreachable):
+    """The BMC sent documents of other shapes than Redfish's: while it starts, or always."""
+
+    code = "bmc.unreadable"
+    text = "cannot read the BMC of node {node} at {address}: {reason}"
+
+
+class BmcBusy(BmcUnreachable):
+    """The BMC answered that it cannot do it now: a retry helps.
+
+    ``retry_after_s``: the pause that the BMC asks for, where it does.
+    """
+
+    code, status, retry_after_s = "bmc.busy", 409, 5
+    text = "the BMC of node {node} at {address} is busy: {reason}"
 
 
 class BmcLeftAlone(BmcUnreachable):
@@ -942,13 +962,13 @@ class BmcLeftAlone(BmcUnreachable):
     ``retry_after_s``: seconds until it may be called again.
     """
 
-    code = "bmc.left_alone"
+    code, status = "bmc.left_alone", 503
 
 
 class BmcLoginLeftAlone(BmcLeftAlone):
     """The BMC was not called: it refused this login, of this or another node, a moment ago."""
 
-    code = "bmc.login_left_alone"
+    code, status = "bmc.login_left_alone", 400
     text = "the BMC of node {node} at {address} is not asked with this login: {reason}"
 
 
@@ -962,8 +982,15 @@ class BmcQueueTimeout(BmcLeftAlone):
 class BmcRefused(Failure):
     """The BMC refused: a retry will not help."""
 
-    code = "bmc.refused"
+    code, status = "bmc.refused", 400
     text = "the BMC of node {node} at {address} refused: {reason}"
+
+
+class BmcFailed(BmcRefused):
+    """The BMC failed at an order (HTTP 5xx): it may have been carried out, or not."""
+
+    code, status = "bmc.failed", 502
+    text = "the BMC of node {node} at {address} failed: {reason}"
 
 
 class BmcLoginRefused(BmcRefused):

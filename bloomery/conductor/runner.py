@@ -528,12 +528,19 @@ def _is_tolerated(flow: Flow, run: StepRun, exc: Exception) -> bool:
     ends = run.deadline_at or now + timedelta(seconds=budget_s)
     left_s = (ends - now).total_seconds()
     after_s = _outage_pause_s(exc, budget_s - left_s)
-    if left_s <= 0 or ("retry_after_s" in exc.facts and after_s > left_s):
+    if left_s <= 0 or (isinstance(exc, errors.BmcLeftAlone) and after_s > left_s):
         return False
     why = secrets.brief(errors.Failure(reason=exc.facts.get("cause") or exc.facts["reason"]))
-    is_refused = isinstance(exc, errors.BmcLoginLeftAlone)
-    silence = "the BMC refuses the login" if is_refused else "the BMC does not answer"
-    reason = f"{silence}: {why}; it is asked again until {ends:%H:%M:%S} UTC"
+    match exc:
+        case errors.BmcLoginLeftAlone():
+            trouble = "the BMC refuses the login"
+        case errors.BmcBusy():
+            trouble = "the BMC is busy"
+        case errors.BmcUnreadable():
+            trouble = "the BMC cannot be read"
+        case _:
+            trouble = "the BMC does not answer"
+    reason = f"{trouble}: {why}; it is asked again until {ends:%H:%M:%S} UTC"
     was, run.deadline_at = run.deadline_at, ends
     again = Again(after_s=min(after_s, left_s), reason=reason)
     LOG.warning("node %s: step %s waits: %s", flow.task.node.uuid, run.step.name, reason)

@@ -17,11 +17,13 @@ the BMC or a crash.  All others are plain calls, which block their caller for at
 
 **Errors.**  ``BmcUnreachable``: no answer, a retry may help; the runner repeats the turn of a
 resumable step for [conductor]bmc_outage_budget seconds, unless a user waits for it (power, manage,
-boot mode, console).  ``BmcRefused``: the BMC refused, a retry will not help.  ``BmcLoginRefused``:
-wrong login. ``MissingParameterValue``, ``InvalidParameterValue`` (400): a setting of the operator,
-by name. ``UnsupportedDriverExtension`` (400, ``self.unsupported(task, "what")``): not with this
-interface. ``StepFailure``: any other failure of a step.  Their texts reach users, so they must hold
-no secrets.  Any other exception fails the step, too, and is logged with its traceback.
+boot mode, console).  ``BmcBusy``: the same, from a BMC that answers "not now".  ``BmcRefused``: the
+BMC refused, a retry will not help.  ``BmcFailed``: it failed, and may have carried out the order.
+``BmcLoginRefused``: wrong login.  ``MissingParameterValue``, ``InvalidParameterValue`` (400): a
+setting of the operator, by name.  ``UnsupportedDriverExtension`` (400,
+``self.unsupported(task, "what")``): not with this interface.  ``StepFailure``: any other failure of
+a step.  Their texts reach users, so they must hold no secrets.  Any other exception fails the step,
+too, and is logged with its traceback.
 ``LockLost`` must pass through.
 
 **Units.**  Seconds are floats ending in ``_s``; sizes have their unit in the name (``memory_mb``).

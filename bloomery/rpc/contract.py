@@ -271,15 +271,15 @@ class Power(Protocol):
     ) -> None:
         """Set the boot device, for one boot or ``persistent``; a question: set when it returns.
 
-        Raises InvalidParameterValue (400: an unsupported device), BmcUnreachable and BmcRefused
-        (500), and the errors of ``validate``.
+        Raises InvalidParameterValue (400: an unsupported device), BmcUnreachable (502), BmcRefused
+        (400), and the errors of ``validate``.
         """
 
     @since("1.0", question=True)
     def get_boot_device(self, request: Request, node_uuid: str) -> Json:
         """Return {"boot_device": name or None, "persistent": bool or None}; locks the node.
 
-        Raises BmcUnreachable and BmcRefused (500), and the errors of ``validate``.
+        Raises BmcUnreachable (502), BmcRefused (400), and the errors of ``validate``.
         """
 
     @since("1.0", question=True)
@@ -354,8 +354,8 @@ class Power(Protocol):
 class Hardware(Protocol):
     """Hardware of one machine beyond power: RAID, NMI, indicators, virtual media, vendor calls.
 
-    Calls of a BMC may raise BmcUnreachable and BmcRefused (500), UnsupportedDriverExtension (400)
-    for an unsupported feature, and the errors of the interface's ``validate`` (400).
+    Calls of a BMC may raise BmcUnreachable (502), BmcRefused (400), UnsupportedDriverExtension
+    (400) for an unsupported feature, and the errors of the interface's ``validate`` (400).
     """
 
     @since("1.0")

@@ -86,14 +86,20 @@ class Gateway:
 
     @contextmanager
     def guard(
-        self, address: str, task: DriverTask, *, write: bool, budget_s: float | None = None
+        self,
+        address: str,
+        task: DriverTask,
+        *,
+        write: bool,
+        budget_s: float | None = None,
+        insists: bool = False,
     ) -> Iterator[BmcCall]:
         """Let one call through, after its queue and within its time.
 
         ``budget_s``: time limit of the call; None: that of the task, else call_timeout.  The time
-        counts from the slot; the queue may take as long again.  A task that insists passes an open
-        breaker, one at a time. Raises BmcLeftAlone while the breaker is open, BmcQueueTimeout when
-        no slot came free; for a write ExclusiveLockRequired or LockLost.
+        counts from the slot; the queue may take as long again.  A task or a call that insists
+        passes an open breaker, one at a time.  Raises BmcLeftAlone while the breaker is open,
+        BmcQueueTimeout when no slot came free; for a write ExclusiveLockRequired or LockLost.
         """
         bmc = self.bmc(address)
         own_s = task.budget_s if budget_s is None else budget_s
@@ -105,7 +111,7 @@ class Gateway:
         try:
             if write:
                 task.assert_lease()
-            require(bmc, bmc.breaker, task, insists=task.insists)
+            require(bmc, bmc.breaker, task, insists=insists or task.insists)
             with _reporting(bmc, task.node.driver):
                 yield call
         finally:
@@ -130,14 +136,19 @@ class Gateway:
     def login(self, bmc: BmcState, account: str, task: DriverTask) -> Iterator[None]:
         """Guard work that sends an account's password or session token.
 
-        Raises BmcLeftAlone while the account's login is paused after a refusal.
+        A refusal does not count when another call has succeeded since this one began.  Raises
+        BmcLeftAlone while the account's login is paused after a refusal.
         """
         login = bmc.login(account)
         require(bmc, login, task)
+        successes = login.successes
         try:
             yield
         except errors.BmcLoginRefused as exc:
-            login.failed(exc)
+            if login.successes == successes:
+                login.failed(exc)
+            else:
+                login.abandoned()
             raise
         except BaseException:
             login.abandoned()

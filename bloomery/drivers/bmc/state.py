@@ -162,6 +162,7 @@ class Breaker:
         self._failures = 0
         self._next_try_at = 0.0
         self._trying = False
+        self.successes = 0
         self.since: datetime | None = None
         self.last: Exception | None = None
 
@@ -199,6 +200,7 @@ class Breaker:
     def succeeded(self) -> None:
         with self._mutex:
             self._failures, self._trying = 0, False
+            self.successes += 1
             self.since = self.last = None
 
     def failed(self, why: Exception) -> None:

@@ -82,15 +82,11 @@ def _order(access: Access, task: base.DriverTask, memory: dict[str, Any]) -> Non
     try:
         access.change(task, lambda system: oem.act(system, _CARD, "iDRACReset", Force="Graceful"))
     except (errors.BmcUnreachable, errors.BmcRefused) as exc:
-        if isinstance(exc, errors.BmcLoginRefused) or _is_refusal(exc):
+        if isinstance(exc, errors.BmcRefused) and not isinstance(exc, errors.BmcFailed):
             raise
         LOG.info("node %s: the reset of the iDRAC has no clear answer: %s", task.node.uuid, exc)
     else:
         memory["repeat_at"] = None
-
-
-def _is_refusal(exc: errors.Failure) -> bool:
-    return isinstance(exc, errors.BmcRefused) and (exc.facts.get("http_status") or 0) < 500
 
 
 def _last_reset(system: Any) -> str | None:

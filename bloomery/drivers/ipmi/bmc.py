@@ -19,6 +19,7 @@ from bloomery import errors
 from bloomery.conf import Conf
 from bloomery.drivers import base
 from bloomery.drivers.bmc import gateway
+from bloomery.drivers.bmc.meanings import CONSEQUENCES
 from bloomery.drivers.bmc.state import BmcState
 from bloomery.drivers.ipmi import error_kinds, info, tool
 
@@ -165,7 +166,7 @@ class IpmiBmc:
                 if tries == 1:
                     raise
                 tried = f"{silent.facts['reason']} ({tries} tries in {took_s:.0f} s)"
-                raise self._unreachable(tried) from None
+                raise type(silent)(**silent.facts | {"reason": tried}) from None
 
     def tell(self, *words: str, write: bool = False, within_s: float | None = None) -> str:
         """Run a command once, after the gap.
@@ -256,15 +257,18 @@ class IpmiBmc:
 
     def _error(self, failed: tool.Failed, *, was_cut_short: bool) -> errors.Failure:
         text, masked_text = str(failed), failed.masked_text
-        if error_kinds.is_refusal(text, self._conf.additional_retryable_ipmi_errors):
-            is_login = error_kinds.is_login_refused(text)
-            kind = errors.BmcLoginRefused if is_login else errors.BmcRefused
+        meaning = error_kinds.meaning(text, self._conf.additional_retryable_ipmi_errors)
+        kind = None if meaning is None else CONSEQUENCES[meaning].kind
+        if kind is None or issubclass(kind, errors.BmcBusy):
+            self._rate_limit.slow_down(self.info.key, is_busy=error_kinds.is_put_off(text))
+        if kind is not None:
             return kind(
                 node=errors.name_of(self._task.node),
                 address=self.info.key,
                 reason=error_kinds.sentence(text, masked_text),
+                has_answered=issubclass(kind, errors.BmcBusy),
+                meaning=str(meaning),
             )
-        self._rate_limit.slow_down(self.info.key, is_busy=error_kinds.is_put_off(text))
         return self._unreachable(masked_text, was_cut_short=was_cut_short)
 
     def _unreachable(self, reason: str, *, was_cut_short: bool = False) -> errors.BmcUnreachable:

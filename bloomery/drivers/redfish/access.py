@@ -118,21 +118,24 @@ class Access:
         """
         return self._read(task, lambda client, account: work(client.system(account)))
 
-    def document(self, task: DriverTask) -> Json:
+    def document(self, task: DriverTask, *, insists: bool = False) -> Json:
         """Return the JSON document of the node's system, cached in ``task.reads``; see ``read``.
 
-        sushy's system costs five times as much, and a second request where settings are linked.
+        ``insists``: also while the breaker is open.  sushy's system costs five times as much, and a
+        second request where settings are linked.
         """
         document: Json | None = (task.reads or {}).get(_SYSTEM)
         if document is None:
-            document = self._read(task, lambda client, account: client.document(account))
+            document = self._read(
+                task, lambda client, account: client.document(account), insists=insists
+            )
             if task.reads is not None:
                 task.reads[_SYSTEM] = document
         return document
 
-    def _read(self, task: DriverTask, work: _Work[T]) -> T:
+    def _read(self, task: DriverTask, work: _Work[T], *, insists: bool = False) -> T:
         account = self.account(task)
-        with self.gateway.guard(account.address, task, write=False) as call:
+        with self.gateway.guard(account.address, task, write=False, insists=insists) as call:
             return self._repeated(account, task, call, work)
 
     def change(
@@ -278,10 +281,10 @@ def _most_connections() -> int:
 
 
 def _may_help(exc: errors.Failure) -> bool:
-    """Return whether a retry may help: after silence or a 5xx."""
-    if isinstance(exc, errors.BmcLeftAlone):
+    """Return whether a retry may help at once: after silence or a 5xx."""
+    if isinstance(exc, errors.BmcLeftAlone | errors.BmcBusy):
         return False
-    return isinstance(exc, errors.BmcUnreachable) or (exc.facts.get("http_status") or 0) >= 500
+    return isinstance(exc, errors.BmcUnreachable | errors.BmcFailed)
 
 
 def _asked(

@@ -105,8 +105,7 @@ class BmcWrite:
             raise
         except errors.BmcRefused as no:
             memory["tries"] = memory.get("tries", 0) + 1
-            is_fault = (no.facts.get("http_status") or 0) >= 500
-            if not is_fault or memory["tries"] >= _MOST_TRIES:
+            if not isinstance(no, errors.BmcFailed) or memory["tries"] >= _MOST_TRIES:
                 self._forget()
                 raise
             return Again(after_s=_TRY_PAUSE_S, reason=f"the BMC could not {self.what} yet")

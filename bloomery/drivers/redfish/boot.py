@@ -15,13 +15,13 @@ from bloomery.conductor.states import Power as PowerState
 from bloomery.conf import Conf
 from bloomery.drivers import base, boot_persistence, secure_boot, substeps, uefi_boot
 from bloomery.drivers.agent_boot import isos, parameters, preflight, sources
+from bloomery.drivers.bmc.meanings import Meaning
 from bloomery.drivers.redfish import boot_device, media
 from bloomery.drivers.redfish.hardware import RedfishInterface
 from bloomery.model import capabilities
 from bloomery.outcome import Again, Done, Outcome
 
 _MOST_PAUSE_S: Final = 30.0
-_IN_POST: Final = "UnableToModifyDuringSystemPOST"
 
 
 class IsoBoot(RedfishInterface, base.Boot):
@@ -174,8 +174,8 @@ class IsoBoot(RedfishInterface, base.Boot):
                 self.access, task, device, persistent=persistent, address=address,
                 mode=capabilities.boot_mode(task.node.instance_info, task.node.properties),
             ).apply()  # fmt: skip
-        except errors.BmcRefused as no:
-            in_post = _IN_POST in str(no.facts.get("message_id"))
+        except errors.BmcBusy as busy:
+            in_post = busy.facts.get("meaning") == Meaning.IN_POST
             if not in_post or not _may_retry(task, "redfish_post", limits.post_boot_retry_attempts):
                 raise
             tries = task.node.driver_internal_info["redfish_post"]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import urllib.parse
 from typing import Any, Final, TypeAlias
 
 import sushy
@@ -22,14 +23,15 @@ Json: TypeAlias = dict[str, Any]
 
 _UNAUTHORIZED: Final = 401
 _FORBIDDEN: Final = 403
+_WANTS_ETAG: Final = (412, 428)
 _ODD: Final = (AttributeError, KeyError, TypeError, sushy_errors.MissingAttributeError)
 
 
 class _Connector(sushy_connector.Connector):  # type: ignore[misc]
     """sushy's connector without its own waits and retries.
 
-    A raised HTTPError has ``asked``, (method, path), and ``login``: whether the credentials were
-    refused.
+    A raised HTTPError has ``asked``, (method, path), ``is_login_refused``, ``is_full``: whether it
+    is for want of a session, and ``retry_after_s``.
     """
 
     def __init__(self, account: Account, wire: Wire) -> None:
@@ -52,22 +54,44 @@ class _Connector(sushy_connector.Connector):  # type: ignore[misc]
         try:
             return super()._op(method, path, *args, **more)
         except sushy_errors.HTTPError as exc:
-            exc.asked, exc.login = (method, path), self._is_login_refused(exc)
+            answer = self._session.last
+            exc.asked, exc.retry_after_s = (method, path), answer and answer.retry_after_s
+            exc.is_login_refused = self._is_login_refused(exc, answer)
+            has_sessions = self._auth is not None  # None while the root document is read
+            exc.is_full = exc.is_login_refused and has_sessions and self._auth.needs_session()
             raise
+
+    def patch(self, path: str = "", data: Any = None, **more: Any) -> Any:
+        """PATCH; once more with the document's present ETag where the BMC asks for it."""
+        try:
+            return super().patch(path, data=data, **more)
+        except sushy_errors.HTTPError as exc:
+            if exc.status_code not in _WANTS_ETAG:
+                raise
+            tag = self._session.request("GET", urllib.parse.urljoin(self._url, path)).etag
+            if tag is None:
+                raise
+        return super().patch(path, data=data, **more | {"etag": tag})
 
     def _is_session_gone(self, exc: Any, credential: Any) -> bool:
         """Return whether a new session may help.
 
-        After 401, or any AccessError with an old session.
+        After a refused login, or any AccessError with an old session.
         """
-        if not isinstance(credential, str):
-            return False
-        return bool(exc.status_code == _UNAUTHORIZED or self._auth.is_old())
+        return isinstance(credential, str) and (exc.is_login_refused or self._auth.is_old())
 
-    def _is_login_refused(self, exc: Any) -> bool:
-        is_new = isinstance(self._session.shows, tuple) and not self._session.is_proven
-        is_login = self._session.shows is None or is_new
-        return exc.status_code == _UNAUTHORIZED or (exc.status_code == _FORBIDDEN and is_login)
+    def _is_login_refused(self, exc: Any, answer: Any) -> bool:
+        """Return whether the credential is refused, and not only this request.
+
+        A session, or the first document that needs a login, must be refused.  401 is also the
+        answer of some BMCs to one action for which a right or a licence is missing.
+        """
+        wire = self._session
+        if wire.shows is None:
+            return exc.status_code in (_UNAUTHORIZED, _FORBIDDEN)
+        if exc.status_code == _FORBIDDEN:
+            return isinstance(wire.shows, tuple) and not wire.is_proven
+        return exc.status_code == _UNAUTHORIZED and not wire.still_opens(answer.url)
 
 
 class RedfishClient:

@@ -229,7 +229,7 @@ class _Update:
                 secrets=secrets.in_address(url),
             )  # fmt: skip
         except errors.BmcRefused as no:
-            if (no.facts.get("http_status") or 0) < 500 or now["orders"] >= _MOST_ORDERS:
+            if not isinstance(no, errors.BmcFailed) or now["orders"] >= _MOST_ORDERS:
                 raise
             return Again(after_s=_FIRST_LOOK_S, reason=f"the BMC answered {no.facts['reason']}")
         self._look_after(monitor)

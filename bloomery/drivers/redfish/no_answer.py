@@ -14,6 +14,19 @@ from bloomery.conf.redfish import Redfish
 from bloomery.drivers import tls_mismatch
 from bloomery.drivers.tls_mismatch import ONLY_TLS, PLAIN_HTTP
 
+_TLS_ADVICE: Final = {  # parts of OpenSSL's messages: the option that helps
+    ("UNSUPPORTED_PROTOCOL", "PROTOCOL_VERSION", "NO_PROTOCOLS_AVAILABLE"): (
+        "it has another TLS version: set driver_info/redfish_tls_minimum_version to 1.1 for an old "
+        "BMC, with redfish_tls_ciphers DEFAULT:@SECLEVEL=0, or update its firmware"
+    ),
+    (
+        "HANDSHAKE_FAILURE", "NO_CIPHER", "NO_SHARED_CIPHER", "KEY_TOO_SMALL", "MD_TOO_WEAK",
+        "KEY_TOO_WEAK", "WRONG_SIGNATURE_TYPE", "CIPHER_RETURNED", "INSUFFICIENT_SECURITY",
+    ): (
+        "it has other ciphers or a weak key: set driver_info/redfish_tls_ciphers, such as "
+        "DEFAULT:@SECLEVEL=0 for an old BMC, or update its firmware"
+    ),
+}  # fmt: skip
 _FAIR: Final = 0.9  # share of a limit that a BMC must have had before it counts as silent
 
 
@@ -109,6 +122,10 @@ def no_tls(why: str) -> NoAnswer:
         return NoAnswer(
             f"{PLAIN_HTTP}: write http:// in driver_info/redfish_address, or the port of its TLS"
         )
+    words = why.upper().replace(" ", "_")
+    for parts, advice in _TLS_ADVICE.items():
+        if any(part in words for part in parts):
+            return NoAnswer(f"TLS refused: {why}; {advice}")
     if "not yet valid" in why:
         return NoAnswer(
             "its certificate is not valid yet: set the clock of the BMC, or of this conductor"

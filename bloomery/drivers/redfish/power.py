@@ -28,6 +28,7 @@ _MEMORY: Final = "redfish_power"
 REBOOT: Final = "redfish_reboot"  # key of its substeps
 _RESTART_S: Final = 15.0  # before the first poll after a forced restart
 _MOST_ORDERS: Final = 3  # accepted, perhaps, without an effect
+_CONFLICT: Final = 409
 _PATIENCE: Final = 1 / 3  # share of the time left before an order is repeated
 
 
@@ -66,6 +67,10 @@ class RedfishPower(RedfishInterface, base.Power):
 
     def get_power_state(self, task: base.DriverTask) -> str | None:
         return _read(self.access.document(task))
+
+    def _look(self, task: base.DriverTask) -> str | None:
+        """Read the power state after an order, whatever the breaker says."""
+        return _read(self.access.document(task, insists=True))
 
     def get_supported_power_states(self, task: base.DriverTask) -> Sequence[str]:
         """Return the supported states, as far as the BMC has told."""
@@ -172,10 +177,10 @@ class RedfishPower(RedfishInterface, base.Power):
         except errors.BmcLeftAlone as alone:  # no order was sent
             memory |= {"orders": orders, "put_off": alone.facts["reason"]}
             return _look_again(memory, alone.facts["retry_after_s"])
+        except (errors.BmcRefused, errors.BmcBusy) as no:
+            return self._refused(task, order, memory, no)
         except errors.BmcUnreachable as silent:
             return _unclear(memory, silent)
-        except errors.BmcRefused as no:
-            return self._refused(task, order, memory, no)
         memory["was_taken"] = True
         _note_given(memory)
         return Again(after_s=order.first_look_s, reason=_reason(memory))
@@ -185,27 +190,35 @@ class RedfishPower(RedfishInterface, base.Power):
         task: base.DriverTask,
         order: _PowerAction,
         memory: dict[str, Any],
-        no: errors.BmcRefused,
+        no: errors.BmcRefused | errors.BmcBusy,
     ) -> Outcome:
-        status = no.facts.get("http_status") or 400
-        there = order.skip_if_there and self._reads(task, memory) == order.ends
-        if there and status in (400, 409):
+        """Return what follows a refusal; any conflict with the machine's state is put off."""
+        status = no.facts.get("http_status", 400)
+        if status in (400, _CONFLICT) and self._is_there(task, order, memory):
             _forget(task)
             return DONE
-        if status < 500 and memory.get("was_taken"):
+        is_busy = isinstance(no, errors.BmcBusy) or status == _CONFLICT
+        pause_s = float(no.facts.get("retry_after_s") or 0)
+        if status >= 500 or (is_busy and memory.get("was_taken")):
+            return _unclear(memory, no, pause_s)
+        if memory.get("was_taken"):
             _note_given(memory)  # the BMC works on its earlier order
             return _look_again(memory)
-        if status >= 500:
-            return _unclear(memory, no)
-        if status == 409 and order.ends == PowerState.ON and self._may_try_again(memory):
-            memory["put_off"] = no.facts["reason"]
-            busy_s = float(self.conf.redfish.power_on_conflict_retry_interval)
-            return Again(after_s=busy_s, reason=_reason(memory))
-        _forget(task)
-        raise no
+        if not is_busy or not self._may_try_again(order, memory):
+            _forget(task)
+            raise no
+        memory["put_off"] = no.facts["reason"]
+        if order.ends == PowerState.ON:
+            pause_s = pause_s or float(self.conf.redfish.power_on_conflict_retry_interval)
+        return _look_again(memory, pause_s)
 
-    def _may_try_again(self, memory: dict[str, Any]) -> bool:
-        """Count a conflict; return False after the last allowed one."""
+    def _is_there(self, task: base.DriverTask, order: _PowerAction, memory: dict[str, Any]) -> bool:
+        return order.skip_if_there and self._reads(task, memory) == order.ends
+
+    def _may_try_again(self, order: _PowerAction, memory: dict[str, Any]) -> bool:
+        """Return False after the last allowed conflict of a power on; others have the deadline."""
+        if order.ends == PowerState.OFF:
+            return True
         memory["conflicts"] = memory.get("conflicts", 0) + 1
         return int(memory["conflicts"]) < self.conf.redfish.power_on_conflict_retry_attempts
 
@@ -213,7 +226,7 @@ class RedfishPower(RedfishInterface, base.Power):
         """Read the power state; None where the BMC is silent."""
         memory["silent"] = False
         try:
-            state = self.get_power_state(task)
+            state = self._look(task)
         except errors.BmcUnreachable as silent:
             memory.update(silent=True, last=silent.facts["reason"])
             return None
@@ -284,11 +297,11 @@ def _left_s(memory: dict[str, Any]) -> float:
     return (_at(memory, "until") - clock.now()).total_seconds()
 
 
-def _unclear(memory: dict[str, Any], exc: errors.Failure) -> Again:
+def _unclear(memory: dict[str, Any], exc: errors.Failure, pause_s: float = 0) -> Again:
     """Note an order whose result is unknown; poll before repeating it."""
     memory["no_answer"] = exc.facts["reason"]
     _note_given(memory)
-    return _look_again(memory)
+    return _look_again(memory, pause_s)
 
 
 def _note_given(memory: dict[str, Any]) -> None:

@@ -8,29 +8,57 @@ from __future__ import annotations
 import json
 import logging
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from sushy import exceptions as sushy_errors
 
-from bloomery import errors, secrets
+from bloomery import errors, parsing, secrets
 from bloomery.drivers.bmc import gateway
+from bloomery.drivers.bmc.meanings import CONSEQUENCES, Meaning
+from bloomery.drivers.redfish import shapes
 from bloomery.drivers.redfish.driver_info import Account
 from bloomery.drivers.redfish.session import LoginBusy
 from bloomery.drivers.redfish.wire import basic_credential
 
 LOG = logging.getLogger(__name__)
 
-_ODD: Final = (AttributeError, KeyError, TypeError, ValueError)
 _MOST_CHARS: Final = 600
 _LEAST_SECRET: Final = 3  # shorter ones are parts of words
-_BUSY: Final = re.compile(  # in a message of the BMC, or its id
-    r"busy|in ?use\b|in ?progress|\b(task|job)\b.{0,80}\b(running|pending)\b"
-    r"|(during|in) ?(the )?(system)? ?post\b",
-    re.IGNORECASE,
-)
 _ENUM: Final = re.compile(r"<\w+\.\w+: '([^']*)'>|\b[A-Z]\w+\.([A-Z][A-Z0-9_]+)\b")
+
+
+class _Rule(NamedTuple):
+    """The answers with a meaning: statuses, and words of ids or messages."""
+
+    meaning: Meaning
+    statuses: Collection[int]
+    words: str = ""
+
+
+_ALL: Final = range(400, 600)
+_RULES: Final = (  # the first match counts
+    _Rule(Meaning.PASSWORD_CHANGE, _ALL, r"PasswordChangeRequired|password.{0,80} must be changed"),
+    _Rule(Meaning.LOCKDOWN, _ALL, r"lock ?down"),
+    _Rule(Meaning.LICENCE, _ALL, r"licen[cs]e|\bLIC\d{3}\b"),
+    _Rule(
+        Meaning.IN_POST, _ALL,
+        r"DuringSystemPOST|InvalidOperationForSystemState|(during|in) ?(the )?(system )?post\b",
+    ),
+    _Rule(Meaning.BUSY, _ALL, r"\bSYS518\b|ServiceTemporarilyUnavailable"),
+    _Rule(
+        Meaning.BUSY, (409, 503),
+        r"busy|in ?use\b|in ?progress|\b(task|job)\b.{0,80}\b(running|pending)\b",
+    ),
+    _Rule(Meaning.BUSY, (423, 429)),
+    _Rule(Meaning.RIGHT, (401, 403)),
+    _Rule(Meaning.GONE, (404, 410)),
+    _Rule(Meaning.UNSUPPORTED, (405, 501)),
+    _Rule(Meaning.UNSUPPORTED, (400,), r"(Action|Property|Query|Operation)\w*NotSupported"),
+    _Rule(Meaning.FAILED, range(500, 600)),
+    _Rule(Meaning.REFUSED, _ALL),
+)  # fmt: skip
 
 
 @contextmanager
@@ -57,12 +85,11 @@ def translating(
     except sushy_errors.ConnectionError as exc:
         cut_short = getattr(exc, "was_cut_short", False)
         raise failure(errors.BmcUnreachable, clean(exc), was_cut_short=cut_short) from None
+    except sushy_errors.MissingXAuthToken:
+        reason = "it gave no token for a session: set redfish_auth_type to basic"
+        raise failure(errors.BmcRefused, reason) from None
     except sushy_errors.HTTPError as exc:
-        answer = f"HTTP {exc.status_code}" + (f": {clean(exc.detail)}" if exc.detail else "")
-        kind, reason = _answer(exc, answer, account)
-        raise failure(
-            kind, reason, http_status=exc.status_code, message_id=clean(exc.code)
-        ) from None
+        raise _refusal(exc, failure, clean, account) from None
     except sushy_errors.UnknownDefaultError as exc:
         systems = clean(", ".join(exc.systems)) or "none"
         reason = f"it has not one system: set driver_info/redfish_system_id; there are: {systems}"
@@ -71,15 +98,18 @@ def translating(
         reason = f"the BMC of node {node} at {account.address} does not offer it: "
         raise errors.InvalidParameterValue(reason=reason + _plain(clean(exc))) from None
     except sushy_errors.SushyError as exc:
-        raise failure(errors.BmcRefused, _plain(clean(exc))) from None
+        text = clean(exc)
+        raise failure(errors.BmcRefused, shapes.lacking(text) or _plain(text)) from None
     except json.JSONDecodeError:
         raise failure(errors.BmcUnreachable, "its answer is not JSON") from None
+    except parsing.TooMuch as exc:
+        raise failure(errors.BmcUnreadable, f"cannot read its answer: {exc}") from None
     except LoginBusy:
         raise gateway.login_busy(node, account.address) from None
-    except _ODD as exc:
-        reason = f"its answer makes no sense ({type(exc).__name__}: {clean(exc)})"
-        LOG.debug("BMC %s: %s", account.address, reason)
-        raise failure(errors.BmcUnreachable, reason) from None
+    except shapes.ODD as exc:
+        LOG.debug("BMC %s: %s", account.address, clean(secrets.trace(exc)))
+        [odd] = getattr(exc, "__notes__", ())[-1:] or (shapes.describe(()),)
+        raise failure(errors.BmcUnreadable, clean(odd)) from None
 
 
 def _clean(words: str, account: Account, tokens: tuple[str, ...]) -> str:
@@ -100,43 +130,54 @@ def _plain(words: str) -> str:
     return re.sub(r"[{}]", "", plain)
 
 
-def _answer(exc: Any, answer: str, account: Account) -> tuple[type[errors.Failure], str]:
-    """Return the error class and the reason for an HTTP status."""
-    method, path = getattr(exc, "asked", ("", ""))
-    match exc:
-        case sushy_errors.AccessError() if getattr(exc, "login", False):
-            return errors.BmcLoginRefused, (
-                f"the user name or the password ({answer}): check driver_info/redfish_username and "
-                "redfish_password"
-            )
-        case sushy_errors.AccessError():
-            return errors.BmcRefused, (
-                f"the user of driver_info/redfish_username may not do that ({answer})"
-            )
-        case sushy_errors.ResourceNotFoundError():
-            return errors.BmcRefused, _missing(path, answer, account)
-        case sushy_errors.MissingXAuthToken():
-            return (
-                errors.BmcRefused,
-                "it gave no token for a session: set redfish_auth_type to basic",
-            )
-        case sushy_errors.HTTPError(status_code=409) if _is_busy(exc):
-            return (
-                errors.BmcRefused,
-                f"it is busy and did not do it ({answer}): ask again when that has ended",
-            )
-        case sushy_errors.ServerSideError() if method == "GET" or _is_login(path):
-            return errors.BmcUnreachable, f"it answers {answer}"
-        case _:
-            return errors.BmcRefused, answer
+def _refusal(
+    exc: Any,
+    failure: Callable[..., errors.Failure],
+    clean: Callable[[object], str],
+    account: Account,
+) -> errors.Failure:
+    """Return our error for an HTTPError of ``client``, which has noted what was asked."""
+    ids, messages = _words(exc)
+    method, path = exc.asked
+    meaning = _meaning(exc, " ".join((*ids, *messages)))
+    answer = f"HTTP {exc.status_code}" + (f": {clean(exc.detail)}" if exc.detail else "")
+    kind, reason = CONSEQUENCES[meaning]
+    facts: dict[str, Any] = {
+        "http_status": exc.status_code, "message_id": clean(ids[0]), "meaning": str(meaning),
+    }  # fmt: skip
+    if meaning is Meaning.FAILED and (method == "GET" or path.rstrip("/").endswith("/Sessions")):
+        return failure(errors.BmcUnreachable, f"it answers {answer}", **facts)
+    if kind is errors.BmcBusy:
+        facts |= {"has_answered": True, "cause": answer}
+        if exc.retry_after_s is not None:
+            facts["retry_after_s"] = exc.retry_after_s
+    if meaning is Meaning.GONE:
+        answer = _missing(path, answer, account)
+    user, password = "redfish_username", "redfish_password"
+    return failure(kind, reason.format(answer=answer, user=user, password=password), **facts)
 
 
-def _is_busy(exc: Any) -> bool:
-    return _BUSY.search(f"{exc.code} {exc.detail} {exc.extended_info}") is not None
+def _words(exc: Any) -> tuple[list[str], list[str]]:
+    """Return the message ids of an answer, the specific ones first, and its messages."""
+    info = exc.extended_info or ()
+    ids = [str(each["MessageId"]) for each in info if each.get("MessageId")]
+    messages = [str(each["Message"]) for each in info if each.get("Message")]
+    return [*ids, str(exc.code)], [*messages, str(exc.detail or "")]
 
 
-def _is_login(path: str) -> bool:
-    return path.rstrip("/").endswith("/Sessions")
+def _meaning(exc: Any, words: str) -> Meaning:
+    if exc.is_full:
+        return Meaning.FULL
+    meaning = next(
+        rule.meaning
+        for rule in _RULES
+        if exc.status_code in rule.statuses and re.search(rule.words, words, re.IGNORECASE)
+    )
+    if exc.is_login_refused and meaning is Meaning.RIGHT:
+        return Meaning.LOGIN
+    if exc.retry_after_s is not None and meaning in (Meaning.FAILED, Meaning.REFUSED):
+        return Meaning.BUSY
+    return meaning
 
 
 def _missing(path: str, answer: str, account: Account) -> str:

@@ -37,6 +37,7 @@ class SessionAuth(sushy_auth.AuthBase):  # type: ignore[misc]
         self._session: str | None = None
         self._since = 0.0
         self._was_full = False
+        self._needs_session = False  # no basic authentication is taken
 
     def _do_authenticate(self) -> None:
         self.renew(None)
@@ -53,6 +54,16 @@ class SessionAuth(sushy_auth.AuthBase):  # type: ignore[misc]
             self.renew(None)
         elif self._was_full and now - self._since > _RETRY_S:
             self.renew(wire.shows)
+
+    def needs_session(self) -> bool:
+        """Return whether the password was refused at a BMC that had no session free.
+
+        It says nothing of the password, which is then not sent without a session again.
+        """
+        if not self._was_full or self._wire.is_proven:
+            return False
+        self._needs_session, self._wire.basic = True, None
+        return True
 
     def is_old(self) -> bool:
         """Whether the session is so old that the BMC may have ended it."""
@@ -89,7 +100,11 @@ class SessionAuth(sushy_auth.AuthBase):  # type: ignore[misc]
         except sushy_errors.HTTPError as exc:
             if self._account.auth_type != "auto" or not _lets_password_in(exc):
                 raise
-            wire.basic, self._was_full = password, exc.status_code in _FULL
+            self._was_full = exc.status_code in _FULL or _LIMIT in str(exc)
+            if self._was_full and self._needs_session:
+                exc.is_full = True
+                raise
+            wire.basic = password
 
     def _open_session(self) -> None:
         url = self._sessions()

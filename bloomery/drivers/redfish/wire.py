@@ -7,6 +7,8 @@ only to its BMC, and is timed.  Documents read within an attempt are cached unti
 from __future__ import annotations
 
 import base64
+import contextlib
+import email.utils
 import functools
 import http.client
 import json as json_codec
@@ -19,6 +21,7 @@ from collections import deque
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Final
 
@@ -30,7 +33,7 @@ from urllib3.util import ssl_ as urllib3_ssl
 from bloomery import parsing
 from bloomery.conf import Conf
 from bloomery.drivers.bmc.gateway import BmcCall
-from bloomery.drivers.redfish import no_answer
+from bloomery.drivers.redfish import no_answer, shapes
 from bloomery.drivers.redfish.driver_info import Account
 from bloomery.drivers.redfish.no_answer import Limits, NoAnswer
 
@@ -50,6 +53,8 @@ _KEEP_ALIVE: Final = re.compile(r"timeout=(\d{1,6})")
 _OLDEST: Final = {
     "1.1": ssl.TLSVersion.TLSv1_1, "1.2": ssl.TLSVersion.TLSv1_2, "1.3": ssl.TLSVersion.TLSv1_3,
 }  # fmt: skip
+_LONGEST_RETRY_S: Final = 3600.0  # of a BMC's Retry-After
+_INFO: Final = "@Message.ExtendedInfo"
 _MARGIN_S: Final = 1.0  # subtracted from the keep-alive time of the BMC
 
 Reads = dict[str, Any]  # of a turn: answers by URL, and what ``access`` keeps
@@ -69,24 +74,66 @@ class Answer:
         return self.status_code < http.client.BAD_REQUEST
 
     def json(self) -> Any:
-        """Raises ValueError: no JSON, or nested too deep."""
+        """Return the document; that of a refusal as DSP0266 has it.
+
+        Raises ValueError: no JSON, or nested too deep.
+        """
         try:
-            return parsing.load_json(self.content)
+            document = parsing.load_json(self.content)
         except UnicodeDecodeError:
-            return parsing.load_json(self.content.decode("latin-1"))
+            document = parsing.load_json(self.content.decode("latin-1"))
+        return document if self.ok else _error_document(document)
+
+    @property
+    def etag(self) -> str | None:
+        """The document's ETag, which some BMCs show in the body alone."""
+        tag = self.headers.get("ETag")
+        if not tag and b"@odata.etag" in self.content:
+            document = self.json()
+            tag = document.get("@odata.etag") if isinstance(document, dict) else None
+        return tag if isinstance(tag, str) and tag else None
+
+    @property
+    def retry_after_s(self) -> float | None:
+        """The pause that the BMC asks for, at most an hour; None: it asks for none."""
+        text = self.headers.get("Retry-After", "").strip()
+        if text.isdecimal():
+            return min(float(text[:9]), _LONGEST_RETRY_S)
+        try:
+            at = email.utils.parsedate_to_datetime(text)
+        except ValueError:
+            return None
+        left_s = (at.replace(tzinfo=at.tzinfo or UTC) - datetime.now(UTC)).total_seconds()
+        return min(max(left_s, 0.0), _LONGEST_RETRY_S)
+
+
+def _error_document(document: Any) -> dict[str, Any]:
+    """Return an error of any shape as an object with a list of messages, each with a severity."""
+    document = document if isinstance(document, dict) else {"error": document}
+    error = document.get("error")
+    error = dict(error) if isinstance(error, dict) else {"message": error} if error else {}
+    info = error.get(_INFO) or document.get(_INFO) or []
+    info = info if isinstance(info, list) else [info]
+    texts = [{"Message": each} if isinstance(each, str) else each for each in info]
+    messages = [dict(each) for each in texts if isinstance(each, dict)]
+    for each in messages:
+        each["Severity"] = each.get("Severity") or each.get("MessageSeverity") or "Warning"
+    named = {name: str(error[name]) for name in ("code", "message") if error.get(name)}
+    return {"error": {"code": "", **named, _INFO: messages}}
 
 
 @dataclass(slots=True, kw_only=True)
 class _Turn:
     """The call to which the requests of a thread belong.
 
-    ``is_bare``: without a credential.  ``accepted``: the answers of 202.
+    ``is_bare``: without a credential.  ``accepted``: the answers of 202.  ``last``: the last one.
     """
 
     call: BmcCall
     reads: Reads
     is_bare: bool = False
     accepted: list[Answer] = field(default_factory=list)
+    last: Answer | None = None
 
 
 class Wire:
@@ -108,6 +155,8 @@ class Wire:
         self._turns: dict[int, _Turn] = {}  # by thread; a thread has none between its calls
         self._headers = _HEADERS | {"Connection": "keep-alive" if self._keep_s else "close"}
         self._account, self._kept = account, conf.bmc.requests_at_once
+        self._open = ("redfish", account.root.strip("/"))  # need no login, by DSP0266
+        self._opened: str | None = None  # the last document that needed the credential
         self._pool: urllib3.HTTPConnectionPool | None = None
 
     # ------------------------------------------------------------------------- calls
@@ -120,7 +169,11 @@ class Wire:
         self._turns[thread] = turn
         try:
             yield
-        except BaseException:
+        except BaseException as exc:
+            if isinstance(exc, shapes.ODD):
+                answers = [each for each in turn.reads.values() if isinstance(each, Answer)]
+                with contextlib.suppress(ValueError):  # no JSON, which is said without a note
+                    exc.add_note(shapes.describe((each.url, each.json()) for each in answers))
             turn.reads.clear()  # a cached document may have caused the error
             raise
         finally:
@@ -149,6 +202,22 @@ class Wire:
     def accepted(self) -> list[Answer]:
         """The answers of 202 to this thread's writes, which may name tasks."""
         return self._turn.accepted
+
+    @property
+    def last(self) -> Answer | None:
+        """The last answer to this thread."""
+        return self._turn.last
+
+    def still_opens(self, url: str) -> bool:
+        """Return whether the credential opens another document than ``url``, as it did before.
+
+        Asked after a refusal of ``url``: some BMCs answer 401 for one action or document alone.
+        """
+        opened = self._opened
+        if opened is None or opened == url:
+            return False
+        self._turn.reads.pop(opened, None)
+        return self.request("GET", opened).ok
 
     @property
     def call(self) -> BmcCall:
@@ -227,7 +296,7 @@ class Wire:
         call.took(took_s)
         LOG.debug("%s %s: %s in %.3f s", method, url, answer.status_code, took_s)
         _require_no_page(answer)
-        self._learn(answer)
+        self._learn(method, answer)
         return answer
 
     def _exchange(
@@ -294,13 +363,16 @@ class Wire:
         if idle_s > (self._keep_s if method == "GET" else min(self._keep_s, _WRITE_IDLE_S)):
             self.hang_up()
 
-    def _learn(self, answer: Answer) -> None:
-        """Note the BMC's keep-alive time, and that it accepts the login."""
+    def _learn(self, method: str, answer: Answer) -> None:
+        """Note the answer, the BMC's keep-alive time, and what the login opens."""
         keep_alive = _KEEP_ALIVE.search(answer.headers.get("Keep-Alive", ""))
         if keep_alive is not None:
             self._keep_s = min(self._keep_s, max(float(keep_alive[1]) - _MARGIN_S, 0.0))
-        if answer.ok and self.shows is not None:
+        self._turn.last = answer
+        path = urllib.parse.urlsplit(answer.url).path.strip("/")
+        if answer.ok and self.shows is not None and path not in self._open:
             self.is_proven = True
+            self._opened = answer.url if method == "GET" else self._opened
 
     def hang_up(self) -> None:
         """Close the idle connections."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from bloomery import errors
+from bloomery.drivers.bmc.meanings import Meaning
 from bloomery.drivers.ipmi import error_kinds, management, vendor
 from bloomery.model.node import Node
 
@@ -121,33 +122,35 @@ def test_wrong_raw_bytes(said):
 
 
 @pytest.mark.parametrize(
-    ("text", "refusal", "put_off", "suite"),
+    ("text", "meaning", "put_off", "suite"),
     [
-        ("RAKP 2 HMAC is invalid", True, False, False),
-        ("RAKP 2 message indicates an error : unauthorized name", True, False, False),
-        ("Set Session Privilege Level to ADMINISTRATOR failed", True, False, False),
-        ("Chassis Power Control failed: Insufficient privilege level", True, False, False),
-        ("Unable to send RAW command (rsp=0xc1): Invalid command", True, False, False),
-        ("Error in open session response message : no matching cipher suite", True, False, True),
-        ("Unsupported cipher suite ID : 99", True, False, True),
+        ("RAKP 2 HMAC is invalid", Meaning.LOGIN, False, False),
+        ("RAKP 2 message indicates an error : unauthorized name", Meaning.LOGIN, False, False),
+        ("Set Session Privilege Level to ADMINISTRATOR failed", Meaning.RIGHT, False, False),
+        ("Chassis Power Control failed: Insufficient privilege level", Meaning.RIGHT, False, False),
+        ("RAW command (rsp=0xc1): Invalid command", Meaning.UNSUPPORTED, False, False),
+        ("session response message : no matching cipher suite", Meaning.REFUSED, False, True),
+        ("Unsupported cipher suite ID : 99", Meaning.REFUSED, False, True),
         (
-            "Error in open session response message : insufficient resources for session",
-            False, True, False,
+            "session response message : insufficient resources for session",
+            Meaning.FULL,
+            True,
+            False,
         ),
-        ("Set Chassis Power Control to Up/On failed: Node busy", False, True, False),
-        ("Get Chassis Power Status failed: Timeout", False, True, False),
-        ("Error: Unable to establish IPMI v2 / RMCP+ session", False, False, False),
-        ("no answer", False, False, False),
+        ("Set Chassis Power Control to Up/On failed: Node busy", Meaning.BUSY, True, False),
+        ("Get Chassis Power Status failed: Timeout", None, True, False),
+        ("Error: Unable to establish IPMI v2 / RMCP+ session", None, False, False),
+        ("no answer", None, False, False),
     ],
-)  # fmt: skip
-def test_verdicts(text, refusal, put_off, suite):
-    assert error_kinds.is_refusal(text) is refusal
+)
+def test_each_message_has_its_meaning(text, meaning, put_off, suite):
+    assert error_kinds.meaning(text) is meaning
     assert error_kinds.is_put_off(text) is put_off
     assert error_kinds.is_about_suite(text) is suite
 
 
 def test_what_the_operator_calls_retryable_is_no_refusal():
-    assert not error_kinds.is_refusal("failed: Invalid command", ("Invalid command",))
+    assert error_kinds.meaning("failed: Invalid command", ("Invalid command",)) is None
     assert error_kinds.is_put_off("strange words", ("strange",))
 
 

@@ -12,7 +12,7 @@ from bloomery import errors
 from bloomery.conf import Conf
 from bloomery.conf.redfish import BmcOptions, Redfish
 from bloomery.drivers.bmc.gateway import BmcCall
-from bloomery.drivers.redfish import access
+from bloomery.drivers.redfish import access, reset
 from bloomery.lab.bmc import Rules
 from bloomery.lab.rack import Rack
 from tests.kit import waiting
@@ -135,6 +135,98 @@ def test_a_user_who_may_not_do_it_is_no_refused_login(way, task, machine):
         way.read(task, power)
     assert not isinstance(told.value, errors.BmcLoginRefused)
     assert machine.bmc.logins == 1
+
+
+def reset_by(way, task):
+    way.change(task, lambda system: reset.send(system, "ForceOff"))
+
+
+@pytest.mark.parametrize("auth", ["session", "basic"])
+@pytest.mark.parametrize(
+    ("method", "path", "ask"),
+    [
+        ("POST", "Reset$", reset_by),
+        ("GET", "/Bios$", lambda way, task: way.read(task, lambda system: system.bios)),
+    ],
+    ids=["action", "document"],
+)
+def test_a_401_of_one_action_or_document_is_no_refused_login(way, machine, auth, method, path, ask):
+    info = machine.driver_info | {"redfish_auth_type": auth}
+    task, other = FakeTask(info), FakeTask(info)
+    way.read(task, power)
+    machine.bmc.faults.add(kind="status", status=401, method=method, path=path, times=-1)
+    for _ in range(3):
+        with pytest.raises(errors.BmcRefused, match=r"may not do that \(HTTP 401") as refused:
+            ask(way, task)
+        assert not isinstance(refused.value, errors.BmcLoginRefused)
+    assert way.read(other, power) == "Off"
+    assert machine.bmc.logins == (auth == "session")
+    assert way.describe(task)["login_refused"] is None
+
+
+@pytest.mark.parametrize("auth", ["session", "basic"])
+def test_a_password_that_was_changed_at_the_bmc_is_a_refused_login(way, machine, auth):
+    task = FakeTask(machine.driver_info | {"redfish_auth_type": auth})
+    way.read(task, power)
+    machine.bmc.sessions.clear()
+    machine.bmc.rules = dataclasses.replace(machine.bmc.rules, users={"admin": "another"})
+    for _ in range(3):
+        with pytest.raises((errors.BmcLoginRefused, errors.BmcLoginLeftAlone)):
+            reset_by(way, task)
+    assert way.describe(task)["login_refused"]["tries"] == 1
+    assert machine.bmc.refused <= 2
+
+
+@pytest.mark.parametrize(
+    ("status", "body"),
+    [(503, None), (400, {"error": {"code": "Base.1.8.SessionLimitExceeded", "message": "Full."}})],
+    ids=["503", "limit"],
+)
+def test_a_bmc_without_a_free_session_that_takes_no_basic_says_nothing_of_the_password(
+    way, task, machine, status, body
+):
+    full = {"kind": "status", "status": status, "body": body, "method": "POST", "path": SESSIONS}
+    machine.bmc.faults.add(**full, times=-1)
+    machine.bmc.faults.add(kind="status", status=401, path="/Systems", times=-1)
+    for _ in range(3):
+        with pytest.raises(errors.BmcBusy, match="all its sessions are in use, and it takes no"):
+            way.read(task, power)
+    sessions, systems = (fault["hits"] for fault in machine.bmc.faults.shown())
+    assert (sessions, systems) == (3, 1)  # the password is sent once without a session
+    assert way.describe(task)["login_refused"] is None
+    machine.bmc.faults.clear()
+    assert way.read(task, power) == "Off"
+
+
+@pytest.mark.parametrize("auth", ["auto", "basic"])
+def test_a_password_that_must_be_changed_is_no_wrong_one(way, machine, auth):
+    """Source: OpenBMC's bmcweb: a session is given, and each request of it is 403."""
+    task = FakeTask(machine.driver_info | {"redfish_auth_type": auth})
+    info = [{"MessageId": "Base.1.13.0.PasswordChangeRequired", "Message": "Change it."}]
+    body = {"error": {"code": "Base.1.13.0.PasswordChangeRequired", "@Message.ExtendedInfo": info}}
+    machine.bmc.faults.add(kind="status", status=403, body=body, path="/Systems", times=-1)
+    for _ in range(2):
+        with pytest.raises(errors.BmcRefused, match="set a new password there, then in") as no:
+            way.read(task, power)
+        assert type(no.value) is errors.BmcRefused
+    machine.bmc.faults.clear()
+    assert way.read(task, power) == "Off"
+
+
+def test_a_refusal_that_is_older_than_a_success_pauses_nothing(way, task, machine):
+    """Two calls begin; one is refused, and ends after the other one has succeeded."""
+    way.read(task, power)
+    bmc, key = way.bmc(task), access._key(way.account(task))
+    refused = errors.BmcLoginRefused(node="n", address="a", reason="late")
+
+    def be_overtaken():
+        with way.gateway.login(bmc, key, task):
+            way.read(task, power)
+            raise refused
+
+    with pytest.raises(errors.BmcLoginRefused):
+        be_overtaken()
+    assert way.read(task, power) == "Off"
 
 
 def test_a_session_that_the_bmc_forgot_is_one_new_login(way, task, machine):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import socket
 import ssl
 import threading
@@ -11,7 +12,11 @@ import pytest
 from urllib3 import exceptions as urllib3_errors
 
 from bloomery.conf.redfish import Redfish
-from bloomery.drivers.redfish import no_answer
+from bloomery.drivers.redfish import no_answer, wire
+from bloomery.drivers.redfish.driver_info import Account
+from bloomery.lab import tls
+
+TLS = ssl.TLSVersion
 
 
 def words_of(
@@ -79,3 +84,63 @@ def test_a_certificate_of_the_future_is_a_matter_of_clocks():
     early = ssl.SSLCertVerificationError("verify failed")
     early.verify_message = "certificate is not yet valid"
     assert "set the clock of the BMC" in words_of(urllib3_errors.SSLError(early))
+
+
+CIPHERS = "set driver_info/redfish_tls_ciphers, such as"
+
+
+@pytest.mark.parametrize(
+    ("server", "client", "advice"),
+    [
+        ({"maximum_version": TLS.TLSv1_2}, {"oldest": "1.3"}, "redfish_tls_minimum_version to 1.1"),
+        ({"minimum_version": TLS.TLSv1_3}, {"newest": TLS.TLSv1_2}, "redfish_tls_minimum_version"),
+        (
+            {"maximum_version": TLS.TLSv1_2, "ciphers": "ECDHE-RSA-AES128-GCM-SHA256"},
+            {"ciphers": "ECDHE-RSA-AES256-GCM-SHA384"}, CIPHERS,
+        ),
+        ({}, {"ciphers": "NO-SUCH-CIPHER"}, CIPHERS),
+    ],
+    ids=["older", "newer", "other ciphers", "unknown cipher"],
+)  # fmt: skip
+def test_the_option_that_helps_with_tls_is_named(tmp_path, server, client, advice):
+    """Handshakes with a server of other settings, as they really fail."""
+    with pytest.raises((ssl.SSLError, no_answer.NoAnswer)) as failed:
+        shake_hands(tmp_path, server, client)
+    exc = failed.value
+    words = str(exc) if isinstance(exc, no_answer.NoAnswer) else words_of(
+        urllib3_errors.SSLError(exc)
+    )  # fmt: skip
+    assert "TLS refused: " in words
+    assert advice in words
+
+
+def shake_hands(folder, server, client):
+    account = Account(
+        address="https://bmc.test", root="/redfish/v1/", system=None, username=None, password=None,
+        verify=False, auth_type="auto", tls_minimum_version=client.get("oldest"),
+        tls_ciphers=client.get("ciphers"),
+    )  # fmt: skip
+    ours = wire.tls_context(account)
+    wire._made.cache_clear()  # it is changed here
+    if "newest" in client:
+        ours.maximum_version = client["newest"]
+    theirs = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    theirs.load_cert_chain(*tls.certificate(folder))
+    theirs.set_ciphers(server.get("ciphers", "DEFAULT"))
+    for name in ("minimum_version", "maximum_version"):
+        setattr(theirs, name, server.get(name, getattr(theirs, name)))
+    near, far = ssl.MemoryBIO(), ssl.MemoryBIO()
+    ends = [
+        ours.wrap_bio(near, far, server_hostname="bmc.test"),
+        theirs.wrap_bio(far, near, server_side=True),
+    ]
+    for end in itertools.cycle(ends):
+        try:
+            end.do_handshake()
+        except ssl.SSLWantReadError:
+            continue
+        except ssl.SSLError:
+            if end is ends[0]:
+                raise
+        else:
+            return

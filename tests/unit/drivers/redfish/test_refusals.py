@@ -60,29 +60,126 @@ def test_any_other_missing_document_is_named(conf, task, machine):
     assert "redfish_system_id" not in str(told.value)
 
 
+NO_RIGHT = "The user has no privilege for it."
+REFUSALS = {  # id: status, message id, message, headers, error, words of the sentence
+    "resource in use": (
+        409, "Base.1.8.ResourceInUse", "The change failed because of a transition.", {},
+        errors.BmcBusy, "is busy: it did not do that (HTTP 409: The change",
+    ),
+    "in POST": (
+        409, "iLO.2.14.UnableToModifyDuringSystemPOST", "Try later.", {},
+        errors.BmcBusy, "is busy: the machine is in POST (HTTP 409: Try later.): ask again when",
+    ),
+    "in POST, by 400": (
+        400, "iLO.2.14.InvalidOperationForSystemState", "Try later.", {},
+        errors.BmcBusy, "the machine is in POST (HTTP 400: Try later.)",
+    ),
+    "in progress": (
+        409, "Base.1.8.GeneralError", "Another update is in progress.", {},
+        errors.BmcBusy, "it did not do that (HTTP 409: Another update is in progress.)",
+    ),
+    "a task runs": (
+        409, "Base.1.8.GeneralError", "A task of this volume is already running.", {},
+        errors.BmcBusy, "ask again when that has ended",
+    ),
+    "exists already": (
+        409, "Base.1.8.ResourceAlreadyExists", "The volume exists already.", {},
+        errors.BmcRefused, "refused: HTTP 409: The volume exists already.",
+    ),
+    "POST is a method here": (
+        409, "Base.1.8.GeneralError", "A POST to this resource conflicts with its state.", {},
+        errors.BmcRefused, "refused: HTTP 409: A POST to this",
+    ),
+    "locked": (423, "Base.1.8.GeneralError", "-", {}, errors.BmcBusy, "it did not do that"),
+    "too many requests": (429, "Base.1.8.GeneralError", "-", {}, errors.BmcBusy, "HTTP 429"),
+    "asks to come again": (
+        503, "Base.1.8.GeneralError", "Not now.", {"Retry-After": "7"},
+        errors.BmcBusy, "it did not do that (HTTP 503: Not now.)",
+    ),
+    "licence": (
+        403, "iLO.2.14.LicenseKeyRequired", "A license is needed.", {},
+        errors.BmcRefused, "it has no licence for that (HTTP 403: A license is needed.): add",
+    ),
+    "licence, by 401": (
+        401, "SMC.1.0.OemLicenseNotPassed", "Not licensed: OOB.", {},
+        errors.BmcRefused, "it has no licence for that (HTTP 401: Not licensed: OOB.)",
+    ),
+    "lockdown": (
+        403, "IDRAC.2.5.SYS443", "Unable to do it in System Lockdown mode.", {},
+        errors.BmcRefused, "it is locked down (HTTP 403: Unable to do it in System Lockdown mode.)",
+    ),
+    "password change": (
+        403, "Base.1.13.0.PasswordChangeRequired", "Change it.", {},
+        errors.BmcRefused, "its password must be changed first (HTTP 403: Change it.)",
+    ),
+    "right": (
+        403, "Base.1.8.InsufficientPrivilege", NO_RIGHT, {},
+        errors.BmcRefused, f"redfish_username may not do that (HTTP 403: {NO_RIGHT}): give it",
+    ),
+    "right, by 401": (
+        401, "Base.1.8.GeneralError", NO_RIGHT, {},
+        errors.BmcRefused, f"may not do that (HTTP 401: {NO_RIGHT})",
+    ),
+    "no such method": (
+        405, "Base.1.8.GeneralError", "-", {},
+        errors.BmcRefused, "it does not offer that (HTTP 405",
+    ),
+    "no such action": (
+        400, "Base.1.8.ActionNotSupported", "-", {},
+        errors.BmcRefused, "it does not offer that (HTTP 400",
+    ),
+    "not implemented": (
+        501, "Base.1.8.GeneralError", "-", {},
+        errors.BmcRefused, "it does not offer that (HTTP 501",
+    ),
+    "a fault": (
+        500, "Base.1.8.InternalError", "Oh.", {}, errors.BmcFailed, "failed: HTTP 500: Oh.",
+    ),
+    "a wrong value": (
+        400, "Base.1.8.PropertyValueNotInList", "Not that.", {},
+        errors.BmcRefused, "refused: HTTP 400: Not that.",
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("named_in", ["extended info", "code"])
+@pytest.mark.parametrize("refusal", REFUSALS.values(), ids=REFUSALS)
+def test_each_refusal_has_its_meaning(conf, task, machine, refusal, named_in):
+    status, message_id, message, headers, kind, sentence = refusal
+    info = [{"MessageId": message_id, "Message": message, "MessageSeverity": "Warning"}]
+    error = {"code": "Base.1.8.GeneralError", "message": "See.", "@Message.ExtendedInfo": info}
+    if named_in == "code":
+        error = {"code": message_id, "message": message}
+    machine.bmc.faults.add(
+        kind="status", status=status, path="Reset", body={"error": error}, headers=headers, times=-1
+    )
+    way, other = access.of(conf), FakeTask(task.driver_info)
+    with pytest.raises(kind) as refused:
+        way.change(task, lambda system: reset.send(system, "ForceOff"))
+    assert type(refused.value) is kind
+    assert sentence in str(refused.value)
+    assert refused.value.status in {errors.BmcBusy: {409}, errors.BmcFailed: {502}}.get(kind, {400})
+    assert refused.value.facts.get("retry_after_s") == (7 if headers else None)
+    assert way.read(other, power) == "Off"  # no request of another node waits
+    assert (way.bmc(task).breaker.failures, machine.bmc.logins) == (0, 1)
+
+
 @pytest.mark.parametrize(
-    ("message_id", "message", "is_busy"),
+    "body",
     [
-        ("Base.1.8.ResourceInUse", "The change failed because of a transition.", True),
-        ("iLO.2.14.UnableToModifyDuringSystemPOST", "Try later.", True),
-        ("Base.1.8.GeneralError", "Another update is in progress.", True),
-        ("Base.1.8.GeneralError", "A task of this volume is already running.", True),
-        ("Base.1.8.ResourceAlreadyExists", "The volume exists already.", False),
-        ("Base.1.8.GeneralError", "A POST to this resource conflicts with its state.", False),
+        None, [], "no", 3, {"error": "No."}, {"error": ["No."]}, {"error": {"code": 5}},
+        {"error": {"@Message.ExtendedInfo": "No."}},
+        {"@Message.ExtendedInfo": [{"Message": "No."}]},
+        {"error": {"@Message.ExtendedInfo": [None, {"MessageId": 4, "Message": {}}]}},
     ],
-)
-def test_a_busy_bmc_is_told_from_one_that_refuses(
-    conf, task, machine, message_id, message, is_busy
-):
-    info = [{"MessageId": message_id, "Message": message, "Severity": "Warning"}]
-    body = {"error": {"code": "Base.1.8.GeneralError", "@Message.ExtendedInfo": info}}
-    machine.bmc.faults.add(kind="status", status=409, path="Reset", body=body)
-    with pytest.raises(errors.BmcRefused) as refused:
+    ids=str,
+)  # fmt: skip
+def test_a_refusal_of_any_shape_is_one(conf, task, machine, body):
+    machine.bmc.faults.add(kind="status", status=403, path="Reset", body=body)
+    with pytest.raises(errors.BmcRefused, match="may not do that") as refused:
         access.of(conf).change(task, lambda system: reset.send(system, "ForceOff"))
-    answer = f"HTTP 409: {message}"
-    busy = f"it is busy and did not do it ({answer}): ask again when that has ended"
-    assert str(refused.value).endswith(f" refused: {busy if is_busy else answer}")
-    assert refused.value.facts["http_status"] == 409
+    assert refused.value.facts["http_status"] == 403
+    assert ("No." in str(refused.value)) == ("No." in str(body))
 
 
 def test_a_system_that_was_found_is_looked_for_again_when_it_is_gone(conf, machine, rack):
