@@ -29,6 +29,7 @@ ENROL_RULE: Final = "baremetal:node:create"
 IMPORT_RULE: Final = "baremetal:node:import"
 ACT_RULE: Final = "baremetal:node:list"
 _COLUMNS: Final = ("uuid", "name", "driver", "driver_info", "macs")
+_LOST_RACES: Final = (errors.NodeAlreadyExists, errors.DuplicateName)
 _VERB_FACTS: Final = ("state", "possible", "first")  # of a verb that the state refuses
 
 
@@ -119,16 +120,35 @@ def _enrol(ctx: Context, machine: Machine) -> Json:
     node = _find(ctx, key)
     if node is None:
         fields = {"uuid": str(uuids.uuid4())} | machine.fields
-        uuid, result, macs = _create(ctx, fields, machine.imported), "created", frozenset[str]()
-    else:
+        try:
+            uuid, result, macs = _create(ctx, fields, machine.imported), "created", frozenset[str]()
+        except _LOST_RACES:
+            node = _find(ctx, key)  # an equal request may have been faster
+            if node is None:
+                raise
+    if node is not None:
         _check_same(node, machine.fields)
-        uuid, result, macs = node.uuid, "present", frozenset((node.macs or "").split(","))
-    missing = [port for port in machine.ports if str(port["address"]).lower() not in macs]
-    for port in missing:
-        records.create(ctx, nouns.PORT, {**port, "node_uuid": uuid})
-    if missing and result == "present":
-        result = "completed"
+        uuid, result, macs = node.uuid, "present", _macs(node)
+    for port in machine.ports:
+        if str(port["address"]).lower() not in macs and _add_port(ctx, uuid, port):
+            result = "completed" if result == "present" else result
     return {"result": result, "uuid": uuid}
+
+
+def _add_port(ctx: Context, uuid: str, port: Json) -> bool:
+    """Create a port; False where an equal request has just created it."""
+    try:
+        records.create(ctx, nouns.PORT, {**port, "node_uuid": uuid})
+    except errors.MACAlreadyExists:
+        node = _find(ctx, uuid)
+        if node is None or str(port["address"]).lower() not in _macs(node):
+            raise
+        return False
+    return True
+
+
+def _macs(node: Any) -> frozenset[str]:
+    return frozenset((node.macs or "").split(","))
 
 
 def _create(ctx: Context, fields: Json, imported: Json | None) -> str:

@@ -58,6 +58,58 @@ def test_a_repeated_request_creates_only_what_is_missing(api: Client) -> None:
     assert api.get("/v1/nodes/again-1")["extra"] == {}
 
 
+@pytest.mark.parametrize(
+    ("name", "other", "expected", "status"),
+    [
+        pytest.param("race-1", machine("race-1", MAC.format(6)), "present", None, id="whole"),
+        pytest.param("race-2", machine("race-2"), "completed", None, id="node"),
+        pytest.param(
+            "race-3", machine("race-3", driver_info={"fake_address": "10.0.0.1"}), "refused", 409,
+            id="another machine",
+        ),
+    ],
+)  # fmt: skip
+def test_a_lost_race_with_an_equal_request_is_no_refusal(
+    api: Client, monkeypatch: pytest.MonkeyPatch, name: str, other: Json, expected: str,
+    status: int | None,
+) -> None:  # fmt: skip
+    """The other request commits after this one has looked, and before it writes."""
+    find, looks = bulk._find, []
+
+    def look(ctx: Any, key: str) -> Any:
+        looks.append(key)
+        row = find(ctx, key)
+        if len(looks) == 1:
+            enrol(api, other)
+        return row
+
+    monkeypatch.setattr(bulk, "_find", look)
+    macs = [MAC.format(6)] if name == "race-1" else [MAC.format(7)] if name == "race-2" else []
+    more = {"driver_info": {"fake_address": "10.0.0.2"}} if name == "race-3" else {}
+    [result] = enrol(api, machine(name, *macs, **more))
+    monkeypatch.undo()
+    assert result["result"] == expected, result
+    assert (result["error"] or {}).get("status") == status
+
+
+def test_a_port_that_an_equal_request_has_just_made_is_no_refusal(
+    api: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    create, raced = bulk.records.create, []
+
+    def race(ctx: Any, noun: Any, body: Json) -> Any:
+        if not raced:
+            raced.append(create(ctx, noun, dict(body)))
+        return create(ctx, noun, body)
+
+    monkeypatch.setattr(bulk.records, "create", race)
+    [result] = enrol(api, machine("race-4", MAC.format(8), MAC.format(9)))
+    assert (result["result"], result["error"]) == ("created", None)
+    assert macs_of(api, result["uuid"]) == {MAC.format(8), MAC.format(9)}
+    [refused] = enrol(api, machine("race-5", MAC.format(9)))
+    assert refused["error"]["status"] == 409
+
+
 def test_a_uuid_is_a_key_as_well(api: Client) -> None:
     uuid = "11111111-2222-4333-8444-555555555555"
     for result in ("created", "present"):
