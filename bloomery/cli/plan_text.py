@@ -150,10 +150,10 @@ def _counted(plan: Json, word: str) -> str:
 def duration(takes: Json | None) -> str:
     if takes is None:
         return ""
-    return f"about {_time(takes['median_s'])} (95 %: {_time(takes['p95_s'])})"
+    return f"about {span(takes['median_s'])} (95 %: {span(takes['p95_s'])})"
 
 
-def _time(seconds: float) -> str:
+def span(seconds: float) -> str:
     if seconds < 0.1:
         return "0.1 s"
     if seconds < MINUTE_S:

@@ -110,7 +110,8 @@ def why(find: Find, name: str, as_json: bool) -> None:
         return
     terminal.echo(f"{document['stack_name']}: {_state(document)}")
     for each in document["waiting"]:
-        line = f"{_place(each)} waits for {each['for']}, {each['state']} since {each['since']}"
+        span = plan_text.span(each["age_s"])
+        line = f"{_place(each)} waits for {each['for']}; {each['state']} for {span}"
         terminal.echo(f"  {line}")
     for each in document["failed"]:
         terminal.echo(f"  {_place(each)} is {each['state']}: {each['reason']}")

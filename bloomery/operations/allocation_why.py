@@ -6,16 +6,19 @@ allocation_why.explain(ctx, "web-7")["cause"]
 
 from __future__ import annotations
 
+import re
 from typing import Any, Final
 
 from bloomery import errors, secrets
 from bloomery.model.allocation import AllocationState
 from bloomery.model.conductor import Conductor
 from bloomery.model.nouns import ALLOCATION
-from bloomery.operations import policy, records
+from bloomery.operations import fleet, policy, records
 from bloomery.operations.context import Context
 
 Json = dict[str, Any]
+_FAILED: Final = re.compile(r"Failed to process allocation \S+: (?P<reason>.*?)\.?\Z", re.DOTALL)
+_MOST_CLASSES: Final = 10
 _COLUMNS: Final = (
     "uuid", "name", "state", "resource_class", "node_uuid", "last_error", "conductor_affinity",
     "created_at", "updated_at",
@@ -45,6 +48,24 @@ def explain(ctx: Context, ident: str) -> Json:
     }  # fmt: skip
 
 
+def find_shortage(text: str) -> str | None:
+    """Return the sentence about missing nodes in an error of an allocation, without its ID."""
+    match = _FAILED.search(text)
+    return None if match is None or "node" not in match["reason"] else match["reason"]
+
+
+def advise_on_shortage(ctx: Context) -> str:
+    """Return the ways out of a shortage of nodes, with the resource classes that exist."""
+    classes = fleet.list_classes(ctx)
+    free = [f"{name} ({count} available)" for name, count in classes.items() if count]
+    others = ", ".join(free[:_MOST_CLASSES]) or "none has an available node"
+    names = ", ".join(list(classes)[:_MOST_CLASSES]) or "none"
+    return (
+        "enrol a node (bloomery enrol), free one, or use another resource class: "
+        f"{others}; the classes that exist: {names}"
+    )
+
+
 def _conductor(ctx: Context, allocation: Any) -> Conductor | None:
     """Return the conductor that serves the allocation; None: unknown, or none."""
     if allocation.state != AllocationState.ALLOCATING:
@@ -57,6 +78,11 @@ def _conductor(ctx: Context, allocation: Any) -> Conductor | None:
     return hosts.get(allocation.conductor_affinity or "")
 
 
+def _way_out(ctx: Context, allocation: Any) -> str:
+    is_short = find_shortage(str(allocation.last_error)) is not None
+    return advise_on_shortage(ctx) if is_short else "see to what it names"
+
+
 def _cause(ctx: Context, allocation: Any, conductor: Conductor | None) -> tuple[str, str]:
     if allocation.state == AllocationState.ACTIVE:
         return f"it has node {allocation.node_uuid}", (
@@ -66,8 +92,8 @@ def _cause(ctx: Context, allocation: Any, conductor: Conductor | None) -> tuple[
         return (
             f"it got no node: {secrets.mask(allocation.last_error)}",
             (
-                "see to what it names, delete the allocation, and ask again (baremetal allocation "
-                "delete, baremetal allocation create)"
+                f"{_way_out(ctx, allocation)}, delete the allocation, and ask again (baremetal "
+                "allocation delete, baremetal allocation create)"
             ),
         )
     if conductor is None or not conductor.alive:

@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from datetime import datetime
 from typing import Any
 
+from bloomery.conductor.states import State
 from bloomery.db import nodes
 from bloomery.model.conductor import Conductor
 from bloomery.operations import node_rows, policy
@@ -42,6 +43,19 @@ def describe(ctx: Context) -> Json:
         "problems": _problems(ctx, groups),
         "last_event_id": last_event_id,
     }
+
+
+def list_classes(ctx: Context) -> dict[str, int]:
+    """Count the available nodes of each resource class, among the nodes the caller may list."""
+    project, services = policy.visible_project(ctx, "node"), ctx.services
+    _, groups = services.fleet.look(services.db, services.rpc.ring)
+    classes: dict[str, int] = {}
+    for condition, count, _since in groups:
+        if condition.resource_class and (project is None or condition.is_of(project)):
+            is_free = condition.provision_state == State.AVAILABLE and not condition.maintenance
+            classes.setdefault(condition.resource_class, 0)
+            classes[condition.resource_class] += count if is_free else 0
+    return dict(sorted(classes.items()))
 
 
 def _problems(ctx: Context, groups: Iterable[Group]) -> list[Json]:

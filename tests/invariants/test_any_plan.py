@@ -92,6 +92,7 @@ class Life:
         self.resources: dict[str, dict[str, Any]] = {}
         self.templates: list[str] = []
         self.nested: dict[str, Any] = {}
+        self.named = Named(set(), set())  # by the last plan
         self.story: list[str] = []  # what a failure of the test shows
 
     # ------------------------------------------------------------------------------ templates
@@ -275,14 +276,15 @@ class Life:
         paths = self.paths()
         under_way = self.under_way(before, paths)
         below = tuple(f"{path}/" for path in under_way)
-        named = Named.by(plan) if plan is not None else Named(set(), set())
+        if plan is not None:
+            self.named = Named.by(plan)
         self.story.append(f"{request}: {self.world.state} {self.world.root.reason[:90]}")
         for each in self.machines.costly[begun:]:
             path, node = paths[each.row], self.machines.nodes[each.node]["name"]
             self.story.append(f"  {each.verb} {path} {node}")
             if each.row in under_way or path in under_way or path.startswith(below):
                 continue
-            assert self.is_named(each, path, before, named, rolls_back), (
+            assert self.is_named(each, path, before, self.named, rolls_back), (
                 each, path, plan and foresight_lines(plan), "\n".join(self.story)
             )  # fmt: skip
 

@@ -14,7 +14,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Final, NamedTuple, TypeAlias
 
-from bloomery.orchestration.foresight import effects, foreseen, members
+from bloomery.orchestration.foresight import capacity, effects, foreseen, members
 from bloomery.orchestration.plan import build, tree_diff
 from bloomery.orchestration.plan.builder import PlanBuilder, Present, Transform
 from bloomery.orchestration.plan.plans import Key, Plan
@@ -28,6 +28,7 @@ TRANSFORMS: Final[tuple[Transform, ...]] = (
     effects.set_effects,
     members.add_members,
     members.batch_members,
+    capacity.check_capacity,
 )
 
 

@@ -48,7 +48,7 @@ def document(
         ],
         "takes": _times(schedule.times),
         "summary": counts,
-        "warnings": warnings(schedule.steps),
+        "warnings": [*plan.warnings, *warnings(schedule.steps)],
         "unchanged": [
             {"resource": key.name, "type": action.type}
             for key, action in plan

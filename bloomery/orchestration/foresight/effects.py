@@ -154,7 +154,7 @@ def _of_create(builder: PlanBuilder, key: Key) -> Effect:
     if replaced.record is None or replaced.properties is None:
         return effect
     if kind.deletes_first(replaced.record.properties, replaced.properties):
-        return replace(effect, reason="the old one is given back first")
+        return replace(effect, needs=None, reason="the old one is given back first")
     return effect
 
 

@@ -48,6 +48,7 @@ class Present:
     ``child``      returns that of a row's child stack; None: as its template defines it
     ``template``   template of the stack's last update; None: the one that its parent defines
     ``find_node``  returns a node as it is now, created by a stack or not
+    ``list_free``  returns the free nodes of a class; None: nodes are not counted
     ``converges``  whether resources are compared with their live state, as in Heat's ``converge``
     """
 
@@ -60,6 +61,7 @@ class Present:
     child: Callable[[ResourceState], Present | None] = lambda record: None
     template: TemplateSide | None = None
     find_node: FindNode = find_no_node
+    list_free: Callable[[str], Sequence[dict[str, Any]]] | None = None
     converges: bool = False
 
     @classmethod
@@ -137,6 +139,7 @@ class PlanBuilder:
     absence: Callable[[str], str] = lambda name: "no longer in the template"  # why it goes
     graph: Graph[Key] = field(default_factory=Graph)
     actions: dict[Key, Action] = field(default_factory=dict)
+    warnings: list[str] = field(default_factory=list)
     of_sides: dict[int, PlanBuilder] = field(default_factory=dict)  # by the ID of the old side
 
     def build(self) -> Plan:
@@ -148,7 +151,7 @@ class PlanBuilder:
         except Cycle as exc:
             names = [key.name for key in exc.keys if isinstance(key, Key)]
             raise errors.CircularDependencyException(cycle=" -> ".join([*names, names[0]])) from exc
-        return Plan(graph=self.graph, actions=self.actions)
+        return Plan(graph=self.graph, actions=self.actions, warnings=tuple(self.warnings))
 
     def put(self, key: Key, action: Action) -> None:
         self.graph.add(key)

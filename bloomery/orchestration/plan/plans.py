@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import enum
 from collections import Counter
-from collections.abc import Iterator, KeysView, Mapping
+from collections.abc import Iterator, KeysView, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final, Literal, NamedTuple
 
@@ -117,12 +117,14 @@ class Plan:
     """``graph`` may hold keys without an action: no-op vertices, which are done when reached.
 
     ``outputs``  verbs by name, for outputs whose definition changes
+    ``warnings`` sentences about the plan as a whole
     ``differs``  whether templates or parameters differ, even if no resource changes
     """
 
     graph: Graph[Key]
     actions: Mapping[Key, Action]
     outputs: Mapping[str, Verb] = field(default_factory=dict)
+    warnings: Sequence[str] = ()
     differs: bool = False
 
     def __iter__(self) -> Iterator[tuple[Key, Action]]:

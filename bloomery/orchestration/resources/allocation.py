@@ -20,7 +20,7 @@ from bloomery.orchestration.properties.schema import (
     updatable,
 )
 from bloomery.orchestration.resources import drift, machine_records, machines, stepwise
-from bloomery.orchestration.resources.effects import Effect
+from bloomery.orchestration.resources.effects import Effect, Need
 from bloomery.orchestration.resources.machine_records import field
 from bloomery.orchestration.resources.machines import Json
 from bloomery.orchestration.resources.stepwise import MARKS, Step
@@ -53,17 +53,20 @@ class Allocation(machine_records.MachineRecord):
             drift=UNSEEN, plans=Plans.MACHINE,
         ),
         "traits": Schema(
-            Type.LIST, "The required traits of the node.", schema=Schema(Type.STRING), drift=UNSEEN
+            Type.LIST, "The required traits of the node.", schema=Schema(Type.STRING), drift=UNSEEN,
+            plans=Plans.MACHINE,
         ),
         "candidate_nodes": Schema(
             Type.LIST, "The nodes to choose from, by UUID or name.", schema=Schema(Type.STRING),
-            drift=UNSEEN,
+            drift=UNSEEN, plans=Plans.MACHINE,
         ),
         "exclude_nodes": updatable(
             Type.LIST, OnChange.LATER, UNSEEN, "The nodes to exclude, by UUID or name.",
-            schema=Schema(Type.STRING),
+            schema=Schema(Type.STRING), plans=Plans.MACHINE,
         ),
-        "node": Schema(Type.STRING, "The node to reserve, by UUID or name.", drift=UNSEEN),
+        "node": Schema(
+            Type.STRING, "The node to reserve, by UUID or name.", drift=UNSEEN, plans=Plans.MACHINE
+        ),
         "owner": Schema(Type.STRING, "The project that owns the allocation.", drift=UNSEEN),
         "extra": field(Type.MAP, "Arbitrary metadata of the allocation.", Drift.FIELD),
         "timeout": updatable(
@@ -71,7 +74,8 @@ class Allocation(machine_records.MachineRecord):
             constraints=[constraints.Range(min=1)],
         ),
         "wait_for_capacity": updatable(
-            Type.BOOLEAN, OnChange.LATER, UNSEEN, "Wait until a node is free.", default=False
+            Type.BOOLEAN, OnChange.LATER, UNSEEN, "Wait until a node is free.", default=False,
+            plans=Plans.MACHINE,
         ),
     }  # fmt: skip
     presence_rules: ClassVar[Sequence[Rule]] = (
@@ -92,7 +96,8 @@ class Allocation(machine_records.MachineRecord):
     def effect_of_create(cls, properties: Mapping[str, Any]) -> Effect:
         """Return an effect without verbs, with the resource class for a plan."""
         asked = properties["resource_class"]
-        return Effect(resource_class=asked if isinstance(asked, str) else None)
+        needs = None if properties["node"] else Need.of(properties)
+        return Effect(resource_class=asked if isinstance(asked, str) else None, needs=needs)
 
     def handle_create(self) -> Any:
         self.resource_id_set(self.derived_id(machines.ALLOCATION))

@@ -11,7 +11,7 @@ from typing import Any, Final
 
 from bloomery.orchestration.properties.schema import Drift, OnChange, changes_of, drift_names
 from bloomery.orchestration.resources import instance_schema
-from bloomery.orchestration.resources.effects import NO_EFFECT, Effect, Impact
+from bloomery.orchestration.resources.effects import NO_EFFECT, Effect, Impact, Need
 
 Json = dict[str, Any]
 
@@ -52,7 +52,8 @@ def deletes_first(before: Mapping[str, Any], after: Mapping[str, Any]) -> bool:
 def effect_of_create(properties: Mapping[str, Any]) -> Effect:
     before = ("manage", "clean", "provide") if properties.get("runbook_before") else ()
     verbs = (*before, "active", *_after_writing(properties))
-    return Effect(verbs=verbs, resource_class=_class_of(properties))
+    needs = Need.of(properties.get("selector"))
+    return Effect(verbs=verbs, resource_class=_class_of(properties), needs=needs)
 
 
 def effect_of_repair(properties: Mapping[str, Any]) -> Effect:

@@ -165,6 +165,7 @@ def effect_of_renew(
     if state in PREPARED:
         reason = f"{label} is {state}: it is claimed, but nothing was deployed yet"
         made = instance_info.effect_of_create(properties)
+        made = replace(made, needs=None)
         return replace(made, impact=Impact.SERVICE, certain=state == State.AVAILABLE, reason=reason)
     if rebuilds or state == State.DEPLOYFAIL:
         reason = effect.reason if rebuilds else f"{label} is in {state}: it is written anew"

@@ -64,7 +64,7 @@ class Machines(Protocol):
         """Return a node by UUID or name, its secrets masked.  Raises NodeNotFound."""
 
     def list_available(self, resource_class: str) -> list[Json]:
-        """Return uuid and name of at most 1000 available, unallocated nodes of a class."""
+        """Return uuid, name and traits of at most 1000 available, unallocated nodes of a class."""
 
     def list_class(self, resource_class: str) -> list[Json]:
         """Return at most 1000 nodes of a class, used or not, with their failure domains."""

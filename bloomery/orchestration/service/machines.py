@@ -43,7 +43,7 @@ COLUMNS: Final = tuple(
     field.name for field in node_model.FIELDS.values()
     if (field.column or field.name == "traits") and field.name not in _UNSEEN
 )  # fmt: skip
-_NAMES: Final = ("uuid", "name")
+_FREE: Final = ("uuid", "name", "traits")
 _PLACES: Final = (
     "uuid", "name", "conductor_group", "shard", "chassis_uuid", "provision_state", "instance_uuid",
     "maintenance",
@@ -82,7 +82,8 @@ class ServiceMachines:
             "resource_class": resource_class, "provision_state": State.AVAILABLE,
             "associated": False, "maintenance": False,
         }  # fmt: skip
-        return self._list(_NAMES, filters)
+        nodes = self._list(_FREE, filters)
+        return [each | {"traits": (each["traits"] or "").split(",")} for each in nodes]
 
     def list_class(self, resource_class: str) -> list[Json]:
         return self._list(_PLACES, {"resource_class": resource_class})

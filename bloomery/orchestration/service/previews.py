@@ -21,7 +21,7 @@ from bloomery.orchestration import foresight, plan
 from bloomery.orchestration.plan.builder import Present
 from bloomery.orchestration.plan.plans import CLEAN, MAKE, Key, Verb
 from bloomery.orchestration.resources.composite import Composite
-from bloomery.orchestration.resources.machines import FindNode, find_no_node, find_node
+from bloomery.orchestration.resources.machines import find_node
 from bloomery.orchestration.service import (
     acceptance,
     access,
@@ -61,7 +61,7 @@ _KINDS: Final[Mapping[Verb, str]] = {
 def preview_stack(ctx: StackContext, name: object, arguments: StackArguments) -> PreviewedStack:
     new = stacks.read_new(ctx, name, arguments)
     with ctx.services.heavy_jobs.enter():
-        planned = foresight.create(new.stack, Present(records={}, find_node=_find_node(ctx)))
+        planned = foresight.create(new.stack, Present(records={}, **_nodes(ctx)))
         laid_out = step_times.document(ctx, None, planned)
     definition, secrecy = new.stack.definition, Secrecy(new.stack)
     identity = StackIdentity(project=ctx.project, name=new.name, uuid=_NOT_STORED)
@@ -233,16 +233,17 @@ def _present(stored: StoredStack, *, converges: bool) -> Present:
         stored.leftovers(),
         child=lambda member: _child_present(member, converges=converges),
         template=stored.definition,
-        find_node=_find_node(stored.ctx),
+        **_nodes(stored.ctx),
         converges=converges,
     )
 
 
-def _find_node(ctx: StackContext) -> FindNode:
+def _nodes(ctx: StackContext) -> dict[str, Any]:
+    """Return the reads of nodes for a plan, with the rights of the caller."""
     if ctx.runtime.machines is None:
-        return find_no_node
+        return {}
     seen = PageMachines(ctx.services, ctx.request, MachinePage())
-    return functools.partial(find_node, seen)
+    return {"find_node": functools.partial(find_node, seen), "list_free": seen.list_available}
 
 
 def _child_present(member: StackMember, *, converges: bool) -> Present | None:

@@ -22,6 +22,7 @@ from bloomery.db import (
 )
 from bloomery.model.stack_views import Json, StackIdentity
 from bloomery.model.stacks import Stack, StoredResource
+from bloomery.operations import allocation_why
 from bloomery.operations import why as nodes_why
 from bloomery.orchestration.engine.events import CHANGED
 from bloomery.orchestration.engine.resource_actions import BEGAN_AT
@@ -97,7 +98,8 @@ def explain_stack(ctx: StackContext, identity: StackIdentity) -> Json:
         "drifted": drifted,
         "leaving": [_place(each, subtree) for each in _list_leaving(stored)[:_MOST]],
         "leftover": [_leftover(each, targets) for each in leftovers[:_MOST]],
-        "next_action": _next_action(row, waiting, targets, bool(orders), engine, bool(drifted))
+        "next_action": _shortage_advice(ctx, [*waiting, *failed])
+        + _next_action(row, waiting, targets, bool(orders), engine, bool(drifted))
         + _plan_advice(row, len(leftovers)),
     }
 
@@ -130,6 +132,8 @@ class _WaitTargets:
     def describe(self, resource: StoredResource) -> str:
         if hooks := _hooks(resource):
             return f"hook {', '.join(hooks)} to be cleared"
+        if (shortage := allocation_why.find_shortage(resource.reason)) is not None:
+            return f"a node: {shortage}"
         if resource.reason not in ("", CHANGED):
             return resource.reason
         uuid = resource.waits_for or ""
@@ -272,6 +276,16 @@ def _leftover(resource: StoredResource, targets: _WaitTargets) -> Json:
         "physical_resource_id": resource.physical_id,
         "node": targets.node(resource.physical_id),
     }
+
+
+def _shortage_advice(ctx: StackContext, resources: Sequence[StoredResource]) -> str:
+    """Return the ways out where a resource got no node; empty: nodes are not what is missing."""
+    if not any(allocation_why.find_shortage(each.reason) for each in resources):
+        return ""
+    try:
+        return f"{allocation_why.advise_on_shortage(ctx)}; then "
+    except errors.Failure:  # the caller may not list nodes
+        return ""
 
 
 def _plan_advice(row: Stack, leftovers: int) -> str:

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from tests.functional.orchestration.test_machines import IMAGE, WEB, enrol, ironic, node_of
+from tests.functional.orchestration.test_machines import IMAGE, WEB, enrol, ironic, node_of, why_of
 from tests.kit.servers.orchestration import Orchestration, template
 from tests.kit.waiting import wait_for
 
@@ -59,7 +59,9 @@ def test_a_creation_without_experience_says_so(site: Orchestration) -> None:
     assert status == 200
     plan = preview["plan"]
     assert [step["stage"] for step in plan["steps"]] == [1, 2, 3]
-    assert (plan["summary"], plan["takes"], plan["machines_at_once"]) == ({"create": 3}, None, 1)
+    assert (plan["takes"], plan["machines_at_once"]) == (None, 1)
+    assert plan["summary"] == {"create": 2, "refuse": 1}
+    assert plan["steps"][0]["reason"] == "no free node of class bm.test"
 
 
 @pytest.mark.parametrize(
@@ -158,8 +160,9 @@ def test_a_group_is_planned_member_by_member_and_what_failed_is_said_to_have(
     made = next(each for each in ("workers/0", "workers/1") if steps[each]["machine"])
     failed = ({"workers/0", "workers/1"} - {made}).pop()
     assert (steps[made]["action"], steps[made]["certain"]) == ("rebuild", True)
-    assert steps[failed]["action"] == "replace"
-    assert steps[failed]["reason"] == "CREATE FAILED: nothing was made"
+    assert steps[failed]["action"] == "refuse"
+    reason = "CREATE FAILED: nothing was made; no free node of class bm.group"
+    assert steps[failed]["reason"] == reason
     assert plan["loses_data"] == [made]
 
     enrol(site, "g1", resource_class="bm.group", ports=[{"address": address.format(1)}])
@@ -247,14 +250,42 @@ def events_of(site: Orchestration, path: str) -> list[dict[str, Any]]:
     return events
 
 
+@pytest.mark.parametrize(
+    ("resource", "state", "key"),
+    [
+        ({"type": "OS::Ironic::Allocation",
+          "properties": {"resource_class": "nope", "wait_for_capacity": True}},
+         "CREATE_IN_PROGRESS", "waiting"),
+        ({"type": "OS::Ironic::Allocation", "properties": {"resource_class": "nope"}},
+         "CREATE_FAILED", "failed"),
+        (group(1, "http://images/a.img", "nope")["resources"]["workers"],
+         "CREATE_FAILED", "failed"),
+    ],
+    ids=["waits", "failed", "a group"],
+)  # fmt: skip
+def test_why_names_the_ways_out_of_a_lack_of_nodes(
+    site: Orchestration, web: str, resource: dict[str, Any], state: str, key: str
+) -> None:
+    path = site.create("short", template({"slot": resource}))
+    site.wait_for(path, state)
+    shortage = "no available nodes match the resource class nope"
+    why = wait_for(lambda: shortage in str(why_of(site, path)) and why_of(site, path), shortage)
+    assert why["next_action"].startswith("enrol a node (bloomery enrol), free one, or use another ")
+    assert "the classes that exist: bm." in why["next_action"]
+    if key == "waiting":
+        assert why["waiting"][0]["for"] == f"a node: {shortage}"
+    assert site.ask("DELETE", path)[0] == 204
+    site.wait_for(path, "DELETE_COMPLETE")
+
+
 def test_the_retry_of_a_group_that_was_never_there_is_one_batch(site: Orchestration) -> None:
     path = site.create("none-free", group(2, "http://images/a.img", "bm.none"))
     site.wait_for(path, "CREATE_FAILED")
     plan = planned(site, path, group(2, "http://images/a.img", "bm.none"))
     assert [(step["resource"], step["action"], step["stage"]) for step in plan["steps"]] == [
-        ("workers/0", "replace", 1), ("workers/1", "replace", 1), ("workers", "patch", 2),
+        ("workers/0", "refuse", 1), ("workers/1", "refuse", 1), ("workers", "patch", 2),
     ]  # fmt: skip
-    assert (plan["machines_at_once"], plan["summary"]["replace"]) == (2, 2)
+    assert (plan["machines_at_once"], plan["summary"]["refuse"]) == (2, 2)
     assert site.ask("DELETE", path)[0] == 204
     site.wait_for(path, "DELETE_COMPLETE")
 
@@ -409,22 +440,24 @@ def test_a_plan_warns_of_a_machine_that_goes_before_its_successor_is_up(
     site.wait_for(path, "CREATE_COMPLETE")
     plan = planned(site, path, template({"green": green, "red": red}))
     assert {step["resource"]: step["stage"] for step in plan["steps"]} == {"green": 1, "blue": 1}
-    [warning] = plan["warnings"]
+    *_, warning = plan["warnings"]
     assert warning == (
         "blue would be given back before green is up, and no rollback brings back what was on its "
         "disks: remove it in an update of its own, after this one"
     )
-    [warning] = planned(site, path, template({"green": green}))["warnings"]
+    *_, warning = planned(site, path, template({"green": green}))["warnings"]
     assert warning == (
         "blue, red would be given back before green is up, and no rollback brings back what was on "
         "their disks: remove them in an update of their own, after this one"
     )
     blue_and_green = template({"blue": blue, "green": green, "red": red})
-    assert planned(site, path, blue_and_green)["warnings"] == []
+    warnings = planned(site, path, blue_and_green)["warnings"]
+    assert not any("given back before green" in each for each in warnings)
     assert planned(site, path, template({}))["warnings"] == []
     image = {**place, "image": {**IMAGE, "source": "http://images/b.img"}}
     replaced = {"type": WEB["type"], "properties": {**image, "image_update_policy": "replace"}}
-    assert planned(site, path, template({"blue": replaced, "red": red}))["warnings"] == []
+    [warning] = planned(site, path, template({"blue": replaced, "red": red}))["warnings"]
+    assert warning.startswith("1 node of class bm.bg needed (blue), and 0 free")
 
 
 def test_one_node_under_several_names_is_one_machine(site: Orchestration) -> None:

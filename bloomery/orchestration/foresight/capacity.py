@@ -1,0 +1,90 @@
+"""Whether enough nodes are free for the machines that a plan deploys, by class and traits."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Final
+
+from bloomery.orchestration.plan.builder import PlanBuilder
+from bloomery.orchestration.plan.plans import MAKE, Key, Verb
+from bloomery.orchestration.resources.effects import Need
+from bloomery.orchestration.resources.machines import Json
+
+MOST_NAMES: Final = 5
+NODE: Final = "OS::Ironic::Node"
+
+
+def check_capacity(builder: PlanBuilder) -> None:
+    """Warn where more nodes are needed than are free; refuse what no free node can be.
+
+    Nodes that the plan gives back before may be free in time, so that they make nothing certain.
+    """
+    list_free = builder.present.list_free
+    if builder.parent is not None or list_free is None:
+        return
+    needs = {
+        key: action.effect.needs
+        for key, action in builder.actions.items()
+        if action.effect.needs is not None and not action.effect.is_refused
+    }
+    for name in sorted({need.resource_class for need in needs.values()}):
+        of_class = {key: need for key, need in needs.items() if need.resource_class == name}
+        free = list_free(name)
+        returned = _count_returned(builder, of_class, name)
+        unmet = _unmet(of_class, free)
+        if len(unmet) <= returned:
+            continue
+        builder.warnings.append(_warning(name, of_class, len(free), returned))
+        for key in unmet:
+            need = of_class[key]
+            if not (returned or need.waits or any(_fits(node, need) for node in free)):
+                action, traits = builder.actions[key], ", ".join(need.traits)
+                reason = f"no free node of class {name}" + (f" has {traits}" if traits else "")
+                effect = replace(action.effect, is_refused=True, certain=True, reason=reason)
+                builder.actions[key] = replace(action, effect=effect)
+
+
+def _unmet(needs: Mapping[Key, Need], free: Sequence[Json]) -> list[Key]:
+    """Give each need the fitting node with the fewest traits; return the needs that get none."""
+    left = sorted(free, key=lambda node: len(node["traits"] or ()))
+    unmet = []
+    for key, need in sorted(needs.items(), key=lambda item: -len(item[1].traits)):
+        node = next((node for node in left if _fits(node, need)), None)
+        if node is None:
+            unmet.append(key)
+        else:
+            left.remove(node)
+    return unmet
+
+
+def _fits(node: Json, need: Need) -> bool:
+    names = {node["uuid"], node["name"]}
+    is_named = not need.candidates or bool(names & {*need.candidates})
+    return is_named and not names & {*need.excluded} and {*need.traits} <= {*node["traits"]}
+
+
+def _count_returned(builder: PlanBuilder, needs: Mapping[Key, Need], name: str) -> int:
+    """Count the nodes of a class that the plan gives back before it needs others, or enrols."""
+    todo, seen = list(needs), set(needs)
+    while todo:
+        for key in builder.graph.requires(todo.pop()):
+            if key not in seen:
+                seen.add(key)
+                todo.append(key)
+    actions = builder.actions.items()
+    freed = [each.effect for key, each in actions if key in seen and "deleted" in each.effect.verbs]
+    enrolled = [each.effect for key, each in actions if key.phase == MAKE and each.type == NODE
+                and each.verb is not Verb.UNCHANGED]  # fmt: skip
+    return sum(each.resource_class in (None, name) for each in (*freed, *enrolled))
+
+
+def _warning(name: str, needs: Mapping[Key, Need], free: int, returned: int) -> str:
+    names = [key.name for key in needs]
+    more = f" and {len(names) - MOST_NAMES} more" if len(names) > MOST_NAMES else ""
+    given = f", {returned} given back before," if returned else ""
+    nodes = "node" if len(names) == 1 else "nodes"
+    return (
+        f"{len(names)} {nodes} of class {name} needed ({', '.join(names[:MOST_NAMES])}{more}), and "
+        f"{free} free{given} as things are: enrol nodes, free some, or use another class or traits"
+    )
