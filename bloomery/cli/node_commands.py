@@ -22,6 +22,7 @@ from bloomery.cli.node_orders import NodeNotThere, Orders, Watching, path_of
 NODE: Final = click.argument("node")
 NODES: Final = click.argument("nodes", nargs=-1, required=True, metavar="NODE...")
 REASON: Final = click.option("--reason", metavar="TEXT", help="Shown with the node.")
+_TO_SECONDS: Final = len("2026-11-28T23:45:10")
 _POWER: Final = {"on": "power on", "off": "power off", "reboot": "power on"}  # states at the end
 _PEM: Final = r"-----BEGIN PUBLIC KEY-----.*?-----END PUBLIC KEY-----"
 _LONG: Final = frozenset({"links", "ports", "portgroups", "states", "volume"})  # of show
@@ -411,7 +412,7 @@ def _entry(entry: Json) -> tuple[Any, ...]:
     else:
         took, text = "", entry.get("event") or entry.get("event_type") or ""
         more = entry.get("provision_state") or ""
-    return entry["at"], took, text.strip(), terminal.brief(more)
+    return f"{entry['at'][:_TO_SECONDS]}Z", took, text.strip(), terminal.brief(more)
 
 
 def _echo_rows(rows: Iterable[Iterable[Any]]) -> None:

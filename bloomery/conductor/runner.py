@@ -369,16 +369,20 @@ def _history(flow: Flow, end: str) -> list[DeferredWrite]:
     task, name_of = flow.task, flow.phase.history_name
     if name_of is None or not task.runtime.conf.conductor.record_step_flows_in_history:
         return []
-    shown = secrets.mask([run.step.shown() for run in flow.runs if not run.step.internal])
-    if not shown:
+    steps_run = [run.step for run in flow.runs if not run.step.internal]
+    if not steps_run:
         return []
+    shown = ", ".join(
+        step.name + (f" {rows.dump(secrets.mask(step.args))}" if step.args else "")
+        for step in steps_run
+    )
 
     def encode() -> EncodedWrite:
         name = name_of(task.node)
         plain = name.replace("_", " ")
         text = {
-            "start": f"Starting {plain} with steps={shown}",
-            "end": f"{plain.title()} completed successfully with steps={shown}",
+            "start": f"Starting {plain} with the steps {shown}",
+            "end": f"{plain.title()} completed successfully with the steps {shown}",
         }[end]
         if task.runtime.conf.conductor.log_step_flows_to_syslog:
             LOG.info("node %s: %s", task.node.uuid, text)

@@ -41,7 +41,7 @@ def test_cleaning_and_deploying_are_told_with_start_and_end(site: Site) -> None:
         "deployment_start",
         "deployment_end",
     ]
-    assert any("'step': 'deploy'" in entry["event"] for entry in site.history(node))
+    assert any("deploy.deploy" in entry["event"] for entry in site.history(node))
 
 
 FLOWS = {
@@ -59,8 +59,8 @@ def test_a_flow_on_request_is_told_with_its_steps(site: Site, verb: str) -> None
     site.wait_for_state(node, state)
     assert _told(site, node) == [f"{name}_start", f"{name}_end"]
     start, end = (e for e in site.history(node) if e["event_type"] != "transition")
-    assert start["event"].startswith(f"{begins} with steps=[{{'interface': 'bios'")
-    assert end["event"].startswith(f"{ends} completed successfully with steps=[")
+    assert start["event"].startswith(f"{begins} with the steps bios.factory_reset")
+    assert end["event"].startswith(f"{ends} completed successfully with the steps bios.")
     for entry in (start, end):
         assert (entry["severity"], entry["conductor"]) == ("INFO", site.runtime.host)
         assert entry["duration_seconds"] is None or entry["duration_seconds"] >= 0
@@ -91,7 +91,7 @@ def test_the_log_tells_it_too_where_the_operator_says_so(make_site, caplog) -> N
         site.provision(node, "active")
         site.wait_for_state(node, "active")
     lines = [record.getMessage() for record in caplog.records]
-    assert any(f"node {node}: Starting deployment with steps=[" in line for line in lines)
+    assert any(f"node {node}: Starting deployment with the steps deploy." in line for line in lines)
     assert any(f"node {node}: Deployment completed successfully" in line for line in lines)
 
 
