@@ -50,7 +50,8 @@ class Spec:
     ``media_by_patch``: they take PATCH in place of actions.  ``idrac``: its BMC has Dell's
     services, and makes a job of a BIOS change: until the next boot it refuses others.
     ``forgets_mode``: a boot device without a mode sets Legacy.  ``wants_triple``: a boot device
-    without duration and mode is refused.
+    without duration and mode is refused.  ``order``: boot options by reference and their device; a
+    machine with them has no boot override.
     """
 
     uuid: str
@@ -75,6 +76,7 @@ class Spec:
     idrac: bool = False
     forgets_mode: bool = False
     wants_triple: bool = False
+    order: tuple[tuple[str, str], ...] = ()
 
 
 def factory_bios() -> dict[str, Any]:
@@ -91,6 +93,7 @@ class System:
         self._stopping = stopping
         self._on = False
         self.boot = {"target": "None", "enabled": "Disabled", "mode": spec.mode}
+        self.order = [reference for reference, _ in spec.order]
         self.mode_next = spec.mode
         self.http_uri = ""
         self.booted: dict[str, Any] = {}
@@ -229,6 +232,8 @@ class System:
             boot["mode"] = self.mode_next
             target = boot["target"] if boot["enabled"] != "Disabled" else "None"
             target = self._take_first_boot() or target
+            if self.order:
+                target = dict(self.spec.order)[self.order[0]]
             if boot["enabled"] == "Once":
                 boot.update(target="None", enabled="Disabled")
             self.booted = {

@@ -11,6 +11,7 @@ from typing import Any, Final
 
 from bloomery import errors, secrets
 from bloomery.drivers.base import DriverTask
+from bloomery.drivers.redfish import reading
 from bloomery.drivers.redfish.access import Access
 from bloomery.drivers.redfish.bmc_write import BmcWrite
 
@@ -29,9 +30,13 @@ _STANDARD: Final = {
 MODES: Final = {"uefi": "UEFI", "bios": "Legacy"}
 _MODES: Final = {wire.lower(): mode for mode, wire in MODES.items()}  # some BMCs show Uefi
 _ALLOWED: Final = "@Redfish.AllowableValues"
-NO_OVERRIDE: Final = (
-    "its BMC offers no override of the boot device: set the order of boot devices in its firmware, "
-    "and take management interface noop"
+_PATHS: Final = {  # parts of UEFI's device paths: our names
+    "Uri(": "uefihttp", "MAC(": "pxe", "CDROM(": "cdrom", "USB(": "cdrom", "HD(": "disk",
+    "NVMe(": "disk", "Sata(": "disk", "Scsi(": "disk",
+}  # fmt: skip
+_NO_OVERRIDE: Final = (
+    "its BMC offers neither an override of the boot device nor an order of boot options: set the "
+    "order in the machine's firmware, and take management interface noop"
 )
 _NO_URI: Final = "the machine cannot boot from a URL: its BMC has no HttpBootUri"
 
@@ -74,7 +79,8 @@ def choose(
         shown = chosen(system)
         if shown["boot_device"] == device and persistent and not shown["persistent"]:
             memory[MEMORY] = device  # stored for one boot: each power on sets it again
-        return not _shows_override(system) or shown["boot_device"] == device
+        is_hidden = has_override(system) and not _shows_override(system)
+        return is_hidden or shown["boot_device"] == device
 
     return BmcWrite(
         access=access, task=task, what=f"boot from {device}", change=change, is_so=is_so,
@@ -110,6 +116,9 @@ def _set(
     import sushy
 
     word = offered_word(system, device)
+    if not has_override(system):
+        _set_first(system, device)
+        return
     duration = "Continuous" if persistent else "Once"
     wire_mode = MODES[mode] if mode else _value(system, "mode")
     uri = address if device == "uefihttp" else None
@@ -140,8 +149,8 @@ def offered_word(system: Any, device: str) -> str:
     Raises InvalidParameterValue where the BMC does not offer it.
     """
     word = word_for(system, device)
-    if not _has_override(system):
-        raise errors.InvalidParameterValue(reason=NO_OVERRIDE)
+    if word is None and not has_override(system) and not _options(system):
+        raise errors.InvalidParameterValue(reason=_NO_OVERRIDE)
     if word is None:
         raise errors.InvalidParameterValue(
             reason=f"the machine cannot boot from {device}: its BMC offers "
@@ -180,8 +189,10 @@ def word_for(system: Any, device: str) -> str | None:
     Supermicro's virtual CD boots only as UsbCd, although Cd is offered.
     """
     offered = system.boot.allowed_values if system.boot else None
+    if not offered and not has_override(system):
+        return _STANDARD[device] if device in _options(system).values() else None
     if not offered:
-        return _STANDARD[device] if _has_override(system) else None
+        return _STANDARD[device]
     words = {_plain(word): word for word in reversed(offered) if isinstance(word, str)}
     names = TARGETS[device]
     if device == "cdrom" and _is_supermicro(system):
@@ -189,11 +200,39 @@ def word_for(system: Any, device: str) -> str | None:
     return next((words[name] for name in names if name in words), None)
 
 
-def _has_override(system: Any) -> bool:
+def has_override(system: Any) -> bool:
     """Return whether Boot has an override; some BMCs have an order of boot options alone."""
     boot = system.json.get("Boot") or {}
     is_here = any(name.startswith("BootSourceOverride") for name in boot)
     return is_here or _shows_override(system) or bool(system.boot and system.boot.allowed_values)
+
+
+def _options(system: Any) -> dict[str, str | None]:
+    """Return our names of the devices of boot options by reference, in the order of boots.
+
+    Source: DMTF DSP0268, ComputerSystem, BootOrder; BootOption, Alias and UefiDevicePath.
+    """
+    boot = system.json.get("Boot") or {}
+    order = boot.get("BootOrder") or ()
+    devices = {
+        option.get("BootOptionReference"): _device_of_option(option)
+        for option in (reading.members(system, boot, "BootOptions") if order else ())
+    }
+    return {reference: devices[reference] for reference in order if reference in devices}
+
+
+def _device_of_option(option: Mapping[str, Any]) -> str | None:
+    alias, path = _plain(str(option.get("Alias") or "")), str(option.get("UefiDevicePath") or "")
+    named = next((device for device, names in TARGETS.items() if alias in names), None)
+    return named or next((device for mark, device in _PATHS.items() if mark in path), None)
+
+
+def _set_first(system: Any, device: str) -> None:
+    """Put the boot options of a device first, for machines without an override."""
+    options = _options(system)
+    order = sorted(options, key=lambda reference: options[reference] != device)
+    tag = system._get_etag()  # noqa: SLF001  sushy offers no other way
+    system._conn.patch(system.path, data={"Boot": {"BootOrder": order}}, etag=tag)  # noqa: SLF001
 
 
 def _shows_override(system: Any) -> bool:
@@ -212,6 +251,9 @@ def supported(system: Any) -> list[str]:
 
 def chosen(system: Any) -> dict[str, Any]:
     """Return {"boot_device": name or None, "persistent": bool or None}."""
+    if not has_override(system):
+        first = next(iter(_options(system).values()), None)
+        return {"boot_device": first, "persistent": None if first is None else True}
     reported = (system.json.get("Boot") or {}).get("BootSourceOverrideTarget")
     device = _device(system, _value(system, "target") or reported or "")
     enabled = _value(system, "enabled")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from bloomery.lab.bmc import SimulatedBmc
-from bloomery.lab.refusal import Rule, checked, needed
+from bloomery.lab.refusal import Rule, checked, missing, needed
 from bloomery.lab.routing import (
     HEALTHY,
     NO_CONTENT,
@@ -55,6 +55,8 @@ def show(bmc: SimulatedBmc, ask: Ask, ident: str) -> Answer:
 
 
 def _boot(system: System) -> Json:
+    if system.spec.order:
+        return {"BootOrder": system.order, "BootOptions": ref(f"/Systems/{system.id}/BootOptions")}
     modes = list(system.spec.modes)
     mode = {
         "BootSourceOverrideMode": system.boot["mode"],
@@ -70,6 +72,8 @@ def _boot(system: System) -> Json:
 
 def _boot_rules(system: System) -> dict[str, Rule]:
     spec = system.spec
+    if spec.order:
+        return {"BootOrder": list}
     rules: dict[str, Rule] = {
         "BootSourceOverrideTarget": list(spec.targets),
         "BootSourceOverrideEnabled": list(spec.enables),
@@ -95,10 +99,28 @@ def change(bmc: SimulatedBmc, ask: Ask, ident: str) -> Answer:
         if "target" in settings and system.spec.forgets_mode:
             settings.setdefault("mode", "Legacy")
         system.set_boot(**settings)
+        system.order = boot.get("BootOrder", system.order)
         system.http_uri = boot.get("HttpBootUri", system.http_uri) or ""
         system.led = body.get("IndicatorLED", system.led)
         system.asset = body.get("AssetTag", system.asset)
     return NO_CONTENT
+
+
+@route("GET", "/Systems/*/BootOptions")
+def list_boot_options(bmc: SimulatedBmc, ask: Ask, ident: str) -> Answer:
+    names = [reference for reference, _ in bmc.system(ident).spec.order]
+    return collection(f"/Systems/{ident}/BootOptions", "BootOption", names)
+
+
+@route("GET", "/Systems/*/BootOptions/*")
+def show_boot_option(bmc: SimulatedBmc, ask: Ask, ident: str, reference: str) -> Answer:
+    options = dict(bmc.system(ident).spec.order)
+    if reference not in options:
+        raise missing(reference)
+    return {
+        "@odata.type": "#BootOption.v1_0_6.BootOption", "Id": reference, "Name": reference,
+        "BootOptionReference": reference, "Alias": options[reference], "BootOptionEnabled": True,
+    }  # fmt: skip
 
 
 @route("POST", "/Systems/*/Actions/ComputerSystem.Reset")

@@ -262,6 +262,26 @@ BOOT_SETTINGS: Final = (
         faults=(shows(SYSTEM, {"Boot": None}),),
         reads=lambda read: read["supported_boot_devices"] == [],
     ),
+    *(
+        Oddity(
+            id=f"boot-has-an-order-alone-{operation.replace(' ', '-')}",
+            source="https://github.com/ibm-openbmc/bmcweb/pull/209",
+            bmc="Boot has no override, and an order of boot options that can be written",
+            operation=operation,
+            machine={"order": (("Boot0001", "Hdd"), ("Boot0002", "Pxe"), ("Boot0003", "Cd"))},
+            is_so=is_so,
+            reads=reads,
+        )
+        for operation, is_so, reads in (
+            ("deploy", lambda system: system.order[0] == "Boot0003", lambda read: True),
+            (
+                "list boot devices",
+                lambda system: True,
+                lambda read: read["supported_boot_devices"] == ["pxe", "disk", "cdrom"],
+            ),
+            ("check the BMC", lambda system: True, _checks("boot device", works=True)),
+        )
+    ),
     Oddity(
         id="boot-has-no-override-to-set",
         source="https://bugs.launchpad.net/sushy/+bug/2131942",
@@ -269,7 +289,7 @@ BOOT_SETTINGS: Final = (
         operation="set boot device",
         faults=(shows(SYSTEM, {"Boot": None}),),
         ends="failed",
-        says="its BMC offers no override of the boot device",
+        says="its BMC offers neither an override of the boot device",
     ),
     Oddity(
         id="boot-once-is-all-there-is",
