@@ -3,11 +3,13 @@
 VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python tools/pip_install.py
-INSTALL := $(PIP) --constraint requirements.lock
+# Dependencies are what was tested, byte for byte; the package itself has no hash, and brings none.
+LOCKED := $(PIP) --require-hashes --no-deps
+OURS := $(PIP) --no-deps --no-build-isolation --editable
 
-# What the service needs, and what its tests need in addition.
-RUN_SET := .
-TEST_SET := .[mysql,otel,postgresql,test]
+# What the service needs, and what its tests need in addition: for `make lock`.
+RUN_SET := .[mysql,otel,postgresql]
+TEST_SET := .[test]
 # The tests of the pages use its copy of axe-core (MPL 2.0) alone, and not playwright.
 AXE := --no-deps axe-playwright-python
 DOCS_SET := .[docs]
@@ -130,13 +132,22 @@ states: $(VENV)/test.stamp  ## Write doc/reference/states.md from the table of s
 man: $(VENV)/test.stamp  ## Write contrib/man/bloomery.1 from the commands
 	@$(BIN)/python tools/man_page.py
 
-lock:  ## Choose the newest versions that fit setup.cfg and pin them in requirements.lock
+FREEZE := build/lock/bin/python -m pip freeze --all --exclude bloomery --exclude pip --exclude wheel
+HASHES := build/lock/bin/uv pip compile --quiet --universal --python-version 3.11.7 --no-deps \
+	--generate-hashes --no-emit-index-url --no-annotate --no-header
+
+lock:  ## Choose the newest versions that fit setup.cfg and pin them, with their hashes
 	@rm -rf build/lock && tools/make-venv build/lock
-	@build/lock/bin/python -m pip -qq --no-input install --upgrade setuptools '$(TEST_SET)' '$(DOCS_SET)'
+	@build/lock/bin/python -m pip -qq --no-input install --upgrade setuptools '$(RUN_SET)'
+	@$(FREEZE) > build/lock/run
+	@build/lock/bin/python -m pip -qq --no-input install '$(TEST_SET)' '$(DOCS_SET)'
 	@build/lock/bin/python -m pip -qq --no-input install $(AXE)
-	@{ echo '# What was tested, for both `make run` and `make test`. Written by `make lock`.'; \
-	   build/lock/bin/python -m pip freeze --all --exclude bloomery --exclude pip --exclude wheel; \
-	 } > requirements.lock
+	@$(FREEZE) | grep -vxFf build/lock/run > build/lock/test
+	@build/lock/bin/python -m pip -qq --no-input install uv
+	@{ echo '# What was tested of the service. Written by `make lock`, for pip install --require-hashes.'; \
+	   $(HASHES) build/lock/run; } > requirements.lock
+	@{ echo '# What its tests and pages need in addition. Written by `make lock`.'; \
+	   $(HASHES) build/lock/test; } > requirements-test.lock
 	@rm -rf build/lock
 
 clean:  ## Remove what the other targets made, the virtual environment included
@@ -147,21 +158,20 @@ $(VENV)/made.stamp:
 	@tools/make-venv $(VENV)
 	@touch $@
 
-# setuptools first: the package is built with the version that is locked, not with one fetched for it.
+# The package is built with the setuptools that is locked, not with one fetched for it.
 $(VENV)/run.stamp: setup.cfg pyproject.toml requirements.lock | $(VENV)/made.stamp
 	@echo "installing what the service needs into $(VENV)"
-	@$(INSTALL) setuptools
-	@$(INSTALL) --no-build-isolation --editable '$(RUN_SET)'
+	@$(LOCKED) --requirement requirements.lock
+	@$(OURS) .
 	@touch $@
 
 $(VENV)/docs.stamp: $(VENV)/run.stamp
 	@echo "installing what builds the site of pages into $(VENV)"
-	@$(INSTALL) --no-build-isolation --editable '$(DOCS_SET)'
+	@$(LOCKED) --requirement requirements-test.lock
 	@touch $@
 
-$(VENV)/test.stamp: setup.cfg pyproject.toml requirements.lock | $(VENV)/made.stamp
+$(VENV)/test.stamp: setup.cfg pyproject.toml requirements.lock requirements-test.lock | $(VENV)/made.stamp
 	@echo "installing what the service and its tests need into $(VENV)"
-	@$(INSTALL) setuptools
-	@$(INSTALL) --no-build-isolation --editable '$(TEST_SET)'
-	@$(INSTALL) $(AXE)
+	@$(LOCKED) --requirement requirements.lock --requirement requirements-test.lock
+	@$(OURS) .
 	@touch $(VENV)/run.stamp $@

@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
 """Run ``pip install`` with the arguments of this program, and say how far it is.
 
-    .venv/bin/python tools/pip_install.py --constraint requirements.lock .
+    .venv/bin/python tools/pip_install.py --require-hashes --requirement requirements.lock
 
 On a terminal the line is written anew for each package; elsewhere each tenth is a line.  Packages
-of requirements.lock are the most that there can be.  pip's own words are shown if it fails.
+of the named files are the most that there can be.  pip's own words are shown if it fails.
 """
 
 from __future__ import annotations
@@ -15,13 +15,13 @@ from collections import deque
 from pathlib import Path
 from typing import Final
 
-LOCK: Final = Path(__file__).resolve().parent.parent / "requirements.lock"
 EVERY: Final = 10
 SHOWN: Final = 40  # of pip's last lines, if it fails
 
 
 def main(arguments: list[str]) -> int:
-    most = sum("==" in line for line in LOCK.read_text(encoding="utf-8").splitlines())
+    locks = [Path(each) for each in arguments if each.endswith(".lock")]
+    most = sum("==" in line for lock in locks for line in lock.read_text("utf-8").splitlines())
     command = [sys.executable, "-m", "pip", "--no-input", "--disable-pip-version-check", "install",
                "--progress-bar", "off", *arguments]  # fmt: skip
     last, count, on_terminal = deque[str](maxlen=SHOWN), 0, sys.stdout.isatty()

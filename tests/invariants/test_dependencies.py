@@ -14,7 +14,7 @@ import pytest
 ROOT = Path(__file__).parents[2]
 OURS = {"bench", "bloomery", "tests", "tools"}
 APART = {"heat", "oslo_log"}  # tests/conformance/heat_*.py run where Heat is: `make heat`
-LOCK = (ROOT / "requirements.lock").read_text()
+LOCK = "\n".join(path.read_text() for path in sorted(ROOT.glob("requirements*.lock")))
 
 
 def distributions(*requirements: str) -> set[str]:
@@ -68,3 +68,9 @@ def test_whatever_is_imported_is_declared(folder: str, which: int) -> None:
 def test_whatever_is_declared_is_locked() -> None:
     locked = {plain(line.partition("==")[0]) for line in LOCK.splitlines() if "==" in line}
     assert declared()[1] - locked == set()
+
+
+def test_whatever_is_locked_has_hashes() -> None:
+    blocks = re.split(r"\n(?=\S)", re.sub(r"^#.*\n", "", LOCK, flags=re.MULTILINE).strip())
+    assert [block.split("==")[0] for block in blocks if "--hash=sha256:" not in block] == []
+    assert "://" not in LOCK, "a registry is the reader's own"

@@ -118,7 +118,9 @@ def install_by_pip(python: str, wheel: Path, folder: Path) -> Path:
         pytest.skip(f"{python} does not run here")  # a shim of pyenv may be there without it
     subprocess.run([python, "-m", "venv", folder], check=True)
     pip = [folder / "bin/python", "-m", "pip", "--quiet", "--no-input"]
-    subprocess.run([*pip, "install", "--constraint", LOCK, wheel], check=True)
+    locked = ["--require-hashes", "--no-deps", "--requirement", LOCK]
+    subprocess.run([*pip, "install", *locked], check=True)
+    subprocess.run([*pip, "install", "--no-deps", wheel], check=True)
     subprocess.run([*pip, "check"], check=True)
     return folder / "bin/bloomery"
 
