@@ -14,6 +14,7 @@ import threading
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Final
 
 from bloomery import errors
 from bloomery.cmd import threads
@@ -34,6 +35,8 @@ from bloomery.secrets import Sealer
 from bloomery.state_dir import StateDir
 
 LOG = logging.getLogger(__name__)
+
+_NO_THREAD: Final = "can't start new thread"  # CPython's words for it
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -206,6 +209,13 @@ def start_errors(home: StateDir | None = None) -> Iterator[None]:
     try:
         with kept_rows.outlasted():
             yield
+    except RuntimeError as exc:
+        if _NO_THREAD not in str(exc):
+            raise
+        raise errors.CannotStart(
+            reason="cannot start: the system gives no more threads; raise the limits of memory and "
+            "of processes (ulimit -v and -u; MemoryMax= and TasksMax= of a unit), and start again",
+        ) from exc
     except errors.DatabaseBusy as exc:
         is_of_home = home is not None and exc.facts.get("disk_file") == str(home.database)
         elsewhere = ", or choose another --state-dir" if is_of_home else ""

@@ -6,6 +6,7 @@ are reserved for requests of users; heartbeats do not get them.
 
 from __future__ import annotations
 
+import contextlib
 import threading
 from collections.abc import Callable
 from concurrent.futures import Future
@@ -61,7 +62,8 @@ class Workers:
 
     def stop(self) -> None:
         """Wait for running work; accept no more."""
-        self._pool.shutdown(wait=True)
+        with contextlib.suppress(RuntimeError):  # the pool joins a thread that could not start
+            self._pool.shutdown(wait=True)
 
 
 def _in_name_of(request: Request | None, work: Callable[..., T], *args: Any, **more: Any) -> T:

@@ -204,10 +204,17 @@ def _hint(group: str, name: str, ours: Collection[tuple[str, str]]) -> str:
 
 
 def _options_in(config_files: Sequence[str]) -> set[tuple[str, str]]:
-    """Return group and option of each line, without those that other packages read."""
+    """Return group and option of each line, without those that other packages read.
+
+    Groups are spelt as oslo.config reads them: [API] is [api].
+    """
+    groups = [
+        (group if group == "DEFAULT" else group.lower(), names)
+        for group, names in read_files(config_files).items()
+    ]
     return {
         (group, option)
-        for group, names in read_files(config_files).items()
+        for group, names in groups
         if not group.startswith("oslo_messaging") and group != KEYSTONE_GROUP
         for option in names
     }

@@ -65,7 +65,8 @@ class Trimmer:
 
     def stop(self) -> None:
         self._stopping.set()
-        self._thread.join()
+        if self._thread.ident is not None:
+            self._thread.join()
 
     def _run(self) -> None:
         pause_s = _FIRST_S

@@ -161,7 +161,8 @@ class Server:
             LOG.warning("stopping: the time is over, and some requests are left without an answer")
             return
         for thread in self._threads:
-            thread.join()
+            if thread.ident is not None:  # the start may have failed before it
+                thread.join()
 
     def _take(self, connection: Connection) -> None:
         message = connection.reader.messages[0]

@@ -176,6 +176,7 @@ def test_options_that_are_not_ours_are_named(tmp_path: Path):
         "[oslo_messaging_rabbit]\nssl = true\n[neutron]\nurl = x\ndefault_hoks = x\n"
         "[api]\ndefault_hoks = x\n",
     )
+    path.write_text(path.read_text() + "\n[API]\nenable_ssl_api = true\n")  # oslo.config folds
     assert conf.unknown([str(path)]) == [
         "[DEFAULT]enabled_hardware_type (Did you mean 'enabled_hardware_types'?)",
         "[api]default_hoks (Did you mean '[inspector]default_hooks'?)",

@@ -75,6 +75,25 @@ def test_what_was_started_is_stopped(
         assert again.url.endswith(f":{port}")
 
 
+@pytest.mark.parametrize("most", [0, 1, 2, 4, 8, 16, 24])
+def test_a_start_without_enough_threads_ends_with_one_sentence(
+    home: StateDir, monkeypatch: pytest.MonkeyPatch, most: int
+) -> None:
+    plain, started = threading.Thread.start, []
+
+    def start(thread: threading.Thread) -> None:
+        if len(started) >= most:
+            raise RuntimeError("can't start new thread")
+        started.append(thread)
+        plain(thread)
+
+    settings = Conf(api=Api(port=0), orchestration=Orchestration(port=0))
+    service = Service(settings, home)
+    monkeypatch.setattr(threading.Thread, "start", start)
+    with pytest.raises(errors.CannotStart, match="the system gives no more threads; raise"):
+        service.start()
+
+
 def test_calls_of_others_are_answered_until_the_conductor_is_off_line(
     home: StateDir, monkeypatch: pytest.MonkeyPatch
 ) -> None:
