@@ -134,7 +134,7 @@ man: $(VENV)/test.stamp  ## Write contrib/man/bloomery.1 from the commands
 
 FREEZE := build/lock/bin/python -m pip freeze --all --exclude bloomery --exclude pip --exclude wheel
 HASHES := build/lock/bin/uv pip compile --quiet --universal --python-version 3.11.7 --no-deps \
-	--generate-hashes --no-emit-index-url --no-annotate --no-header
+	--generate-hashes --no-annotate --no-header
 
 lock:  ## Choose the newest versions that fit setup.cfg and pin them, with their hashes
 	@rm -rf build/lock && tools/make-venv build/lock
