@@ -82,6 +82,9 @@ class Conductor:
     check_provision_state_interval: int = option(
         60, "seconds between two checks for time-outs and unattended flows", least=0
     )
+    sqlite_checkpoint_interval: int = option(
+        60, "seconds between two moves of SQLite's log into its file; 0: off", least=0
+    )
     check_allocations_interval: int = option(
         60, "seconds between two checks for allocations of dead conductors; 0: off", least=0
     )

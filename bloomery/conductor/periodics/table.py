@@ -39,7 +39,6 @@ LOG = logging.getLogger(__name__)
 _NO_WORKER_RETRY_S: Final = 1.0
 _TOKENS_EVERY_S: Final = 600.0
 _BOOT_FILES_EVERY_S: Final = 600.0
-_CHECKPOINT_EVERY_S: Final = 60.0
 _LEAST_REST: Final = 0.25  # least pause, as a share of the period
 
 
@@ -155,7 +154,7 @@ TABLE: Final[tuple[Periodic, ...]] = (
     ),
     Periodic(
         name="checkpoint",
-        every_s=lambda _conf: _CHECKPOINT_EVERY_S,
+        every_s=lambda conf: conf.conductor.sqlite_checkpoint_interval,
         make=lambda runtime: runtime.checkpoint,
         why="whoever copies SQLite's file alone must not lose more than a minute",
         at_start=True,
