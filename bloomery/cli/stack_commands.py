@@ -351,8 +351,11 @@ def _find_updatable(client: Any, name: str) -> Json | None:
 
 
 def _echo_plan(plan: Json, file: str, name: str, *, converge: bool, err: bool = False) -> None:
-    """Print a plan; name the machines that differ, and the command that converges them."""
+    """Print a plan; name roll-outs that are paused, and machines that differ from the template."""
     click.echo(plan_text.text(plan), err=err)
+    for each in plan.get("paused", ()):
+        line = f"{each['resource']}: {each['reason']}; an update ends this pause"
+        terminal.echo(line, err=True)
     drifted = () if converge else plan.get("drifted", ())
     for each in drifted:
         terminal.echo(_drift_line(each), err=True)

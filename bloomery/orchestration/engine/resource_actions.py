@@ -477,6 +477,16 @@ def preempt(stack: EngineStack, row: EngineResource) -> None:
         stack.schedule.step_at(row, -math.inf)
 
 
+def end_pauses(stack: EngineStack, row: EngineResource) -> None:
+    """Preempt an action that waits for a user's signal, also in the child stacks of the row."""
+    if row.pending_action is not None and row.kind.is_held(row.data):
+        preempt(stack, row)
+    child = stack.stacks.get(str(row.physical_id))
+    if child is not None:
+        for each in list(child.open_rows.values()):
+            end_pauses(child, each)
+
+
 def abort(stack: EngineStack, row: EngineResource, why: str | None = None) -> None:
     """Abort an action: call the kind's cancel handler, and set the resource to FAILED.
 

@@ -197,8 +197,10 @@ class StackActions:
             resource_actions.abort(stack, row, why)
 
     def cancel(self, stack: EngineStack) -> None:
-        """Set a stack to FAILED at once; running actions go on."""
+        """Set a stack to FAILED at once; running actions go on, and pauses end."""
         self._supersede(stack)
+        for row in list(stack.open_rows.values()):
+            resource_actions.end_pauses(stack, row)
         if stack.status is Status.IN_PROGRESS:
             stack.set_state(stack.action, Status.FAILED, events.cancelled(stack.action))
             stack.runtime.plugins.end(stack.value(), failed=True)

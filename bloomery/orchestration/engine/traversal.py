@@ -250,6 +250,8 @@ class Traversal:
             self.waiting[row.uuid] = key
             if row.kind.preemptible and self._is_futile(key, row):
                 resource_actions.preempt(self.stack, row)
+            else:
+                resource_actions.end_pauses(self.stack, row)
 
     def _is_futile(self, key: Key, row: EngineResource) -> bool:
         """Tell whether the result of an earlier traversal's action is useless to this one."""

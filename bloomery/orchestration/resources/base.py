@@ -239,6 +239,14 @@ class Resource:
             raise UpdateReplace
         return None
 
+    @classmethod
+    def is_held(cls, data: Mapping[str, Any]) -> bool:
+        """Tell whether an action with this ``data``, if in progress, waits for a user's signal.
+
+        The engine preempts it when its order is cancelled or another order comes.
+        """
+        return False
+
     def handle_preempt(self) -> None:
         """End an action that a later traversal made useless; called before each check."""
 

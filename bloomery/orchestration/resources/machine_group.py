@@ -33,6 +33,7 @@ MEMBER_TYPE: Final = "OS::Ironic::Instance"
 ROLLOUT: Final = "rollout"
 OTHERS_S: Final = 5.0  # between two polls of members that an earlier update changes
 OLDEST: Final = rollouts.RolloutOrder.OLDEST
+PAUSE_ENDED: Final = "its pause ended, because its order was cancelled or another order came"
 RUNNING, PAUSED, COMPLETE, FAILED = "running", "paused", "complete", "failed"  # of a roll-out
 DUE, TRIED, SOAKED, DONE = "due", "tried", "soaked", "done"  # state of the canary
 STEPS: Final = stepwise.MARKS | {
@@ -170,7 +171,12 @@ class InstanceGroup(resource_group.Indexed, stepwise.Stepwise):
     def handle_preempt(self) -> None:
         super().handle_preempt()
         if self.record.action in composite.PREEMPTED:
-            self._fail("a later order wants something else")
+            pause = self._rollout.get("state") == PAUSED
+            self._fail(PAUSE_ENDED if pause else "a later order wants something else")
+
+    @classmethod
+    def is_held(cls, data: Mapping[str, Any]) -> bool:
+        return is_paused(data)
 
     def handle_signal(self, details: Mapping[str, Any] | None = None) -> str:
         """Take ``{"rollout": "continue" | "pause" | "abort" | "rollback"}``."""

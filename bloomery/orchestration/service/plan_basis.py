@@ -18,6 +18,8 @@ from bloomery import errors
 from bloomery.db import nodes, resources, stacks
 from bloomery.model.stack_views import Json
 from bloomery.model.stacks import Stack
+from bloomery.orchestration.resources import machine_group
+from bloomery.orchestration.resources.states import Status
 from bloomery.secrets import Sealer
 
 STACKS: Final = "stacks"
@@ -44,6 +46,15 @@ def read(conn: sa.Connection, row: Stack, sealer: Sealer) -> Json:
         RESOURCES: {each.uuid: f"resource {each.name}: {each.state}" for each in rows},
         MACHINES: machines,
     }
+
+
+def list_paused(conn: sa.Connection, row: Stack, sealer: Sealer) -> list[Json]:
+    """Return the roll-outs of the tree that wait for a signal; an update ends their pause."""
+    return [
+        {"resource": each.name, "reason": each.reason}
+        for each in resources.list_of_tree(conn, row.root_uuid, sealer)
+        if each.status == Status.IN_PROGRESS and machine_group.is_paused(each.data)
+    ]
 
 
 def check(conn: sa.Connection, row: Stack, sealer: Sealer, basis: Mapping[str, Any]) -> None:

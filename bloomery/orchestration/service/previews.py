@@ -151,6 +151,7 @@ def preview_update_stack(
     row = access.living(ctx, identity)
     with ctx.services.db.read() as conn:  # first, so that a change meanwhile makes the plan stale
         basis = plan_basis.read(conn, row, acceptance.sealer_of(ctx))
+        paused = plan_basis.list_paused(conn, row, acceptance.sealer_of(ctx))
     stored = StoredStack(ctx, row)
     _, new = stacks.read_update(ctx, row, stored.template, arguments)
     checks.definition(ctx, new)
@@ -163,6 +164,7 @@ def preview_update_stack(
     left = [each for each in why.list_drifted(ctx, row) if each["path"] not in replaced]
     laid_out["drifted"] = left
     laid_out["basis"] = basis
+    laid_out["paused"] = paused
     by_kind: dict[str, list[ResourceDetails]] = {kind: [] for kind in _KINDS.values()}
     for kind, details in _changes(stored, planned, show_nested=show_nested):
         by_kind[kind].append(details)

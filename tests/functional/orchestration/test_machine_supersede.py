@@ -222,26 +222,48 @@ def test_a_deployment_that_another_file_does_without_is_aborted(tmp_path: Path) 
     assert image_of(site) == "http://b"
 
 
-def test_a_roll_out_that_is_paused_ends_for_a_new_definition(tmp_path: Path) -> None:
-    """Nobody needs to signal first; who waits for an agent meanwhile goes on."""
-    site = make_site(trees.database(tmp_path), pool=1)
-    site.create(template(in_machine_group(web()), "first"))
+def in_nested_stack(resources: Resources) -> Resources:
+    """The group of machines in a nested stack."""
+    inner = {"heat_template_version": "2021-04-16", "resources": in_machine_group(resources)}
+    return {"outer": {"type": "OS::Heat::Stack", "properties": {"template": json.dumps(inner)}}}
+
+
+def paused(folder: Path, nested: Nested) -> Site:
+    """A site whose roll-out waits for a signal, because a machine could not be rebuilt."""
+    site = make_site(trees.database(folder), pool=1)
+    site.create(template(nested(web()), "first"))
     Engine(site.db, site.runtime()).run(site.root)
     site.machines.fail_next("rebuild", "no disk")
-    site.update(template(in_machine_group(web("b")), "second"))
+    site.update(template(nested(web("b")), "second"))
 
     def look(_commits: int) -> None:
-        group = next(row for row in site.tree().resources if row.name == "group")
-        if "roll-out paused" in group.reason:
+        if any("roll-out paused" in row.reason for row in site.tree().resources):
             raise Killed
 
     with pytest.raises(Killed):
         Engine(site.db, site.runtime(), on_commit=look).run(site.root)
-    site.update(template(in_machine_group(web("c")), "third"))
+    return site
+
+
+@pytest.mark.parametrize("nested", [in_machine_group, in_nested_stack])
+@pytest.mark.parametrize("image", ["b", "c"], ids=["same", "new"])
+@pytest.mark.parametrize("cancelled", [False, True], ids=["at-once", "after-a-cancel"])
+def test_a_roll_out_that_is_paused_ends_for_another_order(
+    tmp_path: Path, nested: Nested, image: str, cancelled: bool
+) -> None:
+    """Nobody needs to signal first, also where the new order has the same definition."""
+    site = paused(tmp_path, nested)
+    before_s = site.now_s
+    if cancelled:
+        site.stop()
+        Engine(site.db, site.runtime()).run(site.root)
+        assert [row.name for row in site.tree().resources if row.status == "IN_PROGRESS"] == []
+    site.update(template(nested(web(image)), "third"))
     Engine(site.db, site.runtime()).run(site.root)
     stack = site.tree().stacks[0]
     assert f"{stack.action}_{stack.status}" == "UPDATE_COMPLETE", stack.reason
-    assert image_of(site) == "http://c"
+    assert image_of(site) == f"http://{image}"
+    assert site.now_s - before_s < 1800, "it does not wait for a time-out"
 
 
 def test_a_group_waits_for_members_that_an_earlier_order_still_makes(tmp_path: Path) -> None:

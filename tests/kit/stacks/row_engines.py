@@ -181,6 +181,16 @@ class Clients:
         order = dataclasses.replace(self._order(OrderKind.CANCEL), payload={"rollback": True})
         return trees.accept(self.db, order)
 
+    def stop(self) -> int:
+        """Cancel the present update without a rollback."""
+        before = self.stack()
+        reason = f"Stack {before.action} cancelled"
+        row = dataclasses.replace(
+            before, status="FAILED", traversal=before.traversal + 1, reason=reason
+        )
+        order = dataclasses.replace(self._order(OrderKind.CANCEL), payload={"rollback": False})
+        return trees.accept(self.db, order, row)
+
     def perform(self, kind: OrderKind) -> int:
         """Order what changes no template: suspend, resume, check."""
         return self._change(kind)
