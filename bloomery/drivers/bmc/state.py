@@ -84,13 +84,13 @@ class BmcState:
         self.breaker.succeeded()
 
     def failed(self, exc: errors.Failure) -> None:
-        """Record a failure; silence counts for the breaker, a refusal is an answer.
+        """Record a failure; silence counts for the breaker, a refusal or "busy" is an answer.
 
         A call that had too little time (``was_cut_short``) only makes the BMC a suspect, unless it
         was the one try of an open breaker.
         """
         self.last_error, self.last_error_at = str(exc), datetime.now(UTC)
-        if not isinstance(exc, errors.BmcUnreachable):
+        if not isinstance(exc, errors.BmcUnreachable) or isinstance(exc, errors.BmcBusy):
             self.answered()
             return
         self.silent_since = self.silent_since or self.last_error_at

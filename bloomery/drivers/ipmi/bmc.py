@@ -266,7 +266,6 @@ class IpmiBmc:
                 node=errors.name_of(self._task.node),
                 address=self.info.key,
                 reason=error_kinds.sentence(text, masked_text),
-                has_answered=issubclass(kind, errors.BmcBusy),
                 meaning=str(meaning),
             )
         return self._unreachable(masked_text, was_cut_short=was_cut_short)

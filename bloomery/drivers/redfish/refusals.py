@@ -148,7 +148,7 @@ def _refusal(
     if meaning is Meaning.FAILED and (method == "GET" or path.rstrip("/").endswith("/Sessions")):
         return failure(errors.BmcUnreachable, f"it answers {answer}", **facts)
     if kind is errors.BmcBusy:
-        facts |= {"has_answered": True, "cause": answer}
+        facts["cause"] = answer
         if exc.retry_after_s is not None:
             facts["retry_after_s"] = exc.retry_after_s
     if meaning is Meaning.GONE:

@@ -88,7 +88,7 @@ def _odd_members(value: Any, at: str, depth: int) -> Iterator[tuple[str, str]]:
         if types is not None and each is not None and own not in types:
             yield member, f"{own}, not {' or '.join(types)}"
         elif name == "Members" and not all(isinstance(link, dict) for link in each or ()):
-            yield member, f"a list of other things than {_OBJECT}s"
+            yield member, "a list of other things than objects"
         else:
             yield from _odd_members(each, member, depth - 1)
 

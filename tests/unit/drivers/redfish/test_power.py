@@ -312,3 +312,47 @@ def test_a_mistake_is_named_before_the_bmc_is_asked(power):
     stranger.driver = SimpleNamespace(power=power)
     with pytest.raises(errors.MissingParameterValue, match="redfish_address"):
         power.validate(stranger)
+
+
+def answers(status, **more):
+    info = [{"MessageId": "Base.1.8.ResourceInUse", "Message": "Busy.", "Severity": "Warning"}]
+    body = {"error": {"code": "Base.1.8.ResourceInUse", "@Message.ExtendedInfo": info}}
+    return {"kind": "status", "status": status, "path": "Reset", "body": body} | more
+
+
+@pytest.mark.parametrize("body", [None, answers(409)["body"]], ids=["no reason", "in use"])
+@pytest.mark.parametrize("state", ["power off", "soft power off"])
+def test_a_power_off_is_put_off_while_the_bmc_is_busy(power, task, machine, state, body):
+    machine.system._on = True
+    machine.bmc.faults.add(**answers(409, body=body, times=3))
+    outcomes = take(power, task, state)
+    assert {type(each) for each in outcomes[:3]} == {Again}
+    assert machine.system.power == "Off"
+    assert task.node.driver_internal_info.get("redfish_power") is None
+
+
+def test_the_pause_that_a_bmc_asks_for_is_heeded(power, task, machine):
+    machine.system._on = True
+    machine.bmc.faults.add(**answers(409, headers={"Retry-After": "17"}))
+    assert power.set_power_state(task, "power off", timeout_s=600).after_s == 17
+
+
+def test_an_order_is_looked_at_while_calls_to_the_bmc_are_paused(power, task, machine):
+    """A BMC answers each look after the order with 503, and then shows the state."""
+    power.set_power_state(task, "power on", timeout_s=600)
+    breaker = power.access.bmc(task).breaker
+    for _ in range(5):
+        breaker.failed(errors.BmcUnreachable(node="n", address="a", reason="503"))
+    wait_for(lambda: machine.system.power == "On", "power on")
+    task.turn = 1
+    assert power.set_power_state(task, "power on") == DONE
+
+
+def test_503_with_retry_after_is_an_answer(power, task, machine):
+    machine.bmc.faults.add(
+        kind="status", status=503, path="/Systems/", headers={"Retry-After": "3"}, times=-1
+    )
+    for _ in range(9):
+        with pytest.raises(errors.BmcBusy):
+            power.get_power_state(task)
+    assert power.access.bmc(task).breaker.failures == 0

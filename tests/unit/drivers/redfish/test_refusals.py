@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import json
 import threading
 
 import pytest
@@ -10,7 +11,7 @@ import pytest
 from bloomery import errors
 from bloomery.conf import Conf
 from bloomery.conf.redfish import Redfish
-from bloomery.drivers.redfish import access, reset
+from bloomery.drivers.redfish import access, boot_device, reset, wire
 from tests.kit.machines.driver_task import FakeTask
 
 
@@ -248,3 +249,25 @@ def test_silence_names_the_time_that_was_waited_and_blames_nobody_for_a_short_on
         way.read(task, power)
     assert way.bmc(task).is_suspect
     assert way.bmc(task).breaker.failures == 0
+
+
+@pytest.mark.parametrize("status", [412, 428])
+def test_an_etag_that_stands_in_the_body_alone_is_sent(conf, task, machine, monkeypatch, status):
+    """Source: https://github.com/ansible/ansible/pull/56150 (ETag or @odata.etag)."""
+    sent, send = [], wire.Wire._exchange
+
+    def exchange(self, method, url, body, headers):
+        if method != "PATCH":
+            answer = send(self, method, url, body, headers)
+            document = answer.json() | {"@odata.etag": '"own"'} if answer.ok else answer.json()
+            return dataclasses.replace(answer, headers={}, content=json.dumps(document).encode())
+        sent.append(headers.get("If-Match"))
+        if headers.get("If-Match") == '"own"':
+            return wire.Answer(url=url, status_code=200, headers={}, content=b"{}")
+        return wire.Answer(url=url, status_code=status, headers={}, content=b"{}")
+
+    way = access.of(conf)
+    way.read(task, power)
+    monkeypatch.setattr(wire.Wire, "_exchange", exchange)
+    way.change(task, lambda system: boot_device.set_once(system, "pxe"))
+    assert sent == [None, '"own"']
