@@ -286,7 +286,7 @@ def _quirks(system: Any, power: Check) -> Iterator[str]:
     enables = _texts(boot.get(f"BootSourceOverrideEnabled{_ALLOWED}"))
     if enables and "Continuous" not in enables:
         yield "it keeps no boot device: the device is set anew before each power on"
-    if not boot_device.has_override(system):
+    if not boot_device.has_override(system) and boot_device.supported(system):
         yield "it has no boot override: a boot device is the first of the order of boot options"
     if not power.allowed:
         yield "it does not list its resets: any is sent"

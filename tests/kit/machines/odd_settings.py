@@ -252,7 +252,11 @@ BOOT_SETTINGS: Final = (
                 },
             ),
         ),
-        reads=lambda report: not report["usable"] and _checks("boot device", works=False)(report),
+        reads=lambda report: (
+            not report["usable"]
+            and _checks("boot device", works=False)(report)
+            and not _quirk("order of boot options")(report)
+        ),
     ),
     Oddity(
         id="boot-has-no-override-and-no-devices",
