@@ -32,7 +32,7 @@ run: $(VENV)/run.stamp  ## Show simulated servers being deployed, and serve on; 
 test: $(VENV)/test.stamp  ## Run every suite within its budget and say what ran on which database
 	@$(SUITES)
 
-test-long: $(VENV)/test.stamp  ## Run what does not fit into `test`, with a new seed each time
+test-long: $(VENV)/test.stamp build/openapi/made.stamp  ## Run what does not fit into `test`, with a new seed each time
 	@$(SUITES) --seed random unit functional invariants counts fuzz long stories-on-postgresql stories-on-mariadb chaos-long virtual-machines newcomer benchmarks rotating
 
 lint: ## Check style, words and release notes
@@ -65,6 +65,12 @@ bench-peers: $(VENV)/test.stamp build/heat/made.stamp build/ironic/made.stamp  #
 
 bench-scale: $(VENV)/test.stamp  ## Measure 100 to 10,000 simulated machines, and write doc/reference/benchmarks.md
 	@$(BIN)/python -m bench.scale $(ARGS)
+
+build/openapi/made.stamp:
+	@echo "installing a generator of clients into build/openapi"
+	@rm -rf build/openapi && python3 -m venv build/openapi
+	@build/openapi/bin/python -m pip -qq --no-input install openapi-python-client==0.29.1
+	@touch $@
 
 heat: $(VENV)/test.stamp build/heat/made.stamp  ## Ask the published Heat itself, beside ours, case by case; then run its own functional tests
 	@$(BIN)/python -m tests.conformance.compare --heat build/heat/bin/python $(ARGS)

@@ -27,7 +27,7 @@ _KINDS: Final[Mapping[str, Json]] = {
     "bool": {"type": ["boolean", "null"]},
     "int": {"type": ["integer", "null"]},
     "object": {"type": ["object", "null"]},
-    "list": {"type": ["array", "null"]},
+    "list": {"type": ["array", "null"], "items": {}},
     "time": {"type": ["string", "null"], "format": "date-time"},
 }
 

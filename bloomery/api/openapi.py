@@ -31,6 +31,18 @@ ABOUT: Final = (
 _TEXT: Final[Json] = {"type": "string"}
 _UUID: Final[Json] = {"type": "string", "format": "uuid"}
 _IDENT: Final[Json] = {"minLength": 1, "maxLength": 255, "pattern": r"^[A-Za-z0-9._~-]+$"}
+# No node has one of these words as its name: the first clients' paths begin with them.
+_NODE: Final[Json] = _IDENT | {
+    "not": {
+        "enum": ["detail", "maintenance", "management", "states", "validate", "vendor_passthru"]
+    }
+}
+_IDENTS: Final[Mapping[str, Json]] = {
+    "node": _NODE,
+    **dict.fromkeys(
+        ("chassis", "inspectionrule", "volumeconnector", "volumetarget", "webhook"), _UUID
+    ),
+}
 _MAC: Final[Json] = {"pattern": "^[0-9A-Fa-f]{2}(:[0-9A-Fa-f]{2}){5}$"}
 _INTEGER: Final[Json] = {"type": "integer", "format": "int64"}
 # Constraints of operations on attributes, beyond the schema's type, by name.
@@ -38,8 +50,8 @@ _ATTRIBUTES: Final[Mapping[str, Json]] = {"uuid": _UUID, "name": _IDENT, "addres
 _CHANGE: Final[Json] = {"pattern": f"^{patches.PATH.pattern}$"}
 SHAPES: Final[Mapping[Callable[..., Any], Json]] = {
     arguments.anything: {},
-    arguments.array: {"type": "array"},
-    arguments.array_or_null: {"type": ["array", "null"]},
+    arguments.array: {"type": "array", "items": {}},
+    arguments.array_or_null: {"type": ["array", "null"], "items": {}},
     arguments.boolean: {"type": "boolean"},
     arguments.boolean_or_null: {"type": ["boolean", "null"]},
     arguments.count: {"type": "integer", "minimum": 1},
@@ -144,9 +156,8 @@ _REFUSAL: Final[Json] = {"$ref": "#/components/schemas/Fault"}
 _BODIES: Final[Mapping[int, Json]] = {401: {"anyOf": [_LOGIN, _TOKEN_REFUSED]}}
 _EVERYWHERE: Final = (400, 401, 403, 404, 406, 421, 431, 500, 503)
 _WRITING: Final = (405, 409, 413, 415)
-# Calls that ask a BMC: 409 while it is busy or the node is locked, 502 where it fails.
-_ASKING_BMC: Final = re.compile(r".*/nodes/.*(/management/.*|/vmedia.*|/vendor_passthru.*|/bmc)")
-_OF_BMC: Final = (502,)
+# Reads that lock the node, since they query its BMC: 409 while the node is locked.
+_LOCKING: Final = re.compile(r".*/management/(boot_device|indicators/{indicator})")
 _WITH_DOCUMENT: Final = (200, 201)
 _LOCATED: Final = (201, 202, 204)
 _TOLD_WITH: Final[Mapping[int, str]] = {
@@ -199,6 +210,7 @@ def _spellings(path: str, endpoint: Endpoint) -> Iterator[str]:
 def _operation(method: str, path: str, endpoint: Endpoint) -> Json:
     operation: Json = {
         "operationId": "_".join([method.lower(), *re.findall(r"\w+", path)]),
+        "tags": [tag_of(path)],
         "x-policy": endpoint.rule,
         "x-since": f"1.{endpoint.since}",
         **({"x-also": [f"1.{each}" for each in endpoint.also_in]} if endpoint.also_in else {}),
@@ -212,10 +224,16 @@ def _operation(method: str, path: str, endpoint: Endpoint) -> Json:
     return operation if body is None else operation | {"requestBody": body}
 
 
+def tag_of(path: str) -> str:
+    """Return the noun of a path, by which generators of clients make modules."""
+    words = re.findall(r"[\w.]+", path.replace("{", " {"))
+    return next((word for word in words if word not in ("ext", "v1")), "versions")
+
+
 def _parameters(path: str, endpoint: Endpoint) -> Iterator[Json]:
     yield {"$ref": "#/components/parameters/Version"}
     for ident in re.findall(r"{(\w+)}", path):
-        shape = _TEXT | (_IDENT if ident in ("node", "port") else {"minLength": 1})
+        shape = _TEXT | _IDENTS.get(ident, _IDENT if ident == "port" else {"minLength": 1})
         yield {"name": ident, "in": "path", "required": True, "schema": shape}
     for name, arg in endpoint.query.items():
         yield {
@@ -235,7 +253,9 @@ def _since(arg: arguments.Arg) -> Json:
 def _body(endpoint: Endpoint) -> Json | None:
     """Return the request body of the endpoint, if any."""
     if endpoint.body is not None:
-        return _sent(_documented(endpoint.body.source), required=True)
+        # an absent body counts as an empty object
+        is_required = not endpoint.body.validator.is_valid({})
+        return _sent(_documented(endpoint.body.source), required=is_required)
     if endpoint.named is None:
         return None
     needed = [name for name, arg in endpoint.named.items() if arg.required]
@@ -270,10 +290,8 @@ def _sent(schema: Json, *, required: bool) -> Json:
 def _responses(method: str, path: str, endpoint: Endpoint) -> Json:
     """Return the declared response, and references to the possible errors."""
     writes = endpoint.body is not None or endpoint.status not in (*_WITH_DOCUMENT, REFUSED)
-    asks_bmc = _ASKING_BMC.fullmatch(path) is not None
-    may_change = writes or endpoint.answers == "any" or asks_bmc
+    may_change = writes or endpoint.answers == "any" or _LOCKING.fullmatch(path) is not None
     refusals = {*_EVERYWHERE, *(_WRITING if may_change else ()), endpoint.too_old.value[0]}
-    refusals.update(_OF_BMC if asks_bmc else ())
     answers = {} if endpoint.status == REFUSED else _successes(method, path, endpoint)
     return answers | {
         str(status): {"$ref": f"#/components/responses/{status}"} for status in sorted(refusals)
@@ -306,7 +324,7 @@ def _headers(*names: str) -> Json:
 
 
 def _faults() -> Iterator[tuple[str, Json]]:
-    for status in (*_EVERYWHERE, *_WRITING, *_OF_BMC):
+    for status in (*_EVERYWHERE, *_WRITING):
         yield (
             str(status),
             {

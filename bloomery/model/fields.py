@@ -69,7 +69,7 @@ def schema_of(field: Field) -> dict[str, Any]:
         "bool": {"type": ["boolean", "string", *none]},
         "int": {"type": ["integer", *none]},
         "object": {"type": ["object", *none]},
-        "list": {"type": ["array", *none]},
+        "list": {"type": ["array", *none], "items": {}},
         "time": {"type": ["string", *none]},
     }
     shape = dict(shapes[field.kind])

@@ -25,6 +25,7 @@ _EXTENSION: Final = "/ext/v1"
 _JSON_TYPE: Final = "application/json"
 _OBJECT: Final[Json] = {"schema": {"type": "object"}}
 _SENDS_BODY: Final = ("post", "put", "patch")
+_TAKE_ANY: Final = ("software_configs",)  # no object counts as an empty one, as in Heat
 _FAULT: Final[Json] = {
     "type": "object",
     "required": ["code", "title", "explanation", "error"],
@@ -87,6 +88,7 @@ def _operation(route: Route, method: str, path: str) -> Json:
     summary = (function.__doc__ or "").partition("\n")[0]
     operation: Json = {
         "operationId": f"{method} {path}",
+        "tags": [re.sub(r"^(/v1/{project}|/ext/v1)/", "", path).split("/")[0]],
         "summary": summary or name,
         "parameters": [
             {"name": each, "in": "path", "required": True, "schema": {"type": "string"}}
@@ -98,7 +100,8 @@ def _operation(route: Route, method: str, path: str) -> Json:
         },
     }
     if method in _SENDS_BODY and route.status != HTTPStatus.FOUND:
-        operation["requestBody"] = {"content": {_JSON_TYPE: _OBJECT}}
+        body = {"schema": {}} if route.path in _TAKE_ANY else _OBJECT
+        operation["requestBody"] = {"content": {_JSON_TYPE: body}}
     return operation
 
 

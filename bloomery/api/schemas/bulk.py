@@ -22,7 +22,7 @@ _IMPORTED: Final = {
     "required": ["provision_state"],
     "additionalProperties": False,
 }
-_STEPS: Final = {"type": ["array", "null"]}
+_STEPS: Final = {"type": ["array", "null"], "items": {}}
 
 ENROL: Final = Schema(
     thing="nodes",

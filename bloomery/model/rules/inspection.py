@@ -28,7 +28,7 @@ KINDS: Final[Mapping[str, Json]] = {
     "flag": {"type": "boolean"},
     "level": {"enum": list(LEVELS)},
     "object": {"type": ["object", "null"]},
-    "pair": {"type": "array", "minItems": 2},
+    "pair": {"type": "array", "items": {}, "minItems": 2},
     "values": {"type": ["array", "string"]},
     "count": {"type": "integer", "minimum": 0},
     "seconds": {"type": "number", "minimum": 0},

@@ -228,3 +228,26 @@ class TestWithLogins:
     def test_nobody_is_asked_for_a_name(self, api):
         assert api.get(PATH).status == 200
         assert api.get("/v1/nodes").status == 401
+
+
+def arrays_in(value):
+    """Every schema of an array below some part of the document."""
+    if isinstance(value, dict):
+        own = [value] if "array" in value.get("type", ()) else []
+        return own + [each for inner in value.values() for each in arrays_in(inner)]
+    return [each for x in value for each in arrays_in(x)] if isinstance(value, list) else []
+
+
+def test_generators_of_clients_find_what_they_need(document):
+    """Each array has items, and operations are in modules by their nouns."""
+    assert all("items" in each for each in arrays_in(document))
+    tags = [one["tags"] for path in document["paths"].values() for one in path.values()]
+    assert all(len(each) == 1 for each in tags)
+    assert {"nodes", "ports", "allocations", "runbooks"} <= {each[0] for each in tags}
+    assert len({each[0] for each in tags}) > 15
+
+
+def test_a_word_of_the_first_clients_is_no_ident_of_a_node(document):
+    shape = parameter(document, "/v1/nodes/{node}", "get", "node")
+    assert not jsonschema_rs.is_valid(shape, "management")
+    assert jsonschema_rs.is_valid(shape, "web-1")
