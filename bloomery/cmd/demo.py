@@ -18,7 +18,7 @@ from bloomery.cli.client import Client
 from bloomery.cli.fleet import Fleet, Machine, create
 from bloomery.cli.stacks import StackRun
 from bloomery.cmd import log, process
-from bloomery.cmd.demo_life import IMAGE, DemoLife
+from bloomery.cmd.demo_life import DemoLife, image_of
 from bloomery.cmd.serve import CLIENTS
 from bloomery.cmd.service import Service
 from bloomery.lab import rack
@@ -62,10 +62,7 @@ def demo(once: bool, port: int) -> None:
 @contextlib.contextmanager
 def _service(home: StateDir, port: int) -> Iterator[Service]:
     """Run the service on the usual port, or on any other if that one is taken."""
-    settings = conf.Conf(
-        api=dataclasses.replace(conf.Conf().api, port=port),
-        conductor=dataclasses.replace(conf.Conf().conductor, preflight_timeout=0),  # no server
-    )
+    settings = conf.Conf(api=dataclasses.replace(conf.Conf().api, port=port))
     try:
         service = Service(settings, home)
     except errors.CannotStart:
@@ -91,7 +88,7 @@ def _job(service: Service, servers: rack.Rack) -> str:
     fleet.take("provide", "available")
     click.echo(f"a stack deploys {DEPLOYED} of them, one after the other, each from its CD drive")
     stack = StackRun(Client(f"{service.orchestration_url}/v1/{_PROJECT}"), _STACK)
-    stack.create({"template": _template()})
+    stack.create({"template": _template(image_of(servers))})
     stack.watch("CREATE_COMPLETE")
     outputs = sorted(
         (each["output_key"], each["output_value"]) for each in stack.document()["outputs"]
@@ -102,7 +99,7 @@ def _job(service: Service, servers: rack.Rack) -> str:
     return str(outputs[0][1])
 
 
-def _template() -> dict[str, Any]:
+def _template(image: str) -> dict[str, Any]:
     """Return a template of servers, each an allocation and an instance, one after another."""
     resources: dict[str, Any] = {}
     for number in range(1, DEPLOYED + 1):
@@ -117,7 +114,7 @@ def _template() -> dict[str, Any]:
             "properties": {
                 "name": server,
                 "allocation": {"get_resource": slot},
-                "image": {"boot_iso": IMAGE},
+                "image": {"boot_iso": image},
             },
         }
     outputs = {

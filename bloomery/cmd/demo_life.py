@@ -17,9 +17,8 @@ from typing import Any, Final
 
 from bloomery import errors
 from bloomery.cli.client import ApiError, Client
-from bloomery.lab import rack
+from bloomery.lab import rack, wire
 
-IMAGE: Final = "http://127.0.0.1/images/demo.iso"  # the simulated drives take any address
 _PATIENCE_S: Final = 60.0
 _POLL_S: Final = 0.5
 _TURN_S: Final = 20.0  # between two orders to the machine that comes and goes
@@ -27,11 +26,17 @@ _REFUSAL: Final = {"error": {"code": "Base.1.0.GeneralError", "message": "the vi
                              "locked by another session"}}  # fmt: skip
 
 
+def image_of(servers: rack.Rack) -> str:
+    """Return the URL of the ISO that the rack hands out."""
+    return f"{servers.address}{wire.ISO}"
+
+
 class DemoLife:
     """``pause(seconds)`` waits and returns whether to stop."""
 
     def __init__(self, client: Client, servers: rack.Rack, pause: Callable[[float], bool]) -> None:
         self._client, self._pause = client, pause
+        self._image = image_of(servers)
         self._bmcs = {machine.name: machine.bmc for machine in servers.machines}
         self._spare: list[str] = []
 
@@ -72,7 +77,7 @@ class DemoLife:
         return True
 
     def _deploy(self, name: str) -> None:
-        info = [{"op": "add", "path": "/instance_info/boot_iso", "value": IMAGE}]
+        info = [{"op": "add", "path": "/instance_info/boot_iso", "value": self._image}]
         self._client.patch(f"/v1/nodes/{name}", info)
         self._order(name, "active")
 
