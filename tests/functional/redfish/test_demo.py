@@ -54,7 +54,7 @@ def test_a_stack_deploys_servers_of_the_rack(
 def test_a_stack_that_fails_is_told_with_its_reason(tmp_path: Path) -> None:
     with Orchestration(tmp_path / "s") as site:
         run = StackRun(Client(site.url), "servers")
-        run.create({"template": demo._template()})
+        run.create({"template": demo._template("http://127.0.0.1/any.iso")})
         with pytest.raises(StackStuck, match=r"CREATE_FAILED: .*resource class bm\.demo"):
             run.watch("CREATE_COMPLETE")
 
