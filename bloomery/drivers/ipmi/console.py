@@ -11,9 +11,11 @@ import shutil
 import threading
 import urllib.parse
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any, Final
 
 from bloomery import errors
+from bloomery.audit import Trail
 from bloomery.conf import Conf
 from bloomery.drivers import base
 from bloomery.drivers.ipmi import info, terminal
@@ -41,6 +43,7 @@ class IpmitoolSocat(IpmitoolInterface, base.Console):
                 f"{terminal.PROGRAM} is not on PATH; install the package {terminal.PROGRAM}",
             )
         self._ports = _ports(conf.console.port_range)
+        self._trail = Trail(Path(conf.audit.file)) if conf.audit.file else None
         self._mutex = threading.Lock()
         self._terminals: dict[str, Terminal] = {}
 
@@ -69,6 +72,7 @@ class IpmitoolSocat(IpmitoolInterface, base.Console):
             self._terminals[node.uuid] = Terminal(
                 name=node.uuid, listener=listener, own=own, conf=self.conf.console,
                 suite=own.cipher_suite if own.cipher_suite is not None else bmc.accepted_suite,
+                trail=self._trail,
             )  # fmt: skip
         if own.terminal_port is None:
             node.driver_internal_info[_PORT] = self._terminals[node.uuid].port

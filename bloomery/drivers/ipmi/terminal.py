@@ -4,7 +4,8 @@
     terminal.stop()
 
 A thread accepts connections.  Each one has a ``socat`` with a terminal and an ``ipmitool`` of its
-own, which end with the connection, with ``stop``, or with this process.
+own, which end with the connection, with ``stop``, or with this process.  The audit file, if there
+is one, gets the begin and the end of each connection; without room for the begin there is none.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ from collections.abc import Iterable, Sequence
 from typing import Final
 
 from bloomery import errors
+from bloomery.audit import Trail
 from bloomery.conf.console import Console
 from bloomery.drivers.ipmi import tool
 from bloomery.drivers.ipmi.info import Info
@@ -54,8 +56,16 @@ class Terminal:
     """Serves a listening socket until ``stop``.  ``suite``: the cipher suite, None for any."""
 
     def __init__(
-        self, *, name: str, listener: socket.socket, own: Info, suite: int | None, conf: Console
+        self,
+        *,
+        name: str,
+        listener: socket.socket,
+        own: Info,
+        suite: int | None,
+        conf: Console,
+        trail: Trail | None = None,
     ) -> None:
+        self._trail = trail
         self._listener, self._own, self._suite, self._conf = listener, own, suite, conf
         self.name, self.port = name, int(listener.getsockname()[1])
         self._stopping = threading.Event()
@@ -86,13 +96,22 @@ class Terminal:
     def _serve(self) -> None:
         while not self._stopping.is_set():
             try:
-                connection, _ = self._listener.accept()
+                connection, peer = self._listener.accept()
                 with connection:
-                    self._connect(connection)
-            except OSError as exc:
+                    self._record("console_opened", peer[0])
+                    try:
+                        self._connect(connection)
+                    finally:
+                        self._record("console_closed", peer[0])
+            except (OSError, errors.AuditUnwritable) as exc:
                 if not self._stopping.is_set():
                     LOG.warning("console of node %s: %s", self.name, exc)
                     self._stopping.wait(_PAUSE_S)
+
+    def _record(self, kind: str, address: str) -> None:
+        """Add a record to the audit.  Raises AuditUnwritable."""
+        if self._trail is not None:
+            self._trail.add(kind, {"node": self.name, "address": address}, is_durable=True)
 
     def _connect(self, connection: socket.socket) -> None:
         """Run socat until the connection or the session with the BMC ends."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import json
 import os
 import signal
 import socket
@@ -12,6 +13,7 @@ import urllib.parse
 import pytest
 
 from bloomery.conductor.periodics import consoles
+from bloomery.conf.audit import Audit
 from bloomery.conf.console import Console
 from bloomery.db import rows
 from bloomery.drivers import registry
@@ -24,14 +26,15 @@ READY = b"[SOL Session operational"
 
 
 @pytest.fixture
-def stage(make_site, machine):
+def stage(make_site, machine, tmp_path):
     """A site that ends before the machine: the end of a session waits for its BMC."""
     port = free_port()
     ours = conf(command_retry_timeout=20)
     default = dataclasses.replace(ours.default, enabled_console_interfaces=("ipmitool-socat",))
     ours = dataclasses.replace(
-        ours, default=default, console=Console(port_range=f"{port}:{port + 1}")
-    )
+        ours, default=default, console=Console(port_range=f"{port}:{port + 1}"),
+        audit=Audit(file=str(tmp_path / "audit.jsonl")),
+    )  # fmt: skip
     stage = Stage(make_site(registry=registry.load(ours)))
     yield stage
     interface(stage).close()
@@ -94,6 +97,26 @@ def test_a_console_leads_to_the_machine(stage, machine, node):
         assert until(connection, b"never") == b""
     assert stage.api.get(f"/v1/nodes/{node}/states/console").json["console_info"] is None
     assert interface(stage)._terminals == {}
+
+
+def test_each_connection_is_in_the_audit(stage, machine, node, tmp_path):
+    switch(stage, node, on=True)
+    with connect(stage, node):
+        pass
+    switch(stage, node, on=False)
+    lines = (tmp_path / "audit.jsonl").read_text(encoding="utf-8").splitlines()
+    records = [json.loads(line) for line in lines]
+    assert [(each["kind"], each["node"], each["address"]) for each in records] == [
+        ("console_opened", node, "127.0.0.1"), ("console_closed", node, "127.0.0.1")
+    ]  # fmt: skip
+
+
+def test_a_connection_that_cannot_be_recorded_is_refused(stage, machine, node, tmp_path):
+    switch(stage, node, on=True)
+    (tmp_path / "audit.jsonl").mkdir()
+    with socket.create_connection(address(stage, node), 20) as connection:
+        connection.settimeout(20)
+        assert connection.recv(1) == b""
 
 
 @pytest.mark.parametrize("ends_by", ["user", "API"])
