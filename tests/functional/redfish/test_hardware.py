@@ -34,7 +34,7 @@ def lights(stage, node):
 def test_a_machine_that_runs_is_interrupted(stage, machine, node):
     path = f"/v1/nodes/{node}/management/inject_nmi"
     answer = stage.api.put(path, {})
-    assert (answer.status, "HTTP 409: Nmi: the system is Off" in answer.said) == (500, True)
+    assert (answer.status, "HTTP 409: Nmi: the system is Off" in answer.said) == (400, True)
     stage.power(node, "power on")
     answer = stage.api.put(path, {})
     assert (answer.status, answer.body) == (204, b"")
