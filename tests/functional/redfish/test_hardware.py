@@ -122,8 +122,12 @@ def test_a_device_that_is_not_there_is_told_in_last_error(stage, machine, node):
 
 
 def test_what_the_bmc_refuses_is_told_in_last_error(stage, machine, node):
-    attach(stage, node, "cdrom", "ftp://images.test/a.iso")
-    assert "Image must be an http or https URL" in stage.show(node)["last_error"]
+    refusal = {"error": {"code": "Base.1.0.GeneralError", "message": "the drive is locked"}}
+    machine.bmc.faults.add(
+        kind="status", status=400, body=refusal, method="POST", path="VirtualMedia.InsertMedia"
+    )
+    attach(stage, node, "cdrom")
+    assert "the drive is locked" in stage.show(node)["last_error"]
 
 
 # --------------------------------------------------------------------------------- vendor methods
