@@ -422,8 +422,8 @@ ADVICE: Final[dict[State, str]] = {
     State.ENROLL: "ask for manage (baremetal node manage): the node was not checked yet",
     State.MANAGEABLE: "ask for provide, inspect, clean or adopt (baremetal node provide, and "
     "so on)",
-    State.AVAILABLE: "nothing: it waits for a user to deploy it (baremetal node deploy)",
-    State.ACTIVE: "nothing: it runs its user's system",
+    State.AVAILABLE: "deploy it when a user needs a machine (baremetal node deploy)",
+    State.ACTIVE: "nothing needs to be done: it runs its user's system",
     State.RESCUE: "ask for unrescue when the rescue work is done (baremetal node unrescue)",
     State.ERROR: "read last_error, correct its cause, and ask for deleted again (baremetal node "
     "undeploy)",

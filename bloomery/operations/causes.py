@@ -34,6 +34,7 @@ _ADVICE_IF_OFF: Final = (
 )
 
 
+_ADJECTIVES: Final = (State.MANAGEABLE, State.AVAILABLE, State.ACTIVE)
 _END_OF_RETIREMENT: Final = "end its retirement (baremetal node unset --retired)"
 _ACTIONS_IF_RETIRED: Final = {
     State.ACTIVE: "{now}; after deleted (baremetal node undeploy) it is cleaned and stays "
@@ -201,7 +202,7 @@ def _driver_info_is_unfit(s: NodeSituation) -> Cause | None:
     if s.driver_info_fault is None or s.runs:
         return None
     return Cause(
-        f"it is in {s.node.provision_state}; its BMC cannot be asked: "
+        f"{_is_in(s.node)}; its BMC cannot be asked: "
         f"{secrets.mask(s.driver_info_fault)}", None,
         "correct driver_info (baremetal node set --driver-info KEY=VALUE, baremetal node unset "
         "--driver-info KEY), and repeat what failed; in enroll, that is manage (baremetal node "
@@ -372,7 +373,7 @@ def _bmc_is_silent(s: NodeSituation) -> Cause | None:
         return None
     since, sentence = silence
     return Cause(
-        f"it is in {s.node.provision_state}, and {sentence}", since,
+        f"{_is_in(s.node)}, and {sentence}", since,
         f"{_LOOK_AT_BMC}: nothing that needs it can be done; once it answers again, "
         f"{_action_by_state(s)}",
     )  # fmt: skip
@@ -387,7 +388,7 @@ def _fault_is_set(s: NodeSituation) -> Cause | None:
     if not node.maintenance or node.fault is None:
         return None
     return Cause(
-        f"it is in {node.provision_state}, and in maintenance for {node.fault}: {_reason(s)}",
+        f"{_is_in(node)}, and in maintenance for {node.fault}: {_reason(s)}",
         node.provision_updated_at if _failed(node) else None, _action_by_state(s),
     )  # fmt: skip
 
@@ -425,7 +426,7 @@ def _bmc_is_shared(s: NodeSituation) -> Cause | None:
     if s.bmc_shared is None:
         return None
     return Cause(
-        f"it is in {s.node.provision_state}; {secrets.mask(s.bmc_shared)}", None,
+        f"{_is_in(s.node)}; {secrets.mask(s.bmc_shared)}", None,
         "correct address or system in driver_info of one of the nodes, or delete one",
     )  # fmt: skip
 
@@ -436,7 +437,7 @@ def _inspection_left_out(s: NodeSituation) -> Cause | None:
     if not left_out:
         return None
     return Cause(
-        f"it is in {s.node.provision_state}; its last inspection left out "
+        f"{_is_in(s.node)}; its last inspection left out "
         f"{secrets.mask(', '.join(left_out[:_MOST_LISTED]))}",
         s.node.inspection_finished_at,
         "see whether one machine is enrolled twice, or a BMC's address is another machine's; "
@@ -450,7 +451,7 @@ def _power_was_corrected(s: NodeSituation) -> Cause | None:
         return None
     at, event = s.power_corrections[-1]
     return Cause(
-        f"it is in {s.node.provision_state}; {secrets.mask(event)} (at {at:%H:%M:%S} UTC)", at,
+        f"{_is_in(s.node)}; {secrets.mask(event)} (at {at:%H:%M:%S} UTC)", at,
         "find what switches it other than Bloomery (its system, heat, a power supply, a button), "
         "and set the wanted power state (baremetal node power on, or off)",
     )  # fmt: skip
@@ -517,7 +518,7 @@ def _deployment_is_refused(s: NodeSituation) -> Cause | None:
     if s.deploy_refusal is None:
         return None
     return Cause(
-        f"it is in {s.node.provision_state}, and a deployment would be refused: "
+        f"{_is_in(s.node)}, and a deployment would be refused: "
         f"{secrets.mask(s.deploy_refusal)}", None,
         "set what is named (baremetal node set), and ask again: bloomery node deploy --check",
     )  # fmt: skip
@@ -532,9 +533,15 @@ def _state_says_all(s: NodeSituation) -> Cause:
         error = f"{rests}: {secrets.mask(node.last_error)}"
     is_well = not (off or error or state in (*states.FAILURE_STATES, State.ERROR))
     return Cause(
-        f"{'nothing is wrong: ' if is_well else ''}it is in {state}{off}{error}",
+        f"{'nothing is wrong: ' if is_well else ''}{_is_in(node)}{off}{error}",
         node.provision_updated_at, _action_by_state(s),
     )  # fmt: skip
+
+
+def _is_in(node: Node) -> str:
+    """Return the state as a clause; most states are nouns, a few are adjectives."""
+    state = str(node.provision_state or "unknown")
+    return f"it is {state}" if state in _ADJECTIVES else f"it is in {state}"
 
 
 def _is_off(node: Node) -> bool:

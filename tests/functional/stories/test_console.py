@@ -213,7 +213,7 @@ def test_console_that_does_not_start_anew_stays_wished_for_and_says_why(stage):
     assert "console.start_console was told to fail" in why["cause"]
     stage.behave(node)
     switch(stage, node, True)
-    assert stage.why(node)["cause"] == "nothing is wrong: it is in active"
+    assert stage.why(node)["cause"] == "nothing is wrong: it is active"
 
 
 def test_console_of_a_node_that_is_busy_is_left_to_the_next_look(stage):

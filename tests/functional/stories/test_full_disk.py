@@ -43,7 +43,7 @@ def test_why_readiness_and_a_metric_name_the_disk(stage, db):
     assert is_refused(db)
     disks.make_writable(db)
     stage.patch(node, name="web-1")
-    assert stage.why(node)["cause"] == "nothing is wrong: it is in active"
+    assert stage.why(node)["cause"] == "nothing is wrong: it is active"
     assert stage.api.get("/readyz").status == 200
     assert not is_refused(db)
 

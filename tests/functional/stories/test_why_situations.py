@@ -29,7 +29,7 @@ OURS, PEER = "host-a", "host-b"
 AGO = timedelta(seconds=90)
 COMMAND = re.compile(r"\b(baremetal|openstack|bloomery) [a-z]+")
 OPTION = re.compile(r"\[\w+\]\w+")
-REST = re.compile(r"\bwait\b|^nothing: [^;]*$")  # nobody has to do anything
+REST = re.compile(r"\bwait\b|^nothing needs to be done: [^;]*$")  # nobody has to do anything
 UNKNOWN = "unknown"  # a time that is nowhere recorded
 ORDER = re.compile(r"\b(ask|set|switch|delete|end|raise|change|start)\b")
 
@@ -343,7 +343,7 @@ def bmc_dead(scene):
 
 
 @situation(
-    "^it is in active; power sync: was power off, recorded power on: switched on again .at ",
+    "^it is active; power sync: was power off, recorded power on: switched on again .at ",
     "find what switches it other than Bloomery .its system, heat, a power supply",
     since=0,
 )
@@ -383,8 +383,8 @@ def breaker_open(scene):
 
 
 @situation(
-    "it is in active, and the BMC does not answer since [0-9:]* UTC, asked last at .*: cannot",
-    "look at the BMC .*: nothing that needs it can be done; once it answers again, nothing: it",
+    "it is active, and the BMC does not answer since [0-9:]* UTC, asked last at .*: cannot",
+    "look at the BMC .*: nothing that needs it can be done; once it answers again, nothing needs",
     since=90,
 )
 def bmc_silent(scene):
@@ -415,7 +415,7 @@ def maintenance_by_fault(scene):
 
 @situation("its console is enabled, and conductor host-a could not start it: cannot restart the "
            "console: .*told to fail",
-           "nothing: it runs its user's system; correct the cause, and enable")  # fmt: skip
+           "nothing needs to be done: .*; correct the cause, and enable")  # fmt: skip
 def console_down(scene):
     scene.stage.site.service.periodics.stop()
     node = scene.stage.bring_to("active", {"fail": ["console.start_console"]})
@@ -429,7 +429,7 @@ def console_down(scene):
 
 @situation(
     "3 deployments run, the limit of .conductor.max_concurrent_deploy: another one is",
-    "nothing: it waits for a user .*; wait for others to end first, or raise .conductor.max_",
+    "deploy it when a user needs .*; wait for others to end first, or raise .conductor.max_",
 )
 def limit_of_deployments(scene):
     scene.stage.configure("conductor", max_concurrent_deploy=3)
@@ -456,7 +456,7 @@ def fill(scene, state, count):
 
 @situation(
     "it is protected: deleted and rebuild are refused .pet of the house.",
-    "nothing: it runs its user's system; set protected to false before deleted or rebuild",
+    "nothing needs to be done: .*; set protected to false before deleted or rebuild",
 )
 def protected(scene):
     return scene.node("active", protected=True, protected_reason="pet of the house")
@@ -505,8 +505,8 @@ def verification_failed(scene):
 
 
 @situation(
-    "it is in available, and in maintenance for clean failure: .*vendor",
-    "^end maintenance .baremetal node maintenance unset.; then nothing: it waits for a user",
+    "it is available, and in maintenance for clean failure: .*vendor",
+    "^end maintenance .baremetal node maintenance unset.; then deploy it when a user needs",
     since=UNKNOWN,
 )
 def provided_with_maintenance_of_a_failure(scene):
@@ -514,27 +514,31 @@ def provided_with_maintenance_of_a_failure(scene):
                       maintenance_reason="vendor step failed")  # fmt: skip
 
 
-@situation("it is in active; the last error is: failed power: cannot reach the BMC",
-           "correct the cause in last_error .*, and repeat what failed; or nothing: it runs",
+@situation("it is active; the last error is: failed power: cannot reach the BMC",
+           "correct the cause in last_error .*, and repeat what failed; or nothing needs",
            since=0)  # fmt: skip
 def order_failed(scene):
     return scene.node("active", last_error="failed power: cannot reach the BMC")
 
 
-@situation("it is in active, and is powered off$",
+@situation("it is active, and is powered off$",
            "power it on .baremetal node power on., unless it shall be off: its user's system does",
            since=0)  # fmt: skip
 def powered_off(scene):
     return scene.node("active", power_state="power off")
 
 
-@situation("it is in available, and a deployment would be refused: .*traits that it lacks: "
+@situation("it is available, and a deployment would be refused: .*traits that it lacks: "
            "CUSTOM_FAST", "bloomery node deploy --check", since=UNKNOWN)  # fmt: skip
 def undeployable_by_its_instance(scene):
     return scene.node("available", instance_info=rows.dump({"traits": ["CUSTOM_FAST"]}))
 
 
-@situation("^nothing is wrong: it is in active$", "nothing: it runs its user's system", since=0)
+@situation(
+    "^nothing is wrong: it is active$",
+    "nothing needs to be done: it runs its user's system",
+    since=0,
+)
 def nothing_is_wrong(scene):
     return scene.node("active")
 
