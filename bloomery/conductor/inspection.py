@@ -71,12 +71,16 @@ def process(
     HardwareInspectionFailure with nothing changed.
     """
     runtime = task.runtime
+    pipeline = hooks.pipeline(task.driver.inspect.hooks)
     with runtime.db.read() as conn:
         ports: list[Port] = records.list_where(conn, PORT, node_uuid=task.node.uuid)
+        reads_previous = any(hook.reads_previous for _, hook in pipeline)
+        previous = hardware.find_inventory(conn, task.node.uuid) if reads_previous else None
     draft = Draft.of(task.node, ports, inventory, plugin_data)
+    draft.previous = previous["inventory"] if previous else None
     for name, value in (fields or {}).items():
         setattr(draft.node, name, value)
-    hooks.run(hooks.pipeline(task.driver.inspect.hooks), draft, runtime.conf.inspector)
+    hooks.run(pipeline, draft, runtime.conf.inspector)
     _apply_rules(task, draft)
     try:
         _settle(task, draft.node)

@@ -27,13 +27,15 @@ class Inspection:
     """The node, its ports and the data; a hook must not change them.
 
     ``inventory`` has ironic-python-agent's form, but values below its keys are not validated.  The
-    node's secrets are sealed.
+    node's secrets are sealed.  ``previous``: the inventory of the inspection before, for hooks with
+    ``reads_previous``, or None.
     """
 
     node: Node
     ports: Sequence[Port]
     inventory: Json
     plugin_data: Json
+    previous: Json | None
     conf: Inspector
 
 
@@ -60,9 +62,11 @@ class Hook:
     """One step of processing; both methods are pure.
 
     ``requires``: hooks that must come before it in the configured list.
+    ``reads_previous``: whether it reads ``Inspection.previous``.
     """
 
     requires: ClassVar[tuple[str, ...]] = ()
+    reads_previous: ClassVar[bool] = False
 
     def preprocess(self, inspection: Inspection) -> Changes | None:
         """Check and prepare the data, before the first ``process`` of any hook.

@@ -31,6 +31,7 @@ class Draft:
     ports: list[Port]
     inventory: Json
     plugin_data: Json
+    previous: Json | None = None  # the inventory of the inspection before, where a hook reads it
     new_ports: list[Port] = field(default_factory=list)
     removed_ports: list[Port] = field(default_factory=list)
 

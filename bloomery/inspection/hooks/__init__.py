@@ -83,5 +83,6 @@ def _shown(draft: Draft, conf: Inspector) -> Inspection:
         ports=tuple(draft.all_ports),
         inventory=draft.inventory,
         plugin_data=draft.plugin_data,
+        previous=draft.previous,
         conf=conf,
     )

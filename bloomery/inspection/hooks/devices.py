@@ -2,36 +2,45 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
+import logging
 from collections import Counter
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, ClassVar, Final
 
 from bloomery import errors
 from bloomery.inspection import reading
 from bloomery.inspection.base import Changes, Hook, Inspection
 
+LOG = logging.getLogger(__name__)
 Json = dict[str, Any]
 _GIB: Final = 1 << 30
 _MOST_DATA: Final = 100_000  # lines of hardware-detect
 
 
 class RootDevice(Hook):
-    """properties.local_gb, and plugin_data.root_disk, by the node's root device hints.
+    """local_gb and plugin_data.root_disk, by the node's root device hints.
 
-    Without hints, the disk that the agent chose.
+    Without hints, the disk that the agent chose.  local_gb is 0 where the inventory lists no disk.
+    Rules read local_gb in plugin_data as well.
     """
 
     def process(self, inspection: Inspection) -> Changes | None:
         hints = inspection.node.properties.get("root_device")
         disk = _hinted(inspection, hints) if hints else inspection.plugin_data.get("root_disk")
         size = reading.number(disk, "size") if isinstance(disk, dict) else None
+        if disk is None and not reading.objects(inspection.inventory, "disks"):
+            size = 0
         if size is None:
             return None
         spared_gib = 1 if inspection.conf.disk_partitioning_spacing else 0
         size_gib = max(size // _GIB - spared_gib, 0)
-        return Changes(properties={"local_gb": size_gib}, plugin_data={"root_disk": disk})
+        found = {"root_disk": disk} if isinstance(disk, dict) else {}
+        return Changes(
+            properties={"local_gb": size_gib}, plugin_data=found | {"local_gb": size_gib}
+        )
 
 
 def _hinted(inspection: Inspection, hints: Any) -> Json:
@@ -39,45 +48,46 @@ def _hinted(inspection: Inspection, hints: Any) -> Json:
 
     disks = reading.objects(inspection.inventory, "disks")
     try:
-        disk: Json | None = utils.match_root_device_hints(disks, hints)
+        skipped: set[str] = set()
+        for each in inspection.node.properties.get("skip_block_devices") or ():
+            skipped.update(disk["name"] for disk in utils.find_devices_by_hints(disks, each))
+        usable = [disk for disk in disks if disk.get("name") not in skipped]
+        disk: Json | None = utils.match_root_device_hints(usable, hints)
     except (TypeError, ValueError, KeyError, AttributeError) as exc:
         raise errors.HardwareInspectionFailure(
-            reason=f"cannot compare the disks with properties/root_device: {exc}",
+            reason="cannot compare the disks with properties/root_device and skip_block_devices: "
+            f"{exc}",
         ) from exc
     if disk is None:
         raise errors.HardwareInspectionFailure(
-            reason=f"none of {len(disks)} disks is what properties/root_device asks for",
+            reason=f"none of {len(usable)} disks is what properties/root_device asks for",
         )
     return disk
 
 
 class RaidDevice(Hook):
-    """The root device of a RAID created between two inspections: the new disk.
+    """The root device of a RAID created between two inspections: the disk that is new."""
 
-    extra.block_devices keeps the serial numbers for the next inspection.
-    """
+    reads_previous: ClassVar[bool] = True
 
     def process(self, inspection: Inspection) -> Changes | None:
+        serials, before = _serials(inspection.inventory), _serials(inspection.previous)
         node = inspection.node
-        serials = [
-            serial
-            for disk in reading.objects(inspection.inventory, "disks")
-            if (serial := reading.text(disk, "serial"))
-        ]
-        if not serials:
+        if not serials or inspection.previous is None or node.properties.get("root_device"):
             return None
-        seen = Changes(extra={"block_devices": {"serials": serials}})
-        before = reading.part(node.extra, "block_devices").get("serials")
-        if not isinstance(before, list) or node.properties.get("root_device"):
-            return seen
         new = [serial for serial in serials if serial not in before]
         if len(new) > 1:
-            raise errors.HardwareInspectionFailure(
-                reason=f"cannot tell the root device: {len(new)} disks are new since the last "
-                "inspection; set properties/root_device",
-            )
-        hint = {"root_device": {"serial": new[0]}} if new else {}
-        return Changes(extra=seen.extra, properties=hint)
+            LOG.warning(
+                "node %s: %d disks are new since the last inspection, so none becomes the root "
+                "device: set properties/root_device",
+                node.uuid, len(new),
+            )  # fmt: skip
+        return Changes(properties={"root_device": {"serial": new[0]}}) if len(new) == 1 else None
+
+
+def _serials(inventory: Json | None) -> list[str]:
+    disks = reading.objects(inventory, "disks")
+    return [serial for disk in disks if (serial := reading.text(disk, "serial"))]
 
 
 class PciDevices(Hook):
@@ -110,7 +120,7 @@ def _pci_ids(inspection: Inspection) -> list[tuple[str, str]]:
 
 
 class Accelerators(Hook):
-    """properties.accelerators: the PCI devices that are known accelerators."""
+    """properties.accelerators: the PCI devices that are known accelerators, where any is listed."""
 
     def process(self, inspection: Inspection) -> Changes | None:
         accelerators_by_ids = _known_accelerators(inspection.conf.known_accelerators)
@@ -123,13 +133,14 @@ class Accelerators(Hook):
             )
             if ids in accelerators_by_ids
         ]
-        return Changes(properties={"accelerators": accelerators}) if accelerators else None
+        has_devices = bool(_pci_ids(inspection))
+        return Changes(properties={"accelerators": accelerators}) if has_devices else None
 
 
 _ACCELERATORS: Final = (
     ("10de", "1db4", "GPU", "NVIDIA Tesla V100 PCIe 16GB"),
     ("10de", "1db6", "GPU", "NVIDIA Tesla V100 PCIe 32GB"),
-    ("10de", "1eb8", "GPU", "NVIDIA Tesla T4"),
+    ("10de", "1eb8", "GPU", "NVIDIA Corporation Tesla T4"),
     ("10de", "20b0", "GPU", "NVIDIA A100 SXM4 40GB"),
     ("10de", "20b5", "GPU", "NVIDIA A100 PCIe 80GB"),
     ("10de", "2331", "GPU", "NVIDIA H100 PCIe 80GB"),
@@ -176,6 +187,7 @@ class ExtraHardware(Hook):
 
 
 def _measured(value: Any) -> Any:
-    if isinstance(value, str) and value.isascii() and value.isdecimal() and len(value) < 19:
-        return int(value)
+    if isinstance(value, str) and value.isascii() and len(value) < 19:
+        with contextlib.suppress(ValueError):
+            return int(value)
     return value

@@ -9,7 +9,8 @@ from typing import Any, ClassVar
 from bloomery import errors
 from bloomery.inspection import lldp, reading
 from bloomery.inspection.base import Changes, Hook, Inspection
-from bloomery.inspection.hooks.ports import VALIDATE, ip_of
+from bloomery.inspection.hooks.ports import VALIDATE, ips_of
+from bloomery.model.rules import idents
 
 Json = dict[str, Any]
 
@@ -42,7 +43,7 @@ def _parsed_lldp(inspection: Inspection) -> Iterator[tuple[str, Json]]:
 
 
 class LocalLinkConnection(Hook):
-    """local_link_connection of ports: switch and port, where LLDP has both."""
+    """local_link_connection of ports: what LLDP has and the port has not."""
 
     requires: ClassVar[tuple[str, ...]] = (VALIDATE,)
 
@@ -52,25 +53,30 @@ class LocalLinkConnection(Hook):
         links = {
             interfaces[name]["mac_address"]: _link(parsed)
             for name, parsed in _neighbours(inspection).items()
-            if name in interfaces and _link(parsed)
+            if name in interfaces
         }
         return Changes(
             ports={
-                address: {"local_link_connection": before[address] | link}
+                address: {"local_link_connection": link | before[address]}
                 for address, link in links.items()
-                if address in before and "hostname" not in before[address]
+                if address in before and link.keys() - before[address].keys()
             },
         )
 
 
 def _link(parsed: Json) -> Json:
-    switch, port = parsed.get("switch_chassis_id"), parsed.get("switch_port_id")
-    is_complete = isinstance(switch, str) and isinstance(port, str) and switch and port
-    return {"switch_id": switch, "port_id": port} if is_complete else {}
+    """Return the fields that LLDP has; switch_id is a MAC address, as the API has it."""
+    switch = parsed.get("switch_chassis_id")
+    fields = {
+        "switch_id": switch if idents.folded_mac(switch) else None,
+        "port_id": parsed.get("switch_port_id"),
+        "switch_info": parsed.get("switch_system_name"),
+    }
+    return {name: value for name, value in fields.items() if isinstance(value, str) and value}
 
 
 class PhysicalNetwork(Hook):
-    """physical_network of ports that have none, by the CIDR of their interface's address."""
+    """physical_network of ports that have none, by the CIDR of an address of their interface."""
 
     requires: ClassVar[tuple[str, ...]] = (VALIDATE,)
 
@@ -79,8 +85,8 @@ class PhysicalNetwork(Hook):
         unset = {port.address for port in inspection.ports if not port.physical_network}
         changes: dict[str, Json] = {}
         for nic in inspection.plugin_data["all_interfaces"].values():
-            address, ip = nic["mac_address"], ip_of(nic)
-            network = next((name for cidr, name in networks if ip is not None and ip in cidr), None)
+            address, ips = nic["mac_address"], ips_of(nic)
+            network = next((name for cidr, name in networks for ip in ips if ip in cidr), None)
             if network is not None and address in unset:
                 changes[address] = {"physical_network": network}
         return Changes(ports=changes)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import ipaddress
 from collections.abc import Mapping
 from typing import Any, ClassVar, Final
@@ -82,26 +83,24 @@ def _address(nic: Json) -> str | None:
     return idents.folded_mac(address) or (str(address).lower() if is_mac else None)
 
 
-def ip_of(nic: Json) -> ipaddress.IPv4Address | ipaddress.IPv6Address | None:
-    """Return the first valid IP address of an interface, without zone and prefix."""
+def ips_of(nic: Json) -> list[ipaddress.IPv4Address | ipaddress.IPv6Address]:
+    """Return the valid IP addresses of an interface, without zone and prefix."""
+    ips = []
     for name in ("ipv4_address", "ipv6_address"):
         address = reading.text(nic, name)
         if address is not None:
-            try:
-                return ipaddress.ip_address(address.partition("%")[0].partition("/")[0])
-            except ValueError:
-                continue
-    return None
+            with contextlib.suppress(ValueError):
+                ips.append(ipaddress.ip_address(address.partition("%")[0].partition("/")[0]))
+    return ips
 
 
 def _is_loopback(name: str, nic: Json) -> bool:
-    address = ip_of(nic)
-    return name == "lo" or (address is not None and address.is_loopback)
+    return name == "lo" or any(ip.is_loopback for ip in ips_of(nic)[:1])
 
 
 def _is_chosen(nic: Json, choice: str, booted: str | None) -> bool:
     if choice == "active":
-        return ip_of(nic) is not None
+        return bool(ips_of(nic))
     return choice != "pxe" or booted is None or bool(nic["pxe_enabled"])
 
 

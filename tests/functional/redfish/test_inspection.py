@@ -51,7 +51,7 @@ def test_cards_and_switches_are_read_for_hooks_that_use_them(
     properties = inspect(stage, node)["properties"]
     assert [card["type"] for card in properties["accelerators"]] == ["GPU"]
     assert [port["local_link_connection"] for port in ports_of(stage, node)] == [
-        {"switch_id": "02:00:5e:00:00:01", "port_id": "Ethernet1/0"}
+        {"switch_id": "02:00:5e:00:00:01", "port_id": "Ethernet1/0", "switch_info": "leaf-1"}
     ]
     kept = stage.api.get(f"/v1/nodes/{node}/inventory").json["plugin_data"]
     [told] = kept["parsed_lldp"].values()

@@ -17,7 +17,13 @@ A, B = "52:54:00:00:00:0a", "52:54:00:00:00:0b"
 CHASSIS = [1, "0464649b32f300"]
 PORT = [2, "05" + b"Ethernet1/18".hex()]
 NICS: list[dict[str, Any]] = [
-    {"name": "eth0", "mac_address": A, "ipv4_address": "192.0.2.5", "lldp": [CHASSIS, PORT]},
+    {
+        "name": "eth0",
+        "mac_address": A,
+        "ipv4_address": "192.0.2.5",
+        "ipv6_address": "2001:db8:a::5",
+        "lldp": [CHASSIS, PORT],
+    },
     {"name": "eth1", "mac_address": B, "ipv6_address": "2001:db8::7%eth1"},
 ]
 DISKS = [
@@ -33,11 +39,13 @@ def run(
     plugin_data: dict[str, Any] | None = None,
     ports: tuple[Port, ...] = (),
     node: dict[str, Any] | None = None,
+    previous: dict[str, Any] | None = None,
     **conf: Any,
 ) -> Draft:
     inventory = {"interfaces": NICS} | (inventory or {})
     subject = Node(uuid="n", driver="fake-hardware", **(node or {}))
     draft = Draft.of(subject, ports, inventory, plugin_data or {})
+    draft.previous = previous
     hooks.run(hooks.pipeline(tuple(names.split())), draft, Inspector(**conf))
     return draft
 
@@ -49,23 +57,79 @@ def ports(**more: Any) -> tuple[Port, ...]:
 # ------------------------------------------------------------------------------------------- LLDP
 
 
+def lag(support: bool, enabled: bool, number: int) -> dict[str, Any]:
+    prefix = "switch_port_link_aggregation"
+    return {f"{prefix}_support": support, f"{prefix}_enabled": enabled, f"{prefix}_id": number}
+
+
+def physical(support: bool, enabled: bool, capabilities: list[str], mau: str | None = None):
+    prefix = "switch_port"
+    said = {f"{prefix}_autonegotiation_support": support,
+            f"{prefix}_autonegotiation_enabled": enabled,
+            f"{prefix}_physical_capabilities": capabilities}  # fmt: skip
+    return said | ({f"{prefix}_mau_type": mau} if mau else {})
+
+
+def protocol_vlan(support: bool, enabled: bool) -> dict[str, Any]:
+    prefix = "switch_port_protocol_vlan"
+    return {f"{prefix}_support": support, f"{prefix}_enabled": enabled, f"{prefix}_ids": [100]}
+
+
+def abilities(support: list[str], enabled: list[str]) -> dict[str, Any]:
+    prefix = "switch_capabilities"
+    return {f"{prefix}_support": support, f"{prefix}_enabled": enabled}
+
+
 @pytest.mark.parametrize(
     ("tlv", "parsed"),
     [
         (CHASSIS, {"switch_chassis_id": "64:64:9b:32:f3:00"}),
         ([1, "0501c0000207"], {"switch_chassis_id": "192.0.2.7"}),
+        ([1, "050220010db8000000000000000000000007"], {"switch_chassis_id": "2001:db8::7"}),
         ([1, "07" + b"leaf-1".hex()], {"switch_chassis_id": "leaf-1"}),
+        ([1, "06" + b"mgmt0".hex()], {"switch_chassis_id": "mgmt0"}),
+        ([1, "08" + b"x".hex()], {}), ([1, "00" + b"x".hex()], {}),
         (PORT, {"switch_port_id": "Ethernet1/18"}),
         ([2, "03525400000001"], {"switch_port_id": "52:54:00:00:00:01"}),
+        ([2, "0401c0000207"], {"switch_port_id": "192.0.2.7"}),
+        ([2, "07" + b"512".hex()], {"switch_port_id": "512"}),
         ([4, b"to rack 4".hex()], {"switch_port_description": "to rack 4"}),
+        ([4, ""], {"switch_port_description": ""}),
         ([5, b"leaf-1\0".hex()], {"switch_system_name": "leaf-1"}),
+        ([7, "00140004"], abilities(["Bridge", "Router"], ["Bridge"])),
+        ([7, "07fe0000"], abilities(
+            ["Repeater", "Bridge", "WLAN", "Router", "Telephone", "DOCSIS cable device",
+             "Station only", "C-Vlan", "S-Vlan", "TPMR"], [])),
+        ([7, "f8010000"], abilities([], [])),
+        ([7, "0014"], {}), ([7, "0014000400"], {}), ([7, ""], {}),
         ([8, "0501c0000207020000000100"], {"switch_mgmt_addresses": ["192.0.2.7"]}),
+        ([8, "0706525400000001020000000100"], {"switch_mgmt_addresses": ["52:54:00:00:00:01"]}),
         ([127, "0080c20100c8"], {"switch_port_untagged_vlan_id": 200}),
+        ([127, "0080c201c8"], {}),
+        ([127, "0080c202060064"], protocol_vlan(True, True)),
+        ([127, "0080c202000064"], protocol_vlan(False, False)),
+        ([127, "0080c2020600"], {}),
         ([127, "0080c20300c8036e6574"], {"switch_port_vlans": [{"id": 200, "name": "net"}]}),
+        ([127, "0080c20300c800"], {"switch_port_vlans": [{"id": 200, "name": ""}]}),
+        ([127, "0080c20300c8026e6574"], {"switch_port_vlans": [{"id": 200, "name": "ne"}]}),
+        ([127, "0080c20300c8056e6574"], {}),
+        ([127, "0080c2040288cc"], {"switch_protocol_identities": ["88cc"]}),
+        ([127, "0080c20600c8"], {"switch_port_management_vlan_id": 200}),
+        ([127, "0080c2070300000005"], lag(True, True, 5)),
+        ([127, "0080c20500000000"], {}),
+        ([127, "00120f01036c110010"], physical(
+            True, True,
+            ["1000BASE-T fdx", "100BASE-TX fdx", "100BASE-TX hdx", "10BASE-T fdx", "10BASE-T hdx",
+             "Asym and Sym PAUSE fdx"], "100BASE-TX full duplex")),
+        ([127, "00120f010000000000"], physical(False, False, [], "Unknown")),
+        ([127, "00120f01010000001e"], physical(True, False, [], "1000BASE-T full duplex")),
+        ([127, "00120f010200010035"], physical(False, True, ["1000BASE-T fdx"], "1000BASE-PX20U")),
+        ([127, "00120f0102000100ff"], physical(False, True, ["1000BASE-T fdx"])),
+        ([127, "00120f0103"], {}), ([127, "00120f02070101"], {}),
+        ([127, "00120f030300000005"], lag(True, True, 5)),
+        ([127, "00120f030100000000"], lag(True, False, 0)),
         ([127, "00120f042400"], {"switch_port_mtu": 9216}),
-        ([127, "00120f030300000005"],
-         {"switch_port_link_aggregation_support": True,
-          "switch_port_link_aggregation_enabled": True, "switch_port_link_aggregation_id": 5}),
+        ([127, "00120f0424"], {}),
         ([0, ""], {}), ([1, ""], {}), ([1, "04ff"], {}), ([1, "0501ff"], {}), ([2, "05ff00ff"], {}),
         ([5, "zz"], {}), ([5, 5], {}), (["x", "00"], {}), ([5], {}), ("x", {}), ([8, "05"], {}),
         ([127, "00"], {}), ([127, "0080c203"], {}),
@@ -74,6 +138,15 @@ def ports(**more: Any) -> tuple[Port, ...]:
 )  # fmt: skip
 def test_what_a_switch_tells_is_read_and_nonsense_left_out(tlv, parsed):
     assert lldp.parse([tlv]) == parsed
+
+
+def test_the_first_of_equal_values_counts_and_lists_grow():
+    tlvs = [[5, b"a".hex()], [5, b"b".hex()], [127, "00120f042400"], [127, "00120f0405dc"],
+            [127, "0080c20300010161"], [127, "0080c20300020162"]]  # fmt: skip
+    assert lldp.parse(tlvs) == {
+        "switch_system_name": "a", "switch_port_mtu": 9216,
+        "switch_port_vlans": [{"id": 1, "name": "a"}, {"id": 2, "name": "b"}],
+    }  # fmt: skip
 
 
 @pytest.mark.parametrize("tlvs", [None, 5, {}, "x"])
@@ -88,21 +161,42 @@ def test_parsed_lldp_is_kept_wherever_the_agent_put_it():
     assert beside["parsed_lldp"]["eth1"] == {"switch_port_id": "Ethernet1/18"}
 
 
-def test_ports_learn_their_switch():
+NAME = [5, b"leaf-1".hex()]
+LINK = {"switch_id": "64:64:9b:32:f3:00", "port_id": "Ethernet1/18", "switch_info": "leaf-1"}
+
+
+@pytest.mark.parametrize(
+    ("tlvs", "before", "after"),
+    [
+        ([CHASSIS, PORT, NAME], {}, LINK),
+        ([CHASSIS], {}, {"switch_id": "64:64:9b:32:f3:00"}),
+        ([PORT], {}, {"port_id": "Ethernet1/18"}),
+        ([NAME], {}, {"switch_info": "leaf-1"}),
+        ([[1, "07" + b"leaf-1".hex()], PORT], {}, {"port_id": "Ethernet1/18"}),
+        ([[1, "0501c0000207"], PORT], {}, {"port_id": "Ethernet1/18"}),
+        ([CHASSIS, [2, "05"], [5, ""]], {}, {"switch_id": "64:64:9b:32:f3:00"}),
+        ([CHASSIS, PORT, NAME], {"switch_info": "mine"}, LINK | {"switch_info": "mine"}),
+        ([CHASSIS, PORT, NAME], {"network_type": "managed"}, LINK | {"network_type": "managed"}),
+        ([CHASSIS, PORT, NAME], {"hostname": "h", "port_id": "rep0"},
+         LINK | {"hostname": "h", "port_id": "rep0"}),
+        ([], {"switch_info": "mine"}, {"switch_info": "mine"}),
+    ],
+    ids=str,
+)  # fmt: skip
+def test_ports_learn_the_switch_that_they_do_not_know(tlvs, before, after):
     names = "validate-interfaces local-link-connection"
-    before = ports(local_link_connection={"switch_info": "leaf"})
-    linked, other = run(names, ports=before).ports
-    assert linked.local_link_connection == {
-        "switch_info": "leaf", "switch_id": "64:64:9b:32:f3:00", "port_id": "Ethernet1/18",
-    }  # fmt: skip
-    assert other.local_link_connection == {"switch_info": "leaf"}
+    nics = [NICS[0] | {"lldp": tlvs}, NICS[1]]
+    port, other = run(names, {"interfaces": nics}, ports=ports(local_link_connection=before)).ports
+    assert port.local_link_connection == after
+    assert other.local_link_connection == before
 
 
 def test_what_somebody_else_has_parsed_counts():
-    parsed = {"eth1": {"switch_chassis_id": "s", "switch_port_id": "p"}, "eth0": 5, "x": {}}
+    switch = "64:64:9b:32:f3:01"
+    parsed = {"eth1": {"switch_chassis_id": switch, "switch_port_id": "p"}, "eth0": 5, "x": {}}
     names = "validate-interfaces local-link-connection"
     _, other = run(names, plugin_data={"parsed_lldp": parsed}, ports=ports()).ports
-    assert other.local_link_connection == {"switch_id": "s", "port_id": "p"}
+    assert other.local_link_connection == {"switch_id": switch, "port_id": "p"}
 
 
 # --------------------------------------------------------------------------------------- networks
@@ -112,8 +206,9 @@ def test_what_somebody_else_has_parsed_counts():
     ("cidr_map", "networks"),
     [
         ((), [None, None]),
-        (("192.0.2.0/24:a", "2001:db8::/32:b"), ["a", "b"]),
+        (("192.0.2.0/24:a", "2001:db8::/48:b"), ["a", "b"]),
         (("192.0.2.0/25:first", "192.0.2.0/24:second"), ["first", None]),
+        (("2001:db8:a::/64:six",), ["six", None]),
     ],
 )
 def test_ports_learn_their_physical_network(cidr_map, networks):
@@ -145,6 +240,8 @@ def test_networks_that_are_none_fail_by_name():
         (None, DISKS[1], True, 99),
         (None, None, True, None),
         (None, "nonsense", True, None),
+        (None, {"size": 5}, True, 0),
+        (None, {"name": "x"}, True, None),
     ],
     ids=str,
 )
@@ -153,6 +250,21 @@ def test_the_root_device_gives_the_size(hints, root_disk, spacing, local_gb):
     draft = run("root-device", {"disks": DISKS}, {"root_disk": root_disk}, node=node,
                 disk_partitioning_spacing=spacing)  # fmt: skip
     assert draft.node.properties.get("local_gb") == local_gb
+    assert draft.plugin_data.get("local_gb") == local_gb
+
+
+def test_a_machine_without_disks_has_no_local_gb():
+    draft = run("root-device", {"disks": []}, node={"properties": {"local_gb": 99}})
+    assert (draft.node.properties["local_gb"], draft.plugin_data["local_gb"]) == (0, 0)
+
+
+def test_the_root_device_is_none_of_the_skipped_ones():
+    properties = {"root_device": {"size": ">= 50"}, "skip_block_devices": [{"name": "/dev/sda"}]}
+    draft = run("root-device", {"disks": DISKS}, node={"properties": properties})
+    assert draft.plugin_data["root_disk"] == DISKS[1]
+    properties["skip_block_devices"] = [{"size": ">= 50"}]
+    with pytest.raises(errors.HardwareInspectionFailure, match="none of 0 disks"):
+        run("root-device", {"disks": DISKS}, node={"properties": properties})
 
 
 @pytest.mark.parametrize("hints", [{"serial": "z"}, {"nonsense": 1}, {"size": "x"}, 5, "x"])
@@ -161,18 +273,25 @@ def test_hints_that_no_disk_fits_fail(hints):
         run("root-device", {"disks": DISKS}, node={"properties": {"root_device": hints}})
 
 
-def test_the_disk_that_is_new_is_the_raid():
-    first = run("raid-device", {"disks": DISKS[:1]})
-    assert first.node.extra == {"block_devices": {"serials": ["a"]}}
-    assert "root_device" not in first.node.properties
-    second = run("raid-device", {"disks": DISKS}, node={"extra": first.node.extra})
-    assert second.node.properties["root_device"] == {"serial": "b"}
-    assert second.node.extra == {"block_devices": {"serials": ["a", "b"]}}
-
-
-def test_two_new_disks_are_one_too_many():
-    with pytest.raises(errors.HardwareInspectionFailure, match="2 disks are new"):
-        run("raid-device", {"disks": DISKS}, node={"extra": {"block_devices": {"serials": []}}})
+@pytest.mark.parametrize(
+    ("disks", "previous", "hints", "root_device"),
+    [
+        (DISKS, DISKS[:1], None, {"serial": "b"}),
+        (DISKS[1:], DISKS[:1], None, {"serial": "b"}),
+        (DISKS, None, None, None),
+        (DISKS, [], None, None),
+        (DISKS[:1], DISKS, None, None),
+        ([{"name": "x", "serial": None}], DISKS, None, None),
+        (DISKS, DISKS[:1], {"serial": "a"}, {"serial": "a"}),
+    ],
+    ids=["new", "swapped", "first", "two-new", "gone", "no-serial", "hints"],
+)
+def test_the_disk_that_is_new_is_the_root_device(disks, previous, hints, root_device):
+    inventory = None if previous is None else {"disks": previous}
+    node = {"properties": {"root_device": hints} if hints else {}}
+    draft = run("raid-device", {"disks": disks}, node=node, previous=inventory)
+    assert draft.node.properties.get("root_device") == root_device
+    assert draft.node.extra == {}
 
 
 # ------------------------------------------------------------------------------------ PCI, extra
@@ -199,19 +318,30 @@ def test_accelerators_are_known_ones(tmp_path):
     path.write_text("pci_devices: [{vendor_id: 10de, device_id: ffff, type: FPGA}]")
     properties = run("accelerators", plugin_data=data, known_accelerators=str(path)).node.properties
     assert [each["type"] for each in properties["accelerators"]] == ["FPGA"]
+    gone = {"properties": {"accelerators": [card]}}
+    unknown = {"pci_devices": [T4 | {"product_id": "ffff"}]}
+    properties = run("accelerators", plugin_data=unknown, node=gone).node.properties
+    assert properties == {"accelerators": []}
     with pytest.raises(errors.HardwareInspectionFailure, match="known_accelerators"):
         run("accelerators", plugin_data=data, known_accelerators=str(tmp_path / "none"))
 
 
 def test_measurements_become_an_object():
-    lines = [["cpu", "logical", "number", "8"], ["disk", "sda", "vendor", "X"], ["x"], 5]
+    lines = [
+        ["cpu", "logical", "number", "8"],
+        ["disk", "sda", "vendor", "X"],
+        ["x"],
+        5,
+        ["disk", "sda", "temperature", "-5"],
+    ]
     data = run("extra-hardware", plugin_data={"data": lines}).plugin_data
-    assert data == {"extra": {"cpu": {"logical": {"number": 8}}, "disk": {"sda": {"vendor": "X"}}}}
+    disk = {"vendor": "X", "temperature": -5}
+    assert data == {"extra": {"cpu": {"logical": {"number": 8}}, "disk": {"sda": disk}}}
 
 
 @pytest.mark.parametrize("data", [{}, {"pci_devices": 5, "data": "x", "lldp_raw": []}])
 def test_hooks_without_anything_to_read_change_nothing(data):
-    names = "parse-lldp root-device raid-device pci-devices accelerators extra-hardware"
+    names = "parse-lldp raid-device pci-devices accelerators extra-hardware"
     draft = run(names, {"interfaces": None, "disks": 5}, data)
     assert draft.node.properties == {}
     assert draft.plugin_data == data
