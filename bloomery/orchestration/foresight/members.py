@@ -9,7 +9,7 @@ from typing import Any, Final
 from bloomery import errors
 from bloomery.orchestration.foresight import effects, nested
 from bloomery.orchestration.graph import Graph
-from bloomery.orchestration.plan.builder import PlanBuilder
+from bloomery.orchestration.plan.builder import PlanBuilder, Present
 from bloomery.orchestration.plan.plans import (
     BATCH,
     BEGIN,
@@ -25,6 +25,7 @@ from bloomery.orchestration.resources import groups
 from bloomery.orchestration.resources.base import ResourceState
 from bloomery.orchestration.resources.batches import Batch
 from bloomery.orchestration.resources.resource_group import Indexed
+from bloomery.orchestration.stack import Stack
 
 MADE: Final = frozenset({Verb.CREATE, Verb.RECREATE, Verb.REPLACE})
 
@@ -98,9 +99,10 @@ def batch_members(builder: PlanBuilder) -> None:
         group = nested_plan.after
         if not isinstance(group, Indexed):
             continue
-        before, present = nested_plan.before, _present(nested_plan)
+        before, child = nested_plan.before, _child(builder, name)
+        present = _members(nested_plan, child)
         properties = None if before is None else before.properties
-        records = _records(builder, name)
+        records = None if child is None else child.records
         states = None if records is None else {n: record.status for n, record in records.items()}
         try:
             foreseen = group.foresee_batches(properties, present, states)
@@ -109,16 +111,18 @@ def batch_members(builder: PlanBuilder) -> None:
         _Batches(builder, name, group.member, present, records or {}).lay_out(foreseen)
 
 
-def _present(nested_plan: NestedPlan) -> groups.Members:
-    return (
-        {} if nested_plan.before is None else groups.members_of(nested_plan.before.child_document())
-    )
-
-
-def _records(builder: PlanBuilder, name: str) -> Mapping[str, ResourceState] | None:
+def _child(builder: PlanBuilder, name: str) -> Present | None:
     record = builder.records.get(name)
-    child = None if record is None else builder.present.child(record)
-    return None if child is None else child.records
+    return None if record is None else builder.present.child(record)
+
+
+def _members(nested_plan: NestedPlan, child: Present | None) -> groups.Members:
+    """Return the members as the child stack has them, those of an unfinished roll-out too."""
+    if nested_plan.before is None:
+        return {}
+    if child is not None and isinstance(child.template, Stack):
+        return groups.members_of(child.template.definition.template.document)
+    return groups.members_of(nested_plan.before.child_document())
 
 
 @dataclass(slots=True)

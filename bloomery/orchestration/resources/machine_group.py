@@ -122,15 +122,16 @@ class InstanceGroup(resource_group.Indexed, stepwise.Stepwise):
         child, staying = self.child(), set(surge_names)
         if states is None:
             states = {} if child is None else child.statuses()
+        outdated = self._outdated(present, states, pace, skipped)
         never_created = self._never_created(states)
         present = {name: body for name, body in present.items() if name not in never_created}
         members = [
             rollouts.Member(
                 name=name,
                 is_ready=states.get(name, Status.COMPLETE) is Status.COMPLETE,
-                is_current=states.get(name) is not Status.FAILED and body == self.member(name),
+                is_current=name not in outdated,
             )
-            for name, body in present.items()
+            for name in present
             if name in staying
         ]
         return list(
@@ -155,12 +156,14 @@ class InstanceGroup(resource_group.Indexed, stepwise.Stepwise):
 
     def _begin_rollout(self) -> None:
         data, child = self.record.data, self.child()
-        never_created = set() if child is None else self._never_created(child.statuses())
-        data[resource_group.SKIPPED] = self.skip_list()
+        states = {} if child is None else child.statuses()
+        present, skipped = self.present(), self.skip_list()
+        left = self._outdated(present, states, self._pace, skipped)
+        data[resource_group.SKIPPED] = skipped
         data[ROLLOUT] = {
-            "unborn": sorted(never_created),
-            "leaving": sorted(self.present().keys() - self._names()),
-            "state": RUNNING, "batch": 0, "of": 0, "left": self._outdated(), "changed": [],
+            "unborn": sorted(self._never_created(states)),
+            "leaving": sorted(present.keys() - self._names()),
+            "state": RUNNING, "batch": 0, "of": 0, "left": left, "changed": [],
             "new": [], "failed": [], "excused": [], "members": [], "canary": DUE,
         }  # fmt: skip
         is_looked_at = child is not None and self.children().converges
@@ -461,15 +464,27 @@ class InstanceGroup(resource_group.Indexed, stepwise.Stepwise):
         more = self._pace.max_surge if surge else 0
         return groups.names(self.count() + more, set(self.record.data[resource_group.SKIPPED]))
 
-    def _outdated(self) -> list[str]:
-        child, staying = self.child(), set(self._names(surge=True))
-        statuses = {} if child is None else child.statuses()
-        return [
-            name
-            for name, body in self.present().items()
-            if name in staying
-            and (statuses.get(name) is Status.FAILED or body != self.member(name))
-        ]
+    def _outdated(
+        self,
+        present: groups.Members,
+        states: Mapping[str, Status],
+        pace: rollouts.Pace,
+        skipped: Collection[str],
+    ) -> list[str]:
+        """Return the members to change; extra ones only while a member in service changes."""
+
+        def among(count: int) -> list[str]:
+            staying = set(groups.names(count, set(skipped)))
+            return [
+                name
+                for name, body in present.items()
+                if name in staying
+                and (states.get(name) is Status.FAILED or body != self.member(name))
+            ]
+
+        outdated = among(self.count() + pace.max_surge)
+        in_service = set(outdated) - self._never_created(states)
+        return outdated if in_service else among(self.count())
 
     def _states(
         self, *, health: bool = False, only: Collection[str] | None = None
