@@ -16,7 +16,7 @@ from typing import Any, Final, TypeAlias
 
 import sqlalchemy as sa
 
-from bloomery import secrets
+from bloomery import errors, secrets
 from bloomery.conductor.runtime import Context
 from bloomery.db import events, history, rows
 from bloomery.model.history import HistoryEntry
@@ -60,10 +60,12 @@ def label(node: Node) -> str:
 def own_sentence(node: Node, text: str) -> str:
     """Return a sentence for the node's own row.
 
-    Masked, with the node's name in place of its UUID.
+    Masked, with the node's name in place of its UUID, and cut to MAX_TEXT_IN_ROW: agents and BMCs
+    send texts of any length.
     """
     words = rf'\b([Nn]ode )"?{re.escape(node.uuid)}"?'
-    return re.sub(words, lambda match: f"{match[1]}{label(node)}", str(secrets.mask(text)))
+    named = re.sub(words, lambda match: f"{match[1]}{label(node)}", str(secrets.mask(text)))
+    return named[: errors.MAX_TEXT_IN_ROW]
 
 
 def history_entry(

@@ -19,6 +19,7 @@ _PORT_FORMS: Final = {1: _TEXT, 2: _TEXT, 3: _MAC, 4: _ADDRESS, 5: _TEXT, 6: _TE
 _FAMILY_MAC: Final = 6  # of the address families, where IPv4 and IPv6 are 1 and 2
 _DOT1, _DOT3 = b"\x00\x80\xc2", b"\x00\x12\x0f"
 _MOST_TLVS: Final = 500
+_MOST_DIGITS: Final = 2 * 511  # the length of a TLV has 9 bits
 
 _CAPABILITIES: Final = {
     1: "Repeater", 2: "Bridge", 3: "WLAN", 4: "Router", 5: "Telephone", 6: "DOCSIS cable device",
@@ -65,7 +66,8 @@ def parse(tlvs: Any) -> Json:
 
 def _decoded(tlvs: Any) -> Iterator[tuple[int, bytes]]:
     for tlv in tlvs[:_MOST_TLVS] if isinstance(tlvs, list) else ():
-        if isinstance(tlv, list | tuple) and len(tlv) == 2 and isinstance(tlv[1], str):
+        is_pair = isinstance(tlv, list | tuple) and len(tlv) == 2
+        if is_pair and isinstance(tlv[1], str) and len(tlv[1]) <= _MOST_DIGITS:
             try:
                 yield int(tlv[0]), bytes.fromhex(tlv[1])
             except (TypeError, ValueError):

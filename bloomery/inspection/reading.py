@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Final
 
 Json = dict[str, Any]
+MOST_TEXT: Final = 1024  # characters: above every name, serial number and address
 
 
 def part(data: Any, *path: str) -> Json:
@@ -21,9 +22,9 @@ def objects(data: Any, name: str) -> list[Json]:
 
 
 def text(data: Json, name: str) -> str | None:
-    """Return a non-empty text, or None."""
+    """Return a non-empty text, or None; a text beyond MOST_TEXT is none."""
     value = data.get(name)
-    return value if isinstance(value, str) and value else None
+    return value if isinstance(value, str) and 0 < len(value) <= MOST_TEXT else None
 
 
 def number(data: Json, name: str) -> int | None:

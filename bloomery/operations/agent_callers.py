@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import functools
 import ipaddress
-from typing import TypeAlias
+from typing import Final, TypeAlias
 from urllib.parse import SplitResult, urlsplit
 
 from bloomery import errors, fetching
@@ -16,6 +16,7 @@ from bloomery.conf.api import Api
 from bloomery.fetching import Address
 
 Network: TypeAlias = ipaddress.IPv4Network | ipaddress.IPv6Network
+_MOST_URL: Final = 512  # characters: a scheme, a host of up to 255, and a port
 
 
 def require_inside(conf: Api, caller: str) -> None:
@@ -81,6 +82,8 @@ def checked_callback_url(conf: Api, text: str, caller: str) -> str:
 
 
 def _split(text: str) -> SplitResult:
+    if len(text) > _MOST_URL:
+        raise _unfit(f"it has more than {_MOST_URL} characters")
     try:
         parts = urlsplit(text)
         is_url = parts.scheme in fetching.SCHEMES and bool(parts.hostname) and parts.port != 0

@@ -10,10 +10,11 @@ from typing import Any, ClassVar, Final
 from bloomery import errors
 from bloomery.inspection import reading
 from bloomery.inspection.base import Changes, Hook, Inspection
-from bloomery.model.rules import idents
+from bloomery.model.rules import agents, idents
 
 Json = dict[str, Any]
 VALIDATE: Final = "validate-interfaces"
+_NAME_SIZES: Final = range(1, reading.MOST_TEXT + 1)
 
 
 class RamdiskError(Hook):
@@ -22,7 +23,8 @@ class RamdiskError(Hook):
     def preprocess(self, inspection: Inspection) -> None:
         error = inspection.plugin_data.get("error")
         if error:
-            raise errors.HardwareInspectionFailure(reason=f"the agent reports: {error}")
+            reason = f"the agent reports: {agents.bounded(str(error))}"
+            raise errors.HardwareInspectionFailure(reason=reason)
 
 
 class ValidateInterfaces(Hook):
@@ -37,7 +39,7 @@ class ValidateInterfaces(Hook):
         interfaces = {
             str(nic["name"]): nic | {"mac_address": mac, "pxe_enabled": mac == booted}
             for nic in reading.objects(inspection.inventory, "interfaces")
-            if (mac := _address(nic)) is not None and nic.get("name")
+            if (mac := _address(nic)) is not None and len(str(nic.get("name") or "")) in _NAME_SIZES
         }
         if not interfaces:
             raise errors.HardwareInspectionFailure(
