@@ -1,21 +1,25 @@
 """The boot device of a system, in Redfish's names and those of particular BMCs.
 
 Where a BMC refuses a persistent device, the device is set for one boot and stored in
-``driver_internal_info``; each power on sets it again.
+``driver_internal_info``; each power on sets it again.  What a flow has set is looked at again
+before its power on: a BMC may have lost it.
 """
 
 from __future__ import annotations
 
+import urllib.parse
 from collections.abc import Mapping
 from typing import Any, Final
 
 from bloomery import errors, secrets
+from bloomery.conductor.states import UNSTABLE_STATES
 from bloomery.drivers.base import DriverTask
 from bloomery.drivers.redfish import reading
 from bloomery.drivers.redfish.access import Access
-from bloomery.drivers.redfish.bmc_write import BmcWrite
+from bloomery.drivers.redfish.bmc_write import BmcWrite, NotYet
 
 MEMORY: Final = "redfish_boot_device"
+_NEXT: Final = "redfish_next_boot"  # what a flow has set, until its power on
 # Names of the devices at BMCs, normalised; the first offered one is used.
 TARGETS: Final[Mapping[str, tuple[str, ...]]] = {
     "pxe": ("pxe",),
@@ -65,6 +69,11 @@ def choose(
         import sushy
 
         memory.pop(MEMORY, None)
+        memory.pop(_NEXT, None)
+        following = {
+            "device": device, "mode": mode or mode_of(system), "persistent": persistent,
+            "by_url": address is not None, "state": task.node.provision_state,
+        }  # fmt: skip
         try:
             _set(system, device, persistent=persistent, address=address, mode=mode)
         except sushy.exceptions.AccessError:
@@ -74,13 +83,16 @@ def choose(
                 raise
             _set(system, device, persistent=False, address=address, mode=mode)
             memory[MEMORY] = device
+        memory[_NEXT] = following
 
     def is_so(system: Any) -> bool:
-        shown = chosen(system)
-        if shown["boot_device"] == device and persistent and not shown["persistent"]:
+        mode_then = memory.get(_NEXT, {}).get("mode")
+        is_set = is_hidden(system) or _shows(system, device, mode_then, address)
+        if is_set and persistent and chosen(system)["persistent"] is False:
             memory[MEMORY] = device  # stored for one boot: each power on sets it again
-        is_hidden = has_override(system) and not _shows_override(system)
-        return is_hidden or shown["boot_device"] == device
+        if is_set and task.node.provision_state not in UNSTABLE_STATES:
+            memory.pop(_NEXT, None)  # by a request: no power on of ours belongs to it
+        return is_set
 
     return BmcWrite(
         access=access, task=task, what=f"boot from {device}", change=change, is_so=is_so,
@@ -94,9 +106,49 @@ def address_of(system: Any) -> str | None:
     return (system.boot.http_boot_uri if system.boot else None) or None
 
 
-def set_once(system: Any, device: str) -> None:
-    """Set the device for the next boot, with the image's URL that the BMC has."""
-    _set(system, device, persistent=False, address=address_of(system), mode=None)
+def renew(system: Any, node: Any, order: dict[str, Any]) -> None:
+    """Set, before a power on, the device that the BMC does not keep, or has lost meanwhile.
+
+    The URL of the image is that which the BMC has.  ``order`` is the memory of the power on.
+    Raises NotYet until the BMC shows the device.
+    """
+    memory = node.driver_internal_info
+    once, following = memory.get(MEMORY), memory.get(_NEXT) or {}
+    if following.get("state") != node.provision_state:
+        following = {}  # of a flow that is over
+    device, mode = once or following.get("device"), following.get("mode")
+    if device is not None and not _is_kept(system, device, mode, once):
+        if following.get("by_url") and address_of(system) is None:
+            raise NotYet("the BMC has lost the URL to boot from")
+        if not order.get("renews_boot"):
+            order["renews_boot"] = True
+            persistent = not once and following["persistent"]
+            _set(system, device, persistent=persistent, address=address_of(system), mode=mode)
+            system.refresh(force=True)
+        if not is_hidden(system) and not _shows(system, device, mode):
+            raise NotYet(f"the BMC accepted the order to boot from {device}, and does not show it")
+    memory.pop(_NEXT, None)
+
+
+def _is_kept(system: Any, device: str, mode: str | None, once: str | None) -> bool:
+    """Return whether a device need not be set again; one for a boot that is not shown must be."""
+    return once is None if is_hidden(system) else _shows(system, device, mode)
+
+
+def _shows(system: Any, device: str, mode: str | None, address: str | None = None) -> bool:
+    """Return whether the BMC shows a device, and no other mode or URL than these."""
+    is_other_mode = mode is not None and mode_of(system) not in (None, mode)
+    is_here = chosen(system)["boot_device"] == device and not is_other_mode
+    is_url_shown = "HttpBootUri" in (system.json.get("Boot") or {})
+    if address is None or not is_url_shown or "@Redfish.Settings" in system.json:
+        return is_here
+    shown, sent = (urllib.parse.urlsplit(url) for url in (address_of(system) or "", address))
+    return is_here and (shown.hostname, shown.path) == (sent.hostname, sent.path)
+
+
+def is_hidden(system: Any) -> bool:
+    """Return whether the BMC has an override that it does not show."""
+    return has_override(system) and not _shows_override(system)
 
 
 def forget_address(system: Any) -> None:
@@ -272,7 +324,7 @@ def _device(system: Any, word: str) -> str | None:
     return None
 
 
-def mode(system: Any) -> str | None:
+def mode_of(system: Any) -> str | None:
     """Return uefi, bios, or None where the BMC does not tell."""
     shown = (system.json.get("Boot") or {}).get("BootSourceOverrideMode")
     return _MODES.get(str(_value(system, "mode") or shown).lower())
@@ -288,7 +340,7 @@ def modes(system: Any) -> list[str]:
     boot = system.json.get("Boot") or {}
     offered = boot.get(f"BootSourceOverrideMode{_ALLOWED}")
     if offered is None:
-        return list(MODES) if mode(system) else []
+        return list(MODES) if mode_of(system) else []
     shown = {_MODES.get(str(wire).lower()) for wire in offered}
     return [name for name in MODES if name in shown]
 
@@ -300,7 +352,7 @@ def set_mode(system: Any, new_mode: str) -> None:
     """
     import sushy
 
-    if mode(system) == new_mode:
+    if mode_of(system) == new_mode:
         return
     offered = modes(system)
     if new_mode not in offered:

@@ -167,7 +167,7 @@ def _boot_device(system: Any) -> Check:
 def _boot_mode(system: Any) -> Check:
     modes = boot_device.modes(system)
     return Check(
-        name="boot mode", works=bool(modes), detail=boot_device.mode(system) or "", allowed=modes
+        name="boot mode", works=bool(modes), detail=boot_device.mode_of(system) or "", allowed=modes
     )
 
 
@@ -290,7 +290,7 @@ def _quirks(system: Any, power: Check) -> Iterator[str]:
         yield "it has no boot override: a boot device is the first of the order of boot options"
     if not power.allowed:
         yield "it does not list its resets: any is sent"
-    if not boot_device.mode(system):
+    if not boot_device.mode_of(system):
         yield "it shows no boot mode: set capabilities boot_mode in properties"
     if boot_device.word_for(system, "cdrom") not in ("Cd", None):
         yield f"its virtual CD boots as {boot_device.word_for(system, 'cdrom')}"

@@ -91,7 +91,7 @@ def look(system: Any) -> Json:
         "cpu": reading.optional(_cpu, system) or {"count": None, "architecture": None},
         "disks": _disks(system),
         "interfaces": reading.optional(_interfaces, system) or _adapter_ports(system),
-        "boot": {"current_boot_mode": boot_device.mode(system)},
+        "boot": {"current_boot_mode": boot_device.mode_of(system)},
     }
 
 

@@ -40,7 +40,7 @@ class RedfishManagement(RedfishInterface, base.Management):
         return tuple(self.access.read(task, boot_device.modes))
 
     def get_boot_mode(self, task: base.DriverTask) -> str | None:
-        return self.access.read(task, boot_device.mode)
+        return self.access.read(task, boot_device.mode_of)
 
     def set_boot_mode(self, task: base.DriverTask, mode: str) -> Outcome:
         """Set the mode; restart the machine where needed."""
@@ -55,7 +55,7 @@ class RedfishManagement(RedfishInterface, base.Management):
             what=f"set boot mode {mode}",
             limit_s=self.conf.redfish.boot_mode_config_timeout,
             change=self.unblocked(lambda system: boot_device.set_mode(system, mode)),
-            is_so=lambda system: boot_device.mode(system) == mode,
+            is_so=lambda system: boot_device.mode_of(system) == mode,
         ).apply()
 
     def get_secure_boot_state(self, task: base.DriverTask) -> bool | None:

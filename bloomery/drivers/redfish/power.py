@@ -15,6 +15,7 @@ from bloomery import clock, errors, secrets
 from bloomery.conductor.states import Power as PowerState
 from bloomery.drivers import base, substeps
 from bloomery.drivers.redfish import boot_device, reset, tasks
+from bloomery.drivers.redfish.bmc_write import NotYet
 from bloomery.drivers.redfish.hardware import RedfishInterface
 from bloomery.outcome import DONE, Again, Done, Outcome
 
@@ -159,14 +160,15 @@ class RedfishPower(RedfishInterface, base.Power):
     def _ask(self, task: base.DriverTask, order: _PowerAction, memory: dict[str, Any]) -> Outcome:
         """Send the order; a refusal in the target state counts as done."""
         internal = task.node.driver_internal_info
-        once = internal.get(boot_device.MEMORY)
         was_given, orders = memory.get("given", 0) > 0, memory.get("orders", 0)
         memory |= {"orders": orders + 1, "no_answer": None, "put_off": None}
         hidden: list[str] = []
 
         def send(system: Any) -> None:
             hidden.extend(secrets.in_address(boot_device.address_of(system) or ""))
-            _reset(system, order, once, internal, again=was_given)
+            if order.ends == PowerState.ON:
+                boot_device.renew(system, task.node, memory)
+            _reset(system, order, internal, again=was_given)
             memory["tasks"] = tasks.accepted(system)
 
         try:
@@ -174,7 +176,10 @@ class RedfishPower(RedfishInterface, base.Power):
         except errors.InvalidParameterValue:
             _forget(task)
             raise
-        except errors.BmcLeftAlone as alone:  # no order was sent
+        except NotYet as why:  # no order was sent
+            memory |= {"orders": orders, "put_off": str(why)}
+            return _look_again(memory)
+        except errors.BmcLeftAlone as alone:  # nor here
             memory |= {"orders": orders, "put_off": alone.facts["reason"]}
             return _look_again(memory, alone.facts["retry_after_s"])
         except (errors.BmcRefused, errors.BmcBusy) as no:
@@ -330,14 +335,7 @@ def _read(document: Mapping[str, Any]) -> str | None:
     return _READS.get(state) if isinstance(state, str) else None
 
 
-def _reset(
-    system: Any, order: _PowerAction, once: str | None, memory: dict[str, Any], *, again: bool
-) -> None:
-    """Send a reset; before each power on, set a boot device that the BMC does not keep.
-
-    A restart that left the machine off is repeated as a power on.
-    """
-    if once is not None and order.ends == PowerState.ON:
-        boot_device.set_once(system, once)
+def _reset(system: Any, order: _PowerAction, memory: dict[str, Any], *, again: bool) -> None:
+    """Send a reset; a restart that left the machine off is repeated as a power on."""
     is_half_done = again and order.ends == PowerState.ON and _read(system.json) == PowerState.OFF
     reset.send(system, "On" if is_half_done else order.reset_type, memory)

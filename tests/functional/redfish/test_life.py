@@ -32,6 +32,9 @@ def test_a_machine_that_is_deployed_runs_from_the_iso_that_was_named(stage, mach
     assert [f"{start.split()[0]} {end}" for start, _, end in of_media] == [
         "GET ", "GET /Cd", "POST /Cd/Actions/VirtualMedia.InsertMedia", "GET /Cd",
     ], "a plain BMC is asked once more than an order alone needs"  # fmt: skip
+    until_reset = [each.partition(" ")[0] for each in asked if "Reset" not in each][:8]
+    assert until_reset == ["GET", "GET", "GET", "POST", "GET", "GET", "PATCH", "GET"], asked
+    assert "Reset" in asked[8], "what is read back serves the look before the power on"
 
 
 def test_a_machine_that_runs_is_switched_off_before_it_is_deployed(stage, machine) -> None:

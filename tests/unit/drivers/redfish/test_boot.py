@@ -98,6 +98,101 @@ def test_each_power_on_repeats_the_url_to_a_bmc_that_keeps_no_device(
         assert (booted["target"], booted["image"]) == ("UefiHttp", OS)
 
 
+def power_on(task: Any) -> None:
+    task.turn = 0
+    walk(task, lambda: task.driver.power.set_power_state(task, "power on"), most=9999)
+
+
+@pytest.fixture
+def hasty(conf: Any) -> Any:
+    """A second for a power on and for a boot device to show."""
+    return dataclasses.replace(
+        conf,
+        conductor=dataclasses.replace(conf.conductor, power_state_change_timeout=1),
+        redfish=dataclasses.replace(conf.redfish, boot_device_timeout=1),
+    )
+
+
+LOST = {
+    "override": {"target": "None", "enabled": "Disabled"},
+    "target": {"target": "Pxe"},
+    "mode": {"mode": "Legacy"},
+}
+
+
+@pytest.fixture(params=LOST)
+def lost(request: pytest.FixtureRequest, hasty: Any, make_machine: Any) -> Any:
+    """A flow's task and machine, whose BMC has lost what was set of the next boot."""
+    machine = make_machine()
+    task = make_task(hasty, machine, provision_state="deploying", instance_info={"boot_iso": OS})
+    walk(task, lambda: RedfishVirtualMedia(hasty).prepare_instance(task))
+    machine.system.set_boot(**LOST[request.param])
+    return task, machine
+
+
+def test_a_boot_that_a_bmc_lost_is_set_again_before_the_power_on(lost: Any) -> None:
+    task, machine = lost
+    power_on(task)
+    booted = machine.system.booted
+    assert (booted["target"], booted["mode"], booted["image"]) == ("Cd", "UEFI", OS)
+    assert task.node.driver_internal_info == {}
+
+
+def test_a_machine_whose_boot_stays_lost_is_not_switched_on(lost: Any) -> None:
+    task, machine = lost
+    machine.bmc.faults.add(kind="status", status=204, body=None, method="PATCH", times=-1)
+    with pytest.raises(errors.PowerStateFailure, match="boot from cdrom, and does not show it"):
+        power_on(task)
+    assert machine.system.power == "Off"
+    assert not any(what.startswith("reset") for what in machine.system.happened)
+
+
+def test_a_boot_that_was_set_by_a_request_is_no_flows(conf: Any, make_machine: Any) -> None:
+    machine = make_machine()
+    task = make_task(conf, machine, provision_state="manageable")
+    task.driver.management.set_boot_device(task, "pxe")
+    assert task.node.driver_internal_info == {}
+    machine.system.set_boot(target="None", enabled="Disabled")
+    power_on(task)
+    assert machine.system.booted["target"] == "None"
+
+
+@pytest.mark.parametrize("keeps", ["mode", "url"])
+def test_what_a_bmc_drops_of_a_boot_is_noticed(
+    hasty: Any, make_machine: Any, monkeypatch: Any, keeps: str
+) -> None:
+    """It keeps the device, and changes or loses the rest."""
+    machine = make_machine()
+    boot = RedfishHttps(hasty) if keeps == "url" else RedfishVirtualMedia(hasty)
+    shown = {"HttpBootUri": ""} if keeps == "url" else {"BootSourceOverrideMode": "Legacy"}
+    task = make_task(hasty, machine, instance_info={"boot_iso": OS})
+    machine.bmc.faults.add(
+        kind="shows",
+        method="GET",
+        path="/Systems/[^/]+$",
+        document={"Boot": shown},
+        times=-1,
+        skip=1 if keeps == "url" else 2,  # until the device is set
+    )
+    with pytest.raises(errors.StepFailure, match="does not show it as done after 1 s"):
+        walk(task, lambda: boot.prepare_instance(task), most=9999)
+
+
+def test_a_device_that_a_bmc_forgets_is_read_back_before_each_power_on(
+    hasty: Any, make_machine: Any
+) -> None:
+    machine, boot = make_machine("lenovo-xcc"), RedfishHttps(hasty)
+    task = make_task(hasty, machine, instance_info={"boot_iso": OS})
+    walk(task, lambda: boot.prepare_instance(task))
+    power_on(task)
+    task.turn = 0
+    walk(task, lambda: task.driver.power.set_power_state(task, "power off"), most=999)
+    machine.bmc.faults.add(kind="status", status=204, body=None, method="PATCH", times=-1)
+    with pytest.raises(errors.PowerStateFailure, match="boot from uefihttp, and does not show it"):
+        power_on(task)
+    assert machine.system.power == "Off"
+
+
 @pytest.mark.parametrize("interface", [RedfishVirtualMedia, RedfishHttps])
 def test_an_iso_that_nobody_hands_out_is_given_to_no_machine(
     conf: Any, make_machine: Any, interface: Any
@@ -141,6 +236,7 @@ def test_a_bmc_that_quotes_the_url_spreads_no_login(conf: Any, make_machine: Any
     task.turn = 0
     walk(task, lambda: boot.prepare_instance(task))
     walk(task, lambda: task.driver.power.set_power_state(task, "power off"), most=999)
+    machine.system.set_boot(target="None", enabled="Disabled")
     refuse()
     task.turn = 0
     with pytest.raises(errors.BmcRefused, match="cannot fetch") as refused:

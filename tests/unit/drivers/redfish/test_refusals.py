@@ -269,5 +269,5 @@ def test_an_etag_that_stands_in_the_body_alone_is_sent(conf, task, machine, monk
     way = access.of(conf)
     way.read(task, power)
     monkeypatch.setattr(wire.Wire, "_exchange", exchange)
-    way.change(task, lambda system: boot_device.set_once(system, "pxe"))
+    way.change(task, lambda system: boot_device.set_mode(system, "bios"))
     assert sent == [None, '"own"']
