@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 from typing import Any
 
+from bloomery.db import hardware
 from bloomery.drivers import registry
 from bloomery.lab.rack import Machine
 from tests.functional.redfish.conftest import conf, manageable
@@ -56,6 +57,23 @@ def test_cards_and_switches_are_read_for_hooks_that_use_them(
     kept = stage.api.get(f"/v1/nodes/{node}/inventory").json["plugin_data"]
     [told] = kept["parsed_lldp"].values()
     assert (told["switch_system_name"], told["switch_mgmt_addresses"]) == ("leaf-1", ["192.0.2.1"])
+
+
+def test_a_disk_that_the_stored_inventory_has_not_becomes_the_root_device(
+    make_site: Any, machine: Machine
+) -> None:
+    settings = dataclasses.replace(
+        conf(), redfish=dataclasses.replace(conf().redfish, inspection_hooks=("raid-device",))
+    )
+    stage = Stage(make_site(registry=registry.load(settings)))
+    node = manageable(stage, machine)
+    assert "root_device" not in inspect(stage, node)["properties"]
+    stored = stage.api.get(f"/v1/nodes/{node}/inventory").json
+    new, *others = stored["inventory"]["disks"]
+    older = {"inventory": stored["inventory"] | {"disks": [*others, {"serial": "gone"}]}}
+    stage.site.db.transact(lambda conn: hardware.replace_inventory(conn, node, older))
+    properties = inspect(stage, node)["properties"]
+    assert properties["root_device"] == {"serial": new["serial"]}
 
 
 RULES = "/v1/inspection_rules"
