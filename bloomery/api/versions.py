@@ -55,6 +55,9 @@ def headers(minor: int) -> list[tuple[str, str]]:
 def negotiate(environ: Mapping[str, Any]) -> Negotiated:
     """Return the version that the request headers ask for.  Raises Unacceptable."""
     text = _of_service(environ.get(_STANDARD, "")) or environ.get(_LEGACY, "").strip()
+    same = {each.strip() for each in text.split(",")}
+    if len(same) == 1:  # servers join equal headers with commas
+        text = same.pop()
     if not text:
         return Negotiated(minor=DEFAULT, explicit=False)
     return Negotiated(minor=_minor(text), explicit=True)
@@ -74,7 +77,8 @@ def _minor(text: str) -> int:
         return MAX
     numbers = _NUMBERS.fullmatch(text)
     if numbers is None:
-        raise Unacceptable(text, shows_range=False)
+        several = all(_NUMBERS.fullmatch(each) for each in text.split(","))
+        raise Unacceptable(text, shows_range=several)
     major, minor = int(numbers[1]), int(numbers[2])
     if major != 1 or not MIN <= minor <= MAX:
         raise Unacceptable(text, shows_range=True)

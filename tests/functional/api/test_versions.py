@@ -28,6 +28,8 @@ AGENTS = {"lookup", "heartbeat"}
         ({LEGACY: "01.5"}, "1.5"),
         ({LEGACY: "1.+5"}, "1.5"),
         ({LEGACY: "latest"}, NEWEST),
+        ({LEGACY: "1.50,1.50"}, "1.50"),  # the header twice
+        ({LEGACY: "latest, latest"}, NEWEST),
         ({LEGACY: "LATEST"}, NEWEST),
         ({STANDARD: "baremetal 1.61"}, "1.61"),
         ({STANDARD: "baremetal latest"}, NEWEST),
@@ -49,7 +51,9 @@ def test_version_is_read_from_the_headers(api, headers, spoken):
     assert "vary" not in answer.headers
 
 
-@pytest.mark.parametrize("said", ["1.0", f"1.{MAX + 1}", "2.0", "0.9", "1.-1", "-1.5", "1.99999"])
+@pytest.mark.parametrize(
+    "said", ["1.0", f"1.{MAX + 1}", "2.0", "0.9", "1.-1", "-1.5", "1.99999", "1.50,1.60"]
+)
 @pytest.mark.parametrize("path", ["/v1/nodes", "/v1", "/v1/nonsense"])
 def test_version_out_of_range_is_told_the_range_whatever_the_path(api, said, path):
     answer = api.get(path, version=said)
