@@ -126,6 +126,14 @@ RESOURCES: Final = {
 # ------------------------------------------------------------------------------------- all orders
 
 
+def split(orders: Sequence[Order]) -> tuple[list[Order], list[Order]]:
+    """Return the orders for new traversals, and those for one resource."""
+    return (
+        [each for each in orders if each.kind in TRAVERSALS],
+        [each for each in orders if each.kind not in TRAVERSALS],
+    )
+
+
 def apply(
     actions: StackActions,
     stacks: Mapping[str, EngineStack],

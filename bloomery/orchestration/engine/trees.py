@@ -138,7 +138,8 @@ class StackTree:
     def turn(self) -> model.Turn:
         """Take the orders, step what is due, and return all changes since the last turn.
 
-        The traversal that an order supersedes begins nothing more, although actions have ended.
+        The traversal that an order supersedes begins nothing more, although actions have ended.  A
+        signal finds the actions at work that were interrupted before.
         """
         schedule = self.schedule
         self._note_sinks()
@@ -149,7 +150,11 @@ class StackTree:
                 schedule.step_at(row, schedule.now())
         taken, self._orders = self._orders, []
         accepted, self._accepted = self._accepted, {}
-        orders.apply(self.actions, self.stacks, taken, accepted)
+        for_stacks, for_resources = orders.split(taken)
+        orders.apply(self.actions, self.stacks, for_stacks, accepted)
+        if for_resources:
+            self._step(until_s)
+            orders.apply(self.actions, self.stacks, for_resources, accepted)
         for order in taken:
             self.changes.take_order(order.id)
         loaded, self._loaded = self._loaded, []

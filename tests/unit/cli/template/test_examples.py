@@ -12,11 +12,15 @@ import pytest
 
 from tests.kit.clients.templates import EXAMPLES, Command
 
-ENVIRONMENTS = {"rack": ("-e", EXAMPLES / "rack.env.yaml")}
+ENVIRONMENTS = {
+    "rack": ("-e", EXAMPLES / "rack.env.yaml"),
+    "nova": ("-e", EXAMPLES / "from-nova.env.yaml"),
+}
+OF_OTHERS = ("rack-machine", "nova-server")  # templates that others name as a type
 TEMPLATES = sorted(
     path.stem
     for path in EXAMPLES.glob("*.yaml")
-    if not path.stem.endswith(".env") and path.stem != "rack-machine"
+    if not path.stem.endswith(".env") and path.stem not in OF_OTHERS
 )
 
 

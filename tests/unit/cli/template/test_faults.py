@@ -479,7 +479,7 @@ def test_constraint_that_is_not_known_says_so_though_it_has_a_description(
     [
         ("Value", "OS::Heat::Value"),
         ("My::Random", "OS::Heat::RandomString"),
-        ("OS::Nova::Delai", "OS::Heat::Delay"),
+        ("My::Nova::Delai", "OS::Heat::Delay"),
     ],
 )
 def test_last_word_of_a_type_is_compared(
