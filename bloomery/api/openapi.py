@@ -156,8 +156,9 @@ _REFUSAL: Final[Json] = {"$ref": "#/components/schemas/Fault"}
 _BODIES: Final[Mapping[int, Json]] = {401: {"anyOf": [_LOGIN, _TOKEN_REFUSED]}}
 _EVERYWHERE: Final = (400, 401, 403, 404, 406, 421, 431, 500, 503)
 _WRITING: Final = (405, 409, 413, 415)
-# Reads that lock the node, since they query its BMC: 409 while the node is locked.
-_LOCKING: Final = re.compile(r".*/management/(boot_device|indicators/{indicator})")
+# Calls that ask a BMC: 409 while it is busy or the node is locked, 502 where it fails.
+_ASKING_BMC: Final = re.compile(r".*/nodes/.*(/management/.*|/vmedia.*|/vendor_passthru.*|/bmc)")
+_OF_BMC: Final = (502,)
 _WITH_DOCUMENT: Final = (200, 201)
 _LOCATED: Final = (201, 202, 204)
 _TOLD_WITH: Final[Mapping[int, str]] = {
@@ -290,8 +291,10 @@ def _sent(schema: Json, *, required: bool) -> Json:
 def _responses(method: str, path: str, endpoint: Endpoint) -> Json:
     """Return the declared response, and references to the possible errors."""
     writes = endpoint.body is not None or endpoint.status not in (*_WITH_DOCUMENT, REFUSED)
-    may_change = writes or endpoint.answers == "any" or _LOCKING.fullmatch(path) is not None
+    asks_bmc = _ASKING_BMC.fullmatch(path) is not None
+    may_change = writes or endpoint.answers == "any" or asks_bmc
     refusals = {*_EVERYWHERE, *(_WRITING if may_change else ()), endpoint.too_old.value[0]}
+    refusals.update(_OF_BMC if asks_bmc else ())
     answers = {} if endpoint.status == REFUSED else _successes(method, path, endpoint)
     return answers | {
         str(status): {"$ref": f"#/components/responses/{status}"} for status in sorted(refusals)
@@ -324,7 +327,7 @@ def _headers(*names: str) -> Json:
 
 
 def _faults() -> Iterator[tuple[str, Json]]:
-    for status in (*_EVERYWHERE, *_WRITING):
+    for status in (*_EVERYWHERE, *_WRITING, *_OF_BMC):
         yield (
             str(status),
             {

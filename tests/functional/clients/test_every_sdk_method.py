@@ -53,7 +53,7 @@ def baremetal(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Noted]:
     folder = tmp_path_factory.mktemp("site")
     conf = Conf(
         api=Api(port=0),
-        conductor=Conductor(workers_pool_size=20, graceful_shutdown_timeout=5),
+        conductor=Conductor(workers_pool_size=20, graceful_shutdown_timeout=5, preflight_timeout=0),
         database=databases.settings(folder),
     )
     with StateDir(folder) as home, Service(conf, home) as service:

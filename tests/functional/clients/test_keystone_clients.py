@@ -98,7 +98,7 @@ def test_our_own_commands_log_in(identity: Identity, tmp_path: Path) -> None:
     assert made.exit_code == 0, made.output
     assert "ours  CREATE_COMPLETE" in runner.invoke(main, ["stack", "list"]).output
     wrong = runner.invoke(main, ["stack", "list"], env={"OS_PASSWORD": "guessed"})
-    assert (wrong.exit_code, "cannot log in" in wrong.output) == (1, True)
+    assert (wrong.exit_code, "cannot log in" in wrong.output) == (2, True)
     assert "guessed" not in wrong.output
 
 

@@ -73,6 +73,7 @@ def test_console_that_is_so_already_is_left_alone(stage, enabled):
 
 def test_console_that_does_not_start_stays_off_and_says_why(stage):
     node = stage.enrol(REFUSES)
+    stage.site.set(node, provision_state="manageable")  # in enroll, an error explains the state
     switch(stage, node, True)
     shown = stage.show(node)
     assert shown["console_enabled"] is False

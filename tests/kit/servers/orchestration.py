@@ -27,7 +27,7 @@ PROJECT = "admin"
 QUIET = Conductor(
     heartbeat_interval=3600, heartbeat_timeout=7220, sync_power_state_interval=0,
     power_failure_recovery_interval=0, check_provision_state_interval=0,
-    sqlite_checkpoint_interval=0, graceful_shutdown_timeout=5,
+    sqlite_checkpoint_interval=0, preflight_timeout=0, graceful_shutdown_timeout=5,
 )  # fmt: skip
 
 
