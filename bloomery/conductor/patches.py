@@ -102,7 +102,7 @@ class Patcher:
         return Prepared(operations=operations, roots=roots, limits=limits, sealer=sealer)
 
     def _operation(self, op: Json, sealer: Sealer) -> Operation:
-        segments = tuple(op["path"].lstrip("/").split("/"))
+        segments = tuple(map(jsonpointer.unescape, op["path"].lstrip("/").split("/")))
         label = f"{op['op']} {op['path'][:_MOST_SHOWN]}"
         if "value" in op:
             attributes.refuse_sealed(op["value"], op["path"][:_MOST_SHOWN])

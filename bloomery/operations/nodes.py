@@ -240,6 +240,20 @@ def _parent_uuid(ctx: Context, ident: str, owner: str | None) -> str:
     return uuid
 
 
+def _refuse_circle(ctx: Context, node: Any, parent: str) -> None:
+    """Refuse a parent below the node: both would vanish from lists."""
+    seen: set[str] = set()
+    above: str | None = parent
+    while above is not None and above not in seen:
+        if above == node.uuid:
+            raise errors.InvalidParameterValue(
+                reason=f"cannot set parent_node of node {node.uuid} to {parent}: that is the node "
+                "itself, or a child of it",
+            )
+        seen.add(above)
+        above = lookup.row(ctx, above, ("parent_node",)).parent_node
+
+
 # ------------------------------------------------------------------------------------- update
 
 
@@ -317,7 +331,9 @@ def _resolved(ctx: Context, node: Any, operation: Json) -> Json:
     if operation["path"] == "/chassis_uuid":
         _require_chassis(ctx, operation["value"])
     if operation["path"] == "/parent_node":
-        return operation | {"value": _parent_uuid(ctx, operation["value"], node.owner)}
+        parent = _parent_uuid(ctx, operation["value"], node.owner)
+        _refuse_circle(ctx, node, parent)
+        return operation | {"value": parent}
     return operation
 
 

@@ -172,6 +172,8 @@ def _operation(ctx: Context, noun: Noun, row: Any, operation: Json) -> Json | No
         return None
     if value is None and name in noun.kept:
         raise errors.PatchError(patch=operation["path"], reason=f"{name} cannot be removed")
+    if is_removal and noun.fields[name].kind == "bool":  # as in Ironic, whatever POST begins with
+        return {"op": "replace", "path": operation["path"], "value": False}
     if is_removal:
         return None if name in NODE_COLUMNS else operation
     if name == "node_uuid":

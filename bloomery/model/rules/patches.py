@@ -15,7 +15,7 @@ from bloomery.model.rules import attributes
 Json = dict[str, Any]
 Patch = list[Json]
 
-PATH: Final = re.compile(r"(/[\w-]+)+")
+PATH: Final = re.compile(r"(/([\w-]|~[01])+)+")  # ~1 is a slash in a key, ~0 a tilde
 MOST_OPERATIONS: Final = 1000  # they are applied inside a transaction that blocks other writers
 _MOST_SHOWN: Final = 255  # characters of a path in an error
 
@@ -45,7 +45,7 @@ def check_form(patch: Patch) -> None:
         if PATH.fullmatch(operation["path"]) is None:
             raise errors.Invalid(
                 reason=f"Schema error for patch: path {operation['path'][:_MOST_SHOWN]!r} must be "
-                "/name or /name/key, of letters, digits, _ and -",
+                "/name or /name/key, of letters, digits, _, -, ~1 for / and ~0 for ~",
             )
         if operation["op"] != "remove" and "value" not in operation:
             raise errors.Invalid(

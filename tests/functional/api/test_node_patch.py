@@ -34,6 +34,27 @@ def test_patch_answers_the_whole_node(api, node):
     assert set(found) == set(node)
 
 
+def test_secret_behind_an_escaped_key_is_masked(world):
+    uuid = world.node()
+    patch = [add("/driver_info/bmc~1password", "hunter2hunter2")]
+    assert world.api.patch(f"/v1/nodes/{uuid}", patch).json["driver_info"] == {
+        "bmc/password": "******"
+    }
+
+
+@pytest.mark.parametrize("steps", [0, 1, 2])
+def test_node_is_no_parent_of_itself(world, steps):
+    """Neither directly nor through its children."""
+    above = first = world.node()
+    for _ in range(steps):
+        child = world.node()
+        assert world.api.patch(f"/v1/nodes/{child}", [add("/parent_node", above)]).status == 200
+        above = child
+    answer = world.api.patch(f"/v1/nodes/{first}", [add("/parent_node", above)])
+    assert (answer.status, "the node itself, or a child of it" in answer.said) == (400, True)
+    assert world.api.get(f"/v1/nodes/{first}").json["parent_node"] is None
+
+
 def test_empty_patch_answers_the_unchanged_node(api, node):
     answer = api.patch("/v1/nodes/web-1", [])
     assert (answer.status, answer.json) == (200, node)
@@ -50,6 +71,9 @@ def test_empty_patch_answers_the_unchanged_node(api, node):
         (remove("/extra"), {}),
         (remove("/extra/a"), {"list": [1, 2]}),
         (add("/extra/ключ", 1), {"a": 1, "list": [1, 2], "ключ": 1}),
+        (add("/extra/k8s-io~1role", 1), {"a": 1, "list": [1, 2], "k8s-io/role": 1}),
+        (add("/extra/x~0y~1z", 1), {"a": 1, "list": [1, 2], "x~y/z": 1}),
+        (add("/extra/~01", 1), {"a": 1, "list": [1, 2], "~1": 1}),
     ],
 )
 def test_objects_are_patched_as_rfc_6902_says(api, node, operation, extra):
@@ -75,7 +99,7 @@ def test_objects_are_patched_as_rfc_6902_says(api, node, operation, extra):
         [add("extra/a", 1)],
         [add("/extra/", 1)],
         [add("/extra/a b", 1)],
-        [add("/extra/a~1b", 1)],
+        [add("/extra/a~2b", 1)],
         [add("/extra/a.b", 1)],
         [add("/extra/no/deeper", 1)],
         [add("/extra/gone", 1, "replace")],

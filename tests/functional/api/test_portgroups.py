@@ -128,6 +128,11 @@ def test_only_some_newer_fields_are_refused_in_a_patch(api, group, name, version
         ({"op": "remove", "path": "/address"}, "address", None),
         ({"op": "add", "path": "/extra/a", "value": 1}, "extra", {"a": 1}),
         ({"op": "remove", "path": "/properties"}, "properties", {}),
+        (
+            {"op": "remove", "path": "/standalone_ports_supported"},
+            "standalone_ports_supported",
+            False,
+        ),
         ({"op": "remove", "path": "/name"}, "name", None),
         ({"op": "remove", "path": "/node_uuid"}, "address", MAC),
         ({"op": "replace", "path": "/mode", "value": ""}, "mode", ""),

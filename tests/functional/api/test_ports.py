@@ -160,6 +160,8 @@ def test_ports_go_by_uuid_and_mostly_by_name(api, port, method, path, status):
             LINK,
         ),
         ({"op": "replace", "path": "/pxe_enabled", "value": "no"}, "pxe_enabled", False),
+        ({"op": "remove", "path": "/pxe_enabled"}, "pxe_enabled", False),
+        ({"op": "add", "path": "/extra/a~1b", "value": 1}, "extra", {"a/b": 1}),
         ({"op": "remove", "path": "/node_uuid"}, "address", MAC),
     ],
     ids=str,
