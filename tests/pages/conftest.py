@@ -58,7 +58,9 @@ def state_dir(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="session")
 def service(state_dir: Path, rack: Rack) -> Iterator[Served]:
     """A service with a node for each machine of the rack, and a stack that has one deployed."""
-    with Served(state_dir, events={"webhook_allow_local": "true"}) as served:
+    conductor = {"preflight_timeout": "0"}  # nobody hands out the ISO
+    events = {"webhook_allow_local": "true"}
+    with Served(state_dir, events=events, conductor=conductor) as served:
         served.wait_until_it_answers()
         machines = [
             Machine(

@@ -45,6 +45,7 @@ def conf(tmp_path: Path) -> Conf:
         ),
         conductor=dataclasses.replace(
             plain.conductor,
+            preflight_timeout=0,
             file_url_allowed_paths=(str(tmp_path),),
             deploy_kernel=files["kernel"],
             deploy_ramdisk=files["ramdisk"],
