@@ -20,9 +20,10 @@ export function ago(iso) {
 
 // How long something has lasted: "for 12 s".
 export function lasting(iso) {
+  if (!iso) return '–'
   const time = ago(iso)
-  if (iso) time.className = 'lasting'
-  time.textContent = iso ? lastingText(Date.parse(iso)) : '–'
+  time.className = 'lasting'
+  time.textContent = lastingText(Date.parse(iso))
   return time
 }
 
