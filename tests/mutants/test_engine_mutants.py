@@ -111,7 +111,7 @@ MUTANTS = (
     Mutant(barrier_off, kills.create, "before"),
     Mutant(stored_graph_off, kills.replacement, "after"),
     Mutant(stored_graph_off, kills.failing_update, "after"),
-    Mutant(open_acts_first_off, kills.create, "after"),
+    Mutant(open_acts_first_off, kills.cancellation, "after"),
     Mutant(open_acts_off, kills.superseded_update, "after"),
     Mutant(frozen_properties_off, kills.failing_create, "after"),
     Mutant(derived_ids_off, kills.create, "before"),

@@ -15,6 +15,7 @@ from bloomery import errors
 from bloomery.orchestration.limits import LIMITS
 from bloomery.orchestration.properties import constraints, translation, values
 from bloomery.orchestration.properties.constraints import AllowedPattern, Length, Range
+from bloomery.orchestration.properties.presence import NOTHING
 from bloomery.orchestration.properties.schema import Schema, Type
 from bloomery.orchestration.properties.values import Properties
 from bloomery.orchestration.template import parameter_schemas, parameter_types
@@ -98,7 +99,8 @@ def immutable_values_stay() -> None:
 
 
 def what_is_not_ready_is_not_judged() -> None:
-    Properties({"c": Schema(Type.ANY, constraints=[Range(9)])}, {"c": [1]}, _Waiting()).validate()
+    schema = {"c": Schema(Type.ANY, constraints=[Range(9)])}
+    Properties(schema, {"c": _Call()}, _Waiting()).validate()
 
 
 def null_is_the_empty_value() -> None:
@@ -160,7 +162,16 @@ def _given(given: Any, defaults: Any) -> Parameters:
     return Parameters({"p": hot_schema("p", {"type": "string"})}, given, defaults)
 
 
+class _Call:
+    """A function call of a template: neither a map, a list nor a scalar."""
+
+
 class _Waiting(values.Literal):
+    """Reads calls whose resource is not made yet: each value is one that a check refuses."""
+
+    def resolve(self, tree: Any) -> Any:
+        return [1] if isinstance(tree, _Call) else tree
+
     def settled(self, tree: Any) -> bool:
         return False
 
@@ -255,9 +266,7 @@ MUTANTS = (
     Mutant(Parameters, "check", lambda self: None, undeclared_values_are_refused),
     Mutant(parameter_schemas, "MASK", "secret", hidden_values_are_masked),
     Mutant(Parameters, "changed_immutables", lambda self, before: [], immutable_values_stay),
-    Mutant(
-        Properties, "_unsettled", lambda self, given: frozenset(), what_is_not_ready_is_not_judged
-    ),
+    Mutant(Properties, "pending", lambda self: NOTHING, what_is_not_ready_is_not_judged),
     Mutant(values, "_EMPTY", dict.fromkeys(Type, 1), null_is_the_empty_value),
     Mutant(
         values,

@@ -287,7 +287,7 @@ def test_history_is_trimmed_to_the_newest(db: engine.Database, add_node):
 
     for event in ("one", "two", "three"):
         db.transact(lambda conn, event=event: write(conn, event))
-    assert db.transact(lambda conn: history.trim(conn, keep=2, at_most=10)) == 1
+    assert db.transact(lambda conn: history.trim(conn, node_uuid=uuid_, keep=2, at_most=10)) == 1
     with db.read() as conn:
         assert [row["event"] for row in history.list_rows(conn, uuid_)] == ["two", "three"]
 

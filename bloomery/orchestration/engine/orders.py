@@ -127,10 +127,10 @@ RESOURCES: Final = {
 
 
 def split(orders: Sequence[Order]) -> tuple[list[Order], list[Order]]:
-    """Return the orders for new traversals, and those for one resource."""
+    """Return the orders for the rows as they are, and the signals, which go to actions at work."""
     return (
-        [each for each in orders if each.kind in TRAVERSALS],
-        [each for each in orders if each.kind not in TRAVERSALS],
+        [each for each in orders if each.kind is not OrderKind.SIGNAL],
+        [each for each in orders if each.kind is OrderKind.SIGNAL],
     )
 
 

@@ -150,11 +150,11 @@ class StackTree:
                 schedule.step_at(row, schedule.now())
         taken, self._orders = self._orders, []
         accepted, self._accepted = self._accepted, {}
-        for_stacks, for_resources = orders.split(taken)
-        orders.apply(self.actions, self.stacks, for_stacks, accepted)
-        if for_resources:
+        for_rows, signals = orders.split(taken)
+        orders.apply(self.actions, self.stacks, for_rows, accepted)
+        if signals:
             self._step(until_s)
-            orders.apply(self.actions, self.stacks, for_resources, accepted)
+            orders.apply(self.actions, self.stacks, signals, accepted)
         for order in taken:
             self.changes.take_order(order.id)
         loaded, self._loaded = self._loaded, []
