@@ -3,23 +3,26 @@
 
 The service runs in this process, on fake hardware; calls of its own functions are traced from the
 first line of the WSGI application until the answer is there, in the thread that asks.  A verb is
-answered when its flow has been handed to a worker, whose steps are not traced.  A move is a call
-from one file into another.  ``doc/explanation/architecture.md`` shows the same way.
+answered when its flow has been handed to a worker, whose steps are not traced.  The engine's
+threads are traced until the stack is complete.  A move is a call from one file into another.
+``doc/explanation/architecture.md`` shows the same way.
 
-    tools/route.py                 GET one node, and PUT a provision verb: counts
+    tools/route.py                 GET a node, PUT a verb, create and update a stack: counts
     tools/route.py put             the files of the PUT in order, with the functions entered
+    tools/route.py create          the same of a stack's POST, and then of the engine
 """
 
 from __future__ import annotations
 
 import argparse
+import contextlib
 import io
 import json
 import os
 import sys
 import tempfile
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import CodeType, FrameType
 from typing import TYPE_CHECKING, Any, Final
@@ -31,6 +34,7 @@ ROOT: Final = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 os.environ.pop("OS_CLOUD", None)
 PACKAGE: Final = str(ROOT / "bloomery") + os.sep
+PATH: Final = "/v1/admin/stacks"
 VERSION: Final = {"HTTP_X_OPENSTACK_IRONIC_API_VERSION": "1.115"}
 
 
@@ -73,7 +77,7 @@ def _file(code: CodeType) -> str:
     return code.co_filename[len(PACKAGE) :]
 
 
-def _walk() -> dict[str, Route]:
+def walk() -> dict[str, Route]:
     """Serve one request of each kind on a fresh service, and note what each walks through."""
     import bloomery.cmd  # noqa: F401  keeps eventlet out
     from bloomery.cmd.service import Service
@@ -81,10 +85,11 @@ def _walk() -> dict[str, Route]:
     from bloomery.conf.api import Api
     from bloomery.state_dir import StateDir
 
+    conf = Conf(api=Api(port=0))
     with (
         tempfile.TemporaryDirectory() as folder,
         StateDir(Path(folder)) as state_dir,
-        Service(Conf(api=Api(port=0)), state_dir) as service,
+        Service(conf, state_dir) as service,
     ):
         ask = _Client(service.api._app)  # noqa: SLF001  the HTTP server is threads and sockets
         uuid = ask("POST", "/v1/nodes", {"driver": "fake-hardware"})["uuid"]
@@ -96,7 +101,68 @@ def _walk() -> dict[str, Route]:
         _traced(routes["get"], lambda: ask("GET", f"/v1/nodes/{uuid}"))
         _traced(routes["put"], lambda: ask("PUT", provision, {"target": "active"}))
         _rest(service)
-    return routes
+        _live(service, "first")  # fills caches
+        return routes | _live(service, "second")
+
+
+def _live(service: Service, stack_name: str) -> dict[str, Route]:
+    """Create a stack and update it; return the routes of the API and of the engine."""
+    ask = _Client(service.orchestration_api._app)  # noqa: SLF001
+
+    def state() -> str:
+        stacks = ask("GET", PATH)["stacks"]
+        return next(
+            str(each["stack_status"]) for each in stacks if each["stack_name"] == stack_name
+        )
+
+    def order(method: str, path: str, salt: str) -> tuple[Any, Route, Route]:
+        body = {"stack_name": stack_name, "template": _template(salt)}
+        in_api, in_engine = Route(), Route()
+        with _engine_traced(in_engine):
+            answer = _traced(in_api, lambda: ask(method, path, body))
+            _wait(lambda: state().endswith("_COMPLETE"))
+            _wait(lambda: not service.stacks.engine.groups.busy)
+        return answer, in_api, in_engine
+
+    answer, created, made = order("POST", PATH, "a")
+    _, updated, remade = order("PUT", f"{PATH}/{stack_name}/{answer['stack']['id']}", "b")
+    return {
+        "create": created, "engine's create": made, "update": updated, "engine's update": remade,
+    }  # fmt: skip
+
+
+def _template(salt: str) -> dict[str, Any]:
+    """Return the template of a stack with two resources, one of which refers to the other."""
+    return {
+        "heat_template_version": "2021-04-16",
+        "resources": {
+            "word": {"type": "OS::Heat::RandomString", "properties": {"salt": salt}},
+            "copy": {
+                "type": "OS::Heat::Value",
+                "properties": {"value": {"get_attr": ["word", "value"]}},
+            },
+        },
+    }
+
+
+@contextlib.contextmanager
+def _engine_traced(route: Route) -> Iterator[None]:
+    """Note the calls of the engine's threads while they step trees of stacks."""
+    from bloomery.orchestration.service.threads import ThreadGroupManager
+
+    work = ThreadGroupManager._work  # noqa: SLF001  what a thread of the pool is given
+
+    def traced(manager: ThreadGroupManager, group: Any) -> None:
+        if group.is_timer:
+            work(manager, group)
+        else:
+            _traced(route, lambda: work(manager, group))
+
+    ThreadGroupManager._work = traced  # type: ignore[method-assign]  # noqa: SLF001
+    try:
+        yield
+    finally:
+        ThreadGroupManager._work = work  # type: ignore[method-assign]  # noqa: SLF001
 
 
 class _Client:
@@ -117,12 +183,12 @@ class _Client:
         return json.loads(answer) if answer else None
 
 
-def _traced(route: Route, work: Callable[[], Any]) -> None:
-    """Note this thread's calls while it works."""
+def _traced(route: Route, work: Callable[[], Any]) -> Any:
+    """Note this thread's calls while it works, and return its result."""
     sys.setprofile(route.note)
     route.active = True
     try:
-        work()
+        return work()
     finally:
         route.active = False
         sys.setprofile(None)
@@ -130,17 +196,21 @@ def _traced(route: Route, work: Callable[[], Any]) -> None:
 
 def _rest(service: Service) -> None:
     """Wait until nobody has the node, nor leaves it just now: whoever waits walks a longer way."""
-    while service.conductor.runtime.node_locks.in_use:
+    _wait(lambda: not service.conductor.runtime.node_locks.in_use)
+
+
+def _wait(condition: Callable[[], bool]) -> None:
+    while not condition():
         threading.Event().wait(0.02)
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    parser.add_argument("request", nargs="?", choices=("get", "put"))
+    parser.add_argument("request", nargs="?", choices=("get", "put", "create", "update"))
     chosen = parser.parse_args().request
-    for name, route in _walk().items():
+    for name, route in walk().items():
         print(f"{name}: {route.summary()}")
-        if name == chosen:
+        if chosen is not None and name.endswith(chosen):
             for file, functions in route.files.items():
                 print(f"  {file}: {', '.join(functions)}")
     return 0

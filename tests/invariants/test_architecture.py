@@ -7,8 +7,6 @@ from __future__ import annotations
 
 import ast
 import re
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -62,16 +60,3 @@ def test_operations_know_no_word_of_the_api(path: Path) -> None:
 )
 def test_words_of_the_api_are_noticed(line: str) -> None:
     assert words_of_the_api(line) == [line]
-
-
-@pytest.mark.parametrize(
-    ("request_", "most_files", "most_moves"), [("get", 21, 39), ("put", 54, 138)]
-)
-def test_a_request_walks_through_no_more_files_than_it_did(request_, most_files, most_moves):
-    """Lower these where files that are read together became one; whoever raises them says why."""
-    printed = subprocess.run(
-        [sys.executable, ROOT / "tools/route.py", request_],
-        capture_output=True, text=True, check=True,
-    ).stdout  # fmt: skip
-    files, moves = re.findall(rf"^{request_}: (\d+) files, (\d+) moves$", printed, re.MULTILINE)[0]
-    assert (int(files) <= most_files, int(moves) <= most_moves) == (True, True), printed
