@@ -158,7 +158,7 @@ def _engine_traced(route: Route) -> Iterator[None]:
         else:
             _traced(route, lambda: work(manager, group))
 
-    ThreadGroupManager._work = traced  # type: ignore[method-assign]  # noqa: SLF001
+    ThreadGroupManager._work = traced  # type: ignore[method-assign, assignment]  # noqa: SLF001
     try:
         yield
     finally:
