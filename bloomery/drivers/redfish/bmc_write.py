@@ -29,6 +29,7 @@ MEMORY: Final = "redfish_write"  # in driver_internal_info, until the write has 
 _LONGEST_PAUSE_S: Final = 15.0
 _MOST_TRIES: Final = 3  # of a write that is answered with a 5xx
 _TRY_PAUSE_S: Final = 3.0
+_AFTER_POST: Final = ("OSBootStarted", "OSRunning")  # values of BootProgress
 
 
 class NotYet(Exception):
@@ -143,6 +144,10 @@ class BmcWrite:
         memory = self._memory
         if "until" not in memory:
             return None
+        is_so = is_at_work = False
+        is_fresh = memory.pop("is_fresh", False)
+        if not is_fresh:
+            is_so, is_at_work = self.access.read(self.task, self._read)
         until = datetime.fromisoformat(memory["until"])
         left_s = (until - clock.now()).total_seconds()
         pause_s = self.pause_s or min(_LONGEST_PAUSE_S, 1 + (self.limit_s - left_s) / 4)
@@ -150,15 +155,14 @@ class BmcWrite:
             after_s=min(pause_s, max(left_s, 0.1)),
             reason=f"waiting for the BMC to {self.what}, until {until:%H:%M:%S} UTC",
         )
-        if memory.pop("is_fresh", False):
-            return again
-        is_so, is_at_work = self.access.read(self.task, self._read)
-        if left_s > 0 and (is_at_work or not is_so):
+        has_booted = memory.get("has_booted", False)
+        if is_fresh or (left_s > 0 and (is_at_work or not (is_so or has_booted))):
             return again
         if not is_so:
+            when = "the machine has booted" if has_booted else f"{self.limit_s:g} s"
             raise errors.StepFailure(
                 reason=f"the BMC accepted the order to {self.what}, and does not show it as done "
-                f"after {self.limit_s:g} s",
+                f"after {when}",
             )
         return None
 
@@ -173,10 +177,12 @@ class BiosSetting(BmcWrite):
 
     A value that the BMC shows at once needs none.  Otherwise the machine is restarted, and returned
     to its previous power state when the value shows or the write has failed.  ``is_needless``:
-    whether nothing must be set, if that differs from ``is_so``.
+    whether nothing must be set, if that differs from ``is_so``.  ``settles_s``: time for the effect
+    to show after POST, where the BMC tells of POST; None: ``limit_s``.
     """
 
     is_needless: Callable[[Any], bool] | None = None
+    settles_s: float | None = None
 
     def apply(self) -> Outcome:
         return substeps.run_in_order(
@@ -218,6 +224,16 @@ class BiosSetting(BmcWrite):
         except errors.StepFailure as no:
             self._memory["failure"] = no.facts["reason"]
             return None
+
+    def _read(self, system: Any) -> tuple[bool, bool]:
+        """Note, too, that the machine has left POST long enough for the effect to show."""
+        progress, memory = system.json.get("BootProgress") or {}, self._memory
+        if self.settles_s is None or progress.get("LastState") not in _AFTER_POST:
+            memory.pop("booted_at", None)
+        else:
+            since = datetime.fromisoformat(memory.setdefault("booted_at", clock.now().isoformat()))
+            memory["has_booted"] = (clock.now() - since).total_seconds() > self.settles_s
+        return BmcWrite._read(self, system)  # noqa: SLF001  slots break super()
 
     def _restore(self) -> Outcome | None:
         if "was_off" not in self._memory:

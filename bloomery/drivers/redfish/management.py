@@ -54,6 +54,7 @@ class RedfishManagement(RedfishInterface, base.Management):
             task=task,
             what=f"set boot mode {mode}",
             limit_s=self.conf.redfish.boot_mode_config_timeout,
+            settles_s=self.conf.redfish.boot_device_timeout,
             change=self.unblocked(lambda system: boot_device.set_mode(system, mode)),
             is_so=lambda system: boot_device.mode_of(system) == mode,
         ).apply()
@@ -74,6 +75,7 @@ class RedfishManagement(RedfishInterface, base.Management):
             task=task,
             what=f"switch secure boot {'on' if on else 'off'}",
             limit_s=self.conf.redfish.boot_mode_config_timeout,
+            settles_s=self.conf.redfish.boot_device_timeout,
             change=self.unblocked(lambda system: system.secure_boot.set_enabled(on)),
             is_so=lambda system: _secure_boot(system) == on,
         ).apply()

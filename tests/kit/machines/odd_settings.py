@@ -185,6 +185,19 @@ BOOT_SETTINGS: Final = (
         ends="failed",
         says="accepted the order to boot from pxe, and does not show it",
     ),
+    *(
+        Oddity(
+            id=f"{operation.replace(' ', '-')}-stores-nothing",
+            source="https://github.com/bmc-toolbox/bmclib/pull/459, there of the boot device",
+            bmc="PATCH is 200, and nothing is stored",
+            operation=operation,
+            faults=(ignored(path, "PATCH", 200),),
+            ends="failed",
+            says="does not show it as done after the machine has booted",
+            is_so=lambda system: system.power == "Off",
+        )
+        for operation, path in (("boot mode", SYSTEM), ("secure boot", "/SecureBoot$"))
+    ),
     Oddity(
         id="boot-is-stored-later",
         source="https://github.com/ansible-collections/community.general/issues/5091",
