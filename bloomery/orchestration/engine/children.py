@@ -110,7 +110,7 @@ class EngineChildren:
         if blueprint.changed is None or self._parent.converges or _are_joined(child):
             return None
         members = groups.members_of(blueprint.document)
-        names = blueprint.changed | (child.rows.keys() ^ members.keys())
+        names = blueprint.changed | (child.rows.keys() ^ members.keys()) | child.leftovers.keys()
         own = {name: members[name] for name in members.keys() & names}
         try:
             stack, template = self._defined(

@@ -3,14 +3,17 @@
 The graph is never planned again: after a crash, a new plan would start from half-done work.
 Each vertex names its row and its verb, so that a resumed traversal need not derive them::
 
-    ["web", "make", "", "update", "<uuid of the row>", false]
+    ["web", "make", "", "unchanged", "<uuid of the row>", false]
+
+A resource that exists has a second vertex, which deletes its row if the first one replaces it.
+Most of these find nothing to do.  They are not stored, because the first vertex implies them.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Final
 
 from bloomery.orchestration import plan as plans
 from bloomery.orchestration.engine import stack_resources
@@ -22,10 +25,15 @@ from bloomery.orchestration.plan.template_side import TemplateSide
 from bloomery.orchestration.resources.states import Action
 from bloomery.orchestration.stack import Stack, variants
 
+MAY_CHANGE: Final = frozenset({Verb.UNCHANGED.value, Verb.TAKE_BACK.value})
+
 
 @dataclass(frozen=True, slots=True)
 class Vertex:
-    """``verb``: the forecast; TAKE_BACK makes a left-over row current.  ``row``: its UUID."""
+    """``verb``: UNCHANGED may become any other; TAKE_BACK makes a left-over row current.
+
+    ``row``: its UUID.  ``keep``: the row goes without a deletion, here or in the implied vertex.
+    """
 
     verb: str
     row: str | None = None
@@ -42,34 +50,34 @@ class TraversalGraph:
     extra: Mapping[str, Any] = field(default_factory=dict)
 
     def document(self) -> dict[str, Any]:
-        numbers = {key: number for number, key in enumerate(self.vertices)}
+        implied = _implied(self.vertices)
+        stored = {key: each for key, each in self.vertices.items() if key not in implied}
+        numbers = {key: number for number, key in enumerate([*stored, *implied])}
+        edges = []
+        for key, number in numbers.items():
+            known = Key(key.name, MAKE) if key in implied else None
+            if needs := [numbers[need] for need in self.graph.requires(key) if need != known]:
+                edges.append([number, *needs])
         return {
             "action": self.action.value,
             "extra": dict(self.extra),
-            "vertices": [
-                [*key, each.verb, each.row, each.keep] for key, each in self.vertices.items()
-            ],
-            "edges": [
-                [number, *(numbers[need] for need in self.graph.requires(key))]
-                for key, number in numbers.items()
-                if self.graph.requires(key)
-            ],
+            "vertices": [[*key, each.verb, each.row, each.keep] for key, each in stored.items()],
+            "edges": edges,
         }
 
     @classmethod
     def of(cls, document: Mapping[str, Any]) -> TraversalGraph:
-        keys = [Key(name, phase, part) for name, phase, part, *_rest in document["vertices"]]
-        vertices = [Vertex(*rest) for _name, _phase, _part, *rest in document["vertices"]]
+        vertices = {Key(*each[:3]): Vertex(*each[3:]) for each in document["vertices"]}
+        implied = _implied(vertices)
+        keys = [*vertices, *implied]
         graph = Graph[Key]((key, None) for key in keys)
+        for key in implied:
+            graph.add(key, Key(key.name, MAKE))
         for number, *needs in document["edges"]:
             for need in needs:
                 graph.add(keys[number], keys[need])
-        return cls(
-            action=Action(document["action"]),
-            graph=graph,
-            vertices=dict(zip(keys, vertices, strict=True)),
-            extra=document["extra"],
-        )
+        action, extra = Action(document["action"]), document["extra"]
+        return cls(action=action, graph=graph, vertices=vertices | implied, extra=extra)
 
 
 def planned(
@@ -93,9 +101,21 @@ def _vertex(stack: EngineStack, plan: Plan, key: Key) -> Vertex:
     action = plan.actions[key]
     uuid = None if action.record is None else action.record.uuid
     row = stack_resources.find(stack, uuid, key.name)
+    verb = action.verb
     if key.phase == MAKE and row is not None and not row.is_current:
-        return Vertex(Verb.TAKE_BACK.value, uuid)
-    return Vertex(action.verb.value, uuid, action.verb is Verb.KEEP)
+        verb = Verb.TAKE_BACK
+    end = plan.actions.get(Key(key.name, CLEAN), action)
+    keep = (end if key.phase == MAKE else action).verb is Verb.KEEP
+    return Vertex(verb.value, uuid, keep)
+
+
+def _implied(vertices: Mapping[Key, Vertex]) -> dict[Key, Vertex]:
+    """Return the vertices that delete the rows of other vertices, if those are replaced."""
+    return {
+        Key(key.name, CLEAN): Vertex(Verb.DELETE.value, each.row, each.keep)
+        for key, each in vertices.items()
+        if key.phase == MAKE and each.verb in MAY_CHANGE
+    }
 
 
 def over_rows(stack: EngineStack, action: Action, **more: Any) -> TraversalGraph:
@@ -110,8 +130,3 @@ def over_rows(stack: EngineStack, action: Action, **more: Any) -> TraversalGraph
         graph = graph.reverse()
     vertices = {key: Vertex(action.value) for key in graph.keys()}  # noqa: SIM118  # no order
     return TraversalGraph(action=action, graph=graph, vertices=vertices, **more)
-
-
-def sweeps(rows: Iterable[Any]) -> dict[Key, Vertex]:
-    """Return vertices that delete rows which were replaced against the forecast."""
-    return {Key(row.name, CLEAN, row.uuid): Vertex(Verb.DELETE.value, row.uuid) for row in rows}

@@ -4,8 +4,8 @@ The traversal emits the events of Heat's convergence engine.  After a failure no
 actions that run go on, because an action belongs to its resource.  With rollback, a traversal to
 the previous template follows at once.  It waits only for resources with a running action.
 
-The plan was a forecast, made before values were known.  The traversal decides about each resource
-again, with the values that its requirements now have.
+The plan only orders the vertices.  The traversal decides about each resource, with the values that
+its requirements now have.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from typing import Any, Final
 
 from bloomery import errors
 from bloomery.orchestration.engine import events, resource_actions, stack_resources, stack_values
-from bloomery.orchestration.engine.graphs import TraversalGraph, Vertex, sweeps
+from bloomery.orchestration.engine.graphs import TraversalGraph
 from bloomery.orchestration.engine.resource import EngineResource
 from bloomery.orchestration.engine.stacks import EngineStack, ResourceFailed, ResourcesFailed
 from bloomery.orchestration.plan import Present, rules
@@ -95,7 +95,6 @@ class Traversal:
         self.visited: set[tuple[str, str]] = set()
         self.failures: list[str] = []
         self._builders: dict[str, ResolvedBuilder] = {}
-        self._extra: dict[Key, Vertex] = {}
         self._is_advancing = False
 
     @property
@@ -167,19 +166,8 @@ class Traversal:
         finally:
             self._is_advancing = False
         if self.stack.open_traversal is self and not (self.running or self.waiting or self.paused):
-            self._sweep()
-
-    def _sweep(self) -> None:
-        """Delete resources that were replaced against the forecast, one by one; then end."""
-        rows = [row for rows in self.stack.leftovers.values() for row in rows]
-        if rows and self.graph.action not in OVER_ROWS:
-            self._extra = sweeps(rows[-1:])
-            self.ready.extend(self._extra)
-            self.advance()
-        elif self.failures:
-            self.ended(self.stack, ResourcesFailed("; ".join(self.failures)))
-        else:
-            self.ended(self.stack, None)
+            failed = "; ".join(self.failures)
+            self.ended(self.stack, ResourcesFailed(failed) if failed else None)
 
     def action_ended(self, row: EngineResource, failure: Exception | None) -> None:
         """Go on with the vertex of a resource whose action has ended."""
@@ -214,8 +202,7 @@ class Traversal:
         """Take a vertex off the graph; the row names the traversal that finished the resource."""
         if row is not None:
             row.traversal = self.stack.traversal
-        if key not in self._extra:
-            self.ready.extend(self.remaining.finish(key))
+        self.ready.extend(self.remaining.finish(key))
 
     def _enter(self, key: Key) -> None:
         row = self._row(key)
@@ -230,7 +217,7 @@ class Traversal:
         if self.graph.action in OVER_ROWS:
             self._perform(key, row)
         elif key.phase == CLEAN and row is not None:
-            self._clean(key, row, keep=self._vertex(key).keep)
+            self._clean(key, row, keep=self.graph.vertices[key].keep)
         elif key.phase == CLEAN:
             self._finish(key, None)
         else:
@@ -288,12 +275,9 @@ class Traversal:
             if self.stack.open_traversal is self:
                 self.ended(self.stack, exc)
 
-    def _vertex(self, key: Key) -> Vertex:
-        return self._extra.get(key) or self.graph.vertices[key]
-
     def _row(self, key: Key) -> EngineResource | None:
         if key.phase == CLEAN:
-            return stack_resources.find(self.stack, self._vertex(key).row, key.name)
+            return stack_resources.find(self.stack, self.graph.vertices[key].row, key.name)
         return self.stack.rows.get(key.name)
 
     def _start(
@@ -434,7 +418,7 @@ class Traversal:
 
     def _clean(self, key: Key, row: EngineResource, *, keep: bool) -> None:
         if self.stack.rows.get(row.name) is row and row.name in self.stack.template.definitions:
-            self._finish(key, None)  # the forecast was a replacement, the decision was not
+            self._finish(key, None)  # it was not replaced
         elif row.gone:
             self._cleaned(key, row)
         elif not self._pauses(key, row, Action.DELETE, "pre-delete"):

@@ -24,7 +24,7 @@ from bloomery.orchestration.resources.base import ResourceState
 
 Existing: TypeAlias = Present | Mapping[str, ResourceState] | None
 TRANSFORMS: Final[tuple[Transform, ...]] = (
-    *(foreseen.compare if each is vertices.compare else each for each in build.TRANSFORMS),
+    *(foreseen.compare if each is vertices.expect_changes else each for each in build.TRANSFORMS),
     effects.set_effects,
     members.add_members,
     members.batch_members,

@@ -1,6 +1,6 @@
 """Decisions of a preview about existing resources, with reasons, effects and members.
 
-A traversal does not use them: it decides again at each vertex, when values are known.
+A traversal does not use them: it decides at each vertex, when values are known.
 """
 
 from __future__ import annotations
@@ -12,9 +12,10 @@ from bloomery.orchestration.foresight import effects, masking, nested
 from bloomery.orchestration.plan import rules
 from bloomery.orchestration.plan.builder import PlanBuilder
 from bloomery.orchestration.plan.changes import Change
-from bloomery.orchestration.plan.plans import Verb
+from bloomery.orchestration.plan.plans import Action, Verb
 from bloomery.orchestration.plan.rules import Candidate, Decision
 from bloomery.orchestration.plan.transforms import vertices
+from bloomery.orchestration.resources.base import Status
 from bloomery.orchestration.resources.effects import NO_EFFECT, Effect
 
 NO_CHANGE: Final = Change()
@@ -25,14 +26,23 @@ def compare(builder: PlanBuilder) -> None:
     """Decide the action of each existing resource (rules.py), and add its differences."""
     for key, candidate in vertices.candidates(builder):
         decision, effect = _decide(candidate)
-        action = vertices.decided(builder.actions[key], candidate, decision)
+        planned, record = builder.actions[key], candidate.record
         change = candidate.examined or NO_CHANGE
-        if decision.verb is not Verb.CREATE:
+        if decision.verb is Verb.CREATE:
+            is_known = record is not None and record.status is Status.IN_PROGRESS
+            reason = decision.reason if is_known else planned.reason or decision.reason
+            action = replace(planned, reason=reason, record=record)
+        else:
             differences = masking.differences(candidate.builder, key.name, change)
             if decision.verb is Verb.REPLACE and candidate.same_kind:
                 change = candidate.change  # it decides whether the old one goes first
-            action = replace(
-                action,
+            action = Action(
+                verb=decision.verb,
+                type=planned.type,
+                reason=decision.reason,
+                certain=decision.certain,
+                definition=planned.definition,
+                record=record,
                 effect=effect,
                 differences=differences,
                 called=candidate.kind.always_updated and decision.verb is Verb.UNCHANGED,

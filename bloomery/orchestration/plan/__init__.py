@@ -1,7 +1,8 @@
 """Build a graph of actions from two templates and the existing resources.
 
 A plan is a graph whose vertices are actions (plans.py), built by a table of transforms (build.py).
-A convergence traversal compares again at every vertex, when more values are known (forecast.py)::
+A convergence traversal compares at every vertex, when values are known; a preview compares with the
+values that are known before (forecast.py)::
 
     plan = traversal(old, new, Present(records=records))
     for key, action in plan:

@@ -1,7 +1,7 @@
 """Build the graph of a traversal with a table of transforms, applied in order.
 
-The traversal decides again at each vertex, when values are known.  ``foresight`` adds parts that
-only previews show: members of groups, effects on machines, outputs.
+The traversal decides at each vertex, when values are known.  ``foresight`` compares beforehand, and
+adds parts that only previews show: members of groups, effects on machines, outputs.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ TRANSFORMS: Final[tuple[Transform, ...]] = (
     vertices.take_rows,
     vertices.add_resources,
     edges.order_creation,
-    vertices.compare,
+    vertices.expect_changes,
     vertices.add_ends,
     vertices.keep_retained,
     edges.order_deletion,

@@ -80,8 +80,8 @@ DONE: Final[Mapping[Verb, str]] = {
 class Action:
     """The action of one vertex.
 
-    ``certain`` is False if the action depends on values known only during the traversal.  The
-    engine compares again at each vertex in any case: a plan is only a forecast.
+    ``certain`` is False if the action depends on values known only during the traversal.  A preview
+    is only a forecast: the engine decides at each vertex, and plans all of them as uncertain.
     """
 
     verb: Verb

@@ -22,7 +22,6 @@ from bloomery.orchestration.plan.template_side import TemplateSide
 from bloomery.orchestration.properties.schema import Schema
 from bloomery.orchestration.resources.base import Action as Doing
 from bloomery.orchestration.resources.base import Resource, ResourceState, Status
-from bloomery.orchestration.resources.composite import Composite
 from bloomery.orchestration.resources.nested import NestedStack
 from bloomery.orchestration.stack import Stack
 from bloomery.orchestration.template.definitions import ResourceDefinition
@@ -252,14 +251,6 @@ def look(candidate: Candidate, resource: Resource) -> Decision | None:
     return None
 
 
-def decide(candidate: Candidate) -> Decision:
-    """Return the decision of the first rule that has one, unless the environment restricts it."""
-    decision = taken_back(candidate, judge(candidate))
-    if decision.verb is Verb.UNCHANGED and _child_may_change(candidate):
-        decision = Decision(Verb.UPDATE, "its members may change", certain=False)
-    return restricted(candidate, decision)
-
-
 def taken_back(candidate: Candidate, decision: Decision) -> Decision:
     """Adapt the decision for a replaced resource that becomes current again, with its old ID."""
     if candidate.name not in candidate.builder.taken_back:
@@ -286,12 +277,6 @@ def files_of(side: TemplateSide) -> Mapping[str, Any]:
 
 
 # -------------------------------------------------------------------------------- small helpers
-
-
-def _child_may_change(candidate: Candidate) -> bool:
-    """Return whether a resource has a child stack, and the files of the template have changed."""
-    old, new = candidate.builder.old, candidate.builder.new
-    return issubclass(candidate.kind, Composite) and files_of(old) != files_of(new)
 
 
 def _alike(old: type[Resource], new: type[Resource]) -> bool:

@@ -9,7 +9,7 @@ from typing import Final
 from bloomery.orchestration.plan import rules
 from bloomery.orchestration.plan.builder import PlanBuilder, gone
 from bloomery.orchestration.plan.plans import CLEAN, MAKE, Action, Key, Verb
-from bloomery.orchestration.plan.rules import Candidate, Decision
+from bloomery.orchestration.plan.rules import Candidate
 from bloomery.orchestration.plan.template_side import NOTHING
 from bloomery.orchestration.resources.base import ResourceState, Status
 from bloomery.orchestration.template.definitions import ResourceDefinition
@@ -75,11 +75,16 @@ def _verb(builder: PlanBuilder, definition: ResourceDefinition) -> tuple[Verb, s
     return Verb.CREATE, ""
 
 
-def compare(builder: PlanBuilder) -> None:
-    """Decide for each existing resource: update, replace, refuse or leave unchanged (rules.py)."""
+def expect_changes(builder: PlanBuilder) -> None:
+    """Leave each existing resource to the traversal, with a vertex to delete it if replaced."""
     for key, candidate in candidates(builder):
-        decision = rules.decide(candidate)
-        builder.actions[key] = decided(builder.actions[key], candidate, decision)
+        record, planned = candidate.record, builder.actions[key]
+        is_gone = record is not None and gone(record)
+        verb, certain = (planned.verb, True) if is_gone else (Verb.UNCHANGED, False)
+        builder.actions[key] = replace(planned, verb=verb, record=record, certain=certain)
+        if not is_gone or key.name in builder.old.definitions:  # its creation may still run
+            end = Key(key.name, CLEAN)
+            _delete(builder, end, record, "if it is replaced", certain=False)
 
 
 def candidates(builder: PlanBuilder) -> Iterator[tuple[Key, Candidate]]:
@@ -92,21 +97,6 @@ def candidates(builder: PlanBuilder) -> Iterator[tuple[Key, Candidate]]:
         if key.name in builder.records:
             record = builder.records[key.name]
             yield key, Candidate(builder.for_row(record), key.name)
-
-
-def decided(planned: Action, candidate: Candidate, decision: Decision) -> Action:
-    if decision.verb is Verb.CREATE:
-        is_known = candidate.record is not None and candidate.record.status is Status.IN_PROGRESS
-        reason = decision.reason if is_known else planned.reason or decision.reason
-        return replace(planned, reason=reason, record=candidate.record)
-    return Action(
-        verb=decision.verb,
-        type=planned.type,
-        reason=decision.reason,
-        certain=decision.certain,
-        definition=planned.definition,
-        record=candidate.record,
-    )
 
 
 # --------------------------------------------------------------------------------------- clean

@@ -56,3 +56,16 @@ def test_an_update_that_fails_keeps_the_values_from_before(world):
     world.run()
     assert world.row("a").properties_uuid == old
     assert world.store.properties[old].data["value"] == "x"
+
+
+def test_a_resource_that_is_retained_stays_when_its_kind_asks_to_be_replaced(world):
+    retained = (
+        "resources: {a: {type: Test::Thing, deletion_policy: Retain, properties: {value: %s}}}"
+    )
+    world.create(retained % "x")
+    world.run()
+    old = world.row("a").physical_id
+    world.reality.faults["update"] = [base.UpdateReplace()]
+    world.update(retained % "y")
+    world.run()
+    assert list(world.reality.things) == [old, world.row("a").physical_id]
