@@ -52,6 +52,7 @@ class Spec:
     ``forgets_mode``: a boot device without a mode sets Legacy.  ``wants_triple``: a boot device
     without duration and mode is refused.  ``order``: boot options by reference and their device; a
     machine with them has no boot override.
+    ``forgets_boot``: a power on loses the override before the firmware has read it.
     """
 
     uuid: str
@@ -77,6 +78,7 @@ class Spec:
     forgets_mode: bool = False
     wants_triple: bool = False
     order: tuple[tuple[str, str], ...] = ()
+    forgets_boot: bool = False
 
 
 def factory_bios() -> dict[str, Any]:
@@ -230,6 +232,8 @@ class System:
                 self.secure, self.secure_next = self.secure_next, None
             boot = self.boot
             boot["mode"] = self.mode_next
+            if self.spec.forgets_boot:
+                boot.update(target="None", enabled="Disabled")
             target = boot["target"] if boot["enabled"] != "Disabled" else "None"
             target = self._take_first_boot() or target
             if self.order:

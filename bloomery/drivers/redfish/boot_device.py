@@ -109,8 +109,8 @@ def address_of(system: Any) -> str | None:
 def renew(system: Any, node: Any, order: dict[str, Any]) -> None:
     """Set, before a power on, the device that the BMC does not keep, or has lost meanwhile.
 
-    The URL of the image is that which the BMC has.  ``order`` is the memory of the power on.
-    Raises NotYet until the BMC shows the device.
+    The URL of the image is that which the BMC has.  ``order`` is the memory of the power on, and
+    gets a persistent override for ``is_lost``.  Raises NotYet until the BMC shows the device.
     """
     memory = node.driver_internal_info
     once, following = memory.get(MEMORY), memory.get(_NEXT) or {}
@@ -128,6 +128,20 @@ def renew(system: Any, node: Any, order: dict[str, Any]) -> None:
         if not is_hidden(system) and not _shows(system, device, mode):
             raise NotYet(f"the BMC accepted the order to boot from {device}, and does not show it")
     memory.pop(_NEXT, None)
+    override = _override(system.json)
+    if following and once is None and override.get("BootSourceOverrideEnabled") == "Continuous":
+        order["override"] = override
+
+
+def is_lost(document: Mapping[str, Any], override: Mapping[str, Any]) -> bool:
+    """Return whether a system no longer shows a persistent override that it has shown."""
+    return _override(document) != override
+
+
+def _override(document: Mapping[str, Any]) -> dict[str, Any]:
+    boot = document.get("Boot") or {}
+    names = ("BootSourceOverrideTarget", "BootSourceOverrideEnabled")
+    return {name: boot[name] for name in names if name in boot}
 
 
 def _is_kept(system: Any, device: str, mode: str | None, once: str | None) -> bool:

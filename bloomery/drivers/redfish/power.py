@@ -30,6 +30,7 @@ REBOOT: Final = "redfish_reboot"  # key of its substeps
 _RESTART_S: Final = 15.0  # before the first poll after a forced restart
 _MOST_ORDERS: Final = 3  # accepted, perhaps, without an effect
 _CONFLICT: Final = 409
+_FIRMWARE_S: Final = 10.0  # within which no firmware has read, and perhaps reset, its override
 _PATIENCE: Final = 1 / 3  # share of the time left before an order is repeated
 
 
@@ -69,10 +70,6 @@ class RedfishPower(RedfishInterface, base.Power):
     def get_power_state(self, task: base.DriverTask) -> str | None:
         return _read(self.access.document(task))
 
-    def _look(self, task: base.DriverTask) -> str | None:
-        """Read the power state after an order, whatever the breaker says."""
-        return _read(self.access.document(task, insists=True))
-
     def get_supported_power_states(self, task: base.DriverTask) -> Sequence[str]:
         """Return the supported states, as far as the BMC has told."""
         missing = reset.missing_states(task.node.driver_internal_info)
@@ -100,9 +97,18 @@ class RedfishPower(RedfishInterface, base.Power):
             if order.skip_if_there and self.get_power_state(task) == order.ends:
                 return DONE
             return self._ask(task, order, self._begin(task, state, timeout_s))
+        lost = memory.get("lost")
+        order = _ORDERS[PowerState.OFF] if lost else order
         is_there = self._reads(task, memory) == order.ends
         if is_there and (order.skip_if_there or memory.get("was_taken")):
+            if memory.pop("has_lost_boot", False):
+                return self._take_back(task, memory, timeout_s)
             _forget(task)
+            if lost:
+                task.node.power_state = PowerState.OFF
+                raise errors.PowerStateFailure(
+                    state=state, reason=f"{lost}; the machine is off again"
+                )
             return DONE
         self._check_tasks(task, memory)
         if clock.now() > _at(memory, "until"):
@@ -110,6 +116,18 @@ class RedfishPower(RedfishInterface, base.Power):
         if memory.get("put_off") or _is_ignored(memory):
             return self._ask(task, order, memory)
         return _look_again(memory)
+
+    def _take_back(
+        self, task: base.DriverTask, memory: dict[str, Any], timeout_s: float | None
+    ) -> Outcome:
+        """Switch a machine off whose BMC has lost the boot device at the power on."""
+        target = memory["override"]["BootSourceOverrideTarget"]
+        memory = self._begin(task, memory["asked"], timeout_s)
+        memory |= {
+            "silent": False,
+            "lost": f"the BMC lost the boot device {target} at the power on",
+        }  # fmt: skip
+        return self._ask(task, _ORDERS[PowerState.OFF], memory)
 
     def _check_tasks(self, task: base.DriverTask, memory: dict[str, Any]) -> None:
         """Raise PowerStateFailure where a task that the BMC named for the order has failed."""
@@ -186,7 +204,7 @@ class RedfishPower(RedfishInterface, base.Power):
             return self._refused(task, order, memory, no)
         except errors.BmcUnreachable as silent:
             return _unclear(memory, silent)
-        memory["was_taken"] = True
+        memory |= {"was_taken": True, "taken_at": clock.now().isoformat()}
         _note_given(memory)
         return Again(after_s=order.first_look_s, reason=_reason(memory))
 
@@ -231,14 +249,19 @@ class RedfishPower(RedfishInterface, base.Power):
         """Read the power state; None where the BMC is silent."""
         memory["silent"] = False
         try:
-            state = self._look(task)
+            document = self.access.document(task, insists=True)  # whatever the breaker says
         except errors.BmcUnreachable as silent:
             memory.update(silent=True, last=silent.facts["reason"])
             return None
         except errors.BmcRefused:
             _forget(task)
             raise
+        state = _read(document)
         memory["last"] = f"it reads {state}"
+        if "override" in memory and "taken_at" in memory:
+            since_s = (clock.now() - _at(memory, "taken_at")).total_seconds()
+            is_early = since_s < _FIRMWARE_S
+            memory["has_lost_boot"] = is_early and boot_device.is_lost(document, memory["override"])
         return state
 
     def _late(self, task: base.DriverTask, state: str, memory: dict[str, Any]) -> errors.Failure:
@@ -249,7 +272,8 @@ class RedfishPower(RedfishInterface, base.Power):
         _forget(task)
         limit_s = (_at(memory, "until") - _at(memory, "since")).total_seconds()
         orders = memory.get("orders", 1)
-        why = memory.get("no_answer") or memory.get("put_off") or memory.get("last")
+        reasons = map(memory.get, ("lost", "no_answer", "put_off", "last"))
+        why = next(filter(None, reasons), None)
         address = self.access.account(task).address
         words = (
             f"did not get there within {limit_s:g} s, "

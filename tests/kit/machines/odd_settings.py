@@ -198,6 +198,19 @@ BOOT_SETTINGS: Final = (
         )
         for operation, path in (("boot mode", SYSTEM), ("secure boot", "/SecureBoot$"))
     ),
+    *(
+        Oddity(
+            id=f"{operation.replace(' ', '-')}-loses-the-boot-device",
+            source="https://github.com/ironcore-dev/metal-operator/issues/938",
+            bmc="a boot device is shown as set, and is gone after the Reset to On",
+            operation=operation,
+            machine={"forgets_boot": True},
+            ends="deploy failed",
+            says=f"the BMC lost the boot device {target} at the power on",
+            is_so=lambda system: system.power == "Off",
+        )
+        for operation, target in (("deploy", "Cd"), ("deploy by redfish-https", "UefiHttp"))
+    ),
     Oddity(
         id="boot-is-stored-later",
         source="https://github.com/ansible-collections/community.general/issues/5091",
