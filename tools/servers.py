@@ -42,6 +42,7 @@ import pymysql
 TOOLS: Final = {  # program or path: package
     "ipmi": {"ipmi_sim": "openipmi", "ipmitool": "ipmitool"},
     "curl": {"curl": "curl"},
+    "qemu-img": {"qemu-img": "qemu-utils"},
     "chromium": {"chromium": "chromium", "chromedriver": "chromium-driver"},
     "debootstrap": {"debootstrap": "debootstrap"},
     "qemu": {

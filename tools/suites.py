@@ -110,13 +110,13 @@ SUITES: Final = (
     Suite("floors", "lint-imports --no-logo --cache-dir build/imports", 120),
     Suite(
         "functional", FUNCTIONAL, 3600, "SQLite", uses=("rabbitmq",),
-        tools=("ipmi", "curl"),
+        tools=("ipmi", "curl", "qemu-img"),
     ),
     Suite(
         "virtual-machine", "make vm ARGS='bios short'", 1800, "SQLite",
         needs=("installed qemu",), optional=True,
     ),
-    Suite("unit", f"{TWO} tests/unit", 2400, "no database"),
+    Suite("unit", f"{TWO} tests/unit", 2400, "no database", tools=("qemu-img",)),
     Suite(
         "on-mariadb", f"{SOME_STORIES}{ONE_HALF}", 900, needs=("quick mariadb", "rabbitmq"),
         env=(on_database("mariadb"), over("oslo")),

@@ -190,7 +190,8 @@ class ConductorService:
             self.begin_stop()
         else:
             runtime.draining.set()
-        _wait_while(lambda: runtime.node_locks.in_use or self._has_flows(), grace_s, _DRAIN_POLL_S)
+        # rows before locks: a flow whose last step waited has no open row until its worker ends it
+        _wait_while(lambda: self._has_flows() or runtime.node_locks.in_use, grace_s, _DRAIN_POLL_S)
 
     def _has_flows(self) -> bool:
         if self._stopping:  # peers take them over

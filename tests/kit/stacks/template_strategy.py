@@ -328,7 +328,7 @@ class _Writer:
             )
         if dice.chance(35):
             return dice.of((*COMPOSED, NESTED, "deep.yaml", "My::Thing"))
-        return dice.of(("OS::Heat::Value", "OS::Heat::TestResource", *_kinds()))
+        return dice.of((*("OS::Heat::Value", "OS::Heat::TestResource") * 3, *_kinds()))
 
     def resource(self, kind: str) -> dict[str, Any]:
         dice, calls = self.dice, self.calls
@@ -372,7 +372,7 @@ class _Writer:
         if found is None:
             return {key: calls.of("text", 2) for key in ("label", "secret") if dice.chance(50)}
         own = self._own(found)
-        if "fail" in found and dice.chance(15):
+        if "fail" in found and dice.chance(50):
             own["fail"] = True
         return own
 

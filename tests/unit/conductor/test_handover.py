@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from bloomery import errors
+from bloomery.conductor import runner
 from bloomery.outcome import Again, WaitForCall
 from tests.kit.machines.scripted import Script, in_turn
 from tests.kit.probes import life_probes
@@ -127,6 +128,28 @@ def test_a_drain_without_a_peer_ends_its_flows_and_begins_no_other(site: Site, s
     assert peers.look(site.db, site.runtime.host).state == "online"
     site.agent_calls(node)
     drain.join()
+    assert site.node(node).provision_state == "active"
+
+
+def test_a_drain_waits_for_a_flow_whose_last_step_had_waited(
+    site: Site, script: Script, monkeypatch: pytest.MonkeyPatch
+):
+    """Between the end of that step and of its flow no row is open: the lock alone shows it."""
+    script.add("deploy", "write", in_turn(WaitForCall(reason="the agent boots"), None))
+    node = deploy_at_first(site)
+    site.wait_for_state(node, "wait call-back")
+    may_end, finish, has_flows = threading.Event(), runner._finish, site.service._has_flows
+    monkeypatch.setattr(runner, "_finish", lambda flow: may_end.wait(60) and finish(flow))
+
+    def call_and_look() -> bool:
+        monkeypatch.setattr(site.service, "_has_flows", has_flows)
+        site.agent_calls(node)
+        wait_for(lambda: not has_flows(), "the last row to end")
+        threading.Timer(0.3, may_end.set).start()  # a drain that is over by then is over too early
+        return has_flows()
+
+    monkeypatch.setattr(site.service, "_has_flows", call_and_look)
+    site.service.finish_work(60.0)
     assert site.node(node).provision_state == "active"
 
 

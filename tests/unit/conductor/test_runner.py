@@ -353,7 +353,7 @@ def test_a_worker_that_never_came_puts_the_node_back(
     assert (entry["state"], entry["severity"]) == (state, "ERROR")
     told = site.events(node)[-1]
     assert (told["action"], told["status"]) == ("provision_set", "error")
-    assert site.runtime.workers.busy == 0
+    wait_for(lambda: site.runtime.workers.busy == 0, "the slot to be given back")
     assert site.runtime.node_locks.in_use == 0
     monkeypatch.undo()
     order(site, node)

@@ -28,7 +28,7 @@ def task(driver_info: dict[str, Any] | None = None, **info: Any) -> FakeTask:
 PARTITION = {"image_type": "partition", "root_gb": "10", "swap_mb": 512, "ephemeral_gb": 2}
 INSTALLS = dataclasses.replace(Conf(), agent=Agent(enable_bios_bootloader_install=True))
 RIGHT = [
-    {"image_source": "oci://registry.test/os", "image_checksum": None},
+    {"image_source": "oci://registry.test/os", "image_checksum": None, "image_disk_format": "raw"},
     {},
     {"image_checksum": MD5},
     {"image_checksum": SHA512.upper()},

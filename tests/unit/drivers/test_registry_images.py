@@ -57,7 +57,7 @@ def test_an_image_of_a_tag_or_a_digest_is_handed_out_without_a_checksum(
 ) -> None:
     digest = server.push("lab/os", images.RAW, tag="12")
     for name in ("lab/os:12", f"lab/os@{digest}", f"lab/os:12@{digest}"):
-        task = node(server.url(name))
+        task = node(server.url(name), image_disk_format="raw")
         image.check(task, conf)
         published = publish(conf, task)
         assert content_of(conf, published) == images.RAW

@@ -106,7 +106,7 @@ def test_the_order_and_validate_tell_what_nobody_can_fetch(strict, available, si
 
 def test_an_image_of_a_registry_is_looked_at(strict, available):
     with registry.serving() as images:
-        info = INSTANCE | {"image_source": images.url("lab/other:12"), "image_disk_format": None}
+        info = INSTANCE | {"image_source": images.url("lab/other:12"), "image_disk_format": "raw"}
         strict.patch(available, instance_info=info)
         answer = strict.try_to(available, "active")
     assert (answer.status, "image_source" in answer.said) == (400, True), answer.said
