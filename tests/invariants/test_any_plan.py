@@ -174,7 +174,7 @@ class Life:
 
         find_node = functools.partial(machine_calls.find_node, self.machines)
         return Present.of_rows(
-            stack.first, stack.rows, stack.leftovers, child=child, template=stack.first,
+            stack.definition, stack.rows, stack.leftovers, child=child, template=stack.definition,
             find_node=find_node,
         )  # fmt: skip
 
@@ -184,16 +184,16 @@ class Life:
         stack = tree.stacks[ROOT]
         present = self.present(stack)
         if request == "delete":
-            return foresight.delete(stack.first, present)
+            return foresight.delete(stack.definition, present)
         if request == "roll back":
             previous = stack.row.previous_template_uuid
             target = None if previous is None else tree.actions.definition(stack, previous)
-            return foresight.rollback(stack.first, target, present)
+            return foresight.rollback(stack.definition, target, present)
         template = tree_world.template_of(text, files=self.files())
         tree.actions.library.add(template)
         new = tree.actions.definition(stack, template.uuid)
         assert isinstance(new, Stack)
-        return foresight.plan(stack.first, new, present)
+        return foresight.plan(stack.definition, new, present)
 
     def rows(self) -> dict[str, StoredResource]:
         return {uuid: row.copy() for uuid, row in self.world.store.resources.items()}

@@ -199,7 +199,9 @@ class Update:
         new = with_id(new, present.name, present.id)
         machines.refuses = True
         self.plan: Plan = foresight.plan(
-            present.first, new, Present.of_rows(present.first, present.rows, present.leftovers)
+            present.definition,
+            new,
+            Present.of_rows(present.definition, present.rows, present.leftovers),
         )
         self._steps = list(schedule_of(self.plan, lambda key, action: None).steps)
         machines.refuses = False

@@ -14,7 +14,7 @@ import pytest
 
 TOOL = Path(__file__).parents[2] / "tools/sizes.py"
 LIMITS = {
-    "lines of the product": 121_976,
+    "lines of the product": 121_850,
     "lines of the tests": 133_504,  # a retained resource whose kind asks to be replaced
     "lines of bloomery": 3559,
     "lines of bloomery/api": 9255,
@@ -34,34 +34,34 @@ LIMITS = {
     "lines of bloomery/operations": 5715,
     "lines of bloomery/orchestration": 109,
     "lines of bloomery/orchestration/drawing": 1199,
-    "lines of bloomery/orchestration/engine": 3687,
+    "lines of bloomery/orchestration/engine": 3614,
     "lines of bloomery/orchestration/foresight": 1344,  # it alone judges before a traversal
     "lines of bloomery/orchestration/graph": 232,
     "lines of bloomery/orchestration/plan": 1807,
     "lines of bloomery/orchestration/properties": 1649,
     "lines of bloomery/orchestration/resources": 9475,
-    "lines of bloomery/orchestration/service": 7152,
-    "lines of bloomery/orchestration/simulation": 1002,
+    "lines of bloomery/orchestration/service": 7055,
+    "lines of bloomery/orchestration/simulation": 1001,
     "lines of bloomery/orchestration/stack": 1303,
     "lines of bloomery/orchestration/template": 6596,
     "lines of bloomery/rpc": 2667,
     "lines of bloomery/web": 56,
-    "files of the product": 841,
-    "functions": 8976,
-    "functions of under ten lines, per mille": 822,
-    "one-caller helpers": 1706,
+    "files of the product": 840,
+    "functions": 8945,
+    "functions of under ten lines, per mille": 821,
+    "one-caller helpers": 1701,
     "moves of get": 40,
     "moves of put": 143,
     "moves of create": 326,
-    "moves of engine's create": 720,
+    "moves of engine's create": 728,  # a stack reads its values in the file that the API uses, too
     "moves of update": 340,
-    "moves of engine's update": 1058,
+    "moves of engine's update": 1078,  # the same
     "files of get": 22,
     "files of put": 56,
     "files of create": 80,
-    "files of engine's create": 79,
+    "files of engine's create": 78,
     "files of update": 82,
-    "files of engine's update": 82,
+    "files of engine's update": 81,
 }
 SLACK = 0.02  # of a limit, and of small ones SMALL: a figure below that wants a lower limit
 SMALL = 20

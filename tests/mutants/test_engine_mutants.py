@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from bloomery.orchestration.engine import resource_actions, stack_resources
+from bloomery.orchestration.engine import resource_actions
 from bloomery.orchestration.engine.resource import EngineResource
 from bloomery.orchestration.engine.stack_actions import StackActions
 from bloomery.orchestration.engine.stacks import EngineStack
@@ -42,9 +42,9 @@ def stored_graph_off(patch: Patch) -> None:
             return
         action = stack.row.graph["action"]
         if action == "DELETE":
-            self.converge_stack(stack, stack.first, NOTHING)
+            self.converge_stack(stack, stack.definition, NOTHING)
         elif action == "CREATE":
-            self.converge_stack(stack, NOTHING, stack.first)
+            self.converge_stack(stack, NOTHING, stack.definition)
         else:
             self.update(stack)
 
@@ -71,7 +71,7 @@ def open_acts_off(patch: Patch) -> None:
     take_up = StackTree._take_up
 
     def without(self: StackTree, stack: EngineStack) -> None:
-        for row in stack_resources.list_all(stack):
+        for row in stack.list_rows():
             if row.pending_action is not None and row.pending_action.traversal != stack.traversal:
                 row.pending_action = None
         take_up(self, stack)

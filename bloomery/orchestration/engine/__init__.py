@@ -13,12 +13,11 @@ events       the reasons of states and events, in Heat's words
 event_sinks  the sinks that receive the events of a stack
 lifecycle_plugins  plug-ins that are called before and after each action of a stack
 adopt_data   the document from which a stack can be adopted
-resource     a resource, its pending action, and its attributes
+resource     a resource and its pending action
 changes      the changes of a tree since its last transaction
 schedule     the time of the next step of each resource
-stacks       a stack and its state
-stack_resources  the table of its resources
-stack_values     the values of its resources and outputs
+stacks       a stack, its state and the table of its resources
+stack_values     what others read of a stack and its resources, here and in the API
 resource_actions  one action on one resource
 graphs       the stored graph of a traversal
 traversal    the traversal of such a graph

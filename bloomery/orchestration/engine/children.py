@@ -12,7 +12,7 @@ from typing import Any
 
 from bloomery import errors
 from bloomery.model import stacks as model
-from bloomery.orchestration.engine import definitions, events, stack_resources, stack_values
+from bloomery.orchestration.engine import definitions, events
 from bloomery.orchestration.engine.resource import RowFacade
 from bloomery.orchestration.engine.stack_actions import StackActions
 from bloomery.orchestration.engine.stacks import EngineStack, TemplatePart
@@ -24,7 +24,6 @@ from bloomery.orchestration.stack import Stack, validate, variants
 from bloomery.orchestration.stack.nesting import Tree
 from bloomery.orchestration.template import versions
 from bloomery.orchestration.template.definition import Definition
-from bloomery.orchestration.template.view import ResourceView
 
 
 class EngineChildren:
@@ -95,7 +94,7 @@ class EngineChildren:
         child.timeout_s = stack.timeout_s
         child.change(previous_template_uuid=before, updated_at=self._parent.runtime.utc())
         self._forget(child)
-        child.superseded = None if part is None else before
+        child.replaced_template_uuid = None if part is None else before
         child.begin(Action.UPDATE)
         self._actions.update(child, part, converge=self._parent.converges)
 
@@ -135,13 +134,13 @@ class EngineChildren:
         has_secret = template.has_secret or present.has_secret
         template = replace(template, uuid=uuid, template=document, has_secret=has_secret)
         parsed = part.stack.tree.template_of(document)
-        return variants.amended(child.first, parsed, part.stack), template
+        return variants.amended(child.definition, parsed, part.stack), template
 
     def _forget(self, child: EngineStack) -> None:
         """Drop the template that the last partial update replaced, if no resource uses it."""
-        uuid, row = child.superseded, child.row
+        uuid, row = child.replaced_template_uuid, child.row
         in_use = {row.template_uuid, row.previous_template_uuid}
-        in_use |= {each.template_uuid for each in stack_resources.list_all(child)}
+        in_use |= {each.template_uuid for each in child.list_rows()}
         if uuid is not None and uuid not in in_use:
             self._parent.changes.drop_template(uuid)
             self._actions.library.forget(uuid)
@@ -190,9 +189,8 @@ class EngineChildren:
             child.begin(action)
             self._actions.stack_task(child)
 
-    def find(self, stack_id: str) -> EngineChild | None:
-        child = self._parent.stacks.get(stack_id)
-        return None if child is None else EngineChild(child)
+    def find(self, stack_id: str) -> EngineStack | None:
+        return self._parent.stacks.get(stack_id)
 
     def _defined(
         self, stack_id: str, name: str, blueprint: Blueprint, *, beside: int = 0
@@ -235,9 +233,9 @@ class EngineChildren:
 
     def _definition(self, stack_id: str, name: str, blueprint: Blueprint) -> Definition:
         parent = self._parent
-        parent_definition = parent.first.definition
+        parent_definition = parent.definition.definition
         document = dict(blueprint.document)
-        owner = parent.first.definition.resolved_type(blueprint.owner)
+        owner = parent.definition.definition.resolved_type(blueprint.owner)
         files = self._files(stack_id, document)
         return parent_definition.child(
             versions.template_class(document)(document, files, limits=parent_definition.limits),
@@ -249,7 +247,7 @@ class EngineChildren:
 
     def _files(self, stack_id: str, document: Mapping[str, Any]) -> Mapping[str, str]:
         """Return the parent's files, with the child's old ones if a member's type is among them."""
-        files = self._parent.first.definition.template.files
+        files = self._parent.definition.definition.template.files
         child = self._parent.stacks.get(stack_id)
         if child is None:
             return files
@@ -276,61 +274,8 @@ class EngineChildren:
 
 def _are_joined(stack: EngineStack) -> bool:
     """Tell whether a resource of a stack requires another one."""
-    return any(row.requires for row in stack_resources.list_all(stack))
+    return any(row.requires for row in stack.list_rows())
 
 
 def _minutes(timeout_s: float | None) -> int | None:
     return None if timeout_s is None else max(1, round(timeout_s / 60))
-
-
-class EngineChild:
-    """The current state of a child stack (``children.Child``)."""
-
-    __slots__ = ("_stack",)
-
-    def __init__(self, stack: EngineStack) -> None:
-        self._stack = stack
-
-    @property
-    def id(self) -> str:
-        return self._stack.id
-
-    @property
-    def arn(self) -> str:
-        project = self._stack.first.definition.identity.project_id
-        return definitions.arn_of(self._stack.name, self._stack.id, project)
-
-    @property
-    def action(self) -> Action:
-        return self._stack.action
-
-    @property
-    def status(self) -> Status:
-        return self._stack.status
-
-    @property
-    def reason(self) -> str:
-        return self._stack.reason
-
-    @property
-    def document(self) -> Mapping[str, Any]:
-        template = self._stack.template
-        return template.definition.template.document if isinstance(template, Stack) else {}
-
-    def outputs(self) -> Mapping[str, Any]:
-        return {name: self._output_or_none(name) for name in stack_values.output_names(self._stack)}
-
-    def _output_or_none(self, name: str) -> Any:
-        try:
-            return stack_values.output(self._stack, name)
-        except errors.Failure:
-            return None
-
-    def output(self, name: str) -> Any:
-        return stack_values.output(self._stack, name)
-
-    def resources(self) -> Mapping[str, ResourceView]:
-        return dict[str, ResourceView](self._stack.current_rows)
-
-    def statuses(self) -> Mapping[str, Status]:
-        return {name: row.status for name, row in self._stack.current_rows.items()}

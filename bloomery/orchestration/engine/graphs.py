@@ -16,7 +16,6 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from bloomery.orchestration import plan as plans
-from bloomery.orchestration.engine import stack_resources
 from bloomery.orchestration.engine.stacks import EngineStack
 from bloomery.orchestration.graph import Graph
 from bloomery.orchestration.plan import Plan, Present
@@ -85,8 +84,8 @@ def planned(
 ) -> TraversalGraph:
     """Plan a traversal from one template to another, over the rows of the stack."""
     rows, leftovers = stack.rows, stack.leftovers
-    if stack.part is not None:
-        names, new = stack.part.names, stack.part.stack
+    if stack.partial is not None:
+        names, new = stack.partial.names, stack.partial.stack
         old = variants.only(old, names) if isinstance(old, Stack) else old
         rows = {name: rows[name] for name in names if name in rows}
         leftovers = {name: leftovers[name] for name in names if name in leftovers}
@@ -100,7 +99,7 @@ def planned(
 def _vertex(stack: EngineStack, plan: Plan, key: Key) -> Vertex:
     action = plan.actions[key]
     uuid = None if action.record is None else action.record.uuid
-    row = stack_resources.find(stack, uuid, key.name)
+    row = stack.find_row(uuid, key.name)
     verb = action.verb
     if key.phase == MAKE and row is not None and not row.is_current:
         verb = Verb.TAKE_BACK
@@ -123,7 +122,7 @@ def over_rows(stack: EngineStack, action: Action, **more: Any) -> TraversalGraph
     graph = Graph[Key]()
     for name in stack.template.definitions:
         graph.add(Key(name, MAKE))
-        for required in stack_resources.required(stack, name):
+        for required in stack.required(name):
             if required in stack.template.definitions:
                 graph.add(Key(name, MAKE), Key(required, MAKE))
     if action is Action.SUSPEND:

@@ -13,7 +13,7 @@ from typing import Any, Final
 
 from bloomery.model import stacks as model
 from bloomery.model.stacks import Order, OrderKind
-from bloomery.orchestration.engine import events, stack_resources
+from bloomery.orchestration.engine import events
 from bloomery.orchestration.engine.resource import EngineResource
 from bloomery.orchestration.engine.stack_actions import StackActions, clear_hook
 from bloomery.orchestration.engine.stacks import EngineStack
@@ -165,4 +165,4 @@ def _traverse(
 
 
 def _row(stack: EngineStack, uuid: str | None) -> EngineResource | None:
-    return next((row for row in stack_resources.list_all(stack) if row.uuid == uuid), None)
+    return next((row for row in stack.list_rows() if row.uuid == uuid), None)

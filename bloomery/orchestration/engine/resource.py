@@ -1,56 +1,20 @@
-"""A stored resource while an engine works on it, and the attributes that others may read."""
+"""A stored resource while an engine works on it."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from bloomery.model.stacks import ResourceAction, Stage, StoredResource
+from bloomery.orchestration.engine.stack_values import ReadableResource
 from bloomery.orchestration.plan.builder import gone
 from bloomery.orchestration.resources import base
 from bloomery.orchestration.stack import Stack
 from bloomery.orchestration.template.definitions import ResourceDefinition
 
 __all__ = ["EngineResource", "ResourceAction", "RowFacade", "Stage"]
-
-
-class ReadableResource:
-    """A stored resource as other resources and outputs read it (a ``ResourceView``)."""
-
-    __slots__ = ()
-
-    @property
-    def stored(self) -> StoredResource:
-        raise NotImplementedError
-
-    @property
-    def kind(self) -> type[base.Resource]:
-        raise NotImplementedError
-
-    def resource(self) -> base.Resource:
-        """Return the resource as it was last created or updated."""
-        raise NotImplementedError
-
-    @property
-    def ready(self) -> bool:
-        return self.stored.ready
-
-    def reference_id(self) -> Any:
-        return self.resource().get_reference_id() if self.ready else self.stored.name
-
-    def has_attribute(self, name: str) -> bool:
-        return name == "show" or self.kind.offers_attribute(name)
-
-    def attribute(self, name: str, path: Sequence[Any] = ()) -> Any:
-        if not self.ready:
-            return None
-        resource = self.resource()
-        return resource.show() if name == "show" else resource.resolve_attribute(name, path)
-
-    def attributes(self) -> Mapping[str, Any]:
-        return self.resource().all_attributes() if self.ready else {}
 
 
 @dataclass(slots=True, kw_only=True, eq=False)
@@ -111,7 +75,7 @@ class EngineResource(StoredResource, ReadableResource):
             self._resource = self.resource_with(self.properties)
         return self._resource
 
-    def turn_to(self, definitions: Stack, template_uuid: str) -> None:
+    def set_template(self, definitions: Stack, template_uuid: str) -> None:
         """Switch the resource to the definition and the kind in another template."""
         self.definitions, self.template_uuid = definitions, template_uuid
         self._resource = None

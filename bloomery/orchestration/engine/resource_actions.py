@@ -19,19 +19,21 @@ from typing import Any, Final
 
 from bloomery import errors
 from bloomery.model.stacks import MARKED_UNHEALTHY
-from bloomery.orchestration.engine import events, stack_values
+from bloomery.orchestration.engine import events
 from bloomery.orchestration.engine.resource import EngineResource, ResourceAction, Stage
 from bloomery.orchestration.engine.stacks import EngineStack, ResourceFailed
 from bloomery.orchestration.plan.plans import CLEAN, MAKE
 from bloomery.orchestration.resources import base, machines, states
 from bloomery.orchestration.resources.states import Action, Status
-from bloomery.orchestration.template.dialect import DeletionPolicy
+from bloomery.orchestration.template.dialect import DeletionPolicy, Key
+from bloomery.orchestration.template.functions import base as functions
 from bloomery.outcome import DONE, Again, Done, Hold, Outcome, WaitForCall
 
 JITTER_S: Final = 2.0
 BUSY_LEAST_S: Final = 5.0  # until the check after a Busy error; doubled each time
 BUSY_MOST_S: Final = 60.0
 HOLD_LOOK_S: Final = 3600.0
+PROPERTY_ERROR: Final = "Property error"
 
 # Keys of the arguments of an action, as they are stored.
 CREATES: Final = "creates"  # how many creations have failed
@@ -56,7 +58,7 @@ def create(stack: EngineStack, row: EngineResource) -> None:
 
 def _create(stack: EngineStack, row: EngineResource) -> None:
     try:
-        properties, row.metadata = stack_values.read(stack, row)
+        properties, row.metadata = read_values(stack, row)
         row.resource_with(properties).prepare_create()
         _freeze(stack, row, properties)
     except Exception as exc:  # noqa: BLE001  # a function of a template may raise anything
@@ -73,7 +75,7 @@ def update(
     arguments = {"properties": properties, "template": template, "before": row.properties_uuid}
     _open(stack, row, Action.UPDATE, arguments)
     try:
-        values, _metadata = stack_values.read(stack, row)
+        values, _metadata = read_values(stack, row)
         reason = _reason(stack, row, values, properties)
         _freeze(stack, row, values)
     except Exception as exc:  # noqa: BLE001  # see create
@@ -127,7 +129,7 @@ def adopt_external(stack: EngineStack, row: EngineResource) -> None:
     _open(stack, row, Action.ADOPT, {LOOK: True})
     _change(stack, row, Action.ADOPT, Status.IN_PROGRESS)
     try:
-        row.physical_id = stack_values.external_id(stack, row.name)
+        row.physical_id = functions.resolve(row.definition.external_id, stack.view())
     except Exception as exc:  # noqa: BLE001  # see create
         _fail(stack, row, exc)
         return
@@ -191,6 +193,33 @@ def _open(
     if row.state_before is None:
         row.state_before = row.state
     stack.open_rows[row.uuid] = row
+
+
+def read_values(
+    stack: EngineStack, row: EngineResource
+) -> tuple[Mapping[str, Any], Mapping[str, Any]]:
+    """Return the resolved properties and metadata of a resource; store its update policy."""
+    kind, definition, view = row.kind, row.definition, stack.view()
+    metadata = functions.resolve(definition.metadata, view)
+    if kind.ignores_properties:
+        return {}, metadata
+
+    def checked(key: Key, schemas: Mapping[str, Any], tree: Any) -> dict[str, Any]:
+        try:
+            reading = stack.definition.reading(row.name, schemas, tree, view)
+            return reading.resolved(check=True)
+        except errors.Misplaced as exc:
+            path = stack.definition.path(row.name, key)
+            raise exc.under(*path, error=PROPERTY_ERROR) from exc
+
+    properties = checked(Key.PROPERTIES, kind.properties_schema, definition.properties)
+    if kind.update_policy_schema:
+        row.policy = checked(Key.UPDATE_POLICY, kind.update_policy_schema, definition.update_policy)
+    try:  # the kind may not have known these values at validation
+        row.resource_with(properties).check_properties()
+    except errors.Misplaced as exc:
+        raise exc.under(*stack.definition.path(row.name, Key.PROPERTIES)) from exc
+    return properties, metadata
 
 
 def _open_action(row: EngineResource) -> ResourceAction:
@@ -283,7 +312,7 @@ def _differences(
     template: dict[str, Any] = {}
     for part in pending.arguments["template"]:
         if part == "metadata":
-            template[part] = stack_values.metadata(stack, row)
+            template[part] = functions.resolve(row.definition.metadata, stack.view())
         else:
             template[part] = row.policy if part == "update_policy" else getattr(definition, part)
     return template, {key: values.get(key) for key in pending.arguments["properties"]}
@@ -415,7 +444,7 @@ def _keep_update(stack: EngineStack, row: EngineResource, pending: ResourceActio
     row.requires = tuple(dict.fromkeys(row.definitions.required(row.name)))
     if "metadata" in pending.arguments["template"]:
         with contextlib.suppress(errors.Failure):  # a later traversal may have other resources
-            row.metadata = stack_values.metadata(stack, row)
+            row.metadata = functions.resolve(row.definition.metadata, stack.view())
     row.keep(row.next_properties or {})
     row.updated_at = stack.runtime.utc()
 

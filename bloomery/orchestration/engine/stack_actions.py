@@ -7,14 +7,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from bloomery.model import stacks as model
-from bloomery.orchestration.engine import (
-    adopt_data,
-    definitions,
-    events,
-    graphs,
-    resource_actions,
-    stack_resources,
-)
+from bloomery.orchestration.engine import adopt_data, definitions, events, graphs, resource_actions
 from bloomery.orchestration.engine.definitions import Library
 from bloomery.orchestration.engine.resource import EngineResource, RowFacade
 from bloomery.orchestration.engine.stacks import EngineStack, StackTimedOut, TemplatePart
@@ -45,16 +38,16 @@ class StackActions:
     @staticmethod
     def _parent(stack: EngineStack) -> Stack | None:
         parent = stack.stacks.get(stack.row.owner_uuid or "")
-        return None if parent is None else parent.first
+        return None if parent is None else parent.definition
 
     # ------------------------------------------------------------------------------------- begin
 
     def create(self, stack: EngineStack, **extra: Any) -> None:
-        self.converge_stack(stack, NOTHING, stack.first, **extra)
+        self.converge_stack(stack, NOTHING, stack.definition, **extra)
 
     def adopt(self, stack: EngineStack, data: Mapping[str, Any]) -> None:
         """Create resources from the data of an abandoned stack, which their rows keep sealed."""
-        stack_resources.turn_to(stack, stack.first)
+        stack.set_template(stack.definition)
         for name, left in (data.get("resources") or {}).items():
             if (row := stack.rows.get(name)) is not None:
                 row.data[resource_actions.ABANDONED] = dict(left)
@@ -76,7 +69,7 @@ class StackActions:
     def delete(self, stack: EngineStack, **extra: Any) -> None:
         """Delete a stack; actions that run are aborted."""
         self.stop(stack, events.CANCELLED_BY_USER)
-        self.converge_stack(stack, stack.first, NOTHING, **extra)
+        self.converge_stack(stack, stack.definition, NOTHING, **extra)
 
     def stack_task(self, stack: EngineStack, **extra: Any) -> None:
         """Suspend, resume, check or snapshot the resources of a stack."""
@@ -111,15 +104,15 @@ class StackActions:
         if not self._is_admitted(stack):
             return
         try:
-            stack_resources.turn_to(stack, new, part)
+            stack.set_template(new, part)
             graph = graphs.planned(stack, stack.action, old, new, extra=extra)
         except Exception as exc:  # noqa: BLE001  # plug-ins and functions may raise anything
             self.ended(stack, exc)
             return
         for key, vertex in graph.vertices.items():
-            row = stack_resources.find(stack, vertex.row, key.name)
+            row = stack.find_row(vertex.row, key.name)
             if vertex.verb == Verb.TAKE_BACK and row is not None and not row.is_current:
-                stack_resources.take_back(stack, row)
+                stack.take_back(row)
         self._begin(stack, graph)
 
     def _is_admitted(self, stack: EngineStack) -> bool:
@@ -142,7 +135,7 @@ class StackActions:
             return
         graph = graphs.TraversalGraph.of(stack.row.graph)
         if graph.action is Action.DELETE:
-            stack_resources.turn_to(stack, NOTHING)
+            stack.set_template(NOTHING)
         stack.open_traversal = traversal = Traversal(stack, graph, self.ended)
         traversal.resume()
 
@@ -158,7 +151,7 @@ class StackActions:
             return
         self._clear_hooks(stack)
         if stack.action is Action.DELETE:
-            stack_resources.keep_template(stack)
+            stack.keep_template()
         rolls_back = stack.status is Status.IN_PROGRESS and stack.action in ROLLED_BACK
         stack.fail(failure)
         if begun:
@@ -170,8 +163,8 @@ class StackActions:
     def _complete(self, stack: EngineStack) -> None:
         action = stack.action
         if action is Action.DELETE:
-            for row in stack_resources.list_all(stack):
-                stack_resources.drop(stack, row)
+            for row in stack.list_rows():
+                stack.drop(row)
             stack.stacks.pop(stack.id, None)
             stack.change(deleted_at=stack.runtime.utc())
         elif action not in OVER_ROWS:
@@ -215,7 +208,7 @@ class StackActions:
 
     @staticmethod
     def _clear_hooks(stack: EngineStack) -> None:
-        for row in stack_resources.list_all(stack):
+        for row in stack.list_rows():
             for hook in [hook for hook in HOOKS if row.data.get(hook) is True]:
                 clear_hook(stack, row, hook)
 

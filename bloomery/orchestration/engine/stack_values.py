@@ -1,68 +1,161 @@
-"""The values of a stack: properties and metadata of its resources, and its outputs."""
+"""The values of stored stacks and their resources, for the engine and for the API.
+
+The engine reads rows that it works on; the API reads rows of the database.  A composite kind sees
+its child stack in the same way (``children.Child``).
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, Final
+from typing import Any
 
 from bloomery import errors
-from bloomery.orchestration.engine.resource import EngineResource
-from bloomery.orchestration.engine.stacks import EngineStack
+from bloomery.model import stacks as model
+from bloomery.model.stacks import StoredResource
+from bloomery.orchestration.engine.definitions import arn_of
+from bloomery.orchestration.resources import base
+from bloomery.orchestration.resources.states import Action, Status
 from bloomery.orchestration.stack import Stack
-from bloomery.orchestration.template.dialect import Key
 from bloomery.orchestration.template.functions import base as functions
-
-PROPERTY_ERROR: Final = "Property error"
-Values = tuple[Mapping[str, Any], Mapping[str, Any]]  # properties, metadata
+from bloomery.orchestration.template.view import StackView
 
 
-def read(stack: EngineStack, row: EngineResource) -> Values:
-    """Return the resolved properties and metadata of a resource; store its update policy."""
-    template, name = stack.live_template, row.name
-    kind, definition = row.kind, row.definition
-    metadata = functions.resolve(definition.metadata, _view(stack))
-    if kind.ignores_properties:
-        return {}, metadata
-    properties = _checked(
-        stack, name, Key.PROPERTIES, kind.properties_schema, definition.properties
-    )
-    if kind.update_policy_schema:
-        schemas, tree = kind.update_policy_schema, definition.update_policy
-        row.policy = _checked(stack, name, Key.UPDATE_POLICY, schemas, tree)
-    try:  # the kind may not have known these values at validation
-        row.resource_with(properties).check_properties()
-    except errors.Misplaced as exc:
-        raise exc.under(*template.path(name, Key.PROPERTIES)) from exc
-    return properties, metadata
+class ReadableResource:
+    """A stored resource as other resources and outputs read it (a ``ResourceView``)."""
+
+    __slots__ = ()
+
+    @property
+    def stored(self) -> StoredResource:
+        raise NotImplementedError
+
+    @property
+    def kind(self) -> type[base.Resource]:
+        raise NotImplementedError
+
+    def resource(self) -> base.Resource:
+        """Return the resource as it was last created or updated."""
+        raise NotImplementedError
+
+    @property
+    def ready(self) -> bool:
+        return self.stored.ready
+
+    def reference_id(self) -> Any:
+        return self.resource().get_reference_id() if self.ready else self.stored.name
+
+    def has_attribute(self, name: str) -> bool:
+        return name == "show" or self.kind.offers_attribute(name)
+
+    def attribute(self, name: str, path: Sequence[Any] = ()) -> Any:
+        if not self.ready:
+            return None
+        resource = self.resource()
+        return resource.show() if name == "show" else resource.resolve_attribute(name, path)
+
+    def attributes(self) -> Mapping[str, Any]:
+        return self.resource().all_attributes() if self.ready else {}
 
 
-def metadata(stack: EngineStack, row: EngineResource) -> Any:
-    return functions.resolve(row.definition.metadata, _view(stack))
+class ReadableStack:
+    """A stored stack as its parent and the API read it (``children.Child``)."""
+
+    row: model.Stack
+    definition: Stack
+
+    @property
+    def id(self) -> str:
+        return self.row.uuid
+
+    @property
+    def name(self) -> str:
+        return self.row.name
+
+    @property
+    def arn(self) -> str:
+        return arn_of(self.name, self.id, self.row.project)
+
+    @property
+    def action(self) -> Action:
+        return Action(self.row.action)
+
+    @property
+    def status(self) -> Status:
+        return Status(self.row.status)
+
+    @property
+    def reason(self) -> str:
+        return self.row.reason
+
+    @property
+    def document(self) -> Mapping[str, Any]:
+        return self.definition.definition.template.document
+
+    def resources(self) -> Mapping[str, ReadableResource]:
+        """Return the resources of the current template by name."""
+        raise NotImplementedError
+
+    def statuses(self) -> Mapping[str, Status]:
+        return {name: each.stored.status for name, each in self.resources().items()}
+
+    def view(self) -> StackView:
+        """Return the stack as functions see it."""
+        return self.definition.definition.view(self.resources())
+
+    def output(self, name: str) -> Any:
+        """Return the value of an output, or raise its fault.  A disabled output is None."""
+        output = self.definition.outputs[name]
+        return functions.resolve(output.value, self.view()) if output.enabled else None
+
+    def outputs(self) -> Mapping[str, Any]:
+        """Return every output by name, null where it cannot be resolved."""
+        values = {}
+        for name in self.definition.outputs:
+            try:
+                values[name] = self.output(name)
+            except errors.Failure:
+                values[name] = None
+        return values
+
+    def track_changes(self, resource: Any) -> None:
+        """Note that the kind of another resource may change ``resource``."""
 
 
-def _checked(
-    stack: EngineStack, name: str, key: Key, schemas: Mapping[str, Any], tree: Any
-) -> dict[str, Any]:
-    template = stack.live_template
-    try:
-        return template.reading(name, schemas, tree, _view(stack)).resolved(check=True)
-    except errors.Misplaced as exc:
-        raise exc.under(*template.path(name, key), error=PROPERTY_ERROR) from exc
+class StackSiblings:
+    """The lookup of other resources of the same stack (``base.Siblings``)."""
 
+    __slots__ = ("_names", "_stack")
 
-def _view(stack: EngineStack) -> Any:
-    return stack.live_template.definition.view(stack.current_rows)
+    def __init__(self, stack: ReadableStack) -> None:
+        self._stack = stack
+        self._names: dict[str, str] = {}  # by reference ID, from the last search
 
+    def find(self, reference_id: Any) -> base.Resource | None:
+        """Return the resource with a reference ID; search again if the last search lacks it."""
+        row = self._named(reference_id)
+        if row is None:  # of equal IDs the first one counts
+            self._names = {}
+            for name, each in self._stack.resources().items():
+                if each.ready:
+                    self._names.setdefault(str(each.reference_id()), name)
+            row = self._named(reference_id)
+        if row is None:
+            return None
+        self._stack.track_changes(row)
+        return row.resource()
 
-def external_id(stack: EngineStack, name: str) -> Any:
-    return functions.resolve(stack.live_template.definitions[name].external_id, _view(stack))
+    def _named(self, reference_id: Any) -> ReadableResource | None:
+        row = self._stack.resources().get(self._names.get(str(reference_id), ""))
+        is_it = row is not None and row.ready and row.reference_id() == reference_id
+        return row if is_it else None
 
-
-def output(stack: EngineStack, name: str) -> Any:
-    """Return the value of an output, or raise its fault.  A disabled output is None."""
-    definition = stack.live_template.definition.outputs[name]
-    return functions.resolve(definition.value, _view(stack)) if definition.enabled else None
-
-
-def output_names(stack: EngineStack) -> Sequence[str]:
-    return list(stack.template.definition.outputs) if isinstance(stack.template, Stack) else []
+    def list(self, kind: type[base.R], physical_id: str) -> list[base.R]:
+        resources, rows = [], self._stack.resources()
+        for name in self._stack.definition.names_by_kind.get(kind, ()):
+            row = rows.get(name)
+            if row is None or row.stored.physical_id != physical_id:
+                continue
+            if row.kind is kind and row.ready:
+                self._stack.track_changes(row)
+                resources.append(row.resource())
+        return resources  # type: ignore[return-value]  # mypy does not know their kind

@@ -1,4 +1,4 @@
-"""A stack while an engine works on it: its state, its rows, and its values."""
+"""A stack while an engine works on it: its state, and the table of its resources."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from bloomery.model import stacks as model
 from bloomery.orchestration.engine import events
 from bloomery.orchestration.engine.resource import EngineResource
 from bloomery.orchestration.engine.schedule import Schedule
+from bloomery.orchestration.engine.stack_values import ReadableStack, StackSiblings
 from bloomery.orchestration.plan.template_side import Nothing
 from bloomery.orchestration.resources import base, states
 from bloomery.orchestration.resources.children import Children
@@ -66,10 +67,12 @@ class OpenTraversal(Protocol):
     def graph_document(self) -> dict[str, Any]: ...
 
 
-class EngineStack:
-    """One stack of a tree.  ``template``: the current one; NOTHING while it is deleted.
+class EngineStack(ReadableStack):
+    """One stack of a tree: its state, and the table of its resources.
 
-    ``stacks``: all existing stacks of the tree, by UUID.
+    ``definition``  of the current template, or of the last one while the stack is deleted
+    ``template``    the same; NOTHING while the stack is deleted
+    ``stacks``      all existing stacks of the tree, by UUID
     """
 
     def __init__(
@@ -81,10 +84,10 @@ class EngineStack:
         children_of: Callable[[EngineStack], Children],
     ) -> None:
         self.row = row
-        self.first = template
+        self.definition = template
         self.template: Stack | Nothing = template
-        self.part: TemplatePart | None = None  # None: the traversal concerns all resources
-        self.superseded: str | None = None  # the template that the last partial update replaced
+        self.partial: TemplatePart | None = None  # None: the traversal concerns all resources
+        self.replaced_template_uuid: str | None = None  # by the last partial update
         self.schedule = schedule
         self.changes = schedule.changes
         self.runtime = schedule.runtime
@@ -99,26 +102,6 @@ class EngineStack:
         self.open_rows: dict[str, EngineResource] = {}  # whose actions have not ended
         self._context: base.ResourceContext | None = None
         stacks[row.uuid] = self
-
-    @property
-    def id(self) -> str:
-        return self.row.uuid
-
-    @property
-    def name(self) -> str:
-        return self.row.name
-
-    @property
-    def action(self) -> Action:
-        return Action(self.row.action)
-
-    @property
-    def status(self) -> Status:
-        return Status(self.row.status)
-
-    @property
-    def reason(self) -> str:
-        return self.row.reason
 
     @property
     def traversal(self) -> int:
@@ -212,82 +195,137 @@ class EngineStack:
             project=self.row.project,
         )
 
-    def set_template(self, new: Stack | Nothing, part: TemplatePart | None) -> None:
-        self.template, self.part, self._context = new, part, None
-        if isinstance(new, Stack):
-            self.first = new
-            self.timeout_s = new.timeout_s
-            self.changes.redaction |= new.definition.redaction
-
-    @property
-    def live_template(self) -> Stack:
-        assert isinstance(self.template, Stack)
-        return self.template
-
     def context(self) -> base.ResourceContext:
         """Return the context of the stack's resources: one object for all of a traversal."""
-        context = self._context
-        if context is None or context.timeout_s != self.timeout_s:
-            context = self._context = self._new_context()
-        return context
-
-    def _new_context(self) -> base.ResourceContext:
-        runtime = self.runtime
-        return runtime.resource_context(
-            self.row, timeout_s=self.timeout_s, children=self.children,
-            siblings=StackSiblings(self), engines=runtime.engines(),
-            limits=self.first.definition.limits,
-        )  # fmt: skip
+        if self._context is None or self._context.timeout_s != self.timeout_s:
+            self._context = self.runtime.resource_context(
+                self.row, timeout_s=self.timeout_s, children=self.children,
+                siblings=StackSiblings(self), engines=self.runtime.engines(),
+                limits=self.definition.definition.limits,
+            )  # fmt: skip
+        return self._context
 
     @property
     def hides(self) -> bool:
         """Whether the stack or a parent has hidden parameters, whose values may be anywhere."""
         parent = self.stacks.get(self.row.owner_uuid or "")
-        return bool(self.first.hidden) or (parent is not None and parent.hides)
+        return bool(self.definition.hidden) or (parent is not None and parent.hides)
 
+    # --------------------------------------------------------------------------------- resources
 
-class StackSiblings:
-    """The lookup of other resources of the same stack (``base.Siblings``)."""
+    def resources(self) -> Mapping[str, EngineResource]:
+        return self.current_rows
 
-    __slots__ = ("_names", "_stack")
+    def track_changes(self, resource: EngineResource) -> None:
+        self.changes.track_changes(resource)
 
-    def __init__(self, stack: EngineStack) -> None:
-        self._stack = stack
-        self._names: dict[str, str] = {}  # by reference ID, from the last search
+    @property
+    def target(self) -> tuple[Stack, str]:
+        """The definition, and the template's UUID, that new and updated resources belong to."""
+        if self.partial is not None:
+            return self.partial.stack, self.partial.template_uuid
+        return self.definition, self.row.template_uuid
 
-    def find(self, reference_id: Any) -> base.Resource | None:
-        """Return the resource with a reference ID; search again if the last search lacks it."""
-        row = self._named(reference_id)
-        if row is None:
-            self._search()
-            row = self._named(reference_id)
-        if row is None:
-            return None
-        self._stack.changes.track_changes(row)
-        return row.resource()
+    def set_template(self, new: Stack | Nothing, partial: TemplatePart | None = None) -> None:
+        """Switch to another template, and add the missing rows of its resources."""
+        self.template, self.partial, self._context = new, partial, None
+        if isinstance(new, Stack):
+            self.definition = new
+            self.timeout_s = new.timeout_s
+            self.changes.redaction |= new.definition.redaction
+        for name in new.definitions:
+            if name not in self.rows:
+                self.add(self.new_row(name))
+        self.current_rows = {name: self.rows[name] for name in new.definitions}
 
-    def _named(self, reference_id: Any) -> EngineResource | None:
-        row = self._stack.current_rows.get(self._names.get(str(reference_id), ""))
-        is_it = row is not None and row.ready and row.reference_id() == reference_id
-        return row if is_it else None
+    def keep_template(self) -> None:
+        """Keep the template whose deletion failed, so that the loaded stack matches its rows."""
+        self.template, self.partial = self.definition, None
+        names = self.definition.definitions
+        self.current_rows = {name: self.rows[name] for name in names if name in self.rows}
 
-    def _search(self) -> None:
-        """Store resource names by reference ID; of equal IDs the first one counts."""
-        self._names = {}
-        for name, row in self._stack.current_rows.items():
-            if row.ready:
-                self._names.setdefault(str(row.reference_id()), name)
+    def required(self, name: str) -> tuple[str, ...]:
+        """Return the resources that a resource of the current template requires."""
+        if name not in self.template.definitions:
+            return ()
+        return tuple(dict.fromkeys(self.template.required(name)))
 
-    def list(self, kind: type[base.R], physical_id: str) -> list[base.R]:
-        resources, rows = [], self._stack.current_rows
-        for name in self._stack.first.names_by_kind.get(kind, ()):
-            row = rows.get(name)
-            if row is None or row.physical_id != physical_id:
-                continue
-            if row.kind is kind and row.ready:
-                self._stack.changes.track_changes(row)
-                resources.append(row.resource())
-        return resources  # type: ignore[return-value]  # mypy does not know their kind
+    def new_row(self, name: str, replaces_uuid: str | None = None) -> EngineResource:
+        definition, template_uuid = self.target
+        row = EngineResource(
+            uuid=self.runtime.new_id(),
+            name=name,
+            type=definition.definitions[name].type,
+            context=self.context(),
+            definitions=definition,
+            template_uuid=template_uuid,
+            stack_uuid=self.id,
+            root_uuid=self.row.root_uuid,
+            created_at=self.runtime.utc(),
+            replaces_uuid=replaces_uuid,
+            requires=self.required(name),
+            has_secret=self.hides,
+        )
+        self.changes.change_row(row)
+        return row
+
+    def add(self, row: EngineResource) -> None:
+        """Make a row the current one of its name; the one before is left over."""
+        before = self.rows.get(row.name)
+        if before is not None and before is not row:
+            before.is_current = False
+            self.leftovers.setdefault(row.name, []).append(before)
+            self.changes.change_row(before)
+        row.is_current = True
+        self.rows[row.name] = row
+        if row.name in self.template.definitions:
+            self.current_rows[row.name] = row
+
+    def list_rows(self) -> list[EngineResource]:
+        return [*self.rows.values(), *(row for rows in self.leftovers.values() for row in rows)]
+
+    def find_row(self, uuid: str | None, name: str) -> EngineResource | None:
+        """Return the row ``uuid`` of a name, if it still exists."""
+        rows = [self.rows.get(name), *self.leftovers.get(name, ())]
+        return next((row for row in rows if row is not None and row.uuid == uuid), None)
+
+    def replace(self, row: EngineResource) -> EngineResource:
+        """Make a new row the current one; the old one is left over."""
+        successor = self.new_row(row.name, replaces_uuid=row.uuid)
+        self.add(successor)
+        return successor
+
+    def replace_deleted(self, row: EngineResource) -> EngineResource:
+        """Make a new row the current one, after the old one was deleted.
+
+        ``returns``: a rollback replaces a row that the failed template made.
+        """
+        failed = self.row.previous_template_uuid if self.action is Action.ROLLBACK else None
+        data = row.resource().data_for_replacement(returns=row.template_uuid == failed)
+        self.drop(row)
+        successor = self.new_row(row.name)
+        successor.data.update(data)
+        self.add(successor)
+        return successor
+
+    def take_back(self, row: EngineResource) -> None:
+        """Make a left-over row the current one again."""
+        self.leftovers[row.name].remove(row)
+        self.add(row)
+        self.changes.change_row(row)
+
+    def drop(self, row: EngineResource) -> None:
+        """Remove the row of a resource that is gone."""
+        kept = self.leftovers.get(row.name, [])
+        if row in kept:
+            kept.remove(row)
+        if not kept:
+            self.leftovers.pop(row.name, None)
+        for table in (self.rows, self.current_rows):
+            if table.get(row.name) is row:
+                del table[row.name]
+        self.schedule.forget(row)
+        self.changes.remove_row(row)
 
 
 def _explained(action: Action, exc: Exception) -> tuple[str, str]:

@@ -16,7 +16,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 from bloomery import errors
-from bloomery.orchestration.engine import events, resource_actions, stack_resources, stack_values
+from bloomery.orchestration.engine import events, resource_actions
 from bloomery.orchestration.engine.graphs import TraversalGraph
 from bloomery.orchestration.engine.resource import EngineResource
 from bloomery.orchestration.engine.stacks import EngineStack, ResourceFailed, ResourcesFailed
@@ -179,7 +179,9 @@ class Traversal:
 
     def _after_action(self, key: Key, row: EngineResource, failure: Exception | None) -> None:
         if isinstance(failure, base.UpdateReplace):
-            self._guard(lambda: self._replace(key, row, stack_values.read(self.stack, row)[0]))
+            self._guard(
+                lambda: self._replace(key, row, resource_actions.read_values(self.stack, row)[0])
+            )
         elif failure is not None:
             self._fail(key, row, failure)
         elif self.graph.action in OVER_ROWS:
@@ -277,7 +279,7 @@ class Traversal:
 
     def _row(self, key: Key) -> EngineResource | None:
         if key.phase == CLEAN:
-            return stack_resources.find(self.stack, self.graph.vertices[key].row, key.name)
+            return self.stack.find_row(self.graph.vertices[key].row, key.name)
         return self.stack.rows.get(key.name)
 
     def _start(
@@ -291,12 +293,10 @@ class Traversal:
 
     def _make(self, key: Key, row: EngineResource | None) -> None:
         if row is None:
-            row = stack_resources.new(self.stack, key.name)
-            stack_resources.add(self.stack, row)
+            row = self.stack.new_row(key.name)
+            self.stack.add(row)
         elif row.gone and row.action is Action.DELETE:
-            row = stack_resources.replace_deleted(
-                self.stack, row
-            )  # deleted first, or by an earlier traversal
+            row = self.stack.replace_deleted(row)  # deleted first, or by an earlier traversal
         if row.gone:
             self._create(key, row)
         elif not self._pauses(key, row, Action.UPDATE, "pre-update"):
@@ -315,7 +315,7 @@ class Traversal:
     def _builder(self, row: EngineResource) -> ResolvedBuilder:
         """Return the builder that compares the template of a resource with the new one."""
         if row.template_uuid not in self._builders:
-            new, _uuid = stack_resources.target(self.stack)
+            new, _uuid = self.stack.target
             live = self.stack.current_rows
             find_node = functools.partial(machines.find_node, self.stack.context().machines)
             present = Present(records={}, live=live, child=self._child, find_node=find_node)
@@ -396,17 +396,15 @@ class Traversal:
         if after and not retained and row.kind.deletes_first(row.properties, after):
             self._start(key, row, resource_actions.delete_first)
         else:
-            self._create(key, stack_resources.replace(self.stack, row))
+            self._create(key, self.stack.replace(row))
 
     def _retarget(self, row: EngineResource) -> None:
         """Switch a resource to the template of this traversal."""
         row.context = self.stack.context()
         before = () if row.gone else row.requires  # needed until the action has ended
-        row.requires = tuple(
-            dict.fromkeys((*stack_resources.required(self.stack, row.name), *before))
-        )
+        row.requires = tuple(dict.fromkeys((*self.stack.required(row.name), *before)))
         row.has_secret = row.has_secret or self.stack.hides
-        row.turn_to(*stack_resources.target(self.stack))
+        row.set_template(*self.stack.target)
 
     def _complete_make(self, key: Key, row: EngineResource) -> None:
         action = Action.UPDATE if row.action is Action.UPDATE else Action.CREATE
@@ -428,7 +426,7 @@ class Traversal:
     def _cleaned(self, key: Key, row: EngineResource) -> None:
         deleted = row.action is Action.DELETE
         if not (deleted and self._pauses(key, row, Action.DELETE, "post-delete")):
-            stack_resources.drop(self.stack, row)
+            self.stack.drop(row)
             self._finish(key, None)
 
     # ------------------------------------------------------- suspend, resume, check, snapshot
@@ -497,4 +495,4 @@ def _allows(row: EngineResource, action: Action) -> bool:
 
 def _has_hook(stack: EngineStack, name: str, action: Action, hook: str) -> bool:
     """Whether the environment has the hook for a resource in the stack's present action."""
-    return stack.action is action and hook in stack.first.definition.environment.hooks(name)
+    return stack.action is action and hook in stack.definition.definition.environment.hooks(name)

@@ -19,7 +19,7 @@ from typing import Any, Final
 
 from bloomery import errors
 from bloomery.model import stacks as model
-from bloomery.orchestration.engine import events, orders, resource_actions, stack_resources
+from bloomery.orchestration.engine import events, orders, resource_actions
 from bloomery.orchestration.engine.changes import TreeChanges
 from bloomery.orchestration.engine.children import EngineChildren
 from bloomery.orchestration.engine.definitions import Library
@@ -79,7 +79,7 @@ class StackTree:
             row,
             row.template_uuid,
             timeout_s=self.runtime.timeout_s if minutes is None else minutes * MINUTE_S,
-            parent=None if parent is None else parent.first,
+            parent=None if parent is None else parent.definition,
             facade=facade_of(row, self.stacks),
         )
         stack = EngineStack(row, template, self.schedule, self.stacks, self._children_of)
@@ -113,7 +113,7 @@ class StackTree:
         """Schedule pending actions, and resume the traversal before any of them may end."""
         if stack.row.open:
             stack.watch_deadline()
-        for row in stack_resources.list_all(stack):
+        for row in stack.list_rows():
             if row.pending_action is not None:
                 stack.open_rows[row.uuid] = row
                 rests = row.pending_action.stage is Stage.BACKOFF and row.due_at is not None
@@ -228,7 +228,7 @@ class StackTree:
         """Record the sinks of each stack; a stack that a turn deletes is gone after it."""
         if self.runtime.sinks:
             for stack in self.stacks.values():
-                environment = stack.first.definition.environment
+                environment = stack.definition.definition.environment
                 self._sinks[stack.id] = stack.row, environment.all_sinks()
 
     # -------------------------------------------------------------------------------------- wakes

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import Final
 
 from bloomery import errors
@@ -10,7 +11,6 @@ from bloomery.orchestration.resources.states import Action, Status
 from bloomery.orchestration.service import access, lists
 from bloomery.orchestration.service.access import StackContext
 from bloomery.orchestration.service.stored_values import StoredStack
-from bloomery.orchestration.template.definitions import OutputDefinition
 
 _MOST_REASON: Final = 1000  # characters of an output's error
 
@@ -26,39 +26,41 @@ def show_stack(
         stack=row,
         description=definition.redaction.masked(definition.template.description),
         parameters=lists.parameters_of(stored.definition, stored.secrecy),
-        outputs=_values(stored) if resolve_outputs and not gone else None,
+        outputs=_values(stored, definition.outputs) if resolve_outputs and not gone else None,
     )
 
 
 def list_outputs(ctx: StackContext, identity: StackIdentity) -> list[Output]:
     stored = StoredStack(ctx, access.living(ctx, identity))
-    return [Output(key=key, description=each.description) for key, each in stored.outputs.items()]
+    return [
+        Output(key=key, description=each.description)
+        for key, each in stored.definition.outputs.items()
+    ]
 
 
 def show_output(ctx: StackContext, identity: StackIdentity, key: str) -> Output:
     stored = StoredStack(ctx, access.living(ctx, identity))
-    output = stored.outputs.get(key)
-    if output is None:
-        near = errors.nearest(key, stored.outputs)
+    if key not in stored.definition.outputs:
+        near = errors.nearest(key, stored.definition.outputs)
         raise errors.NotFound(reason=f"cannot find output {key!r} of stack {identity.name}.{near}")
-    stored.fetch_for([output])
-    return _value(stored, output)
+    [output] = _values(stored, [key])
+    return output
 
 
-def _values(stored: StoredStack) -> list[Output]:
-    outputs = list(stored.outputs.values())
-    stored.fetch_for(outputs)
-    return [_value(stored, output) for output in outputs]
+def _values(stored: StoredStack, names: Collection[str]) -> list[Output]:
+    stored.fetch_for(names)
+    return [_value(stored, name) for name in names]
 
 
-def _value(stored: StoredStack, output: OutputDefinition) -> Output:
+def _value(stored: StoredStack, name: str) -> Output:
+    description = stored.definition.outputs[name].description
     try:
-        value = stored.value_of(output)
+        value = stored.output(name)
     except Exception as exc:  # noqa: BLE001  a kind of a plug-in may raise anything
         redaction = stored.definition.definition.redaction
         reason = redaction.masked(str(exc) if isinstance(exc, errors.Failure) else _named(exc))
-        return Output(key=output.name, description=output.description, error=reason[:_MOST_REASON])
-    return Output(key=output.name, description=output.description, value=value)
+        return Output(key=name, description=description, error=reason[:_MOST_REASON])
+    return Output(key=name, description=description, value=value)
 
 
 def _named(exc: Exception) -> str:

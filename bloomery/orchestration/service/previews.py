@@ -35,7 +35,7 @@ from bloomery.orchestration.service import (
 )
 from bloomery.orchestration.service.access import StackContext
 from bloomery.orchestration.service.machine_pages import MachinePage, PageMachines
-from bloomery.orchestration.service.stored_values import StackMember, StoredChild, StoredStack
+from bloomery.orchestration.service.stored_values import StackMember, StoredStack
 from bloomery.orchestration.stack import Stack, children
 from bloomery.orchestration.stack.secrecy import Secrecy
 
@@ -186,7 +186,7 @@ def _changes(
         if kind is None or (parents and not show_nested) or _is_old_one(planned, key):
             continue
         owner = _nested_stack(stored, parents)
-        member = None if owner is None else owner.members().get(name)
+        member = None if owner is None else owner.resources().get(name)
         kind = _kind_of(kind, member)
         parent = parents[-1] if parents else None
         yield kind, _details(owner or stored, name, action.type, member, parent)
@@ -202,11 +202,11 @@ def _kind_of(kind: str, member: StackMember | None) -> str:
 def _nested_stack(stored: StoredStack, names: Sequence[str]) -> StoredStack | None:
     stack = stored
     for name in names:
-        member = stack.members().get(name)
+        member = stack.resources().get(name)
         child = None if member is None else _child_of(member)
         if child is None:
             return None
-        stack = child.stack
+        stack = child
     return stack
 
 
@@ -216,22 +216,22 @@ def _all_nested(member: StackMember | None, kind: str) -> Iterator[tuple[str, Re
     if member is None or child is None or kind == "added":
         return
     child_kind = "deleted" if kind in {"deleted", "replaced"} else "unchanged"
-    for name, each in child.stack.members().items():
+    for name, each in child.resources().items():
         inner = _kind_of(child_kind, each)
-        yield inner, _details(child.stack, name, each.row.type, each, member.row.name)
+        yield inner, _details(child, name, each.row.type, each, member.row.name)
         yield from _all_nested(each, inner)
 
 
-def _child_of(member: StackMember) -> StoredChild | None:
+def _child_of(member: StackMember) -> StoredStack | None:
     resource = member.resource()
     child = resource.child() if isinstance(resource, Composite) else None
-    return child if isinstance(child, StoredChild) else None
+    return child if isinstance(child, StoredStack) else None
 
 
 def _present(stored: StoredStack, *, converges: bool) -> Present:
     return Present.of_rows(
         stored.definition,
-        stored.members(),
+        stored.resources(),
         stored.leftovers(),
         child=lambda member: _child_present(member, converges=converges),
         template=stored.definition,
@@ -250,7 +250,7 @@ def _nodes(ctx: StackContext) -> dict[str, Any]:
 
 def _child_present(member: StackMember, *, converges: bool) -> Present | None:
     child = _child_of(member)
-    return None if child is None else _present(child.stack, converges=converges)
+    return None if child is None else _present(child, converges=converges)
 
 
 def _is_old_one(planned: Any, key: Key) -> bool:
@@ -274,5 +274,5 @@ def _details(
     return ResourceDetails(
         resource=member.row, stack=identity, parent=parent,
         description=definitions.description_of(owner.definition.definition.template, name),
-        nested=None if child is None else StackIdentity.of(child.stack.row),
+        nested=None if child is None else StackIdentity.of(child.row),
     )  # fmt: skip

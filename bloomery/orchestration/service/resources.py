@@ -307,7 +307,7 @@ def _changes(resource: StoredResource, *, mark_unhealthy: bool) -> bool:
 
 
 def _identified(ctx: StackContext, stack: Stack, ident: str) -> StoredResource:
-    members = StoredStack(ctx, stack).members()
+    members = StoredStack(ctx, stack).resources()
     if ident in members:
         return members[ident].row
     fitting = [each.row for each in members.values() if each.row.physical_id == ident]

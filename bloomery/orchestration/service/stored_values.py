@@ -2,7 +2,7 @@
 
     stack = StoredStack(ctx, row)
     stack.fetch(["web", "db"])  # one query; other resources are fetched on first use
-    stack.value_of(stack.outputs["address"])
+    stack.output("address")
 
 Only resources in use are fetched, so an output costs the resources that it refers to.  A child
 stack is found only through its parent stack, even if another stack's resource has its ID.
@@ -18,22 +18,24 @@ from bloomery import errors
 from bloomery.db import raw_templates, resources, stacks
 from bloomery.model import stacks as model
 from bloomery.model.stacks import StoredResource
-from bloomery.orchestration.engine import definitions as engine_definitions
-from bloomery.orchestration.engine.resource import ReadableResource
+from bloomery.orchestration.engine.stack_values import (
+    ReadableResource,
+    ReadableStack,
+    StackSiblings,
+)
 from bloomery.orchestration.resources import base
-from bloomery.orchestration.resources.states import Action, Status
 from bloomery.orchestration.service import definitions
 from bloomery.orchestration.service.acceptance import sealer_of
 from bloomery.orchestration.service.access import StackContext
 from bloomery.orchestration.stack import Stack
 from bloomery.orchestration.stack.secrecy import Secrecy
-from bloomery.orchestration.template.definitions import OutputDefinition
+from bloomery.orchestration.stack.stacks import PendingResource
 from bloomery.orchestration.template.dialect import Section
 from bloomery.orchestration.template.functions import base as functions
-from bloomery.orchestration.template.view import ResourceView
+from bloomery.orchestration.template.view import ResourceView, StackView
 
 
-class StoredStack:
+class StoredStack(ReadableStack):
     """A stored stack; its definition is parsed, and its resources are fetched, on first use."""
 
     def __init__(self, ctx: StackContext, row: model.Stack) -> None:
@@ -50,7 +52,7 @@ class StoredStack:
             return raw_templates.get(conn, self.row.template_uuid, sealer_of(self.ctx))
 
     @functools.cached_property
-    def definition(self) -> Stack:
+    def definition(self) -> Stack:  # type: ignore[override]  # parsed on first use
         return definitions.of(self.ctx, self.row, self.template)
 
     @functools.cached_property
@@ -110,7 +112,7 @@ class StoredStack:
         self.fetch([name])
         return self._members.get(name)
 
-    def members(self) -> Mapping[str, StackMember]:
+    def resources(self) -> Mapping[str, StackMember]:
         self.fetch(None)
         return self._members
 
@@ -121,25 +123,23 @@ class StoredStack:
 
     # ----------------------------------------------------------------------------------- outputs
 
-    @property
-    def outputs(self) -> Mapping[str, OutputDefinition]:
-        return self.definition.outputs
+    def view(self) -> StackView:
+        return self.definition.definition.view(_Members(self))
 
-    def fetch_for(self, outputs: Collection[OutputDefinition]) -> None:
-        view = self.definition.definition.view({})
-        trees = [output.value for output in outputs if output.enabled]
+    def fetch_for(self, outputs: Collection[str]) -> None:
+        """Read the rows of the resources to which outputs refer."""
+        view, definitions = self.definition.definition.view({}), self.definition.outputs
+        trees = [definitions[name].value for name in outputs if definitions[name].enabled]
         self.fetch({each.resource for each in functions.references(trees, view)})
 
-    def value_of(self, output: OutputDefinition) -> Any:
-        if not output.enabled:
-            return None
-        view = self.definition.definition.view(_Members(self))
-        return functions.resolve(output.value, view)
+    def outputs(self) -> Mapping[str, Any]:
+        self.fetch_for(self.definition.outputs.keys())
+        return super().outputs()
 
     def context(self) -> base.ResourceContext:
         return self.ctx.runtime.resource_context(
             self.row, timeout_s=definitions.timeout_s(self.ctx, self.row.timeout_mins),
-            children=StoredChildren(self), siblings=_Siblings(self),
+            children=StoredChildren(self), siblings=StackSiblings(self),
         )  # fmt: skip
 
 
@@ -152,35 +152,13 @@ class _Members(Mapping[str, ResourceView]):
     def __getitem__(self, name: str) -> ResourceView:
         if name not in self._stack.names:
             raise KeyError(name)
-        return self._stack.member(name) or _Absent(name)
+        return self._stack.member(name) or PendingResource(name, self._stack.definition)
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._stack.names)
 
     def __len__(self) -> int:
         return len(self._stack.names)
-
-
-class _Absent:
-    """A resource of the template without a row: deleted, or not created yet."""
-
-    __slots__ = ("name",)
-    ready = False
-
-    def __init__(self, name: str) -> None:
-        self.name = name
-
-    def reference_id(self) -> str:
-        return self.name
-
-    def has_attribute(self, name: str) -> bool:
-        return True
-
-    def attribute(self, name: str, path: Sequence[Any] = ()) -> None:
-        return None
-
-    def attributes(self) -> Mapping[str, Any]:
-        return {}
 
 
 class StackMember(ReadableResource):
@@ -211,27 +189,6 @@ class StackMember(ReadableResource):
         return self._resource
 
 
-class _Siblings:
-    """The other resources of a stack (``base.Siblings``)."""
-
-    def __init__(self, stack: StoredStack) -> None:
-        self._stack = stack
-
-    def find(self, reference_id: Any) -> base.Resource | None:
-        for member in self._stack.members().values():
-            if member.ready and member.reference_id() == reference_id:
-                return member.resource()
-        return None
-
-    def list(self, kind: type[base.R], physical_id: str) -> list[base.R]:
-        members = (each for each in self._stack.members().values() if each.ready)
-        resources = (each.resource() for each in members if each.kind is kind)
-        return [
-            each for each in resources
-            if isinstance(each, kind) and each.record.physical_id == physical_id
-        ]  # fmt: skip
-
-
 class StoredChildren:
     """The child stacks of a stack (``children.Children``), read-only."""
 
@@ -240,71 +197,15 @@ class StoredChildren:
     def __init__(self, parent: StoredStack) -> None:
         self._parent = parent
 
-    def find(self, stack_id: str) -> StoredChild | None:
+    def find(self, stack_id: str) -> StoredStack | None:
         with self._parent.ctx.services.db.read() as conn:
             row = stacks.find(conn, stack_id)
         if row is None or row.deleted_at or row.owner_uuid != self._parent.row.uuid:
             return None
-        return StoredChild(StoredStack(self._parent.ctx, row))
+        return StoredStack(self._parent.ctx, row)
 
     def _refuse(self, *arguments: object) -> NoReturn:
         raise errors.NotSupported(feature="Changing a stack while it is read")
 
     create = update = delete = cancel = preempt = _refuse
     suspend = resume = check = snapshot = _refuse
-
-
-class StoredChild:
-    """A stored child stack (``children.Child``)."""
-
-    def __init__(self, stack: StoredStack) -> None:
-        self._stack = stack
-
-    @property
-    def stack(self) -> StoredStack:
-        return self._stack
-
-    @property
-    def id(self) -> str:
-        return self._stack.row.uuid
-
-    @property
-    def arn(self) -> str:
-        row = self._stack.row
-        return engine_definitions.arn_of(row.name, row.uuid, row.project)
-
-    @property
-    def action(self) -> Action:
-        return Action(self._stack.row.action)
-
-    @property
-    def status(self) -> Status:
-        return Status(self._stack.row.status)
-
-    @property
-    def reason(self) -> str:
-        return self._stack.row.reason
-
-    @property
-    def document(self) -> Mapping[str, Any]:
-        return self._stack.template.template
-
-    def outputs(self) -> Mapping[str, Any]:
-        self._stack.fetch_for(list(self._stack.outputs.values()))
-        return {name: self._value_or_none(name) for name in self._stack.outputs}
-
-    def _value_or_none(self, name: str) -> Any:
-        try:
-            return self.output(name)
-        except errors.Failure:
-            return None
-
-    def output(self, name: str) -> Any:
-        return self._stack.value_of(self._stack.outputs[name])
-
-    def resources(self) -> Mapping[str, ResourceView]:
-        return dict[str, ResourceView](self._stack.members())
-
-    def statuses(self) -> Mapping[str, Status]:
-        members = self._stack.members().items()
-        return {name: member.row.status for name, member in members}

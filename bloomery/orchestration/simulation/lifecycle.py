@@ -11,7 +11,7 @@ from typing import Any
 from bloomery import errors
 from bloomery.model import stacks as model
 from bloomery.model.stacks import OrderKind
-from bloomery.orchestration.engine import definitions, events, stack_values
+from bloomery.orchestration.engine import definitions, events
 from bloomery.orchestration.engine.definitions import Library
 from bloomery.orchestration.engine.stacks import EngineStack
 from bloomery.orchestration.engine.trees import StackTree
@@ -86,7 +86,7 @@ class Lifecycle:
             raise errors.NotSupported(feature="Updating a stack that is being deleted")
         validate(stack)
         new, template = with_id(stack, present.name, present.id), _template_of(stack)
-        new.definition.parameters.check_immutable(present.first.definition.parameters)
+        new.definition.parameters.check_immutable(present.definition.definition.parameters)
         assert self.tree is not None
         self.tree.actions.library.add(template, new)
         row = self._accepted(
@@ -99,7 +99,7 @@ class Lifecycle:
         return self._order(OrderKind.UPDATE, row)
 
     def _delete(self) -> EngineStack:
-        row = self._accepted(Action.DELETE, self._present().first)
+        row = self._accepted(Action.DELETE, self._present().definition)
         return self._order(OrderKind.DELETE, row)
 
     def _present(self) -> EngineStack:
@@ -139,7 +139,7 @@ class Lifecycle:
             status=f"{stack.action}_{stack.status}",
             reason=stack.reason,
             error=None if failure is None else results.Error(type=failure[0], message=failure[1]),
-            outputs={name: _output(stack, name) for name in stack_values.output_names(stack)},
+            outputs={name: _output(stack, name) for name in stack.template.outputs},
             events=tuple(self.simulation.events),
             resources=tuple(row.copy() for row in stack.rows.values()),
         )
@@ -178,10 +178,9 @@ def _started(row: model.Stack, simulation: Simulation) -> model.Event:
 
 
 def _output(stack: EngineStack, name: str) -> results.Output:
-    assert isinstance(stack.template, Stack)
-    description = stack.template.definition.outputs[name].description
+    description = stack.definition.outputs[name].description
     try:
-        return results.Output(description=description, value=stack_values.output(stack, name))
+        return results.Output(description=description, value=stack.output(name))
     except Exception as exc:  # noqa: BLE001  # the failure of an output does not affect others
         error = results.error_of(exc, stack.changes.redaction)
         return results.Output(description=description, error=error)

@@ -50,7 +50,7 @@ class RowLifecycle(Lifecycle):
         assert self.tree is not None
         assert self.stack is not None
         templates = self._stored_templates()
-        kinds = self.stack.first.definition.environment.registry.kinds
+        kinds = self.stack.definition.definition.environment.registry.kinds
         self._runtime = dataclasses.replace(self._runtime, kinds=kinds)
         order = model.Order(root_uuid=row.root_uuid, stack_uuid=row.uuid, kind=kind)
         trees.accept(self._db, order, row, templates=templates)

@@ -65,7 +65,7 @@ class Life(simulation.Lifecycle):
 
     def perform(self, kind: OrderKind, **payload: Any) -> Result:
         present = self._present()
-        row = self._accepted(Action(kind.value.upper()), present.first)
+        row = self._accepted(Action(kind.value.upper()), present.definition)
         self._follow(kind, payload, row)
         return self._result(self._present())
 

@@ -13,7 +13,7 @@ from typing import Any, ClassVar
 from bloomery import errors
 from bloomery.model import stacks as model
 from bloomery.model.stacks import Order, OrderKind
-from bloomery.orchestration.engine import events, stack_values
+from bloomery.orchestration.engine import events
 from bloomery.orchestration.engine.runtime import EngineRuntime
 from bloomery.orchestration.engine.trees import StackTree
 from bloomery.orchestration.properties.schema import Attribute, Schema, Type
@@ -350,7 +350,7 @@ class World:
     def outputs(self) -> dict[str, Any]:
         tree = StackTree.load(self.store.load(ROOT), self.runtime)
         stack = tree.stacks[ROOT]
-        return {name: stack_values.output(stack, name) for name in stack_values.output_names(stack)}
+        return {name: stack.output(name) for name in stack.template.outputs}
 
     def picture(self) -> dict[str, Any]:
         """How it all ended, without ids: to be compared with how it ends undisturbed."""
