@@ -263,7 +263,8 @@ def raise_named(exc: sa.exc.IntegrityError, values: Mapping[str, Any]) -> None:
 
 
 def delete(conn: sa.Connection, uuid: str) -> None:
-    """Remove a node and, by cascade, its dependent rows."""
+    """Remove a node and, by cascade, its dependent rows; its children are without a parent then."""
+    conn.execute(sa.update(NODES).where(_T.parent_node == uuid).values(parent_node=None))
     conn.execute(sa.update(PORTS).where(PORTS.c.node_uuid == uuid).values(portgroup_uuid=None))
     conn.execute(sa.delete(NODES).where(_T.uuid == uuid))
 

@@ -99,7 +99,8 @@ def _query(
     equal = {name: filters[name] for name in EQUAL if name in filters}
     if "chassis_uuid" in equal:
         _check_chassis(ctx, equal["chassis_uuid"])
-    if "parent_node" in filters:
+    include_children = bool(filters.get("include_children"))
+    if "parent_node" in filters and not include_children:
         equal["parent_node"] = _parent(ctx, filters["parent_node"])
     return db.Query(
         columns=columns,
@@ -109,7 +110,7 @@ def _query(
         project=filters.get("project"),
         description_contains=filters.get("description_contains"),
         sharded=filters.get("sharded"),
-        include_children=bool(filters.get("include_children")) or "parent_node" in filters,
+        include_children=include_children or "parent_node" in equal,
         sort_key=page.sort_key,
         descending=page.descending,
         marker=page.marker,

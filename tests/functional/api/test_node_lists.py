@@ -303,3 +303,6 @@ def test_children_are_left_out_unless_asked_for(world, five):
     assert names(five.get("/v1/nodes?include_children=true")) == list("abcde")
     assert names(five.get(f"/v1/nodes?parent_node={rack}")) == ["b"]
     assert names(five.get("/v1/nodes?parent_node=a")) == ["b"]
+    assert names(five.get("/v1/nodes?parent_node=a&include_children=false")) == ["b"]
+    both = names(five.get("/v1/nodes?parent_node=a&include_children=true"))
+    assert both == list("abcde"), "include_children lists all nodes, as in Ironic"

@@ -220,6 +220,14 @@ def test_child_knows_its_parent_by_uuid(api):
     }
 
 
+def test_children_of_a_deleted_node_have_no_parent(api):
+    api.node(name="rack")
+    child = api.node(parent_node="rack")["uuid"]
+    assert api.delete("/v1/nodes/rack").status == 204
+    assert api.get(f"/v1/nodes/{child}").json["parent_node"] is None
+    assert child in [node["uuid"] for node in api.get("/v1/nodes").json["nodes"]]
+
+
 # --------------------------------------------------------------------------------- validation
 
 
