@@ -19,6 +19,7 @@ from bloomery.conf.api import Api
 from bloomery.conf.conductor import Conductor
 from bloomery.conf.default import Default
 from bloomery.conf.engine import Engine
+from bloomery.conf.redfish import Redfish
 from bloomery.state_dir import StateDir
 from tests.kit.servers import databases
 from tests.kit.waiting import wait_for
@@ -43,6 +44,7 @@ class Orchestration:
         self._conf = Conf(
             default=default or Default(), api=Api(port=0), conductor=QUIET,
             engine=Engine(**options), database=databases.settings(state),
+            redfish=Redfish(firmware_update_validation_interval=0),
         )  # fmt: skip
         self.service: Service
 
