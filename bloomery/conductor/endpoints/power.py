@@ -62,7 +62,7 @@ class PowerEndpoints:
     def get_boot_device(self, request: Request, node_uuid: str) -> Json:
         return tasks.ask_management(
             self.runtime, request, node_uuid, "get boot device",
-            lambda task, management: management.get_boot_device(task),
+            lambda task, management: management.get_boot_device(task), shared=True,
         )  # fmt: skip
 
     def get_supported_boot_devices(self, request: Request, node_uuid: str) -> list[str]:

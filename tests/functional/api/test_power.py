@@ -133,6 +133,14 @@ def test_boot_device_is_set_and_read(world, node):
     assert world.api.put(f"{path}?boot_device=disk").status == 204
 
 
+def test_boot_device_of_a_node_in_a_flow_is_read_and_not_set(world, node):
+    path = f"/v1/nodes/{node}/management/boot_device"
+    world.set(node, reservation="somebody", provision_state="deploying")
+    assert world.api.get(path).json == {"boot_device": None, "persistent": None}
+    answer = world.api.put(path, {"boot_device": "pxe"})
+    assert (answer.status, b"somebody" in answer.body) == (409, True)
+
+
 @pytest.mark.parametrize(
     "body", [{}, {"boot_device": 5}, {"boot_device": "tape"}, {"boot_device": "pxe", "x": 1}]
 )
