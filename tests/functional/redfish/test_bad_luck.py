@@ -8,8 +8,9 @@ import time
 import pytest
 
 from bloomery import errors
-from tests.functional.redfish.conftest import BUDGET_S, available, enrol, manageable
+from tests.functional.redfish.conftest import available, enrol, manageable
 
+SILENCE_S = 30  # of a mute BMC; a call that gives up earlier has a limit of its own
 MUTE = "it accepted the connection and gave no answer within 1 s"
 
 # fault of every request, what last_error then says
@@ -19,8 +20,8 @@ FAULTS = [
     ({"kind": "status", "status": 401}, "refused: the user name or the password (HTTP 401"),
     ({"kind": "status", "status": 403}, "(HTTP 403: lab fault)"),
     ({"kind": "status", "status": 404}, "HTTP 404: lab fault: "),
-    ({"kind": "hang", "seconds": 30}, MUTE),
-    ({"kind": "delay", "seconds": 30}, MUTE),
+    ({"kind": "hang", "seconds": SILENCE_S}, MUTE),
+    ({"kind": "delay", "seconds": SILENCE_S}, MUTE),
     ({"kind": "reset"}, "Connection reset by peer"),
     ({"kind": "truncate"}, "its answer broke off"),
     ({"kind": "nojson"}, "its answer is not JSON"),
@@ -35,7 +36,7 @@ def test_a_bmc_that_is_broken_fails_verification_in_words(stage, machine, fault,
     began_at = time.monotonic()
     stage.ask(node, "manage")
     shown = stage.wait_for(node, "enroll")
-    assert time.monotonic() - began_at < BUDGET_S
+    assert time.monotonic() - began_at < SILENCE_S
     assert told in shown["last_error"]
     assert machine.address in shown["last_error"]
 
@@ -46,7 +47,7 @@ def test_a_bmc_that_breaks_later_fails_a_power_change_in_words(stage, machine, f
     machine.bmc.faults.add(times=-1, **fault)
     began_at = time.monotonic()
     shown = stage.power(node, "power on")
-    assert time.monotonic() - began_at < 2 * BUDGET_S
+    assert time.monotonic() - began_at < SILENCE_S
     assert told in shown["last_error"]
     assert (shown["power_state"], shown["target_power_state"]) == ("power off", None)
 
