@@ -1,4 +1,4 @@
-"""A file of who ordered what: one JSON object a line, chained to the line before by its hash.
+"""The audit log: one JSON object per line, each with the hash of the line before it.
 
     Trail(path).add("asked", {"user": "ann", "method": "PUT"}, is_durable=True)
     check([path]).faults        # ["audit.jsonl:17: record 17 was changed"]

@@ -207,7 +207,7 @@ class Keystone:
         return None if response.status_int == _PASSED else response
 
     def _find(self, shown: Mapping[str, Any]) -> Caller | None:
-        """Return the cached caller of the tokens, for any request or for this one."""
+        """Return the cached caller of these tokens; access rules bind some to method and path."""
         proofs = self._proof(shown), self._proof(shown, *_PLACE)
         with self._mutex:
             caller = self._callers.get(proofs[0]) or self._callers.get(proofs[1])

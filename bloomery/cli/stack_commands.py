@@ -80,11 +80,11 @@ def show(find: Find, name: str, as_json: bool) -> None:
         click.echo(json.dumps(document | {"leftover": leftovers}, indent=2))
         return
     terminal.echo(f"{document['stack_name']}: {_state(document)}")
-    owners, leaving = stacks.by_thing(resources), stacks.leaving(explanation)
+    owners, leaving = stacks.by_physical_id(resources), stacks.leaving(explanation)
     paths = [(stacks.path_of_resource(owners, each), each) for each in resources]
     rows = [
         (path, each["resource_status"], each["resource_type"], each["physical_resource_id"] or "-",
-         stacks.LEAVES if path in leaving else _reason_of(each))
+         stacks.LEAVING if path in leaving else _reason_of(each))
         for path, each in paths
     ]  # fmt: skip
     rows += [
@@ -122,7 +122,7 @@ def why(find: Find, name: str, as_json: bool) -> None:
     for each in document["drifted"]:
         terminal.echo(f"  {_drift_line(each)}")
     for each in document.get("leaving", ()):
-        terminal.echo(f"  {_place(each)} {stacks.LEAVES}")
+        terminal.echo(f"  {_place(each)} {stacks.LEAVING}")
     for each in document.get("leftover", ()):
         node = each["node"] or {}
         place = f"on node {node.get('name') or node['uuid']}" if node else each["type"]
@@ -138,18 +138,18 @@ def events(find: Find, name: str, follow: bool) -> None:
     """Print the events of a stack and of its nested stacks, oldest first."""
     client = find().orchestration
     log = stacks.EventLog(client, stacks.path_of(stacks.get(client, name)))
-    for each in log.news():
+    for each in log.new_events():
         _echo_event(each)
-    absence = stacks.Absence(lambda sentence: click.echo(sentence, err=True))
+    outage = stacks.Outage(lambda sentence: click.echo(sentence, err=True))
     try:
         while follow:
             time.sleep(POLL_S)
             try:
-                for each in log.news():
+                for each in log.new_events():
                     _echo_event(each)
-                absence.end()
+                outage.end()
             except ApiError as exc:
-                absence.bear(exc)
+                outage.tolerate(exc)
     except KeyboardInterrupt:
         return
 
@@ -288,7 +288,7 @@ def check(find: Find, name: str, as_json: bool) -> None:
 @groups.AS_JSON
 @click.pass_obj
 def down(find: Find, name: str, yes: bool, as_json: bool) -> None:
-    """Delete a stack: name the machines that lose their data, ask, and watch."""
+    """Delete a stack and watch it; first name the machines that lose their data, and ask."""
     client = find().orchestration
     present = stacks.get(client, name)
     for line in _losses(client, present):

@@ -27,7 +27,7 @@ from bloomery.cli.client import ApiError, Client
 DEPTH: Final = 10  # of nested stacks that are read
 NOT_BEGUN: Final = "INIT_COMPLETE"
 GROUP: Final = "OS::Ironic::InstanceGroup"
-LEAVES: Final = "is deleted when the roll-out comes to its end"
+LEAVING: Final = "is deleted when the roll-out comes to its end"
 LEFT_OVER: Final = (
     "left over from an earlier update: the next one takes it back, or deletes it with its data"
 )
@@ -116,7 +116,7 @@ class EventLog:
         newest = self._list("sort_dir=desc&limit=1")
         self._marker = newest[0]["id"] if newest else None
 
-    def news(self) -> list[Json]:
+    def new_events(self) -> list[Json]:
         """Return the events since the last call."""
         after = "" if self._marker is None else f"&marker={self._marker}"
         events = self._list(f"sort_dir=asc{after}")
@@ -131,26 +131,26 @@ class EventLog:
         return listed
 
 
-class Absence:
+class Outage:
     """Tolerate a service that does not answer for a while, and report each outage once."""
 
     def __init__(self, say: Callable[[str], object]) -> None:
         self._say = say
-        self._is_absent = False
+        self._is_told = False
 
-    def bear(self, exc: ApiError) -> None:
+    def tolerate(self, exc: ApiError) -> None:
         """Raise refusals of the service itself."""
         answer = exc.facts["answer"]
         if answer is not None and answer < _SERVER_FAULT:
             raise exc
-        if not self._is_absent:
+        if not self._is_told:
             self._say(f"the service does not answer, and is asked again: {exc.facts['reason']}")
-        self._is_absent = True
+        self._is_told = True
 
     def end(self) -> None:
-        if self._is_absent:
+        if self._is_told:
             self._say("the service answers again")
-        self._is_absent = False
+        self._is_told = False
 
 
 def document(client: Client, path: str) -> Json:
@@ -182,7 +182,7 @@ class StackRun:
         self._path = ""
         self._log = EventLog(client, "")
         self._rows: dict[tuple[str, str], Json] = {}  # by stack and name
-        self._news: list[Json] = []  # events that the rows do not have yet
+        self._unread: list[Json] = []  # events that the rows do not have yet
         self._printed: list[str] = []
         self._began = time.monotonic()
 
@@ -220,16 +220,16 @@ class StackRun:
     def watch_to_end(self) -> Json:
         """Show the tree until no action is in progress; return the stack.  Raises StackStuck."""
         give_up_at = self._began + (self._limit_s or float("inf"))
-        absence = Absence(self._console.print)
+        outage = Outage(self._console.print)
         stack: Json = {}
         with self._live() as live:
             while True:
                 try:
                     stack = _show(self._client, self._path)
-                    self._look(stack)
-                    absence.end()
+                    self._read_events(stack)
+                    outage.end()
                 except ApiError as exc:
-                    absence.bear(exc)
+                    outage.tolerate(exc)
                     stack = stack or {"stack_status": "IN_PROGRESS", "stack_name": self._name}
                 else:
                     if live is not None:
@@ -250,7 +250,7 @@ class StackRun:
 
     def _print_failures(self, stack: Json) -> None:
         """Print the failures in a complete stack, such as members of a group."""
-        owners = by_thing(self._rows.values())
+        owners = by_physical_id(self._rows.values())
         for row in self._rows.values():
             if row["resource_status"].endswith("FAILED"):
                 path, why = path_of_resource(owners, row), row["resource_status_reason"]
@@ -261,7 +261,7 @@ class StackRun:
         """Return the stack as it is now, with its outputs and resources."""
         return document(self._client, self._path)
 
-    # -------------------------------------------------------------------------------- looking
+    # -------------------------------------------------------------------------------- reading
 
     def _follow(self, path: str) -> None:
         self._path = path
@@ -273,34 +273,34 @@ class StackRun:
             return rich.live.Live(console=self._console, refresh_per_second=10)
         return nullcontext()
 
-    def _look(self, stack: Json) -> None:
+    def _read_events(self, stack: Json) -> None:
         """Update the rows from events.
 
         A list of resources adds new resources, and the successors of replaced ones.
         """
-        self._news += [each for each in self._log.news() if not _is_of_stack(each)]
-        news = self._news
+        self._unread += [each for each in self._log.new_events() if not _is_of_stack(each)]
+        new_events = self._unread
         ends = "IN_PROGRESS" not in stack["stack_status"]
-        goes = any(each["resource_status"].startswith("DELETE") for each in news)
-        if ends or goes or not self._rows or any(_key(each) not in self._rows for each in news):
+        deletes = any(each["resource_status"].startswith("DELETE") for each in new_events)
+        is_incomplete = any(_key(each) not in self._rows for each in new_events)
+        current = {}
+        if ends or deletes or is_incomplete or not self._rows:
             current = {_key(each): each for each in resources(self._client, self._path)}
-        else:
-            current = {}
-        for event in news:
+        for event in new_events:
             self._rows[_key(event)] = _updated(self._rows.get(_key(event)), event)
         self._rows |= current
-        self._news = []
-        if news and not self._console.is_terminal:
-            owners = by_thing(self._rows.values())
-            for each in news:
+        self._unread = []
+        if new_events and not self._console.is_terminal:
+            owners = by_physical_id(self._rows.values())
+            for each in new_events:
                 self._print(
                     path_of_resource(owners, each),
                     each["resource_status"],
                     each["resource_status_reason"],
                 )
-        self._ask_who_leaves(stack, news)
+        self._request_leaving_members(stack, new_events)
 
-    def _ask_who_leaves(self, stack: Json, news: Iterable[Json]) -> None:
+    def _request_leaving_members(self, stack: Json, new_events: Iterable[Json]) -> None:
         """Request the leaving members once, when the first member of a group has started."""
         if self._extensions is None or self._leaving is not None:
             return
@@ -309,12 +309,12 @@ class StackRun:
             for each in self._rows.values()
             if each["resource_type"] == GROUP and each["resource_status"] == "UPDATE_IN_PROGRESS"
         }
-        if not any(_stack_id(each) in rolling for each in news):
+        if not any(_stack_id(each) in rolling for each in new_events):
             return
         self._leaving = leaving(why(self._extensions, stack["id"]))
         for path in sorted(self._leaving):
             if not self._console.is_terminal:
-                self._print(path, LEAVES, "")
+                self._print(path, LEAVING, "")
 
     def _print(self, path: str, state: str, reason: str) -> None:
         """Print a change; a group does not repeat the sentence of its member."""
@@ -342,35 +342,35 @@ class StackRun:
             left = [each for each in rows if not _is_done(each)]
             tree.add(f"{len(rows) - len(left)} of {len(rows)} resources are complete")
             rows = left[:most_lines]
-        below: dict[str, list[Json]] = {}
+        children: dict[str, list[Json]] = {}
         for row in sorted(rows, key=lambda each: str(each["resource_name"])):
-            below.setdefault(_stack_id(row), []).append(row)
+            children.setdefault(_stack_id(row), []).append(row)
         shown = {each["physical_resource_id"] for each in rows}
-        owners, leaving = by_thing(rows), self._leaving or set()
+        owners, leaving = by_physical_id(rows), self._leaving or set()
         waiting = [each for each in rows if not each["resource_status"].startswith("DELETE")]
         leaves = {_key(each) for each in waiting if path_of_resource(owners, each) in leaving}
-        for stack_id in [each for each in below if each == stack["id"] or each not in shown]:
-            _add(tree, stack_id, below, leaves)
+        for stack_id in [each for each in children if each == stack["id"] or each not in shown]:
+            _add(tree, stack_id, children, leaves)
         return tree
 
 
 def _add(
     tree: rich.tree.Tree,
     stack_id: str,
-    below: dict[str, list[Json]],
+    children: dict[str, list[Json]],
     leaves: Collection[tuple[str, str]],
 ) -> None:
     """Add the resources of a stack; a resource with shown members leaves the reason to them."""
-    for row in below.pop(stack_id, ()):
+    for row in children.pop(stack_id, ()):
         child_id = str(row["physical_resource_id"])
-        branch = tree.add(_line(row, says_why=child_id not in below, leaves=_key(row) in leaves))
-        _add(branch, child_id, below, leaves)
+        branch = tree.add(_line(row, says_why=child_id not in children, leaves=_key(row) in leaves))
+        _add(branch, child_id, children, leaves)
 
 
 def _line(row: Json, *, says_why: bool, leaves: bool) -> str:
     state, reason = str(row["resource_status"]), str(row["resource_status_reason"] or "")
     if not (says_why and state.endswith("FAILED")) and not says_more(state, reason):
-        reason = LEAVES if leaves else ""
+        reason = LEAVING if leaves else ""
     requirers = ", ".join(sorted(row.get("required_by") or ()))
     parts: Iterable[str] = (
         _plain(row["resource_name"]), _plain(row["resource_type"]), _state(row["resource_status"]),
@@ -384,7 +384,7 @@ def says_more(state: str, reason: str) -> bool:
     return state.endswith("IN_PROGRESS") and reason not in ("", _CHANGED)
 
 
-def by_thing(rows: Iterable[Json]) -> dict[str, Json]:
+def by_physical_id(rows: Iterable[Json]) -> dict[str, Json]:
     """Return resources by physical id, such as that of a nested stack."""
     return {each["physical_resource_id"]: each for each in rows if each["physical_resource_id"]}
 

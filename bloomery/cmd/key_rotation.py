@@ -66,11 +66,11 @@ class Rotation:
             return str(key_id), settings.find(conn, settings.FORMER_KEY_ID) or ""
 
     def prepare(self) -> None:
-        """Add a new key to the file: it opens, and does not seal yet."""
+        """Append a new key to the file; processes can open with it, and seal with the old one."""
         key_file.replace(self.file.path, [*self.file.read(), key_file.new_key()])
 
     def begin(self) -> None:
-        """Let the new key seal: first for processes that start, then for those that run."""
+        """Make the new key seal, in processes that start from now on and then in running ones."""
         old, new = self.file.read()[:2]
         ids = [Sealer(key).key_id for key in (old, new)]
         self.db.transact(lambda conn: _name_keys(conn, *ids))

@@ -106,7 +106,7 @@ def read(declared: type[Any], group: Any) -> Any:
 
 
 def referred(name: str, value: str) -> str:
-    """Return the value of a secret option, from the place that it names, if it names one.
+    """Return the value of a secret option; ``file:`` and ``credential:`` name its source.
 
     ``file:PATH`` is a file's content without the end of its line, ``credential:NAME`` that of a
     credential of systemd.  Raises ValueError.

@@ -152,7 +152,7 @@ def encode_resource(resource: StoredResource, sealer: Sealer) -> Row:
 
 
 def encode_data(resource: StoredResource, sealer: Sealer) -> list[Row]:
-    """Return the rows of the data of a resource; those that a hidden value may have reached too."""
+    """Return the rows of a resource's data; values that may contain a hidden one are sealed."""
     secret = resource.data.keys() if resource.has_secret else resource.redacted
     return [
         {
@@ -191,7 +191,7 @@ def decode_resource(
 
 
 def decoded_state(row: sa.Row[Any]) -> dict[str, Any]:
-    """Return what a resource that is listed has of columns that are not stored as they are."""
+    """Return the fields of a listed resource whose columns are encoded."""
     return {
         "action": Action(row.action),
         "status": Status(row.status),

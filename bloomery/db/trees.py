@@ -236,7 +236,7 @@ def _is_void(event: Row, overtaken: frozenset[str]) -> bool:
 
 
 def _overtaken(conn: sa.Connection, turn: EncodedTurn) -> frozenset[str]:
-    """Write the stacks that are new or as the engine knows them; return those that are not."""
+    """Write the stacks of a turn; return those whose row a newer order has changed: they stay."""
     if not turn.stacks:
         return frozenset()
     traversals = _stored_traversals(conn, turn)

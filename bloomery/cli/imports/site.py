@@ -1,4 +1,4 @@
-"""A running service: what it has of each noun, by its API in the newest version that it knows."""
+"""Read the records of a running Ironic by its API, in the newest version it supports."""
 
 from __future__ import annotations
 

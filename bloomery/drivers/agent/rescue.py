@@ -72,7 +72,7 @@ class AgentRescue(base.Rescue):
 
 
 def _has_ended(agent: client.AgentClient) -> bool:
-    """Return whether the agent's machine answers that nothing listens any more."""
+    """Return whether the agent's machine refuses connections: the agent has ended."""
     try:
         agent.commands()
     except errors.AgentUnreachable as silent:

@@ -70,7 +70,7 @@ class AgentIsos:
         return None
 
     def _callbacks(self, params: Mapping[str, str]) -> dict[str, str]:
-        """Return the URLs of the API among ``params``, at its address for agents on CDs."""
+        """Return the API URLs of ``params`` with [deploy]external_callback_url as their base."""
         api, external = params.get("ipa-api-url"), self._conf.deploy.external_callback_url
         if not api or not external:
             return {}

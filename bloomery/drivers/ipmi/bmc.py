@@ -74,7 +74,7 @@ class RateLimit:
         self._slow[key] = is_busy or self._slow.get(key, False)
 
     def answered(self, key: str) -> None:
-        """End the slow pace of a silent BMC, not that of a busy one."""
+        """End the slow pace that a silent BMC was given; a busy one keeps it."""
         if self._slow.get(key) is False:
             self._slow.pop(key, None)
 

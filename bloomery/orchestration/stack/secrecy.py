@@ -87,7 +87,7 @@ class _Tree(NamedTuple):
     written: Any
 
     def is_map(self) -> bool:
-        """Tell whether the document has the parsed keys, so that each has its own value."""
+        """Return whether both are maps and the document has every parsed key."""
         if not isinstance(self.parsed, dict) or self.written is None:
             return isinstance(self.parsed, dict)
         return isinstance(self.written, dict) and self.parsed.keys() <= self.written.keys()

@@ -393,8 +393,8 @@ def test_members_that_wait_for_their_deletion_are_marked(
     assert made.exit_code == 0, made.output
     changed = run(f"stack up {write(tmp_path, 'pool.yaml', pool(2, 'b'))} -e {env} --yes")
     assert changed.exit_code == 0, changed.output
-    lines = [line for line in changed.output.splitlines() if stacks.LEAVES in line]
-    assert [line.partition("] ")[2] for line in lines] == [f"pool/2: {stacks.LEAVES}"]
+    lines = [line for line in changed.output.splitlines() if stacks.LEAVING in line]
+    assert [line.partition("] ")[2] for line in lines] == [f"pool/2: {stacks.LEAVING}"]
 
     stack = site.ask("GET", "/stacks/pool")[1]["stack"]
     path = f"/stacks/pool/{stack['id']}"
@@ -403,12 +403,12 @@ def test_members_that_wait_for_their_deletion_are_marked(
     assert site.ask("PUT", path, body)[0] == 202
     wait_for(lambda: "paused" in run("stack why pool").output, "the pause")
     shown = run("stack show pool").output.splitlines()
-    assert [line.split()[0] for line in shown if line.endswith(stacks.LEAVES)] == ["pool/1"]
+    assert [line.split()[0] for line in shown if line.endswith(stacks.LEAVING)] == ["pool/1"]
     assert [line.split()[0] for line in shown if "signal one of continue" in line] == ["pool"]
-    assert f"  pool/1 {stacks.LEAVES}" in run("stack why pool").output.splitlines()
+    assert f"  pool/1 {stacks.LEAVING}" in run("stack why pool").output.splitlines()
     assert site.ask("POST", f"{path}/resources/pool/signal", {"rollout": "continue"})[0] == 200
     site.wait_for(path, "UPDATE_COMPLETE")
-    assert stacks.LEAVES not in run("stack show pool").output
+    assert stacks.LEAVING not in run("stack show pool").output
 
 
 HARDWARE = "OS::Ironic::HardwareConfiguration"

@@ -1,4 +1,4 @@
-"""The functions of each version of templates: those that it adds, and those that it drops.
+"""Tables of template functions by template version: what each version adds and removes.
 
     tables.hot("2017-09-01").functions["repeat"]  # the class
     tables.hot("2017-09-01").functions["Ref"]  # Removed: using it is an error
