@@ -1,8 +1,8 @@
 """The middleware before routing.
 
-In this order: request id, OPTIONS, other origins, health, login, version, body.  The middleware
-reads the query and the body itself, within limits, and hides both from Pecan: declarations parse
-the arguments.
+In this order: request id, OPTIONS, other origins, health, empty segments, login, version, body.
+The middleware reads the query and the body itself, within limits, and hides both from Pecan:
+declarations parse the arguments.
 """
 
 from __future__ import annotations
@@ -46,6 +46,7 @@ MOUNT: Final = "bloomery.mount"  # in the environment: the path of an API below 
 _MOUNT: Final = re.compile(r"/ext/v1/orchestration(?=/|\Z)")
 PAGES: Final = "bloomery-pages"  # the header X-Requested-With of our pages
 MAX_WAIT_S: Final = 60.0
+_EMPTY_SEGMENT: Final = re.compile(r"//+[^/]")  # a proxy's rule for /v1 does not match //v1
 _METHODS: Final = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE"})
 _WAIT: Final = re.compile(r"\bwait=(\d{1,6})\b")
 _PROVISION: Final = re.compile(r"/states/provision/?\Z")
@@ -91,7 +92,8 @@ class Middleware:
         self._browsers = browsers.Guard(services.conf)
 
     def __call__(self, environ: dict[str, Any], start_response: Any) -> Iterable[bytes]:
-        mount = _MOUNT.match(environ.get("PATH_INFO", ""))
+        path = environ.get("PATH_INFO", "")
+        mount = None if _EMPTY_SEGMENT.search(path) else _MOUNT.match(path)
         if mount is not None and self._stacks is not None:
             environ |= {
                 "SCRIPT_NAME": environ["SCRIPT_NAME"] + mount[0],
@@ -119,6 +121,8 @@ class Middleware:
         public = self._find_public(path, environ)
         if public is not None:
             return public
+        if _EMPTY_SEGMENT.search(path):
+            return replies.second_form(404, "The path has an empty segment (//)")
         try:
             return self._application_of(parking, environ)
         except auth.Unauthorized:

@@ -87,10 +87,27 @@ def test_documents_and_health_ask_for_no_name(api, path):
     assert api.get(path).status == 200
 
 
-@pytest.mark.parametrize("path", ["//", "/nodes", "/v1/nodes/", "/v1//nodes", "/v1/nonsense"])
+@pytest.mark.parametrize("path", ["//", "/nodes", "/v1/nodes/", "/v1/nonsense"])
 def test_all_else_asks_for_a_name(api, path):
     answer = api.get(path)
     assert answer.status == 401 or (path == "//" and answer.json["default_version"])
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "//v1/nodes",
+        "/v1//nodes",
+        "///v1",
+        "//ext/v1/states",
+        "/ext/v1/orchestration//v1",
+        "//healthz",
+    ],
+)
+def test_a_path_with_an_empty_segment_is_no_way_around_rules_of_proxies(api, path):
+    for headers in ({}, basic("ann", "secret")):
+        answer = api.get(path, headers=headers)
+        assert (answer.status, b"empty segment" in answer.body) == (404, True)
 
 
 def test_name_of_the_caller_travels_with_the_request(world):

@@ -90,7 +90,7 @@ def test_path_without_v1_works_as_bookmarks_need(api):
     assert api.get(f"/nodes/{uuid}").json["uuid"] == uuid
 
 
-@pytest.mark.parametrize("path", ["/v1/nodes/", "/v1/nodes//", "/v1/", "//v1/nodes"])
+@pytest.mark.parametrize("path", ["/v1/nodes/", "/v1/nodes//", "/v1/", "//"])
 def test_trailing_slashes_are_fine(api, path):
     assert api.get(path).status == 200
 
