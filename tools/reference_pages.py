@@ -19,9 +19,9 @@ from typing import Any, Final, TypeAlias
 import click
 
 from bloomery import conf, metrics
-from bloomery.api import openapi, routing
-from bloomery.api.controllers import root
-from bloomery.api.orchestration import description, routes
+from bloomery.api import openapi, routes
+from bloomery.api.orchestration import description
+from bloomery.api.orchestration import routes as stack_routes
 from bloomery.cmd import COMMANDS, config, main
 from bloomery.notifications import stack_messages
 from bloomery.notifications.routes import ROUTES
@@ -74,12 +74,12 @@ def policies() -> Lines:
 
 def endpoints() -> Lines:
     yield from _head("Endpoints of the bare-metal API", "Ironic's API, on port 6385.")
-    yield from _operations(openapi.document(routing.endpoints(root.Root())))
+    yield from _operations(openapi.document(routes.ENDPOINTS))
 
 
 def stack_endpoints() -> Lines:
     yield from _head("Endpoints of the orchestration API", "Heat's API, on port 8004.")
-    yield from _operations(description.document(routes.ROUTES, routes.EXTENSIONS, ""))
+    yield from _operations(description.document(stack_routes.ROUTES, stack_routes.EXTENSIONS, ""))
 
 
 def _operations(document: Mapping[str, Any]) -> Lines:

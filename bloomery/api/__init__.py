@@ -1,8 +1,9 @@
 """The REST API.
 
 A request passes these files in this order: ``server`` (HTTP), ``middleware`` (request id, login,
-version, body), ``routing`` (which controller), ``declare`` (the endpoint's declaration:
-arguments, schema), ``controllers`` (which operation), ``replies`` (the answer, also to errors).
+version, body), ``routing`` with the table in ``routes`` (which endpoint), ``declare`` (its
+declaration: arguments, schema), ``ironic`` (which operation), ``replies`` (the answer, also to
+errors).
 """
 
 from __future__ import annotations

@@ -13,8 +13,7 @@ import webob
 from pecan import hooks
 from webob import exc as statuses
 
-from bloomery.api import auth, layers, replies, routing, versions
-from bloomery.api.controllers import root
+from bloomery.api import auth, layers, replies, routes, routing, versions
 from bloomery.api.declare import KEY
 from bloomery.api.middleware import Middleware
 from bloomery.api.routing import Application
@@ -71,7 +70,7 @@ def make_app(
     # a malformed Accept header is no error of the service
     logging.getLogger("pecan.core").setLevel(logging.CRITICAL)
     application = Application(
-        root.Root(),
+        routing.Table(routes.ENDPOINTS),
         hooks=[Errors()],
         force_canonical=False,
         guess_content_type_from_ext=False,

@@ -1,23 +1,21 @@
-"""The declaration of an endpoint: status, policy rule, microversion, arguments and schema.
+"""A row of the table of endpoints: path, function, policy rule, status, version, arguments, body.
 
-    class BootMode(Rest):
-        @endpoint(status=202, rule="baremetal:node:set_boot_mode", since=76, named=TARGET)
-        def put(self, call, node, *, target):
-            power.set_boot_mode(call.context, node, target)
-            return Reply(location=call.at(f"nodes/{node}/states"))
+    Endpoint("PUT", "/v1/nodes/{node}/states/boot_mode", node_states.set_boot_mode,
+             "baremetal:node:set_boot_mode", 202, since=76, named=TARGET)
 
-The method gets the call, the idents of the path, and its arguments by name: those of the query
-(``query``), those of the query or a JSON body (``named``), or ``body`` as a whole. Tests iterate
-over ``routing.endpoints(root)``.
+    def set_boot_mode(call, node, *, target):
+        management.set_boot_mode(call.context, node, target)
+        return Reply(location=call.at(f"nodes/{node}/states"))
+
+The function gets the call, the idents of the path, and its arguments by name: those of the query
+(``query``), those of the query or a JSON body (``named``), or ``body`` as a whole.
 """
 
 from __future__ import annotations
 
-import functools
-import inspect
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import KW_ONLY, dataclass, field
 from enum import Enum
 from typing import Any, Final
 
@@ -51,7 +49,7 @@ class Call:
     address, "" if unknown; ``is_forwarded``: a proxy stands between. ``query`` values are texts, or
     lists of texts where an argument was repeated.
 
-    ``suffix`` is a ``.json`` that was cut from the path; ``idents`` fills up while routing.
+    ``suffix`` is a ``.json`` that was cut from the path.  Routing sets ``endpoint`` and ``idents``.
     ``wants_stream``: the client takes server-sent events; ``last_event_id``: the last event that
     the client received.  ``logins`` authenticates callers.
     """
@@ -69,6 +67,7 @@ class Call:
     wants_stream: bool = False
     last_event_id: str | None = None
     logins: auth.Auth = field(default_factory=auth.NoAuth)
+    endpoint: Endpoint | None = None
     idents: list[str] = field(default_factory=list)
 
     def at(self, path: str) -> str:
@@ -146,44 +145,50 @@ class Reply:
     stream: Callable[[Stream], None] | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class Endpoint:
-    """A declaration.
+    """One method of one path.
 
-    ``idents`` are the path arguments by name; ``extra_segment_status`` answers segments beyond
-    them.  ``rule_first``: the policy is checked before the version, so that older clients get 403.
-    A ``status`` of REFUSED: the endpoint refuses every caller and names the right path.
-    ``also_in``: older versions that have the endpoint nevertheless.  ``streams``: a client that
-    asks for server-sent events gets them.
+    ``too_old``: the refusal of clients older than ``since``; ``also_in``: older versions that have
+    the endpoint nevertheless.  ``rule_first``: the policy is checked before the version, so that
+    older clients get 403.  A ``status`` of REFUSED: the endpoint refuses every caller and names the
+    right path.  ``answers``: the JSON type of the document; "any": no type is promised, and 202 may
+    come instead.  ``streams``: a client that asks for server-sent events gets them.  ``has_head``:
+    HEAD answers as GET, without the body.
     """
 
+    method: str
+    path: str
+    function: Callable[..., Any]
     rule: str
-    status: int
-    since: int
-    too_old: TooOld
-    query: arguments.Args
-    named: arguments.Args | None
-    body: Schema | None
-    idents: tuple[str, ...]
-    optional_idents: int
-    extra_segment_status: int
-    answers: str
-    rule_first: bool
-    also_in: tuple[int, ...]
-    streams: bool
+    status: int = 200
+    _: KW_ONLY
+    since: int = versions.MIN
+    too_old: TooOld = TooOld.NO_PAGE
+    query: arguments.Args = field(default_factory=dict)
+    named: arguments.Args | None = None
+    body: Schema | None = None
+    answers: str = "object"
+    rule_first: bool = False
+    also_in: tuple[int, ...] = ()
+    streams: bool = False
+    has_head: bool = False
+    begins_with_node: bool = field(init=False)
 
-    def answer(self, method: Callable[..., Any], owner: Any, call: Call) -> webob.Response:
-        """Check the call against the declaration, call the method and build its answer."""
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "begins_with_node", self.path.startswith("/v1/nodes/{node}"))
+
+    def answer(self, call: Call) -> webob.Response:
+        """Check the call against the declaration, call the function and build its answer."""
         is_too_old = call.version < self.since and call.version not in self.also_in
         if is_too_old and self.too_old is not TooOld.NOT_FOUND_AFTER_ARGUMENTS:
             if self.rule_first:
                 policy.authorize_node(call.context, call.idents[0], self.rule)
             raise self._too_old(call)
-        self._check_idents(call)
         values = self._arguments(call)
         if is_too_old:
             raise self._too_old(call)
-        result = self._called(functools.partial(method, owner, call), call, values)
+        result = self._called(call, values)
         reply = result if isinstance(result, Reply) else Reply(document=result)
         headers = versions.headers(call.version)
         if reply.location is not None:
@@ -207,26 +212,6 @@ class Endpoint:
             return errors.MethodNotAllowed(allowed=f"those of API version 1.{self.since} or newer")
         return errors.NotFound(reason="Not Found")
 
-    def _check_idents(self, call: Call) -> None:
-        count, most = len(call.idents), len(self.idents)
-        if count < most - self.optional_idents:
-            raise errors.MissingParameterValue(
-                reason=f"Missing mandatory parameter: {self.idents[count]}",
-            )
-        if count > most:
-            extra = call.idents[most]
-            if self.extra_segment_status == 404 or not self._may_take(call):
-                raise errors.NotFound(reason=f"Not Found: nothing is called {extra} here")
-            raise errors.Invalid(reason=f"Unexpected arguments: {extra}")
-
-    def _may_take(self, call: Call) -> bool:
-        """Would Ironic parse the surplus segments as arguments, and refuse those?
-
-        Ironic reads one such segment at most, as ``fields``; more segments crash Ironic.
-        """
-        extra = len(call.idents) - len(self.idents)
-        return call.method != "GET" or ("fields" in self.query and extra == 1)
-
     def _arguments(self, call: Call) -> dict[str, Any]:
         if self.named is not None:
             return arguments.read(self.named, _named(call), call.version)
@@ -235,15 +220,25 @@ class Endpoint:
             values["body"] = _whole_body(call, self.body)
         return values
 
-    def _called(self, method: Callable[..., Any], call: Call, values: dict[str, Any]) -> Any:
-        """Call the method; a name that was cut at ``.json`` is retried whole if it is unknown."""
+    def _called(self, call: Call, values: dict[str, Any]) -> Any:
+        """Call the function; a name that was cut at ``.json`` is retried whole if it is unknown."""
         try:
-            return method(*call.idents, **values)
+            return self.function(call, *call.idents, **values)
         except errors.NotFound:
             if not (call.suffix and call.idents):
                 raise
         call.idents[-1] += call.suffix
-        return method(*call.idents, **values)
+        return self.function(call, *call.idents, **values)
+
+
+class Door:
+    """What Pecan calls for every endpoint."""
+
+    @pecan.expose(content_type=JSON_TYPE)
+    def answer(self) -> webob.Response:
+        call: Call = pecan.request.environ[KEY]
+        assert call.endpoint is not None
+        return call.endpoint.answer(call)
 
 
 def _handed_over(begin: Callable[[Stream], None], headers: list[tuple[str, str]]) -> webob.Response:
@@ -299,56 +294,3 @@ def _require_json(call: Call) -> None:
             f"cannot read a body of type {call.content_type[:99]}: send it with Content-Type: "
             f"{JSON_TYPE}"
         )
-
-
-def endpoint(
-    *,
-    rule: str,
-    status: int = 200,
-    since: int = versions.MIN,
-    too_old: TooOld = TooOld.NO_PAGE,
-    query: arguments.Args | None = None,
-    named: arguments.Args | None = None,
-    body: Schema | None = None,
-    extra_segment_status: int = 400,
-    rule_first: bool = False,
-    idents: tuple[str, ...] | None = None,
-    answers: str = "object",
-    also_in: tuple[int, ...] = (),
-    streams: bool = False,
-) -> Callable[[Callable[..., Any]], Any]:
-    """Make a controller's method an endpoint.
-
-    ``idents``: other names for its path arguments; ``answers``: the JSON type of its document;
-    "any": no type is promised, and 202 may come instead.  ``also_in``: versions before ``since``
-    that have the endpoint.
-    """
-
-    def declare(method: Callable[..., Any]) -> Any:
-        own_idents, optional = _idents_of(method)
-        endpoint = Endpoint(
-            rule=rule, status=status, since=since, too_old=too_old, query=query or {}, named=named,
-            body=body, idents=idents or own_idents, optional_idents=optional,
-            extra_segment_status=extra_segment_status, rule_first=rule_first, answers=answers,
-            also_in=also_in, streams=streams,
-        )  # fmt: skip
-
-        def answer(self: Any) -> webob.Response:
-            return endpoint.answer(method, self, pecan.request.environ[KEY])
-
-        answer.__name__, answer.__doc__ = method.__name__, method.__doc__
-        answer.endpoint = endpoint  # type: ignore[attr-defined]
-        return pecan.expose(content_type=JSON_TYPE)(answer)
-
-    return declare
-
-
-def _idents_of(method: Callable[..., Any]) -> tuple[tuple[str, ...], int]:
-    """Return the path arguments of a method, and how many of them are optional."""
-    plain = [
-        parameter
-        for parameter in inspect.signature(method).parameters.values()
-        if parameter.kind is parameter.POSITIONAL_OR_KEYWORD
-    ][2:]
-    absent = sum(parameter.default is not parameter.empty for parameter in plain)
-    return tuple(parameter.name for parameter in plain), absent

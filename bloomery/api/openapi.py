@@ -1,6 +1,6 @@
 """Build the OpenAPI 3.1 document from the declarations of endpoints.
 
-    document(routing.endpoints(root.Root()))
+    document(routes.ENDPOINTS)
 
 ``x-since`` is the first microversion of an endpoint or an argument, ``x-policy`` its rule. The
 function that parses an argument gives the argument's schema.
@@ -18,7 +18,6 @@ from bloomery.api.declare import EVENT_STREAM, JSON_TYPE, REFUSED, Endpoint
 from bloomery.model.rules import attributes, patches
 
 Json: TypeAlias = dict[str, Any]
-Declared: TypeAlias = Iterable[tuple[str, str, Endpoint]]  # HTTP method, path, declaration
 
 OPENAPI: Final = "3.1.0"
 TITLE: Final = "Bloomery: bare metal behind the API of OpenStack Ironic"
@@ -169,12 +168,11 @@ _TOLD_WITH: Final[Mapping[int, str]] = {
 }
 
 
-def document(declared: Declared) -> Json:
+def document(endpoints: Iterable[Endpoint]) -> Json:
     """Return the whole document."""
     paths: dict[str, Json] = {}
-    for method, path, endpoint in declared:
-        for shown in _spellings(path, endpoint):
-            paths.setdefault(shown, {})[method.lower()] = _operation(method, shown, endpoint)
+    for each in endpoints:
+        paths.setdefault(each.path, {})[each.method.lower()] = _operation(each)
     return {
         "openapi": OPENAPI,
         "info": {"title": TITLE, "version": f"1.{versions.MAX}", "description": ABOUT},
@@ -200,15 +198,8 @@ def _bounds(since: int) -> Json:
     return {"min-ver": f"1.{since}", "max-ver": f"1.{versions.MAX}"}
 
 
-def _spellings(path: str, endpoint: Endpoint) -> Iterator[str]:
-    """Yield the path with and without its optional idents."""
-    yield path
-    for _ in range(endpoint.optional_idents):
-        path = path.rpartition("/")[0]
-        yield path
-
-
-def _operation(method: str, path: str, endpoint: Endpoint) -> Json:
+def _operation(endpoint: Endpoint) -> Json:
+    method, path = endpoint.method, endpoint.path
     operation: Json = {
         "operationId": "_".join([method.lower(), *re.findall(r"\w+", path)]),
         "tags": [tag_of(path)],

@@ -1,15 +1,18 @@
-"""Find the controller's method of a path.
+"""Find the endpoint of a method and a path in a table of endpoints.
 
-Pecan asks ``Application`` for the route; each controller names its children.  ``subresources`` lie
-behind an ident (/nodes/<ident>/states), ``children`` directly below (/nodes/detail). Attribute
-lookup is not used, so a path reaches declared controllers only.
+    table = Table(routes.ENDPOINTS)
+    endpoint, idents = find(table, call, "/v1/nodes/web-1/states")
+
+A path that no endpoint has is 404; one whose endpoints have other methods is 405, with these in
+the header Allow.  Words precede idents.
 """
 
 from __future__ import annotations
 
 import functools
-from collections.abc import Iterator, Mapping
-from typing import Any, ClassVar, Final
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final
 
 import pecan
 import pecan.core
@@ -18,148 +21,155 @@ import pecan.rest
 import pecan.routing
 import pecan.util
 import webob
-from pecan import rest
 from webob import exc as statuses
 
-from bloomery.api import versions
-from bloomery.api.declare import KEY, Call, Endpoint, TooOld
+from bloomery import errors
+from bloomery.api.declare import KEY, Call, Door, Endpoint, TooOld
+from bloomery.model.rules import idents
 
-METHODS: Final = ("DELETE", "GET", "PATCH", "POST", "PUT")
+PREFIXES: Final = ("v1", "ext")
+OLD_WORDS: Final = frozenset({"maintenance", "management", "states", "vendor_passthru"})
+OLD_IDENT: Final = "node_ident"
+NODES: Final = ("v1", "nodes", "{}")
+
+
+@dataclass(slots=True)
+class Place:
+    """One path: its endpoints by method, and the places below it."""
+
+    endpoints: dict[str, Endpoint] = field(default_factory=dict)
+    words: dict[str, Place] = field(default_factory=dict)
+    ident: Place | None = None
+
+    def below(self, segment: str) -> Place:
+        """Return the place of a segment of a template, and add it if it is new."""
+        if not segment.startswith("{"):
+            return self.words.setdefault(segment, Place())
+        self.ident = self.ident or Place()
+        return self.ident
+
+
+class Table:
+    """Endpoints in a tree of the segments of their paths."""
+
+    def __init__(self, endpoints: Iterable[Endpoint]) -> None:
+        self.root = Place()
+        for endpoint in endpoints:
+            place = functools.reduce(Place.below, segments_of(endpoint.path), self.root)
+            if endpoint.method in place.endpoints:
+                raise ValueError(f"{endpoint.method} {endpoint.path} is declared twice")
+            place.endpoints[endpoint.method] = endpoint
+
+    def find(self, segments: Sequence[str]) -> Iterator[tuple[Place, list[str]]]:
+        """Yield each place that has endpoints and that the path names, with its idents."""
+        return _find(self.root, segments, 0, [])
+
+
+def segments_of(path: str) -> list[str]:
+    return [each for each in path.split("/") if each]
+
+
+def _find(
+    place: Place, segments: Sequence[str], depth: int, idents: list[str]
+) -> Iterator[tuple[Place, list[str]]]:
+    if depth == len(segments):
+        if place.endpoints:
+            yield place, idents
+        return
+    word = place.words.get(segments[depth])
+    if word is not None:
+        yield from _find(word, segments, depth + 1, idents)
+    if place.ident is not None:
+        yield from _find(place.ident, segments, depth + 1, [*idents, segments[depth]])
 
 
 class Application(pecan.Pecan):
-    """Pecan with the controllers' ``_route`` as the only way of routing."""
+    """Pecan with the table as the only way of routing."""
 
-    def route(self, req: webob.Request, node: Rest, path: str) -> tuple[Any, list[str]]:
-        return node._route(path.split("/"), req)  # noqa: SLF001  P  Pecan's name
+    def __init__(self, table: Table, **options: Any) -> None:
+        self._table = table
+        super().__init__(Door(), **options)
+
+    def route(self, req: webob.Request, node: Door, path: str) -> tuple[Any, list[str]]:
+        call: Call = req.environ[KEY]
+        call.endpoint, call.idents = find(self._table, call, path)
+        return node.answer, []
 
 
-class Rest(rest.RestController):
-    """A controller: one path, or a collection and its items.
+def find(table: Table, call: Call, path: str) -> tuple[Endpoint, list[str]]:
+    """Return the endpoint of a call and its idents.
 
-    Its methods are get (or get_all and get_one), post (and post_one, where the path has an ident),
-    put, patch and delete.  ``unknown_before``: older clients get 404 for all methods. ``since``:
-    the version whose document lists the collection.
+    A path without /v1 counts as one with it.  Raises HTTPNotFound, HTTPMethodNotAllowed,
+    HTTPBadRequest for a malformed ident of a node, and MissingParameterValue.
     """
-
-    since: int = versions.MIN
-    unknown_before: ClassVar[int] = versions.MIN
-    children: ClassVar[Mapping[str, Rest]] = {}
-    subresources: ClassVar[Mapping[str, Rest]] = {}
-
-    def check_ident(self, call: Call, ident: str) -> None:
-        """Refuse, while routing, a malformed ident."""
-
-    def walk_without_ident(self, call: Call, segments: list[str]) -> Any:
-        """Route a path that names a subresource without an ident."""
+    segments = segments_of(path)
+    if segments and segments[0] not in PREFIXES:
+        segments.insert(0, PREFIXES[0])
+    if len(segments) > 2 and segments[2] in OLD_WORDS and segments[:2] == ["v1", "nodes"]:
+        segments[2:] = _with_ident_first(table, call, segments[2:])
+    place, values = next(table.find(segments), (None, []))
+    if place is None:
         raise statuses.HTTPNotFound
+    endpoint = _endpoint(place, call)
+    if endpoint.begins_with_node and not (
+        idents.is_uuid(values[0]) or idents.is_logical_name(values[0])
+    ):
+        raise statuses.HTTPBadRequest(f"Expected UUID or name for node: {values[0]}")
+    return endpoint, values
 
-    @pecan.expose()
-    def _route(self, args: list[str], request: Any = None) -> tuple[Any, list[str]]:
-        """Return the method, and no segments: the call holds the idents."""
-        call: Call = request.environ[KEY]
-        return self.walk(call, [each for each in args if each]), []
 
-    def walk(self, call: Call, segments: list[str]) -> Any:
-        """Follow ``segments`` down the controllers and return the method."""
-        if segments and segments[0] in self.children:
-            return self.children[segments[0]].walk(call, segments[1:])
-        return self.walk_on(call, segments)
-
-    def walk_on(self, call: Call, segments: list[str]) -> Any:
-        """Follow a segment that is no child: an ident, and the subresources behind it."""
-        if segments and segments[0] in self.subresources:
-            return self.walk_without_ident(call, segments)
-        return self.walk_behind_ident(call, segments)
-
-    def walk_behind_ident(self, call: Call, segments: list[str]) -> Any:
-        """Take the first segment as an ident, whatever it is, and follow the others down."""
-        if segments:
-            self.check_ident(call, segments[0])
-        if len(segments) > 1 and segments[1] in self.subresources:
-            call.idents.append(segments[0])
-            return self.subresources[segments[1]].walk(call, segments[2:])
-        call.idents.extend(segments)
-        return self._method(call, bool(segments))
-
-    def _method(self, call: Call, has_ident: bool) -> Any:
-        if call.version < self.unknown_before:
+def _endpoint(place: Place, call: Call) -> Endpoint:
+    """Return the endpoint of the call's method, if the client's version has it."""
+    version, declared = call.version, place.endpoints
+    endpoint = declared.get("GET" if call.method == "HEAD" else call.method)
+    if endpoint is None or (call.method == "HEAD" and not endpoint.has_head):
+        # a path whose endpoints are all newer is unknown, unless Ironic shows them
+        if all(
+            each.too_old is TooOld.NO_PAGE and version < each.since for each in declared.values()
+        ):
             raise statuses.HTTPNotFound
-        for name in _names(call.method, has_ident):
-            method = getattr(self, name, None)
-            if method is not None and hasattr(method, "endpoint"):
-                _admit_version(method.endpoint, call, self)
-                return method
-        if call.version < _first_version(self):
+        raise refused(place)
+    if version < endpoint.since:
+        if endpoint.too_old is TooOld.NO_PAGE:
             raise statuses.HTTPNotFound
-        raise statuses.HTTPMethodNotAllowed(headers=[("Allow", ", ".join(allowed(self)))])
+        if endpoint.too_old is TooOld.NOT_ALLOWED:
+            raise refused(place)
+    return endpoint
 
 
-@functools.cache
-def _first_version(controller: Rest) -> int:
-    """Return the first version of any of a controller's methods."""
-    endpoints = declared(controller).values()
-    gated = all(endpoint.too_old is TooOld.NO_PAGE for endpoint in endpoints)
-    return min((endpoint.since for endpoint in endpoints), default=0) if gated else 0
+def refused(*places: Place) -> statuses.HTTPMethodNotAllowed:
+    """Return the refusal of a method that a path does not have."""
+    methods = {method for place in places for method in place.endpoints}
+    methods |= {"HEAD" for place in places if any(e.has_head for e in place.endpoints.values())}
+    return statuses.HTTPMethodNotAllowed(headers=[("Allow", ", ".join(sorted(methods)))])
 
 
-def _names(method: str, has_ident: bool) -> tuple[str, ...]:
-    name = method.lower()
-    if method == "GET":
-        return ("get_one", name) if has_ident else ("get_all", name)
-    if method not in METHODS:
-        return ()
-    return (f"{name}_one", name) if has_ident else (name,)
+def _with_ident_first(table: Table, call: Call, segments: list[str]) -> list[str]:
+    """Return today's spelling of a deprecated path, whose ident is at the end or in the query.
 
+        /v1/nodes/states/console/<ident>            for /v1/nodes/<ident>/states/console
+        /v1/nodes/maintenance?node_ident=<ident>    for /v1/nodes/<ident>/maintenance
 
-def _admit_version(endpoint: Endpoint, call: Call, controller: Rest) -> None:
-    """Refuse an endpoint that is newer than the client's version, as an unknown path."""
-    if call.version >= endpoint.since or call.version in endpoint.also_in:
-        return
-    if endpoint.too_old is TooOld.NO_PAGE:
+    Ironic still answers these paths; no node can have one of these words as its name.
+    """
+    place, depth = functools.reduce(Place.below, NODES, table.root), 0
+    while depth < len(segments) and segments[depth] in place.words:
+        place = place.words[segments[depth]]
+        depth += 1
+    ident = call.query.pop(OLD_IDENT, None)
+    if ident is None and depth < len(segments):
+        ident = segments.pop(depth)
+    if (segments[0] == "states" and depth < len(segments)) or not (ident or place.endpoints):
         raise statuses.HTTPNotFound
-    if endpoint.too_old is TooOld.NOT_ALLOWED:
-        raise statuses.HTTPMethodNotAllowed(headers=[("Allow", ", ".join(allowed(controller)))])
-
-
-def declared(controller: Rest) -> dict[str, Endpoint]:
-    """Return the endpoints of one controller by method name, such as ``get_one``."""
-    named = ((name, getattr(controller, name, None)) for name in _ALL_NAMES)
-    return {
-        name: method.endpoint
-        for name, method in named
-        if method is not None and hasattr(method, "endpoint")
-    }
-
-
-_ALL_NAMES: Final = ("get", "get_all", "get_one", "post", "post_one", "put", "patch", "delete")
-
-
-def allowed(controller: Rest) -> list[str]:
-    """Return the HTTP methods of a controller for the header Allow."""
-    return sorted({name.split("_")[0].upper() for name in declared(controller)})
-
-
-def endpoints(controller: Rest, path: str = "") -> Iterator[tuple[str, str, Endpoint]]:
-    """Yield every endpoint below ``controller`` as (HTTP method, path, declaration)."""
-    for name, endpoint in declared(controller).items():
-        shown = path + "".join(f"/{{{ident}}}" for ident in _own_idents(endpoint, path))
-        yield name.split("_")[0].upper(), shown or "/", endpoint
-    for word, child in controller.children.items():
-        yield from endpoints(child, f"{path}/{word}")
-    for part, child in controller.subresources.items():
-        yield from endpoints(child, f"{path}/{{{_ident_name(controller, path)}}}/{part}")
-
-
-def _own_idents(endpoint: Endpoint, path: str) -> tuple[str, ...]:
-    return endpoint.idents[path.count("{") :]
-
-
-def _ident_name(controller: Rest, path: str) -> str:
-    single = declared(controller).get("get_one")
-    if single is not None:
-        return single.idents[-1]
-    return path.rsplit("/", 1)[-1].rstrip("s") or "ident"
+    if not ident:
+        if call.method not in place.endpoints:
+            raise refused(place)
+        raise errors.MissingParameterValue(reason=f"Missing mandatory parameter: {OLD_IDENT}")
+    if not isinstance(ident, str):
+        raise errors.InvalidParameterValue(
+            reason=f"Expected a name or UUID for {OLD_IDENT}: {ident}"
+        )
+    return [ident, *segments]
 
 
 def memoise_argspecs() -> None:

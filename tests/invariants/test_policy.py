@@ -68,6 +68,7 @@ BODIES: dict[str, Any] = {
         "steps": [{"interface": "power", "step": "reboot", "order": 1}],
     },
     "PATCH /v1/runbooks/{runbook}": PATCH,
+    "PUT /v1/nodes/{node}/traits": {"traits": []},
     "PUT /v1/runbooks/{runbook}/traits": {"traits": []},
     "POST /v1/allocations": {"resource_class": "large"},
     "PATCH /v1/allocations/{allocation}": PATCH,
@@ -115,6 +116,8 @@ def filled(text, idents):
 def query(path, idents):
     if path.endswith("/drain"):  # of the one conductor that there is
         return "?force=true"
+    if path.endswith("/vendor_passthru"):
+        return "?method=" + idents["driver_method"]
     return f"?node={idents['node']}" if path == "/v1/nodes/validate" else ""
 
 

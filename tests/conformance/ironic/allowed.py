@@ -133,8 +133,8 @@ def _words(row: Comparison) -> bool:
     return row.place == "error.words"
 
 
-def _options(row: Comparison) -> bool:
-    return row.call.method == "OPTIONS" and row.call.path == "/"
+def _root_methods(row: Comparison) -> bool:
+    return row.call.method not in {"GET", "HEAD"} and row.call.path == "/"
 
 
 def _boot(row: Comparison) -> bool:
@@ -289,7 +289,7 @@ ALLOWED: Final[Mapping[str, Allowance]] = {
     "a slash at the end": Allowance("is as good as none after detail, too", 4, _slash),
     "another page": Allowance("/v1 links to our own documentation", 28, _documentation),
     "history of moves": Allowance("history tells every move of a node", 22, _history),
-    "Allow": Allowance("405 always says what the path allows, whatever the version", 36, _allow),
+    "Allow": Allowance("405 says what the path itself allows, whatever the version", 66, _allow),
     "bytes that are no text": Allowance(
         "a body that is no UTF-8 is refused as one that is no JSON is", 4, _no_text
     ),
@@ -300,18 +300,22 @@ ALLOWED: Final[Mapping[str, Allowance]] = {
     ),
     "404 of a path that leads nowhere": Allowance(
         "whether routing or a handler says so depends on how Ironic's controllers are cut",
-        10,
+        34,
         _form,
     ),
     "error page": Allowance("404 is JSON also for whoever prefers another type", 5, _page),
     "refusal of an odd path": Allowance(
         "what a path with too many segments is refused with depends on Ironic's framework",
-        21,
+        72,
         _odd_path,
     ),
-    "order of checks": Allowance("a request with two faults is refused for either", 57, _order),
-    "words of a refusal": Allowance("names what is missing, or is called otherwise", 97, _words),
-    "OPTIONS of /": Allowance("is empty, as that of every other path", 6, _options),
+    "order of checks": Allowance(
+        "of two faults either is named, and a path without the method is 405 before all else",
+        116,
+        _order,
+    ),
+    "words of a refusal": Allowance("names what is missing, or is called otherwise", 96, _words),
+    "other methods of /": Allowance("are answered as those of every other path", 10, _root_methods),
 }
 
 

@@ -18,8 +18,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Final, NamedTuple
 
-from bloomery.api import openapi, routing
-from bloomery.api.controllers import root
+from bloomery.api import openapi, routes
 from bloomery.model import node as node_model
 from bloomery.model import nouns
 from tests.conformance.ironic import document_values as values
@@ -71,7 +70,7 @@ class Operation(NamedTuple):
 @functools.cache
 def operations() -> tuple[Operation, ...]:
     """Return all operations of the document that Ironic has, in the order of their names."""
-    document = openapi.document(routing.endpoints(root.Root()))
+    document = openapi.document(routes.ENDPOINTS)
     listed = [
         _operation(method.upper(), path, declared)
         for path, methods in document["paths"].items()

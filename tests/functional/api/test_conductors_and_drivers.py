@@ -111,7 +111,7 @@ def test_driver_in_full_names_the_interfaces_that_the_version_knows(api, version
         ("?fields=nonsense", MAX, 400), ("?detail=true&fields=name", MAX, 400),
         ("/unknown", MAX, 404), ("/fake-hardware?fields=name", 77, 200),
         ("/unknown/properties", MAX, 404),
-        ("/fake-hardware/nonsense", MAX, 400),
+        ("/fake-hardware/nonsense", MAX, 404),
     ],
 )  # fmt: skip
 def test_drivers_are_checked(api, path, version, status):

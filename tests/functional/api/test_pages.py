@@ -80,7 +80,7 @@ def test_a_browser_is_led_to_the_pages_and_a_client_sees_the_versions(client: Cl
         assert (answer.status, answer.headers["location"]) == (302, "ui/")
     assert client.get("/").json["name"] == "OpenStack Ironic API"
     assert client.get("/", headers={"Accept": "application/json"}).json["versions"]
-    assert client.post("/", headers=BROWSER).json["versions"]
+    assert client.post("/", headers=BROWSER).status == 405
 
 
 def test_the_pages_answer_to_no_other_name(client: Client) -> None:

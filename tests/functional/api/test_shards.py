@@ -14,7 +14,7 @@ def test_nodes_are_counted_by_shard_the_fullest_first(world):
 def test_a_shard_is_no_resource_of_its_own(world):
     world.node(shard="east")
     below = world.api.get("/v1/shards/east")
-    assert (below.status, below.form) == (404, "first")
+    assert (below.status, below.form) == (404, "second")
     assert world.api.post("/v1/shards", {}).status == 405
 
 

@@ -12,19 +12,17 @@ from typing import Any
 
 import jsonschema_rs
 
-from bloomery.api import openapi, routing
-from bloomery.api.controllers import root
-from bloomery.api.controllers.v1 import old_paths
+from bloomery.api import openapi, routes, routing
 from tests.fakes import client
 
 MOST_BYTES = 64 * 1024  # what is longer is more of the same
 SHOWN = {"location", "www-authenticate"}  # beside those that begin with x-
-OLD = re.compile(rf"/v1/nodes/({'|'.join(old_paths.WORDS)})(/|$)")  # spellings of first clients
+OLD = re.compile(rf"/v1/nodes/({'|'.join(routing.OLD_WORDS)})(/|$)")  # spellings of first clients
 
 
 @functools.cache
 def document() -> dict[str, Any]:
-    return openapi.document(routing.endpoints(root.Root()))
+    return openapi.document(routes.ENDPOINTS)
 
 
 @functools.cache

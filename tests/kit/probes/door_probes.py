@@ -15,8 +15,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from bloomery import conf
-from bloomery.api import app, auth_strategy, routing
-from bloomery.api.controllers import root
+from bloomery.api import app, auth_strategy, routes
 from bloomery.api.declare import Endpoint
 from bloomery.conf import Conf
 from bloomery.http_server import login
@@ -24,7 +23,7 @@ from tests.functional import conftest as functional
 from tests.kit.clients import documented
 from tests.kit.servers.identity import Identity
 
-ENDPOINTS: Final = tuple(routing.endpoints(root.Root()))
+ENDPOINTS: Final = tuple((each.method, each.path, each) for each in routes.ENDPOINTS)
 PUBLIC: Final = "public"
 # Asked by agents, which have no login.
 OF_AGENTS: Final = (

@@ -17,8 +17,7 @@ from urllib.parse import quote, quote_from_bytes
 import hypothesis
 from hypothesis import strategies as st
 
-from bloomery.api import layers, routing
-from bloomery.api.controllers import root
+from bloomery.api import layers, routes
 from bloomery.api.declare import Endpoint
 from bloomery.api.versions import MAX
 from bloomery.conf import Conf
@@ -27,7 +26,7 @@ from bloomery.model.node import FIELDS as NODE_FIELDS
 from bloomery.model.nouns import BY_NAME
 from tests.kit.probes import fuzzing
 
-ENDPOINTS = list(routing.endpoints(root.Root()))
+ENDPOINTS = [(each.method, each.path, each) for each in routes.ENDPOINTS]
 DEEP = json.loads("[" * 20 + "]" * 20)
 VALUES: list[Any] = [
     None, True, False, 0, -1, 1, 2**31, 2**63 - 1, 2**63, -(2**63) - 1, 2**64, 10**400, 1.5, -0.0,

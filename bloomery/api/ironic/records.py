@@ -1,23 +1,19 @@
-"""Controllers of any noun: its collection, its detailed lists, and its lists below a parent.
+"""Endpoints of any noun: its collection, its detailed lists, and its lists below a parent.
 
-    PORTS = Collection(nouns.PORT, gates=Gates(body=..., patch=...))       # /v1/ports
-    CHILDREN = Sublist(nouns.PORT, parent="node", find=filters_of_node)    # /v1/nodes/<uuid>/ports
-
-Each controller declares its endpoints from its noun.
+*Collection(nouns.PORT, gates=Gates(body=..., patch=...)).endpoints()      # /v1/ports
+*sublist(nouns.PORT, "/v1/nodes/{node}", find=filter_of_node)              # below a node
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from types import MethodType
 from typing import Any, Final
 
 from bloomery import errors
 from bloomery.api import arguments, versions
 from bloomery.api.arguments import Arg, Args
-from bloomery.api.declare import REFUSED, Call, Reply, Schema, TooOld, endpoint
-from bloomery.api.routing import Rest
+from bloomery.api.declare import REFUSED, Call, Endpoint, Reply, Schema, TooOld
 from bloomery.api.schemas import build, patch
 from bloomery.api.views import nodes, pagination, projection
 from bloomery.api.views import records as views
@@ -57,12 +53,6 @@ class Gates:
 
     body: Callable[[Call, Noun, Json], None] = views.admit_body
     patch: Callable[[Call, Noun, Patch], None] = lambda call, noun, patch: None
-
-
-def declare(controller: Rest, method: str, **declaration: Any) -> None:
-    """Make a method of one controller an endpoint."""
-    answer = endpoint(**declaration)(getattr(type(controller), method))
-    setattr(controller, method, MethodType(answer, controller))
 
 
 def filters_of(noun: Noun) -> Args:
@@ -129,29 +119,10 @@ def _fields(
     return tuple(fields)
 
 
-class Detail(Rest):
-    """/v1/<plural>/detail."""
-
-    def __init__(self, noun: Noun, too_old: Json, rule: str) -> None:
-        super().__init__()
-        self.noun = noun
-        query = {**arguments.PAGING, **filters_of(noun)}
-        declare(self, "get", rule=rule, query=query, **too_old)
-
-    def get(self, call: Call, **query: Any) -> Json:
-        return read_page(call, self.noun, query, detailed=True)
-
-
 # --------------------------------------------------------------------------------- collections
 
 
-def _gate(noun: Noun, too_old: TooOld) -> Json:
-    """Return the endpoint options that refuse clients older than the collection."""
-    gate: Json = {"since": noun.since}
-    return gate | ({"too_old": too_old} if noun.since > versions.MIN else {})
-
-
-class Collection(Rest):
+class Collection:
     """/v1/<plural> and /v1/<plural>/<ident>."""
 
     def __init__(
@@ -159,6 +130,14 @@ class Collection(Rest):
         noun: Noun,
         *,
         gates: Gates = Gates(),
+        deleted_by: Callable[[str, Any], str] | None = None,
+    ) -> None:
+        """``deleted_by`` parses the ident of DELETE, where Ironic accepts fewer than for GET."""
+        self.noun, self.gates, self._deleted_by = noun, gates, deleted_by
+
+    def endpoints(
+        self,
+        *,
         list_rule: str = "list",
         has_detail_path: bool = True,
         detail_since: int | None = 43,
@@ -166,62 +145,54 @@ class Collection(Rest):
         too_old_write: TooOld | None = None,
         patch_since: int | None = None,
         more: Iterable[str] = (),
-        deleted_by: Callable[[str, Any], str] | None = None,
-        subresources: Mapping[str, Rest] | None = None,
-    ) -> None:
-        """``too_old``: the refusal of a client that is older than the collection.
+    ) -> Iterator[Endpoint]:
+        """Yield the endpoints of the collection.
 
-        ``too_old_write``: the refusal of POST, PATCH and DELETE, if it differs. ``detail_since``:
-        None where lists have no argument ``detail``.  ``patch_since``: the version of PATCH where
-        it is newer than the collection.  ``more``: keys of POST beside the fields. ``deleted_by``
-        parses the ident of DELETE, where Ironic accepts fewer idents than for GET.
+        ``too_old``: the refusal of a client that is older than the collection; ``too_old_write``:
+        of POST, PATCH and DELETE, if it differs.  ``detail_since``: None where lists have no
+        argument ``detail``.  ``patch_since``: the version of PATCH where it is newer.  ``more``:
+        keys of POST beside the fields.
         """
-        super().__init__()
-        self.noun, self.gates, self.since = noun, gates, noun.since
-        self._deleted_by = deleted_by
-        self.subresources = subresources or {}  # type: ignore[misc]
-        rule = f"baremetal:{noun.policy}"
-        since = patch_since or noun.since
-        write = _gate(noun, too_old_write or too_old)
-        self._declare_lists(f"{rule}:{list_rule}", detail_since, _gate(noun, too_old))
-        self._declare_single(rule, _gate(noun, too_old), write, since, creation(noun, more))
+        noun = self.noun
+        rule, path = f"baremetal:{noun.policy}", f"/v1/{noun.path}"
+        lists, item = f"{rule}:{list_rule}", f"{path}/{{{noun.name}}}"
+        read: Json = {"since": noun.since}
+        write = dict(read)
+        if noun.since > versions.MIN:
+            read["too_old"], write["too_old"] = too_old, too_old_write or too_old
+        query = {**arguments.PAGING, **filters_of(noun)}
         if has_detail_path:
-            gate = _gate(noun, too_old)
-            self.children = {"detail": Detail(noun, gate, f"{rule}:{list_rule}")}  # type: ignore[misc]
-
-    def _declare_lists(self, rule: str, detail_since: int | None, read: Json) -> None:
+            yield Endpoint("GET", f"{path}/detail", self.list_in_detail, lists, query=query, **read)
         detail = {} if detail_since is None else detail_argument(detail_since)
-        query = {**arguments.PAGING, **filters_of(self.noun), **FIELDS, **detail}
-        declare(self, "get_all", rule=rule, query=query, **read)
+        query = {**query, **FIELDS, **detail}
+        late = write | {"since": patch_since or noun.since}
+        body = creation(noun, more)
+        yield Endpoint("GET", path, self.list_page, lists, query=query, **read)
+        yield Endpoint("POST", path, self.create, f"{rule}:create", 201, body=body, **write)
+        yield Endpoint("GET", item, self.get, f"{rule}:get", query=FIELDS, **read)
+        yield Endpoint("PATCH", item, self.update, f"{rule}:update", body=patch.PATCH, **late)
+        yield Endpoint("DELETE", item, self.delete, f"{rule}:delete", 204, **write)
 
-    def _declare_single(
-        self, rule: str, read: Json, write: Json, patch_since: int, body: Schema
-    ) -> None:
-        single: Json = {"idents": (self.noun.name,)}
-        declare(self, "post", rule=f"{rule}:create", status=201, body=body, **write)
-        declare(self, "get_one", rule=f"{rule}:get", query=FIELDS, **single, **read)
-        late = write | {"since": patch_since}
-        declare(self, "patch", rule=f"{rule}:update", body=patch.PATCH, **single, **late)
-        single |= {"status": 204, "extra_segment_status": 404}
-        declare(self, "delete", rule=f"{rule}:delete", **single, **write)
-
-    def get_all(self, call: Call, **query: Any) -> Json:
+    def list_page(self, call: Call, **query: Any) -> Json:
         return read_page(call, self.noun, query)
 
-    def get_one(self, call: Call, ident: str, *, fields: tuple[str, ...] | None = None) -> Json:
+    def list_in_detail(self, call: Call, **query: Any) -> Json:
+        return read_page(call, self.noun, query, detailed=True)
+
+    def get(self, call: Call, ident: str, *, fields: tuple[str, ...] | None = None) -> Json:
         ident = self._ident(ident)
         if fields is not None:
             views.check_fields(call, self.noun, fields)
         return self._document(call, ident, fields)
 
-    def post(self, call: Call, *, body: Json) -> Reply:
+    def create(self, call: Call, *, body: Json) -> Reply:
         self.gates.body(call, self.noun, body)
         uuid = records.create(call.context, self.noun, body, self._waived(call))
         return Reply(
             document=self._document(call, uuid), location=call.at(f"{self.noun.path}/{uuid}")
         )
 
-    def patch(self, call: Call, ident: str, *, body: Patch) -> Json:
+    def update(self, call: Call, ident: str, *, body: Patch) -> Json:
         uuid = records.update(
             call.context,
             self.noun,
@@ -259,75 +230,54 @@ class Collection(Rest):
 Find = Callable[[Call, str], Json]  # parent's ident -> filter of the list
 
 
-class SublistDetail(Rest):
-    """/v1/<parents>/<ident>/<plural>/detail."""
+def sublist(
+    noun: Noun,
+    parent: str,
+    *,
+    find: Find,
+    since: int = 1,
+    detail_since: int = 43,
+    has_detail_path: bool = True,
+) -> Iterator[Endpoint]:
+    """Yield the endpoints of a list below a parent's path.
 
-    def __init__(self, noun: Noun, parent: str, find: Find, since: int) -> None:
-        super().__init__()
-        self.noun, self._find = noun, find
-        declare(
-            self,
-            "get",
-            rule=f"baremetal:{noun.policy}:list",
-            query=arguments.PAGING,
-            since=since,
-            idents=(parent,),
+    Single records are read and written elsewhere, which the other endpoints say.
+    """
+    rule, path = f"baremetal:{noun.policy}", f"{parent}/{noun.plural}"
+    gate: Json = {"since": since}
+
+    def list_page(call: Call, parent: str, **query: Any) -> Json:
+        return read_page(call, noun, query, find(call, parent))
+
+    def list_in_detail(call: Call, parent: str, **query: Any) -> Json:
+        return read_page(call, noun, query, find(call, parent), detailed=True)
+
+    if has_detail_path:
+        yield Endpoint(
+            "GET", f"{path}/detail", list_in_detail, f"{rule}:list", query=arguments.PAGING, **gate
+        )
+    query = {**arguments.PAGING, **FIELDS, **detail_argument(detail_since)}
+    yield Endpoint("GET", path, list_page, f"{rule}:list", query=query, **gate)
+    yield from refusals(path, noun.name, f"/v1/{noun.path}", rule, creation(noun), since=since)
+
+
+def refusals(
+    path: str, ident: str, place: str, rule: str, body: Schema, since: int = 1
+) -> Iterator[Endpoint]:
+    """Yield the endpoints of single records below a parent, which name the right ``place``."""
+    plural = place.rpartition("/")[2]
+
+    def refuse(call: Call, *idents: str, **values: Any) -> None:
+        raise errors.Invalid(
+            reason=f"Malformed request URI. Use {place} for single {plural}.",
         )
 
-    def get(self, call: Call, parent: str, **query: Any) -> Json:
-        return read_page(call, self.noun, query, self._find(call, parent), detailed=True)
-
-
-class Sublist(Rest):
-    """/v1/<parents>/<ident>/<plural>: a list; single records are read and written elsewhere."""
-
-    def __init__(
-        self,
-        noun: Noun,
-        *,
-        parent: str,
-        find: Find,
-        since: int = 1,
-        detail_since: int = 43,
-        has_detail_path: bool = True,
-    ) -> None:
-        super().__init__()
-        self.noun, self._find = noun, find
-        if has_detail_path:
-            self.children = {"detail": SublistDetail(noun, parent, find, since)}  # type: ignore[misc]
-        rule, query = (
-            f"baremetal:{noun.policy}",
-            {**arguments.PAGING, **FIELDS, **detail_argument(detail_since)},
-        )
-        above: Json = {"since": since, "idents": (parent,)}
-        refused: Json = {"since": since, "status": REFUSED}
-        single = refused | {"idents": (parent, noun.name)}
-        declare(self, "get_all", rule=f"{rule}:list", query=query, **above)
-        declare(self, "post", rule=f"{rule}:create", body=creation(noun), **above | refused)
-        declare(self, "get_one", rule=f"{rule}:get", **single)
-        declare(self, "patch", rule=f"{rule}:update", body=patch.PATCH, **single)
-        declare(self, "delete", rule=f"{rule}:delete", **single)
-
-    def get_all(self, call: Call, parent: str, **query: Any) -> Json:
-        return read_page(call, self.noun, query, self._find(call, parent))
-
-    def get_one(self, call: Call, parent: str, ident: str) -> None:
-        raise malformed(self.noun)
-
-    def post(self, call: Call, parent: str, *, body: Json) -> None:
-        raise malformed(self.noun)
-
-    def patch(self, call: Call, parent: str, ident: str, *, body: Patch) -> None:
-        raise malformed(self.noun)
-
-    def delete(self, call: Call, parent: str, ident: str) -> None:
-        raise malformed(self.noun)
-
-
-def malformed(noun: Noun) -> errors.Invalid:
-    return errors.Invalid(
-        reason=f"Malformed request URI. Use /v1/{noun.path} for single {noun.plural}.",
-    )
+    item = f"{path}/{{{ident}}}"
+    for method, below, action, schema in (
+        ("POST", path, "create", body), ("GET", item, "get", None),
+        ("PATCH", item, "update", patch.PATCH), ("DELETE", item, "delete", None),
+    ):  # fmt: skip
+        yield Endpoint(method, below, refuse, f"{rule}:{action}", REFUSED, since=since, body=schema)
 
 
 def of_node(call: Call, ident: str) -> Json:

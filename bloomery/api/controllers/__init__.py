@@ -1,1 +1,0 @@
-"""One controller per path; each method calls one operation."""

@@ -1,1 +1,0 @@
-"""The Ironic API, version 1."""

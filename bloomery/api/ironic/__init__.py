@@ -1,0 +1,1 @@
+"""The Ironic API and its extensions: functions of a call, which the table of routes names."""

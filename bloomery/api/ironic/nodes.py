@@ -1,0 +1,212 @@
+"""/v1/nodes: the collection, one node, its maintenance, traits and stored facts."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from bloomery import errors
+from bloomery.api import arguments
+from bloomery.api.arguments import Arg
+from bloomery.api.declare import Call, Reply
+from bloomery.api.views import node_facts as fact_views
+from bloomery.api.views import nodes as views
+from bloomery.api.views import pagination, projection
+from bloomery.model import hardware, history
+from bloomery.operations import node_facts, nodes, policy
+from bloomery.operations import traits as operations
+
+Json = dict[str, Any]
+
+FIELDS: Final = {"fields": Arg(arguments.words, since=8)}
+FILTERS: Final[arguments.Args] = {
+    "chassis_uuid": Arg(arguments.uuid),
+    "instance_uuid": Arg(arguments.uuid),
+    "associated": Arg(arguments.boolean),
+    "maintenance": Arg(arguments.boolean),
+    "retired": Arg(arguments.boolean),
+    "provision_state": Arg(arguments.text, since=9),
+    "driver": Arg(arguments.text, since=16),
+    "resource_class": Arg(arguments.text, since=21),
+    "fault": Arg(arguments.text, since=42),
+    "conductor_group": Arg(arguments.text, since=46),
+    "conductor": Arg(arguments.text, since=49),
+    "owner": Arg(arguments.text, since=50),
+    "lessee": Arg(arguments.text, since=65),
+    "project": Arg(arguments.text),
+    "description_contains": Arg(arguments.search),
+    "shard": Arg(arguments.words, since=82),
+    "sharded": Arg(arguments.boolean, since=82),
+    "include_children": Arg(arguments.boolean, since=83),
+    "parent_node": Arg(arguments.ident, since=83),
+    "instance_name": Arg(arguments.text, since=104),
+}
+DETAIL: Final = {  # Ironic's detailed list does not check the version of these two
+    **arguments.PAGING,
+    **FILTERS,
+    "include_children": Arg(arguments.boolean),
+    "parent_node": Arg(arguments.ident),
+}
+LIST: Final = {
+    **arguments.PAGING,
+    **FILTERS,
+    **FIELDS,
+    "detail": Arg(arguments.boolean, since=43, refusal=400),
+}
+VALIDATE: Final = {"node": Arg(arguments.ident), "node_uuid": Arg(arguments.ident)}
+UPDATE: Final = {"reset_interfaces": Arg(arguments.boolean)}
+TRAITS: Final = {"traits": Arg(arguments.array_or_null)}
+BIOS_DETAIL_SINCE: Final = 74
+BIOS_LIST: Final = {
+    "detail": Arg(arguments.boolean, since=BIOS_DETAIL_SINCE, refusal=400),
+    "fields": Arg(arguments.words, since=BIOS_DETAIL_SINCE, refusal=400),
+}
+FIRMWARE_LIST: Final = {"fields": Arg(arguments.words)}
+HISTORY_LIST: Final = {**arguments.PAGING, "detail": Arg(arguments.boolean)}
+MAINTENANCE: Final = {"reason": Arg(arguments.text_or_null)}
+
+
+def _show(call: Call, ident: str, fields: tuple[str, ...] | None = None) -> Json:
+    serializer = views.Serializer(call, fields)
+    return serializer.write(nodes.get_row(call.context, ident, serializer.columns))
+
+
+def read_page(call: Call, query: Json, *, detail: bool = False) -> Json:
+    """Return a page of nodes; ``detail``: of the path; ``query["detail"]``: the argument."""
+    fields = views.listed_fields(call, query, detail=detail)
+    serializer, page = views.Serializer(call, fields), views.page(call, query)
+    rows, marker = nodes.list_rows(call.context, serializer.columns, query, page)
+    answer: Json = {"nodes": [serializer.write(row) for row in rows]}
+    if marker is not None:
+        answer["next"] = views.next_url(call, query, page, marker, fields, detail=detail)
+    return answer
+
+
+def list_page(call: Call, **query: Any) -> Json:
+    return read_page(call, query)
+
+
+def list_in_detail(call: Call, **query: Any) -> Json:
+    return read_page(call, query, detail=True)
+
+
+def get(call: Call, node: str, *, fields: tuple[str, ...] | None = None) -> Json:
+    views.check_fields(call, fields)
+    return _show(call, views.known_ident(call, node), fields)
+
+
+def create(call: Call, *, body: Json) -> Reply:
+    views.check_body(call, body)
+    uuid = nodes.create(call.context, body, views.initial_state(call))
+    return Reply(document=_show(call, uuid), location=call.at(f"nodes/{uuid}"))
+
+
+def update(
+    call: Call, node: str, *, body: list[Json], reset_interfaces: bool | None = None
+) -> Json:
+    terms = views.update_terms(call, node, reset_interfaces)
+    return _show(call, nodes.update(call.context, node, body, reset_interfaces, terms))
+
+
+def delete(call: Call, node: str) -> None:
+    nodes.delete(call.context, views.known_ident(call, node))
+
+
+def validate(call: Call, node: str) -> Json:
+    return nodes.validate(call.context, views.known_ident(call, node))
+
+
+def validate_named(call: Call, **query: str) -> Json:
+    """The old path of validate: /nodes/validate?node=<ident>."""
+    return validate(call, arguments.needed("node", query.get("node") or query.get("node_uuid")))
+
+
+def set_maintenance(call: Call, node: str, *, reason: str | None = None) -> None:
+    nodes.set_maintenance(call.context, views.known_ident(call, node), True, reason)
+
+
+def clear_maintenance(call: Call, node: str) -> None:
+    nodes.set_maintenance(call.context, views.known_ident(call, node), False)
+
+
+def list_children(call: Call, node: str) -> Json:
+    return views.children(call, *nodes.list_children(call.context, node))
+
+
+# -------------------------------------------------------------------------------------- traits
+
+
+def list_traits(call: Call, node: str) -> Json:
+    return {"traits": operations.list_traits(call.context, node)}
+
+
+def set_traits(
+    call: Call, node: str, trait: str | None = None, *, traits: list[Any] | None = None
+) -> Reply:
+    """Replace all traits, or add the trait that the path names."""
+    names = traits_of(trait, traits)
+    if trait is None:
+        operations.replace(call.context, node, names)
+        return Reply()
+    operations.add(call.context, node, trait)
+    return Reply(location=call.at(f"nodes/{node}/traits/{trait}"))
+
+
+def remove_trait(call: Call, node: str, trait: str | None = None) -> None:
+    """Remove the trait that the path names, or all."""
+    operations.remove(call.context, node, trait)
+
+
+def traits_of(trait: str | None, names: list[Any] | None) -> list[Any]:
+    """Return the traits of a body: a list that is needed without a trait in the path only."""
+    if trait is None and names is None:
+        raise errors.MissingParameterValue(
+            reason="Missing mandatory parameter: traits, a list; an empty one removes all",
+        )
+    if trait is not None and names is not None:
+        raise errors.Invalid(
+            reason="give the trait in the path, or a list of traits in the body, not both",
+        )
+    return names or []
+
+
+# ------------------------------------------------------------------------------- stored facts
+
+
+def list_history(call: Call, node: str, **query: Any) -> Json:
+    uuid = policy.get_uuid(call.context, node)
+    page = pagination.read(call, query, history.FIELDS, default_key="created_at")
+    rows = node_facts.list_history(call.context, uuid, page)
+    return fact_views.history_page(call, node, page, rows, detail=query.get("detail"))
+
+
+def get_history_entry(call: Call, node: str, entry: str) -> Json:
+    return fact_views.history_entry(call, node_facts.get_history_entry(call.context, node, entry))
+
+
+def list_bios_settings(
+    call: Call, node: str, *, detail: bool | None = None, fields: tuple[str, ...] | None = None
+) -> Json:
+    settings = node_facts.list_bios_settings(call.context, node)
+    projection.refuse_both(fields, detail=detail)
+    if fields is not None:
+        projection.check_fields(fields, hardware.BIOS, call.version, also=("links",))
+    names = fact_views.bios_fields(call, fields, detail=detail)
+    return {"bios": [fact_views.bios_setting(call, node, each, names) for each in settings]}
+
+
+def get_bios_setting(call: Call, node: str, setting: str) -> Json:
+    document = node_facts.get_bios_setting(call.context, node, setting)
+    names = fact_views.names_in(hardware.BIOS, call.version)
+    return {setting: fact_views.bios_setting(call, document["node_uuid"], document, names)}
+
+
+def list_firmware(call: Call, node: str, *, fields: tuple[str, ...] | None = None) -> Json:
+    components = node_facts.list_firmware(call.context, node)
+    if fields is not None:
+        projection.check_fields(fields, hardware.FIRMWARE, call.version)
+    names = fact_views.names_in(hardware.FIRMWARE, call.version) if fields is None else fields
+    return {"firmware": [{name: each[name] for name in names} for each in components]}
+
+
+def get_inventory(call: Call, node: str) -> Json:
+    return node_facts.get_inventory(call.context, node)

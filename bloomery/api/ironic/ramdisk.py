@@ -1,0 +1,139 @@
+"""Endpoints for agents in ramdisks, and for Neutron.
+
+/v1/lookup, /v1/heartbeat/<node> and /v1/continue_inspection need no login, except for a heartbeat
+that names its node in the body.  Neutron sends events of network ports to /v1/events.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+from bloomery import errors
+from bloomery.api import arguments
+from bloomery.api.arguments import Arg
+from bloomery.api.declare import Call, Schema
+from bloomery.api.views import ramdisk as views
+from bloomery.operations import agents, events
+
+TOKEN_SINCE: Final = 62
+LOOKUP: Final[arguments.Args] = {
+    "addresses": Arg(arguments.words),
+    "node_uuid": Arg(arguments.uuid),
+}
+HEARTBEAT: Final[dict[str, Arg]] = {
+    "callback_url": Arg(arguments.text, required=True),
+    "agent_version": Arg(arguments.text_or_null),
+    "agent_token": Arg(arguments.text_or_null),
+    "agent_verify_ca": Arg(arguments.text_or_null),
+    "agent_status": Arg(arguments.text_or_null),
+    "agent_status_message": Arg(arguments.text_or_null),
+}
+# The microversion of each argument of a heartbeat; older clients that send it get 400.
+FIELDS_SINCE: Final[Mapping[str, int]] = {
+    "agent_version": 36, "agent_verify_ca": 68, "agent_status": 72, "agent_status_message": 72,
+}  # fmt: skip
+INSPECTION_SINCE: Final = 84
+MOST_INTERFACES: Final = 1000  # far above the interfaces of any machine
+INSPECTOR: Final = 1  # the version of clients that still call as for ironic-inspector
+INVENTORY: Final = Schema(
+    thing="inventory",
+    source={
+        "type": "object",
+        "properties": {
+            "inventory": {
+                "type": "object",
+                "properties": {
+                    "bmc_address": {"type": ["string", "null"]},
+                    "bmc_v6address": {"type": ["string", "null"]},
+                    "interfaces": {
+                        "type": "array",
+                        "minItems": 1,
+                        "maxItems": MOST_INTERFACES,
+                        "items": {
+                            "type": "object",
+                            "properties": {"mac_address": {"type": "string"}},
+                            "required": ["mac_address"],
+                        },
+                    },
+                },
+                "required": ["interfaces"],
+            },
+        },
+        "required": ["inventory"],
+    },
+)
+_TEXT: Final = {"type": "string"}
+_TEXT_OR_NULL: Final = {"type": ["string", "null"]}
+EVENTS: Final = Schema(
+    thing="events",
+    source={
+        "type": "object",
+        "properties": {
+            "events": {
+                "type": "array",
+                "minItems": 1,
+                "items": {
+                    "type": "object",
+                    "properties": {
+                        "event": {"enum": list(events.KINDS)},
+                        "port_id": _TEXT,
+                        "mac_address": _TEXT,
+                        "status": _TEXT,
+                        "device_id": _TEXT_OR_NULL,
+                        "binding:host_id": _TEXT_OR_NULL,
+                        "binding:vnic_type": _TEXT_OR_NULL,
+                    },
+                    "required": ["event", "port_id", "mac_address", "status"],
+                    "additionalProperties": False,
+                },
+            },
+        },
+        "required": ["events"],
+        "additionalProperties": False,
+    },
+)
+
+
+def lookup(
+    call: Call, *, addresses: tuple[str, ...] = (), node_uuid: str | None = None
+) -> dict[str, Any]:
+    """Return the agent's node, its configuration and, once, the agent token."""
+    makes_token = call.version >= TOKEN_SINCE
+    node = agents.lookup(call.context, call.caller, addresses, node_uuid, makes_token=makes_token)
+    return views.document(call, node)
+
+
+def heartbeat_in_body(call: Call, *, node_ident: str, **fields: str | None) -> None:
+    """Record a heartbeat of the node in the body."""
+    heartbeat(call, node_ident, **fields)
+
+
+def heartbeat(call: Call, node: str, **fields: str | None) -> None:
+    """Record a heartbeat and the URL of the agent's API."""
+    for name, since in FIELDS_SINCE.items():
+        if fields.get(name) and call.version < since:
+            raise errors.InvalidParameterValue(reason=f'Field "{name}" not recognised')
+    beat = agents.HeartbeatRequest(**fields)  # type: ignore[arg-type]
+    agents.heartbeat(call.context, call.caller, node, beat, is_forwarded=call.is_forwarded)
+
+
+def continue_inspection(
+    call: Call, *, body: dict[str, Any], node_uuid: str | None = None
+) -> dict[str, Any]:
+    """Store inspection data and resume the waiting inspection.
+
+    Since 1.84, and in 1.1 for clients of ironic-inspector.
+    """
+    is_new = call.version >= INSPECTION_SINCE
+    if not is_new and node_uuid is not None:
+        raise errors.NotFound(reason=f"API version 1.{INSPECTION_SINCE} or newer is required")
+    node = agents.continue_inspection(
+        call.context, call.caller, body, node_uuid, makes_token=is_new
+    )
+    return views.document(call, node) if is_new else {"uuid": node.row.uuid}
+
+
+def post_events(call: Call, *, body: dict[str, Any]) -> None:
+    """Accept events; as in Ironic, no action follows yet."""
+    events.post(call.context, body["events"])

@@ -1,0 +1,213 @@
+"""Extensions about the site, below /ext/v1: its state, the caller, logins, events and webhooks.
+
+Microversions do not apply here.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any, Final
+from urllib.parse import urlencode
+
+from webob import exc as statuses
+
+from bloomery import errors
+from bloomery.api import arguments, auth
+from bloomery.api.arguments import Arg
+from bloomery.api.declare import Call, Reply, Schema
+from bloomery.api.views import pagination
+from bloomery.conductor import states
+from bloomery.model import webhook as model
+from bloomery.model.rules.patches import Patch
+from bloomery.model.webhook import Webhook
+from bloomery.operations import caller, event_feed, fleet, node_rows, status, webhooks
+
+Json = dict[str, Any]
+
+EVENTS: Final = {
+    "limit": Arg(arguments.count),
+    "node": Arg(arguments.ident),
+    "object": Arg(arguments.uuid),
+    "order": Arg(arguments.direction),
+    "since": Arg(arguments.position),
+    "stack": Arg(arguments.uuid),
+    "type": Arg(arguments.text),
+    "until": Arg(arguments.integer),
+}
+
+
+def list_events(call: Call, **query: Any) -> Reply | Json:
+    """Answer ``text/event-stream`` with a stream, other requests with a page."""
+    scope = event_feed.Query(
+        event_type=query.get("type"), node=query.get("node"), stack=query.get("stack"),
+        object=query.get("object"),
+    )  # fmt: skip
+    newest_first = pagination.is_descending(query.get("order", "asc"))
+    if call.wants_stream:
+        if newest_first or "until" in query:
+            raise errors.Invalid(reason="cannot stream with order or until: ask for a list")
+        begin = event_feed.listen(call.context, scope, _since(call, query))
+        return Reply(stream=begin)
+    most = call.context.services.conf.api.max_limit
+    limit = min(query.get("limit", most), most)
+    if limit < 1:
+        raise errors.Invalid(reason="cannot use limit: it has to be positive")
+    page = event_feed.list_page(
+        call.context, scope, query.get("since", 0), query.get("until"),
+        newest_first=newest_first, limit=limit,
+    )  # fmt: skip
+    document = {"events": page.documents, "last_id": page.last_id}
+    if page.rest is not None:
+        place = {"since": page.rest.since, "until": page.rest.until}
+        again = {name: value for name, value in (query | place).items() if value is not None}
+        document["next"] = f"{call.url}/ext/v1/events?{urlencode(again)}"
+    return document
+
+
+def _since(call: Call, query: dict[str, Any]) -> int | None:
+    """Return the cursor to continue from; the header Last-Event-ID precedes the query."""
+    if call.last_event_id is None:
+        return query.get("since")
+    return arguments.integer("Last-Event-ID", call.last_event_id)
+
+
+def describe_site(call: Call) -> Json:
+    """Describe conductors, flows, stacks, event sinks and the database."""
+    return status.describe(call.context)
+
+
+def describe_fleet(call: Call) -> Json:
+    """Count the nodes that the caller may list, by state, class and conductor."""
+    return fleet.describe(call.context)
+
+
+def describe_caller(call: Call) -> Json:
+    """User, project, roles, and which rules are granted for objects of the own project."""
+    return caller.describe(call.context)
+
+
+def describe_states(call: Call) -> Json:
+    """List provision states, edges between them, verbs, and the words of problems."""
+    return {
+        "states": [
+            {
+                "name": state,
+                "advice": states.ADVICE.get(state),
+                "is_stable": state in states.STABLE_STATES,
+                "is_problem": state in states.BAD_STATES,
+            }
+            for state in states.State
+        ],
+        "problems": node_rows.TEXTS,
+        "edges": [edge._asdict() for edge in states.EDGES],
+        "verbs": [
+            {
+                "verb": verb.name,
+                "target": verb.target,
+                "from": verb.sources,
+                "loses_data": verb.loses_data,
+            }
+            for verb in states.VERB_LIST
+        ],
+    }
+
+
+# -------------------------------------------------------------------------------------- logins
+
+_TEXT: Final = {"type": "string", "minLength": 1, "maxLength": 255}
+LOGIN: Final = Schema(
+    thing="login",
+    source={
+        "type": "object",
+        "properties": {
+            **dict.fromkeys(("user", "domain", "project", "project_domain"), _TEXT),
+            "password": {"type": "string", "maxLength": 4096},
+            "system": {"type": "boolean"},
+        },
+        "required": ["user", "password"],
+        "additionalProperties": False,
+    },
+    secret=frozenset({"password"}),
+)
+
+
+def describe_login(call: Call) -> Json:
+    """How callers log in: ``noauth``, ``http_basic`` or ``keystone``."""
+    return {"auth_strategy": call.context.services.conf.default.auth_strategy}
+
+
+def log_in(call: Call, *, body: Json) -> Json:
+    """Ask the identity service for a token: of the project, or with ``system`` of the system.
+
+    For pages that reach no identity service; nothing is stored.  Domains are names, and default to
+    Default.
+    """
+    if not isinstance(call.logins, auth.Issuer):
+        strategy = call.context.services.conf.default.auth_strategy
+        raise errors.Invalid(
+            reason=f"cannot issue a token: [DEFAULT]auth_strategy is {strategy}, which has none"
+        )
+    try:
+        return call.logins.issue_token(**body)
+    except auth.Unauthorized:
+        raise statuses.HTTPUnauthorized(
+            "the identity service takes no such user, password and project"
+        ) from None
+    except auth.Busy:
+        raise statuses.HTTPServiceUnavailable(
+            "too many logins are being checked; retry in a second"
+        ) from None
+    except auth.IdentityUnavailable:
+        raise statuses.HTTPServiceUnavailable(
+            "the identity service does not answer as it should; retry later"
+        ) from None
+
+
+# ------------------------------------------------------------------------------------ webhooks
+
+_TEXT_OR_NULL: Final = {"type": ["string", "null"]}
+WEBHOOK: Final = Schema(
+    thing="webhook",
+    source={
+        "type": "object",
+        "properties": {
+            "url": {"type": "string", "maxLength": model.MOST_URL},
+            "secret": {"type": "string"},
+            "type": _TEXT_OR_NULL,
+            "object_uuid": _TEXT_OR_NULL,
+            "description": _TEXT_OR_NULL | {"maxLength": 255},
+        },
+        "required": ["url", "secret"],
+        "additionalProperties": False,
+    },
+    secret=frozenset({"secret"}),
+)
+
+
+def list_webhooks(call: Call) -> Json:
+    return {"webhooks": [_webhook(each) for each in webhooks.list_all(call.context)]}
+
+
+def get_webhook(call: Call, webhook: str) -> Json:
+    return _webhook(webhooks.get(call.context, webhook))
+
+
+def create_webhook(call: Call, *, body: Json) -> Reply:
+    webhook = webhooks.create(call.context, body)
+    location = f"{call.url}/ext/v1/webhooks/{webhook.uuid}"
+    return Reply(document=_webhook(webhook), location=location)
+
+
+def update_webhook(call: Call, webhook: str, *, body: Patch) -> Json:
+    return _webhook(webhooks.update(call.context, webhook, body))
+
+
+def delete_webhook(call: Call, webhook: str) -> None:
+    webhooks.destroy(call.context, webhook)
+
+
+def _webhook(webhook: Webhook) -> Json:
+    """Return a webhook without its secret."""
+    document = dataclasses.asdict(webhook)
+    del document["secret"]
+    return document
