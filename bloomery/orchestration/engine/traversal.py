@@ -10,9 +10,10 @@ its requirements now have.
 
 from __future__ import annotations
 
+import contextlib
 import functools
 from collections import deque
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Final
 
 from bloomery import errors
@@ -120,15 +121,22 @@ class Traversal:
                 ready.extend(self.remaining.finish(key))
             elif row is not None and row.pending_action is not None and not self._is_refused(row):
                 self._wait_for(key, row)
-            elif row is not None and (hook := self._flag(row)) is not None:
+            elif row is not None and (hook := _pending_hook(row)) is not None:
                 self.paused[row.uuid] = (key, hook)
             else:
                 self.ready.append(key)
 
     def _implied(self) -> set[Key]:
-        """Return the requirements of entered vertices: done, even if their rows are unchanged."""
-        todo = [key for key in self.graph.vertices if self._was_entered(key)]
-        implied = set[Key]()
+        """Return the requirements of begun vertices: done, even if their rows are unchanged."""
+        todo, implied = [], set[Key]()
+        for key in self.graph.vertices:
+            row = self._row(key)
+            if row is not None and (
+                self._serves(row, key)
+                if row.pending_action is not None
+                else key.phase == MAKE and row.traversal == self.stack.traversal
+            ):
+                todo.append(key)
         while todo:
             for need in self.graph.graph.requires(todo.pop()):
                 if need not in implied:
@@ -136,22 +144,16 @@ class Traversal:
                     todo.append(need)
         return implied
 
-    def _was_entered(self, key: Key) -> bool:
-        row = self._row(key)
-        if row is None:
-            return False
-        if row.pending_action is not None:
-            return (
-                row.pending_action.traversal == self.stack.traversal
-                and row.pending_action.phase == key.phase
-            )
-        return key.phase == MAKE and row.traversal == self.stack.traversal
+    def _serves(self, row: EngineResource, key: Key) -> bool:
+        """Tell whether the running action of a resource was begun for the vertex ``key``."""
+        pending, number = row.pending_action, self.stack.traversal
+        return pending is not None and (pending.traversal, pending.phase) == (number, key.phase)
 
     def _is_done(self, key: Key) -> bool:
         row = self._row(key)
         if key.phase == CLEAN:
             return row is None
-        if row is None or row.pending_action is not None or self._flag(row) is not None:
+        if row is None or row.pending_action is not None or _pending_hook(row) is not None:
             return False
         return row.traversal == self.stack.traversal
 
@@ -162,36 +164,58 @@ class Traversal:
         self._is_advancing = True
         try:
             while self.ready and self.stack.open_traversal is self:
-                self._enter(self.ready.popleft())
+                self._begin(self.ready.popleft())
         finally:
             self._is_advancing = False
         if self.stack.open_traversal is self and not (self.running or self.waiting or self.paused):
             failed = "; ".join(self.failures)
             self.ended(self.stack, ResourcesFailed(failed) if failed else None)
 
+    def _begin(self, key: Key) -> None:
+        """Begin a vertex, unless its resource has a running action or is paused at a hook."""
+        row = self._row(key)
+        if row is not None and row.pending_action is not None:
+            self._wait_for(key, row)
+        elif row is not None and (hook := _pending_hook(row)) is not None:
+            self.paused[row.uuid] = (key, hook)
+        else:
+            with self._failing_stack():
+                if self.graph.action in OVER_ROWS:
+                    self._perform(key, row)
+                elif key.phase == CLEAN:
+                    self._clean(key, row)
+                else:
+                    self._make(key, row)
+
+    @contextlib.contextmanager
+    def _failing_stack(self) -> Iterator[None]:
+        """Let an exception fail the stack."""
+        try:
+            yield
+        except Exception as exc:  # noqa: BLE001  # kinds and functions may raise anything
+            if self.stack.open_traversal is self:
+                self.ended(self.stack, exc)
+
     def action_ended(self, row: EngineResource, failure: Exception | None) -> None:
         """Go on with the vertex of a resource whose action has ended."""
         if (key := self.waiting.pop(row.uuid, None)) is not None:
             self.ready.append(key)
         elif (key := self.running.pop(row.uuid, None)) is not None:
-            self._after_action(key, row, failure)
+            if isinstance(failure, base.UpdateReplace):
+                with self._failing_stack():
+                    self._replace(key, row, resource_actions.read_values(self.stack, row)[0])
+            elif failure is not None:
+                self._fail(key, row, failure)
+            elif self.graph.action in OVER_ROWS:
+                self._finish(key, row)
+            elif key.phase == CLEAN:
+                self._cleaned(key, row)
+            elif row.action is Action.DELETE:  # deleted before its replacement is made
+                with self._failing_stack():
+                    self._make(key, row)
+            else:
+                self._complete_make(key, row)
         self.advance()
-
-    def _after_action(self, key: Key, row: EngineResource, failure: Exception | None) -> None:
-        if isinstance(failure, base.UpdateReplace):
-            self._guard(
-                lambda: self._replace(key, row, resource_actions.read_values(self.stack, row)[0])
-            )
-        elif failure is not None:
-            self._fail(key, row, failure)
-        elif self.graph.action in OVER_ROWS:
-            self._finish(key, row)
-        elif key.phase == CLEAN:
-            self._cleaned(key, row)
-        elif row.action is Action.DELETE:  # deleted before its replacement is made
-            self._guard(lambda: self._make(key, row))
-        else:
-            self._complete_make(key, row)
 
     def _fail(self, key: Key, row: EngineResource | None, failure: Exception) -> None:
         if self.graph.action is Action.CHECK and isinstance(failure, ResourceFailed):
@@ -206,34 +230,12 @@ class Traversal:
             row.traversal = self.stack.traversal
         self.ready.extend(self.remaining.finish(key))
 
-    def _enter(self, key: Key) -> None:
-        row = self._row(key)
-        if row is not None and row.pending_action is not None:
-            self._wait_for(key, row)
-        elif row is not None and (hook := self._flag(row)) is not None:
-            self.paused[row.uuid] = (key, hook)
-        else:
-            self._guard(lambda: self._do(key, row))
-
-    def _do(self, key: Key, row: EngineResource | None) -> None:
-        if self.graph.action in OVER_ROWS:
-            self._perform(key, row)
-        elif key.phase == CLEAN and row is not None:
-            self._clean(key, row, keep=self.graph.vertices[key].keep)
-        elif key.phase == CLEAN:
-            self._finish(key, None)
-        else:
-            self._make(key, row)
-
     def _wait_for(self, key: Key, row: EngineResource) -> None:
         """Wait for a running action: of this traversal before a crash, or of an earlier one."""
-        assert row.pending_action is not None
         if self._is_refused(row):
-            self._refuse(row, Action.SUSPEND, InvalidState(row, Action.SUSPEND))
-        elif (
-            row.pending_action.traversal == self.stack.traversal
-            and row.pending_action.phase == key.phase
-        ):
+            invalid = InvalidState(row, Action.SUSPEND)
+            self.ended(self.stack, self._refusal(row, Action.SUSPEND, invalid))
+        elif self._serves(row, key):
             self.running[row.uuid] = key
         else:
             self.waiting[row.uuid] = key
@@ -264,18 +266,15 @@ class Traversal:
 
     def _is_refused(self, row: EngineResource) -> bool:
         """Tell whether a suspend meets an action of an earlier traversal, and fails at once."""
-        old = (
-            row.pending_action is not None and row.pending_action.traversal != self.stack.traversal
-        )
-        return old and self.graph.action is Action.SUSPEND
+        pending, number = row.pending_action, self.stack.traversal
+        is_old = pending is not None and pending.traversal != number
+        return is_old and self.graph.action is Action.SUSPEND
 
-    def _guard(self, step: Callable[[], None]) -> None:
-        """Run a step; its exception fails the stack."""
-        try:
-            step()
-        except Exception as exc:  # noqa: BLE001  # kinds and functions may raise anything
-            if self.stack.open_traversal is self:
-                self.ended(self.stack, exc)
+    def _refusal(self, row: EngineResource, action: Action, exc: Exception) -> ResourceFailed:
+        """Return the failure of a resource whose kind was not called."""
+        masked = self.stack.changes.redaction.masked
+        kind = getattr(exc, "wire_type", None) or type(exc).__name__
+        return ResourceFailed(action, Fault(kind, f"resources.{row.name}", masked(str(exc))), exc)
 
     def _row(self, key: Key) -> EngineResource | None:
         if key.phase == CLEAN:
@@ -292,6 +291,7 @@ class Traversal:
     # -------------------------------------------------------------------------------------- make
 
     def _make(self, key: Key, row: EngineResource | None) -> None:
+        """Bring a resource to its definition, with the values that its requirements have."""
         if row is None:
             row = self.stack.new_row(key.name)
             self.stack.add(row)
@@ -300,83 +300,55 @@ class Traversal:
         if row.gone:
             self._create(key, row)
         elif not self._pauses(key, row, Action.UPDATE, "pre-update"):
-            self._decide(key, row)
+            try:
+                self._decide(key, row)
+            except errors.Failure as exc:
+                self._start(key, row, resource_actions.fail, Action.UPDATE, exc)
 
     def _decide(self, key: Key, row: EngineResource) -> None:
-        builder = self._builder(row)
+        """Update, replace, refuse or leave a resource that exists, by the first rule (rules.py)."""
+        stack, builder = self.stack, self._builder(row)
         builder.records[row.name] = row
-        try:
-            candidate = rules.Candidate(builder, row.name)
-            decision = rules.look(candidate, row.resource()) if self.stack.converges else None
-            self._follow(key, row, candidate, decision or rules.judge(candidate))
-        except errors.Failure as exc:
-            self._start(key, row, resource_actions.fail, Action.UPDATE, exc)
+        candidate = rules.Candidate(builder, row.name)
+        decision = rules.look(candidate, row.resource()) if stack.converges else None
+        decision = decision or rules.judge(candidate)
+        action = rules.RESTRICTED.get(decision.verb)
+        if action is not None and action in stack.template.restricted(row.name):
+            exc = ResourceActionRestricted(action)
+            stack.emit_event(row, Action.UPDATE, Status.FAILED, str(exc))
+            self.ended(stack, self._refusal(row, Action.UPDATE, exc))
+        elif decision.verb is Verb.REFUSE:
+            raise errors.NotSupported(feature=f"Update of {row.name} ({decision.reason})")
+        elif decision.verb is Verb.REPLACE:
+            if row.status is not Status.FAILED and candidate.same_kind:
+                resource_actions.replace(stack, row)
+            self._replace(key, row, candidate.change.after if candidate.same_kind else {})
+        elif decision.verb is Verb.UPDATE or candidate.kind.always_updated:
+            properties, template = [*candidate.change.properties], [*candidate.change.template]
+            self._retarget(row)
+            self._start(key, row, resource_actions.update, properties=properties, template=template)
+        else:
+            self._finish(key, row)
+            if row.status is Status.FAILED or any(uuid == row.uuid for uuid, _ in self.visited):
+                row.status = Status.COMPLETE
+                stack.changes.change_row(row)  # unchanged rows are not written
 
     def _builder(self, row: EngineResource) -> ResolvedBuilder:
         """Return the builder that compares the template of a resource with the new one."""
         if row.template_uuid not in self._builders:
-            new, _uuid = self.stack.target
-            live = self.stack.current_rows
-            find_node = functools.partial(machines.find_node, self.stack.context().machines)
-            present = Present(records={}, live=live, child=self._child, find_node=find_node)
-            builder = ResolvedBuilder(old=row.definitions, new=new, present=present)
+            stack = self.stack
+
+            def child_of(record: base.ResourceState) -> Present | None:
+                child = stack.stacks.get(record.physical_id or "")
+                return None if child is None else Present(records=child.current_rows)
+
+            find_node = functools.partial(machines.find_node, stack.context().machines)
+            present = Present(
+                records={}, live=stack.current_rows, child=child_of, find_node=find_node
+            )
+            builder = ResolvedBuilder(old=row.definitions, new=stack.target[0], present=present)
             self._builders[row.template_uuid] = builder
         return self._builders[row.template_uuid]
-
-    def _child(self, record: base.ResourceState) -> Present | None:
-        """Return the resources of the child stack that a resource owns."""
-        child = self.stack.stacks.get(record.physical_id or "")
-        if child is None:
-            return None
-        return Present(records=child.current_rows)
-
-    def _follow(
-        self, key: Key, row: EngineResource, candidate: rules.Candidate, decision: rules.Decision
-    ) -> None:
-        verb = rules.RESTRICTED.get(decision.verb)
-        if verb is not None and verb in self.stack.template.restricted(row.name):
-            self._refuse(row, Action.UPDATE, ResourceActionRestricted(verb), emits=True)
-        elif decision.verb is Verb.REFUSE:
-            feature = f"Update of {row.name} ({decision.reason})"
-            exc = errors.NotSupported(feature=feature)
-            self._start(key, row, resource_actions.fail, Action.UPDATE, exc)
-        elif decision.verb is Verb.REPLACE:
-            if row.status is not Status.FAILED and candidate.same_kind:
-                resource_actions.replace(self.stack, row)
-            self._replace(key, row, candidate.change.after if candidate.same_kind else {})
-        elif decision.verb is Verb.UPDATE or candidate.kind.always_updated:
-            self._update(key, row, candidate)
-        else:
-            self._leave(key, row)
-
-    def _leave(self, key: Key, row: EngineResource) -> None:
-        """Finish a resource that stays as it is; its row is written only after a change."""
-        hooked = any(uuid == row.uuid for uuid, _hook in self.visited)
-        if row.status is Status.FAILED:
-            row.status = Status.COMPLETE
-            hooked = True
-        self._finish(key, row)
-        if hooked:
-            self.stack.changes.change_row(row)
-
-    def _refuse(
-        self, row: EngineResource, action: Action, exc: Exception, *, emits: bool = False
-    ) -> None:
-        """Fail the stack at a resource that stays as it is."""
-        if emits:
-            self.stack.emit_event(row, action, Status.FAILED, str(exc))
-        self.ended(self.stack, self._refusal(row, action, exc))
-
-    def _refusal(self, row: EngineResource, action: Action, exc: Exception) -> ResourceFailed:
-        masked = self.stack.changes.redaction.masked
-        kind = getattr(exc, "wire_type", None) or type(exc).__name__
-        return ResourceFailed(action, Fault(kind, f"resources.{row.name}", masked(str(exc))), exc)
-
-    def _update(self, key: Key, row: EngineResource, candidate: rules.Candidate) -> None:
-        change = candidate.change
-        self._retarget(row)
-        properties, template = list(change.properties), list(change.template)
-        self._start(key, row, resource_actions.update, properties=properties, template=template)
 
     def _create(self, key: Key, row: EngineResource) -> None:
         self._retarget(row)
@@ -414,13 +386,15 @@ class Traversal:
 
     # ------------------------------------------------------------------------------------- clean
 
-    def _clean(self, key: Key, row: EngineResource, *, keep: bool) -> None:
-        if self.stack.rows.get(row.name) is row and row.name in self.stack.template.definitions:
-            self._finish(key, None)  # it was not replaced
+    def _clean(self, key: Key, row: EngineResource | None) -> None:
+        """Delete a row that the template does not have, or that was replaced."""
+        stack = self.stack
+        if row is None or (stack.current_rows.get(row.name) is row):
+            self._finish(key, None)
         elif row.gone:
             self._cleaned(key, row)
         elif not self._pauses(key, row, Action.DELETE, "pre-delete"):
-            keep = keep or bool(self.graph.extra.get("abandon"))
+            keep = self.graph.vertices[key].keep or bool(self.graph.extra.get("abandon"))
             self._start(key, row, resource_actions.delete, keep=keep)
 
     def _cleaned(self, key: Key, row: EngineResource) -> None:
@@ -444,14 +418,12 @@ class Traversal:
 
     # ------------------------------------------------------------------------------------- hooks
 
-    def _flag(self, row: EngineResource) -> str | None:
-        """Return the hook at which a resource is paused."""
-        return next((hook for hook in HOOKS if row.data.get(hook) is True), None)
-
     def _pauses(self, key: Key, row: EngineResource, action: Action, hook: str) -> bool:
         """Stop at a hook of the environment that was not cleared before."""
         stack = self.stack
-        if (row.uuid, hook) in self.visited or not _has_hook(stack, row.name, action, hook):
+        if stack.action is not action or (row.uuid, hook) in self.visited:
+            return False
+        if hook not in stack.definition.definition.environment.hooks(row.name):
             return False
         stack.emit_event(row, row.action, row.status, events.paused(action, hook))
         if not stack.runtime.waits_for_hooks:
@@ -478,6 +450,11 @@ class Traversal:
         self.advance()
 
 
+def _pending_hook(row: EngineResource) -> str | None:
+    """Return the hook at which a resource is paused."""
+    return next((hook for hook in HOOKS if row.data.get(hook) is True), None)
+
+
 def _allows(row: EngineResource, action: Action) -> bool:
     """Tell whether the state of a resource allows an action, as in Heat.
 
@@ -491,8 +468,3 @@ def _allows(row: EngineResource, action: Action) -> bool:
         suspended = (row.action, row.status) == (Action.SUSPEND, Status.COMPLETE)
         return suspended or row.action in MAYBE_SUSPENDED
     return action is not Action.CHECK or not row.gone
-
-
-def _has_hook(stack: EngineStack, name: str, action: Action, hook: str) -> bool:
-    """Whether the environment has the hook for a resource in the stack's present action."""
-    return stack.action is action and hook in stack.definition.definition.environment.hooks(name)
