@@ -14,7 +14,7 @@ import pytest
 
 TOOL = Path(__file__).parents[2] / "tools/sizes.py"
 LIMITS = {
-    "lines of the product": 121_850,
+    "lines of the product": 121_083,
     "lines of the tests": 133_504,  # a retained resource whose kind asks to be replaced
     "lines of bloomery": 3559,
     "lines of bloomery/api": 9255,
@@ -34,7 +34,7 @@ LIMITS = {
     "lines of bloomery/operations": 5715,
     "lines of bloomery/orchestration": 109,
     "lines of bloomery/orchestration/drawing": 1199,
-    "lines of bloomery/orchestration/engine": 3614,
+    "lines of bloomery/orchestration/engine": 3482,
     "lines of bloomery/orchestration/foresight": 1344,  # it alone judges before a traversal
     "lines of bloomery/orchestration/graph": 232,
     "lines of bloomery/orchestration/plan": 1807,
@@ -46,18 +46,18 @@ LIMITS = {
     "lines of bloomery/orchestration/template": 6596,
     "lines of bloomery/rpc": 2667,
     "lines of bloomery/web": 56,
-    "files of the product": 840,
-    "functions": 8945,
-    "functions of under ten lines, per mille": 821,
-    "one-caller helpers": 1701,
-    "moves of get": 40,
-    "moves of put": 143,
+    "files of the product": 814,
+    "functions": 8875,
+    "functions of under ten lines, per mille": 820,
+    "one-caller helpers": 1668,
+    "moves of get": 39,
+    "moves of put": 142,
     "moves of create": 326,
-    "moves of engine's create": 728,  # a stack reads its values in the file that the API uses, too
+    "moves of engine's create": 725,  # a stack reads its values in the file that the API uses, too
     "moves of update": 340,
-    "moves of engine's update": 1078,  # the same
+    "moves of engine's update": 1074,  # the same
     "files of get": 22,
-    "files of put": 56,
+    "files of put": 55,
     "files of create": 80,
     "files of engine's create": 78,
     "files of update": 82,

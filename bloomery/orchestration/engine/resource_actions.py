@@ -71,28 +71,24 @@ def _create(stack: EngineStack, row: EngineResource) -> None:
 def update(
     stack: EngineStack, row: EngineResource, *, properties: list[str], template: list[str]
 ) -> None:
-    """Update in place; ``properties`` and ``template`` name what has changed."""
+    """Update in place; ``properties`` and ``template`` name what has changed.
+
+    The event's reason warns if a rollback's update loses the data of a disk.
+    """
     arguments = {"properties": properties, "template": template, "before": row.properties_uuid}
     _open(stack, row, Action.UPDATE, arguments)
     try:
         values, _metadata = read_values(stack, row)
-        reason = _reason(stack, row, values, properties)
+        reason = events.CHANGED
+        if stack.action is Action.ROLLBACK:
+            effect = row.kind.effect_of_update(row.properties, values, properties)
+            reason = effect.reason if effect.loses_data else reason
         _freeze(stack, row, values)
     except Exception as exc:  # noqa: BLE001  # see create
         _fail_at_once(stack, row, exc)
         return
     row.next_properties = values
     _start(stack, row, reason)
-
-
-def _reason(
-    stack: EngineStack, row: EngineResource, values: Mapping[str, Any], properties: list[str]
-) -> str:
-    """Return the event's reason, which warns if a rollback's update loses the data of a disk."""
-    if stack.action is not Action.ROLLBACK:
-        return events.CHANGED
-    effect = row.kind.effect_of_update(row.properties, values, properties)
-    return effect.reason if effect.loses_data else events.CHANGED
 
 
 def delete(stack: EngineStack, row: EngineResource, *, keep: bool) -> None:
@@ -255,8 +251,12 @@ def step(stack: EngineStack, row: EngineResource) -> None:
     """Continue the action of a resource that is due."""
     pending = _open_action(row)
     row.due_at = None
-    if pending.stage is Stage.BACKOFF:
-        _again(stack, row, pending)
+    if pending.stage is Stage.BACKOFF:  # the next attempt begins
+        pending.stage, pending.token = Stage.BEGIN, None
+        if pending.action is Action.CREATE and not row.has_values:
+            _create(stack, row)
+        else:
+            _start(stack, row)
         return
     before = row.memory()
     try:
@@ -285,12 +285,23 @@ def _handle(
     resource.enter_action()
     handler = getattr(resource, f"handle_{_verb(pending)}", None)
     if pending.action is Action.UPDATE:
-        return resource.handle_update(row.definition, *_differences(stack, row, pending))
+        new = row.next_properties or {}
+        template: dict[str, Any] = {}
+        for part in pending.arguments["template"]:
+            if part == "metadata":
+                template[part] = functions.resolve(row.definition.metadata, stack.view())
+            elif part == "update_policy":
+                template[part] = row.policy
+            else:
+                template[part] = getattr(row.definition, part)
+        properties = {key: new.get(key) for key in pending.arguments["properties"]}
+        return resource.handle_update(row.definition, template, properties)
     if pending.action is Action.ADOPT and ABANDONED in pending.arguments:
         return resource.handle_adopt(pending.arguments[ABANDONED])
-    snapshot_delete = getattr(resource, "handle_snapshot_delete", None)
-    if _verb(pending) == "delete" and snapshot_delete is not None and _snapshots(row):
-        return snapshot_delete(row.state_before)
+    if _verb(pending) == "delete" and row.definition.deletion_policy is DeletionPolicy.SNAPSHOT:
+        snapshot_delete = getattr(resource, "handle_snapshot_delete", None)
+        if snapshot_delete is not None:
+            return snapshot_delete(row.state_before)
     return handler and handler()
 
 
@@ -298,24 +309,6 @@ def _verb(pending: ResourceAction) -> str:
     """Return the verb in the names of the handler and of the check."""
     special = (word for word in (RETAIN, REPLACED, MARK) if pending.arguments.get(word))
     return next(special, pending.action.lower())
-
-
-def _snapshots(row: EngineResource) -> bool:
-    return row.definition.deletion_policy is DeletionPolicy.SNAPSHOT
-
-
-def _differences(
-    stack: EngineStack, row: EngineResource, pending: ResourceAction
-) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Return the new values of the changed parts of the definition, and of properties."""
-    values, definition = row.next_properties or {}, row.definition
-    template: dict[str, Any] = {}
-    for part in pending.arguments["template"]:
-        if part == "metadata":
-            template[part] = functions.resolve(row.definition.metadata, stack.view())
-        else:
-            template[part] = row.policy if part == "update_policy" else getattr(definition, part)
-    return template, {key: values.get(key) for key in pending.arguments["properties"]}
 
 
 def _check(
@@ -352,7 +345,10 @@ def _wait(stack: EngineStack, row: EngineResource, outcome: Again | WaitForCall 
     elif (rest_s := _rest_s(stack, row, outcome)) < math.inf:
         schedule.step_at(row, schedule.now() + rest_s)
     if not outcome.reason:
-        _end_wait(stack, row)
+        _leave_queue(stack, row)
+        if row.busy:
+            row.busy = 0
+            _explain(stack, row, events.CHANGED)
         return
     row.busy += 1
     if _explain(stack, row, outcome.reason) and isinstance(outcome, Hold):
@@ -370,23 +366,14 @@ def _rest_s(stack: EngineStack, row: EngineResource, outcome: Again | WaitForCal
     if isinstance(outcome, Hold):
         return HOLD_LOOK_S
     rest_s, source = outcome.timeout_s or math.inf, outcome.source
-    is_inside = source in stack.stacks or _is_sibling(stack, row, source)
-    return rest_s if is_inside else min(stack.schedule.poll_after_s(source), rest_s)
-
-
-def _is_sibling(stack: EngineStack, row: EngineResource, uuid: str) -> bool:
-    return uuid != row.uuid and any(each.uuid == uuid for each in stack.rows.values())
-
-
-def _end_wait(stack: EngineStack, row: EngineResource) -> None:
-    """Clear the reason why a resource waited, and wake the next one of its queue."""
-    _leave_queue(stack, row)
-    if row.busy:
-        row.busy = 0
-        _explain(stack, row, events.CHANGED)
+    is_sibling = source != row.uuid and any(each.uuid == source for each in stack.rows.values())
+    if source in stack.stacks or is_sibling:
+        return rest_s
+    return min(stack.schedule.poll_after_s(source), rest_s)
 
 
 def _leave_queue(stack: EngineStack, row: EngineResource) -> None:
+    """Wake the next resource of the queue in which a resource waited."""
     queue, row.queue = row.queue, None
     if queue is not None:
         stack.schedule.wake(queue)
@@ -402,15 +389,6 @@ def _explain(stack: EngineStack, row: EngineResource, reason: str) -> bool:
     return True
 
 
-def _again(stack: EngineStack, row: EngineResource, pending: ResourceAction) -> None:
-    """Begin the next attempt after the back-off."""
-    pending.stage, pending.token = Stage.BEGIN, None
-    if pending.action is Action.CREATE and not row.has_values:
-        _create(stack, row)
-    else:
-        _start(stack, row)
-
-
 # ------------------------------------------------------------------------------------------- end
 
 
@@ -419,7 +397,13 @@ def _complete(
 ) -> None:
     pending = _open_action(row)
     if pending.action is Action.UPDATE and not replace:
-        _keep_update(stack, row, pending)
+        row.type = row.definition.type
+        row.requires = tuple(dict.fromkeys(row.definitions.required(row.name)))
+        if "metadata" in pending.arguments["template"]:
+            with contextlib.suppress(errors.Failure):  # a later traversal may have other resources
+                row.metadata = functions.resolve(row.definition.metadata, stack.view())
+        row.keep(row.next_properties or {})
+        row.updated_at = stack.runtime.utc()
     elif pending.action is Action.UPDATE:
         row.properties_uuid, row.next_properties = pending.arguments["before"], None
     elif pending.action is Action.DELETE:
@@ -429,32 +413,16 @@ def _complete(
         pending.action = Action.CREATE
         _back_off(stack, row, pending.arguments[CREATES])
         return
-    if pending.arguments.get(LOOK):
+    if pending.arguments.get(LOOK):  # an external resource is checked, if its kind has a check
         _change(stack, row, pending.action, Status.COMPLETE, reason)
-        _check_external(stack, row)
+        _close(stack, row)
+        perform(stack, row, Action.CHECK)
+        if row.pending_action is None:
+            _end(stack, row, None)
         return
     _close(stack, row)
     _change(stack, row, pending.action, Status.COMPLETE, reason)
     _end(stack, row, base.UpdateReplace() if replace else None)
-
-
-def _keep_update(stack: EngineStack, row: EngineResource, pending: ResourceAction) -> None:
-    """Keep the values and the definition of an update that has succeeded."""
-    row.type = row.definition.type
-    row.requires = tuple(dict.fromkeys(row.definitions.required(row.name)))
-    if "metadata" in pending.arguments["template"]:
-        with contextlib.suppress(errors.Failure):  # a later traversal may have other resources
-            row.metadata = functions.resolve(row.definition.metadata, stack.view())
-    row.keep(row.next_properties or {})
-    row.updated_at = stack.runtime.utc()
-
-
-def _check_external(stack: EngineStack, row: EngineResource) -> None:
-    """Check an external resource, if its kind has a check."""
-    _close(stack, row)
-    perform(stack, row, Action.CHECK)
-    if row.pending_action is None:
-        _end(stack, row, None)
 
 
 def _fail(stack: EngineStack, row: EngineResource, exc: Exception) -> None:
@@ -468,7 +436,7 @@ def _fail(stack: EngineStack, row: EngineResource, exc: Exception) -> None:
     _change(stack, row, pending.action, Status.FAILED, str(fault))
     failure = ResourceFailed(pending.action, fault, exc)
     retries = stack.runtime.retries
-    if pending.action is Action.CREATE and _may_pass(exc):
+    if pending.action is Action.CREATE and isinstance(exc, base.ResourceInError | errors.Conflict):
         pending.arguments.setdefault(FIRST, str(fault))
         failed = pending.arguments[CREATES] = pending.arguments.get(CREATES, 0) + 1
         if failed <= retries:
@@ -523,32 +491,19 @@ def abort(stack: EngineStack, row: EngineResource, why: str | None = None) -> No
     """
     pending = _open_action(row)
     if pending.stage is Stage.CHECK:
-        _cancel(row, pending)
+        with contextlib.suppress(Exception):  # the action ends even if the handler raises
+            cancel = getattr(row.acting(), f"handle_{pending.action.lower()}_cancel", None)
+            if cancel is not None:
+                cancel(pending.token)
     if pending.action is Action.UPDATE:
         row.properties_uuid, row.next_properties = pending.arguments.get("before"), None
     if pending.stage is not Stage.BACKOFF:
-        reason = events.aborted(
-            pending.action, why or f"Task {_described(stack, row, pending)} Timed out"
-        )
+        task = f'{pending.action.lower()} from {row.kind.__name__} "{row.name}"'
+        why = why or f'Task {task} Stack "{stack.name}" [{stack.id}] Timed out'
         _close(stack, row)
-        _change(stack, row, pending.action, Status.FAILED, reason)
+        _change(stack, row, pending.action, Status.FAILED, events.aborted(pending.action, why))
     else:
         _close(stack, row)
-
-
-def _cancel(row: EngineResource, pending: ResourceAction) -> None:
-    """Call the cancel handler; the action ends even if the handler raises."""
-    try:
-        cancel = getattr(row.acting(), f"handle_{pending.action.lower()}_cancel", None)
-        if cancel is not None:
-            cancel(pending.token)
-    except Exception:  # noqa: BLE001  # the resource is FAILED anyway
-        return
-
-
-def _described(stack: EngineStack, row: EngineResource, pending: ResourceAction) -> str:
-    kind = row.kind.__name__
-    return f'{pending.action.lower()} from {kind} "{row.name}" Stack "{stack.name}" [{stack.id}]'
 
 
 def _close(stack: EngineStack, row: EngineResource) -> None:
@@ -575,8 +530,3 @@ def _change(
     row.action, row.status, row.reason = action, status, reason
     stack.changes.change_row(row)
     stack.emit_event(row, action, status, reason)
-
-
-def _may_pass(cause: Exception) -> bool:
-    """Tell whether another attempt may succeed."""
-    return isinstance(cause, base.ResourceInError | errors.Conflict)

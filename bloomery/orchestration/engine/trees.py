@@ -150,8 +150,9 @@ class StackTree:
                 schedule.step_at(row, schedule.now())
         taken, self._orders = self._orders, []
         accepted, self._accepted = self._accepted, {}
-        for_rows, signals = orders.split(taken)
-        orders.apply(self.actions, self.stacks, for_rows, accepted)
+        signals = [each for each in taken if each.kind is model.OrderKind.SIGNAL]
+        others = [each for each in taken if each.kind is not model.OrderKind.SIGNAL]
+        orders.apply(self.actions, self.stacks, others, accepted)
         if signals:
             self._step(until_s)
             orders.apply(self.actions, self.stacks, signals, accepted)
@@ -163,7 +164,11 @@ class StackTree:
                 stack.open_traversal.advance()
         self._wake_tracked()
         self._step(until_s)
-        self._settle()
+        for stack in list(self.stacks.values()):
+            if stack.open != stack.row.open:
+                stack.change(open=stack.open)
+                if not stack.open:
+                    stack.change(deadline_at=None)
         self._note_sinks()
         return self.changes.collect(rests=self.rests)
 
@@ -179,27 +184,16 @@ class StackTree:
                     schedule.settle_wait(what)
                     self._wake_tracked()
             elif (stack := self.stacks.get(what)) is not None and stack.open:
-                self._time_out(stack)
-
-    def _time_out(self, stack: EngineStack) -> None:
-        """Time out a stack, unless its deadline was moved after it was scheduled."""
-        if _is_late(stack):
-            self.actions.time_out(stack)
-        elif stack.row.deadline_at is not None:
-            self.schedule.set_deadline(stack.id, stack.row.deadline_at)
+                deadline_at = stack.row.deadline_at
+                if deadline_at is not None and self.runtime.utc() >= deadline_at:
+                    self.actions.time_out(stack)
+                elif deadline_at is not None:  # it was moved after it was scheduled
+                    self.schedule.set_deadline(stack.id, deadline_at)
 
     def _wake_tracked(self) -> None:
         """Wake rows that wait for a resource which another resource's kind has changed."""
         for row in self.changes.take_tracked():
             self.schedule.wake(row.uuid)
-
-    def _settle(self) -> None:
-        """Store on each stack whether anything of it is still open."""
-        for stack in list(self.stacks.values()):
-            if stack.open != stack.row.open:
-                stack.change(open=stack.open)
-                if not stack.open:
-                    stack.change(deadline_at=None)
 
     @property
     def rests(self) -> bool:
@@ -243,11 +237,6 @@ class StackTree:
             self.schedule.wake_all()
         else:
             self.schedule.wake(uuid)
-
-
-def _is_late(stack: EngineStack) -> bool:
-    deadline_at = stack.row.deadline_at
-    return deadline_at is not None and stack.runtime.utc() >= deadline_at
 
 
 def _data(properties: Mapping[str, model.Properties], uuid: str | None) -> Mapping[str, Any]:
