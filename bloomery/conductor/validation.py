@@ -30,6 +30,8 @@ def _validated(task: TaskManager, kind: str) -> Json:
         hint = describe_misspelt(task) if kind == "power" else ""
         return {"result": False, "reason": "; ".join(filter(None, (str(exc), hint)))}
     reasons = [_ineffective(task, kind)]
+    if kind == "deploy":
+        reasons += rules.list_doubts(task.node)
     if kind == "power":
         reasons += [bmc_sharing.describe(task.context, task.node) or "", describe_misspelt(task)]
     reason = "; ".join(filter(None, reasons))

@@ -24,6 +24,16 @@ def of(holder: Mapping[str, Any] | None) -> dict[str, str]:
     return {name.strip(): value.strip() for name, colon, value in pairs if colon}
 
 
+def list_ignored(holder: Mapping[str, Any] | None) -> list[str]:
+    """Return what is stored and has no meaning: "boot_mode", "boot_mode:uefy"."""
+    stored = (holder or {}).get("capabilities")
+    text = "" if isinstance(stored, Mapping) else str(stored or "")
+    pieces = [piece.strip() for piece in text.split(",")]
+    ignored = [piece for piece in pieces if piece and ":" not in piece]
+    mode = of(holder).get("boot_mode")
+    return ignored if mode is None or mode in _MODES else [*ignored, f"boot_mode:{mode}"]
+
+
 def boot_mode(
     instance_info: Mapping[str, Any] | None, properties: Mapping[str, Any] | None
 ) -> str | None:

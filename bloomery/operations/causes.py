@@ -23,6 +23,7 @@ from bloomery.db.engine import Refusal
 from bloomery.model.conductor import Conductor
 from bloomery.model.node import LEFT_OUT_BY_INSPECTION, POWER_FAILURE, Node
 from bloomery.model.rules import agents
+from bloomery.model.rules import nodes as rules
 from bloomery.model.step import Run, StepRun
 
 Json = dict[str, Any]
@@ -524,6 +525,18 @@ def _deployment_is_refused(s: NodeSituation) -> Cause | None:
     )  # fmt: skip
 
 
+def _looks_mistaken(s: NodeSituation) -> Cause | None:
+    """The node can be deployed, and probably not as its operator means."""
+    is_available = s.node.provision_state == State.AVAILABLE
+    doubts = rules.list_doubts(s.node) if is_available else []
+    if not doubts:
+        return None
+    return Cause(
+        f"{_is_in(s.node)}; {secrets.mask('; '.join(doubts))}", None,
+        "set what is named (baremetal node set), or ask for active (baremetal node deploy)",
+    )  # fmt: skip
+
+
 def _state_says_all(s: NodeSituation) -> Cause:
     node, state = s.node, str(s.node.provision_state or "unknown")
     off = ", and is powered off" if _is_off(node) else ""
@@ -614,5 +627,6 @@ _RULES: Final[tuple[Rule, ...]] = (
     _is_allocated,
     _is_retired,
     _deployment_is_refused,
+    _looks_mistaken,
     _state_says_all,
 )

@@ -32,6 +32,7 @@ _NO_GROUP: Final = ""
 _SIZE: Final = re.compile(r"[0-9]{1,18}")  # fits into the integers of every client
 _CUSTOM_TRAIT: Final = re.compile(r"CUSTOM_[A-Z0-9_]+")
 _MOST_TRAIT: Final = 255  # characters
+_USUAL_CLASS: Final = re.compile(r"[\w.-]*", re.ASCII)
 
 
 # ------------------------------------------------------------------------------------- values
@@ -143,6 +144,23 @@ def _check_instance_traits(node: Node) -> None:
             reason=f"cannot deploy node {errors.name_of(node)}: its instance asks for traits that "
             f"it lacks: {', '.join(missing)}",
         )
+
+
+def list_doubts(node: Node) -> list[str]:
+    """Return sentences on values that are stored, and probably mistakes."""
+    holders = {"properties": node.properties, "instance_info": node.instance_info}
+    sentences = [
+        f"{name}/capabilities has no effect with {piece!r}: write name:value, and for boot_mode "
+        "uefi or bios"
+        for name, holder in holders.items()
+        for piece in capabilities.list_ignored(holder)
+    ]
+    if not _USUAL_CLASS.fullmatch(node.resource_class or ""):
+        sentences.append(
+            f"resource_class {node.resource_class!r} has other characters than letters, digits, "
+            "_, . and -: an allocation must name it exactly so"
+        )
+    return sentences
 
 
 def check_number_of_traits(node: Node, traits: Collection[str]) -> None:

@@ -534,6 +534,24 @@ def undeployable_by_its_instance(scene):
     return scene.node("available", instance_info=rows.dump({"traits": ["CUSTOM_FAST"]}))
 
 
+@situation("it is available; properties/capabilities has no effect with 'boot_mode': write "
+           "name:value", "set what is named", since=UNKNOWN)  # fmt: skip
+def malformed_capability(scene):
+    return scene.node("available", properties=rows.dump({"capabilities": "a:b,boot_mode"}))
+
+
+@situation("it is available; instance_info/capabilities has no effect with 'boot_mode:efi': .*uefi "
+           "or bios", "set what is named", since=UNKNOWN)  # fmt: skip
+def unknown_boot_mode(scene):
+    return scene.node("available", instance_info=rows.dump({"capabilities": "boot_mode:efi"}))
+
+
+@situation("it is available; resource_class 'a b' has other characters", "set what is named",
+           since=UNKNOWN)  # fmt: skip
+def unusual_class(scene):
+    return scene.node("available", resource_class="a b")
+
+
 @situation(
     "^nothing is wrong: it is active$",
     "nothing needs to be done: it runs its user's system",
@@ -580,3 +598,12 @@ def assert_names_a_command(action):
 
 def test_there_are_enough_situations():
     assert len(SITUATIONS) >= 25
+
+
+def test_validation_names_what_is_probably_a_mistake(scene):
+    node = scene.node(
+        "manageable", resource_class="a b", properties=rows.dump({"capabilities": "boot_mode"})
+    )
+    deploy = scene.stage.api.get(f"/v1/nodes/{node}/validate").json["deploy"]
+    assert "resource_class 'a b'" in deploy["reason"]
+    assert "properties/capabilities has no effect with 'boot_mode'" in deploy["reason"]
