@@ -16,7 +16,7 @@ from typing import Any  # noqa: E402
 import hypothesis  # noqa: E402
 import pytest  # noqa: E402
 
-from tests.kit import hangs  # noqa: E402
+from tests.kit import hangs, progress, sampling  # noqa: E402
 from tests.kit.servers import databases  # noqa: E402
 from tests.kit.servers.site import Site  # noqa: E402
 
@@ -24,7 +24,10 @@ MakeSite = Callable[..., Site]
 
 # How fast a machine draws and runs examples says nothing of what is tested.
 hypothesis.settings.register_profile(
-    "any machine", deadline=None, suppress_health_check=[hypothesis.HealthCheck.too_slow]
+    "any machine",
+    max_examples=sampling.count(100),
+    deadline=None,
+    suppress_health_check=[hypothesis.HealthCheck.too_slow],
 )
 hypothesis.settings.load_profile("any machine")
 
@@ -35,8 +38,9 @@ signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    if not config.pluginmanager.is_registered(hangs):
-        config.pluginmanager.register(hangs)
+    for plugin in (hangs, progress, sampling):
+        if not config.pluginmanager.is_registered(plugin):
+            config.pluginmanager.register(plugin)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

@@ -317,6 +317,7 @@ def foresight_lines(plan: Plan) -> list[str]:
     return [f"{key}: {each.verb} {each.effect.verbs} {each.reason}" for key, each in plan]
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("seed", range(LIVES))
 def test_each_order_to_a_machine_was_named(seed: int) -> None:
     Life(seed).run()

@@ -154,6 +154,7 @@ class Rollout:
         return group.foresee_batches({}, present)
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("seed", range(SEEDS))
 def test_any_roll_out_ends_and_leaves_what_the_next_update_finishes(seed: int) -> None:
     rollout = Rollout(seed)
@@ -182,6 +183,7 @@ def test_any_roll_out_ends_and_leaves_what_the_next_update_finishes(seed: int) -
     assert machines.images() == [NEXT] * rollout.count
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("seed", range(SEEDS // 8))
 def test_an_update_in_the_middle_of_a_roll_out_is_the_one_that_counts(seed: int) -> None:
     """Nobody signals first, no member is written twice, and as many do their work as are to."""

@@ -23,6 +23,7 @@ from bloomery.db.tables import NODES
 from bloomery.model.node import Node
 from bloomery.outcome import Again, WaitForCall
 from tests.kit.machines.scripted import Script, failing, in_turn
+from tests.kit.sampling import some
 from tests.kit.servers.dying import Dead, Mortal
 from tests.kit.servers.site import Site, database
 from tests.kit.waiting import wait_for
@@ -197,7 +198,7 @@ def try_every_commit(
     **conductor: Any,
 ) -> None:
     whole = commits_of(tmp_path, make, orders, **conductor)
-    for lives in range(whole + 1):
+    for lives in some(range(whole + 1)):
         life = Life(tmp_path / f"{lives}.sqlite", make(), orders, **conductor)
         try:
             check(crash_and_recover(life, lives))
@@ -218,7 +219,7 @@ def test_every_other_verb_goes_on_after_a_crash_at_any_commit(tmp_path: Path):
 
 def test_a_life_goes_on_after_two_crashes(tmp_path: Path, lots: random.Random):
     """The second one comes while the first is being recovered from, or later."""
-    for number in range(20):
+    for number in some(range(20)):
         deaths = lots.randrange(30), lots.randrange(12)
         life = Life(tmp_path / f"{number}.sqlite", script_of_life(), LIFE)
         try:

@@ -352,6 +352,7 @@ def _nodes_below(life: Lifecycle) -> dict[str, str | None]:
     }  # fmt: skip
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("seed", range(ROLLOUTS))
 def test_a_rollout_goes_in_the_stages_that_were_said(seed: int) -> None:
     group, machines = Group(seed), Watched()

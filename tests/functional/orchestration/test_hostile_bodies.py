@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from bloomery.api.orchestration import app, routes
 from tests.fakes.client import Client
 from tests.kit.clients.stack_calls import StackCalls
+from tests.kit.sampling import count
 
 BASE = "/v1/p1"
 TEMPLATE = {
@@ -53,7 +54,7 @@ ARGUMENTS = st.sampled_from(
 TEXTS = st.sampled_from(["1", "0", "x", "true", "asc", "a,b", "CREATE_COMPLETE", "_", "%", "é",
                          "9" * 15, "(", "OS::Heat::Value", "upd", "o", "x" * 300, "..", "a/b", "-",
                          "heat_template_version.2021-04-16"])  # fmt: skip
-ASKED = settings(max_examples=120, suppress_health_check=list(HealthCheck))
+ASKED = settings(max_examples=count(120), suppress_health_check=list(HealthCheck))
 names = (f"s{number}" for number in itertools.count())
 
 

@@ -37,6 +37,7 @@ def attempt_of(request: pytest.FixtureRequest, trial) -> Callable[[Oddity], Atte
     return attempt
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("oddity", ODDITIES, ids=str)
 def test_an_odd_bmc(attempt_of, oddity: Oddity) -> None:
     assert bmc_oddities.list_faults(oddity, attempt_of(oddity)) == []

@@ -35,6 +35,7 @@ from bloomery.lab.bmc import Rules
 from bloomery.lab.rack import Machine, Rack
 from bloomery.lab.system import System
 from tests.fakes.client import Answer
+from tests.kit.sampling import some
 from tests.kit.servers.site import Site
 from tests.kit.servers.stories import Stage
 from tests.kit.waiting import wait_for
@@ -460,7 +461,7 @@ def all_cells() -> list[Cell]:
     """
     over_tls = [*lasting_cells(tls=True), *single_cells(tls=True)]
     chosen = [cell for cell in over_tls if cell.operation.name in OVER_TLS]
-    groups = [list(lasting_cells()), chosen, list(single_cells())]
+    groups = [some(cells) for cells in (list(lasting_cells()), chosen, list(single_cells()))]
     placed = [(at / len(group), cell) for group in groups for at, cell in enumerate(group)]
     return [cell for _, cell in sorted(placed, key=lambda place: place[0])]
 
@@ -495,7 +496,7 @@ class Trial:
 
     def lose_each_answer(self) -> list[Row]:
         """Lose the answers of each operation one by one, a few of them at a time, to its end."""
-        rows, begun = [], list(first_lost_answers())
+        rows, begun = [], some(list(first_lost_answers()))
         while begun:
             tried = self.run(
                 dataclasses.replace(cell, passed=cell.passed + further)

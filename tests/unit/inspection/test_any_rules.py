@@ -19,6 +19,7 @@ from bloomery.model.node import Node
 from bloomery.model.port import Port
 from bloomery.model.rules import inspection as rules
 from bloomery.secrets import SEALED
+from tests.kit.sampling import count
 
 HUSH = "correct-horse-battery"
 MAC = "52:54:00:00:00:0a"
@@ -82,7 +83,7 @@ def failure_of(work: Callable[[], None]) -> str:
     return ""
 
 
-@hypothesis.settings(max_examples=400, deadline=None, database=None, derandomize=True,
+@hypothesis.settings(max_examples=count(400), deadline=None, database=None, derandomize=True,
                      suppress_health_check=list(hypothesis.HealthCheck))  # fmt: skip
 @hypothesis.given(
     conditions=st.lists(item(rules.CONDITIONS, condition=True), max_size=2),

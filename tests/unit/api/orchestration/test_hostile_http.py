@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from bloomery.api.orchestration import routes, routing
 from bloomery.conf import Conf
 from bloomery.conf.engine import Orchestration
+from tests.kit.sampling import count
 from tests.unit.api.orchestration.conftest import BASE, S, World, fault
 from tests.unit.api.orchestration.test_stacks import NEW
 
@@ -136,7 +137,7 @@ KEYS = ("stack_name", "template", "template_url", "environment", "environment_fi
         "adopt_stack_data", "existing", "clear_parameters", "converge")  # fmt: skip
 
 
-@settings(max_examples=300)
+@settings(max_examples=count(300))
 @given(st.dictionaries(st.sampled_from(KEYS), VALUES))
 def test_no_body_makes_an_error_of_ours(body):
     for method, path in (("POST", STACKS), ("POST", f"{STACKS}/preview"), ("PUT", S), ("PATCH", S)):
@@ -149,7 +150,7 @@ SEGMENTS = ("stacks", "web", "resources", "events", "a%2Fb", "..", "%00", "detai
             "actions", "", "arn:", "v1", "services")  # fmt: skip
 
 
-@settings(max_examples=300)
+@settings(max_examples=count(300))
 @given(
     st.sampled_from(["GET", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "HEAD", "X"]),
     st.lists(st.sampled_from(SEGMENTS), max_size=7),

@@ -75,6 +75,7 @@ class Life:
         assert (self.world.reality.things, self.world.store.resources) == ({}, {}), self.log
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("kills", [0.0, 0.1])
 @pytest.mark.parametrize("seed", range(25))
 def test_whatever_is_asked_whenever_leaves_nothing_behind(seed, kills):

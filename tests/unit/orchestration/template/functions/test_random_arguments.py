@@ -13,6 +13,7 @@ from bloomery import errors
 from bloomery.orchestration.limits import Limits
 from bloomery.orchestration.template import view
 from bloomery.orchestration.template.functions import base, tables
+from tests.kit.sampling import count
 from tests.kit.stacks.function_vectors import AWS, VECTORS, VIEW, Vector, parsed
 
 SMALL = Limits(
@@ -71,7 +72,7 @@ def _never_surprises(vector: Vector):
 
 
 @pytest.mark.parametrize("version", ["2013-05-23", "2015-04-30", "2018-08-31", "2021-04-16", AWS])
-@settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=count(60), deadline=None, suppress_health_check=list(HealthCheck))
 @given(data=st.data())
 def test_a_function_of_random_arguments_gives_a_value_or_a_named_failure(version, data):
     offered = tables.cfn(version) if version == AWS else tables.hot(version)
@@ -81,7 +82,7 @@ def test_a_function_of_random_arguments_gives_a_value_or_a_named_failure(version
     _never_surprises(Vector("", snippet, None, version, deciding))
 
 
-@settings(max_examples=300, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=count(300), deadline=None, suppress_health_check=list(HealthCheck))
 @given(data=st.data())
 def test_a_good_call_with_parts_exchanged_gives_a_value_or_a_named_failure(data):
     vector = data.draw(st.sampled_from(VECTORS))
@@ -91,7 +92,7 @@ def test_a_good_call_with_parts_exchanged_gives_a_value_or_a_named_failure(data)
     _never_surprises(vector)
 
 
-@settings(max_examples=150, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=count(150), deadline=None, suppress_health_check=list(HealthCheck))
 @given(data=st.data())
 def test_resolving_changes_nothing_and_gives_the_same_twice(data):
     vector = data.draw(st.sampled_from(VECTORS))
