@@ -14,12 +14,12 @@ TEST_SET := .[test]
 AXE := --no-deps axe-playwright-python
 DOCS_SET := .[docs]
 
-# `make unit ARGS="-k lock -x"` hands ARGS to the command behind a single suite; SEED=2, or
-# SEED=random, is what tests that draw lots begin with.
+# `make unit ARGS="-k lock -x"` hands ARGS to the command behind a single suite; SEED=2, SEED=day or
+# SEED=random is what tests that draw lots begin with.
 ARGS ?=
 SEED ?= 1
 SUITES := $(BIN)/python tools/suites.py
-SUITE_NAMES := lint types floors unit conformance functional invariants cluster mutants chaos chaos-long counts pages on-postgresql on-mariadb postgresql mariadb coverage fuzz
+SUITE_NAMES := tests lint types floors unit conformance functional invariants cluster mutants chaos chaos-long counts pages stories-on-postgresql stories-on-mariadb postgresql mariadb coverage fuzz
 
 .PHONY: help run test test-long bench bench-peers bench-scale heat ironic vm conformance-api docs ui-shots faults states man lock clean $(SUITE_NAMES)
 
@@ -29,12 +29,13 @@ help:  ## Show this list
 run: $(VENV)/run.stamp  ## Show simulated servers being deployed, and serve on; ONCE=1 stops when done
 	@$(BIN)/bloomery demo $(if $(ONCE),--once) $(ARGS)
 
-test: $(VENV)/test.stamp  ## Run every suite within its budget and say what ran on which database
-	@$(SUITES)
+test: $(VENV)/test.stamp  ## Test each room, with a share of exhaustive cases; IN_TURN=1 adds a suite of `test-long`, by the seed
+	@$(SUITES) --seed $(SEED) $(if $(IN_TURN),--in-turn)
 
-test-long: $(VENV)/test.stamp build/openapi/made.stamp  ## Run what does not fit into `test`, with a new seed each time
-	@$(SUITES) --seed random unit functional invariants counts fuzz long stories-on-postgresql stories-on-mariadb chaos-long virtual-machines newcomer benchmarks rotating
+test-long: $(VENV)/test.stamp build/openapi/made.stamp  ## Run all that does not fit into `test`, with every case and a new seed each time
+	@$(SUITES) --nightly --seed random
 
+tests: ## Run the tests of `make test` without style and types
 lint: ## Check style, words and release notes
 types: ## Check types with mypy
 floors: ## Check that imports point down
@@ -48,8 +49,8 @@ chaos: ## Kill processes and servers, and cut connections, in the middle of work
 chaos-long: ## Kill conductors over RabbitMQ for 600 seconds, or BLOOMERY_CHAOS_S; SEED=2 for another course
 counts: ## Count statements and commits per operation
 pages: ## Test the pages in headless Chromium
-on-postgresql: ## Run half of the stories on PostgreSQL, over JSON-RPC; the seed says which half
-on-mariadb: ## Run the other half on MariaDB, over a broker
+stories-on-postgresql: ## Run the stories of nodes on PostgreSQL, over JSON-RPC
+stories-on-mariadb: ## Run the same on MariaDB, over a broker
 postgresql: ## Test what is of the database on PostgreSQL, started for the purpose if none runs
 mariadb: ## Test the same on MariaDB
 coverage: ## Say which branches of templates, plans and graphs no test takes

@@ -456,24 +456,14 @@ def chromium() -> Iterator[Server]:
 
 
 @contextlib.contextmanager
-def of_root(tool: str, *, installs: bool = True) -> Iterator[Server]:
+def of_root(tool: str) -> Iterator[Server]:
     """Installed, for what root alone may do: connect virtual machines, change the root folder."""
     if os.geteuid():
         raise ServerMissing(f"what is done with {tool} needs root")
-    if installs:
-        provide(tool)
+    provide(tool)
     if missing := lacking(tool):
         raise ServerMissing(f"there is no {tool}: apt-get install {' '.join(missing)}")
     yield Server(name=tool, env={})
-
-
-@contextlib.contextmanager
-def installed_qemu() -> Iterator[Server]:
-    """Qemu where it is installed, and may be connected to a network of its own."""
-    with of_root("qemu", installs=False) as server:
-        words = "--net --pid --fork --mount-proc ip tuntap add tap0 mode tap"
-        run("unshare", *words.split())
-        yield server
 
 
 def provide(tool: str) -> None:
@@ -523,7 +513,6 @@ def free_port(host: str = LOOPBACK) -> int:
 SERVERS: Final[Mapping[str, Callable[[], AbstractContextManager[Server]]]] = {
     "chromium": chromium,
     "debootstrap": functools.partial(of_root, "debootstrap"),
-    "installed qemu": installed_qemu,
     "mariadb": mariadb,
     "quick mariadb": quick_mariadb,
     "postgresql": postgresql,

@@ -1,28 +1,32 @@
 #!/usr/bin/env python3
-"""Run the suites of ``make test``, each within its budget of time, and say what ran on what.
+"""Run the suites of tests and checks, each within its budget of time, and say what ran on what.
 
-SUITES is the table. Two suites run at a time, the longest first, so that none of them runs alone at
-the end. Most tests wait rather than compute, so several processes share a long suite (pytest-xdist;
-``-n 0`` for a debugger). Output comes line by line. A suite that overruns its budget is ended with
-all its children; after a failure the others still run. What needs a server that is not here is
-skipped, except where CI=true is set: there it has failed, unless the suite is optional. Nothing to
-test is a failure too. Up to three tests that fail are run once more, alone: a machine may be busy
-beyond what a test allows for; the table names those that pass only then. Before the table stand
-why tests were skipped, and the end of what pytest tells of tests that failed again. The last line
-counts suites: "N passed, N failed", and "N skipped" if any.
+SUITES is the table, and its column WHEN says which of them run: the suites of ``make test`` at each
+change, all others in ``make test-long``.  CI runs those of each change and one of those in turn, by
+the seed.  Two suites run at a time, in the order of the table.  Output comes line by line.  A suite
+that overruns its budget is ended with all its children; after a failure the others still run. A
+server is started once, for all suites that need it.  What needs a server that is not here is
+skipped, except where CI=true is set: there it has failed. Nothing to test is a failure too. Up to
+three tests that fail are run once more, alone: a machine may be busy beyond what a test allows for;
+the table names those that pass only then. Before the table stand why tests were skipped, and the
+end of what pytest tells of tests that failed again. The last line counts suites: "N passed, N
+failed", and "N skipped" if any.
 
-    tools/suites.py                       every suite of the table that is not marked as extra
+    tools/suites.py                       the suites of each change
     tools/suites.py unit -- -k lock -x    one suite, with arguments for the command behind it
+    tools/suites.py --nightly             those of make test-long
+    tools/suites.py --in-turn --seed day  the suites of each change, and one in turn: what CI runs
     tools/suites.py --seed random fuzz    tests that draw lots take the seed from BLOOMERY_SEED
-    tools/suites.py rotating              one of those that begin with "all-", by the seed
 """
 
 from __future__ import annotations
 
 import argparse
 import contextlib
+import datetime as dt
 import os
 import re
+import resource
 import secrets
 import shlex
 import signal
@@ -44,6 +48,7 @@ from servers import SERVERS, Server, ServerMissing, provide, signal_group
 ROOT: Final = Path(__file__).resolve().parent.parent
 GRACE_S: Final = 10  # from asking a suite to stop until it is killed; pytest shows where it hangs
 FIXED_SEED: Final = 1
+SEED_HELP: Final = 'a number, "day" or "random"'
 CLOSING: Final = re.compile(  # pytest's last line
     r"(?:=+ )?(?P<counted>\d+ (?:passed|failed|skipped|error|deselected|xfailed).*) in \d"
 )
@@ -58,10 +63,21 @@ NO_BYTECODE: Final = "PYTHONDONTWRITEBYTECODE"  # each process would compile eac
 PYTEST: Final = "pytest --hypothesis-seed=$BLOOMERY_SEED"
 TWO, THREE = (f"{PYTEST} -n {count} --dist worksteal" for count in (2, 3))  # processes
 IN_PROCESS: Final = "SQLite, no broker"
+ONE_FILE: Final = "one file alone: .venv/bin/python -m pytest tests/unit/db/test_nodes.py"
+PEERS: Final = "Heat 27.0.1, Ironic 39.0.0"
+
+
+class When(StrEnum):
+    """When a suite runs that nobody has named."""
+
+    CHANGE = "at each change"  # make test
+    IN_TURN = "nightly, and one of them in each run of CI"  # 12 minutes at most, on two cores
+    NIGHTLY = "nightly"  # make test-long
 
 
 class Suite(NamedTuple):
     name: str
+    when: When
     command: str  # a shell line, run at the root of the repository
     budget_s: int  # wall time, several times what it takes on two idle cores
     on: str = "-"  # the database and broker below it
@@ -69,8 +85,6 @@ class Suite(NamedTuple):
     uses: tuple[str, ...] = ()  # likewise; without them some of its tests skip
     tools: tuple[str, ...] = ()  # keys of TOOLS; without them some of its tests skip
     env: tuple[tuple[str, str], ...] = ()
-    extra: bool = False  # runs only when named
-    optional: bool = False  # skipped without what it needs, with CI=true as well
 
     @property
     def runs_pytest(self) -> bool:
@@ -87,13 +101,12 @@ COVERAGE: Final = (
     " && coverage report --data-file=build/coverage --fail-under=95 --skip-covered"
 )
 CHAOS: Final = f"{PYTEST} -s -m long tests/chaos/test_many_conductors.py"
+DATABASES: Final = ("postgresql", "quick mariadb")
 EVERY_SERVER: Final = ("postgresql", "mariadb", "rabbitmq")
 FUNCTIONAL: Final = f"{THREE} tests/functional"
-STORY_OF_NODES: Final = "tests/functional/api/test_story.py"
-STORIES: Final = f"{TWO} tests/functional/stories {STORY_OF_NODES}"
-SOME_STORIES: Final = f"{TWO} tests/functional/stories/test_"  # and one of these behind it
-HALVES: Final = ("[i-z]*.py", "[a-h]*.py")  # which of them, by the seed
-ONE_HALF, OTHER_HALF = "$BLOOMERY_ONE_HALF", "$BLOOMERY_OTHER_HALF"
+STORIES: Final = f"{TWO} tests/functional/stories tests/functional/api/test_story.py"
+ROOMS: Final = "functional unit invariants conformance counts pages/test_newcomer.py"
+SAMPLED: Final = " ".join((TWO, *(f"tests/{room}" for room in ROOMS.split())))
 
 
 def on_database(kind: str) -> tuple[str, str]:
@@ -105,69 +118,68 @@ def over(transport: str) -> tuple[str, str]:
 
 
 SUITES: Final = (
-    Suite("lint", STYLE, 120),
-    Suite("types", "mypy", 600),
-    Suite("floors", "lint-imports --no-logo --cache-dir build/imports", 120),
     Suite(
-        "functional", FUNCTIONAL, 3600, "SQLite", uses=("rabbitmq",),
-        tools=("ipmi", "curl", "qemu-img"),
+        "tests", When.CHANGE, SAMPLED, 2400, "SQLite", uses=(*DATABASES, "rabbitmq", "chromium"),
+        tools=("ipmi", "curl", "qemu-img"), env=(("BLOOMERY_SAMPLE", "8"),),
+    ),
+    Suite("lint", When.CHANGE, STYLE, 120),
+    Suite("types", When.CHANGE, "mypy", 600),
+    Suite("floors", When.CHANGE, "lint-imports --no-logo --cache-dir build/imports", 120),
+    Suite(
+        "unit", When.IN_TURN, f"{TWO} tests/unit", 2400, "no database", tools=("qemu-img",),
+    ),
+    Suite("invariants", When.IN_TURN, f"{TWO} tests/invariants", 2400, IN_PROCESS),
+    Suite(
+        "stories-on-postgresql", When.IN_TURN, STORIES, 1200, needs=("postgresql",),
+        env=(on_database("postgresql"), over("json-rpc")),
     ),
     Suite(
-        "virtual-machine", "make vm ARGS='bios short'", 1800, "SQLite",
-        needs=("installed qemu",), optional=True,
-    ),
-    Suite("unit", f"{TWO} tests/unit", 2400, "no database", tools=("qemu-img",)),
-    Suite(
-        "on-mariadb", f"{SOME_STORIES}{ONE_HALF}", 900, needs=("quick mariadb", "rabbitmq"),
+        "stories-on-mariadb", When.IN_TURN, STORIES, 1800, needs=("quick mariadb", "rabbitmq"),
         env=(on_database("mariadb"), over("oslo")),
     ),
     Suite(
-        "on-postgresql", f"{SOME_STORIES}{OTHER_HALF} {STORY_OF_NODES}", 900, needs=("postgresql",),
-        env=(on_database("postgresql"), over("json-rpc")),
+        "postgresql", When.IN_TURN, f"{PYTEST} tests/servers", 1200, needs=("postgresql",),
+        uses=("rabbitmq",),
     ),
-    Suite("invariants", f"{TWO} tests/invariants", 2400, IN_PROCESS),
-    Suite("postgresql", f"{PYTEST} tests/servers", 1200, needs=("postgresql",), uses=("rabbitmq",)),
-    Suite("chaos", f"{PYTEST} tests/chaos", 1200, "SQLite", uses=(*EVERY_SERVER, "redis")),
-    Suite("conformance", f"{PYTEST} tests/conformance", 1200, "Heat 27.0.1, Ironic 39.0.0"),
-    Suite("cluster", f"{PYTEST} tests/cluster", 1200, IN_PROCESS),
-    Suite("mutants", f"{PYTEST} tests/mutants", 900, IN_PROCESS, uses=("postgresql", "mariadb")),
-    Suite("pages", f"{PYTEST} tests/pages", 1200, IN_PROCESS, needs=("chromium",)),
-    Suite("counts", f"{PYTEST} tests/counts", 400, IN_PROCESS),
-    Suite("mariadb", f"{PYTEST} tests/servers", 900, needs=("mariadb",)),
-    Suite("coverage", COVERAGE, 600, "no database", extra=True),
-    Suite("fuzz", f"{PYTEST} -s tests/fuzz", 3600, IN_PROCESS, extra=True),
-    Suite("long", f"{PYTEST} -m long tests", 3600, IN_PROCESS, extra=True),
+    Suite("mariadb", When.IN_TURN, f"{PYTEST} tests/servers", 900, needs=("mariadb",)),
     Suite(
-        "stories-on-mariadb", STORIES, 1800, needs=("quick mariadb", "rabbitmq"),
-        env=(on_database("mariadb"), over("oslo")), extra=True,
+        "chaos", When.IN_TURN, f"{PYTEST} tests/chaos", 1200, "SQLite",
+        uses=(*EVERY_SERVER, "redis"),
     ),
     Suite(
-        "stories-on-postgresql", STORIES, 1200, needs=("postgresql",),
-        env=(on_database("postgresql"), over("json-rpc")), extra=True,
+        "mutants", When.IN_TURN, f"{PYTEST} tests/mutants", 900, IN_PROCESS,
+        uses=("postgresql", "mariadb"),
     ),
-    Suite("virtual-machines", "make vm", 5400, "SQLite", needs=("qemu",), extra=True),
-    Suite("benchmarks", "BENCH_ROUNDS=1 python bench/run.py", 3600, "SQLite", extra=True),
-    Suite("newcomer", "make newcomer", 900, "SQLite", needs=("debootstrap",), extra=True),
-    Suite("chaos-long", CHAOS, 3600, needs=("postgresql", "rabbitmq", "redis"), extra=True),
+    Suite("cluster", When.IN_TURN, f"{PYTEST} tests/cluster", 1200, IN_PROCESS),
+    Suite("pages", When.IN_TURN, f"{PYTEST} tests/pages", 1200, IN_PROCESS, needs=("chromium",)),
+    Suite("conformance", When.NIGHTLY, f"{PYTEST} tests/conformance", 1200, PEERS),
+    Suite("counts", When.NIGHTLY, f"{PYTEST} tests/counts", 400, IN_PROCESS),
+    Suite(
+        "functional", When.NIGHTLY, FUNCTIONAL, 3600, "SQLite", uses=("rabbitmq",),
+        tools=("ipmi", "curl", "qemu-img"),
+    ),
+    Suite("coverage", When.NIGHTLY, COVERAGE, 1200, "no database"),
+    Suite("fuzz", When.NIGHTLY, f"{PYTEST} -s tests/fuzz", 3600, IN_PROCESS),
+    Suite("long", When.NIGHTLY, f"{PYTEST} -m long tests", 3600, IN_PROCESS),
+    Suite("virtual-machines", When.NIGHTLY, "make vm", 5400, "SQLite", needs=("qemu",)),
+    Suite("benchmarks", When.NIGHTLY, "BENCH_ROUNDS=1 python bench/run.py", 3600, "SQLite"),
+    Suite("newcomer", When.NIGHTLY, "make newcomer", 900, "SQLite", needs=("debootstrap",)),
+    Suite("chaos-long", When.NIGHTLY, CHAOS, 3600, needs=("postgresql", "rabbitmq", "redis")),
     *(
         Suite(
-            f"all-on-{database}", FUNCTIONAL, 3600, needs=(server, "rabbitmq"),
-            env=(on_database(database),), tools=("ipmi",), extra=True,
+            f"all-on-{database}", When.NIGHTLY, FUNCTIONAL, 3600, needs=(server, "rabbitmq"),
+            env=(on_database(database),), tools=("ipmi",),
         )
-        for database, server in (("postgresql", "postgresql"), ("mariadb", "quick mariadb"))
+        for database, server in zip(("postgresql", "mariadb"), DATABASES, strict=True)
     ),
     *(
         Suite(
-            f"all-over-{transport}", FUNCTIONAL, 3600, "SQLite", needs=("rabbitmq",),
-            env=(over(transport),), tools=("ipmi",), extra=True,
+            f"all-over-{transport}", When.NIGHTLY, FUNCTIONAL, 3600, "SQLite", needs=("rabbitmq",),
+            env=(over(transport),), tools=("ipmi",),
         )
         for transport in ("json-rpc", "oslo")
     ),
 )  # fmt: skip
-
-
-ROTATING: Final = tuple(suite.name for suite in SUITES if suite.name.startswith("all-"))
-ONE_OF_THEM: Final = "rotating"
 
 
 class Result(StrEnum):
@@ -204,22 +216,23 @@ class Output:
     tells_failures: bool = False
 
     def copy(self, pipe: IO[str]) -> None:
-        for line in pipe:
-            if skipped := SKIPPED_TESTS.match(line):
-                self.skips[skipped["reason"]] += int(skipped["count"])
-                continue
-            sys.stdout.write(self.prefix + line)
-            sys.stdout.flush()
-            self.last_line = line.strip() or self.last_line
-            self.tells_failures = not SUMMARY.match(line) and (
-                self.tells_failures or FAILURES.match(line) is not None
-            )
-            if self.tells_failures:
-                self.failure.append(line)
-            if closing := CLOSING.match(line):
-                self.counted = closing["counted"]
-            if failure := FAILED_TEST.match(line):
-                self.failed.append(failure["test"])
+        with pipe:
+            for line in pipe:
+                if skipped := SKIPPED_TESTS.match(line):
+                    self.skips[skipped["reason"]] += int(skipped["count"])
+                    continue
+                sys.stdout.write(self.prefix + line)
+                sys.stdout.flush()
+                self.last_line = line.strip() or self.last_line
+                self.tells_failures = not SUMMARY.match(line) and (
+                    self.tells_failures or FAILURES.match(line) is not None
+                )
+                if self.tells_failures:
+                    self.failure.append(line)
+                if closing := CLOSING.match(line):
+                    self.counted = closing["counted"]
+                if failure := FAILED_TEST.match(line):
+                    self.failed.append(failure["test"])
 
 
 class Runner:
@@ -264,6 +277,21 @@ class Runner:
             signal_group(group, signal.SIGKILL)
 
 
+class Servers(contextlib.ExitStack):
+    """Servers that run until this is closed, each of them started when it is first asked for."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._running: dict[str, Server] = {}
+        self._lock = threading.Lock()
+
+    def get(self, name: str) -> Server:
+        with self._lock:
+            if name not in self._running:
+                self._running[name] = self.enter_context(SERVERS[name]())
+            return self._running[name]
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Session:
     """What all suites of one call share."""
@@ -271,27 +299,25 @@ class Session:
     runner: Runner
     env: dict[str, str]
     width: int  # of the names before each line; 0 when there is only one suite to tell apart
+    servers: Servers
 
     def run(self, suite: Suite) -> Report:
         try:
-            with contextlib.ExitStack() as stack:
-                for tool in suite.tools:
-                    provide(tool)
-                servers = [stack.enter_context(SERVERS[name]()) for name in suite.needs]
-                servers += self.servers_used(suite, stack)
-                return self.run_on(suite, servers)
+            for tool in suite.tools:
+                provide(tool)
+            servers = [self.servers.get(name) for name in suite.needs]
+            return self.run_on(suite, [*servers, *self.servers_used(suite)])
         except ServerMissing as exc:
-            is_needed = self.env.get("CI") == "true" and not suite.optional
-            result = Result.FAILED if is_needed else Result.SKIPPED
+            result = Result.FAILED if self.env.get("CI") == "true" else Result.SKIPPED
             return Report(
                 suite=suite, result=result, detail=str(exc), on=f"no {' and '.join(suite.needs)}"
             )
 
-    def servers_used(self, suite: Suite, stack: contextlib.ExitStack) -> Iterator[Server]:
+    def servers_used(self, suite: Suite) -> Iterator[Server]:
         """Those that a suite can do without, except where CI=true is set."""
         for name in suite.uses:
             try:
-                yield stack.enter_context(SERVERS[name]())
+                yield self.servers.get(name)
             except ServerMissing:
                 if self.env.get("CI") == "true":
                     raise
@@ -369,18 +395,30 @@ def print_failures(reports: Sequence[Report]) -> None:
             sys.stdout.writelines(report.failure)
 
 
+def print_costs(seed: int, began: float) -> None:
+    """Computing time, too: on a busy machine it says more than the clock."""
+    spent = resource.getrusage(resource.RUSAGE_CHILDREN)
+    minutes = (time.monotonic() - began) / 60
+    computed = (spent.ru_utime + spent.ru_stime) / 60
+    print(f"\nseed {seed}, {minutes:.1f} minutes, {computed:.1f} CPU-minutes")
+
+
 def print_counts(reports: Sequence[Report]) -> None:
     counts = {result: sum(report.result is result for report in reports) for result in Result}
     shown = [result for result in Result if result is not Result.SKIPPED or counts[result]]
     print(", ".join(f"{counts[result]} {result}" for result in shown))
 
 
-def chosen(names: Sequence[str], extra_args: Sequence[str]) -> list[Suite]:
-    """The suites that were named, or all that are not extra; one named alone may get arguments."""
-    suites = [s for s in SUITES if (s.name in names if names else not s.extra)]
-    if not extra_args:
-        return suites
-    return [s._replace(command=f"{s.command} {shlex.join(extra_args)}") for s in suites]
+def chosen(args: argparse.Namespace, seed: int) -> list[Suite]:
+    """The suites that were named, or those whose time it is."""
+    if args.suites:
+        return [suite for suite in SUITES if suite.name in args.suites]
+    suites = [suite for suite in SUITES if (suite.when is not When.CHANGE) is args.nightly]
+    if args.in_turn:
+        in_turn = [suite for suite in SUITES if suite.when is When.IN_TURN]
+        suites.append(in_turn[seed % len(in_turn)])
+        print(f"in turn: {suites[-1].name}, one of {len(in_turn)} by the seed {seed}", flush=True)
+    return suites
 
 
 def temporary_folder(suite: Suite) -> str:
@@ -394,14 +432,11 @@ def temporary_folder(suite: Suite) -> str:
     return str(folder)
 
 
-def environment(seed: str) -> dict[str, str]:
+def environment(seed: int) -> dict[str, str]:
     """Our environment, with the programs of this virtual environment first."""
-    number = secrets.randbelow(2**31) if seed == "random" else int(seed)
     path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ.get('PATH', os.defpath)}"
     ours = {
-        "BLOOMERY_SEED": str(number),
-        "BLOOMERY_ONE_HALF": HALVES[number % 2],
-        "BLOOMERY_OTHER_HALF": HALVES[1 - number % 2],
+        "BLOOMERY_SEED": str(seed),
         "PATH": path,
         "PYTHONPYCACHEPREFIX": str(ROOT / "build" / "pycache"),
         "PYTHONUNBUFFERED": "1",
@@ -409,36 +444,51 @@ def environment(seed: str) -> dict[str, str]:
     return {name: value for name, value in (os.environ | ours).items() if name != NO_BYTECODE}
 
 
+def seed_number(text: str) -> int:
+    """A number, one that each day has to itself, or a new one each time."""
+    if text == "day":
+        return dt.datetime.now(dt.UTC).date().toordinal()
+    return secrets.randbelow(2**31) if text == "random" else int(text)
+
+
 def parse(argv: Sequence[str]) -> tuple[argparse.Namespace, list[str]]:
     """Our own arguments, and those after ``--`` which belong to the command behind a suite."""
     cut = argv.index("--") if "--" in argv else len(argv)
     parser = argparse.ArgumentParser(description="Run suites of tests and checks.")
-    parser.add_argument("suites", nargs="*", help="which; all but the extra ones if none is named")
-    parser.add_argument("--seed", default=str(FIXED_SEED), help='a number, or "random"')
+    parser.add_argument("suites", nargs="*", help="which; those of each change if none is named")
+    parser.add_argument("--nightly", action="store_true", help="those of make test-long")
+    parser.add_argument("--in-turn", action="store_true", help="and one of those in turn")
+    parser.add_argument("--seed", default=FIXED_SEED, type=seed_number, help=SEED_HELP)
     parser.add_argument("--jobs", type=int, default=2, help="how many suites run at a time")
     args = parser.parse_args(argv[:cut])
-    if unknown := set(args.suites) - {ONE_OF_THEM} - {suite.name for suite in SUITES}:
+    if unknown := set(args.suites) - {suite.name for suite in SUITES}:
         parser.error(f"unknown: {' '.join(sorted(unknown))}; one of {[s.name for s in SUITES]}")
     return args, list(argv[cut + 1 :])
 
 
 def main(argv: Sequence[str]) -> int:
+    began = time.monotonic()
     args, extra_args = parse(argv)
-    env = environment(args.seed)
-    in_turn = ROTATING[int(env["BLOOMERY_SEED"]) % len(ROTATING)]
-    names = [in_turn if name == ONE_OF_THEM else name for name in args.suites]
-    suites = chosen(names, extra_args)
+    suites = chosen(args, args.seed)
+    if extra_args:
+        more = shlex.join(extra_args)
+        suites = [suite._replace(command=f"{suite.command} {more}") for suite in suites]
     width = max(len(suite.name) for suite in suites) if len(suites) > 1 else 0
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
-        reports = run_all(suites, Session(runner=Runner(), env=env, width=width), args.jobs)
+        with Servers() as servers:
+            session = Session(
+                runner=Runner(), env=environment(args.seed), width=width, servers=servers
+            )
+            reports = run_all(suites, session, args.jobs)
     except KeyboardInterrupt:
         return 130
     print()
     print_skips(reports)
     print_failures(reports)
-    print(f"\nseed {env['BLOOMERY_SEED']}")
+    print(f"\n{ONE_FILE}\n")
     print_table(reports)
+    print_costs(args.seed, began)
     print_counts(reports)
     return 1 if any(report.result is Result.FAILED for report in reports) else 0
 

@@ -3,7 +3,7 @@
     make vm                           with UEFI, then with BIOS
     make vm ARGS=bios                 with one of them
     make vm ARGS="uefi partition"     only this life
-    make vm ARGS="bios short"         the life of `make test`
+    make vm ARGS="bios short"         the shortest life
 
 Each machine is enrolled, inspected, cleaned and provided.  Its network has no DHCP: the agent gets
 its address from the boot CD.  Then it has these lives, and is torn down and cleaned after each:

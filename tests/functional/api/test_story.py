@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import os
 import re
 import threading
 
@@ -15,13 +16,33 @@ from bloomery.operations.context import Services
 from bloomery.operations.policy_engine import Policies
 from bloomery.rpc.client import Client
 from tests.fakes.client import Client as ApiClient
-from tests.kit.servers import rpc
+from tests.kit.servers import databases, rpc
 from tests.kit.servers.site import HOST
 from tests.kit.waiting import wait_for
 
+SITES = {
+    "in-process": {},
+    "postgresql": {databases.VARIABLE: "postgresql", rpc.TRANSPORT: "json-rpc"},
+    "mariadb": {databases.VARIABLE: "mariadb", rpc.TRANSPORT: "oslo"},
+}
+SERVERS = {"postgresql": ["POSTGRESQL"], "mariadb": ["MARIADB", "RABBITMQ"]}
+CHOSEN = databases.ON_SERVER or rpc.TRANSPORT in os.environ  # one site for all tests
+
+
+@pytest.fixture(params=["in-process"] if CHOSEN else SITES)
+def database(request, monkeypatch, tmp_path):
+    """Tell the story on each database, over each transport."""
+    for server in SERVERS.get(request.param, ()):
+        if (variable := f"BLOOMERY_TEST_{server}") not in os.environ:
+            pytest.skip(f"{variable} names no server")
+    for variable, value in SITES[request.param].items():
+        monkeypatch.setenv(variable, value)
+    yield
+    databases.release(tmp_path)
+
 
 @pytest.fixture
-def api(make_site):
+def api(database, make_site):
     made = make_site()
     client = Client(made.runtime.ring, rpc.carried({HOST: made.service.manager}, made.until_closed))
     return ApiClient(

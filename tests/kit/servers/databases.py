@@ -1,7 +1,7 @@
 """The databases that tests run on: SQLite files, or those of a server.
 
-BLOOMERY_TEST_DATABASE says which: sqlite, postgresql or mariadb; the server is the one that
-``tools/servers.py`` has named.  A path stands for one database on each of them:
+BLOOMERY_TEST_DATABASE says which: sqlite, postgresql or mariadb; a test may change it.  The server
+is the one that ``tools/servers.py`` has named.  A path stands for one database on each of them:
 
     db = databases.open_at(tmp_path / "site.sqlite")     # at the head of the schema, empty
     conf = Conf(database=databases.settings(tmp_path / "state"))
@@ -31,7 +31,8 @@ from bloomery.db.engine import Database
 from bloomery.db.tables import METADATA
 
 SQLITE: Final = "sqlite"
-KIND: Final = os.environ.get("BLOOMERY_TEST_DATABASE", SQLITE)
+VARIABLE: Final = "BLOOMERY_TEST_DATABASE"
+KIND: Final = os.environ.get(VARIABLE, SQLITE)  # of every test that does not say otherwise
 URLS: Final = {"postgresql": "BLOOMERY_TEST_POSTGRESQL", "mariadb": "BLOOMERY_TEST_MARIADB"}
 ON_SERVER: Final = KIND != SQLITE
 _RESET_COUNTERS: Final = (
@@ -76,8 +77,8 @@ _MOST_STATEMENTS: Final = 3000  # that are kept; a whole suite makes some hundre
 
 def open_at(path: Path, kind: type[Database] = Database) -> Database:
     """Open the database of this path; it is made, empty, where there is none."""
-    if ON_SERVER:
-        return kind(_server().url(path))
+    if server := _server():
+        return kind(server.url(path))
     if not path.exists():
         shutil.copy(empty_file(), path)
     return kind(f"sqlite:///{path}")
@@ -85,15 +86,15 @@ def open_at(path: Path, kind: type[Database] = Database) -> Database:
 
 def settings(path: Path) -> Settings:
     """What [database] says of it; an SQLite file is left to the state dir."""
-    if not ON_SERVER:
+    if not (server := _server()):
         return Settings()
-    return Settings(connection=_server().url(path).render_as_string(hide_password=False))
+    return Settings(connection=server.url(path).render_as_string(hide_password=False))
 
 
 def release(folder: Path) -> None:
     """Empty the databases of all paths below; nobody may use them any more."""
-    if ON_SERVER:
-        _server().release(folder)
+    if server := _server():
+        server.release(folder)
 
 
 @functools.cache
@@ -106,10 +107,16 @@ def empty_file() -> Path:
     return path
 
 
+def _server() -> Server | None:
+    """The server whose databases the test uses, or None if they are files."""
+    kind = os.environ.get(VARIABLE, SQLITE)
+    return None if kind == SQLITE else _server_of(kind)
+
+
 @functools.cache
-def _server() -> Server:
-    url = sa.make_url(os.environ[URLS[KIND]])
-    if KIND == "mariadb":
+def _server_of(kind: str) -> Server:
+    url = sa.make_url(os.environ[URLS[kind]])
+    if kind == "mariadb":
         url = url.update_query_dict(
             {"ssl_disabled": "1"}
         )  # PyMySQL reads all authorities each time
