@@ -4,7 +4,7 @@ import ast
 import dataclasses
 import re
 import typing
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -20,8 +20,13 @@ EACH_GROUP = pytest.mark.parametrize(
 
 
 def written(tmp_path: Path, group: str, name: str, value: object) -> list[str]:
+    return all_written(tmp_path, group, {name: value})
+
+
+def all_written(tmp_path: Path, group: str, values: Mapping[str, object]) -> list[str]:
     path = tmp_path / "bloomery.conf"
-    path.write_text(f"[{group}]\n{name} = {value}\n")
+    lines = (f"{name} = {value}\n" for name, value in values.items())
+    path.write_text(f"[{group}]\n{''.join(lines)}")
     return [str(path)]
 
 
@@ -55,10 +60,13 @@ def test_every_option_has_help(group: str, options: list[cfg.Opt]):
 
 @EACH_GROUP
 def test_every_option_is_read_from_a_file(tmp_path: Path, group: str, options: list[cfg.Opt]):
-    for option in options:
-        said, meant = another(option)
-        loaded = conf.load(written(tmp_path, group, option.name, said))
-        assert (option.name, value_in(loaded, group, option.name)) == (option.name, meant)
+    said = {option.name: another(option) for option in options}
+    loaded = conf.load(
+        all_written(tmp_path, group, {name: text for name, (text, _) in said.items()})
+    )
+    assert {name: value_in(loaded, group, name) for name in said} == {
+        name: meant for name, (_, meant) in said.items()
+    }
 
 
 def test_without_a_file_everything_is_at_its_default():
@@ -69,13 +77,15 @@ def test_without_a_file_everything_is_at_its_default():
 def test_values_out_of_range_are_refused_by_name(
     tmp_path: Path, group: str, options: list[cfg.Opt]
 ):
-    for option, wrong in ((each, wrong) for each in options for wrong in wrong_values(each)):
-        files = written(tmp_path, group, option.name, wrong)
+    wrong = {option.name: list(wrong_values(option)) for option in options}
+    for number in range(max(map(len, wrong.values()))):
+        values = {name: each[number] for name, each in wrong.items() if number < len(each)}
+        files = all_written(tmp_path, group, values)
         with pytest.raises(errors.CannotStart) as caught:
-            raise AssertionError(f"{option.name} may be {wrong}: {conf.load(files)}")
+            conf.load(files)
         said = str(caught.value)
         assert f"[{group}]" in said
-        assert f"option {option.name} " in said
+        assert [name for name in values if f"option {name} " not in said] == []
         assert files[0] in said
         assert "\n" not in said
 
@@ -197,8 +207,8 @@ def test_all_wrong_values_are_named_at_once(tmp_path: Path):
 
 def test_options_that_are_ours_are_not(tmp_path: Path):
     for group, options in conf.list_opts():
-        for option in options:
-            assert conf.unknown(written(tmp_path, group, option.name, "1")) == []
+        values = {option.name: "1" for option in options}
+        assert conf.unknown(all_written(tmp_path, group, values)) == []
 
 
 def test_hooks_may_be_the_usual_ones_and_more(tmp_path: Path):

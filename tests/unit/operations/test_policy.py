@@ -37,9 +37,9 @@ def context(policies, request=None):
     return SimpleNamespace(services=services, request=request or caller())
 
 
-@pytest.fixture
-def enforced(tmp_path):
-    return Policies(Conf(), [tmp_path], enforced=True)
+@pytest.fixture(scope="module")
+def enforced(tmp_path_factory):
+    return Policies(Conf(), [tmp_path_factory.mktemp("no-policy-file")], enforced=True)
 
 
 def write(path, text):
