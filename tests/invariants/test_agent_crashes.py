@@ -262,6 +262,7 @@ def count_retries(life: AgentLife) -> int:
 
 
 @pytest.mark.timeout(400)  # some sixty lives, one after the other
+@pytest.mark.sampled
 @pytest.mark.parametrize(("boots_by", "name"), CELLS)
 def test_a_life_with_an_agent_goes_on_after_a_crash_at_any_commit(
     tmp_path: Path, server: AgentServer, fetched: dict[str, Any], boots_by: str, name: str

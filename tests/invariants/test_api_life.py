@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from tests.kit.probes import fuzz_life
+from tests.kit.sampling import count
 
 
 def test_whatever_clients_do_nodes_rest_and_keep_what_was_acknowledged(target, seed):
-    fuzz_life.run(target, seed, lives=15, steps=25)
+    fuzz_life.run(target, seed, lives=count(15), steps=25)

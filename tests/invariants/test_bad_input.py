@@ -8,8 +8,9 @@ import pytest
 from bloomery.api import app
 from bloomery.http_server import login
 from tests.kit.probes import documented_stories, fuzz_documented, fuzz_hostile, fuzz_wire
+from tests.kit.sampling import count
 
-EXAMPLES = 3  # of right and of wrong requests, for each operation
+EXAMPLES = count(3)  # of right and of wrong requests, for each operation
 
 
 @pytest.mark.timeout(
@@ -35,16 +36,16 @@ def test_nobody_comes_without_a_login(target, tmp_path):
 
 
 def test_wrong_values_at_every_place(target, lots):
-    fuzz_hostile.misplace(target, lots, most=4)
+    fuzz_hostile.misplace(target, lots, most=count(4))
 
 
 def test_requests_that_nobody_should_send(target, seed):
-    fuzz_hostile.throw(target, seed, examples=1200)
+    fuzz_hostile.throw(target, seed, examples=count(1200))
 
 
 def test_bytes_that_are_hardly_http(target, seed):
     with fuzz_wire.served(target) as address:
         fuzz_wire.send_all(address, target.told)
-        fuzz_wire.throw(address, seed, 600, target.told)
+        fuzz_wire.throw(address, seed, count(600), target.told)
         fuzz_wire.dawdle(address, target.told)
-        fuzz_wire.break_off(address, seed, 100)
+        fuzz_wire.break_off(address, seed, count(100))

@@ -43,6 +43,7 @@ def run(*args: str | Path, **more: object) -> subprocess.CompletedProcess[str]:
     )  # fmt: skip
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize(
     ("hang", "processes"),
     [*((hang, 0) for hang in HANGS.values()), (HANGS["in a loop"], 2)],
