@@ -32,7 +32,7 @@ class Line:
     head: str
 
 
-HEAD: Final = "0012"
+HEAD: Final = "0013"
 OURS: Final = Line(scripts="bloomery.db:migrations", head=HEAD)
 _VERSION_TABLE: Final = "alembic_version"
 _VERSION: Final = sa.text("SELECT version_num FROM alembic_version")

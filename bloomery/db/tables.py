@@ -163,6 +163,7 @@ NODES = _table(
     _text("reservation", index=True),
     _text("reserved_for"),
     _time("reserved_at"),
+    _time("maintenance_at"),
     sa.Column("lock_generation", sa.BigInteger, nullable=False, server_default="0"),
     sa.Index(
         "ix_nodes_allocatable", "resource_class", "provision_state", "instance_uuid", "uuid"

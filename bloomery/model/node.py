@@ -90,6 +90,7 @@ class Node:
     boot_mode: str | None = None
     secure_boot: bool | None = None
     health: str | None = None
+    maintenance_at: datetime | None = None
     reservation: str | None = None
     reserved_for: str | None = None
     reserved_at: datetime | None = None

@@ -19,6 +19,7 @@ from bloomery.conductor.states import State
 from bloomery.db import rows
 from bloomery.model import nouns
 from bloomery.model.request import PARKING, Parked, Parking
+from bloomery.model.rules import nodes as rules
 from bloomery.operations import management, nodes, policy, provision, records
 from bloomery.operations.context import Context
 
@@ -157,7 +158,8 @@ def _create(ctx: Context, fields: Json, imported: Json | None) -> str:
     policy.authorize(ctx, IMPORT_RULE)
     more = {name: value for name, value in imported.items() if name != "provision_state"}
     state = State(imported["provision_state"])
-    return nodes.create(ctx, fields, state, more | {"maintenance": True})
+    began = rules.maintenance_of_operator(True, more.get("maintenance_reason"))
+    return nodes.create(ctx, fields, state, more | began)
 
 
 def _find(ctx: Context, key: str) -> Any:

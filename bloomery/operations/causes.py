@@ -332,7 +332,8 @@ def _power_failed(s: NodeSituation) -> Cause | None:
             f"{_LOOK_AT_BMC}: maintenance ends by itself when it answers again; it is asked after "
             f"{every_s} to {4 * every_s} s, and within {every_s} s once anything has reached it"
         )
-    return Cause(f"the BMC does not answer: {_reason(s)}", _since_bmc(s), action)
+    since = _since_bmc(s) or s.node.maintenance_at
+    return Cause(f"the BMC does not answer: {_reason(s)}", since, action)
 
 
 def _reason(s: NodeSituation) -> str:
@@ -381,16 +382,13 @@ def _bmc_is_silent(s: NodeSituation) -> Cause | None:
 
 
 def _fault_is_set(s: NodeSituation) -> Cause | None:
-    """A flow that failed has put the node into maintenance.
-
-    Its time is known only while the node rests in the state of that failure.
-    """
+    """A flow that failed has put the node into maintenance."""
     node = s.node
     if not node.maintenance or node.fault is None:
         return None
     return Cause(
         f"{_is_in(node)}, and in maintenance for {node.fault}: {_reason(s)}",
-        node.provision_updated_at if _failed(node) else None, _action_by_state(s),
+        node.maintenance_at, _action_by_state(s),
     )  # fmt: skip
 
 
@@ -399,7 +397,8 @@ def _is_in_maintenance(s: NodeSituation) -> Cause | None:
         return None
     reason = secrets.mask(s.node.maintenance_reason)
     return Cause(
-        "an operator has set maintenance" + (f": {reason}" if reason else ""), None,
+        "an operator has set maintenance" + (f": {reason}" if reason else ""),
+        s.node.maintenance_at,
         "end maintenance when the work on the machine is done (baremetal node maintenance unset)",
     )  # fmt: skip
 

@@ -189,7 +189,10 @@ def _iso(at: datetime | None) -> str | None:
 def _maintenance(node: Node) -> Json | None:
     if not node.maintenance:
         return None
-    return {"reason": secrets.mask(node.maintenance_reason), "fault": node.fault}
+    return {
+        "reason": secrets.mask(node.maintenance_reason), "fault": node.fault,
+        "since": _iso(node.maintenance_at),
+    }  # fmt: skip
 
 
 def _lock(node: Node, now: datetime) -> Json | None:

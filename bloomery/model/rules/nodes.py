@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from datetime import UTC, datetime
 from functools import lru_cache
 from typing import Any, Final, TypeAlias
 
@@ -277,13 +278,18 @@ def refuse_in_state(node: Node, changed: Json) -> None:
 
 def maintenance_of_operator(on: bool, reason: str | None) -> Json:
     """Return the columns of a maintenance that an operator begins, takes over or ends."""
-    return {"maintenance": on, "maintenance_reason": reason if on else None, "fault": None}
+    return {
+        "maintenance": on, "maintenance_reason": reason if on else None, "fault": None,
+        "maintenance_at": datetime.now(UTC) if on else None,
+    }  # fmt: skip
 
 
 def begin_fault(node: Node, fault: str, reason: str) -> None:
     """Put a node into maintenance for a fault; the reason of an operator's maintenance stays."""
     if not (node.maintenance and node.fault is None and node.maintenance_reason):
         node.maintenance_reason = reason
+    if not node.maintenance or node.fault != fault:
+        node.maintenance_at = datetime.now(UTC)
     node.maintenance, node.fault = True, fault
 
 
@@ -294,6 +300,7 @@ def end_fault(node: Node, fault: str) -> bool:
     if node.last_error == node.maintenance_reason:
         node.last_error = None
     node.maintenance, node.fault, node.maintenance_reason = False, None, None
+    node.maintenance_at = None
     return True
 
 

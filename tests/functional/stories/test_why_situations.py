@@ -393,7 +393,7 @@ def bmc_silent(scene):
 
 
 @situation("an operator has set maintenance: new fans",
-           r"end maintenance .* is done \(baremetal node maintenance unset\)")  # fmt: skip
+           r"end maintenance .* is done \(baremetal node maintenance unset\)", since=0)  # fmt: skip
 def maintenance_by_hand(scene):
     node = scene.node("active")
     scene.stage.api.put(f"/v1/nodes/{node}/maintenance", {"reason": "new fans"})
@@ -607,3 +607,24 @@ def test_validation_names_what_is_probably_a_mistake(scene):
     deploy = scene.stage.api.get(f"/v1/nodes/{node}/validate").json["deploy"]
     assert "resource_class 'a b'" in deploy["reason"]
     assert "properties/capabilities has no effect with 'boot_mode'" in deploy["reason"]
+
+
+def test_a_maintenance_has_a_time_of_its_own(scene):
+    """The state's time is another, and maintenance that is set again begins anew."""
+    began_at = rows.now()
+    node = scene.node("active", provision_updated_at=began_at - 2 * AGO)
+    nodes = scene.stage.api
+
+    def since():
+        return nodes.get(f"/ext/v1/nodes/{node}/why").json["maintenance"]["since"]
+
+    assert nodes.put(f"/v1/nodes/{node}/maintenance", {"reason": "new fans"}).status == 202
+    first = since()
+    assert first >= began_at.isoformat()
+    assert nodes.get(f"/ext/v1/nodes/{node}/why").json["since"] == first
+    scene.set(node, maintenance_at=began_at - AGO, fault="power failure")
+    patch = [{"op": "replace", "path": "/maintenance", "value": True}]
+    assert nodes.patch(f"/v1/nodes/{node}", patch).status == 200
+    assert since() > first, "the operator has taken it over"
+    assert nodes.delete(f"/v1/nodes/{node}/maintenance").status == 202
+    assert scene.stage.site.node(node).maintenance_at is None
