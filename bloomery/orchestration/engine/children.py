@@ -13,8 +13,8 @@ from typing import Any
 from bloomery import errors
 from bloomery.model import stacks as model
 from bloomery.orchestration.engine import definitions, events
-from bloomery.orchestration.engine.resource import RowFacade
 from bloomery.orchestration.engine.stack_actions import StackActions
+from bloomery.orchestration.engine.stack_values import RowFacade
 from bloomery.orchestration.engine.stacks import EngineStack, TemplatePart
 from bloomery.orchestration.resources import composite, groups
 from bloomery.orchestration.resources.base import ending
@@ -236,12 +236,12 @@ class EngineChildren:
         parent_definition = parent.definition.definition
         document = dict(blueprint.document)
         owner = parent.definition.definition.resolved_type(blueprint.owner)
-        files = self._files(stack_id, document)
+        files, owner_row = self._files(stack_id, document), parent.rows[blueprint.owner]
         return parent_definition.child(
             versions.template_class(document)(document, files, limits=parent_definition.limits),
             parent_definition.environment.child(blueprint.owner, resolved=owner),
             identity=definitions.identity_of(name, stack_id, parent_definition.identity.project_id),
-            facade=RowFacade(parent.rows[blueprint.owner]),
+            facade=RowFacade(lambda: owner_row),
             user_parameters=blueprint.parameters,
         )
 

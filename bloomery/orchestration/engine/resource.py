@@ -14,7 +14,7 @@ from bloomery.orchestration.resources import base
 from bloomery.orchestration.stack import Stack
 from bloomery.orchestration.template.definitions import ResourceDefinition
 
-__all__ = ["EngineResource", "ResourceAction", "RowFacade", "Stage"]
+__all__ = ["EngineResource", "ResourceAction", "Stage"]
 
 
 @dataclass(slots=True, kw_only=True, eq=False)
@@ -97,21 +97,3 @@ class EngineResource(StoredResource, ReadableResource):
         """Return the fields that a kind may change in place, as text to compare."""
         parts = (self.physical_id, self.metadata, self.data, sorted(self.redacted))
         return json.dumps(parts, default=str)
-
-
-class RowFacade:
-    """A resource as the facade of its child stack (``view.Facade``)."""
-
-    __slots__ = ("_row",)
-
-    def __init__(self, row: EngineResource) -> None:
-        self._row = row
-
-    def metadata(self) -> Any:
-        return self._row.metadata
-
-    def deletion_policy(self) -> str:
-        return str(self._row.definition.deletion_policy)
-
-    def update_policy(self) -> Any:
-        return self._row.policy

@@ -9,7 +9,8 @@ from typing import Any, Final
 from bloomery.model import stacks as model
 from bloomery.orchestration.engine import adopt_data, definitions, events, graphs, resource_actions
 from bloomery.orchestration.engine.definitions import Library
-from bloomery.orchestration.engine.resource import EngineResource, RowFacade
+from bloomery.orchestration.engine.resource import EngineResource
+from bloomery.orchestration.engine.stack_values import RowFacade
 from bloomery.orchestration.engine.stacks import EngineStack, StackTimedOut, TemplatePart
 from bloomery.orchestration.engine.traversal import HOOKS, OVER_ROWS, Traversal
 from bloomery.orchestration.plan.plans import Verb
@@ -248,10 +249,9 @@ def facade_of(row: model.Stack, stacks: Mapping[str, EngineStack]) -> RowFacade 
     if parent is None or row.owner_resource is None:
         return None
     current = parent.rows.get(row.owner_resource)
-    for each in (current, *parent.leftovers.get(row.owner_resource, ())):
-        if each is not None and each.physical_id == row.uuid:
-            return RowFacade(each)
-    return None if current is None else RowFacade(current)
+    rows = (current, *parent.leftovers.get(row.owner_resource, ()))
+    owner = next((each for each in rows if each and each.physical_id == row.uuid), current)
+    return None if owner is None else RowFacade(lambda: owner)
 
 
 def data_of(stack: EngineStack, library: Library) -> dict[str, Any]:

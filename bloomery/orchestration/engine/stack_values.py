@@ -6,7 +6,7 @@ its child stack in the same way (``children.Child``).
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from bloomery import errors
@@ -16,6 +16,7 @@ from bloomery.orchestration.engine.definitions import arn_of
 from bloomery.orchestration.resources import base
 from bloomery.orchestration.resources.states import Action, Status
 from bloomery.orchestration.stack import Stack
+from bloomery.orchestration.template.dialect import DeletionPolicy
 from bloomery.orchestration.template.functions import base as functions
 from bloomery.orchestration.template.view import StackView
 
@@ -28,6 +29,8 @@ class ReadableResource:
     @property
     def stored(self) -> StoredResource:
         raise NotImplementedError
+
+    definitions: Stack  # of the template that last created or updated the resource
 
     @property
     def kind(self) -> type[base.Resource]:
@@ -55,6 +58,31 @@ class ReadableResource:
 
     def attributes(self) -> Mapping[str, Any]:
         return self.resource().all_attributes() if self.ready else {}
+
+
+class RowFacade:
+    """The parent's resource of a nested stack, as the stack sees it (``view.Facade``).
+
+    ``find``: returns the resource; None: the parent has no such resource now.
+    """
+
+    __slots__ = ("_find",)
+
+    def __init__(self, find: Callable[[], ReadableResource | None]) -> None:
+        self._find = find
+
+    def metadata(self) -> Any:
+        row = self._find()
+        return {} if row is None else row.stored.metadata
+
+    def update_policy(self) -> Any:
+        row = self._find()
+        return {} if row is None else row.stored.policy
+
+    def deletion_policy(self) -> str:
+        row = self._find()
+        definition = None if row is None else row.definitions.definitions.get(row.stored.name)
+        return str(DeletionPolicy.DELETE if definition is None else definition.deletion_policy)
 
 
 class ReadableStack:

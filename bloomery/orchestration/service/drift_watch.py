@@ -39,9 +39,10 @@ from bloomery.orchestration.resources.machine_records import MachineRecord
 from bloomery.orchestration.resources.machines import Busy
 from bloomery.orchestration.resources.node import Node
 from bloomery.orchestration.resources.states import Action, Status
-from bloomery.orchestration.service import acceptance, access, definitions, machine_pages
+from bloomery.orchestration.service import acceptance, access, machine_pages
 from bloomery.orchestration.service.access import StackContext
 from bloomery.orchestration.service.machine_pages import MachinePage, PageMachines
+from bloomery.orchestration.service.stored_values import StoredStack
 from bloomery.orchestration.template import kinds
 
 LOG = logging.getLogger(__name__)
@@ -214,7 +215,7 @@ class DriftWatch:
     def _masked(self, ctx: StackContext, stack: Stack, report: Report) -> Report:
         if not report.begun:
             return report
-        redaction = definitions.of(ctx, stack).definition.redaction
+        redaction = StoredStack(ctx, stack).redaction
         sentences = {name: redaction.masked(text) for name, text in report.differences.items()}
         return Report(resource=report.resource, differences=sentences, former=report.former)
 

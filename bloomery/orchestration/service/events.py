@@ -10,8 +10,9 @@ from bloomery import errors
 from bloomery.db import resources, stack_events, stacks, tables
 from bloomery.model.stack_views import EVENT_SORT_KEYS, EventDetails, EventQuery, StackIdentity
 from bloomery.model.stacks import Event, Properties, Stack
-from bloomery.orchestration.service import acceptance, access, definitions
+from bloomery.orchestration.service import acceptance, access
 from bloomery.orchestration.service.access import StackContext
+from bloomery.orchestration.service.stored_values import StoredStack
 
 _FIELDS: Final = tuple(
     each.name for each in dataclasses.fields(Event) if each.name in tables.STACK_EVENTS.c
@@ -87,7 +88,7 @@ def _shown(
     resolved = {name: value for name, value in stored.data.items() if value is not None}
     if not stored.has_secret:
         return resolved
-    return definitions.secrecy_of(ctx, stack).serialized(resource, resolved)
+    return StoredStack(ctx, stack).secrecy.serialized(resource, resolved)
 
 
 def _details(

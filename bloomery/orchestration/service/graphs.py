@@ -12,8 +12,9 @@ from bloomery.model.stack_views import Json, StackIdentity
 from bloomery.model.stacks import Stack, StoredResource
 from bloomery.orchestration.drawing import layers
 from bloomery.orchestration.resources.states import Action, Status
-from bloomery.orchestration.service import access, definitions
+from bloomery.orchestration.service import access
 from bloomery.orchestration.service.access import StackContext
+from bloomery.orchestration.service.stored_values import StoredStack
 
 _LEAST_ROWS: Final = 16  # of a column; a stack of n resources has columns of 1.5 * sqrt(n) rows
 _MOST_CHILDREN: Final = 50  # members of a group that are named
@@ -98,7 +99,7 @@ def _add_later(
     """Add the resources of the template without a row, unless the stack is COMPLETE or deleting."""
     if stack.status == Status.COMPLETE or stack.action == Action.DELETE:
         return
-    definition = definitions.of(ctx, stack)
+    definition = StoredStack(ctx, stack).definition
     for name, each in definition.definitions.items():
         if name not in nodes:
             nodes[name] = _node(StoredResource(uuid="", name=name, type=each.type), None)

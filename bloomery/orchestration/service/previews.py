@@ -26,7 +26,6 @@ from bloomery.orchestration.service import (
     acceptance,
     access,
     checks,
-    definitions,
     lists,
     plan_basis,
     stacks,
@@ -153,7 +152,7 @@ def preview_update_stack(
         basis = plan_basis.read(conn, row, acceptance.sealer_of(ctx))
         paused = plan_basis.list_paused(conn, row, acceptance.sealer_of(ctx))
     stored = StoredStack(ctx, row)
-    _, new = stacks.read_update(ctx, row, stored.template, arguments)
+    _, new = stacks.read_update(stored, arguments)
     checks.definition(ctx, new)
     checks.immutable(stored.definition, new)
     with ctx.services.heavy_jobs.enter():
@@ -273,6 +272,6 @@ def _details(
     child = _child_of(member)
     return ResourceDetails(
         resource=member.row, stack=identity, parent=parent,
-        description=definitions.description_of(owner.definition.definition.template, name),
+        description=owner.description_of(name),
         nested=None if child is None else StackIdentity.of(child.row),
     )  # fmt: skip

@@ -15,7 +15,7 @@ from bloomery.model.stack_views import Json, ResourceDetails, ResourceQuery, Sta
 from bloomery.model.stacks import MARKED_UNHEALTHY, OrderKind, Stack, StoredResource
 from bloomery.orchestration.resources import signals
 from bloomery.orchestration.resources.states import Action, Status
-from bloomery.orchestration.service import acceptance, access, definitions
+from bloomery.orchestration.service import acceptance, access
 from bloomery.orchestration.service.acceptance import Change
 from bloomery.orchestration.service.access import StackContext
 from bloomery.orchestration.service.stored_values import StackMember, StoredStack
@@ -129,7 +129,7 @@ def _description_and_attributes(
     stored: StoredStack, name: str, with_attr: Sequence[str] = ()
 ) -> dict[str, Any]:
     definition = stored.definition.definition
-    description = definitions.description_of(definition.template, name)
+    description = stored.description_of(name)
     return {
         "description": definition.redaction.masked(description),
         "attributes": _attributes(stored, name, with_attr),
@@ -284,7 +284,7 @@ def resource_mark_unhealthy(
     if not _changes(resource, mark_unhealthy=mark_unhealthy):
         return
     status = Status.FAILED if mark_unhealthy else Status.COMPLETE
-    text = definitions.of(ctx, stack).definition.redaction.masked(reason or MARKED)
+    text = StoredStack(ctx, stack).redaction.masked(reason or MARKED)
 
     def mark(conn: sa.Connection) -> None:
         """Write the state for clients; the engine writes it again, with an event."""

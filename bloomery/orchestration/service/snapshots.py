@@ -17,12 +17,12 @@ from bloomery.orchestration.service import (
     access,
     adoption,
     checks,
-    definitions,
     snapshot_handlers,
     stacks,
 )
 from bloomery.orchestration.service.acceptance import Change
 from bloomery.orchestration.service.access import StackContext
+from bloomery.orchestration.service.stored_values import StoredStack
 from bloomery.orchestration.template import environment
 
 RESTORE: Final = "RESTORE"
@@ -141,13 +141,13 @@ def _restore(ctx: StackContext, identity: StackIdentity, uuid: str) -> None:
         raise errors.NotSupported(feature="Restoring a snapshot that is not complete")
     checks.not_deleting(row, "Restoring")
     checks.not_busy(ctx, row)
-    stored = definitions.template_of(ctx, row)
+    stored = StoredStack(ctx, row)
     arguments = _arguments(snapshot.data or {})
-    inputs, new = stacks.read_update(ctx, row, stored, arguments)
+    inputs, new = stacks.read_update(stored, arguments)
     document = snapshot_handlers.restored_document(ctx, row, new, snapshot.data or {})
     if document is not None:
         arguments = dataclasses.replace(arguments, template=document)
-        inputs, new = stacks.read_update(ctx, row, stored, arguments)
+        inputs, new = stacks.read_update(stored, arguments)
     checks.definition(ctx, new)
     template = inputs.stored(ctx.runtime.new_id())
     if document is not None:  # values from handlers may be secret

@@ -15,18 +15,12 @@ from bloomery.model.stacks import OrderKind, Stack, Template
 from bloomery.orchestration import stack as definition
 from bloomery.orchestration.engine import definitions as engine_definitions
 from bloomery.orchestration.resources.states import Action, Status
-from bloomery.orchestration.service import (
-    acceptance,
-    access,
-    adoption,
-    checks,
-    definitions,
-    plan_basis,
-)
+from bloomery.orchestration.service import acceptance, access, adoption, checks, plan_basis
 from bloomery.orchestration.service import inputs as readings
 from bloomery.orchestration.service.acceptance import Change
 from bloomery.orchestration.service.access import StackContext
 from bloomery.orchestration.service.inputs import Inputs
+from bloomery.orchestration.service.stored_values import StoredStack
 from bloomery.orchestration.template import environment, merging, versions
 from bloomery.orchestration.template.dialect import Identity, Section
 
@@ -148,11 +142,10 @@ def _update(ctx: StackContext, identity: StackIdentity, arguments: StackArgument
     checks.may_update(ctx, row)
     if arguments.existing:
         checks.may_patch(ctx, row)
-    stored = definitions.template_of(ctx, row)
-    old = definitions.of(ctx, row, stored)
-    inputs, new = read_update(ctx, row, stored, arguments)
+    stored = StoredStack(ctx, row)
+    inputs, new = read_update(stored, arguments)
     checks.definition(ctx, new)
-    checks.immutable(old, new)
+    checks.immutable(stored.definition, new)
     template = inputs.stored(ctx.runtime.new_id())
     keeps_tags = arguments.existing and arguments.tags is None
     tags = row.tags if keeps_tags else checks.tags(arguments.tags)
@@ -198,13 +191,13 @@ def _flags(row: Stack, arguments: StackArguments) -> dict[str, Any]:
     }
 
 
-def read_update(
-    ctx: StackContext, row: Stack, stored: Template, arguments: StackArguments
-) -> tuple[Inputs, definition.Stack]:
-    inputs = _over(ctx, stored, arguments) if arguments.existing else readings.of(ctx, arguments)
+def read_update(stored: StoredStack, arguments: StackArguments) -> tuple[Inputs, definition.Stack]:
+    ctx, row = stored.ctx, stored.row
+    is_patch = arguments.existing
+    inputs = _over(ctx, stored.template, arguments) if is_patch else readings.of(ctx, arguments)
     inputs = _installed(ctx, inputs)
     if row.owner_uuid is not None:
-        return inputs, definitions.of(ctx, row, inputs.stored(""))
+        return inputs, stored.defined_by(inputs.stored(""))
     identity = engine_definitions.identity_of(row.name, row.uuid, row.project)
     return inputs, inputs.stack(identity)
 
@@ -236,24 +229,19 @@ def _declared(
 
 
 def get_template(ctx: StackContext, identity: StackIdentity) -> Json:
-    row = access.stack(ctx, identity)
-    stored = definitions.template_of(ctx, row)
-    if row.owner_uuid is None or not stored.has_secret:
-        return dict(stored.template)
-    stack = definitions.of(ctx, row, stored)
-    secrecy = definitions.secrecy_of(ctx, row, stack)
-    version_key = stack.definition.template.features.version_key
-    return secrecy.serialized_template(stored.template, version_key)
+    stored = StoredStack(ctx, access.stack(ctx, identity))
+    template = stored.template
+    if stored.row.owner_uuid is None or not template.has_secret:
+        return dict(template.template)
+    version_key = stored.definition.definition.template.features.version_key
+    return stored.secrecy.serialized_template(template.template, version_key)
 
 
 def get_environment(ctx: StackContext, identity: StackIdentity) -> Json:
-    row = access.stack(ctx, identity)
-    stored = definitions.template_of(ctx, row)
-    stack = definitions.of(ctx, row, stored)
-    public = definitions.secrecy_of(ctx, row, stack).public_parameters()
-    return stack.definition.environment.shown(public)
+    stored = StoredStack(ctx, access.stack(ctx, identity))
+    public = stored.secrecy.public_parameters()
+    return stored.definition.definition.environment.shown(public)
 
 
 def get_files(ctx: StackContext, identity: StackIdentity) -> dict[str, str]:
-    row = access.stack(ctx, identity)
-    return dict(definitions.template_of(ctx, row).files)
+    return dict(StoredStack(ctx, access.stack(ctx, identity)).template.files)

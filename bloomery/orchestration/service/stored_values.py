@@ -12,27 +12,31 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from typing import Any, NoReturn
+from typing import Any, Final, NoReturn
 
 from bloomery import errors
 from bloomery.db import raw_templates, resources, stacks
 from bloomery.model import stacks as model
 from bloomery.model.stacks import StoredResource
+from bloomery.orchestration.engine.definitions import stack_of
 from bloomery.orchestration.engine.stack_values import (
     ReadableResource,
     ReadableStack,
+    RowFacade,
     StackSiblings,
 )
 from bloomery.orchestration.resources import base
-from bloomery.orchestration.service import definitions
 from bloomery.orchestration.service.acceptance import sealer_of
 from bloomery.orchestration.service.access import StackContext
 from bloomery.orchestration.stack import Stack
 from bloomery.orchestration.stack.secrecy import Secrecy
 from bloomery.orchestration.stack.stacks import PendingResource
-from bloomery.orchestration.template.dialect import Section
+from bloomery.orchestration.template.dialect import Key, Section
 from bloomery.orchestration.template.functions import base as functions
+from bloomery.orchestration.template.redaction import Redaction
 from bloomery.orchestration.template.view import ResourceView, StackView
+
+_MINUTE_S: Final = 60
 
 
 class StoredStack(ReadableStack):
@@ -52,12 +56,51 @@ class StoredStack(ReadableStack):
             return raw_templates.get(conn, self.row.template_uuid, sealer_of(self.ctx))
 
     @functools.cached_property
+    def parent(self) -> StoredStack | None:
+        if self.row.owner_uuid is None:
+            return None
+        with self.ctx.services.db.read() as conn:
+            owner = stacks.find(conn, self.row.owner_uuid)
+        return None if owner is None else StoredStack(self.ctx, owner)
+
+    @functools.cached_property
     def definition(self) -> Stack:  # type: ignore[override]  # parsed on first use
-        return definitions.of(self.ctx, self.row, self.template)
+        return self.defined_by(self.template)
+
+    def defined_by(self, template: model.Template) -> Stack:
+        """Return the stack that another template of it defines."""
+        row, parent = self.row, self.parent
+        owner = str(row.owner_resource)
+        return stack_of(
+            template,
+            name=row.name,
+            id=row.uuid,
+            project=row.project,
+            runtime=self.ctx.runtime,
+            timeout_s=self._timeout_s,
+            depth=row.depth,
+            parent=None if parent is None else parent.definition,
+            facade=None if parent is None else RowFacade(lambda: parent.member(owner)),
+        )
+
+    @property
+    def _timeout_s(self) -> float:
+        minutes, engine = self.row.timeout_mins, self.ctx.services.conf.engine
+        return minutes * _MINUTE_S if minutes else engine.stack_action_timeout
 
     @functools.cached_property
     def secrecy(self) -> Secrecy:
-        return definitions.secrecy_of(self.ctx, self.row, self.definition)
+        parent, name = self.parent, str(self.row.owner_resource)
+        return Secrecy(self.definition, parent=None if parent is None else (parent.secrecy, name))
+
+    @property
+    def redaction(self) -> Redaction:
+        return self.definition.redaction
+
+    def description_of(self, name: str) -> str:
+        """Return the description of a resource, as the template has it."""
+        text = self.definition.written(name, Key.DESCRIPTION)
+        return text if isinstance(text, str) else ""
 
     def kind_of(self, row: StoredResource) -> type[base.Resource]:
         """Return the kind of a resource; its own template decides if the stack's differs.
@@ -78,7 +121,7 @@ class StoredStack(ReadableStack):
         if row.template_uuid not in self._sides:
             with self.ctx.services.db.read() as conn:
                 template = raw_templates.get(conn, row.template_uuid, sealer_of(self.ctx))
-            self._sides[row.template_uuid] = definitions.of(self.ctx, self.row, template)
+            self._sides[row.template_uuid] = self.defined_by(template)
         return self._sides[row.template_uuid]
 
     @functools.cached_property
@@ -138,7 +181,7 @@ class StoredStack(ReadableStack):
 
     def context(self) -> base.ResourceContext:
         return self.ctx.runtime.resource_context(
-            self.row, timeout_s=definitions.timeout_s(self.ctx, self.row.timeout_mins),
+            self.row, timeout_s=self._timeout_s,
             children=StoredChildren(self), siblings=StackSiblings(self),
         )  # fmt: skip
 
@@ -177,7 +220,7 @@ class StackMember(ReadableResource):
         return self.stack.kind_of(self.row)
 
     @property
-    def definitions(self) -> Stack:
+    def definitions(self) -> Stack:  # type: ignore[override]  # read on first use
         return self.stack.side_of(self.row)
 
     @functools.cached_property

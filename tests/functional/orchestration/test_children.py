@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import urllib.parse
 
 import pytest
@@ -207,3 +208,17 @@ def test_a_parent_fails_when_its_child_was_updated_meanwhile_and_failed(site, wa
     put(site, child_of(site, waiting), {"template": template({"x": broken})})
     reason = site.wait_for(waiting, "CREATE_FAILED")["stack_status_reason"]
     assert "Test Resource failed x" in reason
+
+
+def test_the_facade_of_a_nested_stack_has_the_values_of_its_resource(site):
+    inner = {"outputs": {"owner": {"value": {"resource_facade": "metadata"}}}}
+    resources = {
+        "v": {"type": "OS::Heat::Value", "properties": {"value": "made"}},
+        "n": {"type": "inner.yaml", "metadata": {"v": {"get_attr": ["v", "value"]}}},
+    }
+    path = site.create(
+        "web", template(resources), files={"inner.yaml": json.dumps(template({}, **inner))}
+    )
+    site.wait_for(path, "CREATE_COMPLETE")
+    answer = site.ask("GET", f"{child_of(site, path)}/outputs/owner")[1]
+    assert answer["output"]["output_value"] == {"v": "made"}
