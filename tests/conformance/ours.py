@@ -9,7 +9,7 @@ from bloomery.orchestration import simulation
 from bloomery.orchestration.resources import states
 from bloomery.orchestration.stack import Stack
 from bloomery.orchestration.template import environment, parse, versions
-from bloomery.orchestration.template.definition import Definition, StackInput
+from bloomery.orchestration.template.definition import Definition
 from bloomery.orchestration.template.dialect import Identity
 
 
@@ -26,9 +26,9 @@ def answer(case: dict[str, Any]) -> dict[str, Any]:
 def _stack(case: dict[str, Any]) -> Stack:
     document = parse.check(case["template"])
     template = versions.template_class(document)(document, case["files"])
-    stack_input = StackInput(
+    definition = Definition(
         template=template,
         environment=environment.Environment.of(case["environment"]),
         identity=Identity(name="c", project_id="p" * 32),
     )
-    return Stack(Definition(stack_input))
+    return Stack(definition)

@@ -14,7 +14,7 @@ import pytest
 
 TOOL = Path(__file__).parents[2] / "tools/sizes.py"
 LIMITS = {
-    "lines of the product": 121_083,
+    "lines of the product": 121_066,
     "lines of the tests": 133_504,  # a retained resource whose kind asks to be replaced
     "lines of bloomery": 3559,
     "lines of bloomery/api": 9255,
@@ -40,21 +40,21 @@ LIMITS = {
     "lines of bloomery/orchestration/plan": 1807,
     "lines of bloomery/orchestration/properties": 1649,
     "lines of bloomery/orchestration/resources": 9475,
-    "lines of bloomery/orchestration/service": 7055,
+    "lines of bloomery/orchestration/service": 6975,
     "lines of bloomery/orchestration/simulation": 1001,
     "lines of bloomery/orchestration/stack": 1303,
     "lines of bloomery/orchestration/template": 6596,
     "lines of bloomery/rpc": 2667,
     "lines of bloomery/web": 56,
     "files of the product": 814,
-    "functions": 8875,
+    "functions": 8871,
     "functions of under ten lines, per mille": 820,
     "one-caller helpers": 1668,
     "moves of get": 39,
     "moves of put": 142,
     "moves of create": 326,
     "moves of engine's create": 725,  # a stack reads its values in the file that the API uses, too
-    "moves of update": 340,
+    "moves of update": 337,
     "moves of engine's update": 1074,  # the same
     "files of get": 22,
     "files of put": 55,

@@ -14,7 +14,7 @@ from bloomery.cli.template import places
 from bloomery.cli.template.files import FileBundle
 from bloomery.orchestration.stack import Stack
 from bloomery.orchestration.template import environment, merging, versions
-from bloomery.orchestration.template.definition import Definition, StackInput
+from bloomery.orchestration.template.definition import Definition
 from bloomery.orchestration.template.dialect import Identity
 
 OF_ENVIRONMENTS: Final = (
@@ -71,13 +71,13 @@ class StackLoader:
         merged_environment = self._environment(document)
         files = self.bundle.files
         template = versions.template_class(document)(document, files, limits=self.bundle.limits)
-        stack_input = StackInput(
+        definition = Definition(
             template=template,
             environment=environment.Environment.of(merged_environment, limits=self.bundle.limits),
             identity=Identity(name=name),
             user_parameters=self.source.parameter_values,
         )
-        self.built = Stack(Definition(stack_input))
+        self.built = Stack(definition)
         return self.built
 
     def missing(self) -> list[str]:

@@ -16,7 +16,7 @@ from bloomery.orchestration.engine.runtime import EngineRuntime
 from bloomery.orchestration.stack import Stack
 from bloomery.orchestration.stack.nesting import Tree
 from bloomery.orchestration.template import versions
-from bloomery.orchestration.template.definition import Definition, StackInput
+from bloomery.orchestration.template.definition import Definition
 from bloomery.orchestration.template.dialect import Identity
 from bloomery.orchestration.template.environment import Environment
 from bloomery.orchestration.template.view import Facade
@@ -52,9 +52,7 @@ def stack_of(
         definition = parent.definition.child(parsed, environment, identity=identity, facade=facade)
         tree = parent.tree if parent.tree.files == files else Tree(runtime.limits, files)
     else:
-        definition = Definition(
-            StackInput(template=parsed, environment=environment, identity=identity)
-        )
+        definition = Definition(template=parsed, environment=environment, identity=identity)
         tree = Tree(runtime.limits, files)
     return Stack(definition, tree=tree, depth=depth, timeout_s=timeout_s)
 

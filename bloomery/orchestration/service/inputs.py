@@ -23,7 +23,7 @@ from bloomery.orchestration.service.fetching import Fetcher
 from bloomery.orchestration.stack import Stack
 from bloomery.orchestration.stack.nesting import Tree
 from bloomery.orchestration.template import environment, merging, versions
-from bloomery.orchestration.template.definition import Definition, StackInput
+from bloomery.orchestration.template.definition import Definition
 from bloomery.orchestration.template.dialect import Identity
 from bloomery.orchestration.template.environment import Environment
 from bloomery.orchestration.template.files import Files
@@ -51,13 +51,11 @@ class Inputs:
         template_class = versions.template_class(self.document)
         template = template_class(self.document, self.files, limits=self.limits)
         definition = Definition(
-            StackInput(
-                template=template,
-                environment=Environment.of(
-                    self.environment, self.kinds, operators=self.operators, limits=self.limits
-                ),
-                identity=identity,
-            )
+            template=template,
+            environment=Environment.of(
+                self.environment, self.kinds, operators=self.operators, limits=self.limits
+            ),
+            identity=identity,
         )
         return Stack(definition, tree=Tree(self.limits, self.files, self.unread))
 

@@ -1,6 +1,6 @@
 """A template with the user's input: conditions evaluated, resources and outputs parsed.
 
-    definition = Definition(StackInput(template=template, environment=environment))
+    definition = Definition(template=template, environment=environment)
     definition.resources["server"].properties  # a tree, see functions/base.py
     definition.view({"server": row}).resource("server").reference_id()
 
@@ -37,9 +37,14 @@ from bloomery.orchestration.template.view import Facade, ResourceView
 NOTHING_HIDDEN: Final = Redaction()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class StackInput:
-    """The input of a definition; change it with ``dataclasses.replace``."""
+class Resources(NamedTuple):
+    enabled: dict[str, ResourceDefinition]
+    disabled: frozenset[str]
+
+
+@dataclass(eq=False, repr=False, kw_only=True)
+class Definition:
+    """The template of one stack, and the input of its user."""
 
     template: Template
     environment: Environment
@@ -49,34 +54,13 @@ class StackInput:
     lenient: bool = False  # parameters may have no value, as in ``POST validate``
     constraint_context: ConstraintContext = CONSTRAINT_CONTEXT
     parent_redaction: Redaction = NOTHING_HIDDEN  # in the parent stack, which passes values down
-    hidden_defaults: Collection[str] | None = None  # of the tree; None: read the files
-    deadline: Deadline | None = None  # of the parent stack; None: a new one
+    hidden_in_tree: Collection[str] | None = None  # defaults of the parent; None: read the files
+    deadline: Deadline = None  # type: ignore[assignment]  # of the parent stack, or a new one
+    parsed: Resources | None = None  # the resources of the template, if they are known already
 
-
-class Resources(NamedTuple):
-    enabled: dict[str, ResourceDefinition]
-    disabled: frozenset[str]
-
-
-class Definition:
-    """The template of one stack.
-
-    The parts of its input are attributes: ``definition.environment``.
-    """
-
-    def __init__(self, stack_input: StackInput, resources: Resources | None = None) -> None:
-        """``resources``: those of the template, if they are parsed already."""
-        self.input = stack_input
-        self.template = stack_input.template
-        self.environment = stack_input.environment
-        self.identity = stack_input.identity
-        self.facade = stack_input.facade
-        self.lenient = stack_input.lenient
-        self.constraint_context = stack_input.constraint_context
-        self.deadline = stack_input.deadline or Deadline(self.limits)
+    def __post_init__(self) -> None:
+        self.deadline = self.deadline or Deadline(self.limits)
         self._required: dict[str, Sequence[str]] = {}
-        if resources is not None:
-            self._parsed = resources
 
     @property
     def limits(self) -> Limits:
@@ -88,17 +72,17 @@ class Definition:
 
     def relaxed(self) -> Definition:
         """Return a copy whose parameters may have no value."""
-        return self._with(lenient=True)
+        return replace(self, parsed=None, lenient=True)
 
     def stored_as(self, identity: Identity) -> Definition:
         """Return a copy with the name and ID of the stored stack."""
-        return self._with(identity=identity)
+        return replace(self, parsed=None, identity=identity)
 
     def only(self, names: Collection[str]) -> Definition:
         """Return a copy with the resources ``names`` only."""
         enabled, disabled = self._parsed
         kept = {name: each for name, each in enabled.items() if name in names}
-        return self._with_resources(self.template, Resources(kept, disabled & frozenset(names)))
+        return replace(self, parsed=Resources(kept, disabled & frozenset(names)))
 
     def amended(self, template: Template, part: Definition) -> Definition:
         """Return a copy with another template, reusing the resources parsed here and in ``part``.
@@ -109,14 +93,7 @@ class Definition:
         either = self.resources | part.resources
         enabled = {name: either[name] for name in names if name in either}
         disabled = (self.disabled | part.disabled) & names - enabled.keys()
-        return self._with_resources(template, Resources(enabled, frozenset(disabled)))
-
-    def _with_resources(self, template: Template, resources: Resources) -> Definition:
-        same = replace(self.input, deadline=self.deadline, template=template)
-        return Definition(same, resources)
-
-    def _with(self, **changes: Any) -> Definition:
-        return Definition(replace(self.input, deadline=self.deadline, **changes))
+        return replace(self, template=template, parsed=Resources(enabled, frozenset(disabled)))
 
     def child(
         self,
@@ -129,17 +106,15 @@ class Definition:
     ) -> Definition:
         """Return the definition of a child stack; it shares the redaction and the deadline."""
         return Definition(
-            StackInput(
-                template=template,
-                environment=environment,
-                identity=identity,
-                user_parameters=user_parameters or {},
-                facade=facade,
-                constraint_context=self.constraint_context,
-                parent_redaction=self.redaction,
-                hidden_defaults=self.hidden_defaults,
-                deadline=self.deadline,
-            )
+            template=template,
+            environment=environment,
+            identity=identity,
+            user_parameters=user_parameters or {},
+            facade=facade,
+            constraint_context=self.constraint_context,
+            parent_redaction=self.redaction,
+            hidden_in_tree=self.hidden_defaults,
+            deadline=self.deadline,
         )
 
     # ----------------------------------------------------------------------------------- redaction
@@ -147,8 +122,8 @@ class Definition:
     @functools.cached_property
     def hidden_defaults(self) -> Collection[str]:
         """The ``parameter_defaults`` that a nested template of the tree declares as hidden."""
-        if self.input.hidden_defaults is not None:
-            return self.input.hidden_defaults
+        if self.hidden_in_tree is not None:
+            return self.hidden_in_tree
         defaults = self.environment.parameter_defaults
         return files.hidden_in(self.template.files, defaults, self.limits) if defaults else ()
 
@@ -158,9 +133,9 @@ class Definition:
         defaults = self.environment.parameter_defaults
         nested = Redaction(defaults[name] for name in self.hidden_defaults if name in defaults)
         try:
-            return self.input.parent_redaction | nested | Redaction(self.parameters.secrets())
+            return self.parent_redaction | nested | Redaction(self.parameters.secrets())
         except errors.Failure:  # parameters that cannot be read
-            return self.input.parent_redaction | nested
+            return self.parent_redaction | nested
 
     @contextlib.contextmanager
     def redacted(self) -> Iterator[None]:
@@ -185,7 +160,7 @@ class Definition:
             raise exc.under(self.template.word(Section.PARAMETERS)) from exc
         return parameters.Parameters(
             declared,
-            {**self.environment.parameters, **self.input.user_parameters},
+            {**self.environment.parameters, **self.user_parameters},
             self.environment.parameter_defaults,
             self.template.pseudo_parameters(self.identity),
             lenient=self.lenient,
@@ -196,7 +171,7 @@ class Definition:
     def _declared(self, name: str, body: Any) -> parameter_schemas.Schema:
         self.deadline.tick()
         read, environment = self.template.parameter_schema, self.environment
-        given = (environment.parameters, environment.parameter_defaults, self.input.user_parameters)
+        given = (environment.parameters, environment.parameter_defaults, self.user_parameters)
         if self.facade is not None and (self.lenient or any(name in each for each in given)):
             schema = parameter_schemas.unused_default(read, name, body)
             is_cleared = environment.parameter_defaults.get(name, body) is None
@@ -244,6 +219,8 @@ class Definition:
 
     @functools.cached_property
     def _parsed(self) -> Resources:
+        if self.parsed is not None:
+            return self.parsed
         section = self.template.section(Section.RESOURCES)
         bodies = sections.Bodies(self.template)
         for name, body in section.items():

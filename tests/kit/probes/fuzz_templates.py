@@ -35,7 +35,7 @@ from bloomery.orchestration.properties import resource_types
 from bloomery.orchestration.stack import Stack, ValidationLevel, validate, variants
 from bloomery.orchestration.stack.secrecy import Secrecy
 from bloomery.orchestration.template import environment, files, merging, parse, versions
-from bloomery.orchestration.template.definition import Definition, StackInput
+from bloomery.orchestration.template.definition import Definition
 from bloomery.orchestration.template.dialect import Identity
 from tests.kit.probes import fuzzing
 from tests.kit.stacks.template_strategy import SECRET, SECRET_NUMBER, Case, cases
@@ -111,13 +111,13 @@ def built(case: Case) -> Stack:
     texts = files.Files.of(case.files)
     template = versions.template_class(document)(document, texts)
     parse.check(case.given, what="the parameters")
-    stack_input = StackInput(
+    definition = Definition(
         template=template,
         environment=environment.Environment.of(_merged(case, document)),
         identity=Identity(name="S"),
         user_parameters=case.given or {},
     )
-    return Stack(Definition(stack_input))
+    return Stack(definition)
 
 
 def _merged(case: Case, document: Any) -> dict[str, Any]:

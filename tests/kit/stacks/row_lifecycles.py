@@ -99,7 +99,7 @@ class RowLifecycle(Lifecycle):
 
 
 def _with_parameters(template: model.Template, stack: Stack) -> model.Template:
-    given = dict(stack.definition.input.user_parameters)
+    given = dict(stack.definition.user_parameters)
     environment = dict(template.environment)
     environment["parameters"] = {**environment.get("parameters", {}), **given}
     return dataclasses.replace(template, environment=environment)

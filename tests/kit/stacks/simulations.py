@@ -10,7 +10,7 @@ from bloomery.orchestration.resources import base
 from bloomery.orchestration.simulation import Event
 from bloomery.orchestration.stack import Stack
 from bloomery.orchestration.template import kinds, parse, versions
-from bloomery.orchestration.template.definition import Definition, StackInput
+from bloomery.orchestration.template.definition import Definition
 from bloomery.orchestration.template.dialect import Identity
 from bloomery.orchestration.template.environment import Environment
 
@@ -29,13 +29,13 @@ def stack(
     template = versions.template_class(document)(document, files or {})
     offered = {**kinds.loaders("bloomery.resources")}
     offered |= {name: (lambda kind=kind: kind) for name, kind in (more or {}).items()}
-    stack_input = StackInput(
+    definition = Definition(
         template=template,
         environment=Environment.of(environment, kinds.Kinds(offered)),
         identity=Identity(name="S"),
         user_parameters=given or {},
     )
-    return Stack(Definition(stack_input), timeout_s=timeout_s)
+    return Stack(definition, timeout_s=timeout_s)
 
 
 def lines(events: Sequence[Event], depth: int = 0) -> list[str]:

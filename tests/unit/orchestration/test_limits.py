@@ -23,7 +23,7 @@ from bloomery.orchestration.service import remote_templates
 from bloomery.orchestration.service.fetching import Fetcher
 from bloomery.orchestration.stack import validate
 from bloomery.orchestration.template import environment, files, merging, parse, versions, view
-from bloomery.orchestration.template.definition import Definition, StackInput
+from bloomery.orchestration.template.definition import Definition
 from bloomery.orchestration.template.functions import base
 from bloomery.orchestration.template.functions.parser import Parser
 from tests.kit import apart
@@ -59,8 +59,8 @@ def valid(text: str, *, limits: Limits = LIMITS, **more: Any) -> None:
         return validate(found)
     template = type(found.definition.template)
     made = template(found.definition.template.document, limits=limits)
-    stack_input = StackInput(template=made, environment=found.definition.environment)
-    return validate(type(found)(Definition(stack_input)))
+    definition = Definition(template=made, environment=found.definition.environment)
+    return validate(type(found)(definition))
 
 
 def environments(count: int, size: int) -> Any:

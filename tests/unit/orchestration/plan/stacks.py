@@ -8,7 +8,7 @@ from typing import Any
 from bloomery.orchestration.limits import LIMITS, Limits
 from bloomery.orchestration.stack import Stack, validate
 from bloomery.orchestration.template import parse, versions
-from bloomery.orchestration.template.definition import Definition, StackInput
+from bloomery.orchestration.template.definition import Definition
 from bloomery.orchestration.template.dialect import Identity
 from bloomery.orchestration.template.environment import Environment
 
@@ -25,13 +25,13 @@ def stack(
 ) -> Stack:
     document = parse.document(text, limits)
     template = versions.template_class(document)(document, files or {}, limits=limits)
-    stack_input = StackInput(
+    definition = Definition(
         template=template,
         environment=Environment.of(environment),
         identity=Identity(name="story"),
         user_parameters=given,
     )
-    made = Stack(Definition(stack_input), timeout_s=timeout_s)
+    made = Stack(definition, timeout_s=timeout_s)
     if sound:
         validate(made)
     return made

@@ -9,7 +9,7 @@ from bloomery.orchestration.limits import LIMITS
 from bloomery.orchestration.stack import Stack, ValidationLevel
 from bloomery.orchestration.stack import validate as validate_stack
 from bloomery.orchestration.template import kinds, parse, versions
-from bloomery.orchestration.template.definition import Definition, StackInput
+from bloomery.orchestration.template.definition import Definition
 from bloomery.orchestration.template.dialect import Identity
 from bloomery.orchestration.template.environment import Environment
 
@@ -32,12 +32,10 @@ def definition(document: dict[str, Any], env: Any = None, *, limits=LIMITS, file
     environment = Environment.of(env, kinds.installed())
     identity = {key: more.pop(key) for key in ("name", "id", "arn", "project_id") if key in more}
     return Definition(
-        StackInput(
-            template=template,
-            environment=environment,
-            identity=Identity(**({"name": "web"} | identity)),
-            **more,
-        )
+        template=template,
+        environment=environment,
+        identity=Identity(**({"name": "web"} | identity)),
+        **more,
     )
 
 

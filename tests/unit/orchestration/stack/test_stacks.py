@@ -14,7 +14,7 @@ from bloomery.orchestration.resources import base
 from bloomery.orchestration.resources.value import Value
 from bloomery.orchestration.stack import Stack, validate
 from bloomery.orchestration.template import kinds, versions
-from bloomery.orchestration.template.definition import Definition, StackInput
+from bloomery.orchestration.template.definition import Definition
 from bloomery.orchestration.template.environment import Environment
 from tests.unit.orchestration.stack import kit
 
@@ -56,7 +56,7 @@ def of_kettles(body, **more) -> Stack:
     document = kit.hot(body)
     environment = Environment.of(None, kinds.Kinds({"Kettle": lambda: Kettle, "V": lambda: Value}))
     template = versions.template_class(document)(document)
-    return Stack(Definition(StackInput(template=template, environment=environment, **more)))
+    return Stack(Definition(template=template, environment=environment, **more))
 
 
 @pytest.fixture(autouse=True)

@@ -8,7 +8,7 @@ from bloomery import errors
 from bloomery.orchestration import simulation
 from bloomery.orchestration.stack import Stack, validate
 from bloomery.orchestration.template import parse, versions
-from bloomery.orchestration.template.definition import Definition, StackInput
+from bloomery.orchestration.template.definition import Definition
 from bloomery.orchestration.template.environment import Environment
 from tests.kit.stacks.simulations import stack
 
@@ -140,10 +140,10 @@ def simulated(stack):
 
 def of_cloudformation(text, given):
     template = versions.template_class(document := parse.document(text))(document, {})
-    stack_input = StackInput(
+    definition = Definition(
         template=template, environment=Environment.of(None), user_parameters=given
     )
-    return Stack(Definition(stack_input))
+    return Stack(definition)
 
 
 def parts(value, said):
