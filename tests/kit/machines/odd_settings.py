@@ -533,6 +533,58 @@ FIRMWARE_UPDATES: Final = (
     ),
 )
 
+_DELL: Final = "https://github.com/dell/"
+BUSY: Final = tuple(
+    Oddity(
+        id=f"{operation}-{name}-is-busy-{status}".lower().replace(" ", "-"),
+        source=source,
+        bmc=f"{name} is {status} with Retry-After, twice: {message}",
+        operation=operation,
+        faults=(
+            refusal(
+                status, code, message, path=path, method=method, times=2,
+                headers={"Retry-After": "1"},
+            ),
+        ),
+    )
+    for source, status, code, message, calls in (
+        (
+            f"{_DELL}iDRAC-Redfish-Scripting/issues/116", 503,
+            "Base.1.8.ServiceTemporarilyUnavailable", "The service is temporarily unavailable.",
+            (
+                ("deploy", "GET of the system", SYSTEM, "GET"),
+                ("deploy", "InsertMedia", "InsertMedia$", "POST"),
+                ("deploy", "PATCH of Boot", SYSTEM, "PATCH"),
+                ("deploy", "Reset", r"ComputerSystem\.Reset$", "POST"),
+                ("deploy by redfish-https", "PATCH of Boot", SYSTEM, "PATCH"),
+                ("undeploy", "Reset", r"ComputerSystem\.Reset$", "POST"),
+                ("undeploy", "EjectMedia", "EjectMedia$", "POST"),
+                ("apply BIOS settings", "PATCH", "/Bios/Settings$", "PATCH"),
+                ("update firmware", "SimpleUpdate", r"SimpleUpdate$", "POST"),
+            ),
+        ),
+        (
+            f"{_DELL}terraform-provider-redfish/issues/342", 429,
+            "Base.1.8.GeneralError", "Too many requests.",
+            (
+                ("deploy", "GET of the system", SYSTEM, "GET"),
+                ("undeploy", "EjectMedia", "EjectMedia$", "POST"),
+            ),
+        ),
+        (
+            "https://github.com/fwupd/fwupd/pull/4836", 409,
+            "Base.1.8.ResourceInUse", "Another update is in progress.",
+            (
+                ("update firmware", "SimpleUpdate", r"SimpleUpdate$", "POST"),
+                ("undeploy", "Reset", r"ComputerSystem\.Reset$", "POST"),
+                ("rebooting", "Reset", r"ComputerSystem\.Reset$", "POST"),
+                ("apply BIOS settings", "PATCH", "/Bios/Settings$", "PATCH"),
+            ),
+        ),
+    )
+    for operation, name, path, method in calls
+)  # fmt: skip
+
 POWER: Final = (
     Oddity(
         id="power-on-conflicts-for-a-while",
@@ -575,5 +627,6 @@ ALL: Final[tuple[Oddity, ...]] = (
     *INSPECTION,
     *SENSORS,
     *FIRMWARE_UPDATES,
+    *BUSY,
     *POWER,
 )
