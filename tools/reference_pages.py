@@ -79,7 +79,7 @@ def endpoints() -> Lines:
 
 def stack_endpoints() -> Lines:
     yield from _head("Endpoints of the orchestration API", "Heat's API, on port 8004.")
-    yield from _operations(description.document(stack_routes.ROUTES, stack_routes.EXTENSIONS, ""))
+    yield from _operations(description.document(stack_routes.ENDPOINTS, ""))
 
 
 def _operations(document: Mapping[str, Any]) -> Lines:

@@ -57,10 +57,10 @@ class Call:
     context: Context
     method: str
     url: str
-    version: int
     query: dict[str, Any]
     body: bytes
     content_type: str
+    version: int = versions.MIN
     caller: str = ""
     is_forwarded: bool = False
     suffix: str = ""
@@ -154,7 +154,7 @@ class Endpoint:
     older clients get 403.  A ``status`` of REFUSED: the endpoint refuses every caller and names the
     right path.  ``answers``: the JSON type of the document; "any": no type is promised, and 202 may
     come instead.  ``streams``: a client that asks for server-sent events gets them.  ``has_head``:
-    HEAD answers as GET, without the body.
+    HEAD answers as GET, without the body.  ``only_reads``: nothing is changed, whatever the method.
     """
 
     method: str
@@ -173,6 +173,7 @@ class Endpoint:
     also_in: tuple[int, ...] = ()
     streams: bool = False
     has_head: bool = False
+    only_reads: bool = False
     begins_with_node: bool = field(init=False)
 
     def __post_init__(self) -> None:

@@ -1,6 +1,6 @@
-"""Build the OpenAPI 3.1 document from the declarations of endpoints.
+"""Build the OpenAPI 3.1 document of an API from its table of endpoints.
 
-    document(routes.ENDPOINTS)
+    document(routes.ENDPOINTS)          # of the bare-metal API; another has another ``Api``
 
 ``x-since`` is the first microversion of an endpoint or an argument, ``x-policy`` its rule. The
 function that parses an argument gives the argument's schema.
@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
 from http import HTTPStatus
 from typing import Any, Final, TypeAlias
 
@@ -159,7 +160,7 @@ _WRITING: Final = (405, 409, 413, 415)
 _ASKING_BMC: Final = re.compile(r".*/nodes/.*(/management/.*|/vmedia.*|/vendor_passthru.*|/bmc)")
 _OF_BMC: Final = (502,)
 _WITH_DOCUMENT: Final = (200, 201)
-_LOCATED: Final = (201, 202, 204)
+_LOCATED: Final = (201, 202, 204, 302)
 _TOLD_WITH: Final[Mapping[int, str]] = {
     401: _CHALLENGE,
     405: "Allow",
@@ -168,29 +169,34 @@ _TOLD_WITH: Final[Mapping[int, str]] = {
 }
 
 
-def document(endpoints: Iterable[Endpoint]) -> Json:
-    """Return the whole document."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Api:
+    """What documents of two APIs do not share.
+
+    ``about``: of the whole document; ``versions``: of an endpoint; ``answer``: the schema of a
+    success, if it is known; ``refusals``: the statuses of an endpoint's errors.  ``headers`` are
+    those of every answer.
+    """
+
+    about: Mapping[str, Any]
+    components: Mapping[str, Any]
+    parameters: tuple[Json, ...]
+    idents: Mapping[str, Json]
+    shapes: Mapping[Callable[..., Any], Json]
+    lists: tuple[Callable[..., Any], ...]  # arguments that are comma lists
+    versions: Callable[[Endpoint], Json]
+    answer: Callable[[str, str], Json | None]
+    refusals: Callable[[Endpoint], Iterable[int]]
+    headers: tuple[str, ...]
+
+
+def document(endpoints: Iterable[Endpoint], api: Api | None = None) -> Json:
+    """Return the whole document; without ``api`` that of the bare-metal API."""
+    api = api or IRONIC
     paths: dict[str, Json] = {}
     for each in endpoints:
-        paths.setdefault(each.path, {})[each.method.lower()] = _operation(each)
-    return {
-        "openapi": OPENAPI,
-        "info": {"title": TITLE, "version": f"1.{versions.MAX}", "description": ABOUT},
-        "servers": [{"url": "/"}],
-        "security": [{}, *({name: []} for name in _SECURITY)],
-        "x-openstack": _bounds(versions.MIN),
-        "paths": paths,
-        "components": {
-            "parameters": {"Version": _VERSION},
-            "schemas": {"Fault": _FAULT, **documents.COMPONENTS},
-            "responses": dict(_faults()),
-            "headers": {
-                name: {"description": text, "schema": _TEXT, "required": name == _CHALLENGE}
-                for name, text in _HEADERS.items()
-            },
-            "securitySchemes": dict(_SECURITY),
-        },
-    }
+        paths.setdefault(each.path, {})[each.method.lower()] = _operation(each, api)
+    return {"openapi": OPENAPI, **api.about, "paths": paths, "components": dict(api.components)}
 
 
 def _bounds(since: int) -> Json:
@@ -198,42 +204,38 @@ def _bounds(since: int) -> Json:
     return {"min-ver": f"1.{since}", "max-ver": f"1.{versions.MAX}"}
 
 
-def _operation(endpoint: Endpoint) -> Json:
-    method, path = endpoint.method, endpoint.path
+def _operation(endpoint: Endpoint, api: Api) -> Json:
+    summary = (endpoint.function.__doc__ or "").partition("\n")[0]
     operation: Json = {
-        "operationId": "_".join([method.lower(), *re.findall(r"\w+", path)]),
-        "tags": [tag_of(path)],
+        "operationId": "_".join([endpoint.method.lower(), *re.findall(r"\w+", endpoint.path)]),
+        "tags": [tag_of(endpoint.path)],
+        **({"summary": summary} if summary else {}),
         "x-policy": endpoint.rule,
-        "x-since": f"1.{endpoint.since}",
-        **({"x-also": [f"1.{each}" for each in endpoint.also_in]} if endpoint.also_in else {}),
-        "x-openstack": _bounds(endpoint.since),
-        "parameters": list(_parameters(path, endpoint)),
-        "responses": _responses(method, path, endpoint),
+        **api.versions(endpoint),
+        "parameters": [*api.parameters, *_parameters(endpoint, api)],
+        "responses": _responses(endpoint, api),
     }
-    if auth.PUBLIC.fullmatch(re.sub(r"{\w+}", "x", path)):
-        operation["security"] = []
-    body = _body(endpoint)
+    body = _body(endpoint, api)
     return operation if body is None else operation | {"requestBody": body}
 
 
 def tag_of(path: str) -> str:
     """Return the noun of a path, by which generators of clients make modules."""
     words = re.findall(r"[\w.]+", path.replace("{", " {"))
-    return next((word for word in words if word not in ("ext", "v1")), "versions")
+    return next((word for word in words if word not in ("ext", "v1", "project")), "versions")
 
 
-def _parameters(path: str, endpoint: Endpoint) -> Iterator[Json]:
-    yield {"$ref": "#/components/parameters/Version"}
-    for ident in re.findall(r"{(\w+)}", path):
-        shape = _TEXT | _IDENTS.get(ident, _IDENT if ident == "port" else {"minLength": 1})
+def _parameters(endpoint: Endpoint, api: Api) -> Iterator[Json]:
+    for ident in re.findall(r"{(\w+)}", endpoint.path):
+        shape = _TEXT | api.idents.get(ident, {"minLength": 1})
         yield {"name": ident, "in": "path", "required": True, "schema": shape}
     for name, arg in endpoint.query.items():
         yield {
             "name": name,
             "in": "query",
             "required": arg.required,
-            "schema": SHAPES[arg.parse],
-            **({"explode": False} if arg.parse is arguments.words else {}),
+            "schema": api.shapes[arg.parse],
+            **({"explode": False} if arg.parse in api.lists else {}),
             **_since(arg),
         }
 
@@ -242,7 +244,7 @@ def _since(arg: arguments.Arg) -> Json:
     return {"x-since": f"1.{arg.since}"} if arg.since else {}
 
 
-def _body(endpoint: Endpoint) -> Json | None:
+def _body(endpoint: Endpoint, api: Api) -> Json | None:
     """Return the request body of the endpoint, if any."""
     if endpoint.body is not None:
         # an absent body counts as an empty object
@@ -254,7 +256,7 @@ def _body(endpoint: Endpoint) -> Json | None:
     schema = {
         "type": "object",
         "properties": {
-            name: SHAPES[arg.parse] | _since(arg) for name, arg in endpoint.named.items()
+            name: api.shapes[arg.parse] | _since(arg) for name, arg in endpoint.named.items()
         },
         "required": needed,
         "additionalProperties": False,
@@ -279,30 +281,26 @@ def _sent(schema: Json, *, required: bool) -> Json:
     return {"required": required, "content": {JSON_TYPE: {"schema": schema}}}
 
 
-def _responses(method: str, path: str, endpoint: Endpoint) -> Json:
+def _responses(endpoint: Endpoint, api: Api) -> Json:
     """Return the declared response, and references to the possible errors."""
-    writes = endpoint.body is not None or endpoint.status not in (*_WITH_DOCUMENT, REFUSED)
-    asks_bmc = _ASKING_BMC.fullmatch(path) is not None
-    may_change = writes or endpoint.answers == "any" or asks_bmc
-    refusals = {*_EVERYWHERE, *(_WRITING if may_change else ()), endpoint.too_old.value[0]}
-    refusals.update(_OF_BMC if asks_bmc else ())
-    answers = {} if endpoint.status == REFUSED else _successes(method, path, endpoint)
+    answers = {} if endpoint.status == REFUSED else _successes(endpoint, api)
     return answers | {
-        str(status): {"$ref": f"#/components/responses/{status}"} for status in sorted(refusals)
+        str(status): {"$ref": f"#/components/responses/{status}"}
+        for status in sorted(set(api.refusals(endpoint)))
     }
 
 
-def _successes(method: str, path: str, endpoint: Endpoint) -> Json:
+def _successes(endpoint: Endpoint, api: Api) -> Json:
     success: Json = {
         "description": HTTPStatus(endpoint.status).phrase,
-        "headers": _headers(*_ALWAYS, *_OF_HANDLERS, *_located(endpoint)),
+        "headers": headers_of(*api.headers, *_located(endpoint)),
     }
     answers: Json = {str(endpoint.status): success}
     if endpoint.answers == "any":
-        headers = _headers(*_ALWAYS, *_OF_HANDLERS)
+        headers = headers_of(*api.headers)
         answers["202"] = {"description": HTTPStatus.ACCEPTED.phrase, "headers": headers}
     elif endpoint.status in _WITH_DOCUMENT:
-        schema = documents.of(method, path) or {"type": endpoint.answers}
+        schema = api.answer(endpoint.method, endpoint.path) or {"type": endpoint.answers}
         success["content"] = {JSON_TYPE: {"schema": schema}}
         if endpoint.streams:
             success["content"][EVENT_STREAM] = {"schema": _TEXT}
@@ -313,7 +311,7 @@ def _located(endpoint: Endpoint) -> tuple[str, ...]:
     return ("Location",) if endpoint.status in _LOCATED else ()
 
 
-def _headers(*names: str) -> Json:
+def headers_of(*names: str) -> Json:
     return {name: {"$ref": f"#/components/headers/{name}"} for name in names}
 
 
@@ -323,7 +321,7 @@ def _faults() -> Iterator[tuple[str, Json]]:
             str(status),
             {
                 "description": HTTPStatus(status).phrase,
-                "headers": _headers(*_ALWAYS, *_OF_HANDLERS, *_told_with(status)),
+                "headers": headers_of(*_ALWAYS, *_OF_HANDLERS, *_told_with(status)),
                 "content": {JSON_TYPE: {"schema": _BODIES.get(status, _REFUSAL)}},
             },
         )
@@ -331,3 +329,55 @@ def _faults() -> Iterator[tuple[str, Json]]:
 
 def _told_with(status: int) -> tuple[str, ...]:
     return (_TOLD_WITH[status],) if status in _TOLD_WITH else ()
+
+
+# ----------------------------------------------------------------------------- the bare-metal API
+
+
+def _versions_of(endpoint: Endpoint) -> Json:
+    """Return the microversions of an endpoint, and that it is public where it is."""
+    is_public = auth.PUBLIC.fullmatch(re.sub(r"{\w+}", "x", endpoint.path))
+    return {
+        "x-since": f"1.{endpoint.since}",
+        **({"x-also": [f"1.{each}" for each in endpoint.also_in]} if endpoint.also_in else {}),
+        "x-openstack": _bounds(endpoint.since),
+        **({"security": []} if is_public else {}),
+    }
+
+
+def _refusals(endpoint: Endpoint) -> Iterator[int]:
+    yield from (*_EVERYWHERE, endpoint.too_old.value[0])
+    writes = endpoint.body is not None or endpoint.status not in (*_WITH_DOCUMENT, REFUSED)
+    asks_bmc = _ASKING_BMC.fullmatch(endpoint.path) is not None
+    if writes or endpoint.answers == "any" or asks_bmc:
+        yield from _WRITING
+    if asks_bmc:
+        yield from _OF_BMC
+
+
+IRONIC: Final = Api(
+    about={
+        "info": {"title": TITLE, "version": f"1.{versions.MAX}", "description": ABOUT},
+        "servers": [{"url": "/"}],
+        "security": [{}, *({name: []} for name in _SECURITY)],
+        "x-openstack": _bounds(versions.MIN),
+    },
+    components={
+        "parameters": {"Version": _VERSION},
+        "schemas": {"Fault": _FAULT, **documents.COMPONENTS},
+        "responses": dict(_faults()),
+        "headers": {
+            name: {"description": text, "schema": _TEXT, "required": name == _CHALLENGE}
+            for name, text in _HEADERS.items()
+        },
+        "securitySchemes": dict(_SECURITY),
+    },
+    parameters=({"$ref": "#/components/parameters/Version"},),
+    idents={**_IDENTS, "port": _IDENT},
+    shapes=SHAPES,
+    lists=(arguments.words,),
+    versions=_versions_of,
+    answer=documents.of,
+    refusals=_refusals,
+    headers=(*_ALWAYS, *_OF_HANDLERS),
+)

@@ -60,9 +60,9 @@ class Table:
                 raise ValueError(f"{endpoint.method} {endpoint.path} is declared twice")
             place.endpoints[endpoint.method] = endpoint
 
-    def find(self, segments: Sequence[str]) -> Iterator[tuple[Place, list[str]]]:
-        """Yield each place that has endpoints and that the path names, with its idents."""
-        return _find(self.root, segments, 0, [])
+    def find(self, segments: Sequence[str]) -> list[tuple[Place, list[str]]]:
+        """Return each place that has endpoints and that the path names, with its idents."""
+        return list(_find(self.root, segments, 0, []))
 
 
 def segments_of(path: str) -> list[str]:
@@ -107,9 +107,10 @@ def find(table: Table, call: Call, path: str) -> tuple[Endpoint, list[str]]:
         segments.insert(0, PREFIXES[0])
     if len(segments) > 2 and segments[2] in OLD_WORDS and segments[:2] == ["v1", "nodes"]:
         segments[2:] = _with_ident_first(table, call, segments[2:])
-    place, values = next(table.find(segments), (None, []))
-    if place is None:
+    places = table.find(segments)
+    if not places:
         raise statuses.HTTPNotFound
+    place, values = places[0]
     endpoint = _endpoint(place, call)
     if endpoint.begins_with_node and not (
         idents.is_uuid(values[0]) or idents.is_logical_name(values[0])

@@ -1,7 +1,7 @@
 """The orchestration API: Heat's API version 1, an application on a port of its own.
 
-A request passes these files in this order: ``app`` (request id, login, project, body), ``routing``
-with the table in ``routes`` (which function), ``stacks`` and its neighbours (arguments, and the
-engine's contract), ``views`` (the answer), ``faults`` (errors).  Microversions do not apply; the
-engine checks the policy.
+A request passes these files in this order: ``app`` (request id, login, project, body), the table in
+``routes`` (which function), ``stacks`` and its neighbours (bodies, and the engine's contract),
+``views`` (the answer), ``faults`` (errors).  Microversions do not apply; the engine checks the
+policy.
 """

@@ -9,19 +9,30 @@ from __future__ import annotations
 
 import dataclasses
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any, Final
 
 import webob
+from webob import exc as statuses
 
 from bloomery import errors, parsing
-from bloomery.api import auditing, auth, auth_strategy, browsers, layers, middleware
-from bloomery.api.orchestration import answers, callers, faults, routes, routing, versions
-from bloomery.api.orchestration.call import Call, Reply
+from bloomery.api import (
+    arguments,
+    auditing,
+    auth,
+    auth_strategy,
+    browsers,
+    layers,
+    middleware,
+    routing,
+)
+from bloomery.api.declare import Endpoint, Reply
+from bloomery.api.orchestration import answers, callers, faults, routes, versions
+from bloomery.api.orchestration.call import StackCall
 from bloomery.http_server import bodies, login
 from bloomery.http_server.wsgi import Wsgi
 from bloomery.model.request import IN_LOG, Parked, Parking, Request, begin
-from bloomery.operations.context import Services
+from bloomery.operations.context import Context, Services
 from bloomery.orchestration.limits import LIMITS
 from bloomery.orchestration.service.operations import StackOperations
 
@@ -31,7 +42,10 @@ OPAQUE: Final = "application/octet-stream"
 READS: Final = ("GET", "HEAD")
 NUL: Final = "\0"  # no database accepts it in a text
 NUL_ESCAPE: Final = "%00"
-EXT: Final = re.compile(r"/ext/v1/(.+)")
+EXT: Final = re.compile(r"/ext/v1/.")
+VERSION: Final = "v1"
+ARN: Final = "arn:"
+_SLASH: Final = re.compile("%2f", re.IGNORECASE)
 CLIENT_HEADERS: Final = (  # the headers that Heat allows in CORS
     "X-Auth-Token", "X-Identity-Status", "X-Roles", "X-Service-Catalog", "X-User-Id",
     "X-Tenant-Id", "X-OpenStack-Request-ID",
@@ -58,8 +72,7 @@ class Application:
         self._browsers = browsers.Guard(services.conf)
         self._callers = callers.Callers(logins, services.policies)
         self._auditor = auditing.make(services.conf)
-        self._router = routing.Router(routes.ROUTES)
-        self._extensions = routing.Router(routes.EXTENSIONS)
+        self._table = routing.Table(routes.ENDPOINTS)
 
     def __call__(self, environ: dict[str, Any], start_response: Any) -> Iterable[bytes]:
         parking = begin(environ)
@@ -78,10 +91,10 @@ class Application:
             return self._answer(parking, environ, url)
         except versions.OtherVersion:
             return versions.document(url)
-        except routing.NoPath:
+        except statuses.HTTPNotFound:
             return faults.no_path(environ["PATH_INFO"].encode("latin-1").decode())
-        except routing.MethodRefused as exc:
-            return _refused(environ["REQUEST_METHOD"], exc.allowed)
+        except statuses.HTTPMethodNotAllowed as exc:
+            return _refused(environ["REQUEST_METHOD"], exc.headers["Allow"].replace(" ", ""))
         except auth.Unauthorized:
             return faults.unauthorized(REALM)
         except auth.Refused as exc:
@@ -117,21 +130,18 @@ class Application:
             return answers.text(200, "OK")
         if NUL in path or NUL_ESCAPE in environ.get("QUERY_STRING", ""):
             raise faults.BadRequest(reason="a path and a query must not hold the character NUL")
-        router, project, rest = self._place(path, environ.get("HTTP_ACCEPT", ""))
-        request, token = self._identified(parking.request, environ, project, rest)
+        project, segments = _place(path, environ.get("HTTP_ACCEPT", ""))
+        request, token = self._identified(parking.request, environ, project, segments)
         IN_LOG.set(request)
-        method = environ["REQUEST_METHOD"]
-        if method == "OPTIONS":
-            return answers.empty(204, [("Allow", ",".join(router.allowed(rest)))])
-        route, values = router.find(method, rest)
-        if request.is_restricted and not (route.only_reads or method in READS):
+        endpoint, idents = self._find(environ["REQUEST_METHOD"], segments)
+        if request.is_restricted and not (endpoint.only_reads or endpoint.method in READS):
             raise errors.TokenRestricted
         query = environ.get("QUERY_STRING", "")
-        call = Call(
-            services=self._services,
-            operations=self._operations,
+        call = StackCall(
+            context=Context(services=self._services, request=request),
             request=request,
-            method=method,
+            operations=self._operations,
+            method=endpoint.method,
             url=url,
             project=project or request.project or "",
             query=middleware.read_query(query),
@@ -140,23 +150,39 @@ class Application:
             content_type=_content_type(environ),
             token=token,
         )
-        if self._auditor is not None and not route.only_reads:
+        if self._auditor is not None and not endpoint.only_reads:
             self._auditor.ask(parking, request, environ, call.body)
-        return _shaped(route, route.endpoint(call, **values))
+        # as in Heat, unknown arguments are ignored
+        sent = {name: value for name, value in call.query.items() if name in endpoint.query}
+        values = arguments.read(endpoint.query, sent, call.version) if sent else {}
+        return _shaped(endpoint, endpoint.function(call, *idents, **values))
 
-    def _place(self, path: str, accept: str) -> tuple[routing.Router, str | None, str]:
-        """Return the table of the path, its project, and the rest of the path."""
-        extension = EXT.fullmatch(path)
-        if extension is not None:
-            return self._extensions, None, extension[1]
-        project, _, rest = versions.cut(path, accept).strip("/").partition("/")
-        return self._router, project, rest
+    def _find(self, method: str, segments: Sequence[str]) -> tuple[Endpoint, list[str]]:
+        """Return the endpoint of a path, and its idents but the project.
+
+        A path may be that of several endpoints: ``stacks/web/template`` is the template of a stack,
+        or the stack ``web`` with an odd id.  The first with the method answers.
+        """
+        places = [] if "" in segments else self._table.find(segments)
+        for place, idents in places:
+            endpoint = place.endpoints.get(method)
+            if endpoint is not None:
+                # the one escape that the server keeps: a slash inside a segment
+                whole = [_SLASH.sub("/", ident) for ident in idents]
+                return endpoint, whole[segments[0] == VERSION :]
+        if not places:
+            raise statuses.HTTPNotFound
+        raise routing.refused(*(place for place, _ in places))
 
     def _identified(
-        self, request: Request, environ: dict[str, Any], project: str | None, path: str
+        self,
+        request: Request,
+        environ: dict[str, Any],
+        project: str | None,
+        segments: Sequence[str],
     ) -> tuple[Request, str | None]:
         """Return the request with its caller, or with the token of a signal."""
-        token = callers.signal_token(environ, path)
+        token = callers.signal_token(environ, "/".join(segments[2:]))
         if token is None:
             return self._callers.identify(request, environ, project), None
         return dataclasses.replace(request, project=project), token
@@ -173,16 +199,26 @@ class Application:
             ) from None
 
 
+def _place(path: str, accept: str) -> tuple[str | None, list[str]]:
+    """Return the project of a path, and its segments; an ARN is one segment."""
+    if EXT.match(path):
+        return None, path.strip("/").split("/")
+    project, *rest = versions.cut(path, accept).strip("/").split("/")
+    if len(rest) > 1 and rest[0] == "stacks" and rest[1].lower().startswith(ARN):
+        rest[1:] = ["/".join(rest[1:])]
+    return project, [VERSION, project, *rest]
+
+
 def _content_type(environ: dict[str, Any]) -> str:
     """Return the body's media type; its absence is refused, since any page can send such a body."""
     unnamed = OPAQUE if "HTTP_ORIGIN" in environ else ""
     return environ.get("CONTENT_TYPE", "").split(";")[0].strip().lower() or unnamed
 
 
-def _shaped(route: routing.Route, result: Any) -> webob.Response:
+def _shaped(endpoint: Endpoint, result: Any) -> webob.Response:
     reply = result if isinstance(result, Reply) else Reply(document=result)
     headers = [] if reply.location is None else [("Location", reply.location)]
-    status = route.status
+    status = endpoint.status
     if reply.document is not None or status == 200:
         return answers.document(reply.document, status, headers)
     if status == 204:
@@ -190,7 +226,10 @@ def _shaped(route: routing.Route, result: Any) -> webob.Response:
     return answers.phrase(status, headers=headers)
 
 
-def _refused(method: str, allowed: Iterable[str]) -> webob.Response:
-    listed = ",".join(allowed)
-    message = f"The method {method} is not allowed here. Allowed: {listed}"
-    return faults.refusal(405, message, [("Allow", listed)])
+def _refused(method: str, allowed: str) -> webob.Response:
+    """Answer a method that the path does not have; OPTIONS asks which it has."""
+    headers = [("Allow", allowed)]
+    if method == "OPTIONS":
+        return answers.empty(204, headers)
+    message = f"The method {method} is not allowed here. Allowed: {allowed}"
+    return faults.refusal(405, message, headers)

@@ -1,39 +1,40 @@
-"""Query arguments, as strictly parsed as in Heat.
+"""Parsers of query arguments and of single values, as strict as Heat's.
 
-Unknown arguments are ignored, except in lists of resources.
+An argument may be repeated: parsers of one value take the last.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 from bloomery import errors
+from bloomery.api.arguments import Arg
 from bloomery.api.orchestration import faults
-from bloomery.api.orchestration.call import Call
 
 _INTEGER: Final = re.compile(r"-?\d+", re.ASCII)
 _MOST_DIGITS: Final = 18  # larger than any count, and than a column
 _SHOWN_CHARS: Final = 80
 
 
-def values(call: Call, name: str) -> tuple[str, ...]:
+def texts(_name: str, value: Any) -> tuple[str, ...]:
     """Return all values of a repeated argument."""
-    value = call.query.get(name, ())
     return tuple(value) if isinstance(value, list | tuple) else (value,)
 
 
-def value(call: Call, name: str) -> str | None:
-    """Return the last value of an argument, or None."""
-    texts = values(call, name)
-    return texts[-1] if texts else None
+def text(name: str, value: Any) -> str:
+    return texts(name, value)[-1]
 
 
-def boolean(call: Call, name: str, *, default: bool = False) -> bool:
+def words(name: str, value: Any) -> tuple[str, ...]:
+    """Return the items of comma lists."""
+    return tuple(word for each in texts(name, value) for word in each.split(",") if word)
+
+
+def boolean(name: str, value: Any) -> bool:
     """Parse true or false.  Raises BadRequest."""
-    text = value(call, name)
-    return default if text is None else truth(name, text, faults.BadRequest)
+    return truth(name, text(name, value), faults.BadRequest)
 
 
 def truth(name: str, value: Any, error: type[errors.Failure] = faults.BadValue) -> bool:
@@ -44,58 +45,67 @@ def truth(name: str, value: Any, error: type[errors.Failure] = faults.BadValue) 
     return word == "true"
 
 
-def count(call: Call, name: str) -> int | None:
-    """Parse a count; None if the argument is absent or empty.
-
-    Raises BadRequest for a negative or malformed number.
-    """
-    text = value(call, name)
-    return None if not text else natural(name, text)
+def count(name: str, value: Any) -> int | None:
+    """Parse a count; None if it is empty.  Raises BadRequest for another text."""
+    word = text(name, value)
+    return natural(name, word) if word else None
 
 
 def natural(name: str, value: Any) -> int:
     """Parse a natural number or its text.  Raises BadRequest."""
-    text = str(value)
-    is_number = not isinstance(value, bool | float) and _INTEGER.fullmatch(text) is not None
-    if not is_number or len(text) > _MOST_DIGITS or int(text) < 0:
+    word = str(value)
+    is_number = not isinstance(value, bool | float) and _INTEGER.fullmatch(word) is not None
+    if not is_number or len(word) > _MOST_DIGITS or int(word) < 0:
         raise faults.BadRequest(
             reason=f"cannot read {name} = {shown(value)}: it must be a whole number from 0"
         )
-    return int(text)
+    return int(word)
 
 
-def descending(call: Call) -> bool | None:
-    """Return the sort direction, or None."""
-    direction = value(call, "sort_dir")
-    if direction not in (None, "", "asc", "desc"):
+def descending(name: str, value: Any) -> bool | None:
+    """Parse a sort direction, or None if it is empty."""
+    direction = text(name, value)
+    if direction not in ("", "asc", "desc"):
         raise faults.BadValue(
-            reason=f"cannot sort in direction {shown(direction)}: sort_dir must be asc or desc"
+            reason=f"cannot sort in direction {shown(direction)}: {name} must be asc or desc"
         )
     return None if not direction else direction == "desc"
 
 
-def sort_keys(call: Call, columns: Mapping[str, str]) -> tuple[str, ...]:
+def columns(columns: Mapping[str, str], names: tuple[str, ...]) -> tuple[str, ...]:
     """Return the sort columns; unknown keys are ignored, as in Heat."""
-    names = (name for text in values(call, "sort_keys") for name in text.split(","))
     return tuple(columns[name] for name in names if name in columns)
 
 
-def filters(call: Call, columns: Mapping[str, str]) -> dict[str, tuple[str, ...]]:
+def filters(query: Mapping[str, Any], columns: Mapping[str, str]) -> dict[str, tuple[str, ...]]:
     """Return the accepted values by column."""
     accepted: dict[str, tuple[str, ...]] = {}
     for name, column in columns.items():
-        if name in call.query:
-            accepted[column] = accepted.get(column, ()) + values(call, name)
+        if name in query:
+            accepted[column] = accepted.get(column, ()) + query[name]
     return accepted
-
-
-def comma_list(call: Call, *names: str) -> tuple[str, ...]:
-    """Return the items of comma lists under any of several spellings."""
-    words = (word for name in names for text in values(call, name) for word in text.split(","))
-    return tuple(word for word in words if word)
 
 
 def shown(value: Any) -> str:
     """Return a value as error messages repeat it."""
     text = repr(value)
     return text if len(text) <= _SHOWN_CHARS else f"{text[:_SHOWN_CHARS]}..."
+
+
+def all_of(parse: Callable[[str, Any], Any], *names: str) -> dict[str, Arg]:
+    """Return arguments of one type."""
+    return dict.fromkeys(names, Arg(parse))
+
+
+PAGING: Final = {
+    "sort_keys": Arg(words), "sort_dir": Arg(descending), "marker": Arg(text), "limit": Arg(count),
+}  # fmt: skip
+_TEXT: Final[dict[str, Any]] = {"type": "string"}
+SHAPES: Final[Mapping[Callable[..., Any], dict[str, Any]]] = {
+    boolean: {"type": "boolean"},
+    count: {"type": "integer", "minimum": 0, "maximum": 10**_MOST_DIGITS - 1},
+    descending: _TEXT | {"enum": ["asc", "desc"]},
+    text: _TEXT,
+    texts: {"type": "array", "items": _TEXT},
+    words: {"type": "array", "items": _TEXT},
+}

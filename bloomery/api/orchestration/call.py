@@ -1,4 +1,4 @@
-"""Requests and replies of endpoints."""
+"""Requests of the orchestration API."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from typing import Any, Final
 from urllib.parse import quote
 
 from bloomery import errors
+from bloomery.api.declare import Call
 from bloomery.api.orchestration import faults
 from bloomery.http_server import bodies
 from bloomery.model.request import Request
-from bloomery.operations.context import Services
 from bloomery.orchestration.service.operations import StackOperations
 
 _JSON_TYPES: Final = ("", "application/json")
@@ -20,28 +20,18 @@ _NO_BODY: Final = (
 )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Call:
-    """One request.  ``url``: of the API, as this caller reaches it.  ``project``: from the path.
+@dataclass(slots=True, kw_only=True)
+class StackCall(Call):
+    """One request.  ``project``: from the path.  ``token``: of a signal, in place of a login."""
 
-    ``query`` values are texts, or lists of texts where an argument was repeated.  ``token``: of a
-    signal, in place of a login.
-    """
-
-    services: Services
     operations: StackOperations
     request: Request
-    method: str
-    url: str
     project: str
-    query: dict[str, Any]
     query_string: str
-    body: bytes
-    content_type: str
     token: str | None = None
 
-    def at(self, *segments: str, project: str | None = None) -> str:
-        """Return the URL of a project, by default the caller's."""
+    def link(self, *segments: str, project: str | None = None) -> str:
+        """Return the URL of segments below a project, by default the caller's."""
         parts = ("v1", project or self.project, *segments)
         return "/".join((self.url, *map(quoted, parts)))
 
@@ -72,11 +62,3 @@ class Call:
 def quoted(segment: str) -> str:
     """Quote a segment of a path; lists repeat a few segments in thousands of links."""
     return quote(segment, "")
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Reply:
-    """An answer that is more than a document."""
-
-    document: Any = None
-    location: str | None = None

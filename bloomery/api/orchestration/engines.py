@@ -5,15 +5,15 @@ from __future__ import annotations
 from datetime import datetime
 from typing import Any
 
-from bloomery.api.orchestration.call import Call
+from bloomery.api.orchestration.call import StackCall
 from bloomery.model.stack_views import EngineDetails
 
 
-def index(call: Call) -> dict[str, Any]:
+def index(call: StackCall) -> dict[str, Any]:
     return {"services": [_document(each) for each in call.operations.list_services(call.request)]}
 
 
-def build_info(call: Call) -> dict[str, Any]:
+def build_info(call: StackCall) -> dict[str, Any]:
     return call.operations.get_revision(call.request)
 
 

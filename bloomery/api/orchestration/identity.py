@@ -9,23 +9,23 @@ from __future__ import annotations
 from typing import Any, Final
 from urllib.parse import unquote
 
-from bloomery.api.orchestration.call import Call
+from bloomery.api.orchestration.call import StackCall
 from bloomery.model.stack_views import StackIdentity
 
 _ARN_FIELDS: Final = 6
 _SERVICE: Final = ["openstack", "heat"]
 
 
-def of(call: Call, stack_name: str, stack_id: str) -> StackIdentity:
+def of(call: StackCall, stack_name: str, stack_id: str) -> StackIdentity:
     return StackIdentity(project=call.project, name=stack_name, uuid=stack_id)
 
 
-def url(call: Call, stack: StackIdentity, *segments: str) -> str:
+def url(call: StackCall, stack: StackIdentity, *segments: str) -> str:
     """Return the URL of a stack, or of a path below it."""
-    return call.at("stacks", stack.name, stack.uuid, *segments, project=stack.project)
+    return call.link("stacks", stack.name, stack.uuid, *segments, project=stack.project)
 
 
-def link(call: Call, rel: str, stack: StackIdentity, *segments: str) -> dict[str, str]:
+def link(call: StackCall, rel: str, stack: StackIdentity, *segments: str) -> dict[str, str]:
     return {"href": url(call, stack, *segments), "rel": rel}
 
 

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import Any, Final
 
+from bloomery.api.arguments import Arg
 from bloomery.api.orchestration import arguments, faults, identity
-from bloomery.api.orchestration.call import Call
+from bloomery.api.orchestration.call import StackCall
 from bloomery.api.orchestration.views import resources as views
 from bloomery.model.stack_views import EVENT_SORT_KEYS, EventQuery, ResourceQuery
 
@@ -25,8 +26,17 @@ EVENT_FILTERS: Final = {
     "resource_name": "name",
     "resource_type": "type",
 }
-_DEPTH: Final = "nested_depth"
-_DETAIL: Final = "with_detail"
+LIST: Final = {
+    **arguments.all_of(arguments.texts, *RESOURCE_FILTERS),
+    "nested_depth": Arg(arguments.count),
+    "with_detail": Arg(arguments.boolean),
+}
+SHOW: Final = {"with_attr": Arg(arguments.texts)}
+EVENTS: Final = {
+    **arguments.PAGING,
+    **arguments.all_of(arguments.texts, *EVENT_FILTERS),
+    "nested_depth": Arg(arguments.count),
+}
 _UNHEALTHY: Final = "mark_unhealthy"
 _REASON: Final = "resource_status_reason"
 
@@ -34,41 +44,45 @@ _REASON: Final = "resource_status_reason"
 # ----------------------------------------------------------------------------------- resources
 
 
-def index(call: Call, stack_name: str, stack_id: str) -> Json:
+def index(call: StackCall, stack_name: str, stack_id: str, **query: Any) -> Json:
     """List resources; as in Heat, only this list refuses unknown arguments."""
-    accepted = (*RESOURCE_FILTERS, _DEPTH, _DETAIL)
-    unknown = [name for name in call.query if name not in accepted]
+    unknown = [name for name in call.query if name not in LIST]
     if unknown:
         raise faults.BadRequest(
             reason=f"cannot filter by {', '.join(unknown)[:200]}: "
-            f"a list of resources knows {', '.join(accepted)}"
+            f"a list of resources knows {', '.join(LIST)}"
         )
-    query = ResourceQuery(
-        filters=arguments.filters(call, RESOURCE_FILTERS),
-        nested_depth=arguments.count(call, _DEPTH) or 0,
-        with_detail=arguments.boolean(call, _DETAIL),
+    scope = ResourceQuery(
+        filters=arguments.filters(query, RESOURCE_FILTERS),
+        nested_depth=query.get("nested_depth") or 0,
+        with_detail=query.get("with_detail", False),
     )
     stack = identity.of(call, stack_name, stack_id)
-    resources = call.operations.list_stack_resources(call.request, stack, query)
+    resources = call.operations.list_stack_resources(call.request, stack, scope)
     return {"resources": [views.resource(call, each) for each in resources]}
 
 
-def show(call: Call, stack_name: str, stack_id: str, resource_name: str) -> Json:
+def show(
+    call: StackCall,
+    stack_name: str,
+    stack_id: str,
+    resource_name: str,
+    *,
+    with_attr: tuple[str, ...] = (),
+) -> Json:
+    stack = identity.of(call, stack_name, stack_id)
     resource = call.operations.describe_stack_resource(
-        call.request,
-        identity.of(call, stack_name, stack_id),
-        resource_name,
-        arguments.values(call, "with_attr"),
+        call.request, stack, resource_name, with_attr
     )
     return {"resource": views.resource(call, resource)}
 
 
-def metadata(call: Call, stack_name: str, stack_id: str, resource_name: str) -> Json:
+def metadata(call: StackCall, stack_name: str, stack_id: str, resource_name: str) -> Json:
     stack = identity.of(call, stack_name, stack_id)
     return {"metadata": call.operations.get_resource_metadata(call.request, stack, resource_name)}
 
 
-def signal(call: Call, stack_name: str, stack_id: str, resource_name: str) -> None:
+def signal(call: StackCall, stack_name: str, stack_id: str, resource_name: str) -> None:
     """Signal a resource with the body; a body that is no object counts as empty."""
     stack = identity.of(call, stack_name, stack_id)
     call.operations.resource_signal(
@@ -76,7 +90,7 @@ def signal(call: Call, stack_name: str, stack_id: str, resource_name: str) -> No
     )
 
 
-def mark_unhealthy(call: Call, stack_name: str, stack_id: str, resource_name: str) -> None:
+def mark_unhealthy(call: StackCall, stack_name: str, stack_id: str, resource_name: str) -> None:
     """Mark a resource unhealthy; ``resource_name`` may also be the physical resource id."""
     body = call.document
     unknown = [name for name in body if name not in (_UNHEALTHY, _REASON)]
@@ -99,30 +113,32 @@ def mark_unhealthy(call: Call, stack_name: str, stack_id: str, resource_name: st
 # -------------------------------------------------------------------------------------- events
 
 
-def events(call: Call, stack_name: str, stack_id: str) -> Json:
-    return _events(call, stack_name, stack_id, None)
-
-
-def resource_events(call: Call, stack_name: str, stack_id: str, resource_name: str) -> Json:
-    return _events(call, stack_name, stack_id, resource_name)
-
-
-def _events(call: Call, stack_name: str, stack_id: str, resource: str | None) -> Json:
-    query = EventQuery(
-        resource=resource,
-        filters=arguments.filters(call, EVENT_FILTERS),
-        nested_depth=arguments.count(call, _DEPTH),
-        sort_keys=arguments.sort_keys(call, EVENT_SORT_KEYS),
-        descending=arguments.descending(call),
-        marker=arguments.value(call, "marker"),
-        limit=arguments.count(call, "limit"),
+def list_events(
+    call: StackCall,
+    stack_name: str,
+    stack_id: str,
+    resource_name: str | None = None,
+    /,
+    **query: Any,
+) -> Json:
+    """List the events of a stack, or of the resource that the path names."""
+    scope = EventQuery(
+        resource=resource_name,
+        filters=arguments.filters(query, EVENT_FILTERS),
+        nested_depth=query.get("nested_depth"),
+        sort_keys=arguments.columns(EVENT_SORT_KEYS, query.get("sort_keys", ())),
+        descending=query.get("sort_dir"),
+        marker=query.get("marker"),
+        limit=query.get("limit"),
     )
     stack = identity.of(call, stack_name, stack_id)
-    listed = call.operations.list_events(call.request, stack, query)
+    listed = call.operations.list_events(call.request, stack, scope)
     return {"events": [views.event(call, each) for each in listed]}
 
 
-def event(call: Call, stack_name: str, stack_id: str, resource_name: str, event_id: str) -> Json:
+def event(
+    call: StackCall, stack_name: str, stack_id: str, resource_name: str, event_id: str
+) -> Json:
     stack = identity.of(call, stack_name, stack_id)
     shown_event = call.operations.show_event(call.request, stack, resource_name, event_id)
     return {"event": views.event(call, shown_event)}

@@ -1,13 +1,15 @@
-"""The table of endpoints: methods, path below /v1/{project}, function, status.
+"""The table of endpoints of the orchestration API, /v1/{project}, and of its extensions, /ext/v1.
 
-The first matching row answers, so words precede braces.  To add an endpoint: a function of the call
-and of the path's braces, and a row.
+To add an endpoint: a function of the call and of the path's idents, and a row.  ``{project}`` is
+left out.  Where a path is that of several rows, words precede idents.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
 from typing import Any, Final
 
+from bloomery.api.declare import Endpoint
 from bloomery.api.orchestration import (
     description,
     engines,
@@ -18,79 +20,152 @@ from bloomery.api.orchestration import (
     stacks,
     templates,
 )
-from bloomery.api.orchestration.call import Call
-from bloomery.api.orchestration.routing import Route
+from bloomery.api.orchestration import schemas as bodies
+from bloomery.api.orchestration.call import StackCall
 
 _ANY: Final = "GET,POST,PUT,PATCH,DELETE"
 _S: Final = "stacks/{stack_name}/{stack_id}"
-_BOTH: Final = "{part=resources|events|template|actions}"
-_READ: Final = "{part=environment|files}"
 _R: Final = f"{_S}/resources/{{resource_name}}"
-
-ROUTES: Final = (
-    Route("GET", "stacks", stacks.index),
-    Route("POST", "stacks", stacks.create, 201),
-    Route("GET", "stacks/detail", stacks.detail),
-    Route("POST", "stacks/preview", stacks.preview, only_reads=True),
-    # Redirects to the URL of a stack.
-    Route(_ANY, "stacks/{arn}", lookup.find_arn, 302),
-    Route(_ANY, "stacks/{stack}", lookup.find, 302),
-    Route("GET,POST", f"stacks/{{stack}}/{_BOTH}", lookup.find_part, 302),
-    Route("GET", f"stacks/{{stack}}/{_READ}", lookup.find_part, 302),
-    Route("GET", _S, stacks.show),
-    Route("PUT,PATCH", _S, stacks.update, 202),
-    Route("DELETE", _S, stacks.delete, 204),
-    Route("PUT,PATCH", f"{_S}/preview", stacks.preview_update, only_reads=True),
-    Route("DELETE", f"{_S}/abandon", stacks.abandon),
-    Route("GET", f"{_S}/export", stacks.export),
-    Route("GET", f"{_S}/template", stacks.template),
-    Route("GET", f"{_S}/environment", stacks.environment),
-    Route("GET", f"{_S}/files", stacks.files),
-    Route("GET", f"{_S}/outputs", stacks.outputs),
-    Route("GET", f"{_S}/outputs/{{output_key}}", stacks.output),
-    Route("POST", f"{_S}/actions", stacks.act),
-    Route("GET", f"{_S}/snapshots", snapshots.index),
-    Route("POST", f"{_S}/snapshots", snapshots.create),
-    Route("GET", f"{_S}/snapshots/{{snapshot_id}}", snapshots.show),
-    Route("DELETE", f"{_S}/snapshots/{{snapshot_id}}", snapshots.delete, 204),
-    Route("POST", f"{_S}/snapshots/{{snapshot_id}}/restore", snapshots.restore, 202),
-    Route("GET", f"{_S}/resources", resources.index),
-    Route("GET", _R, resources.show),
-    Route("PATCH", _R, resources.mark_unhealthy),
-    Route("GET", f"{_R}/metadata", resources.metadata),
-    Route("POST", f"{_R}/signal", resources.signal),
-    Route("GET", f"{_R}/events", resources.resource_events),
-    Route("GET", f"{_R}/events/{{event_id}}", resources.event),
-    Route("GET", f"{_S}/events", resources.events),
-    Route("POST", "validate", templates.validate, only_reads=True),
-    Route("GET", "resource_types", templates.resource_types),
-    Route("GET", "resource_types/{type_name}", templates.resource_schema),
-    Route("GET", "resource_types/{type_name}/template", templates.generate_template),
-    Route("GET", "template_versions", templates.versions),
-    Route("GET", "template_versions/{version}/functions", templates.functions),
-    Route("GET", "software_configs", software.configs),
-    Route("POST", "software_configs", software.create_config),
-    Route("GET", "software_configs/{config_id}", software.show_config),
-    Route("DELETE", "software_configs/{config_id}", software.delete_config, 204),
-    Route("GET", "software_deployments", software.deployments),
-    Route("POST", "software_deployments", software.create_deployment),
-    Route("GET", "software_deployments/metadata/{server_id}", software.metadata),
-    Route("GET", "software_deployments/{deployment_id}", software.show_deployment),
-    Route("PUT", "software_deployments/{deployment_id}", software.update_deployment),
-    Route("DELETE", "software_deployments/{deployment_id}", software.delete_deployment, 204),
-    Route("GET", "build_info", engines.build_info),
-    Route("GET", "services", engines.index),
-)
+PREFIX: Final = "/v1/{project}/"
 
 
-def openapi(call: Call) -> dict[str, Any]:
+def _row(
+    methods: str,
+    path: str,
+    function: Callable[..., Any],
+    rule: str,
+    status: int = 200,
+    **more: Any,
+) -> Iterator[Endpoint]:
+    """Yield an endpoint for each of several methods, as in "GET,POST"."""
+    for method in methods.split(","):
+        yield Endpoint(method, PREFIX + path, function, rule, status, **more)
+
+
+def openapi(call: StackCall) -> dict[str, Any]:
     """Describe this API for programs."""
-    return description.document(ROUTES, EXTENSIONS, call.url)
+    return description.document(ENDPOINTS, call.url)
 
 
-# Below /ext/v1: extensions to Heat.
-EXTENSIONS: Final = (
-    Route("GET", "openapi.json", openapi),
-    Route("GET", "stacks/{stack}/graph", stacks.graph),
-    Route("GET", "stacks/{stack}/why", stacks.explain),
-)
+ENDPOINTS: Final = (
+    *_row("GET", "stacks", stacks.index, "stacks:index", query=stacks.LIST),
+    *_row("POST", "stacks", stacks.create, "stacks:create", 201, body=bodies.CREATE),
+    *_row("GET", "stacks/detail", stacks.detail, "stacks:detail"),
+    *_row(
+        "POST", "stacks/preview", stacks.preview, "stacks:preview", body=bodies.CREATE,
+        only_reads=True,
+    ),
+    # Redirects to the URL of a stack.
+    *_row(_ANY, "stacks/{stack}", lookup.find, "stacks:lookup", 302),
+    *(
+        endpoint
+        for part in ("resources", "events", "template", "actions", "environment", "files")
+        for endpoint in _row(
+            "GET" if part in ("environment", "files") else "GET,POST", f"stacks/{{stack}}/{part}",
+            lookup.find_part(part), "stacks:lookup", 302,
+        )
+    ),
+    *_row("GET", _S, stacks.show, "stacks:show", query=stacks.SHOW),
+    *_row("PUT", _S, stacks.update, "stacks:update", 202, body=bodies.UPDATE),
+    *_row("PATCH", _S, stacks.update, "stacks:update_patch", 202, body=bodies.PATCH),
+    *_row("DELETE", _S, stacks.delete, "stacks:delete", 204),
+    *_row(
+        "PUT", f"{_S}/preview", stacks.preview_update, "stacks:preview_update",
+        query=stacks.NESTED, body=bodies.UPDATE, only_reads=True,
+    ),
+    *_row(
+        "PATCH", f"{_S}/preview", stacks.preview_update, "stacks:preview_update_patch",
+        query=stacks.NESTED, body=bodies.PATCH, only_reads=True,
+    ),
+    *_row("DELETE", f"{_S}/abandon", stacks.abandon, "stacks:abandon"),
+    *_row("GET", f"{_S}/export", stacks.export, "stacks:export"),
+    *_row("GET", f"{_S}/template", stacks.template, "stacks:template"),
+    *_row("GET", f"{_S}/environment", stacks.environment, "stacks:environment"),
+    *_row("GET", f"{_S}/files", stacks.files, "stacks:files"),
+    *_row("GET", f"{_S}/outputs", stacks.outputs, "stacks:list_outputs"),
+    *_row("GET", f"{_S}/outputs/{{output_key}}", stacks.output, "stacks:show_output"),
+    *_row("POST", f"{_S}/actions", stacks.act, "actions:*", body=bodies.ACTION),
+    *_row("GET", f"{_S}/snapshots", snapshots.index, "stacks:list_snapshots"),
+    *_row("POST", f"{_S}/snapshots", snapshots.create, "stacks:snapshot", body=bodies.SNAPSHOT),
+    *_row("GET", f"{_S}/snapshots/{{snapshot_id}}", snapshots.show, "stacks:show_snapshot"),
+    *_row(
+        "DELETE", f"{_S}/snapshots/{{snapshot_id}}", snapshots.delete, "stacks:delete_snapshot",
+        204,
+    ),
+    *_row(
+        "POST", f"{_S}/snapshots/{{snapshot_id}}/restore", snapshots.restore,
+        "stacks:restore_snapshot", 202,
+    ),
+    *_row("GET", f"{_S}/resources", resources.index, "resource:index", query=resources.LIST),
+    *_row("GET", _R, resources.show, "resource:show", query=resources.SHOW),
+    *_row("PATCH", _R, resources.mark_unhealthy, "resource:mark_unhealthy", body=bodies.HEALTH),
+    *_row("GET", f"{_R}/metadata", resources.metadata, "resource:metadata"),
+    *_row("POST", f"{_R}/signal", resources.signal, "resource:signal", body=bodies.SIGNAL),
+    *_row("GET", f"{_R}/events", resources.list_events, "events:index", query=resources.EVENTS),
+    *_row("GET", f"{_R}/events/{{event_id}}", resources.event, "events:show"),
+    *_row("GET", f"{_S}/events", resources.list_events, "events:index", query=resources.EVENTS),
+    *_row(
+        "POST", "validate", templates.validate, "stacks:validate_template",
+        query=templates.VALIDATE, body=bodies.TEMPLATE, only_reads=True,
+    ),
+    *_row(
+        "GET", "resource_types", templates.resource_types, "stacks:list_resource_types",
+        query=templates.TYPES,
+    ),
+    *_row(
+        "GET", "resource_types/{type_name}", templates.resource_schema, "stacks:resource_schema",
+        query=templates.TYPE,
+    ),
+    *_row(
+        "GET", "resource_types/{type_name}/template", templates.generate_template,
+        "stacks:generate_template", query=templates.TEMPLATE,
+    ),
+    *_row("GET", "template_versions", templates.versions, "stacks:list_template_versions"),
+    *_row(
+        "GET", "template_versions/{version}/functions", templates.functions,
+        "stacks:list_template_functions", query=templates.FUNCTIONS,
+    ),
+    *_row(
+        "GET", "software_configs", software.configs, "software_configs:index",
+        query=software.CONFIGS,
+    ),
+    *_row(
+        "POST", "software_configs", software.create_config, "software_configs:create",
+        body=bodies.CONFIG,
+    ),
+    *_row("GET", "software_configs/{config_id}", software.show_config, "software_configs:show"),
+    *_row(
+        "DELETE", "software_configs/{config_id}", software.delete_config,
+        "software_configs:delete", 204,
+    ),
+    *_row(
+        "GET", "software_deployments", software.deployments, "software_deployments:index",
+        query=software.DEPLOYMENTS,
+    ),
+    *_row(
+        "POST", "software_deployments", software.create_deployment,
+        "software_deployments:create", body=bodies.DEPLOYMENT,
+    ),
+    *_row(
+        "GET", "software_deployments/metadata/{server_id}", software.metadata,
+        "software_deployments:metadata",
+    ),
+    *_row(
+        "GET", "software_deployments/{deployment_id}", software.show_deployment,
+        "software_deployments:show",
+    ),
+    *_row(
+        "PUT", "software_deployments/{deployment_id}", software.update_deployment,
+        "software_deployments:update", body=bodies.DEPLOYMENT_UPDATE,
+    ),
+    *_row(
+        "DELETE", "software_deployments/{deployment_id}", software.delete_deployment,
+        "software_deployments:delete", 204,
+    ),
+    *_row("GET", "build_info", engines.build_info, "build_info:build_info"),
+    *_row("GET", "services", engines.index, "service:index"),
+    # Extensions to Heat.
+    Endpoint("GET", "/ext/v1/openapi.json", openapi, "public"),
+    Endpoint("GET", "/ext/v1/stacks/{stack}/graph", stacks.graph, "resource:index"),
+    Endpoint("GET", "/ext/v1/stacks/{stack}/why", stacks.explain, "stacks:show"),
+)  # fmt: skip

@@ -5,13 +5,13 @@ from __future__ import annotations
 from typing import Any
 
 from bloomery.api.orchestration import faults, identity
-from bloomery.api.orchestration.call import Call
+from bloomery.api.orchestration.call import StackCall
 from bloomery.api.orchestration.views import stacks as views
 
 Json = dict[str, Any]
 
 
-def create(call: Call, stack_name: str, stack_id: str) -> Json:
+def create(call: StackCall, stack_name: str, stack_id: str) -> Json:
     name = (call.optional_document or {}).get("name")
     if not (name is None or isinstance(name, str)):
         raise faults.BadRequest(reason="the name of a snapshot must be a text")
@@ -19,24 +19,24 @@ def create(call: Call, stack_name: str, stack_id: str) -> Json:
     return views.snapshot(call.operations.stack_snapshot(call.request, stack, name))
 
 
-def index(call: Call, stack_name: str, stack_id: str) -> Json:
+def index(call: StackCall, stack_name: str, stack_id: str) -> Json:
     stack = identity.of(call, stack_name, stack_id)
     snapshots = call.operations.stack_list_snapshots(call.request, stack)
     return {"snapshots": [views.snapshot(each) for each in snapshots]}
 
 
-def show(call: Call, stack_name: str, stack_id: str, snapshot_id: str) -> Json:
+def show(call: StackCall, stack_name: str, stack_id: str, snapshot_id: str) -> Json:
     stack = identity.of(call, stack_name, stack_id)
     return {
         "snapshot": views.snapshot(call.operations.show_snapshot(call.request, stack, snapshot_id))
     }
 
 
-def delete(call: Call, stack_name: str, stack_id: str, snapshot_id: str) -> None:
+def delete(call: StackCall, stack_name: str, stack_id: str, snapshot_id: str) -> None:
     stack = identity.of(call, stack_name, stack_id)
     call.operations.delete_snapshot(call.request, stack, snapshot_id)
 
 
-def restore(call: Call, stack_name: str, stack_id: str, snapshot_id: str) -> None:
+def restore(call: StackCall, stack_name: str, stack_id: str, snapshot_id: str) -> None:
     stack = identity.of(call, stack_name, stack_id)
     call.operations.stack_restore(call.request, stack, snapshot_id)

@@ -15,7 +15,7 @@ from typing import Any, Final
 
 from bloomery import errors
 from bloomery.api.orchestration import arguments, faults
-from bloomery.api.orchestration.call import Call
+from bloomery.api.orchestration.call import StackCall
 from bloomery.model.stack_views import StackArguments
 from bloomery.operations.heavy_jobs import HeavyJobs
 from bloomery.orchestration.limits import Limits
@@ -201,17 +201,17 @@ class Body:
         return arguments.truth(key, self.document[key])
 
 
-def body_of(call: Call, *, may_be_empty: bool = False) -> Body:
+def body_of(call: StackCall, *, may_be_empty: bool = False) -> Body:
     """Return the body of a call.  Raises BadRequest for an empty one."""
     document = call.document
     if not document and not may_be_empty:
         raise faults.BadRequest(reason=_NO_TEMPLATE)
-    conf = call.services.conf
+    conf = call.context.services.conf
     return Body(
         document=document,
         limits=inputs.limits_of(conf),
         size=len(call.body),
-        heavy_jobs=call.services.heavy_jobs,
+        heavy_jobs=call.context.services.heavy_jobs,
         fetcher=inputs.fetcher_of(conf),
     )
 

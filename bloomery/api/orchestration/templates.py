@@ -2,43 +2,59 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Final
 
+from bloomery.api.arguments import Arg
 from bloomery.api.orchestration import arguments, faults, stack_arguments
-from bloomery.api.orchestration.call import Call
+from bloomery.api.orchestration.call import StackCall
 
-DIALECTS = ("cfn", "hot")
+DIALECTS: Final = ("cfn", "hot")
+VALIDATE: Final = {
+    "show_nested": Arg(arguments.boolean), "ignore_errors": Arg(arguments.words)
+}  # fmt: skip
+TYPES: Final = {
+    **arguments.all_of(arguments.text, "support_status", "name", "version"),
+    "with_description": Arg(arguments.boolean),
+}
+TYPE: Final = {"with_description": Arg(arguments.boolean)}
+TEMPLATE: Final = {"template_type": Arg(arguments.text)}
+FUNCTIONS: Final = {"with_condition_func": Arg(arguments.boolean)}
 
 
-def validate(call: Call) -> dict[str, Any]:
-    body = stack_arguments.body_of(call)
+def validate(
+    call: StackCall, *, show_nested: bool = False, ignore_errors: tuple[str, ...] = ()
+) -> dict[str, Any]:
     return call.operations.validate_template(
         call.request,
-        stack_arguments.read(body),
-        show_nested=arguments.boolean(call, "show_nested"),
-        ignore_errors=arguments.comma_list(call, "ignore_errors"),
+        stack_arguments.read(stack_arguments.body_of(call)),
+        show_nested=show_nested,
+        ignore_errors=ignore_errors,
     )
 
 
-def resource_types(call: Call) -> dict[str, Any]:
+def resource_types(call: StackCall, **query: Any) -> dict[str, Any]:
     types = call.operations.list_resource_types(
         call.request,
-        support_status=arguments.value(call, "support_status"),
-        name=arguments.value(call, "name"),
-        version=arguments.value(call, "version"),
-        with_description=arguments.boolean(call, "with_description"),
+        support_status=query.get("support_status"),
+        name=query.get("name"),
+        version=query.get("version"),
+        with_description=query.get("with_description", False),
     )
     return {"resource_types": types}
 
 
-def resource_schema(call: Call, type_name: str) -> dict[str, Any]:
+def resource_schema(
+    call: StackCall, type_name: str, *, with_description: bool = False
+) -> dict[str, Any]:
     return call.operations.resource_schema(
-        call.request, type_name, with_description=arguments.boolean(call, "with_description")
+        call.request, type_name, with_description=with_description
     )
 
 
-def generate_template(call: Call, type_name: str) -> dict[str, Any]:
-    dialect = arguments.value(call, "template_type") or DIALECTS[0]
+def generate_template(
+    call: StackCall, type_name: str, *, template_type: str = ""
+) -> dict[str, Any]:
+    dialect = template_type or DIALECTS[0]
     if dialect not in DIALECTS:
         raise faults.BadRequest(
             reason=f"Template type is not supported: {arguments.shown(dialect)}; "
@@ -47,12 +63,14 @@ def generate_template(call: Call, type_name: str) -> dict[str, Any]:
     return call.operations.generate_template(call.request, type_name, dialect=dialect)
 
 
-def versions(call: Call) -> dict[str, Any]:
+def versions(call: StackCall) -> dict[str, Any]:
     return {"template_versions": call.operations.list_template_versions(call.request)}
 
 
-def functions(call: Call, version: str) -> dict[str, Any]:
+def functions(
+    call: StackCall, version: str, *, with_condition_func: bool = False
+) -> dict[str, Any]:
     listed = call.operations.list_template_functions(
-        call.request, version, with_condition=arguments.boolean(call, "with_condition_func")
+        call.request, version, with_condition=with_condition_func
     )
     return {"template_functions": listed}

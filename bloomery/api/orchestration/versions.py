@@ -10,8 +10,9 @@ import re
 from typing import Final
 
 import webob
+from webob import exc as statuses
 
-from bloomery.api.orchestration import answers, routing
+from bloomery.api.orchestration import answers
 
 _VERSION: Final = re.compile(r"v(\d+)(?:\.(\d+))?", re.ASCII)
 _MEDIA_TYPE: Final = re.compile(r"application/vnd\.openstack\.orchestration-(v[\d.]+)")
@@ -25,7 +26,7 @@ class OtherVersion(Exception):
 def cut(path: str, accept: str) -> str:
     """Return the path below the version; the header Accept may name the version instead.
 
-    Raises OtherVersion, and NoPath where neither names a version.
+    Raises OtherVersion, and HTTPNotFound where neither names a version.
     """
     first, _, rest = path.strip("/").partition("/")
     if first == "versions" and not rest:
@@ -43,7 +44,7 @@ def cut(path: str, accept: str) -> str:
         return path
     if not first:
         raise OtherVersion
-    raise routing.NoPath
+    raise statuses.HTTPNotFound
 
 
 def _check(version: re.Match[str]) -> None:

@@ -5,14 +5,14 @@ from __future__ import annotations
 from typing import Any
 
 from bloomery.api.orchestration import identity
-from bloomery.api.orchestration.call import Call, quoted
+from bloomery.api.orchestration.call import StackCall, quoted
 from bloomery.api.orchestration.views import time
 from bloomery.model.stack_views import EventDetails, ResourceDetails
 
 Json = dict[str, Any]
 
 
-def resource(call: Call, details: ResourceDetails) -> Json:
+def resource(call: StackCall, details: ResourceDetails) -> Json:
     """Return a resource; a resource without updates shows its creation time as updated_time."""
     resource = details.resource
     document: Json = {
@@ -36,7 +36,7 @@ def resource(call: Call, details: ResourceDetails) -> Json:
     return document
 
 
-def _links(call: Call, details: ResourceDetails) -> list[dict[str, str]]:
+def _links(call: StackCall, details: ResourceDetails) -> list[dict[str, str]]:
     stack = identity.url(call, details.stack)
     links = [
         {"href": f"{stack}/resources/{quoted(details.resource.name)}", "rel": "self"},
@@ -76,7 +76,7 @@ def raw(details: ResourceDetails) -> Json:
     return document
 
 
-def event(call: Call, details: EventDetails) -> Json:
+def event(call: StackCall, details: EventDetails) -> Json:
     """Return an event; only a single event has a type and properties."""
     event, stack = details.event, identity.url(call, details.stack)
     resource = f"{stack}/resources/{quoted(event.name)}"

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from bloomery.api.orchestration import identity
-from bloomery.api.orchestration.call import Call
+from bloomery.api.orchestration.call import StackCall
 from bloomery.api.orchestration.views import resources as resource_views
 from bloomery.api.orchestration.views import time
 from bloomery.model.stack_views import (
@@ -21,7 +21,7 @@ from bloomery.model.stacks import Snapshot, Stack
 Json = dict[str, Any]
 
 
-def listed(call: Call, stack: Stack, *, with_project: bool = False) -> Json:
+def listed(call: StackCall, stack: Stack, *, with_project: bool = False) -> Json:
     """Return a stack as lists show it, without the description, which is in the template.
 
     An untagged stack has null here and an empty list in ``shown``, as in Heat.
@@ -30,7 +30,7 @@ def listed(call: Call, stack: Stack, *, with_project: bool = False) -> Json:
     return _common(call, stack) | {"description": "", "tags": list(stack.tags) or None} | project
 
 
-def _common(call: Call, stack: Stack) -> Json:
+def _common(call: StackCall, stack: Stack) -> Json:
     return {
         "id": stack.uuid,
         "links": [identity.link(call, "self", StackIdentity.of(stack))],
@@ -47,7 +47,7 @@ def _common(call: Call, stack: Stack) -> Json:
     }
 
 
-def shown(call: Call, details: StackDetails) -> Json:
+def shown(call: StackCall, details: StackDetails) -> Json:
     """Return one stack; the key ``outputs`` is absent where they were not requested."""
     document = _common(call, details.stack) | {
         "description": details.description,
@@ -72,7 +72,7 @@ def named_output(output: Output) -> Json:
     return {"output_key": output.key, "description": output.description}
 
 
-def previewed(call: Call, stack: PreviewedStack) -> Json:
+def previewed(call: StackCall, stack: PreviewedStack) -> Json:
     """Return a previewed stack, which has no state and no times."""
     return {
         "id": stack.identity.uuid,

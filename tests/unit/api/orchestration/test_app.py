@@ -70,7 +70,7 @@ def test_health_is_told_without_a_login(tmp_path):
     ("path", "allowed"),
     [
         (f"{BASE}/stacks", "GET,POST"),
-        (S, "GET,PUT,PATCH,DELETE"),
+        (S, "DELETE,GET,PATCH,PUT"),
         (f"{S}/actions", "POST"),
         (f"{S}/resources/a", "GET,PATCH"),
         (f"{BASE}/services", "GET"),

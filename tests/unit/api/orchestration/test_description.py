@@ -1,15 +1,21 @@
-"""The OpenAPI document of the orchestration API: it is valid, and tells every route."""
+"""The OpenAPI document of the orchestration API: it is valid, and tells every endpoint."""
 
 from __future__ import annotations
 
+import re
+
+import jsonschema_rs
 import pytest
 import schemathesis
 
-from bloomery.api.orchestration import lookup, routes, routing
-from bloomery.api.orchestration.routing import BRACES
+from bloomery.api.orchestration import arguments, routes
+from bloomery.operations import policy_rules
+from tests.unit.api.orchestration.conftest import BASE, S
+from tests.unit.api.orchestration.test_stacks import NEW
 
 PATH = "/ext/v1/openapi.json"
-TABLES = {"/v1/{project}/": routes.ROUTES, "/ext/v1/": routes.EXTENSIONS}
+RULES = {rule.name for rule in policy_rules.RULES}
+ENDPOINTS = [pytest.param(each, id=f"{each.method} {each.path}") for each in routes.ENDPOINTS]
 
 
 @pytest.fixture
@@ -21,38 +27,62 @@ def test_document_is_valid(document):
     schema = schemathesis.openapi.from_dict(document)
     schema.validate()
     names = [one["operationId"] for path in document["paths"].values() for one in path.values()]
-    assert len(set(names)) == len(names)
+    assert len(set(names)) == len(names) == len(routes.ENDPOINTS)
 
 
 def test_document_says_where_the_api_is(document):
     assert document["servers"] == [{"url": "http://localhost"}]
 
 
-@pytest.mark.parametrize(
-    ("prefix", "route"),
-    [(prefix, route) for prefix, table in TABLES.items() for route in table],
-    ids=lambda each: each if isinstance(each, str) else f"{each.methods} {each.path}",
-)
-def test_each_route_is_described_by_a_path_that_it_answers(document, prefix, route):
-    methods = {each.lower() for each in route.methods.split(",")}
-    described = [
-        path
-        for path, operations in document["paths"].items()
-        if path.startswith(prefix)
-        and route.pattern.fullmatch(path.removeprefix(prefix))
-        and methods <= set(operations)
-    ]
-    assert bool(described) is (route.endpoint is not lookup.find_arn)
+@pytest.mark.parametrize("endpoint", ENDPOINTS)
+def test_endpoint_is_described_with_its_arguments_and_its_body(document, endpoint):
+    operation = document["paths"][endpoint.path][endpoint.method.lower()]
+    assert str(endpoint.status) in operation["responses"]
+    names = [each["name"] for each in operation["parameters"]]
+    assert names == [*re.findall(r"{(\w+)}", endpoint.path), *endpoint.query]
+    assert all(arg.parse in arguments.SHAPES for arg in endpoint.query.values())
+    assert ("requestBody" in operation) == (endpoint.body is not None)
 
 
-def test_described_paths_lead_to_the_status_that_is_described(document):
-    for path, operations in document["paths"].items():
-        prefix = next(each for each in TABLES if path.startswith(each))
-        router = routing.Router(TABLES[prefix])
-        for method, operation in operations.items():
-            route, values = router.find(method.upper(), path.removeprefix(prefix))
-            assert str(route.status) in operation["responses"]
-            assert {each["name"] for each in operation["parameters"]} == {
-                name for name, _words in BRACES.findall(path)
-            }
-            assert set(values) <= {name for name, _words in BRACES.findall(route.path)}
+def body(document, method, path):
+    asked = document["paths"][f"/v1/{{project}}/{path}"][method]["requestBody"]
+    return asked["required"], asked["content"]["application/json"]["schema"]
+
+
+STACK = "stacks/{stack_name}/{stack_id}"
+BODIES = [
+    ("post", "stacks", NEW, f"{BASE}/stacks", 201),
+    ("post", "stacks", NEW | {"timeout_mins": -1}, f"{BASE}/stacks", 400),
+    ("post", "stacks", NEW | {"tags": ["a"]}, f"{BASE}/stacks", 400),
+    ("post", "stacks", NEW | {"files": []}, f"{BASE}/stacks", 400),
+    ("post", "stacks", NEW | {"disable_rollback": "yes"}, f"{BASE}/stacks", 400),
+    ("post", "stacks", NEW | {"disable_rollback": "true", "tags": "a,b"}, f"{BASE}/stacks", 201),
+    ("post", "stacks", {"template": {}}, f"{BASE}/stacks", 400),
+    ("put", STACK, {}, S, 400),
+    ("patch", STACK, {}, S, 202),
+    ("patch", STACK, {"clear_parameters": "x"}, S, 400),
+    ("patch", STACK, {"plan_basis": {"a": 1}}, S, 400),
+    ("post", f"{STACK}/actions", {"check": None}, f"{S}/actions", 200),
+    ("post", f"{STACK}/actions", {"check": None, "suspend": None}, f"{S}/actions", 400),
+    ("post", f"{STACK}/actions", {"dance": None}, f"{S}/actions", 400),
+    ("patch", f"{STACK}/resources/{{resource_name}}", {"mark_unhealthy": True},
+     f"{S}/resources/a", 200),
+    ("patch", f"{STACK}/resources/{{resource_name}}", {"mark_unhealthy": 1},
+     f"{S}/resources/a", 400),
+    ("post", f"{STACK}/snapshots", {"name": None}, f"{S}/snapshots", 200),
+    ("post", f"{STACK}/snapshots", {"name": 1}, f"{S}/snapshots", 400),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("method", "path", "sent", "address", "status"), BODIES)
+def test_schema_of_a_body_takes_what_the_api_takes(
+    document, api, method, path, sent, address, status
+):
+    assert api.ask(method.upper(), address, sent).status == status
+    _, schema = body(document, method, path)
+    assert jsonschema_rs.is_valid(schema, sent) == (status < 400)
+
+
+def test_rules_are_those_of_policies():
+    rules = {each.rule for each in routes.ENDPOINTS if each.rule != "public"}
+    assert {rule for rule in rules if not rule.endswith(":*")} <= RULES
