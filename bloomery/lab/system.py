@@ -51,7 +51,7 @@ class Spec:
     services, and makes a job of a BIOS change: until the next boot it refuses others.
     ``forgets_mode``: a boot device without a mode sets Legacy.  ``wants_triple``: a boot device
     without duration and mode is refused.  ``order``: boot options by reference and their device; a
-    machine with them has no boot override.
+    machine with them has no boot override.  ``order_settings``: what its Boot shows and takes.
     ``forgets_boot``: a power on loses the override before the firmware has read it.
     """
 
@@ -78,6 +78,7 @@ class Spec:
     forgets_mode: bool = False
     wants_triple: bool = False
     order: tuple[tuple[str, str], ...] = ()
+    order_settings: tuple[str, ...] = ("BootOrder",)
     forgets_boot: bool = False
 
 
@@ -96,6 +97,7 @@ class System:
         self._on = False
         self.boot = {"target": "None", "enabled": "Disabled", "mode": spec.mode}
         self.order = [reference for reference, _ in spec.order]
+        self.boot_next = ""
         self.mode_next = spec.mode
         self.http_uri = ""
         self.booted: dict[str, Any] = {}
@@ -237,7 +239,8 @@ class System:
             target = boot["target"] if boot["enabled"] != "Disabled" else "None"
             target = self._take_first_boot() or target
             if self.order:
-                target = dict(self.spec.order)[self.order[0]]
+                target = dict(self.spec.order)[self.boot_next or self.order[0]]
+                self.boot_next = ""
             if boot["enabled"] == "Once":
                 boot.update(target="None", enabled="Disabled")
             self.booted = {

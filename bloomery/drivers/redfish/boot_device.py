@@ -39,7 +39,7 @@ _PATHS: Final = {  # parts of UEFI's device paths: our names
     "NVMe(": "disk", "Sata(": "disk", "Scsi(": "disk",
 }  # fmt: skip
 _NO_OVERRIDE: Final = (
-    "its BMC offers neither an override of the boot device nor an order of boot options: set the "
+    "its BMC offers neither an override of the boot device nor boot options to choose: set the "
     "order in the machine's firmware, and take management interface noop"
 )
 _NO_URI: Final = "the machine cannot boot from a URL: its BMC has no HttpBootUri"
@@ -183,7 +183,7 @@ def _set(
 
     word = offered_word(system, device)
     if not has_override(system):
-        _set_first(system, device)
+        _set_option(system, device, persistent=persistent)
         return
     duration = "Continuous" if persistent else "Once"
     wire_mode = MODES[mode] if mode else _value(system, "mode")
@@ -273,18 +273,20 @@ def has_override(system: Any) -> bool:
     return is_here or _shows_override(system) or bool(system.boot and system.boot.allowed_values)
 
 
-def _options(system: Any) -> dict[str, str | None]:
+def _options(system: Any) -> dict[Any, str | None]:
     """Return our names of the devices of boot options by reference, in the order of boots.
 
-    Source: DMTF DSP0268, ComputerSystem, BootOrder; BootOption, Alias and UefiDevicePath.
+    Without BootOrder and BootNext no option can be chosen, and none is returned.  Source: DMTF
+    DSP0268, ComputerSystem, BootOrder; BootOption, Alias and UefiDevicePath.
     """
     boot = system.json.get("Boot") or {}
     order = boot.get("BootOrder") or ()
+    can_choose = order or "BootNext" in boot
     devices = {
         option.get("BootOptionReference"): _device_of_option(option)
-        for option in (reading.members(system, boot, "BootOptions") if order else ())
+        for option in (reading.members(system, boot, "BootOptions") if can_choose else ())
     }
-    return {reference: devices[reference] for reference in order if reference in devices}
+    return {reference: devices[reference] for reference in order or devices if reference in devices}
 
 
 def _device_of_option(option: Mapping[str, Any]) -> str | None:
@@ -293,12 +295,19 @@ def _device_of_option(option: Mapping[str, Any]) -> str | None:
     return named or next((device for mark, device in _PATHS.items() if mark in path), None)
 
 
-def _set_first(system: Any, device: str) -> None:
-    """Put the boot options of a device first, for machines without an override."""
-    options = _options(system)
+def _set_option(system: Any, device: str, *, persistent: bool) -> None:
+    """Boot from an option of a device next, or always, on machines without an override.
+
+    A BMC without BootOrder has the next boot alone.
+    """
+    options, boot = _options(system), system.json["Boot"]
     order = sorted(options, key=lambda reference: options[reference] != device)
+    boots_next = "BootNext" in boot and (not persistent or not boot.get("BootOrder"))
+    values: dict[str, Any] = {"BootNext": order[0]} if boots_next else {"BootOrder": order}
+    if boot.get("BootNext"):
+        values["BootNext"] = order[0]  # it comes before the order
     tag = system._get_etag()  # noqa: SLF001  sushy offers no other way
-    system._conn.patch(system.path, data={"Boot": {"BootOrder": order}}, etag=tag)  # noqa: SLF001
+    system._conn.patch(system.path, data={"Boot": values}, etag=tag)  # noqa: SLF001
 
 
 def _shows_override(system: Any) -> bool:
@@ -318,8 +327,11 @@ def supported(system: Any) -> list[str]:
 def chosen(system: Any) -> dict[str, Any]:
     """Return {"boot_device": name or None, "persistent": bool or None}."""
     if not has_override(system):
-        first = next(iter(_options(system).values()), None)
-        return {"boot_device": first, "persistent": None if first is None else True}
+        options, boot = _options(system), system.json.get("Boot") or {}
+        first = next(iter(options.values()), None) if boot.get("BootOrder") else None
+        following = options.get(boot.get("BootNext"), first)
+        persistent = None if following is None else following == first
+        return {"boot_device": following, "persistent": persistent}
     reported = (system.json.get("Boot") or {}).get("BootSourceOverrideTarget")
     device = _device(system, _value(system, "target") or reported or "")
     enabled = _value(system, "enabled")

@@ -287,7 +287,12 @@ def _quirks(system: Any, power: Check) -> Iterator[str]:
     if enables and "Continuous" not in enables:
         yield "it keeps no boot device: the device is set anew before each power on"
     if not boot_device.has_override(system) and boot_device.supported(system):
-        yield "it has no boot override: a boot device is the first of the order of boot options"
+        how = "the first of the order of boot options"
+        if "BootNext" in boot:
+            how = "set by BootNext" + (
+                "" if boot.get("BootOrder") else " anew before each power on"
+            )
+        yield f"it has no boot override: a boot device is {how}"
     if not power.allowed:
         yield "it does not list its resets: any is sent"
     if not boot_device.mode_of(system):

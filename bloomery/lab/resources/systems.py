@@ -56,7 +56,10 @@ def show(bmc: SimulatedBmc, ask: Ask, ident: str) -> Answer:
 
 def _boot(system: System) -> Json:
     if system.spec.order:
-        return {"BootOrder": system.order, "BootOptions": ref(f"/Systems/{system.id}/BootOptions")}
+        settings = {"BootOrder": system.order, "BootNext": system.boot_next}
+        return {name: settings[name] for name in system.spec.order_settings} | {
+            "BootOptions": ref(f"/Systems/{system.id}/BootOptions")
+        }
     modes = list(system.spec.modes)
     mode = {
         "BootSourceOverrideMode": system.boot["mode"],
@@ -73,8 +76,9 @@ def _boot(system: System) -> Json:
 def _boot_rules(system: System) -> dict[str, Rule]:
     spec = system.spec
     if spec.order:
-        return {"BootOrder": list}
-    rules: dict[str, Rule] = {
+        rules: dict[str, Rule] = {"BootOrder": list, "BootNext": [*dict(spec.order), ""]}
+        return {name: rules[name] for name in spec.order_settings}
+    rules = {
         "BootSourceOverrideTarget": list(spec.targets),
         "BootSourceOverrideEnabled": list(spec.enables),
         "HttpBootUri": (str, type(None)),
@@ -100,6 +104,7 @@ def change(bmc: SimulatedBmc, ask: Ask, ident: str) -> Answer:
             settings.setdefault("mode", "Legacy")
         system.set_boot(**settings)
         system.order = boot.get("BootOrder", system.order)
+        system.boot_next = boot.get("BootNext", system.boot_next)
         system.http_uri = boot.get("HttpBootUri", system.http_uri) or ""
         system.led = body.get("IndicatorLED", system.led)
         system.asset = body.get("AssetTag", system.asset)

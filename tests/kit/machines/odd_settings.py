@@ -312,6 +312,38 @@ BOOT_SETTINGS: Final = (
             ("check the BMC", lambda system: True, _checks("boot device", works=True)),
         )
     ),
+    *(
+        Oddity(
+            id=f"boot-has-boot-next-{name}-{operation.replace(' ', '-')}",
+            source="DMTF DSP0268, ComputerSystem: BootNext",
+            bmc=f"Boot has no override, and BootNext {name.replace('-', ' ')}",
+            operation=operation,
+            machine={
+                "order": (("Boot0001", "Hdd"), ("Boot0002", "Pxe"), ("Boot0003", "Cd")),
+                "order_settings": settings,
+            },
+            is_so=is_so,
+            reads=reads,
+        )
+        for name, settings in (
+            ("alone", ("BootNext",)),
+            ("beside-the-order", ("BootOrder", "BootNext")),
+        )
+        for operation, is_so, reads in (
+            ("deploy", lambda system: system.booted["target"] == "Cd", lambda read: True),
+            (
+                "list boot devices",
+                lambda system: True,
+                lambda read: read["supported_boot_devices"] == ["pxe", "disk", "cdrom"],
+            ),
+            (
+                "boot agent by pxe",
+                lambda system: system.order == ["Boot0001", "Boot0002", "Boot0003"],
+                lambda read: True,
+            ),
+            ("check the BMC", lambda system: True, _checks("boot device", works=True)),
+        )
+    ),
     Oddity(
         id="boot-has-no-override-to-set",
         source="https://bugs.launchpad.net/sushy/+bug/2131942",
