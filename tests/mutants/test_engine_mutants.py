@@ -15,9 +15,9 @@ from bloomery.orchestration.engine.stack_actions import StackActions
 from bloomery.orchestration.engine.stacks import EngineStack
 from bloomery.orchestration.engine.traversal import Traversal
 from bloomery.orchestration.engine.trees import StackTree
-from bloomery.orchestration.plan.template_side import NOTHING
 from bloomery.orchestration.resources import base
 from bloomery.orchestration.resources.states import Status
+from bloomery.orchestration.stack.template_side import NOTHING
 from tests.unit.orchestration.engine import test_kills as kills
 
 Patch = pytest.MonkeyPatch

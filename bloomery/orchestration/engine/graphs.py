@@ -20,9 +20,9 @@ from bloomery.orchestration.engine.stacks import EngineStack
 from bloomery.orchestration.graph import Graph
 from bloomery.orchestration.plan import Plan, Present
 from bloomery.orchestration.plan.plans import CLEAN, MAKE, Key, Verb
-from bloomery.orchestration.plan.template_side import TemplateSide
 from bloomery.orchestration.resources.states import Action
 from bloomery.orchestration.stack import Stack, variants
+from bloomery.orchestration.stack.template_side import TemplateSide
 
 MAY_CHANGE: Final = frozenset({Verb.UNCHANGED.value, Verb.TAKE_BACK.value})
 

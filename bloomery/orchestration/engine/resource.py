@@ -12,7 +12,7 @@ from bloomery.orchestration.engine.stack_values import ReadableResource
 from bloomery.orchestration.plan.builder import gone
 from bloomery.orchestration.resources import base
 from bloomery.orchestration.stack import Stack
-from bloomery.orchestration.template.definitions import ResourceDefinition
+from bloomery.orchestration.template.entries import ResourceDefinition
 
 __all__ = ["EngineResource", "ResourceAction", "Stage"]
 

@@ -14,9 +14,9 @@ from bloomery.orchestration.engine.stack_values import RowFacade
 from bloomery.orchestration.engine.stacks import EngineStack, StackTimedOut, TemplatePart
 from bloomery.orchestration.engine.traversal import HOOKS, OVER_ROWS, Traversal
 from bloomery.orchestration.plan.plans import Verb
-from bloomery.orchestration.plan.template_side import NOTHING, TemplateSide
 from bloomery.orchestration.resources.states import Action, Status
 from bloomery.orchestration.stack import Stack
+from bloomery.orchestration.stack.template_side import NOTHING, TemplateSide
 
 ROLLED_BACK: Final = frozenset({Action.CREATE, Action.ADOPT, Action.UPDATE, Action.RESTORE})
 

@@ -13,11 +13,11 @@ from bloomery.orchestration.engine import events
 from bloomery.orchestration.engine.resource import EngineResource
 from bloomery.orchestration.engine.schedule import Schedule
 from bloomery.orchestration.engine.stack_values import ReadableStack, StackSiblings
-from bloomery.orchestration.plan.template_side import Nothing
 from bloomery.orchestration.resources import base, states
 from bloomery.orchestration.resources.children import Children
 from bloomery.orchestration.resources.states import Action, Status
 from bloomery.orchestration.stack import Stack
+from bloomery.orchestration.stack.template_side import Nothing
 
 RESOURCE_FAILURE: Final = errors.ResourceFailure.__name__
 

@@ -18,9 +18,9 @@ from bloomery.orchestration.foresight import capacity, effects, foreseen, member
 from bloomery.orchestration.plan import build, tree_diff
 from bloomery.orchestration.plan.builder import PlanBuilder, Present, Transform
 from bloomery.orchestration.plan.plans import Key, Plan
-from bloomery.orchestration.plan.template_side import NOTHING, TemplateSide
 from bloomery.orchestration.plan.transforms import vertices
 from bloomery.orchestration.resources.base import ResourceState
+from bloomery.orchestration.stack.template_side import NOTHING, TemplateSide
 
 Existing: TypeAlias = Present | Mapping[str, ResourceState] | None
 TRANSFORMS: Final[tuple[Transform, ...]] = (

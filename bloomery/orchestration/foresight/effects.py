@@ -11,12 +11,12 @@ from bloomery.orchestration.plan.builder import PlanBuilder
 from bloomery.orchestration.plan.differences import Unknown
 from bloomery.orchestration.plan.forecast import Forecast, NotKnown
 from bloomery.orchestration.plan.plans import CLEAN, MAKE, Action, Key, Verb
-from bloomery.orchestration.plan.template_side import TemplateSide
 from bloomery.orchestration.resources.base import Action as Doing
 from bloomery.orchestration.resources.base import Resource, ResourceState, Status
 from bloomery.orchestration.resources.effects import NO_EFFECT, Effect
 from bloomery.orchestration.resources.machines import Busy
 from bloomery.orchestration.stack import Stack
+from bloomery.orchestration.stack.template_side import TemplateSide
 from bloomery.orchestration.template.functions import base
 
 LATER: Final = Effect(certain=False, reason="what it does to the machine is known later")

@@ -18,12 +18,12 @@ from bloomery.orchestration.plan.builder import PlanBuilder, Present
 from bloomery.orchestration.plan.changes import Change
 from bloomery.orchestration.plan.forecast import Forecast, Knowledge, NotKnown
 from bloomery.orchestration.plan.plans import NestedPlan
-from bloomery.orchestration.plan.template_side import NOTHING, TemplateSide
 from bloomery.orchestration.resources import composite
 from bloomery.orchestration.resources.base import ResourceState
 from bloomery.orchestration.resources.resource_chain import ResourceChain
 from bloomery.orchestration.resources.resource_group import Indexed
 from bloomery.orchestration.stack import Stack, children
+from bloomery.orchestration.stack.template_side import NOTHING, TemplateSide
 from bloomery.orchestration.template.functions import base
 from bloomery.orchestration.template.functions.base import Reference
 from bloomery.orchestration.template.view import ResourceView

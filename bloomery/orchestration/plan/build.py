@@ -10,8 +10,8 @@ from typing import Final
 
 from bloomery.orchestration.plan.builder import PlanBuilder, Present, Transform
 from bloomery.orchestration.plan.plans import Plan
-from bloomery.orchestration.plan.template_side import TemplateSide
 from bloomery.orchestration.plan.transforms import edges, vertices
+from bloomery.orchestration.stack.template_side import TemplateSide
 
 TRANSFORMS: Final[tuple[Transform, ...]] = (
     vertices.take_rows,

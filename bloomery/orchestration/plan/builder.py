@@ -14,11 +14,11 @@ from bloomery.orchestration.graph import Cycle, Graph
 from bloomery.orchestration.limits import Limits
 from bloomery.orchestration.plan.forecast import Forecast, Knowledge
 from bloomery.orchestration.plan.plans import MAKE, Action, Key, NestedPlan, Plan, Verb
-from bloomery.orchestration.plan.template_side import TemplateSide
 from bloomery.orchestration.resources.base import Action as Doing
 from bloomery.orchestration.resources.base import Resource, ResourceState, Status
 from bloomery.orchestration.resources.machines import FindNode, find_no_node
 from bloomery.orchestration.stack.secrecy import Secrecy
+from bloomery.orchestration.stack.template_side import TemplateSide
 from bloomery.orchestration.template.functions.base import Reference
 from bloomery.orchestration.template.view import ResourceView
 

@@ -13,7 +13,7 @@ from bloomery.orchestration.plan.differences import Unknown
 from bloomery.orchestration.plan.forecast import Forecast, Judge, Knowledge, NotKnown
 from bloomery.orchestration.properties import values
 from bloomery.orchestration.properties.schema import Schema
-from bloomery.orchestration.template.definitions import ResourceDefinition
+from bloomery.orchestration.template.entries import ResourceDefinition
 from bloomery.orchestration.template.functions.base import Function, Reference
 
 

@@ -22,7 +22,7 @@ from bloomery.orchestration.plan.differences import Difference
 from bloomery.orchestration.resources.base import ResourceState
 from bloomery.orchestration.resources.composite import Composite
 from bloomery.orchestration.resources.effects import NO_EFFECT, Effect
-from bloomery.orchestration.template.definitions import ResourceDefinition
+from bloomery.orchestration.template.entries import ResourceDefinition
 
 Phase = Literal["make", "clean", "begin", "batch"]
 MAKE: Final = "make"

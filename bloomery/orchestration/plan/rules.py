@@ -18,13 +18,13 @@ from bloomery.orchestration.plan.builder import PlanBuilder, gone
 from bloomery.orchestration.plan.changes import Change
 from bloomery.orchestration.plan.differences import Unknown
 from bloomery.orchestration.plan.plans import Verb
-from bloomery.orchestration.plan.template_side import TemplateSide
 from bloomery.orchestration.properties.schema import Schema
 from bloomery.orchestration.resources.base import Action as Doing
 from bloomery.orchestration.resources.base import Resource, ResourceState, Status
 from bloomery.orchestration.resources.nested import NestedStack
 from bloomery.orchestration.stack import Stack
-from bloomery.orchestration.template.definitions import ResourceDefinition
+from bloomery.orchestration.stack.template_side import TemplateSide
+from bloomery.orchestration.template.entries import ResourceDefinition
 from bloomery.orchestration.template.registry import FILES
 
 

@@ -11,8 +11,8 @@ from bloomery.orchestration.plan.builder import PlanBuilder
 from bloomery.orchestration.plan.differences import NOT_SET, Unknown
 from bloomery.orchestration.plan.forecast import Forecast, Judge, Knowledge
 from bloomery.orchestration.plan.plans import MAKE, Key, Verb
-from bloomery.orchestration.plan.template_side import TemplateSide
-from bloomery.orchestration.template.definitions import OutputDefinition
+from bloomery.orchestration.stack.template_side import TemplateSide
+from bloomery.orchestration.template.entries import OutputDefinition
 from bloomery.orchestration.template.functions.base import Reference
 
 

@@ -48,7 +48,7 @@ from bloomery.orchestration.resources.effects import NO_EFFECT, Effect
 from bloomery.orchestration.resources.machines import FindNode, Machines
 from bloomery.orchestration.resources.software import SoftwareStore
 from bloomery.orchestration.resources.states import Action, Status
-from bloomery.orchestration.template.definitions import ResourceDefinition
+from bloomery.orchestration.template.entries import ResourceDefinition
 from bloomery.orchestration.template.view import Walked
 from bloomery.outcome import Again, Outcome, WaitForCall
 

@@ -18,8 +18,8 @@ from bloomery.orchestration.resources import base
 from bloomery.orchestration.service import acceptance
 from bloomery.orchestration.service.access import StackContext
 from bloomery.orchestration.service.stored_values import StackMember, StoredStack
-from bloomery.orchestration.template.definitions import ResourceDefinition
 from bloomery.orchestration.template.dialect import Key, Section
+from bloomery.orchestration.template.entries import ResourceDefinition
 from bloomery.orchestration.template.functions.base import Function
 
 PARTS: Final[Mapping[Key, str]] = {

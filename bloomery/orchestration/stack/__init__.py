@@ -9,6 +9,7 @@ stacks       the stack: kinds, dependencies, values for plans
 variants     a stack with fewer resources, another template, or missing values
 nesting      nested stacks: their templates, their depth, the number of all resources
 children     previews of the stacks that composite resources own
+template_side  the interface of a stack to plans and secrecy
 secrecy      the secret values, and their masks
 validation   every check, in the order in which Heat finds faults
 """

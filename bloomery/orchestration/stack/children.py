@@ -12,8 +12,8 @@ from typing import Any, Final
 from bloomery.model.stacks import StoredResource
 from bloomery.orchestration.resources import base, composite, groups, nested
 from bloomery.orchestration.stack.stacks import Stack
-from bloomery.orchestration.template.definitions import ResourceDefinition
 from bloomery.orchestration.template.dialect import Identity, Template
+from bloomery.orchestration.template.entries import ResourceDefinition
 from bloomery.orchestration.template.functions import base as functions
 
 _NIL: Final = "00000000-0000-0000-0000-000000000000"

@@ -15,7 +15,7 @@ from __future__ import annotations
 import functools
 from collections import defaultdict
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from typing import Any, Final, NamedTuple, Protocol, TypeAlias
+from typing import Any, Final, NamedTuple, TypeAlias
 
 from bloomery import errors
 from bloomery.orchestration.resources import groups
@@ -23,13 +23,13 @@ from bloomery.orchestration.resources.base import Resource
 from bloomery.orchestration.resources.composite import Composite, Membered
 from bloomery.orchestration.resources.nested import NestedStack
 from bloomery.orchestration.resources.template_stack import TemplateStack
-from bloomery.orchestration.template.definitions import ResourceDefinition
+from bloomery.orchestration.stack.template_side import TemplateSide
 from bloomery.orchestration.template.dialect import Key
+from bloomery.orchestration.template.entries import ResourceDefinition
 from bloomery.orchestration.template.functions import base as functions
 from bloomery.orchestration.template.functions.base import Function
 from bloomery.orchestration.template.parameters import Parameters
 from bloomery.orchestration.template.redaction import MASK, Redaction
-from bloomery.orchestration.template.view import StackView
 
 Path: TypeAlias = tuple[str | int, ...]
 Reasons: TypeAlias = Mapping[Path, str]  # why the value at a path is not shown
@@ -44,45 +44,10 @@ OF_MEMBERS: Final = (
 )  # fmt: skip
 
 
-class Side(Protocol):
-    """A template with its parameters, as far as secrets follow from it."""
-
-    @property
-    def definitions(self) -> Mapping[str, ResourceDefinition]:
-        """The resources of the template whose condition holds."""
-
-    @property
-    def parameters(self) -> Collection[str]:
-        """The names that ``view.parameter`` knows."""
-
-    @property
-    def hidden(self) -> Collection[str]:
-        """The names of the hidden parameters."""
-
-    @property
-    def redaction(self) -> Redaction:
-        """Masks the values of hidden parameters, here and in the parents."""
-
-    @property
-    def view(self) -> StackView:
-        """Parameters, files, conditions and mappings; its resources are never read."""
-
-    def kind(self, name: str) -> type[Resource]: ...
-
-    def written_conditions(self) -> Mapping[str, Any]:
-        """Return the conditions of the document, with functions not resolved."""
-
-    def written(self, name: str, part: str) -> Any:
-        """Return a part of a resource as the document has it, or None.
-
-        Only this form has the condition of an ``if``, and the branch that is not taken.
-        """
-
-
 class _Tree(NamedTuple):
     """A part of a resource on one side: parsed, and as the document has it."""
 
-    side: Side
+    side: TemplateSide
     parsed: Any
     written: Any
 
@@ -106,7 +71,7 @@ class Secrecy:
 
     def __init__(
         self,
-        *sides: Side,
+        *sides: TemplateSide,
         parent: tuple[Secrecy, str] | None = None,
         sealed: Collection[str] = (),
         is_plan: bool = False,
@@ -168,7 +133,9 @@ class Secrecy:
                 tree = _Tree(side, [tree.parsed], [tree.written])
             yield tree
 
-    def _is_key_by_key(self, side: Side, name: str, definition: ResourceDefinition | None) -> bool:
+    def _is_key_by_key(
+        self, side: TemplateSide, name: str, definition: ResourceDefinition | None
+    ) -> bool:
         """Tell whether the template has each property under its own name.
 
         A call in place of the whole map prevents that, as do translation rules of the kind.
@@ -252,7 +219,7 @@ class Secrecy:
             waiting += new
         return reached
 
-    def _references(self, side: Side, tree: Any) -> Iterator[functions.Reference]:
+    def _references(self, side: TemplateSide, tree: Any) -> Iterator[functions.Reference]:
         """Yield references that may reveal secrets.  IDs do so only in plans and nested stacks."""
         for each in functions.references(tree, side.view):
             if each.attribute is not None or self._is_plan or self._gives_output(each.resource):
@@ -372,21 +339,21 @@ class Secrecy:
 # ------------------------------------------------------------------------------------- templates
 
 
-def _definitions(side: Side) -> Mapping[str, ResourceDefinition]:
+def _definitions(side: TemplateSide) -> Mapping[str, ResourceDefinition]:
     try:
         return side.definitions
     except errors.Failure:  # an accepted template may not be readable any more
         return {}
 
 
-def _parameters(side: Side) -> Collection[str]:
+def _parameters(side: TemplateSide) -> Collection[str]:
     try:
         return side.parameters
     except errors.Failure:  # then all that were given are hidden
         return ()
 
 
-def _kind(side: Side, name: str) -> type[Resource] | None:
+def _kind(side: TemplateSide, name: str) -> type[Resource] | None:
     try:
         return side.kind(name) if name in _definitions(side) else None
     except errors.Failure:

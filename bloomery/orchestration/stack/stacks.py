@@ -13,8 +13,8 @@ from bloomery.orchestration.properties import values
 from bloomery.orchestration.resources.base import Resource
 from bloomery.orchestration.stack.nesting import Tree
 from bloomery.orchestration.template.definition import Definition, View
-from bloomery.orchestration.template.definitions import OutputDefinition, ResourceDefinition
 from bloomery.orchestration.template.dialect import Key, Section
+from bloomery.orchestration.template.entries import OutputDefinition, ResourceDefinition
 from bloomery.orchestration.template.functions.base import TreeReader
 from bloomery.orchestration.template.redaction import Redaction
 from bloomery.orchestration.template.view import StackView

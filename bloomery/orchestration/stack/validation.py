@@ -19,8 +19,8 @@ from bloomery.orchestration.stack import children, variants
 from bloomery.orchestration.stack.stacks import Stack, ValidationLevel
 from bloomery.orchestration.template import sections
 from bloomery.orchestration.template.definition import Definition
-from bloomery.orchestration.template.definitions import ResourceDefinition
 from bloomery.orchestration.template.dialect import DeletionPolicy, Key, Section
+from bloomery.orchestration.template.entries import ResourceDefinition
 from bloomery.orchestration.template.functions import base as functions
 
 PROPERTY_ERROR: Final = "Property error"

@@ -9,7 +9,7 @@ parameters   declarations of parameters (_types, _schemas), and their values
 environment  the user's parameters, defaults, registry, hooks; merged from files
 registry     from type names to kinds of resource or nested templates
 conditions   named conditions, evaluated once each
-definitions  one resource, one output, read from their bodies
+entries      one resource, one output, read from their bodies
 definition   a template with its parameters and the user's input: resources and outputs parsed
 redaction    masks the values of hidden parameters in messages
 """

@@ -21,12 +21,12 @@ from bloomery.orchestration.limits import Deadline, Limits
 from bloomery.orchestration.properties.custom import CONSTRAINT_CONTEXT, ConstraintContext
 from bloomery.orchestration.template import files, parameter_schemas, parameters, sections
 from bloomery.orchestration.template.conditions import Conditions
-from bloomery.orchestration.template.definitions import (
+from bloomery.orchestration.template.dialect import Identity, Key, Section, Template
+from bloomery.orchestration.template.entries import (
     DefinitionReader,
     OutputDefinition,
     ResourceDefinition,
 )
-from bloomery.orchestration.template.dialect import Identity, Key, Section, Template
 from bloomery.orchestration.template.environment import Environment
 from bloomery.orchestration.template.functions.base import Function
 from bloomery.orchestration.template.functions.parser import Parser

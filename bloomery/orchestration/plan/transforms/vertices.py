@@ -10,10 +10,10 @@ from bloomery.orchestration.plan import rules
 from bloomery.orchestration.plan.builder import PlanBuilder, gone
 from bloomery.orchestration.plan.plans import CLEAN, MAKE, Action, Key, Verb
 from bloomery.orchestration.plan.rules import Candidate
-from bloomery.orchestration.plan.template_side import NOTHING
 from bloomery.orchestration.resources.base import ResourceState, Status
-from bloomery.orchestration.template.definitions import ResourceDefinition
+from bloomery.orchestration.stack.template_side import NOTHING
 from bloomery.orchestration.template.dialect import DeletionPolicy
+from bloomery.orchestration.template.entries import ResourceDefinition
 
 ROLLED_BACK: Final = "made by the update that is rolled back"
 LEFT_OVER: Final = "left over from an earlier update"

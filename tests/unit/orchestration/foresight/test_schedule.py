@@ -11,7 +11,7 @@ from bloomery.orchestration.foresight.schedule import Times, schedule_of
 from bloomery.orchestration.graph import Graph
 from bloomery.orchestration.plan.plans import MAKE, Action, Key, Plan, Verb
 from bloomery.orchestration.resources.effects import Effect, Impact
-from bloomery.orchestration.template.definitions import ResourceDefinition
+from bloomery.orchestration.template.entries import ResourceDefinition
 from tests.unit.orchestration.plan.kit import ref, row
 
 REBUILD = Effect(impact=Impact.REBUILD, verbs=("rebuild",), loses_data=True)

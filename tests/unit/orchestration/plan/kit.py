@@ -14,7 +14,7 @@ from bloomery.orchestration.graph import Graph
 from bloomery.orchestration.plan.plans import Key, Plan
 from bloomery.orchestration.properties.schema import Schema, Type
 from bloomery.orchestration.resources.base import Action, Resource, Status
-from bloomery.orchestration.template.definitions import (
+from bloomery.orchestration.template.entries import (
     DeletionPolicy,
     OutputDefinition,
     ResourceDefinition,

@@ -6,8 +6,8 @@ import pytest
 
 from bloomery import errors
 from bloomery.orchestration.limits import Limits
-from bloomery.orchestration.template.definitions import NO_DESCRIPTION
 from bloomery.orchestration.template.dialect import DeletionPolicy
+from bloomery.orchestration.template.entries import NO_DESCRIPTION
 from bloomery.orchestration.template.functions import base
 from bloomery.orchestration.template.view import PlainResource
 from tests.unit.orchestration.stack import kit

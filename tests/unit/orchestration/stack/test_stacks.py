@@ -7,12 +7,12 @@ from typing import ClassVar
 import pytest
 
 from bloomery import errors
-from bloomery.orchestration.plan.template_side import TemplateSide
 from bloomery.orchestration.properties.schema import Schema, Type
 from bloomery.orchestration.properties.translation import Replace
 from bloomery.orchestration.resources import base
 from bloomery.orchestration.resources.value import Value
 from bloomery.orchestration.stack import Stack, validate
+from bloomery.orchestration.stack.template_side import TemplateSide
 from bloomery.orchestration.template import kinds, versions
 from bloomery.orchestration.template.definition import Definition
 from bloomery.orchestration.template.environment import Environment

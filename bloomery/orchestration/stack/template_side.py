@@ -1,6 +1,6 @@
-"""One side of a comparison: the interface of the old and the new template to a plan.
+"""A template with its parameters: what a plan compares, and what secrets follow from.
 
-``stack.Stack`` implements it, and tests have simpler sides.
+``stack.Stack`` implements it, and tests have simpler ones.
 """
 
 from __future__ import annotations
@@ -10,15 +10,34 @@ from typing import Any, Final, Protocol
 
 from bloomery import errors
 from bloomery.orchestration.resources.base import Resource
-from bloomery.orchestration.stack.secrecy import Side
-from bloomery.orchestration.template.definitions import OutputDefinition, ResourceDefinition
+from bloomery.orchestration.template.entries import OutputDefinition, ResourceDefinition
 from bloomery.orchestration.template.redaction import Redaction
 from bloomery.orchestration.template.view import Plain, StackView
 
 
-class TemplateSide(Side, Protocol):
+class TemplateSide(Protocol):
+    @property
+    def definitions(self) -> Mapping[str, ResourceDefinition]:
+        """The resources of the template whose condition holds."""
+
     @property
     def outputs(self) -> Mapping[str, OutputDefinition]: ...
+
+    @property
+    def parameters(self) -> Collection[str]:
+        """The names that ``view.parameter`` knows."""
+
+    @property
+    def hidden(self) -> Collection[str]:
+        """The names of the hidden parameters."""
+
+    @property
+    def redaction(self) -> Redaction:
+        """Masks the values of hidden parameters, here and in the parents."""
+
+    @property
+    def view(self) -> StackView:
+        """Parameters, files, conditions and mappings; its resources are never read."""
 
     @property
     def context(self) -> object:
@@ -27,6 +46,8 @@ class TemplateSide(Side, Protocol):
     @property
     def content(self) -> object:
         """Template and parameters, to compare with the content of the other side."""
+
+    def kind(self, name: str) -> type[Resource]: ...
 
     def required(self, name: str) -> Iterable[str]:
         """Return the resources that ``name`` requires, implicit ones too; names may repeat."""
@@ -41,6 +62,15 @@ class TemplateSide(Side, Protocol):
 
     def restricted(self, name: str) -> Collection[str]:
         """Return the restricted actions of the resource: ``update``, ``replace``."""
+
+    def written_conditions(self) -> Mapping[str, Any]:
+        """Return the conditions of the document, with functions not resolved."""
+
+    def written(self, name: str, part: str) -> Any:
+        """Return a part of a resource as the document has it, or None.
+
+        Only this form has the condition of an ``if``, and the branch that is not taken.
+        """
 
 
 class Nothing:
